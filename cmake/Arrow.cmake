@@ -1,0 +1,15 @@
+# Target paceline_arrow: Arrow C++ from CMAKE_PREFIX_PATH when it is there, otherwise from the pyarrow wheel.
+find_package(Arrow QUIET)
+add_library(paceline_arrow INTERFACE)
+if(Arrow_FOUND)
+  target_link_libraries(paceline_arrow INTERFACE Arrow::arrow_shared)
+else()
+  set(PYARROW "${PACELINE_SITE_PACKAGES}/pyarrow")
+  file(GLOB ARROW_LIBRARY "${PYARROW}/libarrow.so.*")
+  if(NOT ARROW_LIBRARY)
+    message(FATAL_ERROR "Arrow C++ was not found: neither in CMAKE_PREFIX_PATH nor in ${PYARROW}. "
+                        "`make setup` installs the pyarrow wheel into .venv.")
+  endif()
+  target_include_directories(paceline_arrow SYSTEM INTERFACE "${PYARROW}/include")
+  target_link_libraries(paceline_arrow INTERFACE "${ARROW_LIBRARY}")
+endif()

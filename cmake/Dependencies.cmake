@@ -1,0 +1,22 @@
+# Finds what Paceline builds on. Arrow and LibTorch come from the wheels in .venv unless CMAKE_PREFIX_PATH offers others.
+file(GLOB PACELINE_SITE_PACKAGES "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages")
+set(PACELINE_SITE_PACKAGES "${PACELINE_SITE_PACKAGES}" CACHE PATH "site-packages that holds torch and pyarrow")
+
+find_package(Threads REQUIRED)
+find_package(nlohmann_json 3.10 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(Boost 1.74 REQUIRED)
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+
+include(Arrow)
+if(PACELINE_TORCH)
+  include(Torch)
+endif()
+if(PACELINE_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+if(PACELINE_BENCHMARKS AND PACELINE_TORCH)
+  find_package(benchmark REQUIRED)
+endif()

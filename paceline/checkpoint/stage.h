@@ -1,0 +1,54 @@
+// A worker's side of a checkpoint: put this rank's files, durably, where the publisher can take them.
+//
+// A stage is the folder `.staging/attempt_A/worker_W/report_K` of the run. It holds the rank's files and, written last,
+// `part.json`, a manifest of these files. Nothing here is visible as a checkpoint. Not thread-safe.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "paceline/checkpoint/manifest.h"
+#include "paceline/core/ids.h"
+
+namespace paceline::checkpoint {
+
+/// A tensor to be written: contiguous bytes in row-major order. The bytes stay the caller's until write() returns.
+struct TensorBytes {
+  std::string name;
+  std::string dtype;
+  Shape global_shape;
+  Shape start;
+  Shape shape;
+  std::span<const std::byte> bytes;
+};
+
+class Stage {
+ public:
+  /// Makes an empty folder for report `index`.
+  static arrow::Result<Stage> create(const std::string& run_folder, const Identity& identity, int64_t index);
+
+  /// Writes `tensors` as the safetensors file `file` and enters file and slices. Readable by Python's safetensors.
+  arrow::Status write_tensors(const std::string& file, const std::vector<TensorBytes>& tensors);
+  /// Adds JSON under `item` to the manifest's values.
+  void add_value(const std::string& item, Json value);
+  /// Copies all files below `folder` (links are followed; special files refused); the folder is not changed.
+  arrow::Status copy_folder(const std::string& folder);
+  /// Syncs all and writes part.json. Gives the folder relative to the run's, as Report::staged wants it.
+  arrow::Result<std::string> finish();
+
+  const std::string& folder() const { return folder_; }
+
+ private:
+  Stage(std::string run_folder, std::string relative);
+
+  std::string run_folder_;
+  std::string relative_;
+  std::string folder_;
+  Manifest part_;
+};
+
+}  // namespace paceline::checkpoint

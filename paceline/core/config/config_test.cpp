@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include "paceline/core/config/run_config.h"
+#include "paceline/core/config/scaling_config.h"
+#include "paceline/core/error.h"
+
+namespace paceline {
+namespace {
+
+template <class C>
+std::string refusal(const C& config) {
+  try {
+    config.validate();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Configs, DefaultsAreValid) {
+  EXPECT_EQ(refusal(ScalingConfig{}), "accepted");
+  EXPECT_EQ(refusal(RunConfig{}), "accepted");
+  EXPECT_EQ(refusal(FailureConfig{}), "accepted");
+  EXPECT_EQ(refusal(CheckpointConfig{}), "accepted");
+}
+
+TEST(Configs, ARefusalNamesFieldValueAndWhatIsAllowed) {
+  EXPECT_EQ(refusal(FailureConfig{.max_failures = -2}), "FailureConfig.max_failures is -2; allowed: at least -1");
+  EXPECT_EQ(refusal(CheckpointConfig{.num_to_keep = 0}), "CheckpointConfig.num_to_keep is 0; allowed: at least 1");
+  EXPECT_EQ(refusal(CheckpointConfig{.checkpoint_score_order = "up"}),
+            R"(CheckpointConfig.checkpoint_score_order is "up"; allowed: one of "max", "min")");
+  EXPECT_EQ(refusal(RunConfig{.name = "a/b"}),
+            R"(RunConfig.name is "a/b"; allowed: a name without '/' that is neither empty nor "." nor "..")");
+}
+
+TEST(Configs, WorkersAreACountOrARange) {
+  EXPECT_EQ(refusal(ScalingConfig{.num_workers = 0}), "accepted");
+  EXPECT_EQ(refusal(ScalingConfig{.num_workers = {2, 4}}), "accepted");
+  EXPECT_NE(refusal(ScalingConfig{.num_workers = -1}), "accepted");
+  EXPECT_NE(refusal(ScalingConfig{.num_workers = {4, 2}}), "accepted");
+  const ScalingConfig elastic{.num_workers = {2, 4}};
+  EXPECT_EQ(Json(elastic).get<ScalingConfig>().num_workers, NumWorkers(2, 4));
+}
+
+TEST(Configs, FieldsCarryHelpAndDefaults) {
+  const auto fields = CheckpointConfig::fields();
+  ASSERT_EQ(fields.size(), 3u);
+  EXPECT_EQ(fields[2].name, "checkpoint_score_order");
+  EXPECT_EQ(fields[2].default_value, "max");
+  EXPECT_FALSE(fields[2].help.empty());
+}
+
+TEST(Configs, RoundTripThroughJson) {
+  const RunConfig config{.name = "mnist", .failure_config = {.max_failures = 3}};
+  const auto read = Json(config).get<RunConfig>();
+  EXPECT_EQ(read.name, "mnist");
+  EXPECT_EQ(read.failure_config.max_failures, 3);
+}
+
+}  // namespace
+}  // namespace paceline

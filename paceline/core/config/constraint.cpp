@@ -1,0 +1,50 @@
+#include "paceline/core/config/constraint.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace paceline {
+namespace {
+
+std::string number(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+}  // namespace
+
+Constraint any_value() {
+  return {[](const Json&) { return true; }, "anything"};
+}
+
+Constraint at_least(double low) {
+  return {[low](const Json& value) { return value.is_number() && value.get<double>() >= low; },
+          "at least " + number(low)};
+}
+
+Constraint more_than(double low) {
+  return {[low](const Json& value) { return value.is_number() && value.get<double>() > low; },
+          "more than " + number(low)};
+}
+
+Constraint one_of(std::vector<std::string> names) {
+  std::string words;
+  for (const auto& name : names) words += (words.empty() ? "" : ", ") + ('"' + name + '"');
+  return {[names](const Json& value) {
+            return value.is_string() && std::find(names.begin(), names.end(), value.get<std::string>()) != names.end();
+          },
+          "one of " + words};
+}
+
+Constraint file_name() {
+  return {[](const Json& value) {
+            if (!value.is_string()) return false;
+            const auto& text = value.get_ref<const std::string&>();
+            return !text.empty() && text != "." && text != ".." && text.find('/') == std::string::npos &&
+                   text.find('\0') == std::string::npos;
+          },
+          "a name without '/' that is neither empty nor \".\" nor \"..\""};
+}
+
+}  // namespace paceline

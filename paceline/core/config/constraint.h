@@ -1,0 +1,26 @@
+// What values a setting may take, as a check and as the words of an error message.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "paceline/core/json.h"
+
+namespace paceline {
+
+/// Checks the JSON form of a value. Null (an optional that is not set) always passes.
+struct Constraint {
+  std::function<bool(const Json&)> allows;
+  /// Completes the sentence "allowed: …".
+  std::string words;
+};
+
+Constraint any_value();
+Constraint at_least(double low);
+Constraint more_than(double low);
+Constraint one_of(std::vector<std::string> names);
+/// A string that can be one component of a path: not empty, no '/', not "." or "..".
+Constraint file_name();
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+// The errors that users of the public API see: paceline::Error and its kinds.
+//
+// Inside the control plane expected failures are arrow::Status values; they become exceptions at the public API only.
+// A message says what happened, which rank and node, what was wanted and got, and what to do next.
+#pragma once
+
+#include <arrow/result.h>
+#include <arrow/status.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace paceline {
+
+/// Base of everything that Paceline throws.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A setting has a value that is not allowed, or a configuration value is missing or of another type.
+class ConfigError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A function was called where it has no meaning, such as report() outside a worker.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A file or folder could not be read or written, or does not hold what it should.
+class StorageError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The workers could not agree: a collective failed or timed out, or ranks differ where they must not.
+class CollectiveError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws the Error of the kind that fits `status` (Invalid → ConfigError, IOError → StorageError, …); nothing if ok.
+void throw_if_error(const arrow::Status& status);
+
+/// The value of `result`, or throws as throw_if_error().
+template <class T>
+T value_or_throw(arrow::Result<T> result) {
+  throw_if_error(result.status());
+  return std::move(result).ValueUnsafe();
+}
+
+}  // namespace paceline

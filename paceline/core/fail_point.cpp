@@ -1,0 +1,50 @@
+#include "paceline/core/fail_point.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace paceline {
+namespace {
+
+struct Armed {
+  bool kill = false;
+  int64_t passages_left = 1;
+};
+
+// "name=kill, other=error@3" → what to do at each name. What does not parse is ignored: this is for tests only.
+std::map<std::string, Armed, std::less<>> parse(std::string_view text) {
+  std::map<std::string, Armed, std::less<>> points;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    std::string_view entry = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+    while (entry.starts_with(' ')) entry.remove_prefix(1);
+    const size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view action = entry.substr(equals + 1);
+    const size_t at = action.find('@');
+    Armed armed{.kill = action.substr(0, at) == "kill"};
+    if (at != std::string_view::npos) armed.passages_left = std::atoll(std::string(action.substr(at + 1)).c_str());
+    points.emplace(entry.substr(0, equals), armed);
+  }
+  return points;
+}
+
+}  // namespace
+
+arrow::Status fail_point(std::string_view name) {
+  static const char* text = std::getenv("PACELINE_FAIL_POINTS");
+  if (text == nullptr) return arrow::Status::OK();
+  static std::mutex mutex;
+  static auto points = parse(text);
+  const std::lock_guard lock(mutex);
+  const auto found = points.find(name);
+  if (found == points.end() || --found->second.passages_left != 0) return arrow::Status::OK();
+  if (found->second.kill) ::raise(SIGKILL);
+  return arrow::Status::IOError("fail point ", name);
+}
+
+}  // namespace paceline

@@ -1,0 +1,16 @@
+// Named places where a test makes a process fail: kill it, or let a call return an error.
+//
+// PACELINE_FAIL_POINTS="publish.before_rename=kill, stage.write=error@3" : at its third passage "stage.write" returns
+// an IOError; without @N at the first. Passing costs one branch when the variable is not set. Thread-safe.
+#pragma once
+
+#include <arrow/status.h>
+
+#include <string_view>
+
+namespace paceline {
+
+/// OK, or what the environment asks for at `name`: IOError, or SIGKILL to this process.
+arrow::Status fail_point(std::string_view name);
+
+}  // namespace paceline

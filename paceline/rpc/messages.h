@@ -1,0 +1,212 @@
+// Every message of the control plane, declared once. Times in seconds, sizes in bytes.
+//
+// Who speaks: controller ⇄ agent (processes), controller ⇄ worker through the worker's agent (training; the envelope's
+// identity.worker says which), agent ⇄ worker (Welcome, Heartbeat), command line ⇄ controller (status, stop_run).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "paceline/core/ids.h"
+#include "paceline/core/posix/exit_status.h"
+#include "paceline/core/record.h"
+#include "paceline/rpc/envelope.h"
+
+namespace paceline::rpc {
+
+using Strings = std::vector<std::string>;
+using StringMap = std::map<std::string, std::string>;
+
+// A message: a record with the name that it travels under.
+#define PACELINE_MESSAGE(Name, type, FIELDS)      \
+  struct Name {                                   \
+    static constexpr const char* kType = type;    \
+    PACELINE_RECORD_BODY_(Name, FIELDS)           \
+    bool operator==(const Name&) const = default; \
+  }
+
+// --- controller → agent: processes -------------------------------------------------------------------------------
+
+// Starts a process of any role. `lifetime` is "attempt" (ends with the worker group) or "run". `welcome` is the body of
+// the Welcome that the process receives first. `environment` replaces the whole environment.
+#define PACELINE_START_PROCESS_FIELDS(FIELD) \
+  FIELD(std::string, role, "worker")         \
+  FIELD(std::string, lifetime, "attempt")    \
+  FIELD(Strings, arguments, {})              \
+  FIELD(StringMap, environment, {})          \
+  FIELD(std::string, directory, "")          \
+  FIELD(std::string, log_file, "")           \
+  FIELD(double, heartbeat_timeout_s, 30.0)   \
+  FIELD(Json, welcome, Json::object())
+PACELINE_MESSAGE(StartProcess, "start_process", PACELINE_START_PROCESS_FIELDS);
+
+// Ends the process and its whole tree: `stop` on its channel first, SIGKILL after `grace_s`. No reply; process_exited
+// follows when the tree is gone.
+#define PACELINE_END_PROCESS_FIELDS(FIELD) \
+  FIELD(double, grace_s, 0.0)              \
+  FIELD(std::string, reason, "")
+PACELINE_MESSAGE(EndProcess, "end_process", PACELINE_END_PROCESS_FIELDS);
+
+// --- agent → controller ------------------------------------------------------------------------------------------
+
+#define PACELINE_NODE_READY_FIELDS(FIELD) \
+  FIELD(std::string, node, "")            \
+  FIELD(std::string, host, "")            \
+  FIELD(int64_t, pid, 0)                  \
+  FIELD(int64_t, cores, 1)                \
+  FIELD(int64_t, gpus, 0)
+PACELINE_MESSAGE(NodeReady, "node_ready", PACELINE_NODE_READY_FIELDS);
+
+#define PACELINE_PROCESS_STARTED_FIELDS(FIELD) FIELD(int64_t, pid, 0)
+PACELINE_MESSAGE(ProcessStarted, "process_started", PACELINE_PROCESS_STARTED_FIELDS);
+
+#define PACELINE_PROCESS_START_FAILED_FIELDS(FIELD) FIELD(std::string, error, "")
+PACELINE_MESSAGE(ProcessStartFailed, "process_start_failed", PACELINE_PROCESS_START_FAILED_FIELDS);
+
+// The process and its tree are gone; nothing more comes from it: its output and its messages went before.
+// `step` and `phase` are the last that the process noted in its shared-memory word.
+#define PACELINE_PROCESS_EXITED_FIELDS(FIELD) \
+  FIELD(ExitStatus, status, {})               \
+  FIELD(Strings, last_lines, {})              \
+  FIELD(std::string, log_file, "")            \
+  FIELD(int64_t, step, 0)                     \
+  FIELD(std::string, phase, "")
+PACELINE_MESSAGE(ProcessExited, "process_exited", PACELINE_PROCESS_EXITED_FIELDS);
+
+// No heartbeat for as long as StartProcess allowed; `stopped`: the process is stopped by a signal (SIGSTOP).
+#define PACELINE_PROCESS_SILENT_FIELDS(FIELD) \
+  FIELD(double, silent_s, 0.0)                \
+  FIELD(bool, stopped, false)                 \
+  FIELD(int64_t, step, 0)                     \
+  FIELD(std::string, phase, "")
+PACELINE_MESSAGE(ProcessSilent, "process_silent", PACELINE_PROCESS_SILENT_FIELDS);
+
+// Whole lines that the process wrote; they are in its log file already.
+#define PACELINE_OUTPUT_FIELDS(FIELD) \
+  FIELD(std::string, stream, "stdout") \
+  FIELD(Strings, lines, {})
+PACELINE_MESSAGE(Output, "output", PACELINE_OUTPUT_FIELDS);
+
+// --- agent → process ---------------------------------------------------------------------------------------------
+
+// First message on the channel: what the process is for. `role` decides who reads the rest.
+#define PACELINE_WELCOME_FIELDS(FIELD)               \
+  FIELD(std::string, role, "worker")                 \
+  FIELD(std::string, run_name, "")                   \
+  FIELD(std::string, run_folder, "")                 \
+  FIELD(std::string, train_loop, "")                 \
+  FIELD(Json, train_loop_config, Json::object())     \
+  FIELD(Json, scaling_config, Json::object())        \
+  FIELD(Json, torch_config, Json::object())          \
+  FIELD(int64_t, threads, 1)                         \
+  FIELD(double, heartbeat_interval_s, 1.0)
+PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
+
+// --- controller → worker -----------------------------------------------------------------------------------------
+
+// The worker's place, and the signal to enter the train loop. May come again in the same process (a new generation).
+// `checkpoint` is the path of the checkpoint to start from, "" for none. `first_report` continues the numbers of the
+// run's reports over attempts.
+#define PACELINE_ASSIGN_FIELDS(FIELD)    \
+  FIELD(Rank, rank, {})                  \
+  FIELD(int64_t, world_size, 1)          \
+  FIELD(int64_t, local_rank, 0)          \
+  FIELD(int64_t, local_world_size, 1)    \
+  FIELD(int64_t, node_rank, 0)           \
+  FIELD(std::string, node, "")           \
+  FIELD(std::string, checkpoint, "")     \
+  FIELD(int64_t, first_report, 1)
+PACELINE_MESSAGE(Assign, "assign", PACELINE_ASSIGN_FIELDS);
+
+// The worker shall end: its next report, batch or collective throws.
+#define PACELINE_STOP_FIELDS(FIELD) FIELD(std::string, reason, "")
+PACELINE_MESSAGE(Stop, "stop", PACELINE_STOP_FIELDS);
+
+// Checkpoint `index` is published and durable at `path`.
+#define PACELINE_CHECKPOINT_COMMITTED_FIELDS(FIELD) \
+  FIELD(int64_t, index, 0)                          \
+  FIELD(std::string, path, "")
+PACELINE_MESSAGE(CheckpointCommitted, "checkpoint_committed", PACELINE_CHECKPOINT_COMMITTED_FIELDS);
+
+// --- worker → agent, worker → controller -------------------------------------------------------------------------
+
+// First message of a process. Its descriptor is the progress word (worker/progress.h).
+#define PACELINE_JOINED_FIELDS(FIELD) \
+  FIELD(int64_t, pid, 0)              \
+  FIELD(std::string, host, "")
+PACELINE_MESSAGE(Joined, "joined", PACELINE_JOINED_FIELDS);
+
+#define PACELINE_HEARTBEAT_FIELDS(FIELD) FIELD(int64_t, step, 0)
+PACELINE_MESSAGE(Heartbeat, "heartbeat", PACELINE_HEARTBEAT_FIELDS);
+
+// The rank's index-th report(). `staged` is the folder, relative to the run's, with this rank's durable files and its
+// part of the manifest; "" where the rank hands over no files. `has_checkpoint`: the rank passed a checkpoint at all.
+// `collective_save`: it comes from Checkpoint::save, which every rank must call. `reduce`: "", "mean", "sum", "min" or
+// "max": how metrics of the ranks become one.
+#define PACELINE_REPORT_FIELDS(FIELD)         \
+  FIELD(int64_t, index, 0)                    \
+  FIELD(Json, metrics, Json::object())        \
+  FIELD(std::string, reduce, "")              \
+  FIELD(bool, has_checkpoint, false)          \
+  FIELD(bool, collective_save, false)         \
+  FIELD(std::string, staged, "")
+PACELINE_MESSAGE(Report, "report", PACELINE_REPORT_FIELDS);
+
+// The train loop has returned after `reports` reports; `return_value` is JSON.
+#define PACELINE_FINISHED_FIELDS(FIELD) \
+  FIELD(int64_t, reports, 0)            \
+  FIELD(Json, return_value, nullptr)
+PACELINE_MESSAGE(Finished, "finished", PACELINE_FINISHED_FIELDS);
+
+// The train loop has thrown. `kind` is the exception's type; `frames` the user's own stack frames, innermost first.
+// `stopped`: it ended because it was told to stop. `collateral`: a collective failed, most likely because another rank
+// died first.
+#define PACELINE_FAILED_FIELDS(FIELD) \
+  FIELD(std::string, kind, "")        \
+  FIELD(std::string, text, "")        \
+  FIELD(Strings, frames, {})          \
+  FIELD(bool, stopped, false)         \
+  FIELD(bool, collateral, false)
+PACELINE_MESSAGE(Failed, "failed", PACELINE_FAILED_FIELDS);
+
+// What the terminal shows of a rank's progress: "epoch 3", 12 of 391.
+#define PACELINE_PROGRESS_FIELDS(FIELD) \
+  FIELD(std::string, label, "")         \
+  FIELD(int64_t, done, 0)               \
+  FIELD(int64_t, total, 0)              \
+  FIELD(double, rate, 0.0)
+PACELINE_MESSAGE(Progress, "progress", PACELINE_PROGRESS_FIELDS);
+
+// --- worker ⇄ controller: the key-value store of the rendezvous ---------------------------------------------------
+
+// The c10d store's operations (key_value.h says what each does). `value` and `expected` travel in the envelope's bytes:
+// expected first, `expected_size` bytes of it. Keys are prefixed by attempt and generation on the server's side.
+#define PACELINE_STORE_REQUEST_FIELDS(FIELD) \
+  FIELD(std::string, operation, "")          \
+  FIELD(Strings, keys, {})                   \
+  FIELD(int64_t, amount, 0)                  \
+  FIELD(int64_t, expected_size, 0)           \
+  FIELD(double, timeout_s, 0.0)
+PACELINE_MESSAGE(StoreRequest, "store_request", PACELINE_STORE_REQUEST_FIELDS);
+
+// `outcome`: "ok", "timeout" or "closed". `number` answers add, check, delete and num_keys; the value is in the bytes.
+// `missing`: keys that were not there at a timeout.
+#define PACELINE_STORE_REPLY_FIELDS(FIELD) \
+  FIELD(std::string, outcome, "ok")        \
+  FIELD(int64_t, number, 0)                \
+  FIELD(Strings, missing, {})
+PACELINE_MESSAGE(StoreReply, "store_reply", PACELINE_STORE_REPLY_FIELDS);
+
+// --- command line ⇄ controller of a live run ---------------------------------------------------------------------
+
+#define PACELINE_STATUS_REQUEST_FIELDS(FIELD) FIELD(bool, workers, true)
+PACELINE_MESSAGE(StatusRequest, "status_request", PACELINE_STATUS_REQUEST_FIELDS);
+
+#define PACELINE_STATUS_REPLY_FIELDS(FIELD) FIELD(Json, status, Json::object())
+PACELINE_MESSAGE(StatusReply, "status_reply", PACELINE_STATUS_REPLY_FIELDS);
+
+#define PACELINE_STOP_RUN_FIELDS(FIELD) FIELD(std::string, reason, "")
+PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
+
+}  // namespace paceline::rpc

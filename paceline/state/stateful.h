@@ -1,0 +1,40 @@
+// Stateful: anything that a checkpoint can hold, as named tensors and JSON.
+//
+// Modules, optimizers, loader positions, schedulers, gradient scalers and random states all become a StateDict; the
+// checkpoint writes tensors as safetensors and values into the manifest. Not thread-safe.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <map>
+#include <string>
+
+#include "paceline/core/json.h"
+
+namespace paceline {
+
+struct StateDict {
+  /// By name; in checkpoints they are called "<item>/<name>". Detached; they may share storage with the live object.
+  std::map<std::string, torch::Tensor> tensors;
+  Json values = Json::object();
+};
+
+/// Where the state lives when several ranks train.
+enum class Placement {
+  replicated,  // equal on all ranks: rank 0 writes it, all read it
+  per_rank     // each rank has its own: every rank writes and reads its part (random states)
+};
+
+/// The interface; implement it to put an object of your own into a checkpoint.
+class Stateful {
+ public:
+  virtual ~Stateful() = default;
+  /// A short name for messages and files, such as "loader".
+  virtual std::string kind() const = 0;
+  virtual Placement placement() const = 0;
+  virtual StateDict state_dict() const = 0;
+  /// ConfigError naming what is missing, left over, or of another shape or type.
+  virtual void load_state_dict(const StateDict& state) = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,63 @@
+// Connection: a worker process's side of its agent's channel.
+//
+// The process is started by an agent, which names the inherited descriptor in PACELINE_CHANNEL. connect() takes the
+// descriptor and the variable away (the process's own children do not see them), receives the Welcome and sends Joined.
+// A control thread then receives commands and sends heartbeats; a sender thread sends what is queued, so that report()
+// costs the training thread an enqueue. When the agent is gone, the process ends at once (exit code kLostAgent).
+//
+// Threading: all methods are thread-safe. Free of LibTorch: Python and data processes use it too.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "paceline/core/clock.h"
+#include "paceline/core/progress.h"
+#include "paceline/rpc/key_value.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::worker {
+
+/// Exit code of a process whose agent has disappeared.
+inline constexpr int kLostAgent = 97;
+
+/// A place in a generation: what an Assign said, with the identity that its messages carry.
+struct Assignment {
+  Identity identity;
+  rpc::Assign assign;
+};
+
+class Connection {
+ public:
+  /// Whether this process was started by an agent.
+  static bool offered();
+  /// Takes the channel. Call once, at the top of main; IOError or Invalid when the channel is not what it should be.
+  static arrow::Result<std::unique_ptr<Connection>> connect(const Clock& clock);
+
+  virtual ~Connection() = default;
+
+  virtual const rpc::Welcome& welcome() const = 0;
+  /// Waits for the next Assign; nullopt when the worker shall end instead.
+  virtual arrow::Result<std::optional<Assignment>> next_assignment() = 0;
+  virtual Progress& progress() = 0;
+
+  /// Queues a message with the identity of the current assignment. Order is kept. Never blocks.
+  virtual void send(rpc::Envelope envelope) = 0;
+  /// Waits until all that was queued is written to the agent.
+  virtual arrow::Status flush() = 0;
+
+  /// The reason of a Stop, nullopt while none has come. `on_stop` runs on the control thread when one comes.
+  virtual std::optional<std::string> stop_reason() const = 0;
+  virtual void on_stop(std::function<void(const std::string& reason)> on_stop) = 0;
+  /// Runs on the control thread for each published checkpoint.
+  virtual void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) = 0;
+
+  /// The rendezvous store of the current generation.
+  virtual std::shared_ptr<rpc::KeyValueClient> store() = 0;
+};
+
+}  // namespace paceline::worker

@@ -1,0 +1,73 @@
+# The front door. `make help` lists it; CMakePresets.json lies beneath.
+include versions.env
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# A file that includes LibTorch takes up to 2.5 GB to compile: no more jobs than the memory holds.
+JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ { n = int($$2 / 3e6); print n < 1 ? 1 : n < cores ? n : cores }' /proc/meminfo)
+TEST_JOBS ?= $(shell nproc)
+PRESET ?= release
+PYTHON := .venv/bin/python
+
+# configure PRESET: only when there is no build folder yet, or set-up has changed something since.
+define configure
+	[[ build/$(1)/build.ninja -nt .venv/.paceline-setup ]] || cmake --preset $(1) >build/$(1).log || { cat build/$(1).log; exit 1; }
+endef
+build = ninja -C build/$(1) -j$(JOBS) $(if $(QUIET),--quiet)
+check = ctest --test-dir build/$(1) -j$(TEST_JOBS) --output-on-failure --no-tests=error
+
+##@ For users
+.PHONY: quickstart
+quickstart: setup  ## Train ResNet-18 on MNIST [WORKERS=2] [USE_GPU=1] [FULL=1] [JSON=1]
+	@$(call configure,release)
+	@ninja -C build/release -j$(JOBS) $(if $(JSON),--quiet) mnist_resnet18
+	@tools/fetch_mnist data
+	@build/release/examples/mnist_resnet18 $(if $(WORKERS),--num-workers $(WORKERS)) $(if $(USE_GPU),--use-gpu) \
+	  $(if $(FULL),--full) $(if $(JSON),--json)
+
+.PHONY: test
+test: build  ## Run every test that needs no peer [TEST_JOBS=n]
+	@$(call check,release) -LE full
+
+##@ For developers
+.PHONY: setup
+setup:  ## Install what is missing: distribution packages and .venv
+	@tools/setup
+	@mkdir -p build
+
+.PHONY: build
+build: setup  ## Build everything [PRESET=release|dev|control|asan|tsan] [JOBS=n]
+	@$(call configure,$(PRESET))
+	@$(call build,$(PRESET))
+
+.PHONY: test-full
+test-full: test  ## Also the slow suites, those with peers, and the control plane under sanitizers
+	@$(call check,release) -L full
+	@for preset in control asan tsan; do $(MAKE) --no-print-directory test-preset PRESET=$$preset; done
+
+.PHONY: test-preset
+test-preset: build  ## Build and test one preset [PRESET=control]
+	@$(call check,$(PRESET)) -LE full
+
+.PHONY: bench
+bench: build  ## Measure, beside peers [ONLY=row,row]; writes docs/benchmarks.md
+	@$(PYTHON) benchmarks/run.py $(if $(ONLY),--only $(ONLY))
+
+.PHONY: format
+format: setup  ## Format every C++ file
+	@git ls-files '*.h' '*.cpp' | xargs .venv/bin/clang-format -i
+
+.PHONY: lint
+lint: setup  ## Check layers and format, and changed files with clang-tidy [BASE=commit]
+	@$(call configure,release)
+	@tools/lint $(BASE)
+
+.PHONY: clean
+clean:  ## Remove what was built; .venv and data stay
+	@rm -rf build
+
+.PHONY: help
+help:  ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -1,7 +1,8 @@
 # paceline_library(<module> LAYER <n> [TORCH] HDRS … SRCS … DEPS <module>… LIBS <target>…)
 # declares the static library of one folder and refuses edges that the layer rule forbids (ARCHITECTURE.md, "Layers").
-# paceline_test(<module> [TORCH] SRCS … DEPS <module>… LIBS <target>… [RESOURCE_LOCK name] [TIMEOUT s])
+# paceline_test(<module> [TORCH] SRCS … DEPS <module>… LIBS <target>… [RESOURCE_LOCK name] [TIMEOUT s] [LABELS full])
 # declares the unit tests of one folder: one program, one ctest entry a test case.
+# The label "full" keeps a slow test, or one with peers, out of `make test`.
 
 # Shared precompiled headers: LibTorch's cost 15 s a file, nlohmann-json's and Arrow's 4 s.
 function(paceline_precompile target torch)
@@ -64,7 +65,7 @@ function(paceline_test name)
   if(NOT PACELINE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "TORCH" "RESOURCE_LOCK;TIMEOUT" "SRCS;DEPS;LIBS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "RESOURCE_LOCK;TIMEOUT" "SRCS;DEPS;LIBS;ENVIRONMENT;LABELS" ${ARGN})
   add_executable(${name}_test ${ARG_SRCS})
   list(TRANSFORM ARG_DEPS PREPEND paceline::)
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} ${ARG_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)
@@ -78,6 +79,9 @@ function(paceline_test name)
   set(properties TIMEOUT ${ARG_TIMEOUT})
   if(ARG_RESOURCE_LOCK)
     list(APPEND properties RESOURCE_LOCK ${ARG_RESOURCE_LOCK})
+  endif()
+  if(ARG_LABELS)
+    list(APPEND properties LABELS "${ARG_LABELS}")
   endif()
   if(ARG_ENVIRONMENT)
     list(APPEND properties ENVIRONMENT "${ARG_ENVIRONMENT}")

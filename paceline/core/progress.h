@@ -15,7 +15,17 @@
 
 namespace paceline {
 
-enum class Phase : uint32_t { starting = 0, training, data, backward, collective, checkpoint, report, validation, ended };
+enum class Phase : uint32_t {
+  starting = 0,
+  training,
+  data,
+  backward,
+  collective,
+  checkpoint,
+  report,
+  validation,
+  ended
+};
 
 /// "training", "checkpoint", …
 std::string to_string(Phase phase);
@@ -28,9 +38,17 @@ struct ProgressWord {
   std::atomic<int64_t> since_ns;  // Unix time at which the phase began
 };
 
-/// The writer's side.
+/// What the word says at one moment.
+struct ProgressReading {
+  Phase phase = Phase::starting;
+  int64_t step = 0;
+  Time since;  // when the phase began
+};
+
+/// The writer's side. Thread-safe; it must not outlive `clock`.
 class Progress {
  public:
+  /// New shared memory that says: starting, step 0, since now.
   static arrow::Result<Progress> create(const Clock& clock);
   void set_phase(Phase phase);
   void set_step(int64_t step);
@@ -44,6 +62,19 @@ class Progress {
 
   SharedMemory memory_;
   const Clock* clock_;
+};
+
+/// The reader's side, in another process. Works on after the writer has died.
+class ProgressReader {
+ public:
+  /// Maps the memory behind the descriptor that came with Joined. Invalid when it is too small or of another version.
+  static arrow::Result<ProgressReader> open(Descriptor memory);
+  ProgressReading read() const;
+
+ private:
+  explicit ProgressReader(SharedMemory memory);
+
+  SharedMemory memory_;
 };
 
 }  // namespace paceline

@@ -1,4 +1,5 @@
-// XXH3-128 of bytes, of a file, and of a file while it is copied. Written as 32 lower-case hexadecimal digits.
+// XXH3-128 of bytes and of a file. Written as 32 lower-case hexadecimal digits, the canonical (big-endian) form that
+// `xxhsum -H2` prints.
 #pragma once
 
 #include <arrow/result.h>
@@ -30,10 +31,14 @@ std::string checksum_of(std::span<const std::byte> bytes);
 struct FileSum {
   int64_t size = 0;
   std::string checksum;
+
+  bool operator==(const FileSum&) const = default;
 };
+
+/// Portions in which files are read, summed and written: small enough to stay in a core's cache between these.
+inline constexpr size_t kPortion = size_t{1} << 20;
+
 /// Size and checksum of the file, read in portions.
 arrow::Result<FileSum> checksum_of_file(const std::string& path);
-/// Copies a file, reflinked or in the kernel where possible, syncs the copy, and gives its size and checksum.
-arrow::Result<FileSum> copy_durably(const std::string& from, const std::string& to);
 
 }  // namespace paceline::storage

@@ -5,24 +5,42 @@
 
 #include <arrow/result.h>
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "paceline/core/posix/descriptor.h"
 
 namespace paceline::storage {
+
+/// Opened for reading, closed on exec.
+arrow::Result<Descriptor> open_for_reading(const std::string& path);
+/// Reads at `offset` until `buffer` is full or the file ends; gives the bytes read. `path` is for the message.
+arrow::Result<size_t> read_at(const Descriptor& file, const std::string& path, int64_t offset,
+                              std::span<std::byte> buffer);
+/// The whole file. IOError when it is missing or unreadable.
+arrow::Result<std::string> read_file(const std::string& path);
 
 /// Writes `content` to `path` so that a reader sees the old file or the new one, whole: a temporary file beside it,
 /// fsync, rename, fsync of the folder. Fail points "write_atomically.before_sync", "…before_rename", "…after_rename".
 arrow::Status write_atomically(const std::string& path, std::string_view content);
-/// The whole file. IOError when it is missing or unreadable.
-arrow::Result<std::string> read_file(const std::string& path);
+/// Deletes the temporary files that a write_atomically() in `folder` leaves when its process is killed.
+arrow::Status remove_temporary_files(const std::string& folder);
 /// fsync of a file or folder.
 arrow::Status sync(const std::string& path);
-/// mkdir -p; the deepest new folder's parent is synced.
+/// mkdir -p; every new folder's parent is synced.
 arrow::Status make_folders(const std::string& path);
-/// Renames a folder or file on one file system and syncs both parents. Fail points "move.before_rename", "…after_rename".
+/// Renames a folder or file on one file system and syncs both parents. Fail points "move.before_rename",
+/// "…after_rename".
 arrow::Status move(const std::string& from, const std::string& to);
 /// Deletes a folder with all that is in it; a missing one is not an error.
 arrow::Status remove_all(const std::string& path);
+
+/// Regular files below `folder`, relative to it, sorted. Symbolic links are followed. Invalid for what is neither file
+/// nor folder, for links in a circle, and for names that are not UTF-8; empty folders do not appear.
+arrow::Result<std::vector<std::string>> files_below(const std::string& folder);
 
 /// A folder for runs from what a user wrote: absolute, relative to `directory`, "~/…", "file://…", with or without a
 /// trailing slash. Invalid for other schemes, naming what works. The result is absolute, without a trailing slash.

@@ -1,0 +1,87 @@
+// What users write as a storage path, turned into an absolute folder.
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+
+#include "paceline/storage/local.h"
+
+namespace paceline::storage {
+namespace {
+
+constexpr const char* kWhatWorks = "use an absolute path, a path relative to the program's directory, ~/… or file:///…";
+
+int hex_digit(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  const char lower = static_cast<char>(std::tolower(static_cast<unsigned char>(digit)));
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+// "%20" → " ": in URIs only.
+std::string decode_percent(std::string_view text) {
+  std::string decoded;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool escaped =
+        text[at] == '%' && at + 2 < text.size() && hex_digit(text[at + 1]) >= 0 && hex_digit(text[at + 2]) >= 0;
+    decoded += escaped ? static_cast<char>(16 * hex_digit(text[at + 1]) + hex_digit(text[at + 2])) : text[at];
+    if (escaped) at += 2;
+  }
+  return decoded;
+}
+
+bool has_scheme(std::string_view text) {
+  const size_t end = text.find("://");
+  if (end == std::string_view::npos || end == 0 || !std::isalpha(static_cast<unsigned char>(text[0]))) return false;
+  for (const char letter : text.substr(0, end)) {
+    if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '+' && letter != '-' && letter != '.')
+      return false;
+  }
+  return true;
+}
+
+arrow::Result<std::string> home_folder() {
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home);
+  if (const passwd* user = ::getpwuid(::getuid()); user != nullptr && user->pw_dir != nullptr) {  // NOLINT: start-up
+    return std::string(user->pw_dir);
+  }
+  return arrow::Status::Invalid("\"~\" cannot be resolved: HOME is not set; give an absolute path");
+}
+
+// Without empty and "." components; ".." stays, since through a link it means another folder.
+std::string without_noise(const std::string& absolute) {
+  std::filesystem::path path = "/";
+  for (const auto& part : std::filesystem::path(absolute)) {
+    if (part != "." && part != "/" && !part.empty()) path /= part;
+  }
+  return path.string();
+}
+
+}  // namespace
+
+arrow::Result<std::string> resolve_folder(std::string_view text, const std::string& directory) {
+  constexpr std::string_view kFile = "file://";
+  std::string path(text);
+  if (text.starts_with(kFile)) {
+    path = decode_percent(text.substr(kFile.size()));
+    if (path.starts_with("localhost/")) path = path.substr(std::string_view("localhost").size());
+    if (!path.starts_with('/')) {
+      return arrow::Status::Invalid("\"", text, "\" names another host; file:// needs an absolute path: file:///…");
+    }
+  } else if (has_scheme(text)) {
+    return arrow::Status::Invalid("the scheme of \"", text, "\" is not supported; ", kWhatWorks);
+  }
+  if (path.empty()) return arrow::Status::Invalid("the path of a folder is empty; ", kWhatWorks);
+  if (path.find('\0') != std::string::npos) return arrow::Status::Invalid("the path of a folder has a zero byte");
+  if (path.starts_with('~')) {
+    if (path.size() > 1 && path[1] != '/') {
+      return arrow::Status::Invalid("\"", text, "\": other users' folders are not resolved; ", kWhatWorks);
+    }
+    ARROW_ASSIGN_OR_RAISE(const std::string home, home_folder());
+    path = home + path.substr(1);
+  }
+  return without_noise(path.starts_with('/') ? path : directory + "/" + path);
+}
+
+}  // namespace paceline::storage

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "paceline/checkpoint/format/shape.h"
 #include "paceline/core/json.h"
 #include "paceline/core/record.h"
 
@@ -19,7 +20,8 @@ namespace paceline::checkpoint {
 inline constexpr int kManifestVersion = 1;
 inline constexpr const char* kManifestName = "manifest.json";
 
-using Shape = std::vector<int64_t>;
+/// The user's own notes (Checkpoint::set_metadata): beside the checkpoint's files, but changeable, so not among them.
+inline constexpr const char* kMetadataName = ".metadata.json";
 
 #define PACELINE_FILE_ENTRY_FIELDS(FIELD) \
   FIELD(int64_t, size, 0)                 \
@@ -51,25 +53,27 @@ using TensorEntries = std::map<std::string, TensorEntry>;
 
 // `values`: the JSON part of what Checkpoint::save was given, by item ("optimizer", "loader", …).
 // `metrics`: those of rank 0's report. `report`, `attempt`, `world_size`: where it comes from.
-#define PACELINE_MANIFEST_FIELDS(FIELD)      \
-  FIELD(int, version, kManifestVersion)      \
-  FIELD(int64_t, report, 0)                  \
-  FIELD(int64_t, attempt, 0)                 \
-  FIELD(int64_t, world_size, 1)              \
-  FIELD(double, time, 0.0)                   \
-  FIELD(Json, metrics, Json::object())       \
-  FIELD(Json, values, Json::object())        \
-  FIELD(FileEntries, files, {})              \
+#define PACELINE_MANIFEST_FIELDS(FIELD) \
+  FIELD(int, version, kManifestVersion) \
+  FIELD(int64_t, report, 0)             \
+  FIELD(int64_t, attempt, 0)            \
+  FIELD(int64_t, world_size, 1)         \
+  FIELD(double, time, 0.0)              \
+  FIELD(Json, metrics, Json::object())  \
+  FIELD(Json, values, Json::object())   \
+  FIELD(FileEntries, files, {})         \
   FIELD(TensorEntries, tensors, {})
 PACELINE_RECORD(Manifest, PACELINE_MANIFEST_FIELDS);
 
+/// One line of JSON; its last member is the checksum of the text before it.
 std::string encode_manifest(const Manifest& manifest);
-/// Invalid: not a manifest, or of a later version (names both).
+/// Invalid: not a manifest, damaged, contradicting itself, or of a later version (names both).
 arrow::Result<Manifest> decode_manifest(std::string_view text);
 
-/// One manifest from those of the ranks, lowest rank first. Of several files with one name the lowest rank's is kept;
-/// slices of one tensor from several ranks are put together. Invalid when ranks disagree about a tensor's dtype or
-/// shape, or slices overlap or leave a gap; names tensor and ranks.
+/// One manifest from those of the ranks, lowest rank first. Of several files with one name the lowest rank's is kept,
+/// with its slices; slices of one tensor in files of several names are put together. Of values and of all else the
+/// first part's are kept. Invalid when ranks disagree about a tensor's dtype or shape, or slices overlap or leave a
+/// gap; names tensor and ranks.
 arrow::Result<Manifest> merge(const std::vector<Manifest>& parts);
 
 }  // namespace paceline::checkpoint

@@ -1,7 +1,8 @@
 // A worker's side of a checkpoint: put this rank's files, durably, where the publisher can take them.
 //
-// A stage is the folder `.staging/attempt_A/worker_W/report_K` of the run. It holds the rank's files and, written last,
-// `part.json`, a manifest of these files. Nothing here is visible as a checkpoint. Not thread-safe.
+// A stage is the folder `.staging/attempt_A/worker_W/report_K` of the run with the rank's files and, written last,
+// `report_K.json` beside it, a manifest of these files. Nothing here is visible as a checkpoint. Not thread-safe.
+// Errors: IOError with path and reason; Invalid for what cannot be in a checkpoint.
 #pragma once
 
 #include <arrow/result.h>
@@ -26,26 +27,35 @@ struct TensorBytes {
   std::span<const std::byte> bytes;
 };
 
+/// Where unpublished files are, in the run folder.
+inline constexpr const char* kStagingName = ".staging";
+/// The part's manifest stands beside the stage's folder, with this ending.
+inline constexpr const char* kPartEnding = ".json";
+
 class Stage {
  public:
   /// Makes an empty folder for report `index`.
   static arrow::Result<Stage> create(const std::string& run_folder, const Identity& identity, int64_t index);
 
-  /// Writes `tensors` as the safetensors file `file` and enters file and slices. Readable by Python's safetensors.
+  /// Writes `tensors` as the safetensors file `file` and enters file and slices. Readable by Python's safetensors,
+  /// which sees each slice as a tensor of the slice's shape.
   arrow::Status write_tensors(const std::string& file, const std::vector<TensorBytes>& tensors);
   /// Adds JSON under `item` to the manifest's values.
   void add_value(const std::string& item, Json value);
-  /// Copies all files below `folder` (links are followed; special files refused); the folder is not changed.
+  /// Copies all files below `folder` (links are followed; special files refused); the folder is not changed. Where it
+  /// is a checkpoint of Paceline's, or a copy of one, tensors of unchanged files and values are taken over.
   arrow::Status copy_folder(const std::string& folder);
-  /// Syncs all and writes part.json. Gives the folder relative to the run's, as Report::staged wants it.
+  /// Syncs all files and writes the manifest of the part. Gives the folder relative to the run's, as Report::staged
+  /// wants it.
   arrow::Result<std::string> finish();
 
   const std::string& folder() const { return folder_; }
 
  private:
   Stage(std::string run_folder, std::string relative);
+  arrow::Status make_folder_of(const std::string& file);
+  arrow::Status take_over(const std::string& manifest_path);
 
-  std::string run_folder_;
   std::string relative_;
   std::string folder_;
   Manifest part_;

@@ -1,7 +1,8 @@
-// Reads tensors of a published checkpoint, whole or in part, with their checksums checked.
+// Reads tensors of a published checkpoint, with their checksums checked.
 //
-// Not thread-safe. Errors: Invalid names tensor, file, wanted and got; a checkpoint with a flipped bit, a missing or a
-// truncated file is refused.
+// Only the bytes of the tensors asked for are read, straight into the caller's memory where slices allow it.
+// Thread-safe once open. Errors: IOError for a missing, truncated or damaged file, naming tensor, file, wanted and got;
+// KeyError for a tensor that is not there; Invalid for a target of the wrong size.
 #pragma once
 
 #include <arrow/result.h>
@@ -16,6 +17,7 @@ namespace paceline::checkpoint {
 
 class TensorReader {
  public:
+  /// Reads the manifest, and finds missing and truncated files by their sizes.
   static arrow::Result<TensorReader> open(const std::string& checkpoint_path);
 
   const Manifest& manifest() const { return manifest_; }
@@ -27,8 +29,5 @@ class TensorReader {
   std::string path_;
   Manifest manifest_;
 };
-
-/// Bytes of one element of a safetensors dtype; Invalid for an unknown one.
-arrow::Result<int64_t> element_size(const std::string& dtype);
 
 }  // namespace paceline::checkpoint

@@ -1,0 +1,85 @@
+#include "paceline/checkpoint/checkpoint.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "paceline/checkpoint/manifest.h"
+#include "paceline/core/error.h"
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/storage/file_writer.h"
+#include "paceline/storage/local.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string make_temporary_folder() {
+  std::string path = (fs::temp_directory_path() / "paceline_checkpoint_XXXXXX").string();
+  if (::mkdtemp(path.data()) == nullptr) throw_if_error(errno_status("making folder " + path));
+  return path;
+}
+
+arrow::Status copy_files(const std::string& from, const std::string& to) {
+  ARROW_ASSIGN_OR_RAISE(const auto files, storage::files_below(from));
+  for (const std::string& file : files) {
+    std::error_code error;
+    const fs::path target = fs::path(to) / file;
+    fs::create_directories(target.parent_path(), error);
+    fs::remove(target, error);
+    ARROW_RETURN_NOT_OK(storage::copy_file(from + "/" + file, target.string()));
+  }
+  return arrow::Status::OK();
+}
+
+Json object_or_throw(const Json& metadata) {
+  if (!metadata.is_object())
+    throw ConfigError("metadata of a checkpoint is a JSON object; got: " + encode_json(metadata));
+  return metadata;
+}
+
+}  // namespace
+
+Checkpoint Checkpoint::from_directory(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  if (error || !fs::is_directory(absolute, error)) {
+    throw StorageError("there is no folder \"" + path + "\" to make a checkpoint of");
+  }
+  return Checkpoint(absolute.string());
+}
+
+std::string Checkpoint::to_directory(const std::string& path) const {
+  const std::string target = path.empty() ? make_temporary_folder() : fs::absolute(path).string();
+  throw_if_error(storage::make_folders(target));
+  throw_if_error(copy_files(path_, target));
+  return target;
+}
+
+std::shared_ptr<const std::string> Checkpoint::as_directory() const {
+  std::error_code error;
+  if (!fs::is_directory(path_, error)) throw StorageError("the checkpoint " + path_ + " is gone; was it superseded?");
+  return std::make_shared<const std::string>(path_);
+}
+
+Json Checkpoint::get_metadata() const {
+  const std::string file = path_ + "/" + checkpoint::kMetadataName;
+  if (!fs::exists(file)) return Json::object();
+  auto metadata = decode_json(value_or_throw(storage::read_file(file)));
+  if (!metadata.ok()) throw StorageError(file + ": " + metadata.status().message());
+  return *std::move(metadata);
+}
+
+void Checkpoint::set_metadata(const Json& metadata) {
+  const std::string text = encode_json(object_or_throw(metadata)) + "\n";
+  throw_if_error(storage::write_atomically(path_ + "/" + checkpoint::kMetadataName, text));
+}
+
+void Checkpoint::update_metadata(const Json& metadata) {
+  Json merged = get_metadata();
+  merged.update(object_or_throw(metadata));
+  set_metadata(merged);
+}
+
+}  // namespace paceline

@@ -1,0 +1,137 @@
+#include "paceline/checkpoint/stage.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <map>
+
+#include "paceline/checkpoint/format/safetensors.h"
+#include "paceline/core/fail_point.h"
+#include "paceline/storage/file_writer.h"
+#include "paceline/storage/local.h"
+
+namespace paceline::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+arrow::Status check_tensor(const TensorBytes& tensor) {
+  ARROW_ASSIGN_OR_RAISE(const int64_t wanted, byte_count(tensor.dtype, tensor.shape));
+  if (static_cast<int64_t>(tensor.bytes.size()) != wanted) {
+    return arrow::Status::Invalid("tensor \"", tensor.name, "\" has ", tensor.bytes.size(), " bytes; wanted ", wanted,
+                                  " for ", to_string(tensor.shape), " of ", tensor.dtype);
+  }
+  return arrow::Status::OK();
+}
+
+}  // namespace
+
+Stage::Stage(std::string run_folder, std::string relative)
+    : relative_(std::move(relative)), folder_(std::move(run_folder) + "/" + relative_) {}
+
+arrow::Result<Stage> Stage::create(const std::string& run_folder, const Identity& identity, int64_t index) {
+  Stage stage(run_folder, std::string(kStagingName) + "/attempt_" + std::to_string(identity.attempt.value) +
+                              "/worker_" + std::to_string(identity.worker.value) + "/report_" + std::to_string(index));
+  stage.part_.attempt = identity.attempt.value;
+  stage.part_.report = index;
+  ARROW_RETURN_NOT_OK(storage::remove_all(stage.folder_));
+  ARROW_RETURN_NOT_OK(storage::remove_all(stage.folder_ + kPartEnding));
+  ARROW_RETURN_NOT_OK(stage.make_folder_of("file"));
+  return stage;
+}
+
+// Not synced: of a stage only the files must be durable, their names become so when they are published.
+arrow::Status Stage::make_folder_of(const std::string& file) {
+  std::error_code error;
+  const fs::path folder = fs::path(folder_ + "/" + file).parent_path();
+  fs::create_directories(folder, error);
+  if (error) return arrow::Status::IOError("making folder ", folder.string(), ": ", error.message());
+  return arrow::Status::OK();
+}
+
+arrow::Status Stage::write_tensors(const std::string& file, const std::vector<TensorBytes>& tensors) {
+  std::map<std::string, const TensorBytes*> by_name;
+  std::vector<SafetensorsEntry> entries;
+  for (const TensorBytes& tensor : tensors) {
+    ARROW_RETURN_NOT_OK(check_tensor(tensor));
+    if (part_.tensors.contains(tensor.name)) {
+      return arrow::Status::Invalid("tensor \"", tensor.name, "\" is in this checkpoint already");
+    }
+    by_name[tensor.name] = &tensor;
+    entries.push_back({.name = tensor.name, .dtype = tensor.dtype, .shape = tensor.shape});
+  }
+  ARROW_ASSIGN_OR_RAISE(const SafetensorsHead head, encode_safetensors(std::move(entries)));
+  ARROW_RETURN_NOT_OK(make_folder_of(file));
+  ARROW_ASSIGN_OR_RAISE(auto writer, storage::FileWriter::create(folder_ + "/" + file));
+  ARROW_RETURN_NOT_OK(writer.append(std::as_bytes(std::span(head.bytes))));
+  for (const SafetensorsEntry& entry : head.entries) {
+    const TensorBytes& tensor = *by_name.at(entry.name);
+    storage::Checksum checksum;
+    ARROW_RETURN_NOT_OK(writer.append(tensor.bytes, &checksum));
+    part_.tensors[entry.name] = {.dtype = tensor.dtype,
+                                 .shape = tensor.global_shape,
+                                 .slices = {{.file = file,
+                                             .offset = entry.offset,
+                                             .size = entry.size,
+                                             .start = tensor.start,
+                                             .shape = tensor.shape,
+                                             .checksum = checksum.hex()}}};
+  }
+  ARROW_ASSIGN_OR_RAISE(const auto sum, writer.finish());
+  part_.files[file] = {.size = sum.size, .checksum = sum.checksum};
+  return arrow::Status::OK();
+}
+
+void Stage::add_value(const std::string& item, Json value) {
+  part_.values[item] = std::move(value);
+}
+
+arrow::Status Stage::copy_folder(const std::string& folder) {
+  ARROW_ASSIGN_OR_RAISE(const auto files, storage::files_below(folder));
+  bool has_manifest = false;
+  for (const std::string& file : files) {
+    if (file == kManifestName) {
+      has_manifest = true;
+      continue;
+    }
+    ARROW_RETURN_NOT_OK(make_folder_of(file));
+    ARROW_ASSIGN_OR_RAISE(const auto sum, storage::copy_file(folder + "/" + file, folder_ + "/" + file));
+    if (file != kMetadataName) part_.files[file] = {.size = sum.size, .checksum = sum.checksum};
+  }
+  return has_manifest ? take_over(folder + "/" + kManifestName) : arrow::Status::OK();
+}
+
+arrow::Status Stage::take_over(const std::string& manifest_path) {
+  ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(manifest_path));
+  const auto decoded = decode_manifest(text);
+  if (!decoded.ok()) {
+    return arrow::Status::Invalid(manifest_path, " has the name of a checkpoint's own manifest but is none (",
+                                  decoded.status().message(), "); give the file another name");
+  }
+  const auto unchanged = [&](const Slice& slice) {
+    const auto file = part_.files.find(slice.file);
+    const auto& wanted = decoded->files.at(slice.file);
+    return file != part_.files.end() && file->second.size == wanted.size && file->second.checksum == wanted.checksum;
+  };
+  for (const auto& [name, tensor] : decoded->tensors) {
+    if (std::all_of(tensor.slices.begin(), tensor.slices.end(), unchanged)) part_.tensors.emplace(name, tensor);
+  }
+  for (const auto& [item, value] : decoded->values.items()) part_.values.emplace(item, value);
+  return arrow::Status::OK();
+}
+
+arrow::Result<std::string> Stage::finish() {
+  ARROW_RETURN_NOT_OK(fail_point("stage.before_sync"));
+  for (const auto& [name, file] : part_.files) ARROW_RETURN_NOT_OK(storage::sync(folder_ + "/" + name));
+  if (const std::string metadata = folder_ + "/" + kMetadataName; fs::exists(metadata)) {
+    ARROW_RETURN_NOT_OK(storage::sync(metadata));
+  }
+  ARROW_RETURN_NOT_OK(fail_point("stage.before_part"));
+  const std::string text = encode_manifest(part_);
+  ARROW_ASSIGN_OR_RAISE(auto writer, storage::FileWriter::create(folder_ + kPartEnding));
+  ARROW_RETURN_NOT_OK(writer.append(std::as_bytes(std::span(text))));
+  ARROW_RETURN_NOT_OK(writer.finish());
+  return relative_;
+}
+
+}  // namespace paceline::checkpoint

@@ -1,0 +1,193 @@
+#include "paceline/loader/data_loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+
+namespace paceline {
+namespace {
+
+/// Row i is the image [i, i] with label i.
+class Numbers : public torch::data::datasets::Dataset<Numbers> {
+ public:
+  explicit Numbers(size_t size) : size_(size) {}
+  torch::data::Example<> get(size_t row) override {
+    if (row == bad_row) throw std::runtime_error("the file is torn");
+    return {torch::full({2}, static_cast<float>(row)), torch::tensor(static_cast<int64_t>(row))};
+  }
+  std::optional<size_t> size() const override { return size_; }
+
+  size_t bad_row = ~size_t{0};
+
+ private:
+  size_t size_;
+};
+
+/// Not of torch's: whole batches at once.
+struct Bulk {
+  torch::Tensor values = torch::arange(10);
+  size_t size() const { return 10; }
+  std::pair<torch::Tensor, torch::Tensor> get_batch(const std::vector<size_t>& rows) {
+    const torch::Tensor index = torch::tensor(std::vector<int64_t>(rows.begin(), rows.end()));
+    return {values.index({index}), index};
+  }
+};
+
+template <class Loader>
+std::vector<int64_t> labels_of(Loader& loader, int64_t limit = -1) {
+  std::vector<int64_t> result;
+  int64_t batches = 0;
+  for (auto& [images, labels] : loader) {
+    EXPECT_TRUE(torch::equal(images.select(1, 0).to(torch::kLong), labels));
+    for (int64_t i = 0; i < labels.size(0); ++i) result.push_back(labels[i].template item<int64_t>());
+    if (++batches == limit) break;
+  }
+  return result;
+}
+
+std::vector<int64_t> upto(int64_t end) {
+  std::vector<int64_t> numbers(static_cast<size_t>(end));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+TEST(DataLoader, StacksExamplesAndGivesThemInOrder) {
+  for (const int64_t num_workers : {0, 1, 3}) {
+    DataLoader loader(Numbers(23), {.batch_size = 4, .num_workers = num_workers});
+    EXPECT_EQ(loader.size(), 6);
+    EXPECT_EQ(loader.batch_size(), 4);
+    EXPECT_EQ(labels_of(loader), upto(23));
+    EXPECT_EQ(loader.epoch(), 1);
+    EXPECT_EQ(labels_of(loader), upto(23));
+  }
+}
+
+TEST(DataLoader, TakesChainedAndForeignDataSets) {
+  DataLoader chained(Numbers(9).map(torch::data::transforms::Stack<>()), {.batch_size = 4, .num_workers = 2});
+  EXPECT_EQ(labels_of(chained), upto(9));
+  DataLoader bulk(Bulk{}, {.batch_size = 4});
+  std::vector<int64_t> sizes;
+  for (auto& [values, index] : bulk) {
+    EXPECT_TRUE(torch::equal(values, index));
+    sizes.push_back(values.size(0));
+  }
+  EXPECT_EQ(sizes, (std::vector<int64_t>{4, 4, 2}));
+}
+
+TEST(DataLoader, LeavingTheLoopEndsTheThreadsAndTheNextLoopIsTheNextEpoch) {
+  DataLoader loader(Numbers(100), {.batch_size = 2, .num_workers = 2, .prefetch = 8});
+  EXPECT_EQ(labels_of(loader, 3), upto(6));
+  EXPECT_EQ(loader.epoch(), 1);
+  EXPECT_EQ(labels_of(loader).size(), 100u);
+}
+
+TEST(DataLoader, ANewIterationEndsTheOneBefore) {
+  DataLoader loader(Numbers(10), {.batch_size = 2});
+  auto first = loader.begin();
+  {
+    auto second = loader.begin();
+    EXPECT_THROW(++first, UsageError);
+    EXPECT_EQ(second->target[0].item<int64_t>(), 0);
+    {
+      const auto dropped = std::move(first);
+    }
+    ++second;
+    EXPECT_EQ(second->target[0].item<int64_t>(), 2);
+  }
+}
+
+TEST(DataLoader, ResumesInTheMiddleOfAnEpoch) {
+  const DataLoaderOptions options{.batch_size = 3, .shuffle = true};
+  DataLoader whole(Numbers(31), options);
+  const auto all = labels_of(whole);
+  DataLoader stopped(Numbers(31), options);
+  std::vector<int64_t> seen;
+  StateDict state;
+  for (auto& [images, labels] : stopped) {
+    for (int64_t i = 0; i < labels.size(0); ++i) seen.push_back(labels[i].item<int64_t>());
+    state = stopped.state_dict();  // after the step
+    if (seen.size() == 12) break;
+  }
+  DataLoader resumed(Numbers(31), options);
+  resumed.load_state_dict(state);
+  EXPECT_EQ(resumed.remaining(), 7);
+  for (const int64_t label : labels_of(resumed)) seen.push_back(label);
+  EXPECT_EQ(seen, all);
+}
+
+TEST(DataLoader, GivesTheBatchOfAVoidStepAgainUntouched) {
+  const auto ledger = std::make_shared<StepLedger>();
+  DataLoader loader(Numbers(8), {.batch_size = 2, .prefetch = 3}, {.ledger = ledger});
+  std::vector<float> firsts;
+  for (auto& [images, labels] : loader) {
+    EXPECT_FALSE(ledger->is_void());
+    firsts.push_back(images[0][0].item<float>());
+    images.mul_(100);  // what a user does to a batch does not come back
+    if (firsts.size() == 2 || firsts.size() == 3) ledger->void_step();
+  }
+  EXPECT_EQ(firsts, (std::vector<float>{0, 2, 2, 2, 4, 6}));
+  EXPECT_EQ(ledger->count(), 4);
+}
+
+TEST(DataLoader, AnErrorNamesTheRow) {
+  Numbers numbers(20);
+  numbers.bad_row = 9;
+  for (const int64_t num_workers : {0, 2}) {
+    DataLoader loader(numbers, {.batch_size = 4, .num_workers = num_workers});
+    int batches = 0;
+    try {
+      for ([[maybe_unused]] auto& batch : loader) ++batches;
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("row 9: the file is torn"));
+      EXPECT_THROW(std::rethrow_if_nested(error), std::runtime_error);
+    }
+    EXPECT_EQ(batches, 2);
+  }
+  DataLoader chained(numbers.map(torch::data::transforms::Stack<>()), {.batch_size = 20});
+  try {
+    chained.begin();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("one of the rows 0, 1, 2, 3, 4, 5, 6, 7, … (20 rows): the file"));
+  }
+}
+
+TEST(DataLoader, CallsTheHooksAroundEachWait) {
+  std::string calls;
+  LoaderPlace place;
+  place.before_batch = [&calls] {
+    calls += 'b';
+    if (calls.size() > 8) throw std::runtime_error("stop");
+  };
+  place.after_batch = [&calls] { calls += 'a'; };
+  DataLoader loader(Numbers(20), {.batch_size = 2}, place);
+  EXPECT_THROW(
+      {
+        for ([[maybe_unused]] auto& batch : loader) calls += '.';
+      },
+      std::runtime_error);
+  EXPECT_EQ(calls, "ba.ba.ba.b");
+}
+
+TEST(DataLoader, ADataSetThatCannotBeCopiedLoadsInOneThread) {
+  struct Unique {
+    std::unique_ptr<int> mark = std::make_unique<int>(1);
+    size_t size() const { return 4; }
+    torch::Tensor get(size_t row) { return torch::tensor(static_cast<int64_t>(row)); }
+  };
+  DataLoader loader(Unique{}, {.batch_size = 4});
+  for (const torch::Tensor& rows : loader) EXPECT_TRUE(torch::equal(rows, torch::arange(4)));
+  EXPECT_THROW(DataLoader(Unique{}, {.num_workers = 2}), ConfigError);
+}
+
+TEST(DataLoader, AnEmptyDataSetGivesNothing) {
+  DataLoader loader(Numbers(0), {.batch_size = 4});
+  EXPECT_EQ(loader.size(), 0);
+  EXPECT_TRUE(labels_of(loader).empty());
+}
+
+}  // namespace
+}  // namespace paceline

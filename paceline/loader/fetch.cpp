@@ -1,0 +1,107 @@
+#include "paceline/loader/fetch.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "paceline/core/error.h"
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/storage/local.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Holds an exclusive lock on a file made for it; removes the file when done, so that nothing is left in the folder.
+class FetchLock {
+ public:
+  explicit FetchLock(fs::path path) : path_(std::move(path)) {
+    do {
+      file_ = Descriptor(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+      if (!file_) fail("open");
+      while (flock(file_.get(), LOCK_EX) != 0) {
+        if (errno != EINTR) fail("lock");
+      }
+    } while (!is_current());  // the last holder removed this file while we waited: lock the one in its place
+  }
+  ~FetchLock() { unlink(path_.c_str()); }
+  FetchLock(const FetchLock&) = delete;
+  FetchLock& operator=(const FetchLock&) = delete;
+
+ private:
+  bool is_current() const {
+    struct stat mine{};
+    struct stat named{};
+    return fstat(file_.get(), &mine) == 0 && stat(path_.c_str(), &named) == 0 && mine.st_ino == named.st_ino;
+  }
+  [[noreturn]] void fail(const char* what) const {
+    throw StorageError(std::string("cannot ") + what + " " + path_.string() + ": " + std::strerror(errno));
+  }
+
+  fs::path path_;
+  Descriptor file_;
+};
+
+std::vector<FetchedFile> missing_files(const fs::path& folder, const std::vector<FetchedFile>& files) {
+  std::vector<FetchedFile> missing;
+  std::ranges::copy_if(files, std::back_inserter(missing),
+                       [&folder](const FetchedFile& file) { return !fs::exists(folder / file.name); });
+  return missing;
+}
+
+void fetch_one(const fs::path& folder, const FetchedFile& file, const Fetcher& fetch) {
+  const fs::path partial = folder / ("." + file.name + ".partial");
+  struct Remove {
+    const fs::path& path;
+    ~Remove() { unlink(path.c_str()); }
+  } const remove{partial};  // after the rename there is nothing to remove
+  fetch(file.name, partial);
+  const std::string got = sha256_of_file(partial);
+  if (got != file.sha256) {
+    throw StorageError(file.name + " was fetched damaged or is another version: wanted SHA-256 " + file.sha256 +
+                       ", got " + got + ". Fetch it again, or from another mirror");
+  }
+  throw_if_error(storage::sync(partial.string()));
+  throw_if_error(storage::move(partial.string(), (folder / file.name).string()));
+}
+
+}  // namespace
+
+void fetch_once(const fs::path& folder, const std::vector<FetchedFile>& files, const Fetcher& fetch) {
+  if (missing_files(folder, files).empty()) return;
+  throw_if_error(storage::make_folders(folder.string()));
+  const FetchLock lock(folder / ".fetch.lock");
+  for (const FetchedFile& file : missing_files(folder, files)) fetch_one(folder, file, fetch);
+}
+
+std::string sha256_of_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
+  EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr);
+  std::vector<char> portion(1 << 20);
+  while (file.read(portion.data(), static_cast<std::streamsize>(portion.size())) || file.gcount() > 0) {
+    EVP_DigestUpdate(context.get(), portion.data(), static_cast<size_t>(file.gcount()));
+  }
+  if (!file.eof()) throw StorageError("cannot read " + path.string());
+  std::array<unsigned char, 32> digest{};
+  EVP_DigestFinal_ex(context.get(), digest.data(), nullptr);
+  std::string hex;
+  for (const unsigned char byte : digest) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+// fetch_once: the files of a data set, fetched by one of all the processes that want them.
+//
+// Processes of one machine meet at a lock on a file in the folder: one fetches, the others wait for it and find the
+// files there. A file is put under its name by a rename, when its SHA-256 is right; so what is there is whole.
+// Thread-safe.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace paceline {
+
+struct FetchedFile {
+  std::string name;    // in the folder; no '/'
+  std::string sha256;  // 64 lower-case hexadecimal digits
+};
+
+/// Brings the file called `name` to `target`; throws when it cannot.
+using Fetcher = std::function<void(const std::string& name, const std::filesystem::path& target)>;
+
+/// Returns when `folder` (made if need be) holds all `files`; calls `fetch` for those that are missing.
+/// StorageError when a fetched file has another checksum, naming both, or the folder cannot be written. What `fetch`
+/// throws passes through; the next process in line then tries again.
+void fetch_once(const std::filesystem::path& folder, const std::vector<FetchedFile>& files, const Fetcher& fetch);
+
+/// SHA-256 of a file as 64 lower-case hexadecimal digits. StorageError when it cannot be read.
+std::string sha256_of_file(const std::filesystem::path& path);
+
+}  // namespace paceline

@@ -5,10 +5,12 @@
 // Threading: send() and close() may be called from any thread. Handlers are called one after another, never two at
 // once, on the implementation's thread, which the implementation's header names. A handler may send and close.
 // Ownership: whoever holds the channel; destroying it closes it and waits until no handler runs (not from a handler).
+// After close() no further handler is called, except the one that may be running.
 #pragma once
 
 #include <arrow/status.h>
 
+#include <cstddef>
 #include <functional>
 
 #include "paceline/rpc/envelope.h"
@@ -34,8 +36,8 @@ class Channel {
 
   /// Begins to deliver what arrives; what came before is kept. Call once.
   virtual void start(Handlers handlers) = 0;
-  /// Queues `envelope`; sets its sequence. Never blocks on the peer. Invalid when it is too large; IOError when the
-  /// channel is closed. Delivery is in order, or the peer's on_close tells.
+  /// Queues `envelope`; sets its sequence. Never blocks on the peer. Invalid when it is too large; IOError when either
+  /// end is known to have closed. Delivery is in order, or the peer's on_close tells.
   virtual arrow::Status send(Envelope envelope) = 0;
   /// Delivers what is queued, as far as the peer still reads, then closes. Idempotent.
   virtual void close() = 0;

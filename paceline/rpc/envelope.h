@@ -57,6 +57,9 @@ arrow::Result<M> unpack(const Envelope& envelope) {
   if (envelope.type != M::kType) {
     return arrow::Status::Invalid("unexpected message: wanted ", M::kType, ", got ", envelope.type);
   }
+  if (!envelope.body.is_object()) {
+    return arrow::Status::Invalid("message ", M::kType, " has a body that is no JSON object");
+  }
   try {
     return envelope.body.get<M>();
   } catch (const Json::exception& error) {

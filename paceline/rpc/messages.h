@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "paceline/core/ids.h"
@@ -83,7 +84,7 @@ PACELINE_MESSAGE(ProcessExited, "process_exited", PACELINE_PROCESS_EXITED_FIELDS
 PACELINE_MESSAGE(ProcessSilent, "process_silent", PACELINE_PROCESS_SILENT_FIELDS);
 
 // Whole lines that the process wrote; they are in its log file already.
-#define PACELINE_OUTPUT_FIELDS(FIELD) \
+#define PACELINE_OUTPUT_FIELDS(FIELD)  \
   FIELD(std::string, stream, "stdout") \
   FIELD(Strings, lines, {})
 PACELINE_MESSAGE(Output, "output", PACELINE_OUTPUT_FIELDS);
@@ -91,15 +92,15 @@ PACELINE_MESSAGE(Output, "output", PACELINE_OUTPUT_FIELDS);
 // --- agent → process ---------------------------------------------------------------------------------------------
 
 // First message on the channel: what the process is for. `role` decides who reads the rest.
-#define PACELINE_WELCOME_FIELDS(FIELD)               \
-  FIELD(std::string, role, "worker")                 \
-  FIELD(std::string, run_name, "")                   \
-  FIELD(std::string, run_folder, "")                 \
-  FIELD(std::string, train_loop, "")                 \
-  FIELD(Json, train_loop_config, Json::object())     \
-  FIELD(Json, scaling_config, Json::object())        \
-  FIELD(Json, torch_config, Json::object())          \
-  FIELD(int64_t, threads, 1)                         \
+#define PACELINE_WELCOME_FIELDS(FIELD)           \
+  FIELD(std::string, role, "worker")             \
+  FIELD(std::string, run_name, "")               \
+  FIELD(std::string, run_folder, "")             \
+  FIELD(std::string, train_loop, "")             \
+  FIELD(Json, train_loop_config, Json::object()) \
+  FIELD(Json, scaling_config, Json::object())    \
+  FIELD(Json, torch_config, Json::object())      \
+  FIELD(int64_t, threads, 1)                     \
   FIELD(double, heartbeat_interval_s, 1.0)
 PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
 
@@ -108,14 +109,14 @@ PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
 // The worker's place, and the signal to enter the train loop. May come again in the same process (a new generation).
 // `checkpoint` is the path of the checkpoint to start from, "" for none. `first_report` continues the numbers of the
 // run's reports over attempts.
-#define PACELINE_ASSIGN_FIELDS(FIELD)    \
-  FIELD(Rank, rank, {})                  \
-  FIELD(int64_t, world_size, 1)          \
-  FIELD(int64_t, local_rank, 0)          \
-  FIELD(int64_t, local_world_size, 1)    \
-  FIELD(int64_t, node_rank, 0)           \
-  FIELD(std::string, node, "")           \
-  FIELD(std::string, checkpoint, "")     \
+#define PACELINE_ASSIGN_FIELDS(FIELD) \
+  FIELD(Rank, rank, {})               \
+  FIELD(int64_t, world_size, 1)       \
+  FIELD(int64_t, local_rank, 0)       \
+  FIELD(int64_t, local_world_size, 1) \
+  FIELD(int64_t, node_rank, 0)        \
+  FIELD(std::string, node, "")        \
+  FIELD(std::string, checkpoint, "")  \
   FIELD(int64_t, first_report, 1)
 PACELINE_MESSAGE(Assign, "assign", PACELINE_ASSIGN_FIELDS);
 
@@ -131,7 +132,7 @@ PACELINE_MESSAGE(CheckpointCommitted, "checkpoint_committed", PACELINE_CHECKPOIN
 
 // --- worker → agent, worker → controller -------------------------------------------------------------------------
 
-// First message of a process. Its descriptor is the progress word (worker/progress.h).
+// First message of a process. Its descriptor is the progress word (core/progress.h).
 #define PACELINE_JOINED_FIELDS(FIELD) \
   FIELD(int64_t, pid, 0)              \
   FIELD(std::string, host, "")
@@ -144,12 +145,12 @@ PACELINE_MESSAGE(Heartbeat, "heartbeat", PACELINE_HEARTBEAT_FIELDS);
 // part of the manifest; "" where the rank hands over no files. `has_checkpoint`: the rank passed a checkpoint at all.
 // `collective_save`: it comes from Checkpoint::save, which every rank must call. `reduce`: "", "mean", "sum", "min" or
 // "max": how metrics of the ranks become one.
-#define PACELINE_REPORT_FIELDS(FIELD)         \
-  FIELD(int64_t, index, 0)                    \
-  FIELD(Json, metrics, Json::object())        \
-  FIELD(std::string, reduce, "")              \
-  FIELD(bool, has_checkpoint, false)          \
-  FIELD(bool, collective_save, false)         \
+#define PACELINE_REPORT_FIELDS(FIELD)  \
+  FIELD(int64_t, index, 0)             \
+  FIELD(Json, metrics, Json::object()) \
+  FIELD(std::string, reduce, "")       \
+  FIELD(bool, has_checkpoint, false)   \
+  FIELD(bool, collective_save, false)  \
   FIELD(std::string, staged, "")
 PACELINE_MESSAGE(Report, "report", PACELINE_REPORT_FIELDS);
 
@@ -180,8 +181,9 @@ PACELINE_MESSAGE(Progress, "progress", PACELINE_PROGRESS_FIELDS);
 
 // --- worker ⇄ controller: the key-value store of the rendezvous ---------------------------------------------------
 
-// The c10d store's operations (key_value.h says what each does). `value` and `expected` travel in the envelope's bytes:
-// expected first, `expected_size` bytes of it. Keys are prefixed by attempt and generation on the server's side.
+// The c10d store's operations, named as the methods of key_value.h, which says what each does. `value` and `expected`
+// travel in the envelope's bytes: expected first, `expected_size` bytes of it. The identity's attempt and generation
+// say which keys are meant.
 #define PACELINE_STORE_REQUEST_FIELDS(FIELD) \
   FIELD(std::string, operation, "")          \
   FIELD(Strings, keys, {})                   \
@@ -190,12 +192,13 @@ PACELINE_MESSAGE(Progress, "progress", PACELINE_PROGRESS_FIELDS);
   FIELD(double, timeout_s, 0.0)
 PACELINE_MESSAGE(StoreRequest, "store_request", PACELINE_STORE_REQUEST_FIELDS);
 
-// `outcome`: "ok", "timeout" or "closed". `number` answers add, check, delete and num_keys; the value is in the bytes.
-// `missing`: keys that were not there at a timeout.
+// `outcome`: "ok", "timeout", "closed" (the generation is over) or "invalid" (`error` says why). `number` answers add,
+// check, delete and num_keys; the value is in the bytes. `missing`: keys that were not there at a timeout.
 #define PACELINE_STORE_REPLY_FIELDS(FIELD) \
   FIELD(std::string, outcome, "ok")        \
   FIELD(int64_t, number, 0)                \
-  FIELD(Strings, missing, {})
+  FIELD(Strings, missing, {})              \
+  FIELD(std::string, error, "")
 PACELINE_MESSAGE(StoreReply, "store_reply", PACELINE_STORE_REPLY_FIELDS);
 
 // --- command line ⇄ controller of a live run ---------------------------------------------------------------------
@@ -208,5 +211,11 @@ PACELINE_MESSAGE(StatusReply, "status_reply", PACELINE_STATUS_REPLY_FIELDS);
 
 #define PACELINE_STOP_RUN_FIELDS(FIELD) FIELD(std::string, reason, "")
 PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
+
+/// Every message, once: for what must hold for all of them.
+using Catalogue =
+    std::tuple<StartProcess, EndProcess, NodeReady, ProcessStarted, ProcessStartFailed, ProcessExited, ProcessSilent,
+               Output, Welcome, Assign, Stop, CheckpointCommitted, Joined, Heartbeat, Report, Finished, Failed,
+               Progress, StoreRequest, StoreReply, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

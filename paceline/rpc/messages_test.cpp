@@ -1,0 +1,77 @@
+#include "paceline/rpc/messages.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace paceline::rpc {
+namespace {
+
+template <class Visitor>
+void for_each_message(Visitor&& visitor) {
+  std::apply([&](const auto&... message) { (visitor(message), ...); }, Catalogue{});
+}
+
+// Another value than the default, for every type of field that a message has.
+void change(bool& value) {
+  value = !value;
+}
+void change(int64_t& value) {
+  value += int64_t{1} << 40;
+}
+void change(double& value) {
+  value += 0.1;
+}
+void change(std::string& value) {
+  value += "\"quoted\" \xc3\xa9 \n";
+}
+void change(Strings& value) {
+  value = {"one", "", "three"};
+}
+void change(StringMap& value) {
+  value = {{"PATH", "/bin"}, {"EMPTY", ""}};
+}
+void change(Json& value) {
+  value = {{"nested", {{"list", {1, 2.5, "three", nullptr}}}}};
+}
+void change(Rank& value) {
+  value = Rank{7};
+}
+void change(ExitStatus& value) {
+  value.signal = 9;
+}
+
+TEST(Messages, EveryFieldOfEveryMessageSurvivesTheWay) {
+  for_each_message([](const auto& message) {
+    using Message = std::decay_t<decltype(message)>;
+    SCOPED_TRACE(Message::kType);
+    Message changed;
+    Message::visit(changed, [](const char*, auto& value) { change(value); });
+    for (const Message& sent : {message, changed}) {
+      const auto envelope = decode_head(encode_head(pack(sent, {.worker = {3}})));
+      ASSERT_TRUE(envelope.ok()) << envelope.status();
+      EXPECT_EQ(envelope->identity.worker, WorkerId{3});
+      const auto received = unpack<Message>(*envelope);
+      ASSERT_TRUE(received.ok()) << received.status();
+      EXPECT_EQ(*received, sent);
+    }
+  });
+}
+
+TEST(Messages, AnEmptyBodyIsTheDefaultMessage) {
+  for_each_message([](const auto& message) {
+    Envelope envelope;
+    envelope.type = message.kType;
+    const auto received = unpack<std::decay_t<decltype(message)>>(envelope);
+    ASSERT_TRUE(received.ok()) << received.status();
+    EXPECT_EQ(*received, message);
+  });
+}
+
+TEST(Messages, NamesAreUnique) {
+  std::set<std::string> names;
+  for_each_message([&](const auto& message) { EXPECT_TRUE(names.insert(message.kType).second) << message.kType; });
+}
+
+}  // namespace
+}  // namespace paceline::rpc

@@ -1,0 +1,164 @@
+// Kills at every step from a worker's files to a published checkpoint, and the exchange with Python's safetensors.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "paceline/checkpoint/format/safetensors.h"
+#include "paceline/checkpoint/stage.h"
+#include "paceline/checkpoint/store.h"
+#include "paceline/checkpoint/tensor_reader.h"
+#include "paceline/storage/local.h"
+#include "paceline/testing/child_program.h"
+#include "paceline/testing/temporary_folder.h"
+
+namespace paceline::checkpoint {
+namespace {
+
+using testing::run_child;
+using testing::TemporaryFolder;
+using testing::was_killed;
+using testing::write_file;
+
+Identity worker(int64_t number) {
+  return {.attempt = {1}, .worker = {number}};
+}
+
+// Two ranks stage `folder`/user and their report is published.
+int publish_in_child(const std::string& folder) {
+  std::vector<StagedPart> parts;
+  for (const int64_t rank : {0, 1}) {
+    auto stage = Stage::create(folder + "/run", worker(rank + 1), 2).ValueOrDie();
+    if (!stage.copy_folder(folder + "/user").ok()) return 1;
+    const auto staged = stage.finish();
+    if (!staged.ok()) return 2;
+    parts.push_back({.rank = rank, .staged = *staged});
+  }
+  return Store(folder + "/run").publish(parts, {.report = 2}).ok() ? 0 : 3;
+}
+
+int remove_in_child(const std::string& folder) {
+  return Store(folder + "/run").remove(1).ok() ? 0 : 1;
+}
+
+// A run with a published checkpoint of report 1.
+void make_run(const TemporaryFolder& folder) {
+  write_file(folder / "user/model", std::string(2'000'000, 'm'));
+  write_file(folder / "user/sub/file", "x");
+  std::filesystem::create_directories(folder / "run");
+  auto stage = Stage::create(folder / "run", worker(1), 1).ValueOrDie();
+  ASSERT_TRUE(stage.copy_folder(folder / "user").ok());
+  ASSERT_TRUE(Store(folder / "run").publish({{0, stage.finish().ValueOrDie()}}, {.report = 1}).ok());
+}
+
+// Every checkpoint that is listed is whole, what is not leaves nothing behind, and the next publication works.
+std::vector<int64_t> reports_after_recovery(const TemporaryFolder& folder) {
+  Store store(folder / "run");
+  EXPECT_TRUE(store.collect_leftovers().ok());
+  std::vector<int64_t> reports;
+  std::vector<std::string> names;
+  for (const Published& checkpoint : store.list().ValueOrDie()) {
+    EXPECT_TRUE(verify(checkpoint.path).ok());
+    reports.push_back(checkpoint.report);
+    names.push_back(checkpoint_name(checkpoint.report));
+  }
+  EXPECT_EQ(testing::names_in(folder / "run"), names);
+  return reports;
+}
+
+TEST(PublishFaults, AKillLeavesTheOldStateOrTheNewOneWhole) {
+  const std::map<std::string, bool> points = {{"file_writer.write", false},
+                                              {"file_writer.write@3", false},
+                                              {"stage.before_sync", false},
+                                              {"stage.before_part", false},
+                                              {"stage.before_part@2", false},
+                                              {"publish.before_merge", false},
+                                              {"publish.before_manifest", false},
+                                              {"write_atomically.before_sync", false},
+                                              {"write_atomically.before_rename", false},
+                                              {"write_atomically.after_rename", false},
+                                              {"publish.before_rename", false},
+                                              {"publish.after_rename", true}};
+  for (const auto& [point, is_published] : points) {
+    const TemporaryFolder folder;
+    make_run(folder);
+    const size_t at = point.find('@');
+    const std::string passage = at == std::string::npos ? "" : point.substr(at);
+    ASSERT_TRUE(was_killed(run_child("publish", folder.path(), point.substr(0, at) + "=kill" + passage))) << point;
+    const auto wanted = is_published ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1};
+    EXPECT_EQ(reports_after_recovery(folder), wanted) << point;
+    if (is_published) continue;
+    EXPECT_EQ(publish_in_child(folder.path()), 0) << point;
+    EXPECT_EQ(reports_after_recovery(folder), (std::vector<int64_t>{1, 2})) << point;
+  }
+}
+
+TEST(PublishFaults, AnErrorPublishesNothing) {
+  for (const char* point :
+       {"publish.before_merge", "publish.before_manifest", "write_atomically.before_sync", "publish.before_rename"}) {
+    const TemporaryFolder folder;
+    make_run(folder);
+    EXPECT_EQ(WEXITSTATUS(run_child("publish", folder.path(), std::string(point) + "=error")), 3);
+    EXPECT_EQ(reports_after_recovery(folder), std::vector<int64_t>{1});
+  }
+}
+
+TEST(PublishFaults, AKillWhileDeletingLeavesTheCheckpointWholeOrGone) {
+  for (const auto& [point, wanted] : std::map<std::string, std::vector<int64_t>>{
+           {"move.before_rename", {1}}, {"move.after_rename", {}}, {"remove.after_rename", {}}}) {
+    const TemporaryFolder folder;
+    make_run(folder);
+    ASSERT_TRUE(was_killed(run_child("remove", folder.path(), point + "=kill")));
+    EXPECT_EQ(reports_after_recovery(folder), wanted) << point;
+  }
+}
+
+// For safetensors_test.py: "F32" 2×3, "I64" scalar, "BOOL" 3, "BF16" 2 with known values.
+int write_safetensors(const std::string& folder) {
+  auto stage = Stage::create(folder, worker(1), 1).ValueOrDie();
+  const std::vector<float> floats = {0, 1, 2, 3, 4, 5};
+  const std::vector<int64_t> step = {1234567890123};
+  const std::vector<uint8_t> mask = {1, 0, 1};
+  const std::vector<uint16_t> brain = {0x3f80, 0xc000};  // 1 and -2
+  const auto tensor = [](const std::string& name, const std::string& dtype, const Shape& shape, const auto& values) {
+    return TensorBytes{name, dtype, shape, Shape(shape.size(), 0), shape, std::as_bytes(std::span(values))};
+  };
+  const std::vector<float> none;
+  if (!stage
+           .write_tensors("sample.safetensors",
+                          {tensor("mask", "BOOL", {3}, mask), tensor("weight", "F32", {2, 3}, floats),
+                           tensor("brain", "BF16", {2}, brain), tensor("step", "I64", {}, step),
+                           tensor("empty", "F32", {0, 4}, none)})
+           .ok()) {
+    return 1;
+  }
+  std::filesystem::rename(stage.folder() + "/sample.safetensors", folder + "/sample.safetensors");
+  return 0;
+}
+
+// What Python wrote must be what it says: every tensor "name" has the bytes 0, 1, 2, … from its own start.
+int read_safetensors(const std::string& folder) {
+  const std::string content = storage::read_file(folder + "/python.safetensors").ValueOrDie();
+  const auto entries = decode_safetensors(content, static_cast<int64_t>(content.size()));
+  if (!entries.ok()) return 1;
+  for (const auto& entry : *entries) {
+    for (int64_t at = 0; at < entry.size; ++at) {
+      if (static_cast<uint8_t>(content[static_cast<size_t>(entry.offset + at)]) != at % 256) return 2;
+    }
+    std::printf("%s %s %s\n", entry.name.c_str(), entry.dtype.c_str(), to_string(entry.shape).c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace paceline::checkpoint
+
+int main(int argc, char** argv) {
+  using namespace paceline::checkpoint;
+  paceline::testing::run_child_if_asked(argc, argv,
+                                        {{"publish", publish_in_child},
+                                         {"remove", remove_in_child},
+                                         {"write_safetensors", write_safetensors},
+                                         {"read_safetensors", read_safetensors}});
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,99 @@
+#include "paceline/checkpoint/retention.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace paceline::checkpoint {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+CheckpointConfig keep(int64_t count, const std::string& score = "", const std::string& order = "max") {
+  CheckpointConfig config{.num_to_keep = count, .checkpoint_score_order = order};
+  if (!score.empty()) config.checkpoint_score_attribute = score;
+  return config;
+}
+
+TEST(Retention, KeepsTheNewestWithoutAScore) {
+  const std::vector<Scored> checkpoints = {{.report = 3}, {.report = 1}, {.report = 2}};
+  EXPECT_THAT(superseded(checkpoints, keep(2)), ElementsAre(1));
+  EXPECT_THAT(superseded(checkpoints, CheckpointConfig{}), IsEmpty());
+  EXPECT_THAT(superseded({}, keep(1)), IsEmpty());
+}
+
+TEST(Retention, KeepsTheBestAndTheLatest) {
+  const std::vector<Scored> checkpoints = {
+      {.report = 1, .metrics = {{"eval", {{"loss", 0.1}}}}},
+      {.report = 2, .metrics = {{"eval", {{"loss", 0.3}}}}},
+      {.report = 3, .metrics = {{"eval", {{"loss", 0.2}}}}},
+      {.report = 4, .metrics = {{"eval", {{"loss", 0.9}}}}},
+  };
+  EXPECT_THAT(rank_checkpoints(checkpoints, keep(1, "eval/loss", "min")), ElementsAre(1, 3, 2, 4));
+  EXPECT_THAT(superseded(checkpoints, keep(1, "eval/loss", "min")), ElementsAre(2, 3));
+  EXPECT_THAT(superseded(checkpoints, keep(1, "eval/loss", "max")), ElementsAre(1, 2, 3));
+}
+
+TEST(Retention, OrdersNanMissingTiesAndInfinities) {
+  const std::vector<Scored> checkpoints = {
+      {.report = 1, .metrics = {{"s", 1}}},
+      {.report = 2, .metrics = {{"s", 1.0}}},
+      {.report = 3, .metrics = {{"s", std::nan("")}}},
+      {.report = 4},
+      {.report = 5, .metrics = {{"s", -kInfinity}}},
+      {.report = 6, .metrics = {{"s", kInfinity}}},
+      {.report = 7, .metrics = {{"s", "high"}}},
+      {.report = 8, .metrics = {{"s", true}}},
+  };
+  EXPECT_THAT(rank_checkpoints(checkpoints, keep(1, "s")), ElementsAre(6, 2, 1, 8, 7, 5, 4, 3));
+  EXPECT_THAT(rank_checkpoints(checkpoints, keep(1, "s", "min")), ElementsAre(5, 2, 1, 8, 7, 6, 4, 3));
+}
+
+// The header's order, written as a comparison of two.
+bool is_better(const Scored& a, const Scored& b, bool low_is_better) {
+  const auto score = [&](const Scored& checkpoint) {
+    if (!checkpoint.metrics.contains("s") || !checkpoint.metrics["s"].is_number()) return -kInfinity;
+    return checkpoint.metrics["s"].get<double>() * (low_is_better ? -1 : 1);
+  };
+  const double x = score(a);
+  const double y = score(b);
+  if (std::isnan(x) != std::isnan(y)) return std::isnan(y);
+  if (!std::isnan(x) && x != y) return x > y;
+  return a.report > b.report;
+}
+
+TEST(Retention, AgreesWithANaiveOracle) {
+  std::mt19937 random(11);
+  const std::vector<Json> scores = {0, 1, 2, 0.5, -1, kInfinity, -kInfinity, std::nan(""), "text", nullptr};
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<Scored> checkpoints;
+    for (int64_t report = 0, count = static_cast<int64_t>(random() % 9); report < count; ++report) {
+      checkpoints.push_back({.report = report, .metrics = Json::object()});
+      if (random() % 5 != 0) checkpoints.back().metrics["s"] = scores[random() % scores.size()];
+    }
+    std::shuffle(checkpoints.begin(), checkpoints.end(), random);
+    const bool low = random() % 2 == 0;
+    const CheckpointConfig config = keep(static_cast<int64_t>(1 + random() % 4), "s", low ? "min" : "max");
+    std::vector<int64_t> wanted;
+    for (const Scored& checkpoint : checkpoints) {
+      int64_t better = 0;
+      bool latest = true;
+      for (const Scored& other : checkpoints) {
+        better += is_better(other, checkpoint, low) ? 1 : 0;
+        latest = latest && other.report <= checkpoint.report;
+      }
+      if (better >= *config.num_to_keep && !latest) wanted.push_back(checkpoint.report);
+    }
+    std::sort(wanted.begin(), wanted.end());
+    EXPECT_EQ(superseded(checkpoints, config), wanted);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::checkpoint

@@ -1,0 +1,142 @@
+"""Ray Train as a peer: one function a row, called in the driver. run.py sets Ray's folder (RAY_TMPDIR)."""
+
+import os
+import pathlib
+import signal
+import tempfile
+import time
+
+import ray
+import ray.train
+import ray.train.torch
+
+import workloads
+from measurement import arguments, now_ns, print_samples, read_rank, seconds_to_last_rank, write_rank
+
+
+def fit(train_loop, options, **config) -> None:
+    """Trains with two workers; `config` reaches the train loop beside `scratch`."""
+    scratch = str(config.pop("scratch", options.scratch))
+    ray.train.torch.TorchTrainer(
+        train_loop,
+        train_loop_config={"scratch": scratch} | config,
+        scaling_config=ray.train.ScalingConfig(num_workers=2),
+        run_config=ray.train.RunConfig(
+            storage_path=str(pathlib.Path(scratch) / "results"),
+            failure_config=ray.train.FailureConfig(max_failures=1),
+            checkpoint_config=ray.train.CheckpointConfig(num_to_keep=2),
+        ),
+    ).fit()
+
+
+def rank() -> int:
+    return ray.train.get_context().get_world_rank()
+
+
+def startup_cpp(options) -> None:
+    """fit() in a cluster that runs already, once before: Ray at its best."""
+    def train_loop(config):
+        write_rank(config["scratch"], rank(), {"now_ns": now_ns()})
+
+    seconds = {}
+    for fits in ("first", "second"):
+        scratch = pathlib.Path(options.scratch) / fits
+        scratch.mkdir()
+        start_ns = now_ns()
+        fit(train_loop, options, scratch=scratch)
+        seconds[fits] = seconds_to_last_rank(scratch, start_ns)
+    print_samples([seconds["second"]], {"Ray Train, first `fit()` in a cluster": seconds["first"]})
+
+
+def report_metrics(options) -> None:
+    def train_loop(config):
+        seconds = []
+        for step in range(config["warm_up"] + config["reports"]):
+            time.sleep(0.001)
+            start = time.monotonic()
+            ray.train.report({"step": step})
+            seconds.append(time.monotonic() - start)
+        write_rank(config["scratch"], rank(), {"seconds": seconds[config["warm_up"]:]})
+
+    # The first reports fill the queue and do not wait.
+    fit(train_loop, options, warm_up=2, reports=options.iterations)
+    print_samples([seconds * 1e6 for seconds in read_rank(options.scratch, 0)["seconds"]])
+
+
+def report_checkpoint(options) -> None:
+    def train_loop(config):
+        seconds = []
+        for step in range(config["warm_up"] + config["reports"]):
+            with tempfile.TemporaryDirectory(dir=config["scratch"]) as folder:
+                (pathlib.Path(folder) / f"rank_{rank()}.bin").write_bytes(bytes(1000))
+                start = time.monotonic()
+                ray.train.report({"step": step}, ray.train.Checkpoint.from_directory(folder))
+                seconds.append(time.monotonic() - start)
+        write_rank(config["scratch"], rank(), {"seconds": seconds[config["warm_up"]:]})
+
+    fit(train_loop, options, warm_up=2, reports=options.iterations)
+    print_samples([seconds * 1e3 for seconds in read_rank(options.scratch, 0)["seconds"]])
+
+
+def restart_after_kill(options) -> None:
+    def train_loop(config):
+        killed, entered = pathlib.Path(config["scratch"]) / "killed", pathlib.Path(config["scratch"]) / "entered"
+        if killed.exists():
+            write_rank(config["scratch"], rank(), {"now_ns": now_ns()})
+            return
+        with tempfile.TemporaryDirectory(dir=config["scratch"]) as folder:
+            (pathlib.Path(folder) / f"rank_{rank()}.bin").write_bytes(bytes(1000))
+            ray.train.report({"step": 0}, ray.train.Checkpoint.from_directory(folder))
+        if rank() == 0:
+            entered.touch()
+            time.sleep(60)
+        while not entered.exists():
+            time.sleep(0.01)
+        time.sleep(config["delay_s"])
+        killed.with_suffix(".unfinished").write_text(str(now_ns()))
+        killed.with_suffix(".unfinished").rename(killed)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    # Different moments within Ray's polls, which come every two seconds.
+    fit(train_loop, options, delay_s=2 + 0.45 * options.round)
+    killed_ns = int((pathlib.Path(options.scratch) / "killed").read_text())
+    print_samples([seconds_to_last_rank(options.scratch, killed_ns)])
+
+
+def memory_beside_workers(options) -> None:
+    def train_loop(config):
+        for step in range(config["reports"]):
+            ray.train.report({"step": step})
+        with tempfile.TemporaryDirectory(dir=config["scratch"]) as folder:
+            (pathlib.Path(folder) / f"rank_{rank()}.bin").write_bytes(bytes(1000))
+            ray.train.report({"step": -1}, ray.train.Checkpoint.from_directory(folder))
+        write_rank(config["scratch"], rank(), {"pid": os.getpid()})
+        while not (pathlib.Path(config["scratch"]) / "measured").exists():
+            time.sleep(0.05)
+
+    fit(train_loop, options, reports=options.iterations)
+
+
+def mnist_images(options) -> None:
+    def train_loop(config):
+        import torch
+
+        torch.set_num_threads(1)
+        model = ray.train.torch.prepare_model(workloads.ResNet18().to(memory_format=torch.channels_last))
+        loader = ray.train.torch.prepare_data_loader(workloads.mnist_loader(config["data"]))
+        write_rank(config["scratch"], rank(), {"speeds": workloads.train_mnist(model, loader, config["steps"])})
+
+    fit(train_loop, options, data=options.data, steps=options.iterations)
+    print_samples(read_rank(options.scratch, 0)["speeds"])
+
+
+ROWS = {row.__name__: row for row in (startup_cpp, report_metrics, report_checkpoint, restart_after_kill,
+                                      memory_beside_workers, mnist_images)}
+
+if __name__ == "__main__":
+    options = arguments(ROWS)
+    ray.init(num_cpus=max(2, os.cpu_count()), include_dashboard=False, log_to_driver=False)
+    try:
+        ROWS[options.row](options)
+    finally:
+        ray.shutdown()

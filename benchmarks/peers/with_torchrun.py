@@ -1,0 +1,41 @@
+"""torchrun and DistributedDataParallel as a peer: one function a row, run on every rank."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import workloads
+from measurement import arguments, now_ns, print_samples, seconds_to_last_rank, write_rank
+
+
+def startup_cpp(options) -> None:
+    write_rank(options.scratch, dist.get_rank(), {"now_ns": now_ns()})
+    dist.barrier()
+    if dist.get_rank() == 0:
+        print_samples([seconds_to_last_rank(options.scratch, int(os.environ["BENCHMARK_START_NS"]))])
+
+
+def ddp_step_gloo(options) -> None:
+    model = DistributedDataParallel(workloads.wide_model())
+    milliseconds = workloads.train_wide_model(model, options.iterations)
+    if dist.get_rank() == 0:
+        print_samples(milliseconds)
+
+
+def mnist_images(options) -> None:
+    model = DistributedDataParallel(workloads.ResNet18().to(memory_format=torch.channels_last))
+    speeds = workloads.train_mnist(model, workloads.mnist_loader(options.data), options.iterations)
+    if dist.get_rank() == 0:
+        print_samples(speeds)
+
+
+ROWS = {row.__name__: row for row in (startup_cpp, ddp_step_gloo, mnist_images)}
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    options = arguments(ROWS)
+    ROWS[options.row](options)
+    dist.destroy_process_group()

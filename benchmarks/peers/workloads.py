@@ -1,0 +1,113 @@
+"""What the peers train: the same models, batches and optimizers as Paceline's programs in benchmarks/."""
+
+import pathlib
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+GLOBAL_BATCH_SIZE = 128
+WARM_UP_STEPS = 5
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, planes_in: int, planes: int, stride: int):
+        super().__init__()
+        self.conv1 = nn.Conv2d(planes_in, planes, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(planes)
+        self.conv2 = nn.Conv2d(planes, planes, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(planes)
+        self.downsample = None
+        if stride != 1 or planes_in != planes:
+            self.downsample = nn.Sequential(nn.Conv2d(planes_in, planes, 1, stride, bias=False), nn.BatchNorm2d(planes))
+
+    def forward(self, x):
+        out = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(out + (x if self.downsample is None else self.downsample(x)))
+
+
+class ResNet18(nn.Module):
+    """torchvision's ResNet-18 with one input channel."""
+
+    def __init__(self, num_classes: int = 10):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.maxpool = nn.MaxPool2d(3, 2, 1)
+        blocks, planes_in = [], 64
+        for planes, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+            blocks += [BasicBlock(planes_in, planes, stride), BasicBlock(planes, planes, 1)]
+            planes_in = planes
+        self.layers = nn.Sequential(*blocks)
+        self.fc = nn.Linear(512, num_classes)
+
+    def forward(self, x):
+        x = self.layers(self.maxpool(F.relu(self.bn1(self.conv1(x)))))
+        return self.fc(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
+
+
+def mnist(folder: str) -> torch.utils.data.TensorDataset:
+    """The training digits, whole in memory, as floats from 0 to 1."""
+    images = (pathlib.Path(folder) / "train-images-idx3-ubyte").read_bytes()[16:]
+    labels = (pathlib.Path(folder) / "train-labels-idx1-ubyte").read_bytes()[8:]
+    images = torch.frombuffer(bytearray(images), dtype=torch.uint8).view(-1, 1, 28, 28)
+    labels = torch.frombuffer(bytearray(labels), dtype=torch.uint8)
+    return torch.utils.data.TensorDataset(images.float() / 255, labels.long())
+
+
+def mnist_loader(folder: str) -> torch.utils.data.DataLoader:
+    """Batches of one of two ranks, read in the training thread."""
+    dataset = mnist(folder)
+    sampler = torch.utils.data.DistributedSampler(dataset, drop_last=True)
+    return torch.utils.data.DataLoader(dataset, GLOBAL_BATCH_SIZE // 2, sampler=sampler, drop_last=True)
+
+
+def train_mnist(model: nn.Module, loader, steps: int) -> list[float]:
+    """Images per second of both ranks together, in windows of steps after warm-up."""
+    window = max(1, min(10, steps // 2))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3, fused=True)
+    speeds, start = [], time.monotonic()
+    for step, (images, labels) in enumerate(loader):
+        # Channels last is the faster layout for convolutions on a CPU.
+        loss = F.cross_entropy(model(images.contiguous(memory_format=torch.channels_last)), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        done = step + 1 - WARM_UP_STEPS
+        if done >= 0 and done % window == 0:
+            now = time.monotonic()
+            if done > 0:
+                speeds.append(window * GLOBAL_BATCH_SIZE / (now - start))
+            start = now
+        if done >= steps:
+            return speeds
+    raise RuntimeError("the data set is too small for so many steps")
+
+
+WIDTH = 1448
+DEPTH = 10
+
+
+def wide_model() -> nn.Module:
+    """84 MB of float32 parameters: ten square layers."""
+    layers = []
+    for _ in range(DEPTH):
+        layers += [nn.Linear(WIDTH, WIDTH), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def train_wide_model(model: nn.Module, steps: int) -> list[float]:
+    """Milliseconds of each step after warm-up: forward, backward with its all-reduce, optimizer."""
+    batch = torch.randn(32, WIDTH)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, fused=True)
+    milliseconds = []
+    for step in range(WARM_UP_STEPS + steps):
+        start = time.monotonic()
+        loss = model(batch).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step >= WARM_UP_STEPS:
+            milliseconds.append((time.monotonic() - start) * 1e3)
+    return milliseconds

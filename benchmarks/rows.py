@@ -1,0 +1,87 @@
+"""The rows of `make bench`: what each measures, against whom, and what it has to reach.
+
+A new row is an entry here, a program of ours in benchmarks/, and a function in benchmarks/peers/ for each peer.
+Every program takes --scratch FOLDER --iterations N --round K --data FOLDER, and ends its output with one line of JSON:
+{"samples": […]}, in the row's unit, and "also" with further observations by description.
+"""
+
+import dataclasses
+import sys
+
+from environment import PEERS, RELEASE, ROOT
+from record import Target
+
+BENCHMARKS = ROOT / "benchmarks"
+
+
+@dataclasses.dataclass(frozen=True)
+class Contestant:
+    command: tuple[str, ...]
+    iterations: int = 1
+    quick_iterations: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    name: str
+    what: str
+    unit: str
+    target: Target
+    ours: Contestant
+    peers: dict[str, Contestant]
+    runs: int = 5
+    lower_is_better: bool = True
+    needs_mnist: bool = False
+    programs: tuple[str, ...] = ()  # build targets beside the row's own
+
+
+def ours(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
+    return Contestant((str(RELEASE / "benchmarks" / row),), iterations, quick_iterations)
+
+
+def ray(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
+    command = (str(PEERS / "bin" / "python"), str(BENCHMARKS / "peers" / "with_ray_train.py"), row)
+    return Contestant(command, iterations, quick_iterations)
+
+
+def torchrun(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
+    command = (str(PEERS / "bin" / "torchrun"), "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2",
+               str(BENCHMARKS / "peers" / "with_torchrun.py"), row)
+    return Contestant(command, iterations, quick_iterations)
+
+
+def helpers_memory(contestant: Contestant, baseline: tuple[str, ...]) -> Contestant:
+    """`contestant`, with the memory beside its workers measured from outside."""
+    measure = (sys.executable, str(BENCHMARKS / "helpers_memory.py"), *(f"--baseline={part}" for part in baseline))
+    return dataclasses.replace(contestant, command=(*measure, "--", *contestant.command))
+
+
+ROWS = [
+    Row("startup_cpp", "`fit()` to the first line of the train loop on both of 2 workers", "s",
+        Target("≤ 0.3 s, ≥ 10 × faster than Ray Train", lambda row: row.ours.value <= 0.3 and row.ratio("Ray Train") >= 10),
+        ours("startup_cpp"), {"Ray Train": ray("startup_cpp"), "torchrun": torchrun("startup_cpp")}),
+    Row("report_metrics", "`report(metrics)` as the step sees it, 2 workers", "µs",
+        Target("≤ 20 µs", lambda row: row.ours.value <= 20),
+        ours("report_metrics", 3000, 300), {"Ray Train": ray("report_metrics", 8, 3)}, runs=3),
+    Row("report_checkpoint", "`report` with a 1 kB checkpoint, 2 workers", "ms",
+        Target("≤ 10 ms", lambda row: row.ours.value <= 10),
+        ours("report_checkpoint", 100, 10), {"Ray Train": ray("report_checkpoint", 8, 3)}, runs=3),
+    Row("restart_after_kill", "SIGKILL of one of 2 workers to the train loop running again on both", "s",
+        Target("≤ 1 s", lambda row: row.ours.value <= 1),
+        ours("restart_after_kill"), {"Ray Train": ray("restart_after_kill")}),
+    Row("ddp_step_gloo", "DDP step with 84 MB of gradients, 2 workers of one thread, Gloo", "ms",
+        Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),
+        ours("ddp_step_gloo", 40, 5), {"torchrun": torchrun("ddp_step_gloo", 40, 5)}, runs=7),
+    Row("memory_beside_workers", "private dirty memory of all processes but 2 workers, beyond a program that only loads "
+        "(Lib)Torch", "MB",
+        Target("≤ 60 MB", lambda row: row.ours.value <= 60),
+        helpers_memory(ours("memory_beside_workers", 200, 200), (str(RELEASE / "benchmarks" / "load_libtorch"),)),
+        {"Ray Train": helpers_memory(ray("memory_beside_workers", 3, 1),
+                                     (str(PEERS / "bin" / "python"), str(BENCHMARKS / "peers" / "load_torch.py")))},
+        runs=3, programs=("load_libtorch",)),
+    Row("mnist_images", "images/s of ResNet-18 on MNIST in the steady state, 2 workers of one thread, global batch 128",
+        "images/s",
+        Target("≥ 1.0 × torchrun and Ray Train, within the spread", lambda row: row.within_spread()),
+        ours("mnist_images", 40, 4), {"torchrun": torchrun("mnist_images", 40, 4), "Ray Train": ray("mnist_images", 40, 4)},
+        lower_is_better=False, needs_mnist=True),
+]

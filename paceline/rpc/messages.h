@@ -91,6 +91,9 @@ PACELINE_MESSAGE(Output, "output", PACELINE_OUTPUT_FIELDS);
 
 // --- agent → process ---------------------------------------------------------------------------------------------
 
+/// Environment variable of a started process that names its end of the channel, a descriptor number.
+inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
+
 // First message on the channel: what the process is for. `role` decides who reads the rest.
 #define PACELINE_WELCOME_FIELDS(FIELD)           \
   FIELD(std::string, role, "worker")             \

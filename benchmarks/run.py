@@ -138,7 +138,7 @@ def selected(only: str | None) -> list[Row]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measures Paceline beside its peers.")
     parser.add_argument("--only", metavar="ROW,ROW", help="only these rows")
-    parser.add_argument("--quick", action="store_true", help="few iterations: tries the programs, measures nothing real")
+    parser.add_argument("--quick", action="store_true", help="few iterations, to try the programs")
     parser.add_argument("--self-test", action="store_true", help="checks statistics and writers")
     arguments = parser.parse_args()
     if arguments.self_test:

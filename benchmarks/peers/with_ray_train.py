@@ -122,7 +122,7 @@ def mnist_images(options) -> None:
         import torch
 
         torch.set_num_threads(1)
-        model = ray.train.torch.prepare_model(workloads.ResNet18().to(memory_format=torch.channels_last))
+        model = ray.train.torch.prepare_model(workloads.ResNet18())
         loader = ray.train.torch.prepare_data_loader(workloads.mnist_loader(config["data"]))
         write_rank(config["scratch"], rank(), {"speeds": workloads.train_mnist(model, loader, config["steps"])})
 

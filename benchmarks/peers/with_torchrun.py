@@ -25,7 +25,7 @@ def ddp_step_gloo(options) -> None:
 
 
 def mnist_images(options) -> None:
-    model = DistributedDataParallel(workloads.ResNet18().to(memory_format=torch.channels_last))
+    model = DistributedDataParallel(workloads.ResNet18())
     speeds = workloads.train_mnist(model, workloads.mnist_loader(options.data), options.iterations)
     if dist.get_rank() == 0:
         print_samples(speeds)

@@ -47,20 +47,29 @@ class ResNet18(nn.Module):
         return self.fc(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
 
 
-def mnist(folder: str) -> torch.utils.data.TensorDataset:
-    """The training digits, whole in memory, as floats from 0 to 1."""
-    images = (pathlib.Path(folder) / "train-images-idx3-ubyte").read_bytes()[16:]
-    labels = (pathlib.Path(folder) / "train-labels-idx1-ubyte").read_bytes()[8:]
-    images = torch.frombuffer(bytearray(images), dtype=torch.uint8).view(-1, 1, 28, 28)
-    labels = torch.frombuffer(bytearray(labels), dtype=torch.uint8)
-    return torch.utils.data.TensorDataset(images.float() / 255, labels.long())
+class Mnist(torch.utils.data.Dataset):
+    """The training digits, whole in memory; a batch is made at once, as examples/vision/mnist.h does."""
+
+    def __init__(self, folder: str):
+        images = bytearray((pathlib.Path(folder) / "train-images-idx3-ubyte").read_bytes()[16:])
+        labels = bytearray((pathlib.Path(folder) / "train-labels-idx1-ubyte").read_bytes()[8:])
+        self.pixels = torch.frombuffer(images, dtype=torch.uint8).view(-1, 1, 28, 28)
+        self.labels = torch.frombuffer(labels, dtype=torch.uint8).long()
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitems__(self, rows):
+        rows = torch.tensor(rows)
+        return (self.pixels[rows].float() / 255 - 0.1307) / 0.3081, self.labels[rows]
 
 
 def mnist_loader(folder: str) -> torch.utils.data.DataLoader:
     """Batches of one of two ranks, read in the training thread."""
-    dataset = mnist(folder)
+    dataset = Mnist(folder)
     sampler = torch.utils.data.DistributedSampler(dataset, drop_last=True)
-    return torch.utils.data.DataLoader(dataset, GLOBAL_BATCH_SIZE // 2, sampler=sampler, drop_last=True)
+    return torch.utils.data.DataLoader(dataset, GLOBAL_BATCH_SIZE // 2, sampler=sampler, drop_last=True,
+                                       collate_fn=lambda batch: batch)
 
 
 def train_mnist(model: nn.Module, loader, steps: int) -> list[float]:
@@ -69,8 +78,7 @@ def train_mnist(model: nn.Module, loader, steps: int) -> list[float]:
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, fused=True)
     speeds, start = [], time.monotonic()
     for step, (images, labels) in enumerate(loader):
-        # Channels last is the faster layout for convolutions on a CPU.
-        loss = F.cross_entropy(model(images.contiguous(memory_format=torch.channels_last)), labels)
+        loss = F.cross_entropy(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

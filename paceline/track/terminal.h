@@ -1,12 +1,17 @@
 // Terminal: what the driver shows of a run. Plain lines when piped; in a terminal one live status line below them.
 //
-// Thread-safe. Colours and the live line only where standard error is a terminal and NO_COLOR is not set.
+// The live line has state, progress with rate and time left, the last metrics and the last checkpoint. It is drawn on
+// events, at most ten times a second, as wide as the terminal is at that moment. When piped, progress and metrics are
+// lines now and then (ten for an epoch, and none within two seconds of another), so that logs stay readable; state and
+// checkpoints are left to the controller's log lines. Colours only in a terminal and where NO_COLOR is not set; letters
+// beyond ASCII only where the locale has UTF-8. Thread-safe.
 #pragma once
 
 #include <cstdio>
 #include <memory>
 #include <string>
 
+#include "paceline/core/clock.h"
 #include "paceline/core/json.h"
 #include "paceline/core/log.h"
 
@@ -17,18 +22,23 @@ class Terminal {
   virtual ~Terminal() = default;
   /// A line of the controller.
   virtual void log(LogLevel level, const std::string& line) = 0;
-  /// A line that a worker wrote: "(rank 0) loss 0.31".
+  /// A line that a worker wrote: ("rank 0", "loss 0.31") shows "(rank 0) loss 0.31".
   virtual void output(const std::string& who, const std::string& line) = 0;
-  /// Rank 0's progress: "epoch 3", 12 of 391 at 5.1 steps a second.
+  /// The run's state: "running", "restarting", …
+  virtual void state(const std::string& state) = 0;
+  /// Rank 0's progress: "epoch 3", 12 of 391 at 5.1 steps a second. `total` 0 is unknown, `rate` 0 too.
   virtual void progress(const std::string& label, int64_t done, int64_t total, double rate) = 0;
   /// The last metrics of rank 0, as JSON.
   virtual void metrics(const Json& metrics) = 0;
-  /// Removes the live line; nothing is shown after it.
+  /// A checkpoint was published: "checkpoint_000042".
+  virtual void checkpoint(const std::string& name) = 0;
+  /// Removes the live line for good; lines that still come are written plainly.
   virtual void finish() = 0;
 };
 
-/// Writes controller lines and the live line to `out` (standard error in drivers).
-std::unique_ptr<Terminal> make_terminal(std::FILE* out);
+/// Writes to `out` (standard error in drivers), which must outlive the terminal. `clock` limits how often progress is
+/// shown; null for the system's.
+std::unique_ptr<Terminal> make_terminal(std::FILE* out, const Clock* clock = nullptr);
 /// Shows nothing: for tests.
 std::unique_ptr<Terminal> make_silent_terminal();
 

@@ -1,0 +1,147 @@
+#include "paceline/track/status_line.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+#include <vector>
+
+namespace paceline::track {
+namespace {
+
+constexpr int kBarWidth = 16;
+
+std::string print(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+void add_metrics(const std::string& prefix, const Json& object, std::string& text) {
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_object()) {
+      add_metrics(prefix + name + "/", value, text);
+      continue;
+    }
+    if (value.is_null() || value.is_array()) continue;
+    const std::string shown = value.is_number_float() ? print("%.4g", value.get<double>())
+                              : value.is_string()     ? value.get<std::string>()
+                                                      : value.dump();
+    text += (text.empty() ? "" : ", ") + prefix + name + " " + shown;
+  }
+}
+
+double share(const StepProgress& progress) {
+  if (progress.total <= 0) return 0;
+  return std::clamp(static_cast<double>(progress.done) / static_cast<double>(progress.total), 0.0, 1.0);
+}
+
+std::string rate_text(double rate) {
+  return print(rate < 100 ? "%.1f/s" : "%.0f/s", rate);
+}
+
+double seconds_left(const StepProgress& progress) {
+  return static_cast<double>(std::max<int64_t>(0, progress.total - progress.done)) / progress.rate;
+}
+
+std::string bar(const StepProgress& progress, bool unicode) {
+  const int full = static_cast<int>(share(progress) * kBarWidth);
+  std::string text;
+  for (int at = 0; at < kBarWidth; ++at) text += at < full ? (unicode ? "━" : "#") : (unicode ? "─" : "-");
+  return text;
+}
+
+std::string live_progress(const StepProgress& progress, bool unicode) {
+  std::ostringstream text;
+  text << progress.label;
+  if (progress.total > 0) text << " " << bar(progress, unicode);
+  text << " " << progress.done;
+  if (progress.total > 0) text << "/" << progress.total;
+  if (progress.rate > 0) text << " " << rate_text(progress.rate);
+  if (progress.rate > 0 && progress.total > 0) text << " " << duration_text(seconds_left(progress)) << " left";
+  return text.str();
+}
+
+bool continues_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+}
+
+// Nothing that moves the cursor; beyond ASCII only where it can be shown.
+std::string printable(const std::string& text, bool unicode) {
+  std::string shown;
+  for (const char byte : text) {
+    const auto code = static_cast<unsigned char>(byte);
+    if (code >= 0x80 && !unicode) {
+      if (!continues_character(byte)) shown += '?';
+    } else if (code >= 0x20 && code != 0x7F) {
+      shown += byte;
+    }
+  }
+  return shown;
+}
+
+// The first `width` characters; the last of them tells where something is missing.
+std::string cut(const std::string& text, size_t width, bool unicode) {
+  const auto characters = static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return !continues_character(byte); }));
+  if (characters <= width) return text;
+  if (width == 0) return "";
+  size_t count = 0;
+  size_t end = 0;
+  while (end < text.size() && (continues_character(text[end]) || count < width - 1)) {
+    if (!continues_character(text[end])) ++count;
+    ++end;
+  }
+  return text.substr(0, end) + (unicode ? "…" : "~");
+}
+
+}  // namespace
+
+std::string duration_text(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "-";
+  const auto whole = static_cast<long>(std::lround(seconds));
+  char text[64];
+  if (whole < 3600) {
+    std::snprintf(text, sizeof text, "%ld:%02ld", whole / 60, whole % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+  }
+  return text;
+}
+
+std::string metrics_text(const Json& metrics) {
+  std::string text;
+  if (metrics.is_object()) add_metrics("", metrics, text);
+  return text;
+}
+
+std::string progress_text(const StepProgress& progress) {
+  std::ostringstream text;
+  text << progress.label << ": ";
+  if (progress.total > 0) {
+    text << static_cast<int>(100 * share(progress)) << " % (" << progress.done << "/" << progress.total << ")";
+  } else {
+    text << progress.done << " steps";
+  }
+  if (progress.rate > 0) text << ", " << rate_text(progress.rate);
+  if (progress.rate > 0 && progress.total > progress.done)
+    text << ", " << duration_text(seconds_left(progress)) << " left";
+  return text.str();
+}
+
+std::string status_line(const RunStatus& status, const LineStyle& style) {
+  std::vector<std::string> parts;
+  if (!status.progress.label.empty()) parts.push_back(live_progress(status.progress, style.unicode));
+  if (const std::string metrics = metrics_text(status.metrics); !metrics.empty()) parts.push_back(metrics);
+  if (!status.checkpoint.empty()) parts.push_back(status.checkpoint);
+  std::string rest;
+  for (const std::string& part : parts) rest += (style.unicode ? " · " : " | ") + part;
+
+  const auto width = static_cast<size_t>(std::max(1, style.columns - 1));
+  const std::string state = printable(status.state, style.unicode);
+  const std::string line = cut(state + printable(rest, style.unicode), width, style.unicode);
+  if (!style.colour || !line.starts_with(state)) return line;
+  return "\x1b[1;32m" + state + "\x1b[0m" + line.substr(state.size());
+}
+
+}  // namespace paceline::track

@@ -1,0 +1,39 @@
+// How a run's status looks in one line. Pure functions.
+#pragma once
+
+#include <string>
+
+#include "paceline/core/json.h"
+
+namespace paceline::track {
+
+struct StepProgress {
+  std::string label;
+  int64_t done = 0;
+  int64_t total = 0;  // 0: unknown
+  double rate = 0;    // steps a second; 0: unknown
+};
+
+struct RunStatus {
+  std::string state;
+  StepProgress progress;  // without label: none yet
+  Json metrics = Json::object();
+  std::string checkpoint;
+};
+
+struct LineStyle {
+  int columns = 80;
+  bool unicode = true;
+  bool colour = true;
+};
+
+/// "0:42", "12:03", "2:03:04"; "-" for what is not a duration.
+std::string duration_text(double seconds);
+/// "loss 0.3125, eval/accuracy 0.98": numbers, words and truth values, four significant digits.
+std::string metrics_text(const Json& metrics);
+/// "epoch 3: 45 % (176/391), 5.1/s, 0:42 left".
+std::string progress_text(const StepProgress& progress);
+/// The live line, at most `columns` - 1 characters wide and without control characters but for colours.
+std::string status_line(const RunStatus& status, const LineStyle& style);
+
+}  // namespace paceline::track

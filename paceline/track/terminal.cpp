@@ -1,0 +1,223 @@
+#include "paceline/track/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+
+#include "paceline/track/status_line.h"
+
+namespace paceline::track {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kDrawInterval = 100ms;
+constexpr Duration kLineInterval = 2s;
+constexpr Duration kUnknownTotalInterval = 10s;
+
+bool environment_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0';
+}
+
+// What setlocale() would find, without changing the program's locale.
+bool locale_has_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    if (!environment_set(name)) continue;
+    std::string value = std::getenv(name);
+    std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::tolower(c); });
+    return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+const char* prefix_of(LogLevel level) {
+  return level == LogLevel::error ? "error: " : level == LogLevel::warning ? "warning: " : "";
+}
+
+// Worker output that draws over itself ("\r", as progress bars do) shows what would stand there in the end.
+std::string last_overwrite(const std::string& line) {
+  const size_t end = line.find_last_not_of('\r');
+  if (end == std::string::npos) return "";
+  const size_t start = line.rfind('\r', end);
+  return line.substr(start == std::string::npos ? 0 : start + 1,
+                     end - (start == std::string::npos ? 0 : start + 1) + 1);
+}
+
+// When and what a log shows of progress and metrics.
+class PlainPace {
+ public:
+  // Whether this step is worth a line: the next tenth of its label, and none just before.
+  bool is_due(const StepProgress& progress, Time now) {
+    const int64_t tenth = progress.total > 0 ? 10 * progress.done / progress.total : 0;
+    const bool is_next = progress.label != label_ || tenth > tenth_ || progress.total <= 0;
+    if (!is_next || !is_due(progress_time_, progress.total > 0 ? kLineInterval : kUnknownTotalInterval, now))
+      return false;
+    label_ = progress.label;
+    tenth_ = tenth;
+    return true;
+  }
+  bool are_metrics_due(Time now) { return is_due(metrics_time_, kLineInterval, now); }
+
+ private:
+  static bool is_due(std::optional<Time>& last, Duration interval, Time now) {
+    if (last && now - *last < interval) return false;
+    last = now;
+    return true;
+  }
+
+  std::string label_;
+  int64_t tenth_ = 0;
+  std::optional<Time> progress_time_;
+  std::optional<Time> metrics_time_;
+};
+
+class PlainTerminal final : public Terminal {
+ public:
+  PlainTerminal(std::FILE* out, const Clock* clock) : out_(out), clock_(clock) {}
+
+  void log(LogLevel level, const std::string& line) override { write(prefix_of(level) + line); }
+  void output(const std::string& who, const std::string& line) override {
+    write("(" + who + ") " + last_overwrite(line));
+  }
+  void state(const std::string&) override {}
+  void progress(const std::string& label, int64_t done, int64_t total, double rate) override {
+    const std::lock_guard lock(mutex_);
+    const StepProgress progress{.label = label, .done = done, .total = total, .rate = rate};
+    if (pace_.is_due(progress, clock_->now())) write_locked(progress_text(progress));
+  }
+  void metrics(const Json& metrics) override {
+    const std::lock_guard lock(mutex_);
+    held_back_ = metrics_text(metrics);
+    if (pace_.are_metrics_due(clock_->now())) write_metrics();
+  }
+  void checkpoint(const std::string&) override {}
+  void finish() override {
+    const std::lock_guard lock(mutex_);
+    write_metrics();
+  }
+
+ private:
+  void write(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    write_locked(line);
+  }
+  void write_locked(const std::string& line) {
+    const std::string whole = line + "\n";
+    std::fwrite(whole.data(), 1, whole.size(), out_);
+    std::fflush(out_);
+  }
+  void write_metrics() {
+    if (!held_back_.empty()) write_locked("metrics: " + held_back_);
+    held_back_.clear();
+  }
+
+  std::mutex mutex_;
+  std::FILE* out_;
+  const Clock* clock_;
+  PlainPace pace_;
+  std::string held_back_;  // the last metrics, not yet shown
+};
+
+class LiveTerminal final : public Terminal {
+ public:
+  LiveTerminal(std::FILE* out, const Clock* clock)
+      : out_(out), clock_(clock), style_{.unicode = locale_has_utf8(), .colour = !environment_set("NO_COLOR")} {}
+  ~LiveTerminal() override { finish(); }
+
+  void log(LogLevel level, const std::string& line) override {
+    const char* colour = level == LogLevel::error ? "\x1b[1;31m" : level == LogLevel::warning ? "\x1b[33m" : "";
+    write(*colour == '\0' ? line : coloured(colour, prefix_of(level)) + line);
+  }
+  void output(const std::string& who, const std::string& line) override {
+    write(coloured("\x1b[36m", "(" + who + ")") + " " + last_overwrite(line));
+  }
+  void state(const std::string& state) override {
+    change(true, [&] { status_.state = state; });
+  }
+  void progress(const std::string& label, int64_t done, int64_t total, double rate) override {
+    change(total > 0 && done >= total,
+           [&] { status_.progress = {.label = label, .done = done, .total = total, .rate = rate}; });
+  }
+  void metrics(const Json& metrics) override {
+    change(false, [&] { status_.metrics = metrics; });
+  }
+  void checkpoint(const std::string& name) override {
+    change(true, [&] { status_.checkpoint = name; });
+  }
+  void finish() override {
+    const std::lock_guard lock(mutex_);
+    if (!finished_) put(kErase);
+    finished_ = true;
+  }
+
+ private:
+  static constexpr const char* kErase = "\r\x1b[K";
+
+  std::string coloured(const char* colour, const std::string& text) const {
+    return style_.colour ? colour + text + "\x1b[0m" : text;
+  }
+  void write(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    put(finished_ ? line + "\n" : kErase + line + "\n" + live_line());
+  }
+  // Draws now if `important`, else when the last drawing is long enough ago.
+  template <class Change>
+  void change(bool important, Change apply) {
+    const std::lock_guard lock(mutex_);
+    apply();
+    if (finished_ || (!important && drawn_ && clock_->now() - *drawn_ < kDrawInterval)) return;
+    drawn_ = clock_->now();
+    put(kErase + live_line());
+  }
+  std::string live_line() {
+    winsize size{};
+    style_.columns = ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    return status_line(status_, style_);
+  }
+  // One write for erasing and drawing: the line does not flicker.
+  void put(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), out_);
+    std::fflush(out_);
+  }
+
+  std::mutex mutex_;
+  std::FILE* out_;
+  const Clock* clock_;
+  LineStyle style_;
+  RunStatus status_;
+  std::optional<Time> drawn_;
+  bool finished_ = false;
+};
+
+class SilentTerminal final : public Terminal {
+ public:
+  void log(LogLevel, const std::string&) override {}
+  void output(const std::string&, const std::string&) override {}
+  void state(const std::string&) override {}
+  void progress(const std::string&, int64_t, int64_t, double) override {}
+  void metrics(const Json&) override {}
+  void checkpoint(const std::string&) override {}
+  void finish() override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Terminal> make_terminal(std::FILE* out, const Clock* clock) {
+  static const SystemClock kSystemClock;
+  if (clock == nullptr) clock = &kSystemClock;
+  const char* type = std::getenv("TERM");
+  const bool can_draw = ::isatty(::fileno(out)) == 1 && type != nullptr && std::string_view(type) != "dumb";
+  if (can_draw) return std::make_unique<LiveTerminal>(out, clock);
+  return std::make_unique<PlainTerminal>(out, clock);
+}
+
+std::unique_ptr<Terminal> make_silent_terminal() {
+  return std::make_unique<SilentTerminal>();
+}
+
+}  // namespace paceline::track

@@ -5,17 +5,23 @@
 // A control thread then receives commands and sends heartbeats; a sender thread sends what is queued, so that report()
 // costs the training thread an enqueue. When the agent is gone, the process ends at once (exit code kLostAgent).
 //
-// Threading: all methods are thread-safe. Free of LibTorch: Python and data processes use it too.
+// Threading: all methods are thread-safe; both threads have every signal blocked. Callbacks must not call on_stop(),
+// on_checkpoint() or destroy the connection. Destruction writes what is queued first.
+// After fork() a child (PyTorch's DataLoader makes some) has neither thread: it must not use the connection; destroying
+// its copy there does nothing.
+// Free of LibTorch: Python and data processes use it too.
 #pragma once
 
 #include <arrow/result.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "paceline/core/clock.h"
+#include "paceline/core/posix/descriptor.h"
 #include "paceline/core/progress.h"
 #include "paceline/rpc/key_value.h"
 #include "paceline/rpc/messages.h"
@@ -41,7 +47,7 @@ class Connection {
   virtual ~Connection() = default;
 
   virtual const rpc::Welcome& welcome() const = 0;
-  /// Waits for the next Assign; nullopt when the worker shall end instead.
+  /// Waits for the next Assign; nullopt when the worker shall end instead (a Stop has come, then and from now on).
   virtual arrow::Result<std::optional<Assignment>> next_assignment() = 0;
   virtual Progress& progress() = 0;
 
@@ -50,14 +56,28 @@ class Connection {
   /// Waits until all that was queued is written to the agent.
   virtual arrow::Status flush() = 0;
 
-  /// The reason of a Stop, nullopt while none has come. `on_stop` runs on the control thread when one comes.
+  /// The reason of the first Stop, nullopt while none has come.
   virtual std::optional<std::string> stop_reason() const = 0;
+  /// Runs on the control thread for each Stop; at once, on this thread, if one has come before. Replaces the callback
+  /// of before, which does not run any more when this returns; {} removes it.
   virtual void on_stop(std::function<void(const std::string& reason)> on_stop) = 0;
-  /// Runs on the control thread for each published checkpoint.
+  /// Runs on the control thread for each checkpoint that is published from now on. Replaces as on_stop() does.
   virtual void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) = 0;
 
-  /// The rendezvous store of the current generation.
+  /// The rendezvous store of the current generation. It may outlive the connection: its operations fail then.
   virtual std::shared_ptr<rpc::KeyValueClient> store() = 0;
 };
+
+struct ConnectionOptions {
+  /// What happens when the agent is gone; called once, on one of the connection's threads. If it returns, as in tests,
+  /// every waiting call gets an IOError. Default: _exit(kLostAgent).
+  std::function<void()> on_lost_agent;
+  /// How long the store's answer may be late before the connection gives up on it.
+  std::chrono::milliseconds store_grace{60'000};
+};
+
+/// connect() on a socket that the caller has: for tests, with a fake agent at the other end.
+arrow::Result<std::unique_ptr<Connection>> connect_over(Descriptor socket, const Clock& clock,
+                                                        ConnectionOptions options = {});
 
 }  // namespace paceline::worker

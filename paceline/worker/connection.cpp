@@ -1,0 +1,307 @@
+#include "paceline/worker/connection.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "paceline/rpc/blocking_socket.h"
+#include "paceline/rpc/key_value_client.h"
+#include "paceline/worker/outbox.h"
+#include "paceline/worker/pending_requests.h"
+
+namespace paceline::worker {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+/// Starts a thread with every signal blocked: signals are for the user's threads.
+template <class Function>
+std::thread start_thread(Function function) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(function));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+/// What the two threads and the callers share. It belongs to the process that has the threads.
+class Session {
+ public:
+  Session(Descriptor socket, ConnectionOptions options)
+      : socket_(std::move(socket)),
+        options_(std::move(options)),
+        requests_(
+            std::make_shared<PendingRequests>([this](rpc::Envelope request) { outbox_.push(std::move(request)); })) {
+    if (!options_.on_lost_agent) options_.on_lost_agent = [] { ::_exit(kLostAgent); };
+  }
+
+  ~Session() {
+    closing_ = true;
+    requests_->close();
+    outbox_.close();
+    if (sender_.joinable()) sender_.join();
+    socket_.shut_down();
+    if (control_.joinable()) control_.join();
+  }
+
+  arrow::Status begin(const Clock& clock) {
+    ARROW_ASSIGN_OR_RAISE(std::optional<rpc::Envelope> first, socket_.receive());
+    if (!first) return arrow::Status::IOError("the agent closed the channel before it said what this process is for");
+    ARROW_ASSIGN_OR_RAISE(welcome_, rpc::unpack<rpc::Welcome>(*first));
+    identity_ = first->identity;
+    ARROW_ASSIGN_OR_RAISE(Progress progress, Progress::create(clock));
+    progress_.emplace(std::move(progress));
+    rpc::Envelope joined = rpc::pack(rpc::Joined{.pid = ::getpid(), .host = host_name()}, identity_);
+    ARROW_ASSIGN_OR_RAISE(Descriptor memory, progress_->memory().descriptor().duplicate());
+    joined.descriptors.push_back(std::move(memory));
+    ARROW_RETURN_NOT_OK(socket_.send(std::move(joined)));
+    sender_ = start_thread([this] {
+      if (const arrow::Status status = outbox_.run(socket_); !status.ok()) lose_agent(status);
+    });
+    control_ = start_thread([this] { lose_agent(control()); });
+    return arrow::Status::OK();
+  }
+
+  const rpc::Welcome& welcome() const { return welcome_; }
+  Progress& progress() { return *progress_; }
+
+  arrow::Result<std::optional<Assignment>> next_assignment() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return stop_reason_ || lost_ || !assignments_.empty(); });
+    if (stop_reason_) return std::nullopt;
+    if (lost_) return arrow::Status::IOError("the agent is gone");
+    std::optional<Assignment> assignment = std::move(assignments_.front());
+    assignments_.pop_front();
+    identity_ = assignment->identity;
+    return assignment;
+  }
+
+  void send(rpc::Envelope envelope) {
+    envelope.identity = identity();
+    outbox_.push(std::move(envelope));
+  }
+
+  arrow::Status flush() { return outbox_.flush(); }
+
+  std::optional<std::string> stop_reason() const {
+    const std::lock_guard lock(mutex_);
+    return stop_reason_;
+  }
+
+  void set_on_stop(std::function<void(const std::string&)> on_stop) {
+    const std::lock_guard lock(callback_mutex_);
+    on_stop_ = std::move(on_stop);
+    const auto reason = stop_reason();
+    if (on_stop_ && reason) on_stop_(*reason);
+  }
+
+  void set_on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) {
+    const std::lock_guard lock(callback_mutex_);
+    on_checkpoint_ = std::move(on_checkpoint);
+  }
+
+  std::shared_ptr<rpc::KeyValueClient> store() {
+    return rpc::make_key_value_client(
+        [requests = requests_, grace = options_.store_grace](rpc::Envelope request, std::chrono::milliseconds timeout) {
+          // A wait without end must not overflow the sum.
+          return requests->call(std::move(request), std::min(timeout, kLongestWait) + grace);
+        },
+        identity());
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 365);
+
+  Identity identity() const {
+    const std::lock_guard lock(mutex_);
+    return identity_;
+  }
+
+  // The control thread: commands as they come, a heartbeat whenever one is due. Returns why it ended.
+  arrow::Status control() {
+    const auto interval = std::chrono::duration_cast<Steady::duration>(
+        std::chrono::duration<double>(std::clamp(welcome_.heartbeat_interval_s, 0.001, 3600.0)));
+    auto next_heartbeat = Steady::now() + interval;
+    while (true) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_heartbeat - Steady::now());
+      ARROW_ASSIGN_OR_RAISE(const bool arrived, socket_.wait(std::max(left, std::chrono::milliseconds(0))));
+      if (Steady::now() >= next_heartbeat) {
+        send(rpc::pack(rpc::Heartbeat{.step = progress_->step()}));
+        next_heartbeat = Steady::now() + interval;
+      }
+      if (!arrived) continue;
+      ARROW_ASSIGN_OR_RAISE(std::optional<rpc::Envelope> envelope, socket_.receive());
+      if (!envelope) return arrow::Status::IOError("the agent closed the channel");
+      ARROW_RETURN_NOT_OK(obey(std::move(*envelope)));
+    }
+  }
+
+  arrow::Status obey(rpc::Envelope envelope) {
+    if (is_outdated(envelope.identity.epoch)) return arrow::Status::OK();
+    if (envelope.reply_to != 0) {
+      requests_->complete(std::move(envelope));
+    } else if (envelope.type == rpc::Assign::kType) {
+      ARROW_ASSIGN_OR_RAISE(auto assign, rpc::unpack<rpc::Assign>(envelope));
+      const std::lock_guard lock(mutex_);
+      assignments_.push_back({envelope.identity, std::move(assign)});
+      changed_.notify_all();
+    } else if (envelope.type == rpc::Stop::kType) {
+      ARROW_ASSIGN_OR_RAISE(const auto stop, rpc::unpack<rpc::Stop>(envelope));
+      receive_stop(stop.reason);
+    } else if (envelope.type == rpc::CheckpointCommitted::kType) {
+      ARROW_ASSIGN_OR_RAISE(const auto committed, rpc::unpack<rpc::CheckpointCommitted>(envelope));
+      const std::lock_guard lock(callback_mutex_);
+      if (on_checkpoint_) on_checkpoint_(committed);
+    }
+    // Commands of a later minor version are ignored, as unknown fields are.
+    return arrow::Status::OK();
+  }
+
+  // What a controller sent that another has replaced. Epoch 0 is the agent's own.
+  bool is_outdated(ControllerEpoch epoch) {
+    if (epoch.value == 0) return false;
+    if (epoch < epoch_) return true;
+    epoch_ = epoch;
+    return false;
+  }
+
+  void receive_stop(const std::string& reason) {
+    // Under the callbacks' lock, so that set_on_stop() either sees the reason or its callback is called here.
+    const std::lock_guard callback_lock(callback_mutex_);
+    {
+      const std::lock_guard lock(mutex_);
+      if (!stop_reason_) stop_reason_ = reason;
+      changed_.notify_all();
+    }
+    if (on_stop_) on_stop_(reason);
+  }
+
+  void lose_agent(const arrow::Status& why) {
+    if (closing_ || losing_.exchange(true)) return;
+    if (why.IsInvalid()) {
+      const std::string line = "paceline: the channel to the agent is broken: " + why.message() + "\n";
+      (void)!::write(STDERR_FILENO, line.data(), line.size());
+    }
+    options_.on_lost_agent();
+    requests_->close();
+    const std::lock_guard lock(mutex_);
+    lost_ = true;
+    changed_.notify_all();
+  }
+
+  rpc::BlockingSocket socket_;
+  ConnectionOptions options_;
+  Outbox outbox_;
+  const std::shared_ptr<PendingRequests> requests_;
+  rpc::Welcome welcome_;
+  std::optional<Progress> progress_;
+  ControllerEpoch epoch_;  // the control thread's
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Identity identity_;
+  std::deque<Assignment> assignments_;
+  std::optional<std::string> stop_reason_;
+  bool lost_ = false;
+
+  std::mutex callback_mutex_;  // held while a callback runs
+  std::function<void(const std::string&)> on_stop_;
+  std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint_;
+
+  std::atomic<bool> closing_ = false;
+  std::atomic<bool> losing_ = false;
+  std::thread sender_;
+  std::thread control_;
+};
+
+class SocketConnection final : public Connection {
+ public:
+  explicit SocketConnection(std::unique_ptr<Session> session) : session_(std::move(session)), process_(::getpid()) {}
+
+  ~SocketConnection() override {
+    // A forked child has a copy, but not the threads: joining them or shutting the socket down would be the parent's.
+    if (::getpid() != process_) (void)session_.release();
+  }
+
+  const rpc::Welcome& welcome() const override { return session_->welcome(); }
+  arrow::Result<std::optional<Assignment>> next_assignment() override { return session_->next_assignment(); }
+  Progress& progress() override { return session_->progress(); }
+  void send(rpc::Envelope envelope) override { session_->send(std::move(envelope)); }
+  arrow::Status flush() override { return session_->flush(); }
+  std::optional<std::string> stop_reason() const override { return session_->stop_reason(); }
+  void on_stop(std::function<void(const std::string&)> on_stop) override { session_->set_on_stop(std::move(on_stop)); }
+  void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) override {
+    session_->set_on_checkpoint(std::move(on_checkpoint));
+  }
+  std::shared_ptr<rpc::KeyValueClient> store() override { return session_->store(); }
+
+ private:
+  std::unique_ptr<Session> session_;
+  const pid_t process_;
+};
+
+// The socket that the variable's text names.
+arrow::Result<Descriptor> take_descriptor(const std::string& text) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) {
+    return arrow::Status::Invalid(rpc::kChannelVariable,
+                                  " is set by Paceline for the processes that it starts: wanted ",
+                                  "the number of a descriptor, got \"", text, "\"");
+  }
+  int domain = 0;
+  socklen_t size = sizeof domain;
+  if (::getsockopt(number, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX) {
+    return arrow::Status::Invalid(rpc::kChannelVariable, " names descriptor ", number,
+                                  ", which is no Unix socket: Paceline sets the variable for the processes that it ",
+                                  "starts; unset it to run this program by itself");
+  }
+  Descriptor socket(number);
+  if (::fcntl(number, F_SETFD, FD_CLOEXEC) != 0) return errno_status("taking the agent's channel");
+  return socket;
+}
+
+}  // namespace
+
+bool Connection::offered() {
+  return std::getenv(rpc::kChannelVariable) != nullptr;
+}
+
+arrow::Result<std::unique_ptr<Connection>> Connection::connect(const Clock& clock) {
+  const char* variable = std::getenv(rpc::kChannelVariable);
+  if (variable == nullptr) {
+    return arrow::Status::Invalid(rpc::kChannelVariable, " is not set: no agent has started this process");
+  }
+  const std::string text = variable;
+  ::unsetenv(rpc::kChannelVariable);
+  ARROW_ASSIGN_OR_RAISE(Descriptor socket, take_descriptor(text));
+  return connect_over(std::move(socket), clock);
+}
+
+arrow::Result<std::unique_ptr<Connection>> connect_over(Descriptor socket, const Clock& clock,
+                                                        ConnectionOptions options) {
+  auto session = std::make_unique<Session>(std::move(socket), std::move(options));
+  ARROW_RETURN_NOT_OK(session->begin(clock));
+  return std::make_unique<SocketConnection>(std::move(session));
+}
+
+}  // namespace paceline::worker

@@ -1,13 +1,13 @@
 // Agent: starts, watches and ends the processes of one node on the controller's behalf.
 //
-// It speaks StartProcess, EndProcess, ProcessStarted, … (rpc/messages.h) on its channel to the controller, and frames on
-// a socket pair with each process that it has started; what a process sends and what is for a process passes through
+// It speaks StartProcess, EndProcess, ProcessStarted, … (rpc/messages.h) on its channel to the controller, and frames
+// on a socket pair with each process that it has started; what a process sends and what is for a process passes through
 // with the envelope's identity.worker as address. A process's environment names its end of the pair by PACELINE_CHANNEL
 // (a descriptor number), nothing else; what it is for stands in the Welcome that follows.
 //
 // For every process the agent writes `log_file` (stdout and stderr, each whole line as it comes), forwards the lines,
-// reads its progress word, and reports: no heartbeat for the allowed time once (ProcessSilent), and its end with status,
-// last lines, step and phase (ProcessExited) after all it had sent and written.
+// reads its progress word, and reports: no heartbeat for the allowed time once (ProcessSilent), and its end with
+// status, last lines, step and phase (ProcessExited) after all it had sent and written.
 //
 // Threading: runs one thread of its own from start() until destruction. Ownership: owns its channel; uses the guardian.
 // Destruction ends every process (SIGKILL, whole trees) and returns when they are gone.

@@ -2,10 +2,12 @@
 //
 // init() forks it before threads exist. It is a child subreaper, the parent of every worker, and holds one end of a
 // socket pair as its lease: when the other end closes, because the driver ended in whatever way, it kills all trees
-// below it and ends. So no worker survives its driver, and the driver's own SIGCHLD and children stay the user's.
+// below it and ends. So no worker survives its driver, and the driver's own SIGCHLD and children stay the user's: the
+// guardian's end raises no SIGCHLD, and wait() in the user's program does not see it.
 // When a process ends, what is left of its tree (re-parented to the guardian) is killed before its exit is reported.
 //
-// Guardian (the driver's handle) is not thread-safe; the agent's thread uses it after the fork.
+// Guardian (the driver's handle) is not thread-safe. Ownership: the process that forked it; a copy of the handle in a
+// process that the driver forks does nothing.
 #pragma once
 
 #include <arrow/result.h>
@@ -17,24 +19,26 @@ namespace paceline::agent {
 
 class Guardian {
  public:
-  /// Forks the guardian. Call while the process has one thread; the child closes every descriptor but its lease and
-  /// standard error. IOError when it cannot be forked.
+  /// Forks the guardian. The child closes every descriptor but its lease and standard error. Invalid when the process
+  /// has more than one thread, IOError when it cannot be forked.
   static arrow::Result<Guardian> fork_now();
 
   Guardian(Guardian&&) = default;
-  Guardian& operator=(Guardian&&) = default;
+  Guardian& operator=(Guardian&& other);
   /// Ends the guardian (and so every process below it) and reaps it.
   ~Guardian();
 
   pid_t pid() const { return pid_; }
-  /// A duplicate of the driver's end of the lease, on which the agent speaks the guardian's messages
-  /// (guardian_messages.h) as frames. One agent at a time.
+  /// A new connection to the guardian, on which the messages of guardian_messages.h travel as frames. Closing it ends
+  /// every process that was started over it. IOError when the guardian has ended.
   arrow::Result<Descriptor> connect() const;
 
  private:
   Guardian(pid_t pid, Descriptor lease);
+  void end();
 
   pid_t pid_ = 0;
+  pid_t owner_ = 0;
   Descriptor lease_;
 };
 

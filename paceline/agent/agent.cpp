@@ -1,0 +1,149 @@
+#include "paceline/agent/agent.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <csignal>
+#include <map>
+#include <thread>
+
+#include "paceline/agent/node_internal.h"
+#include "paceline/agent/process_internal.h"
+#include "paceline/rpc/socket_channel.h"
+
+namespace paceline::agent {
+namespace {
+
+class AgentThread final : public Agent, public ProcessHost {
+ public:
+  AgentThread(std::unique_ptr<rpc::Channel> controller, Descriptor guardian, AgentOptions options);
+  ~AgentThread() override;
+  void start();
+
+ private:
+  void handle_controller(rpc::Envelope envelope);
+  void start_process(const rpc::Envelope& envelope);
+  void handle_guardian(rpc::Envelope envelope);
+  void lose_guardian();
+  void end_all();
+  void leave_if_done();
+
+  void send_to_controller(rpc::Envelope envelope) override;
+  void send_to_guardian(rpc::Envelope envelope) override;
+  void forget(WorkerId worker) override;
+
+  boost::asio::io_context loop_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_ = make_work_guard(loop_);
+  const AgentOptions options_;
+  std::unique_ptr<rpc::Channel> controller_;
+  std::unique_ptr<rpc::Channel> guardian_;
+  std::map<WorkerId, std::shared_ptr<Process>> processes_;
+  bool guardian_lost_ = false;
+  bool leaving_ = false;
+  std::thread thread_;
+};
+
+AgentThread::AgentThread(std::unique_ptr<rpc::Channel> controller, Descriptor guardian, AgentOptions options)
+    : options_(std::move(options)),
+      controller_(std::move(controller)),
+      guardian_(rpc::make_socket_channel(loop_, std::move(guardian))) {}
+
+void AgentThread::start() {
+  send_to_controller(rpc::pack(describe_node(options_.node)));
+  guardian_->start({.on_message = [this](rpc::Envelope message) { handle_guardian(std::move(message)); },
+                    .on_close = [this](const arrow::Status&) { lose_guardian(); }});
+  // Signals are for the user's threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { loop_.run(); });
+  controller_->start({.on_message =
+                          [this](rpc::Envelope message) {
+                            boost::asio::post(loop_, [this, message = std::move(message)]() mutable {
+                              handle_controller(std::move(message));
+                            });
+                          },
+                      .on_close = [this](const arrow::Status&) { boost::asio::post(loop_, [this] { end_all(); }); }});
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+AgentThread::~AgentThread() {
+  boost::asio::post(loop_, [this] {
+    leaving_ = true;
+    end_all();
+    leave_if_done();
+  });
+  thread_.join();
+  controller_.reset();
+}
+
+void AgentThread::handle_controller(rpc::Envelope envelope) {
+  if (envelope.type == rpc::StartProcess::kType) return start_process(envelope);
+  const auto found = processes_.find(envelope.identity.worker);
+  // A process that has ended meanwhile: the controller will read of it.
+  if (found != processes_.end()) found->second->deliver(std::move(envelope));
+}
+
+void AgentThread::start_process(const rpc::Envelope& envelope) {
+  const auto refuse = [&](const std::string& error) {
+    send_to_controller(rpc::pack(rpc::ProcessStartFailed{.error = error}, envelope.identity));
+  };
+  auto settings = rpc::unpack<rpc::StartProcess>(envelope);
+  if (!settings.ok()) return refuse(settings.status().message());
+  if (leaving_) return refuse("the agent is ending");
+  if (guardian_lost_) return refuse("the guardian, which starts processes, has ended; start the program again");
+  auto& process = processes_[envelope.identity.worker];
+  if (process != nullptr) {
+    return refuse("there is a process with the id " + std::to_string(envelope.identity.worker.value) + " already");
+  }
+  process = std::make_shared<Process>(loop_, *this, envelope.identity, *std::move(settings),
+                                      static_cast<size_t>(options_.last_lines));
+  process->start();
+}
+
+void AgentThread::handle_guardian(rpc::Envelope envelope) {
+  const auto found = processes_.find(envelope.identity.worker);
+  if (found != processes_.end()) found->second->handle_guardian(std::move(envelope));
+}
+
+void AgentThread::lose_guardian() {
+  guardian_lost_ = true;
+  for (const auto& [worker, process] : processes_) process->lose_guardian();
+}
+
+void AgentThread::end_all() {
+  for (const auto& [worker, process] : processes_) process->deliver(rpc::pack(rpc::EndProcess{}));
+}
+
+void AgentThread::leave_if_done() {
+  if (!leaving_ || !processes_.empty()) return;
+  guardian_.reset();
+  work_.reset();
+}
+
+void AgentThread::send_to_controller(rpc::Envelope envelope) {
+  // A controller that has closed its end wants to hear no more.
+  [[maybe_unused]] const arrow::Status sent = controller_->send(std::move(envelope));
+}
+
+void AgentThread::send_to_guardian(rpc::Envelope envelope) {
+  // A guardian that has ended tells by its channel's end.
+  [[maybe_unused]] const arrow::Status sent = guardian_->send(std::move(envelope));
+}
+
+void AgentThread::forget(WorkerId worker) {
+  processes_.erase(worker);
+  leave_if_done();
+}
+
+}  // namespace
+
+arrow::Result<std::unique_ptr<Agent>> start_agent(std::unique_ptr<rpc::Channel> controller, const Guardian& guardian,
+                                                  AgentOptions options) {
+  ARROW_ASSIGN_OR_RAISE(Descriptor connection, guardian.connect());
+  auto agent = std::make_unique<AgentThread>(std::move(controller), std::move(connection), std::move(options));
+  agent->start();
+  return agent;
+}
+
+}  // namespace paceline::agent

@@ -1,0 +1,89 @@
+#include "paceline/agent/guardian.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "paceline/agent/guardian_internal.h"
+#include "paceline/agent/process_tree_internal.h"
+#include "paceline/core/posix/pidfd.h"
+#include "paceline/core/posix/socket_pair.h"
+
+namespace paceline::agent {
+namespace {
+
+// As fork(), but the child's end raises no signal, and wait() and waitpid(-1) do not see the child: a user's program
+// that waits for all its children must not wait for the guardian. fork() cannot do this. What it would do beyond (locks
+// of other threads, pthread_atfork) is not needed: no other thread can hold a lock that the child, which stays in the
+// code of this folder, will want.
+pid_t fork_unseen() {
+  return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, nullptr, nullptr, 0));
+}
+
+}  // namespace
+
+arrow::Result<Guardian> Guardian::fork_now() {
+  const int threads = count_threads();
+  if (threads != 1) {
+    return arrow::Status::Invalid(
+        "paceline::init must be called before the program starts threads, at the beginning of main(): it forks the "
+        "process that watches over the workers; wanted 1 thread, got ",
+        threads);
+  }
+  ARROW_ASSIGN_OR_RAISE(auto lease, make_socket_pair());
+  ARROW_ASSIGN_OR_RAISE(Descriptor driver, open_pidfd(::getpid()));
+  // No handler of the user's may run in the child before it has put its own signals in order.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = fork_unseen();
+  if (pid == 0) run_guardian(std::move(lease.second), std::move(driver));
+  const arrow::Status status = pid < 0 ? errno_status("forking the guardian") : arrow::Status::OK();
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  ARROW_RETURN_NOT_OK(status);
+  return Guardian(pid, std::move(lease.first));
+}
+
+Guardian::Guardian(pid_t pid, Descriptor lease) : pid_(pid), owner_(::getpid()), lease_(std::move(lease)) {}
+
+Guardian& Guardian::operator=(Guardian&& other) {
+  if (this != &other) {
+    end();
+    pid_ = other.pid_;
+    owner_ = other.owner_;
+    lease_ = std::move(other.lease_);
+  }
+  return *this;
+}
+
+Guardian::~Guardian() {
+  end();
+}
+
+void Guardian::end() {
+  if (!lease_ || ::getpid() != owner_) return;
+  // Closing alone would not end the lease while a process that the user's program has forked holds a copy of it.
+  ::shutdown(lease_.get(), SHUT_RDWR);
+  lease_.reset();
+  while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
+  }
+}
+
+arrow::Result<Descriptor> Guardian::connect() const {
+  ARROW_ASSIGN_OR_RAISE(auto ends, make_socket_pair());
+  const std::byte one[] = {std::byte{1}};
+  const int passed[] = {ends.second.get()};
+  const auto sent = send_some(lease_.get(), one, passed);
+  if (!sent.ok()) {
+    return sent.status().WithMessage(
+        "the guardian (process ", pid_,
+        "), which starts the workers, has ended; start the program again: ", sent.status().message());
+  }
+  return std::move(ends.first);
+}
+
+}  // namespace paceline::agent

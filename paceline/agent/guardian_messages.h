@@ -1,0 +1,43 @@
+// What an agent and the guardian say to each other, as frames on a connection (Guardian::connect).
+//
+// A process is named by the envelope's identity, which the agent chooses and never uses twice on a connection; a pid
+// would not do, because it can pass to another process while a message is under way. The guardian answers every
+// Spawn with a Spawned, before anything else about that process; Exited is the last about it.
+#pragma once
+
+#include <string>
+
+#include "paceline/core/posix/exit_status.h"
+#include "paceline/core/record.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::agent {
+
+// agent → guardian: start arguments[0] in `directory` ("" for the driver's), in a process group of its own. Standard
+// input is empty. `environment` replaces the whole environment, but for PACELINE_CHANNEL.
+#define PACELINE_SPAWN_FIELDS(FIELD)     \
+  FIELD(rpc::Strings, arguments, {})     \
+  FIELD(rpc::StringMap, environment, {}) \
+  FIELD(std::string, directory, "")
+PACELINE_MESSAGE(Spawn, "spawn", PACELINE_SPAWN_FIELDS);
+
+// guardian → agent: with descriptors, in this order: a pidfd, the read ends of standard output and standard error, the
+// agent's end of the process's channel. Not started: `error` says why, and there are no descriptors.
+#define PACELINE_SPAWNED_FIELDS(FIELD) \
+  FIELD(int64_t, pid, 0)               \
+  FIELD(std::string, error, "")
+PACELINE_MESSAGE(Spawned, "spawned", PACELINE_SPAWNED_FIELDS);
+
+// agent → guardian: SIGKILL for the process and its tree. One that has ended already is no error.
+#define PACELINE_KILL_TREE_FIELDS(FIELD)
+PACELINE_MESSAGE(KillTree, "kill_tree", PACELINE_KILL_TREE_FIELDS);
+
+// guardian → agent: a signal has stopped the process, or it goes on.
+#define PACELINE_STOPPED_FIELDS(FIELD) FIELD(bool, stopped, true)
+PACELINE_MESSAGE(Stopped, "stopped", PACELINE_STOPPED_FIELDS);
+
+// guardian → agent: the process has ended and nothing is left of its tree.
+#define PACELINE_EXITED_FIELDS(FIELD) FIELD(ExitStatus, status, {})
+PACELINE_MESSAGE(Exited, "exited", PACELINE_EXITED_FIELDS);
+
+}  // namespace paceline::agent

@@ -1,0 +1,302 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <optional>
+
+#include "paceline/agent/guardian_internal.h"
+#include "paceline/agent/guardian_messages.h"
+#include "paceline/agent/out_of_memory_internal.h"
+#include "paceline/agent/process_tree_internal.h"
+#include "paceline/agent/spawn_internal.h"
+#include "paceline/core/posix/socket_pair.h"
+#include "paceline/rpc/frame.h"
+
+namespace paceline::agent {
+namespace {
+
+constexpr int kLease = 3;
+constexpr int kDriver = 4;
+
+class GuardianProcess {
+ public:
+  GuardianProcess(Descriptor lease, Descriptor driver, Descriptor child_signals)
+      : lease_(std::move(lease)), driver_(std::move(driver)), child_signals_(std::move(child_signals)) {}
+
+  /// Serves until the lease ends; then ends everything below.
+  void run();
+
+ private:
+  struct Connection {
+    Descriptor socket;
+    rpc::FrameReader reader;
+    int64_t sequence = 0;
+  };
+  struct Child {
+    int64_t connection = 0;
+    Identity identity;
+    bool killed = false;  // by us
+  };
+  struct Ended {
+    Child child;
+    ExitStatus status;
+  };
+
+  /// Waits for the next events and handles them; false when the lease has ended.
+  bool serve();
+  bool accept();
+  void receive(int64_t connection);
+  void close(int64_t connection);
+  void handle(int64_t connection, const rpc::Envelope& envelope);
+  void start(int64_t connection, const rpc::Envelope& envelope);
+  void kill_tree(pid_t pid, Child& child);
+  void send(int64_t connection, rpc::Envelope envelope);
+  arrow::Status write(Connection& connection, rpc::Envelope envelope);
+
+  void take_child_events();
+  void take_end(pid_t pid);
+  bool kill_orphans();
+  void end_everything();
+
+  Descriptor lease_;
+  Descriptor driver_;
+  Descriptor child_signals_;
+  OutOfMemoryCounter out_of_memory_ = OutOfMemoryCounter::of_this_process();
+  int64_t last_connection_ = 0;
+  std::map<int64_t, Connection> connections_;
+  std::map<pid_t, Child> running_;
+  std::vector<Ended> ended_;  // reaped, but something of their trees may still be there
+  std::array<std::byte, size_t{64} << 10> buffer_;
+};
+
+void GuardianProcess::run() {
+  while (serve()) {
+  }
+  end_everything();
+}
+
+bool GuardianProcess::serve() {
+  std::vector<pollfd> events = {
+      {lease_.get(), POLLIN, 0}, {driver_.get(), POLLIN, 0}, {child_signals_.get(), POLLIN, 0}};
+  std::vector<int64_t> ids;
+  for (const auto& [id, connection] : connections_) {
+    events.push_back({connection.socket.get(), POLLIN, 0});
+    ids.push_back(id);
+  }
+  if (::poll(events.data(), events.size(), -1) < 0) return errno == EINTR;
+  if (events[1].revents != 0) return false;
+  if (events[2].revents != 0) {
+    signalfd_siginfo signal;
+    [[maybe_unused]] const ssize_t size = ::read(child_signals_.get(), &signal, sizeof signal);
+    take_child_events();
+  }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (events[i + 3].revents != 0) receive(ids[i]);
+  }
+  return events[0].revents == 0 || accept();
+}
+
+bool GuardianProcess::accept() {
+  std::byte byte;
+  auto received = receive_some(lease_.get(), {&byte, 1});
+  if (!received.ok() || received->closed) return false;
+  for (Descriptor& socket : received->descriptors) {
+    ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+    connections_[++last_connection_].socket = std::move(socket);
+  }
+  return true;
+}
+
+void GuardianProcess::receive(int64_t id) {
+  Connection& connection = connections_.at(id);
+  auto received = receive_some(connection.socket.get(), buffer_);
+  if (!received.ok() || received->closed) return close(id);
+  const std::span<const std::byte> bytes(buffer_.data(), received->bytes);
+  if (!connection.reader.feed(bytes, std::move(received->descriptors)).ok()) return close(id);
+  while (connections_.count(id) != 0) {
+    auto envelope = connection.reader.next();
+    if (!envelope.ok()) return close(id);
+    if (!envelope->has_value()) return;
+    handle(id, **envelope);
+  }
+}
+
+void GuardianProcess::close(int64_t id) {
+  connections_.erase(id);
+  for (auto& [pid, child] : running_) {
+    if (child.connection == id) kill_tree(pid, child);
+  }
+}
+
+void GuardianProcess::handle(int64_t connection, const rpc::Envelope& envelope) {
+  if (envelope.type == Spawn::kType) {
+    start(connection, envelope);
+  } else if (envelope.type == KillTree::kType) {
+    // A process that has ended by itself before we came to kill it shall be reported as such.
+    take_child_events();
+    for (auto& [pid, child] : running_) {
+      if (child.connection == connection && child.identity == envelope.identity) kill_tree(pid, child);
+    }
+  }
+}
+
+void GuardianProcess::start(int64_t connection, const rpc::Envelope& envelope) {
+  if (running_.empty()) out_of_memory_.forget();
+  auto process = [&]() -> arrow::Result<SpawnedProcess> {
+    ARROW_ASSIGN_OR_RAISE(const Spawn request, rpc::unpack<Spawn>(envelope));
+    return spawn(request);
+  }();
+  if (!process.ok()) {
+    return send(connection, rpc::pack(Spawned{.error = process.status().message()}, envelope.identity));
+  }
+  running_[process->pid] = {.connection = connection, .identity = envelope.identity};
+  rpc::Envelope reply = rpc::pack(Spawned{.pid = process->pid}, envelope.identity);
+  reply.descriptors.push_back(std::move(process->pidfd));
+  reply.descriptors.push_back(std::move(process->standard_output));
+  reply.descriptors.push_back(std::move(process->standard_error));
+  reply.descriptors.push_back(std::move(process->channel));
+  send(connection, std::move(reply));
+}
+
+void GuardianProcess::kill_tree(pid_t pid, Child& child) {
+  // What has left its group is killed as an orphan once `pid` itself has ended.
+  child.killed = true;
+  ::kill(-pid, SIGKILL);
+  ::kill(pid, SIGKILL);
+}
+
+void GuardianProcess::send(int64_t id, rpc::Envelope envelope) {
+  const auto found = connections_.find(id);
+  if (found != connections_.end() && !write(found->second, std::move(envelope)).ok()) close(id);
+}
+
+arrow::Status GuardianProcess::write(Connection& connection, rpc::Envelope envelope) {
+  envelope.sequence = ++connection.sequence;
+  ARROW_ASSIGN_OR_RAISE(const std::string frame, rpc::encode_frame_start(envelope));
+  std::vector<int> descriptors;
+  for (const Descriptor& descriptor : envelope.descriptors) descriptors.push_back(descriptor.get());
+  std::span<const std::byte> rest = std::as_bytes(std::span(frame));
+  while (!rest.empty()) {
+    ARROW_ASSIGN_OR_RAISE(const size_t sent, send_some(connection.socket.get(), rest, descriptors));
+    rest = rest.subspan(sent);
+    if (sent > 0) {
+      descriptors.clear();
+      continue;
+    }
+    // Full: an agent that is stopped. Its driver's end still has to be noticed.
+    std::array<pollfd, 2> events = {{{connection.socket.get(), POLLOUT, 0}, {driver_.get(), POLLIN, 0}}};
+    if (::poll(events.data(), events.size(), -1) < 0 && errno != EINTR) return errno_status("waiting for the agent");
+    if (events[1].revents != 0) return arrow::Status::IOError("the driver has ended");
+  }
+  return arrow::Status::OK();
+}
+
+// One SIGCHLD can stand for many events, so this takes all there are.
+void GuardianProcess::take_child_events() {
+  while (true) {
+    siginfo_t event{};
+    const int any = WEXITED | WSTOPPED | WCONTINUED;
+    if (::waitid(P_ALL, 0, &event, any | WNOHANG | WNOWAIT) != 0 || event.si_pid == 0) break;
+    const bool ended = event.si_code != CLD_STOPPED && event.si_code != CLD_CONTINUED;
+    if (ended) {
+      take_end(event.si_pid);
+      continue;
+    }
+    ::waitid(P_PID, event.si_pid, &event, WSTOPPED | WCONTINUED | WNOHANG);
+    const auto found = running_.find(event.si_pid);
+    if (found == running_.end()) continue;
+    const Child child = found->second;
+    send(child.connection, rpc::pack(Stopped{.stopped = event.si_code == CLD_STOPPED}, child.identity));
+  }
+  if (ended_.empty() || kill_orphans()) return;
+  for (const Ended& ended : std::exchange(ended_, {})) {
+    send(ended.child.connection, rpc::pack(Exited{.status = ended.status}, ended.child.identity));
+  }
+}
+
+void GuardianProcess::take_end(pid_t pid) {
+  const auto found = running_.find(pid);
+  // While it is not reaped, its number, and so the group's, is nobody else's.
+  if (found != running_.end()) ::kill(-pid, SIGKILL);
+  int wait_status = 0;
+  if (::waitpid(pid, &wait_status, 0) != pid || found == running_.end()) return;
+  ExitStatus status = exit_status_from_wait(wait_status);
+  if (status.signal == SIGKILL) {
+    status.ended_by_paceline = found->second.killed;
+    status.out_of_memory = !found->second.killed && out_of_memory_.take();
+  }
+  ended_.push_back({found->second, status});
+  running_.erase(found);
+}
+
+// Kills what has been re-parented to us because its parent has ended, and says whether there was any: each one's end is
+// an event that brings us here again, with its own children. Spared: what belongs to the group of a living process.
+bool GuardianProcess::kill_orphans() {
+  bool found = false;
+  for (const pid_t pid : children_of(::getpid())) {
+    if (running_.count(pid) != 0 || running_.count(::getpgid(pid)) != 0) continue;
+    ::kill(pid, SIGKILL);
+    found = true;
+  }
+  return found;
+}
+
+void GuardianProcess::end_everything() {
+  for (auto& [pid, child] : running_) kill_tree(pid, child);
+  while (true) {
+    for (const pid_t pid : children_of(::getpid())) ::kill(pid, SIGKILL);
+    if (::waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
+  }
+}
+
+// Default for what means a bug, and for children; nothing else shall end the guardian: Ctrl-C and a closed terminal
+// reach it too, and its lease says when to end.
+void set_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const bool bug = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
+                     signal == SIGABRT || signal == SIGTRAP || signal == SIGSYS;
+    ::signal(signal, bug || signal == SIGCHLD ? SIG_DFL : SIG_IGN);
+  }
+  sigset_t blocked;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGCHLD);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+}
+
+// Leaves open: 0 and 1 (nothing), 2 (standard error), kLease, kDriver.
+void keep_descriptors(Descriptor lease, Descriptor driver) {
+  const int high_lease = ::fcntl(lease.release(), F_DUPFD_CLOEXEC, kDriver + 1);
+  const int high_driver = ::fcntl(driver.release(), F_DUPFD_CLOEXEC, kDriver + 1);
+  const int nothing = ::open("/dev/null", O_RDWR);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(nothing, STDOUT_FILENO);
+  if (::fcntl(STDERR_FILENO, F_GETFD) < 0) ::dup2(nothing, STDERR_FILENO);
+  ::dup3(high_lease, kLease, O_CLOEXEC);
+  ::dup3(high_driver, kDriver, O_CLOEXEC);
+  ::close_range(kDriver + 1, ~0U, 0);
+}
+
+}  // namespace
+
+void run_guardian(Descriptor lease, Descriptor driver) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_NAME, "paceline-guard");
+  ::setpgid(0, 0);
+  set_signals();
+  keep_descriptors(std::move(lease), std::move(driver));
+  sigset_t child_signal;
+  ::sigemptyset(&child_signal);
+  ::sigaddset(&child_signal, SIGCHLD);
+  Descriptor child_signals(::signalfd(-1, &child_signal, SFD_CLOEXEC | SFD_NONBLOCK));
+  GuardianProcess(Descriptor(kLease), Descriptor(kDriver), std::move(child_signals)).run();
+  ::_exit(0);
+}
+
+}  // namespace paceline::agent

@@ -1,0 +1,57 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "paceline/agent/node_internal.h"
+#include "paceline/agent/out_of_memory_internal.h"
+
+namespace paceline::agent {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Node, CountsGpusThatAProcessCanUse) {
+  const std::vector<std::string> devices = {"null",      "nvidia0",    "nvidia1", "nvidia10",
+                                            "nvidiactl", "nvidia-uvm", "nvidia"};
+  EXPECT_EQ(count_gpus(devices, std::nullopt), 3);
+  EXPECT_EQ(count_gpus(devices, ""), 0);
+  EXPECT_EQ(count_gpus(devices, "1"), 1);
+  EXPECT_EQ(count_gpus(devices, "0,-1,1"), 1);
+  EXPECT_EQ(count_gpus(devices, "GPU-1,GPU-2"), 2);
+  EXPECT_EQ(count_gpus(devices, "0,1,2,3"), 3);
+  EXPECT_EQ(count_gpus({}, "0"), 0);
+}
+
+TEST(OutOfMemory, FindsTheCountersOfBothCgroupVersions) {
+  EXPECT_THAT(out_of_memory_files("0::/user.slice/a:b\n"),
+              ElementsAre("/sys/fs/cgroup/user.slice/a:b/memory.events", "/sys/fs/cgroup/memory.events"));
+  EXPECT_THAT(out_of_memory_files("8:pids:/\n4:cpu,memory:/job\n1:name=systemd:/\n"),
+              ElementsAre("/sys/fs/cgroup/memory/job/memory.oom_control", "/sys/fs/cgroup/memory/memory.oom_control"));
+  EXPECT_EQ(parse_out_of_memory_kills("low 0\nhigh 5\nmax 3\noom 2\noom_kill 1\n"), 1);
+  EXPECT_EQ(parse_out_of_memory_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 4\n"), 4);
+  EXPECT_EQ(parse_out_of_memory_kills(""), std::nullopt);
+}
+
+TEST(OutOfMemory, EachKillIsClaimedOnce) {
+  const std::string path =
+      std::filesystem::path(testing::TempDir()) / ("out_of_memory_test_" + std::to_string(::getpid()));
+  const auto set = [&](int kills) { std::ofstream(path) << "oom_kill " << kills << "\n"; };
+  set(3);
+  OutOfMemoryCounter counter({"/no/such/file", path});
+  EXPECT_FALSE(counter.take());
+  set(5);
+  EXPECT_TRUE(counter.take());
+  EXPECT_TRUE(counter.take());
+  EXPECT_FALSE(counter.take());
+  set(6);
+  counter.forget();
+  EXPECT_FALSE(counter.take());
+  std::filesystem::remove(path);
+  EXPECT_FALSE(counter.take());
+  EXPECT_FALSE(OutOfMemoryCounter({"/no/such/file"}).take());
+}
+
+}  // namespace
+}  // namespace paceline::agent

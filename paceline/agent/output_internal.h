@@ -1,0 +1,68 @@
+// A process's output on its way from a pipe to the log file and to whoever listens, in whole lines.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "paceline/core/posix/descriptor.h"
+
+namespace paceline::agent {
+
+using Lines = std::vector<std::string>;
+
+/// Cuts bytes into lines without their ends. A line beyond kMaxBytes is cut there. Bytes stay as they are, whatever
+/// their encoding.
+class LineSplitter {
+ public:
+  static constexpr size_t kMaxBytes = size_t{64} << 10;
+
+  /// The lines that `bytes` completes.
+  Lines feed(std::string_view bytes);
+  /// The line without an end that is left, if any.
+  Lines finish();
+
+ private:
+  std::string rest_;
+};
+
+/// Appends lines to a file, all of one call in one write. A file that cannot be written loses lines, never a run.
+class LogFile {
+ public:
+  /// "" is a log without a file. IOError when the file cannot be opened.
+  static arrow::Result<LogFile> open(const std::string& path);
+  void append(const Lines& lines);
+
+ private:
+  explicit LogFile(Descriptor file) : file_(std::move(file)) {}
+  Descriptor file_;
+};
+
+/// The read end of a pipe on an event loop. Held by shared_ptr, because the loop may hold it too.
+class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
+ public:
+  using OnLines = std::function<void(Lines)>;
+
+  OutputPipe(boost::asio::io_context& loop, Descriptor pipe, OnLines on_lines);
+  /// Begins to call `on_lines`, on the loop's thread, with the lines that are there.
+  void start();
+  /// Takes what is in the pipe now, with an unfinished last line, and closes it; no call of `on_lines` after that. For
+  /// when the writers have ended: it does not wait for the pipe's end, which a stranger may hold open.
+  void drain();
+
+ private:
+  enum class Read { some, nothing, end };
+  /// Reads once, without waiting; adds the number of bytes to `taken`.
+  Read read(size_t* taken = nullptr);
+
+  boost::asio::posix::stream_descriptor pipe_;
+  OnLines on_lines_;
+  LineSplitter splitter_;
+};
+
+}  // namespace paceline::agent

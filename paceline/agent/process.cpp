@@ -1,0 +1,222 @@
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <csignal>
+
+#include "paceline/agent/guardian_messages.h"
+#include "paceline/agent/process_internal.h"
+#include "paceline/agent/process_tree_internal.h"
+#include "paceline/rpc/socket_channel.h"
+
+namespace paceline::agent {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using boost::system::error_code;
+
+SteadyClock::duration from_seconds(double seconds) {
+  return std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(seconds));
+}
+
+bool has_ended(int pidfd) {
+  pollfd event{pidfd, POLLIN, 0};
+  return ::poll(&event, 1, 0) == 1;
+}
+
+}  // namespace
+
+Process::Process(boost::asio::io_context& loop, ProcessHost& host, const Identity& identity, rpc::StartProcess settings,
+                 size_t last_lines)
+    : loop_(loop),
+      host_(host),
+      identity_(identity),
+      settings_(std::move(settings)),
+      last_lines_limit_(last_lines),
+      pidfd_(loop),
+      heartbeat_timer_(loop),
+      grace_timer_(loop) {}
+
+void Process::start() {
+  auto log = LogFile::open(settings_.log_file);
+  if (!log.ok()) return fail_to_start(log.status().message());
+  log_ = *std::move(log);
+  const Spawn request{
+      .arguments = settings_.arguments, .environment = settings_.environment, .directory = settings_.directory};
+  host_.send_to_guardian(rpc::pack(request, identity_));
+}
+
+void Process::fail_to_start(const std::string& error) {
+  host_.send_to_controller(rpc::pack(rpc::ProcessStartFailed{.error = error}, identity_));
+  become_forgotten();
+}
+
+void Process::handle_guardian(rpc::Envelope envelope) {
+  if (envelope.type == Spawned::kType && state_ == State::starting) {
+    begin(std::move(envelope));
+  } else if (const auto stopped = rpc::unpack<Stopped>(envelope); stopped.ok()) {
+    stopped_ = stopped->stopped;
+  } else if (const auto exited = rpc::unpack<Exited>(envelope); exited.ok() && state_ == State::running) {
+    finish(exited->status);
+  }
+}
+
+void Process::begin(rpc::Envelope envelope) {
+  const auto spawned = rpc::unpack<Spawned>(envelope);
+  if (!spawned.ok()) return fail_to_start(spawned.status().message());
+  if (!spawned->error.empty()) return fail_to_start(spawned->error);
+  Descriptor channel = std::move(envelope.descriptors.at(3));
+  auto channel_socket = channel.duplicate();
+  if (!channel_socket.ok()) {
+    host_.send_to_guardian(rpc::pack(KillTree{}, identity_));
+    return fail_to_start(channel_socket.status().message());
+  }
+  state_ = State::running;
+  pid_ = static_cast<pid_t>(spawned->pid);
+  pidfd_.assign(envelope.descriptors.at(0).release());
+  channel_socket_ = *std::move(channel_socket);
+  channel_ = rpc::make_socket_channel(loop_, std::move(channel));
+  host_.send_to_controller(rpc::pack(rpc::ProcessStarted{.pid = pid_}, identity_));
+  standard_output_ = follow("stdout", std::move(envelope.descriptors.at(1)));
+  standard_error_ = follow("stderr", std::move(envelope.descriptors.at(2)));
+  channel_->start({.on_message = [this](rpc::Envelope message) { handle_message(std::move(message)); },
+                   .on_close = [this](const arrow::Status&) { note_channel_end(); }});
+  rpc::Envelope welcome;
+  welcome.type = rpc::Welcome::kType;
+  welcome.identity = identity_;
+  welcome.body = settings_.welcome;
+  // A process that is gone already cannot be told; its end will be.
+  [[maybe_unused]] const arrow::Status sent = channel_->send(std::move(welcome));
+  for (rpc::Envelope& waiting : std::exchange(waiting_, {})) deliver(std::move(waiting));
+}
+
+std::shared_ptr<OutputPipe> Process::follow(const char* stream, Descriptor pipe) {
+  auto output = std::make_shared<OutputPipe>(loop_, std::move(pipe),
+                                             [this, stream](Lines lines) { take_lines(stream, std::move(lines)); });
+  output->start();
+  return output;
+}
+
+void Process::deliver(rpc::Envelope envelope) {
+  if (state_ == State::starting) {
+    waiting_.push_back(std::move(envelope));
+  } else if (state_ == State::running && envelope.type == rpc::EndProcess::kType) {
+    end(rpc::unpack<rpc::EndProcess>(envelope).ValueOr(rpc::EndProcess{}));
+  } else if (state_ == State::running) {
+    [[maybe_unused]] const arrow::Status sent = channel_->send(std::move(envelope));
+  }
+}
+
+void Process::end(const rpc::EndProcess& request) {
+  if (request.grace_s <= 0) return kill();
+  [[maybe_unused]] const arrow::Status sent = channel_->send(rpc::pack(rpc::Stop{.reason = request.reason}, identity_));
+  const auto deadline = SteadyClock::now() + from_seconds(request.grace_s);
+  if (ending_ && grace_timer_.expiry() <= deadline) return;
+  ending_ = true;
+  grace_timer_.expires_at(deadline);
+  grace_timer_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (!error && self->state_ == State::running) self->kill();
+  });
+}
+
+void Process::kill() {
+  host_.send_to_guardian(rpc::pack(KillTree{}, identity_));
+}
+
+void Process::handle_message(rpc::Envelope envelope) {
+  // Whatever the process says of itself: it speaks for itself only.
+  envelope.identity.worker = identity_.worker;
+  if (envelope.type == rpc::Heartbeat::kType) return expect_heartbeat();
+  if (envelope.type == rpc::Joined::kType) join(envelope);
+  host_.send_to_controller(std::move(envelope));
+}
+
+void Process::join(rpc::Envelope& envelope) {
+  for (Descriptor& memory : std::exchange(envelope.descriptors, {})) {
+    auto progress = ProgressReader::open(std::move(memory));
+    if (progress.ok()) progress_ = *std::move(progress);
+  }
+  expect_heartbeat();
+}
+
+void Process::expect_heartbeat() {
+  if (state_ != State::running || silent_ || settings_.heartbeat_timeout_s <= 0) return;
+  heartbeat_timer_.expires_after(from_seconds(settings_.heartbeat_timeout_s));
+  heartbeat_timer_.async_wait([self = shared_from_this()](const error_code& error) {
+    // A heartbeat may have moved the timer when this call was on its way already.
+    if (!error && self->heartbeat_timer_.expiry() <= SteadyClock::now()) self->report_silence();
+  });
+}
+
+void Process::report_silence() {
+  if (state_ != State::running || silent_) return;
+  silent_ = true;
+  rpc::ProcessSilent message{.silent_s = settings_.heartbeat_timeout_s, .stopped = stopped_};
+  fill_progress(message);
+  host_.send_to_controller(rpc::pack(message, identity_));
+}
+
+void Process::take_lines(const char* stream, Lines lines) {
+  log_->append(lines);
+  for (const std::string& line : lines) {
+    last_lines_.push_back(line);
+    if (last_lines_.size() > last_lines_limit_) last_lines_.pop_front();
+  }
+  host_.send_to_controller(rpc::pack(rpc::Output{.stream = stream, .lines = std::move(lines)}, identity_));
+}
+
+void Process::lose_guardian() {
+  if (state_ == State::starting) return fail_to_start("the guardian, which starts processes, has ended");
+  if (state_ != State::running) return;
+  if (!has_ended(pidfd_.native_handle())) kill_tree_from_outside(pid_);
+  pidfd_.async_wait(pidfd_.wait_read, [self = shared_from_this()](const error_code& error) {
+    // Its parent is gone, so nobody can say how it ended; most likely so.
+    if (!error) self->finish({.signal = SIGKILL, .ended_by_paceline = true});
+  });
+}
+
+void Process::finish(const ExitStatus& status) {
+  if (state_ != State::running) return;
+  state_ = State::ended;
+  status_ = status;
+  heartbeat_timer_.cancel();
+  grace_timer_.cancel();
+  standard_output_->drain();
+  standard_error_->drain();
+  // What the process has sent is still read; then the channel ends, also when a stranger holds the other end.
+  ::shutdown(channel_socket_.get(), SHUT_RD);
+  if (channel_ended_) report_end();
+}
+
+void Process::note_channel_end() {
+  channel_ended_ = true;
+  if (state_ == State::ended) report_end();
+}
+
+void Process::report_end() {
+  rpc::ProcessExited message{
+      .status = status_, .last_lines = {last_lines_.begin(), last_lines_.end()}, .log_file = settings_.log_file};
+  fill_progress(message);
+  host_.send_to_controller(rpc::pack(message, identity_));
+  become_forgotten();
+}
+
+void Process::become_forgotten() {
+  state_ = State::forgotten;
+  boost::asio::post(loop_, [self = shared_from_this()] {
+    self->channel_.reset();
+    self->pidfd_.close();
+    self->host_.forget(self->identity_.worker);
+  });
+}
+
+template <class Message>
+void Process::fill_progress(Message& message) const {
+  if (!progress_) return;
+  const ProgressReading reading = progress_->read();
+  message.step = reading.step;
+  message.phase = to_string(reading.phase);
+}
+
+}  // namespace paceline::agent

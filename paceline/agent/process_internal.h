@@ -1,0 +1,94 @@
+// One process that the agent has started: its channel, output, heartbeats and end.
+//
+// Threading: everything on the thread of the event loop. Held by shared_ptr, because the loop may hold it too.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/agent/output_internal.h"
+#include "paceline/core/progress.h"
+#include "paceline/rpc/channel.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::agent {
+
+/// What a process asks of its agent.
+class ProcessHost {
+ public:
+  virtual ~ProcessHost() = default;
+  virtual void send_to_controller(rpc::Envelope envelope) = 0;
+  virtual void send_to_guardian(rpc::Envelope envelope) = 0;
+  /// The process was not started, or has ended and all was said about it. Called from the loop, not from within another
+  /// call of the process.
+  virtual void forget(WorkerId worker) = 0;
+};
+
+class Process : public std::enable_shared_from_this<Process> {
+ public:
+  /// `identity` is the one of the StartProcess. At its end the process's last `last_lines` lines are sent.
+  Process(boost::asio::io_context& loop, ProcessHost& host, const Identity& identity, rpc::StartProcess settings,
+          size_t last_lines);
+
+  /// Asks the guardian to start it.
+  void start();
+  /// From the controller: EndProcess, or what is for the process itself. While it starts, all of it waits.
+  void deliver(rpc::Envelope envelope);
+  /// From the guardian.
+  void handle_guardian(rpc::Envelope envelope);
+  /// The guardian has ended: kills the process as well as it can be done from here.
+  void lose_guardian();
+
+ private:
+  enum class State { starting, running, ended, forgotten };
+
+  void fail_to_start(const std::string& error);
+  void begin(rpc::Envelope spawned);
+  void handle_message(rpc::Envelope envelope);
+  void join(rpc::Envelope& envelope);
+  void expect_heartbeat();
+  void report_silence();
+  void end(const rpc::EndProcess& request);
+  void kill();
+  std::shared_ptr<OutputPipe> follow(const char* stream, Descriptor pipe);
+  void take_lines(const char* stream, Lines lines);
+  void finish(const ExitStatus& status);
+  void note_channel_end();
+  void report_end();
+  void become_forgotten();
+  /// Step and phase, as far as the process has shown them.
+  template <class Message>
+  void fill_progress(Message& message) const;
+
+  boost::asio::io_context& loop_;
+  ProcessHost& host_;
+  const Identity identity_;
+  const rpc::StartProcess settings_;
+  const size_t last_lines_limit_;
+
+  State state_ = State::starting;
+  std::vector<rpc::Envelope> waiting_;  // from the controller, until the process runs
+  pid_t pid_ = 0;
+  Descriptor channel_socket_;  // a duplicate: the channel owns the other
+  std::unique_ptr<rpc::Channel> channel_;
+  bool channel_ended_ = false;
+  std::shared_ptr<OutputPipe> standard_output_;
+  std::shared_ptr<OutputPipe> standard_error_;
+  std::optional<LogFile> log_;
+  std::deque<std::string> last_lines_;
+  std::optional<ProgressReader> progress_;
+  boost::asio::posix::stream_descriptor pidfd_;
+  boost::asio::steady_timer heartbeat_timer_;
+  boost::asio::steady_timer grace_timer_;
+  bool ending_ = false;   // asked to end, the grace timer runs
+  bool silent_ = false;   // that was said
+  bool stopped_ = false;  // by a signal
+  ExitStatus status_;
+};
+
+}  // namespace paceline::agent

@@ -1,0 +1,24 @@
+// What /proc says about threads of this process and about children of processes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string_view>
+#include <vector>
+
+namespace paceline::agent {
+
+/// How many threads this process has that may use the C library at any moment. Not counted: one that has been joined
+/// but lingers in the kernel, and housekeeping threads that block every signal: the jemalloc inside libarrow starts one
+/// when the library is loaded.
+int count_threads();
+
+/// The children of `pid` now, zombies included; empty when there is no such process. Exact for the calling process
+/// itself while it has one thread and reaps nothing meanwhile; otherwise a snapshot.
+std::vector<pid_t> children_of(pid_t pid);
+
+/// Sends SIGKILL to `pid`, its process group and everything below it, found through /proc. For use by a process that
+/// is not the parent of `pid`; the caller makes sure that `pid` still is the process that it means.
+void kill_tree_from_outside(pid_t pid);
+
+}  // namespace paceline::agent

@@ -1,0 +1,112 @@
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "paceline/agent/spawn_internal.h"
+#include "paceline/core/posix/pidfd.h"
+#include "paceline/core/posix/socket_pair.h"
+
+namespace paceline::agent {
+namespace {
+
+// Where a process finds its end of the channel. Fixed, so that it cannot clash with another end while they are moved
+// into place: those of the caller are higher, because 0 to 2 and its lease are open.
+constexpr int kChannelDescriptor = 3;
+
+class Attributes {
+ public:
+  Attributes() {
+    ::posix_spawnattr_init(&attributes_);
+    sigset_t none, all;
+    ::sigemptyset(&none);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    ::posix_spawnattr_setpgroup(&attributes_, 0);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  Attributes(const Attributes&) = delete;
+  ~Attributes() { ::posix_spawnattr_destroy(&attributes_); }
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+};
+
+class FileActions {
+ public:
+  FileActions(const std::string& directory, int standard_output, int standard_error, int channel) {
+    ::posix_spawn_file_actions_init(&actions_);
+    if (!directory.empty()) ::posix_spawn_file_actions_addchdir_np(&actions_, directory.c_str());
+    ::posix_spawn_file_actions_adddup2(&actions_, standard_output, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, standard_error, STDERR_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, channel, kChannelDescriptor);
+  }
+  FileActions(const FileActions&) = delete;
+  ~FileActions() { ::posix_spawn_file_actions_destroy(&actions_); }
+  const posix_spawn_file_actions_t* get() const { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+};
+
+arrow::Result<std::pair<Descriptor, Descriptor>> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_status("making a pipe");
+  return std::pair{Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+// As exec wants them: pointers into `strings`, null at the end.
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (std::string& string : strings) result.push_back(string.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+std::vector<std::string> environment_of(const Spawn& request) {
+  rpc::StringMap environment = request.environment;
+  environment["PACELINE_CHANNEL"] = std::to_string(kChannelDescriptor);
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : environment) entries.push_back(name + "=" + value);
+  return entries;
+}
+
+}  // namespace
+
+arrow::Result<SpawnedProcess> spawn(const Spawn& request) {
+  if (request.arguments.empty()) return arrow::Status::Invalid("starting a process: no program was given");
+  ARROW_ASSIGN_OR_RAISE(auto output, make_pipe());
+  ARROW_ASSIGN_OR_RAISE(auto error_output, make_pipe());
+  ARROW_ASSIGN_OR_RAISE(auto channel, make_socket_pair());
+
+  std::vector<std::string> arguments = request.arguments;
+  std::vector<std::string> environment = environment_of(request);
+  const Attributes attributes;
+  const FileActions actions(request.directory, output.second.get(), error_output.second.get(), channel.second.get());
+  SpawnedProcess process;
+  errno = ::posix_spawn(&process.pid, arguments[0].c_str(), actions.get(), attributes.get(), pointers(arguments).data(),
+                        pointers(environment).data());
+  if (errno != 0) {
+    const std::string place = request.directory.empty() ? "" : " in the directory " + request.directory;
+    return errno_status("starting the program " + arguments[0] + place);
+  }
+  auto pidfd = open_pidfd(process.pid);
+  if (!pidfd.ok()) {
+    ::kill(-process.pid, SIGKILL);
+    ::waitpid(process.pid, nullptr, 0);
+    return pidfd.status();
+  }
+  process.pidfd = *std::move(pidfd);
+  process.standard_output = std::move(output.first);
+  process.standard_error = std::move(error_output.first);
+  process.channel = std::move(channel.first);
+  return process;
+}
+
+}  // namespace paceline::agent

@@ -1,0 +1,25 @@
+// Starts one process as a child of the caller, with nothing inherited but what it shall have.
+#pragma once
+
+#include <arrow/result.h>
+#include <sys/types.h>
+
+#include "paceline/agent/guardian_messages.h"
+#include "paceline/core/posix/descriptor.h"
+
+namespace paceline::agent {
+
+struct SpawnedProcess {
+  pid_t pid = 0;
+  Descriptor pidfd;
+  Descriptor standard_output;  // read ends
+  Descriptor standard_error;
+  Descriptor channel;  // the caller's end of the socket pair; the process finds its own by PACELINE_CHANNEL
+};
+
+/// The process leads a process group of its own; its signals are at their defaults and none is blocked. Its standard
+/// input is the caller's. All descriptors of the caller beyond 2 must be closed on exec, and 0 to 2 must be open.
+/// IOError when it cannot be started; the message names program and directory.
+arrow::Result<SpawnedProcess> spawn(const Spawn& request);
+
+}  // namespace paceline::agent

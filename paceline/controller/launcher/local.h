@@ -1,0 +1,23 @@
+// LocalLauncher: one agent, inside this process, for the machine that the driver runs on.
+#pragma once
+
+#include "paceline/agent/agent.h"
+#include "paceline/controller/launcher/launcher.h"
+
+namespace paceline::controller {
+
+class LocalLauncher final : public Launcher {
+ public:
+  /// `guardian` must outlive the launcher.
+  explicit LocalLauncher(const agent::Guardian& guardian, agent::AgentOptions options = {});
+
+  /// One channel, in memory. Call once. Destruction ends the agent and every process that it has started.
+  arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> launch() override;
+
+ private:
+  const agent::Guardian& guardian_;
+  const agent::AgentOptions options_;
+  std::unique_ptr<agent::Agent> agent_;
+};
+
+}  // namespace paceline::controller

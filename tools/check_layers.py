@@ -5,6 +5,7 @@ CMake refuses a wrong edge between modules, but lets a file include a header of 
 does not list. This script closes that gap, and holds the rules that only reading the files can hold:
 
 - a file includes only modules in the DEPS of its folder's paceline_library() (a test also those of paceline_test());
+  paceline/testing, which has only headers, may include all and be included by tests;
 - DEPS go to lower layers; a module without TORCH neither depends on one with it nor includes LibTorch;
 - c10d and gloo headers appear in paceline/comm/*.cpp only; x_internal.h never leaves its module;
 - every .cpp is named in its module's CMakeLists.txt; no folder is called utils, common, helpers or misc;
@@ -93,7 +94,11 @@ def check_include(where: str, name: str, folder: str, module: Module, is_test: b
             yield f"{where}: includes the umbrella header, which is for users"
         return
     match = re.match(r"paceline/([a-z_]+)/", name)
-    if not match or match[1] == folder:
+    if not match or match[1] == folder or folder == "testing":
+        return
+    if match[1] == "testing":
+        if not is_test:
+            yield f"{where}: includes paceline/testing, which is for tests"
         return
     if name.endswith("_internal.h"):
         yield f"{where}: includes {name}, which is internal to paceline/{match[1]}"
@@ -109,7 +114,7 @@ def check_module_files(root: pathlib.Path, modules: dict[str, Module]):
         relative = path.relative_to(root / "paceline")
         folder = relative.parts[0] if len(relative.parts) > 1 else "train"  # paceline.h
         module = modules.get(folder, Module())
-        is_test = path.name.endswith("_test.cpp") or folder == "testing"
+        is_test = path.name.endswith("_test.cpp")
         if path.suffix == ".cpp" and str(relative.relative_to(folder)) not in module.named:
             yield f"paceline/{relative}: is not named in paceline/{folder}/CMakeLists.txt"
         for number, name in includes(path):

@@ -31,9 +31,9 @@ void fetch_with_script(const std::string& name, const fs::path& target) {
   std::array<const char*, 5> arguments = {script.c_str(), "--one", name.c_str(), target.c_str(), nullptr};
   pid_t child = 0;
   int status = 0;
-  const bool ran = posix_spawn(&child, script.c_str(), nullptr, nullptr, const_cast<char**>(arguments.data()),
-                               environ) == 0 &&
-                   waitpid(child, &status, 0) == child;
+  const bool ran =
+      posix_spawn(&child, script.c_str(), nullptr, nullptr, const_cast<char**>(arguments.data()), environ) == 0 &&
+      waitpid(child, &status, 0) == child;
   if (!ran || status != 0) throw paceline::StorageError(script + " could not fetch " + name + "; its output says why");
 }
 

@@ -20,10 +20,10 @@ constexpr Colour kPage = {246, 247, 249};
 constexpr Colour kInk = {24, 28, 38};
 constexpr Colour kRight = {22, 128, 74};
 constexpr Colour kWrong = {198, 40, 40};
-constexpr int64_t kSide = 3;         // digits in a row, and rows
-constexpr int64_t kDigit = 28 * 8;   // pixels of a digit's side
+constexpr int64_t kSide = 3;        // digits in a row, and rows
+constexpr int64_t kDigit = 28 * 8;  // pixels of a digit's side
 constexpr int64_t kMargin = 28;
-constexpr int64_t kCaption = 34;     // height of the line beneath a digit
+constexpr int64_t kCaption = 34;  // height of the line beneath a digit
 constexpr int64_t kFontScale = 2;
 
 torch::Tensor tensor_of(const Colour& colour) {
@@ -56,9 +56,10 @@ void write(torch::Tensor& image, std::string text, int64_t top, int64_t left, in
 /// A digit [28, 28] uint8, enlarged smoothly and in ink on white: [kDigit, kDigit, 3].
 torch::Tensor enlarge(const torch::Tensor& pixels) {
   namespace F = torch::nn::functional;
-  const auto options = F::InterpolateFuncOptions().size(std::vector<int64_t>{kDigit, kDigit}).mode(torch::kBicubic);
-  const torch::Tensor ink = F::interpolate(pixels.to(torch::kFloat32).div(255).view({1, 1, 28, 28}),
-                                           options.align_corners(false)).clamp(0, 1).view({kDigit, kDigit, 1});
+  auto options = F::InterpolateFuncOptions().size(std::vector<int64_t>{kDigit, kDigit}).mode(torch::kBicubic);
+  options.align_corners(false);
+  torch::Tensor ink = pixels.to(torch::kFloat32).div_(255).view({1, 1, 28, 28});
+  ink = F::interpolate(ink, options).clamp_(0, 1).view({kDigit, kDigit, 1});
   return (255 * (1 - ink) + tensor_of(kInk) * ink).to(torch::kUInt8);
 }
 
@@ -75,8 +76,8 @@ void draw_predictions(const torch::Tensor& pixels, const torch::Tensor& labels, 
     const auto label = labels[i].item<int64_t>();
     const auto prediction = predictions[i].item<int64_t>();
     image.index_put_({Slice(top, top + kDigit), Slice(left, left + kDigit)}, enlarge(pixels[i]));
-    write(image, "label " + std::to_string(label) + ", predicted " + std::to_string(prediction),
-          top + kDigit + 12, left, kDigit, label == prediction ? kRight : kWrong);
+    write(image, "label " + std::to_string(label) + ", predicted " + std::to_string(prediction), top + kDigit + 12,
+          left, kDigit, label == prediction ? kRight : kWrong);
   }
   const int width = static_cast<int>(image.size(1));
   if (stbi_write_png(path.c_str(), width, static_cast<int>(image.size(0)), 3, image.data_ptr(), 3 * width) == 0) {

@@ -3,10 +3,8 @@
 namespace {
 
 torch::nn::Conv2d convolution(int64_t in_channels, int64_t out_channels, int64_t kernel, int64_t stride) {
-  return torch::nn::Conv2d(torch::nn::Conv2dOptions(in_channels, out_channels, kernel)
-                               .stride(stride)
-                               .padding(kernel / 2)
-                               .bias(false));
+  return torch::nn::Conv2d(
+      torch::nn::Conv2dOptions(in_channels, out_channels, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
 
 /// A 3×3 convolution padded by 1. Where it gives a single pixel it is a linear layer over the part of the kernel that
@@ -56,7 +54,8 @@ ResNet18Impl::ResNet18Impl(int64_t num_classes, int64_t in_channels)
 }
 
 torch::nn::Sequential ResNet18Impl::make_stage(int64_t in_channels, int64_t out_channels, int64_t stride) {
-  return torch::nn::Sequential(BasicBlock(in_channels, out_channels, stride), BasicBlock(out_channels, out_channels, 1));
+  return torch::nn::Sequential(BasicBlock(in_channels, out_channels, stride),
+                               BasicBlock(out_channels, out_channels, 1));
 }
 
 void ResNet18Impl::initialise() {

@@ -35,10 +35,10 @@ TEST(ResNet18, LearnsABatchByHeart) {
   torch::manual_seed(1);
   ResNet18 model(/*num_classes=*/10);
   torch::optim::Adam optimizer(model->parameters(), 1e-3);
-  const torch::Tensor images = torch::randn({16, 1, 28, 28});
-  const torch::Tensor labels = torch::randint(0, 10, {16});
+  const torch::Tensor images = torch::randn({8, 1, 28, 28});
+  const torch::Tensor labels = torch::randint(0, 10, {8});
   double loss = 0;
-  for (int step = 0; step < 12; ++step) {
+  for (int step = 0; step < 10; ++step) {
     optimizer.zero_grad();
     const torch::Tensor output = F::cross_entropy(model->forward(images), labels);
     output.backward();

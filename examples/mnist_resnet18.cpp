@@ -1,0 +1,144 @@
+// `make quickstart`: trains ResNet-18 on the MNIST digits, tests it on digits that it has not seen, and draws what it
+// reads. Everything but the command line is what a program of your own would have.
+#include <paceline/paceline.h>
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+
+#include "examples/vision/mnist.h"
+#include "examples/vision/picture.h"
+#include "examples/vision/resnet18.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kNumClasses = 10;
+constexpr double kLearningRate = 1e-3;
+
+struct Options {
+  int64_t num_workers = 2;
+  bool use_gpu = false;
+  bool full = false;
+  bool json = false;
+  std::string data = "data";
+  std::string storage_path = "results";
+  int64_t num_epochs = 2;
+  int64_t train_digits = 25'600;  // of 60,000: two epochs see 51,200, which take about a minute on two cores
+};
+
+/// Share of `loader`'s digits that the model reads correctly, over all ranks.
+template <class Loader>
+double evaluate(ResNet18& model, Loader& loader) {
+  const torch::NoGradGuard no_gradients;
+  model->eval();
+  torch::Tensor counts = torch::zeros({2}, torch::device(paceline::get_device()).dtype(torch::kFloat64));
+  for (auto& [images, labels] : loader) {
+    counts[0] += (model->forward(images).argmax(1) == labels).sum();
+    counts[1] += labels.size(0);
+  }
+  model->train();
+  counts = paceline::all_reduce(counts);
+  return (counts[0] / counts[1]).item<double>();
+}
+
+void train_loop(const paceline::Config& config) {
+  const auto num_epochs = config.get<int64_t>("num_epochs");
+  const auto data = config.get<std::string>("data");
+  const int64_t batch_size = config.get<int64_t>("global_batch_size") / paceline::get_context().get_world_size();
+
+  auto model = paceline::prepare_model(ResNet18(kNumClasses));
+  auto loader = paceline::prepare_data_loader(Mnist(data, /*train=*/true, config.get<size_t>("train_digits")),
+                                              {.batch_size = batch_size, .shuffle = true, .drop_last = true});
+  auto test_loader =
+      paceline::prepare_data_loader(Mnist(data, /*train=*/false), {.batch_size = 250, .evaluation = true});
+  paceline::optim::Adam optimizer(model->parameters(), {.lr = kLearningRate});
+  auto scheduler = paceline::optim::LinearLr(optimizer, num_epochs * loader.size());
+  if (auto checkpoint = paceline::get_checkpoint()) checkpoint->load(model, optimizer, scheduler, loader);
+
+  while (loader.epoch() < num_epochs) {
+    const int64_t epoch = loader.epoch();
+    torch::Tensor loss;
+    for (auto& [images, labels] : paceline::progress(loader, "epoch " + std::to_string(epoch))) {
+      loss = torch::nn::functional::cross_entropy(model->forward(images), labels);
+      optimizer.zero_grad();
+      loss.backward();
+      optimizer.step();
+      scheduler.step();
+    }
+    paceline::report({{"epoch", epoch}, {"loss", loss.item<double>()}, {"accuracy", evaluate(model, test_loader)}},
+                     paceline::Checkpoint::save(model, optimizer, scheduler, loader));
+  }
+}
+PACELINE_TRAIN_LOOP(train_loop);
+
+Options parse(int argc, char** argv) {
+  Options options;
+  CLI::App app("Trains ResNet-18 on the MNIST digits.");
+  app.add_option("--num-workers", options.num_workers, "worker processes")->capture_default_str();
+  app.add_flag("--use-gpu", options.use_gpu, "one GPU for each worker");
+  app.add_flag("--full", options.full, "all 60,000 digits, five times");
+  app.add_flag("--json", options.json, "end with one line of JSON");
+  app.add_option("--data", options.data, "folder of the digits; fetched when missing")->capture_default_str();
+  app.add_option("--storage-path", options.storage_path, "folder of the runs")->capture_default_str();
+  app.add_option("--train-digits", options.train_digits, "digits to train on")->capture_default_str();
+  app.add_option("--num-epochs", options.num_epochs, "times that they are seen")->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error));
+  }
+  if (options.full) {
+    options.num_epochs = 5;
+    options.train_digits = 60'000;
+  }
+  return options;
+}
+
+/// Draws nine test digits with what the model of `checkpoint` reads in them. Returns the picture's path.
+std::string draw(const paceline::Checkpoint& checkpoint, Mnist& digits, const std::string& folder) {
+  const torch::NoGradGuard no_gradients;
+  ResNet18 model(kNumClasses);
+  checkpoint.load(model);
+  model->eval();
+  const auto batch = digits.get_batch(std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8});
+  const std::string path = fs::path(folder) / "predictions.png";
+  draw_predictions(digits.pixels(), batch.target, model->forward(batch.data).argmax(1), path);
+  return path;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  paceline::init(argc, argv);
+  const Options options = parse(argc, argv);
+  Mnist test_digits(options.data, /*train=*/false);
+
+  paceline::TorchTrainer trainer(train_loop,
+                                 {.train_loop_config = {{"num_epochs", options.num_epochs},
+                                                        {"train_digits", options.train_digits},
+                                                        {"global_batch_size", 128},
+                                                        {"data", options.data}},
+                                  .scaling_config = {.num_workers = options.num_workers, .use_gpu = options.use_gpu},
+                                  .run_config = {.storage_path = options.storage_path}});
+  const auto start = std::chrono::steady_clock::now();
+  const paceline::Result result = trainer.fit();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+
+  const std::string picture = draw(result.checkpoint.value(), test_digits, result.path);
+  const auto accuracy = result.metrics.get<double>("accuracy");
+  std::cout << "read " << 100 * accuracy << " % of 10,000 unseen digits correctly after " << seconds.count() << " s\n"
+            << "checkpoint " << fs::relative(result.checkpoint->path()).string() << "\n"
+            << "picture    " << fs::relative(picture).string() << "\n";
+  if (options.json) {
+    const paceline::Json summary = {{"state", result.state},
+                                    {"workers", options.num_workers},
+                                    {"accuracy", accuracy},
+                                    {"train_seconds", seconds.count()},
+                                    {"checkpoint", fs::relative(result.checkpoint->path()).string()},
+                                    {"picture", fs::relative(picture).string()}};
+    std::cout << summary.dump() << std::endl;
+  }
+}

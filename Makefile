@@ -22,7 +22,6 @@ check = ctest --test-dir build/$(1) -j$(TEST_JOBS) --output-on-failure
 quickstart: setup  ## Train ResNet-18 on MNIST [WORKERS=2] [USE_GPU=1] [FULL=1] [JSON=1]
 	@$(call configure,release)
 	@ninja -C build/release -j$(JOBS) $(if $(JSON),--quiet) mnist_resnet18
-	@tools/fetch_mnist data
 	@build/release/examples/mnist_resnet18 $(if $(WORKERS),--num-workers $(WORKERS)) $(if $(USE_GPU),--use-gpu) \
 	  $(if $(FULL),--full) $(if $(JSON),--json)
 

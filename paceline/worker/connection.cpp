@@ -1,6 +1,7 @@
 #include "paceline/worker/connection.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -75,6 +76,10 @@ class Session {
     joined.descriptors.push_back(std::move(memory));
     ARROW_RETURN_NOT_OK(socket_.send(std::move(joined)));
     sender_ = start_thread([this] {
+      // A batch thread does not preempt the one that wakes it. Otherwise, on busy cores, one report() in a hundred
+      // costs the training thread 5 ms instead of 10 µs.
+      const sched_param none{};
+      ::sched_setscheduler(0, SCHED_BATCH, &none);
       if (const arrow::Status status = outbox_.run(socket_); !status.ok()) lose_agent(status);
     });
     control_ = start_thread([this] { lose_agent(control()); });

@@ -1,0 +1,184 @@
+#include "paceline/optim/fused.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "paceline/core/error.h"
+
+namespace paceline::optim {
+namespace {
+
+using torch::Tensor;
+using torch::optim::Optimizer;
+using torch::optim::OptimizerParamGroup;
+
+/// The kernels take lists of one device and type; SGD's also tells first steps from later ones.
+using ListKey = std::tuple<c10::DeviceType, c10::DeviceIndex, at::ScalarType, bool>;
+
+ListKey key_of(const Tensor& parameter, bool first_step = false) {
+  return {parameter.device().type(), parameter.device().index(), parameter.scalar_type(), first_step};
+}
+
+/// The kernels walk through memory: all tensors of a parameter need its strides.
+Tensor laid_out_as(const Tensor& parameter, const Tensor& tensor) {
+  if (tensor.strides() == parameter.strides() && tensor.scalar_type() == parameter.scalar_type()) return tensor;
+  return at::empty_like(parameter).copy_(tensor);
+}
+
+Tensor dense_gradient(const Tensor& parameter, const char* optimizer) {
+  const Tensor& gradient = parameter.grad();
+  if (gradient.layout() != at::kStrided) {
+    throw UsageError(std::string("paceline::optim::") + optimizer + " takes dense gradients; a parameter of shape " +
+                     c10::str(parameter.sizes()) + " has a sparse one. Make its embedding dense (sparse(false)), or " +
+                     "use torch::optim::SGD or torch::optim::Adagrad for it");
+  }
+  return laid_out_as(parameter, gradient);
+}
+
+template <class State>
+State& state_of(ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>& states,
+                const Tensor& parameter) {
+  auto& state = states[parameter.unsafeGetTensorImpl()];
+  if (!state) state = std::make_unique<State>();
+  return static_cast<State&>(*state);
+}
+
+Tensor call(const Optimizer::LossClosure& closure) {
+  if (!closure) return {};
+  const at::AutoGradMode enable_grad(true);
+  return closure();
+}
+
+void clear_gradients(std::vector<OptimizerParamGroup>& groups, bool set_to_none) {
+  for (OptimizerParamGroup& group : groups) {
+    for (Tensor& parameter : group.params()) {
+      if (!parameter.grad().defined()) continue;
+      // detach() instead of torch's detach_(), which refuses views.
+      parameter.mutable_grad() = set_to_none ? Tensor() : parameter.grad().detach().zero_();
+    }
+  }
+}
+
+struct AdamLists {
+  std::vector<Tensor> parameters, gradients, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps;
+};
+
+/// The kernels read step numbers from tensors. Parameters mostly share theirs: one tensor then serves all.
+class StepTensors {
+ public:
+  const Tensor& at(int64_t step, torch::Device device) {
+    Tensor& tensor = tensors_[{step, device.type(), device.index()}];
+    if (!tensor.defined()) {
+      tensor = at::full({}, static_cast<double>(step), at::TensorOptions(at::kFloat).device(device));
+    }
+    return tensor;
+  }
+
+ private:
+  std::map<std::tuple<int64_t, c10::DeviceType, c10::DeviceIndex>, Tensor> tensors_;
+};
+
+/// One step of Adam or AdamW: `kernel` is given the lists and options of each group.
+template <class Options, class State, class Kernel>
+void adam_step(Optimizer& optimizer, const char* name, Kernel kernel) {
+  StepTensors step_tensors;
+  for (OptimizerParamGroup& group : optimizer.param_groups()) {
+    const auto& options = static_cast<const Options&>(group.options());
+    std::map<ListKey, AdamLists> lists;
+    for (const Tensor& parameter : group.params()) {
+      if (!parameter.grad().defined()) continue;
+      AdamLists& list = lists[key_of(parameter)];
+      list.gradients.push_back(dense_gradient(parameter, name));
+      auto& state = state_of<State>(optimizer.state(), parameter);
+      const auto moment = [&parameter](const Tensor& value) {
+        return value.defined() ? laid_out_as(parameter, value) : at::zeros_like(parameter, at::MemoryFormat::Preserve);
+      };
+      state.step(state.step() + 1);
+      state.exp_avg(moment(state.exp_avg()));
+      state.exp_avg_sq(moment(state.exp_avg_sq()));
+      if (options.amsgrad()) {
+        state.max_exp_avg_sq(moment(state.max_exp_avg_sq()));
+        list.max_exp_avg_sqs.push_back(state.max_exp_avg_sq());
+      }
+      list.parameters.push_back(parameter);
+      list.exp_avgs.push_back(state.exp_avg());
+      list.exp_avg_sqs.push_back(state.exp_avg_sq());
+      list.steps.push_back(step_tensors.at(state.step(), parameter.device()));
+    }
+    for (auto& [key, list] : lists) kernel(list, options);
+  }
+}
+
+}  // namespace
+
+Tensor AdamW::step(LossClosure closure) {
+  const at::NoGradGuard no_grad;
+  const Tensor loss = call(closure);
+  adam_step<AdamWOptions, torch::optim::AdamWParamState>(
+      *this, "AdamW", [](AdamLists& list, const AdamWOptions& options) {
+        const auto [beta1, beta2] = options.betas();
+        at::_fused_adamw_(list.parameters, list.gradients, list.exp_avgs, list.exp_avg_sqs, list.max_exp_avg_sqs,
+                          list.steps, options.lr(), beta1, beta2, options.weight_decay(), options.eps(),
+                          options.amsgrad(), /*maximize=*/false);
+      });
+  return loss;
+}
+
+Tensor Adam::step(LossClosure closure) {
+  const at::NoGradGuard no_grad;
+  const Tensor loss = call(closure);
+  adam_step<AdamOptions, torch::optim::AdamParamState>(*this, "Adam", [](AdamLists& list, const AdamOptions& options) {
+    const auto [beta1, beta2] = options.betas();
+    at::_fused_adam_(list.parameters, list.gradients, list.exp_avgs, list.exp_avg_sqs, list.max_exp_avg_sqs, list.steps,
+                     options.lr(), beta1, beta2, options.weight_decay(), options.eps(), options.amsgrad(),
+                     /*maximize=*/false);
+  });
+  return loss;
+}
+
+Tensor SGD::step(LossClosure closure) {
+  const at::NoGradGuard no_grad;
+  const Tensor loss = call(closure);
+  struct Lists {
+    std::vector<Tensor> parameters, gradients, momentum_buffers;
+  };
+  for (OptimizerParamGroup& group : param_groups_) {
+    const auto& options = static_cast<const SGDOptions&>(group.options());
+    std::map<ListKey, Lists> lists;
+    for (const Tensor& parameter : group.params()) {
+      if (!parameter.grad().defined()) continue;
+      const Tensor gradient = dense_gradient(parameter, "SGD");
+      bool first_step = false;
+      Tensor buffer;
+      if (options.momentum() != 0) {
+        auto& state = state_of<torch::optim::SGDParamState>(state_, parameter);
+        first_step = !state.momentum_buffer().defined();
+        buffer = first_step ? at::empty_like(parameter) : laid_out_as(parameter, state.momentum_buffer());
+        state.momentum_buffer(buffer);
+      }
+      Lists& list = lists[key_of(parameter, first_step)];
+      list.parameters.push_back(parameter);
+      list.gradients.push_back(gradient);
+      if (buffer.defined()) list.momentum_buffers.push_back(buffer);
+    }
+    for (auto& [key, list] : lists) {
+      at::_fused_sgd_(list.parameters, list.gradients, list.momentum_buffers, options.weight_decay(),
+                      options.momentum(), options.lr(), options.dampening(), options.nesterov(), /*maximize=*/false,
+                      /*is_first_step=*/std::get<3>(key));
+    }
+  }
+  return loss;
+}
+
+void AdamW::zero_grad(bool set_to_none) {
+  clear_gradients(param_groups_, set_to_none);
+}
+void Adam::zero_grad(bool set_to_none) {
+  clear_gradients(param_groups_, set_to_none);
+}
+void SGD::zero_grad(bool set_to_none) {
+  clear_gradients(param_groups_, set_to_none);
+}
+
+}  // namespace paceline::optim

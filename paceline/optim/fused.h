@@ -1,0 +1,45 @@
+// AdamW, Adam and SGD on ATen's fused kernels: one pass over memory for each parameter, about ten times faster on the
+// CPU than torch::optim's, with the same options, results and state.
+//
+// They are torch::optim's classes with another step(): parameter groups, state(), save() and load(), schedulers and
+// optimizer_state() work unchanged, and a state saved by one is read by the other. A parameter without gradient is left
+// alone with its state, so a void step changes nothing. Not thread-safe. Gradients must be dense: UsageError otherwise.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace paceline::optim {
+
+using torch::optim::AdamOptions;
+using torch::optim::AdamWOptions;
+using torch::optim::SGDOptions;
+
+/// Adam with decoupled weight decay.
+///
+///     paceline::optim::AdamW optimizer(model->parameters(), paceline::optim::AdamWOptions(3e-4).weight_decay(0.1));
+class AdamW : public torch::optim::AdamW {
+ public:
+  using torch::optim::AdamW::AdamW;
+  /// Updates the parameters from their gradients. Gives what `closure`, called first, returns.
+  torch::Tensor step(LossClosure closure = nullptr) override;
+  /// As torch's, also where gradients are views of data parallelism's buckets.
+  void zero_grad(bool set_to_none = true);
+};
+
+/// Adam, with weight decay as an L2 penalty.
+class Adam : public torch::optim::Adam {
+ public:
+  using torch::optim::Adam::Adam;
+  torch::Tensor step(LossClosure closure = nullptr) override;
+  void zero_grad(bool set_to_none = true);
+};
+
+/// Stochastic gradient descent, with momentum, dampening, Nesterov momentum and weight decay.
+class SGD : public torch::optim::SGD {
+ public:
+  using torch::optim::SGD::SGD;
+  torch::Tensor step(LossClosure closure = nullptr) override;
+  void zero_grad(bool set_to_none = true);
+};
+
+}  // namespace paceline::optim

@@ -1,0 +1,74 @@
+// GradScaler: keeps float16 gradients from vanishing, by the rules of torch.amp.GradScaler.
+//
+// The loss is multiplied by a scale before backward; gradients are divided by it before the step. A step whose
+// gradients are not finite is left out and the scale shrinks; after enough good steps it grows. Gradients are averaged
+// over ranks before they are looked at, so all ranks decide alike. A void step (no gradients) counts as no step. Not
+// thread-safe.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/core/config/field.h"
+#include "paceline/state/stateful.h"
+
+namespace paceline {
+
+#define PACELINE_GRAD_SCALER_OPTIONS_FIELDS(FIELD)                                                                  \
+  FIELD(double, init_scale, 65536.0, ::paceline::more_than(0), "The first scale")                                   \
+  FIELD(double, growth_factor, 2.0, ::paceline::more_than(1), "The scale grows by this factor")                     \
+  FIELD(double, backoff_factor, 0.5, ::paceline::more_than(0), "The scale shrinks by this factor")                  \
+  FIELD(int64_t, growth_interval, 2000, ::paceline::at_least(1), "Steps in a row without overflow before it grows") \
+  FIELD(bool, enabled, true, ::paceline::any_value(), "Off: losses are not scaled and every step is taken")
+PACELINE_CONFIG(GradScalerOptions, PACELINE_GRAD_SCALER_OPTIONS_FIELDS);
+
+class GradScaler final : public Stateful {
+ public:
+  /// ConfigError for options that are not allowed.
+  explicit GradScaler(GradScalerOptions options = {});
+
+  /// `loss` times the scale.
+  ///
+  ///     scaler.scale(loss).backward();
+  ///     scaler.unscale_(optimizer);                              // only needed to clip
+  ///     paceline::clip_grad_norm(model->parameters(), 1.0);
+  ///     scaler.step(optimizer);
+  ///     scaler.update();
+  torch::Tensor scale(const torch::Tensor& loss);
+  /// Divides the gradients of the optimizer's parameters by the scale. UsageError when called twice in a step.
+  void unscale_(torch::optim::Optimizer& optimizer);
+  /// optimizer.step(), after unscale_() if that was not called; left out when a gradient is not finite. Says whether
+  /// the step was taken. Waits for the device. UsageError when called twice before update().
+  bool step(torch::optim::Optimizer& optimizer);
+  /// After the steps of all optimizers: sets the next scale, or `new_scale` if given.
+  void update(std::optional<double> new_scale = std::nullopt);
+
+  /// Waits for the device; 1 when not enabled.
+  double get_scale() const;
+  bool is_enabled() const { return options_.enabled; }
+
+  std::string kind() const override { return "gradient scaler"; }
+  Placement placement() const override { return Placement::replicated; }
+  StateDict state_dict() const override;
+  void load_state_dict(const StateDict& state) override;
+
+ private:
+  enum class Stage { ready, unscaled, stepped };
+  struct OptimizerStep {
+    Stage stage = Stage::ready;
+    std::vector<torch::Tensor> found_inf;  // one for each device: 1 when a gradient was not finite
+  };
+  void make_tensors(torch::Device device);
+
+  GradScalerOptions options_;
+  int64_t growth_tracker_start_ = 0;
+  torch::Tensor scale_;                                            // on the first loss's device; undefined until then
+  torch::Tensor growth_tracker_;                                   // good steps in a row
+  std::map<const torch::optim::Optimizer*, OptimizerStep> steps_;  // since the last update()
+};
+
+}  // namespace paceline

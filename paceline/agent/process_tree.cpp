@@ -59,16 +59,6 @@ std::vector<pid_t> numbered_folders(const std::filesystem::path& folder) {
   return numbers;
 }
 
-// For kernels built without the files "children".
-std::vector<pid_t> children_by_parent(pid_t pid) {
-  std::vector<pid_t> children;
-  for (const pid_t candidate : numbered_folders("/proc")) {
-    const auto stat = read_stat("/proc/" + std::to_string(candidate));
-    if (stat && stat->parent == pid) children.push_back(candidate);
-  }
-  return children;
-}
-
 }  // namespace
 
 int count_threads() {
@@ -80,6 +70,15 @@ int count_threads() {
     if (stat && (stat->flags & kExitingFlag) == 0 && !blocks_all_signals(folder)) ++threads;
   }
   return threads;
+}
+
+std::vector<pid_t> children_by_parent(pid_t pid) {
+  std::vector<pid_t> children;
+  for (const pid_t candidate : numbered_folders("/proc")) {
+    const auto stat = read_stat("/proc/" + std::to_string(candidate));
+    if (stat && stat->parent == pid) children.push_back(candidate);
+  }
+  return children;
 }
 
 std::vector<pid_t> children_of(pid_t pid) {

@@ -16,6 +16,8 @@ int count_threads();
 /// The children of `pid` now, zombies included; empty when there is no such process. Exact for the calling process
 /// itself while it has one thread and reaps nothing meanwhile; otherwise a snapshot.
 std::vector<pid_t> children_of(pid_t pid);
+/// The same by looking at every process: for kernels that do not list children.
+std::vector<pid_t> children_by_parent(pid_t pid);
 
 /// Sends SIGKILL to `pid`, its process group and everything below it, found through /proc. For use by a process that
 /// is not the parent of `pid`; the caller makes sure that `pid` still is the process that it means.

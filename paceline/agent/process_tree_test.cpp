@@ -1,0 +1,58 @@
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "paceline/agent/process_fixture.h"
+#include "paceline/agent/process_tree_internal.h"
+
+namespace paceline::agent {
+namespace {
+
+using testing::UnorderedElementsAre;
+
+pid_t fork_sleeper() {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  while (true) ::pause();
+}
+
+class ProcessTreeTest : public ProcessFixture {};
+
+TEST_F(ProcessTreeTest, ListsChildrenInBothWays) {
+  EXPECT_THAT(children_of(::getpid()), UnorderedElementsAre());
+  const pid_t first = fork_sleeper();
+  const pid_t second = fork_sleeper();
+  EXPECT_THAT(children_of(::getpid()), UnorderedElementsAre(first, second));
+  EXPECT_THAT(children_by_parent(::getpid()), UnorderedElementsAre(first, second));
+  ::kill(first, SIGKILL);
+  ::kill(second, SIGKILL);
+  while (::waitpid(-1, nullptr, 0) > 0) {
+  }
+}
+
+TEST_F(ProcessTreeTest, KillsAcrossSessions) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const Descriptor read_end(ready[0]);
+  Descriptor write_end(ready[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::fork() == 0) {
+      ::setsid();
+      if (fork_sleeper() > 0) EXPECT_EQ(::write(write_end.get(), "x", 1), 1);
+    }
+    while (true) ::pause();
+  }
+  write_end.reset();
+  char byte;
+  ASSERT_EQ(::read(read_end.get(), &byte, 1), 1);
+  kill_tree_from_outside(child);
+  // This test is their subreaper: all three have ended, or this waits for ever.
+  int ended = 0;
+  while (::waitpid(-1, nullptr, 0) > 0) ++ended;
+  EXPECT_EQ(ended, 3);
+}
+
+}  // namespace
+}  // namespace paceline::agent

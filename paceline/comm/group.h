@@ -58,9 +58,12 @@ class Group {
   virtual void barrier() = 0;
   /// Makes collectives that wait fail, from any thread: when the worker is told to stop.
   virtual void abort() = 0;
-  /// For users who want c10d itself; null in a world of one.
+  /// For users who want c10d itself (they include c10d/ProcessGroup.hpp); null in a world of one.
   virtual c10::intrusive_ptr<c10d::ProcessGroup> process_group() const = 0;
 };
+
+/// Every rank's `text`, by rank; texts may differ in length. Collective.
+std::vector<std::string> all_gather_text(Group& group, const std::string& text);
 
 /// Whether this build has the backend: "gloo" always, "nccl" with a CUDA build of LibTorch.
 bool backend_is_available(const std::string& backend);

@@ -1,13 +1,14 @@
 // GradientReducer: averages gradients over a group during backward, in buckets that overlap with it.
 //
 // A wrapper around c10d::Reducer (the engine of PyTorch's DistributedDataParallel) that keeps its headers inside
-// reducer.cpp. It knows parameters, not modules; parallel/ddp arms it. Threading: as c10d::Reducer, one step at a time;
-// prepare_for_backward() may come from an autograd thread.
+// comm/. It knows parameters, not modules; parallel/ddp arms it. While it is armed it hangs on each parameter's
+// gradient accumulator, and its last bucket queues a callback that finishes the averages at the end of backward.
+// Threading: one backward at a time; all calls but create() come from the thread that runs that backward.
+// Errors: CollectiveError from here and, when a rank fails or aborts, from backward itself.
 #pragma once
 
 #include <torch/torch.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,33 +17,40 @@
 
 namespace paceline::comm {
 
+/// The number format that gradients travel in: half the bytes, less precision. They are divided by the world size
+/// before they are converted.
 enum class Compression { none, bf16, fp16 };
 
 struct ReducerOptions {
   int64_t bucket_bytes = int64_t{25} << 20;
+  /// The bucket whose gradients come first is smaller, so that communication starts early.
   int64_t first_bucket_bytes = int64_t{1} << 20;
-  bool find_unused_parameters = false;
+  /// The first backward only counts; the caller calls reduce_all() at its end.
   bool static_graph = false;
+  /// Gradients live inside the buckets instead of beside them: less memory, no copy back.
   bool gradient_as_bucket_view = false;
   Compression compression = Compression::none;
 };
 
 class GradientReducer {
  public:
-  /// `parameters` and `names` in the same order on every rank (verified by the caller), all requiring gradients.
+  /// `parameters` and `names` in the same order on every rank (verified by the caller), all requiring gradients, on one
+  /// device. `group` has more than one rank.
   static std::unique_ptr<GradientReducer> create(std::shared_ptr<Group> group, std::vector<torch::Tensor> parameters,
                                                  std::vector<std::string> names, std::vector<bool> expect_sparse,
                                                  const ReducerOptions& options);
   virtual ~GradientReducer() = default;
 
-  /// Before forward (or before the first gradient, when nothing wraps forward).
-  virtual void prepare_for_forward() = 0;
-  /// Before the first gradient of a backward; `outputs` only for unused parameters.
-  virtual void prepare_for_backward(const std::vector<torch::Tensor>& outputs) = 0;
-  /// Adopts the order of gradients seen in the first step; no-op afterwards.
-  virtual void rebuild_buckets() = 0;
-  /// Static graph only: called from the output's backward in the first step.
-  virtual void delay_all_reduce() = 0;
+  /// Arms the reducer: before the first gradient of a backward whose gradients shall be averaged. Collective in the
+  /// second backward, where buckets adopt the order in which gradients came in the first.
+  virtual void begin_backward() = 0;
+  /// Counts the gradient of parameter `index` as arrived: zero, or what it has accumulated earlier. At most once a
+  /// backward, for parameters that this backward has not reached.
+  virtual void mark_unused(size_t index) = 0;
+  /// Static graph only: averages everything at the end of the first backward. Collective.
+  virtual void reduce_all() = 0;
+  /// Forgets a backward that did not come to its end. Collective: waits for the reductions that it had begun.
+  virtual void reset() = 0;
 };
 
 }  // namespace paceline::comm

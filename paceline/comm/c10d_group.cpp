@@ -1,0 +1,209 @@
+#include <atomic>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
+
+#include "paceline/comm/backend_internal.h"
+#include "paceline/comm/failure_internal.h"
+#include "paceline/comm/group_internal.h"
+#include "paceline/core/error.h"
+
+namespace paceline::comm {
+namespace {
+
+constexpr size_t kBroadcastBytes = size_t{250} << 20;
+
+// Bytes are sent alike by every backend, whatever the dtype; not every backend knows every dtype.
+torch::Tensor as_bytes(const torch::Tensor& contiguous) {
+  return contiguous.view({-1}).view(torch::kUInt8);
+}
+
+c10d::ReduceOp to_c10d(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::min:
+      return c10d::ReduceOp::MIN;
+    case ReduceOp::max:
+      return c10d::ReduceOp::MAX;
+    case ReduceOp::product:
+      return c10d::ReduceOp::PRODUCT;
+    default:
+      return c10d::ReduceOp::SUM;  // a mean is the sum, divided afterwards
+  }
+}
+
+class C10dGroup final : public Group {
+ public:
+  C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::ProcessGroup> process_group, std::vector<Backend> backends)
+      : options_(std::move(options)), process_group_(std::move(process_group)), backends_(std::move(backends)) {}
+
+  int64_t rank() const override { return options_.rank; }
+  int64_t size() const override { return options_.world_size; }
+  const std::string& backend() const override { return options_.backend; }
+  c10::intrusive_ptr<c10d::ProcessGroup> process_group() const override { return process_group_; }
+
+  void all_reduce(torch::Tensor& tensor, ReduceOp op) override;
+  std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) override;
+  void broadcast(torch::Tensor& tensor, int64_t root) override;
+  void broadcast_coalesced(const std::vector<torch::Tensor>& tensors, int64_t root) override;
+  void barrier() override;
+  void abort() override;
+
+ private:
+  void run(const char* operation, const std::function<void()>& body);
+  void reduce_contiguous(torch::Tensor values, ReduceOp op);
+
+  const GroupOptions options_;
+  const c10::intrusive_ptr<c10d::ProcessGroup> process_group_;
+  const std::vector<Backend> backends_;
+  std::atomic<bool> aborted_{false};
+};
+
+void C10dGroup::run(const char* operation, const std::function<void()>& body) {
+  if (aborted_) throw_failure(operation, rank(), size(), "the group was aborted: this rank was told to stop");
+  torch::NoGradGuard no_grad;
+  report_failures(operation, rank(), size(), body);
+}
+
+void C10dGroup::reduce_contiguous(torch::Tensor values, ReduceOp op) {
+  if (values.is_complex()) values = torch::view_as_real(values);
+  c10d::AllreduceOptions options;
+  options.reduceOp = to_c10d(op);
+  std::vector<torch::Tensor> tensors{values};
+  process_group_->allreduce(tensors, options)->wait();
+  if (op == ReduceOp::mean) values.div_(size());
+}
+
+void C10dGroup::all_reduce(torch::Tensor& tensor, ReduceOp op) {
+  check_reducible(tensor, op);
+  if (tensor.numel() == 0) return;
+  run("all_reduce", [&] {
+    torch::Tensor target = tensor.detach();
+    if (tensor.scalar_type() == torch::kBool) {
+      // The sum of truth values is "any", their product "all"; counted as bytes, 256 ranks would make zero.
+      torch::Tensor bytes = target.to(torch::kUInt8).contiguous();
+      const bool any = op == ReduceOp::sum || op == ReduceOp::max;
+      reduce_contiguous(bytes, any ? ReduceOp::max : ReduceOp::min);
+      target.copy_(bytes);
+      return;
+    }
+    torch::Tensor values = target.contiguous();
+    reduce_contiguous(values, op);
+    if (!values.is_same(target)) target.copy_(values);
+  });
+}
+
+std::vector<torch::Tensor> C10dGroup::all_gather(const torch::Tensor& tensor) {
+  std::vector<torch::Tensor> gathered;
+  run("all_gather", [&] {
+    torch::Tensor own = tensor.detach().contiguous();
+    std::vector<torch::Tensor> bytes;
+    for (int64_t i = 0; i < size(); ++i) {
+      gathered.push_back(torch::empty_like(own, torch::MemoryFormat::Contiguous));
+      bytes.push_back(as_bytes(gathered.back()));
+    }
+    if (own.numel() == 0) return;
+    std::vector<std::vector<torch::Tensor>> outputs{bytes};
+    std::vector<torch::Tensor> inputs{as_bytes(own)};
+    process_group_->allgather(outputs, inputs)->wait();
+  });
+  return gathered;
+}
+
+void C10dGroup::broadcast(torch::Tensor& tensor, int64_t root) {
+  check_root(root, size());
+  if (tensor.numel() == 0) return;
+  run("broadcast", [&] {
+    torch::Tensor target = tensor.detach();
+    torch::Tensor values = target.contiguous();
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    std::vector<torch::Tensor> tensors{as_bytes(values)};
+    process_group_->broadcast(tensors, options)->wait();
+    if (!values.is_same(target)) target.copy_(values);
+  });
+}
+
+void C10dGroup::broadcast_coalesced(const std::vector<torch::Tensor>& tensors, int64_t root) {
+  check_root(root, size());
+  run("broadcast_coalesced", [&] {
+    // As bytes too, so that tensors of all dtypes share messages; what is not contiguous travels as a copy.
+    std::vector<torch::Tensor> targets, copies, bytes;
+    for (const auto& tensor : tensors) {
+      if (tensor.numel() == 0) continue;
+      targets.push_back(tensor.detach());
+      copies.push_back(targets.back().contiguous());
+      bytes.push_back(as_bytes(copies.back()));
+    }
+    if (bytes.empty()) return;
+    c10d::broadcast_coalesced(process_group_, bytes, kBroadcastBytes, static_cast<int>(root));
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (!copies[i].is_same(targets[i])) targets[i].copy_(copies[i]);
+    }
+  });
+}
+
+void C10dGroup::barrier() {
+  run("barrier", [&] {
+    // Gloo's, whatever the backend: a barrier is for the processes, not for what runs on their GPUs.
+    backends_.front().handle->barrier()->wait();
+  });
+}
+
+void C10dGroup::abort() {
+  if (aborted_.exchange(true)) return;
+  for (const auto& backend : backends_) backend.abort();
+}
+
+std::string arrival_key(int64_t rank) {
+  return "arrived/" + std::to_string(rank);
+}
+
+// So that a rank that never comes is named; the backends would only name a key of theirs.
+void wait_for_all_ranks(c10d::Store& store, const GroupOptions& options) {
+  store.set(arrival_key(options.rank), std::vector<uint8_t>{1});
+  std::vector<std::string> keys;
+  for (int64_t rank = 0; rank < options.world_size; ++rank) keys.push_back(arrival_key(rank));
+  try {
+    store.wait(keys, options.timeout);
+  } catch (const std::exception& failure) {
+    std::string missing;
+    for (int64_t rank = 0; rank < options.world_size; ++rank) {
+      if (!store.check({keys[rank]})) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    }
+    if (missing.empty()) throw;
+    throw CollectiveError("rank " + std::to_string(options.rank) + " of " + std::to_string(options.world_size) +
+                          " waited " + std::to_string(options.timeout.count()) +
+                          " ms for the other ranks to arrive; missing ranks=" + missing + " (" + cause_of(failure) +
+                          ")");
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusive_ptr<c10d::Store> store,
+                                       bool loopback) {
+  std::shared_ptr<Group> group;
+  report_failures("connecting", options.rank, options.world_size, [&] {
+    wait_for_all_ranks(*store, options);
+    const BackendSettings settings{options.rank, options.world_size, options.timeout, loopback};
+    const auto rank = static_cast<int>(options.rank);
+    const auto world_size = static_cast<int>(options.world_size);
+    auto process_group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, world_size);
+    using Type = c10d::ProcessGroup::BackendType;
+    // Gloo is always there: what describes the work (model, counts, barriers) is on the CPU.
+    std::vector<Backend> backends{make_gloo(store, settings)};
+    process_group->setBackend(torch::kCPU, Type::GLOO, backends.back().handle);
+    if (options.backend == "nccl") {
+      backends.push_back(make_nccl(store, settings));
+      process_group->setBackend(torch::kCUDA, Type::NCCL, backends.back().handle);
+    }
+    process_group->setDefaultBackend(options.backend == "nccl" ? Type::NCCL : Type::GLOO);
+    process_group->setGroupName("paceline");
+    group = std::make_shared<C10dGroup>(options, std::move(process_group), std::move(backends));
+  });
+  return group;
+}
+
+}  // namespace paceline::comm

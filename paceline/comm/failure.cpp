@@ -1,0 +1,35 @@
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "paceline/comm/failure_internal.h"
+#include "paceline/core/error.h"
+
+namespace paceline::comm {
+
+std::string cause_of(const std::exception& failure) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&failure);
+  std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : failure.what();
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+void throw_failure(const std::string& operation, int64_t rank, int64_t world_size, const std::string& cause) {
+  throw CollectiveError(operation + " failed on rank " + std::to_string(rank) + " of " + std::to_string(world_size) +
+                        ": " + cause);
+}
+
+void report_failures(const std::string& operation, int64_t rank, int64_t world_size,
+                     const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& failure) {
+    throw_failure(operation, rank, world_size, cause_of(failure));
+  }
+}
+
+}  // namespace paceline::comm

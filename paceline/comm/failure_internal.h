@@ -1,0 +1,20 @@
+// How a failure of c10d becomes a CollectiveError: operation, rank, world size and what the backend said.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace paceline::comm {
+
+/// The message of `failure` without LibTorch's C++ stack, on one line.
+std::string cause_of(const std::exception& failure);
+
+/// Throws CollectiveError("all_reduce failed on rank 1 of 4: …").
+[[noreturn]] void throw_failure(const std::string& operation, int64_t rank, int64_t world_size,
+                                const std::string& cause);
+
+/// Runs `body`; its exceptions become CollectiveErrors. Those that already are pass unchanged.
+void report_failures(const std::string& operation, int64_t rank, int64_t world_size, const std::function<void()>& body);
+
+}  // namespace paceline::comm

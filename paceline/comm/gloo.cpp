@@ -1,0 +1,99 @@
+#include <mutex>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <utility>
+
+#include "paceline/comm/backend_internal.h"
+#include "paceline/comm/failure_internal.h"
+
+namespace paceline::comm {
+namespace {
+
+// The work of a collective, with failures that say which rank and operation. Without it an error inside backward, where
+// c10d::Reducer waits and no code of ours stands between it and the user, would be one bare line of gloo's.
+class ReportedWork final : public c10d::Work {
+ public:
+  ReportedWork(c10::intrusive_ptr<c10d::Work> work, std::string operation, int rank, int world_size)
+      : Work(rank, work->retrieveOpType()),
+        work_(std::move(work)),
+        operation_(std::move(operation)),
+        world_size_(world_size) {}
+
+  bool isCompleted() override { return work_->isCompleted(); }
+  bool isSuccess() const override { return work_->isSuccess(); }
+  std::exception_ptr exception() const override { return work_->exception(); }
+  void synchronize() override { work_->synchronize(); }
+  std::vector<at::Tensor> result() override { return work_->result(); }
+  uint64_t getSequencenumber() const override { return work_->getSequencenumber(); }
+  void abort() override { work_->abort(); }
+
+  bool wait(std::chrono::milliseconds timeout) override {
+    bool done = false;
+    report_failures(operation_, rank_, world_size_, [&] { done = work_->wait(timeout); });
+    return done;
+  }
+
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    auto future = work_->getFuture();
+    return future->then(
+        [operation = operation_, rank = rank_, world_size = world_size_](c10::ivalue::Future& finished) {
+          if (finished.hasError()) {
+            report_failures(operation, rank, world_size, [&] { std::rethrow_exception(finished.exception_ptr()); });
+          }
+          return finished.value();
+        },
+        future->elementType());
+  }
+
+ private:
+  const c10::intrusive_ptr<c10d::Work> work_;
+  const std::string operation_;
+  const int world_size_;
+};
+
+// Gloo whose waiting collectives can be made to fail from another thread. c10d offers that for NCCL only: a rank that
+// is told to stop would wait for its peers until the timeout.
+class AbortableGloo final : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+
+  // The two collectives that c10d::Reducer starts by itself.
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
+                                           const c10d::AllreduceOptions& options) override {
+    return c10::make_intrusive<ReportedWork>(ProcessGroupGloo::allreduce(tensors, options), "all_reduce", getRank(),
+                                             getSize());
+  }
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
+                                           const c10d::BroadcastOptions& options) override {
+    return c10::make_intrusive<ReportedWork>(ProcessGroupGloo::broadcast(tensors, options), "broadcast", getRank(),
+                                             getSize());
+  }
+
+  void close_connections() {
+    std::call_once(closed_, [this] {
+      for (const auto& context : contexts_) {
+        for (int peer = 0; peer < getSize(); ++peer) {
+          // Every device here is gloo's TCP device, so every pair is a tcp::Pair.
+          auto* pair = static_cast<gloo::transport::tcp::Pair*>(context->getPair(peer).get());
+          if (pair != nullptr) pair->signalExceptionExternal("aborted: this rank was told to stop");
+        }
+      }
+    });
+  }
+
+ private:
+  std::once_flag closed_;
+};
+
+}  // namespace
+
+Backend make_gloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
+  auto options = c10d::ProcessGroupGloo::Options::create(settings.timeout);
+  options->devices.push_back(settings.loopback ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
+                                               : c10d::ProcessGroupGloo::createDefaultDevice());
+  options->threads = 2;  // as PyTorch: two collectives of a group can be under way
+  auto gloo = c10::make_intrusive<AbortableGloo>(store, static_cast<int>(settings.rank),
+                                                 static_cast<int>(settings.world_size), options);
+  return {gloo, [gloo] { gloo->close_connections(); }};
+}
+
+}  // namespace paceline::comm

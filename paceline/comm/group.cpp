@@ -1,0 +1,132 @@
+#include "paceline/comm/group.h"
+
+#include <exception>
+#include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <utility>
+
+#include "paceline/comm/backend_internal.h"
+#include "paceline/comm/control_store_internal.h"
+#include "paceline/comm/group_internal.h"
+#include "paceline/core/error.h"
+
+namespace paceline::comm {
+namespace {
+
+const char* to_string(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return "sum";
+    case ReduceOp::mean:
+      return "mean";
+    case ReduceOp::min:
+      return "min";
+    case ReduceOp::max:
+      return "max";
+    case ReduceOp::product:
+      return "product";
+  }
+  return "unknown";
+}
+
+bool is_reducible(torch::ScalarType dtype, ReduceOp op) {
+  switch (dtype) {
+    case torch::kFloat16:
+    case torch::kBFloat16:
+    case torch::kFloat32:
+    case torch::kFloat64:
+      return true;
+    case torch::kComplexFloat:
+    case torch::kComplexDouble:
+      return op == ReduceOp::sum || op == ReduceOp::mean;
+    case torch::kBool:
+    case torch::kInt8:
+    case torch::kUInt8:
+    case torch::kInt32:
+    case torch::kInt64:
+      return op != ReduceOp::mean;
+    default:
+      return false;
+  }
+}
+
+GroupOptions checked(GroupOptions options) {
+  if (options.backend.empty()) options.backend = options.device.is_cuda() ? "nccl" : "gloo";
+  if (!backend_is_available(options.backend)) {
+    throw CollectiveError("the backend \"" + options.backend +
+                          "\" is not in this build; available=" + (nccl_is_available() ? "gloo, nccl" : "gloo"));
+  }
+  if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
+    throw CollectiveError("there is no such place in a group: rank=" + std::to_string(options.rank) +
+                          " world_size=" + std::to_string(options.world_size));
+  }
+  return options;
+}
+
+}  // namespace
+
+bool backend_is_available(const std::string& backend) {
+  return backend == "gloo" || (backend == "nccl" && nccl_is_available());
+}
+
+void check_reducible(const torch::Tensor& tensor, ReduceOp op) {
+  if (!tensor.is_sparse() && is_reducible(tensor.scalar_type(), op)) return;
+  throw CollectiveError(std::string("all_reduce cannot take the ") + to_string(op) + " of " +
+                        (tensor.is_sparse() ? "sparse " : "") + c10::toString(tensor.scalar_type()) +
+                        " tensors: convert the tensor, or gather it with all_gather");
+}
+
+void check_root(int64_t root, int64_t world_size) {
+  if (root >= 0 && root < world_size) return;
+  throw CollectiveError("broadcast from a rank that does not exist: root=" + std::to_string(root) +
+                        " world_size=" + std::to_string(world_size));
+}
+
+std::shared_ptr<Group> Group::create(const GroupOptions& options, std::shared_ptr<rpc::KeyValueClient> store) {
+  const GroupOptions settings = checked(options);
+  if (settings.world_size == 1) return make_local_group();
+  return make_c10d_group(settings, make_control_store(std::move(store), settings.timeout), /*loopback=*/true);
+}
+
+std::vector<std::shared_ptr<Group>> Group::in_process(int64_t world_size) {
+  if (world_size == 1) return {make_local_group()};
+  auto store = c10::make_intrusive<c10d::HashStore>();
+  std::vector<std::shared_ptr<Group>> groups(world_size);
+  std::vector<std::exception_ptr> failures(world_size);
+  std::vector<std::thread> ranks;
+  for (int64_t rank = 0; rank < world_size; ++rank) {
+    ranks.emplace_back([&, rank] {
+      try {
+        GroupOptions options;
+        options.rank = rank;
+        options.world_size = world_size;
+        options.timeout = std::chrono::minutes(1);
+        groups[rank] = make_c10d_group(checked(options), store, /*loopback=*/true);
+      } catch (...) {
+        failures[rank] = std::current_exception();
+      }
+    });
+  }
+  for (auto& rank : ranks) rank.join();
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return groups;
+}
+
+std::vector<std::string> all_gather_text(Group& group, const std::string& text) {
+  std::vector<torch::Tensor> sizes = group.all_gather(torch::tensor({static_cast<int64_t>(text.size())}));
+  int64_t longest = 0;
+  for (const auto& size : sizes) longest = std::max(longest, size.item<int64_t>());
+  torch::Tensor padded = torch::zeros({longest}, torch::kUInt8);
+  std::copy(text.begin(), text.end(), padded.data_ptr<uint8_t>());
+  std::vector<std::string> texts;
+  for (const auto& bytes : group.all_gather(padded)) {
+    const auto* begin = reinterpret_cast<const char*>(bytes.data_ptr<uint8_t>());
+    texts.emplace_back(begin, begin + sizes[texts.size()].item<int64_t>());
+  }
+  return texts;
+}
+
+}  // namespace paceline::comm

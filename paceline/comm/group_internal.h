@@ -1,0 +1,28 @@
+// How Group's factories make groups from a c10d store.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <memory>
+
+#include "paceline/comm/group.h"
+
+namespace c10d {
+class Store;
+}
+
+namespace paceline::comm {
+
+/// CollectiveError when `tensor` cannot be reduced with `op`: checked on every rank before anything is sent.
+void check_reducible(const torch::Tensor& tensor, ReduceOp op);
+/// CollectiveError when there is no such rank.
+void check_root(int64_t root, int64_t world_size);
+
+/// The group of a world of one: every collective is the identity.
+std::shared_ptr<Group> make_local_group();
+
+/// Waits until all ranks have arrived at `store`, then connects. `loopback`: all ranks are on this machine.
+std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusive_ptr<c10d::Store> store,
+                                       bool loopback);
+
+}  // namespace paceline::comm

@@ -1,0 +1,152 @@
+#include "paceline/comm/group.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "paceline/testing/group_conformance.h"
+#include "paceline/testing/memory_key_value.h"
+
+namespace paceline::comm {
+namespace {
+
+using testing::GroupConformance;
+using ::testing::HasSubstr;
+using ::testing::Values;
+using testing::Worlds;
+
+GroupOptions place(int64_t rank, int64_t world_size) {
+  GroupOptions options;
+  options.rank = rank;
+  options.world_size = world_size;
+  options.timeout = std::chrono::minutes(1);
+  return options;
+}
+
+// The way of a worker: all ranks meet over the controller's key-value store.
+std::vector<std::shared_ptr<Group>> over_key_value(int64_t world_size) {
+  auto store = std::make_shared<testing::MemoryKeyValue>();
+  std::vector<std::future<std::shared_ptr<Group>>> futures;
+  for (int64_t rank = 0; rank < world_size; ++rank) {
+    futures.push_back(std::async(std::launch::async, [=] { return Group::create(place(rank, world_size), store); }));
+  }
+  std::vector<std::shared_ptr<Group>> groups;
+  for (auto& future : futures) groups.push_back(future.get());
+  return groups;
+}
+
+INSTANTIATE_TEST_SUITE_P(InProcess, GroupConformance, Values(Worlds{&Group::in_process, {1, 2, 3, 4}}));
+INSTANTIATE_TEST_SUITE_P(OverKeyValue, GroupConformance, Values(Worlds{&over_key_value, {2, 3}}));
+
+TEST(Group, NamesTheRanksThatNeverCome) {
+  auto store = std::make_shared<testing::MemoryKeyValue>();
+  GroupOptions options = place(1, 4);
+  options.timeout = std::chrono::milliseconds(50);
+  EXPECT_THAT(testing::message_of<CollectiveError>([&] { Group::create(options, store); }),
+              ::testing::AllOf(HasSubstr("rank 1 of 4"), HasSubstr("missing ranks=0, 2, 3")));
+}
+
+TEST(Group, ACollectiveTimesOut) {
+  auto store = std::make_shared<testing::MemoryKeyValue>();
+  auto other = std::async(std::launch::async, [&] { return Group::create(place(1, 2), store); });
+  GroupOptions options = place(0, 2);
+  options.timeout = std::chrono::milliseconds(200);
+  auto group = Group::create(options, store);
+  auto peer = other.get();  // alive, but does not come
+  torch::Tensor tensor = torch::ones({2});
+  EXPECT_THAT(testing::message_of<CollectiveError>([&] { group->all_reduce(tensor, ReduceOp::sum); }),
+              ::testing::AllOf(HasSubstr("all_reduce failed on rank 0 of 2"), HasSubstr("imed out")));
+}
+
+TEST(Group, RefusesABackendThatIsNotThere) {
+  GroupOptions options = place(0, 2);
+  options.backend = "mpi";
+  EXPECT_THAT(testing::message_of<CollectiveError>([&] { Group::create(options, nullptr); }), HasSubstr("\"mpi\""));
+  EXPECT_TRUE(backend_is_available("gloo"));
+}
+
+TEST(Group, AWorldOfOneNeedsNoStore) {
+  auto group = Group::create(place(0, 1), nullptr);
+  EXPECT_EQ(group->size(), 1);
+  EXPECT_EQ(group->process_group(), nullptr);
+}
+
+// Addresses that this process's sockets listen on or are connected from.
+std::vector<std::string> own_socket_addresses() {
+  std::vector<std::string> addresses;
+  DIR* folder = ::opendir("/proc/self/fd");
+  while (const dirent* entry = ::readdir(folder)) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    if (::getsockname(std::atoi(entry->d_name), reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+    char text[INET6_ADDRSTRLEN] = "";
+    if (address.ss_family == AF_INET) {
+      ::inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(&address)->sin_addr, text, sizeof(text));
+      addresses.emplace_back(text);
+    } else if (address.ss_family == AF_INET6) {
+      ::inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6*>(&address)->sin6_addr, text, sizeof(text));
+      addresses.emplace_back(text);
+    }
+  }
+  ::closedir(folder);
+  return addresses;
+}
+
+TEST(Group, NothingListensBeyondLoopback) {
+  auto groups = over_key_value(3);
+  const auto addresses = own_socket_addresses();
+  EXPECT_FALSE(addresses.empty());
+  EXPECT_THAT(addresses, ::testing::Each("127.0.0.1"));
+}
+
+TEST(Group, JoinsTorchrunsWorld) {
+  // A free port of the moment; the store's listener takes it over at once.
+  const int probe = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::bind(probe, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ::getsockname(probe, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(probe);
+  ::setenv("MASTER_ADDR", "localhost", 1);
+  ::setenv("MASTER_PORT", std::to_string(ntohs(address.sin_port)).c_str(), 1);
+  ::setenv("WORLD_SIZE", "2", 1);
+
+  const pid_t child = ::fork();
+  ::setenv("RANK", child == 0 ? "1" : "0", 1);
+  GroupOptions options;
+  options.timeout = std::chrono::seconds(60);
+  torch::Tensor sum = torch::ones({1});
+  if (child == 0) {
+    try {
+      Group::from_torchrun_environment(options)->all_reduce(sum, ReduceOp::sum);
+    } catch (...) {
+      ::_exit(2);
+    }
+    ::_exit(sum.item<double>() == 2 ? 0 : 1);
+  }
+  auto group = Group::from_torchrun_environment(options);
+  EXPECT_EQ(group->rank(), 0);
+  EXPECT_EQ(group->size(), 2);
+  EXPECT_THAT(own_socket_addresses(), ::testing::Each(::testing::AnyOf("127.0.0.1", "::ffff:127.0.0.1")));
+  group->all_reduce(sum, ReduceOp::sum);
+  EXPECT_EQ(sum.item<double>(), 2);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Group, SaysWhichTorchrunVariableIsMissing) {
+  ::unsetenv("RANK");
+  EXPECT_THAT(testing::message_of<CollectiveError>([] { Group::from_torchrun_environment({}); }), HasSubstr("RANK"));
+}
+
+}  // namespace
+}  // namespace paceline::comm

@@ -1,0 +1,19 @@
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "paceline/comm/backend_internal.h"
+
+namespace paceline::comm {
+
+Backend make_nccl(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = settings.timeout;
+  auto nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, static_cast<int>(settings.rank),
+                                                          static_cast<int>(settings.world_size), options);
+  return {nccl, [nccl] { nccl->abort(); }};
+}
+
+bool nccl_is_available() {
+  return true;
+}
+
+}  // namespace paceline::comm

@@ -1,0 +1,74 @@
+#include "paceline/comm/reducer.h"
+
+#include <algorithm>
+#include <limits>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include "paceline/comm/compression_internal.h"
+#include "paceline/comm/failure_internal.h"
+
+namespace paceline::comm {
+namespace {
+
+// The constructor grows with LibTorch's versions (2.12: batched_grad_copy, 2.15: lazy_bucket_allocation); these twelve
+// arguments are common to 2.11–2.15, the rest has defaults.
+std::unique_ptr<c10d::Reducer> make_reducer(const c10::intrusive_ptr<c10d::ProcessGroup>& process_group,
+                                            std::vector<torch::Tensor> parameters,
+                                            const std::vector<std::string>& names, std::vector<bool> expect_sparse,
+                                            const ReducerOptions& options) {
+  std::unordered_map<size_t, std::string> names_by_index;
+  for (size_t i = 0; i < names.size(); ++i) names_by_index[i] = names[i];
+  // As PyTorch: one bucket for the first backward, whose order of gradients then decides the real ones.
+  auto [buckets, limits] =
+      c10d::compute_bucket_assignment_by_size(parameters, {std::numeric_limits<int64_t>::max()}, expect_sparse);
+  std::reverse(buckets.begin(), buckets.end());
+  return std::make_unique<c10d::Reducer>(
+      std::move(parameters), std::move(buckets), process_group, std::move(expect_sparse), options.bucket_bytes,
+      /*find_unused_parameters=*/false, options.gradient_as_bucket_view, std::move(names_by_index),
+      options.first_bucket_bytes, /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+      /*bucket_bytes_cap_list=*/std::vector<int64_t>{});
+}
+
+class C10dReducer final : public GradientReducer {
+ public:
+  C10dReducer(std::shared_ptr<Group> group, std::unique_ptr<c10d::Reducer> reducer)
+      : group_(std::move(group)), reducer_(std::move(reducer)) {}
+
+  void begin_backward() override {
+    report_failures("preparing backward", group_->rank(), group_->size(), [&] {
+      reducer_->prepare_for_forward();
+      reducer_->rebuild_buckets();
+      reducer_->prepare_for_backward({});
+    });
+  }
+  void mark_unused(size_t index) override { reducer_->autograd_hook(index); }
+  void reduce_all() override { reducer_->delay_all_reduce(); }
+  void reset() override {
+    group_->barrier();  // what the broken backward had begun still writes into the buckets
+    reducer_->reset_state();
+  }
+
+ private:
+  const std::shared_ptr<Group> group_;
+  const std::unique_ptr<c10d::Reducer> reducer_;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientReducer> GradientReducer::create(std::shared_ptr<Group> group,
+                                                         std::vector<torch::Tensor> parameters,
+                                                         std::vector<std::string> names,
+                                                         std::vector<bool> expect_sparse,
+                                                         const ReducerOptions& options) {
+  auto reducer = make_reducer(group->process_group(), std::move(parameters), names, std::move(expect_sparse), options);
+  if (options.static_graph) reducer->set_static_graph();
+  if (options.compression != Compression::none) {
+    reducer->register_comm_hook(make_compression_hook(group->process_group(), options.compression));
+  }
+  return std::make_unique<C10dReducer>(std::move(group), std::move(reducer));
+}
+
+}  // namespace paceline::comm

@@ -1,0 +1,97 @@
+// DataParallel: averages a model's gradients over a group during backward, without wrapping its forward.
+//
+// LibTorch modules have no forward hooks, and nothing here needs one: a hook on each parameter's gradient accumulator
+// notices the first gradient of a backward and arms the reducer; a callback at the end of that backward finishes the
+// step. So a model is trained by the code that trains it in one process. What follows from that:
+// - Whether a backward synchronises is decided when its first gradient arrives (PyTorch: at forward). Two backward
+// calls
+//   before an optimizer step are both averaged, and correctly so.
+// - Parameters that backward does not reach are known only at its end. No output of the model needs to be handed over,
+//   neither for find_unused_parameters nor for static_graph.
+// - Buffers (batch norm's running statistics) are rank 0's from the end of each synchronised backward on. PyTorch
+// copies
+//   them at the start of the next forward: weights and a checkpoint's buffers are equal, bit for bit.
+// Threading: a model is trained by one thread. Ownership: keep the returned pointer as long as the model trains; when
+// it is gone, the model trains locally. Errors: CollectiveError, also from backward; ConfigError for options. Not
+// supported: backward calls nested in backward (re-entrant checkpointing) over parameters of the model.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "paceline/comm/group.h"
+#include "paceline/core/config/field.h"
+#include "paceline/state/step.h"
+
+namespace paceline {
+
+#define PACELINE_DDP_OPTIONS_FIELDS(FIELD)                                                         \
+  FIELD(double, bucket_cap_mb, 25.0, ::paceline::more_than(0),                                     \
+        "Gradients are averaged in buckets of about this many MiB, while backward goes on")        \
+  FIELD(bool, find_unused_parameters, false, ::paceline::any_value(),                              \
+        "Parameters that a backward does not reach are allowed, also different ones on each rank") \
+  FIELD(bool, static_graph, false, ::paceline::any_value(),                                        \
+        "Every backward reaches the parameters that the first one has reached")                    \
+  FIELD(bool, gradient_as_bucket_view, false, ::paceline::any_value(),                             \
+        "Gradients live inside the buckets: saves their memory once and a copy each step")         \
+  FIELD(std::string, compression, "none", ::paceline::one_of({"none", "bf16", "fp16"}),            \
+        "The format in which gradients travel")                                                    \
+  FIELD(bool, broadcast_buffers, true, ::paceline::any_value(),                                    \
+        "Buffers are rank 0's after each synchronised backward")                                   \
+  FIELD(bool, sync_batch_norm, false, ::paceline::any_value(),                                     \
+        "Batch normalisation must use the global batch: a plain torch::nn::BatchNorm in the model is an error")
+PACELINE_CONFIG(DdpOptions, PACELINE_DDP_OPTIONS_FIELDS);
+
+}  // namespace paceline
+
+namespace paceline::parallel {
+
+class DataParallel;
+
+/// While it lives, backward accumulates gradients locally; the next synchronised backward averages what has
+/// accumulated. Backward must run inside the scope. Scopes nest.
+///
+///     for (int64_t i = 0; i < 4; ++i) {
+///       std::optional<NoSync> local;
+///       if (i < 3) local.emplace(data_parallel);
+///       loss(batch[i]).backward();
+///     }
+///     optimizer.step();
+class NoSync {
+ public:
+  explicit NoSync(std::shared_ptr<DataParallel> data_parallel);
+  NoSync(NoSync&& other) noexcept = default;
+  NoSync& operator=(NoSync&&) = delete;
+  ~NoSync();
+
+ private:
+  std::shared_ptr<DataParallel> data_parallel_;
+};
+
+class DataParallel {
+ public:
+  /// Makes `module` train over `group`. Collective. In this order: checks `options`; verifies that all ranks hold the
+  /// same model (on a difference every rank throws the same CollectiveError: rank, parameter, wanted, got); gives all
+  /// ranks rank 0's parameters and buffers; binds paceline::nn::SyncBatchNorm modules to the group; hooks the
+  /// parameters that require gradients now. Those must be on one device. In a world of one only void_step() and the
+  /// options' check remain. `ledger` may be null.
+  static std::shared_ptr<DataParallel> attach(std::shared_ptr<torch::nn::Module> module,
+                                              std::shared_ptr<comm::Group> group, const DdpOptions& options,
+                                              std::shared_ptr<StepLedger> ledger);
+
+  virtual ~DataParallel() = default;
+
+  /// Voids the step: gradients become undefined, at once or, during backward, at its end, so that optimizer.step() does
+  /// nothing; the ledger is marked. From the training thread or from inside backward. Not collective: every rank must
+  /// void the same step.
+  virtual void void_step() = 0;
+  virtual const std::shared_ptr<comm::Group>& group() const = 0;
+
+ private:
+  friend class NoSync;
+  virtual void enter_no_sync() = 0;
+  virtual void leave_no_sync() = 0;
+};
+
+}  // namespace paceline::parallel

@@ -1,0 +1,84 @@
+// SyncBatchNorm: batch normalisation over the batches of all ranks.
+//
+// torch::nn::BatchNorm cannot be given this behaviour from outside (its forward is not virtual, and a model holds it by
+// its concrete type), so a model names these modules instead. Parameters, buffers and options are BatchNorm's, so that
+// checkpoints are interchangeable. DataParallel::attach binds them to its group; without a group, in a world of one and
+// in evaluation they compute what BatchNorm computes. Statistics are in float32 at least (as BatchNorm's), combined by
+// each rank's number of samples; a rank may have an empty batch, and takes part all the same.
+// Threading: as any module; in training forward and backward are collective.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "paceline/comm/group.h"
+
+namespace paceline::parallel {
+
+/// What DataParallel::attach looks for.
+class SynchronizesBatch {
+ public:
+  virtual ~SynchronizesBatch() = default;
+  void set_group(std::shared_ptr<comm::Group> group) { group_ = std::move(group); }
+
+ protected:
+  std::shared_ptr<comm::Group> group_;
+};
+
+/// Normalises `input` (N, C, …) per channel over the batches of all ranks of `group`, and updates the running
+/// statistics in place when they are defined. Differentiable in input, weight and bias (which may be undefined).
+torch::Tensor sync_batch_norm(const torch::Tensor& input, const torch::Tensor& weight, const torch::Tensor& bias,
+                              const torch::Tensor& running_mean, const torch::Tensor& running_var, double momentum,
+                              double eps, const std::shared_ptr<comm::Group>& group);
+
+}  // namespace paceline::parallel
+
+namespace paceline::nn {
+
+/// D: the dimensions of the input beside batch and channels, 1 to 3 (1 also takes none).
+template <size_t D, class Derived>
+class SyncBatchNormImplBase : public torch::nn::BatchNormImplBase<D, Derived>, public parallel::SynchronizesBatch {
+ public:
+  explicit SyncBatchNormImplBase(int64_t num_features)
+      : SyncBatchNormImplBase(torch::nn::BatchNormOptions(num_features)) {}
+  explicit SyncBatchNormImplBase(const torch::nn::BatchNormOptions& options)
+      : torch::nn::BatchNormImplBase<D, Derived>(options) {}
+
+  torch::Tensor forward(const torch::Tensor& input) {
+    const bool synchronised = this->is_training() && group_ != nullptr && group_->size() > 1;
+    if (!synchronised) return torch::nn::BatchNormImplBase<D, Derived>::forward(input);
+    this->_check_input_dim(input);
+    double momentum = this->options.momentum().value_or(0.0);
+    if (this->options.track_running_stats()) {
+      this->num_batches_tracked.add_(1);
+      if (!this->options.momentum()) momentum = 1.0 / this->num_batches_tracked.template item<double>();
+    }
+    return parallel::sync_batch_norm(input, this->weight, this->bias, this->running_mean, this->running_var, momentum,
+                                     this->options.eps(), group_);
+  }
+
+  void pretty_print(std::ostream& stream) const override {
+    stream << "paceline::nn::SyncBatchNorm" << D << "d(" << this->options.num_features() << ")";
+  }
+
+ protected:
+  void _check_input_dim(const torch::Tensor& input) override {
+    const auto dimensions = static_cast<size_t>(input.dim());
+    TORCH_CHECK(dimensions == D + 2 || (D == 1 && dimensions == 2), "SyncBatchNorm", D, "d takes ", D + 2,
+                "D input; got ", input.dim(), "D input");
+  }
+};
+
+#define PACELINE_SYNC_BATCH_NORM_(D)                                                         \
+  class SyncBatchNorm##D##dImpl : public SyncBatchNormImplBase<D, SyncBatchNorm##D##dImpl> { \
+   public:                                                                                   \
+    using SyncBatchNormImplBase<D, SyncBatchNorm##D##dImpl>::SyncBatchNormImplBase;          \
+  };                                                                                         \
+  TORCH_MODULE(SyncBatchNorm##D##d)
+
+PACELINE_SYNC_BATCH_NORM_(1);
+PACELINE_SYNC_BATCH_NORM_(2);
+PACELINE_SYNC_BATCH_NORM_(3);
+
+}  // namespace paceline::nn

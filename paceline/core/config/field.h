@@ -35,6 +35,7 @@ void check_field(const char* config, const char* field, const Json& value, const
 #define PACELINE_CONFIG(Name, FIELDS)                                        \
   struct Name {                                                              \
     PACELINE_RECORD_BODY_(Name, FIELDS)                                      \
+    bool operator==(const Name&) const = default;                            \
     void validate() const {                                                  \
       constexpr const char* kind = #Name;                                    \
       FIELDS(PACELINE_CONFIG_CHECK_)                                         \

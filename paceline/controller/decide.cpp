@@ -1,0 +1,160 @@
+#include "paceline/controller/decide.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "paceline/controller/decide_internal.h"
+#include "paceline/controller/failure_text.h"
+
+namespace paceline::controller {
+
+Actions decide(RunState& state, const Event& event, Time now) {
+  Decision decision(state, now);
+  std::visit([&decision](const auto& kind) { decision.on(kind); }, event);
+  return std::move(decision).take();
+}
+
+void Decision::go(State state) {
+  assert(is_legal(state_.state, state));
+  act(EnterState{state_.state, state});
+  state_.state = state;
+  state_.since = to_seconds(now_);
+  ++state_.turn;  // a timer of the earlier state is stale now
+}
+
+void Decision::set_timer(double seconds) {
+  const auto delay = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  act(SetTimer{++state_.turn, now_ + delay});
+}
+
+void Decision::note(LogLevel level, std::string text) {
+  act(Note{level, std::move(text)});
+}
+
+Worker* Decision::find_live(WorkerId id) {
+  const auto found = state_.workers.find(id);
+  if (found == state_.workers.end() || found->second.stage == WorkerStage::gone) return nullptr;
+  return &found->second;
+}
+
+void Decision::on(const RunOpened& event) {
+  // What outlives a controller: the numbers that must never be used twice. Budgets start afresh.
+  RunState fresh;
+  fresh.turn = state_.turn;
+  fresh.attempt = state_.attempt.next();
+  fresh.last_worker = state_.last_worker;
+  fresh.epoch = event.epoch;
+  fresh.options = event.options;
+  fresh.world_size = event.options.num_workers;
+  fresh.last_report = std::max(state_.last_report, event.last_report);
+  fresh.checkpoints = event.checkpoints;
+  for (const KeptCheckpoint& kept : event.checkpoints) fresh.last_report = std::max(fresh.last_report, kept.report);
+  fresh.state = state_.state;
+  state_ = std::move(fresh);
+  go(State::initializing);
+  set_timer(state_.options.start_timeout_s);
+  note(LogLevel::debug, "run " + event.name + " is opened by process " + std::to_string(event.pid) + " on " +
+                            event.host + ", epoch " + std::to_string(event.epoch.value));
+}
+
+void Decision::on(const NodeJoined& event) {
+  if (state_.state != State::initializing) return;
+  state_.nodes.push_back(event.node);
+  if (static_cast<int64_t>(state_.nodes.size()) == state_.options.nodes) start_group();
+}
+
+void Decision::on(const NodeLost& event) {
+  if (is_terminal(state_.state)) return;
+  state_.last_report = std::max(state_.last_report, event.last_report);
+  for (auto& [id, worker] : state_.workers) {
+    const bool here = state_.nodes[static_cast<size_t>(worker.node)].name == event.node;
+    if (here && worker.stage != WorkerStage::gone) mark_gone(worker);
+  }
+  // Agents do not come back within a run yet, so there is nothing to try again on.
+  if (state_.state != State::shutting_down) {
+    record({.kind = FailureKind::node, .node = event.node, .text = event.error, .time = to_seconds(now_)});
+    shut_down(State::errored, kFailureGraceSeconds, "a node is lost");
+  } else {
+    when_gone();
+  }
+}
+
+void Decision::on(const StopRequested& event) {
+  if (is_terminal(state_.state)) return;
+  ++state_.stop_requests;
+  const std::string why = event.reason.empty() ? "a stop was requested" : event.reason;
+  if (state_.stop_requests == 1) state_.stop_reason = why;
+  if (state_.stop_requests >= 3) {
+    note(LogLevel::warning, "killing the workers: " + why + ", the third time");
+    if (state_.state != State::shutting_down) state_.final_state = State::aborted;
+    end_group(State::shutting_down, 0.0, why);
+  } else if (state_.state != State::shutting_down) {
+    note(LogLevel::warning, "stopping: " + why);
+    shut_down(State::aborted, state_.options.stop_grace_s, why);
+  } else {
+    note(LogLevel::warning, "stopping already; a third request kills the workers");
+  }
+}
+
+void Decision::on(const CallbackFailed& event) {
+  end_with(FailureKind::callback, "callback " + event.callback + " failed: " + event.error, "a callback failed");
+}
+
+void Decision::on(const StorageFailed& event) {
+  end_with(FailureKind::storage, "the run folder cannot be written: " + event.error,
+           "the run folder cannot be written");
+}
+
+// Nothing to try again; an error that is there already stays the first.
+void Decision::end_with(FailureKind kind, const std::string& text, const std::string& reason) {
+  if (is_terminal(state_.state)) return;
+  note(LogLevel::error, text);
+  record({.kind = kind, .text = text, .time = to_seconds(now_)});
+  if (state_.state != State::shutting_down || state_.final_state == State::finished) {
+    shut_down(State::errored, kFailureGraceSeconds, reason);
+  }
+}
+
+void Decision::on(const TimerDue& event) {
+  if (event.turn != state_.turn) return;
+  state_.last_report = std::max(state_.last_report, event.last_report);
+  switch (state_.state) {
+    case State::initializing:
+      record({.kind = FailureKind::node,
+              .text = "only " + std::to_string(state_.nodes.size()) + " of " + std::to_string(state_.options.nodes) +
+                      " agents announced themselves within " + seconds_text(state_.options.start_timeout_s) +
+                      " (FailureConfig.start_timeout_s)",
+              .time = to_seconds(now_)});
+      return shut_down(State::errored, 0.0, "agents are missing");
+    case State::scheduling:
+      return on_start_timeout();
+    case State::running:
+      return apply_policy(Budget::worker);
+    case State::preempting:
+      record({.kind = FailureKind::preemption,
+              .text = "nodes were taken away: the deadline of the preemption has passed",
+              .time = to_seconds(now_)});
+      return apply_policy(Budget::preemption);
+    default:
+      if (state_.live > 0) return give_up_waiting();
+      if (state_.backing_off) next_try();
+  }
+}
+
+void Decision::on(const PreemptionNoticed& event) {
+  if (state_.state != State::running && state_.state != State::preempting) return;
+  state_.preempted_nodes = event.nodes;
+  if (state_.state == State::running) go(State::preempting);
+  note(LogLevel::warning, "nodes will be taken away in " + seconds_text(event.deadline_s));
+  set_timer(event.deadline_s);
+}
+
+void Decision::on(const ResizeWanted& event) {
+  if (state_.state != State::running || event.num_workers < 1 || event.num_workers == state_.world_size) return;
+  note(LogLevel::info, "resizing from " + std::to_string(state_.world_size) + " to " +
+                           std::to_string(event.num_workers) + " workers: " + event.reason);
+  state_.world_size = event.num_workers;
+  end_group(State::resizing, state_.options.stop_grace_s, "the worker group is resized");
+}
+
+}  // namespace paceline::controller

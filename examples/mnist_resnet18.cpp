@@ -54,8 +54,8 @@ void train_loop(const paceline::Config& config) {
                                               {.batch_size = batch_size, .shuffle = true, .drop_last = true});
   auto test_loader =
       paceline::prepare_data_loader(Mnist(data, /*train=*/false), {.batch_size = 250, .evaluation = true});
-  paceline::optim::Adam optimizer(model->parameters(), {.lr = kLearningRate});
-  auto scheduler = paceline::optim::LinearLr(optimizer, num_epochs * loader.size());
+  paceline::optim::Adam optimizer(model->parameters(), kLearningRate);
+  paceline::optim::LRScheduler scheduler(optimizer, paceline::optim::linear(num_epochs * loader.size(), 1, 0));
   if (auto checkpoint = paceline::get_checkpoint()) checkpoint->load(model, optimizer, scheduler, loader);
 
   while (loader.epoch() < num_epochs) {

@@ -178,6 +178,8 @@ TEST_F(ConnectionTest, AForkedChildLeavesTheParentAlone) {
 }
 
 TEST(ConnectionDeathTest, AProcessWithoutAgentEndsItself) {
+  // Its child starts threads, so it must be a fresh process.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         const SystemClock clock;

@@ -41,7 +41,7 @@ std::vector<Gradients> gradients_of(torch::optim::Optimizer& optimizer) {
 
 }  // namespace
 
-GradScaler::GradScaler(GradScalerOptions options) : options_(std::move(options)) {
+GradScaler::GradScaler(GradScalerOptions options) : options_(options) {
   options_.validate();
 }
 

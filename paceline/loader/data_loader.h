@@ -39,7 +39,7 @@ class DataLoader final : public Stateful {
   /// data set without a size.
   explicit DataLoader(Dataset dataset, DataLoaderOptions options = {}, LoaderPlace place = {},
                       std::shared_ptr<loader::Sampler> sampler = nullptr)
-      : schedule_(loader::row_count(dataset), std::move(options), std::move(place), std::move(sampler)),
+      : schedule_(loader::row_count(dataset), options, std::move(place), std::move(sampler)),
         copy_(schedule_.place().device, schedule_.options().pin_memory.value_or(true)) {
     datasets_.push_back(std::move(dataset));
     if constexpr (std::is_copy_constructible_v<Dataset>) {

@@ -7,6 +7,7 @@
 // rule.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

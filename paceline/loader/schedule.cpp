@@ -47,7 +47,7 @@ T read_state(const Json& values, const char* name) {
 BatchSchedule::BatchSchedule(int64_t dataset_size, DataLoaderOptions options, LoaderPlace place,
                              std::shared_ptr<Sampler> sampler)
     : dataset_size_(dataset_size),
-      options_(std::move(options)),
+      options_(options),
       place_(std::move(place)),
       sampler_(std::move(sampler)),
       distributed_sampler_(dynamic_cast<torch::data::samplers::DistributedSampler<>*>(sampler_.get())) {

@@ -50,16 +50,6 @@ Tensor call(const Optimizer::LossClosure& closure) {
   return closure();
 }
 
-void clear_gradients(std::vector<OptimizerParamGroup>& groups, bool set_to_none) {
-  for (OptimizerParamGroup& group : groups) {
-    for (Tensor& parameter : group.params()) {
-      if (!parameter.grad().defined()) continue;
-      // detach() instead of torch's detach_(), which refuses views.
-      parameter.mutable_grad() = set_to_none ? Tensor() : parameter.grad().detach().zero_();
-    }
-  }
-}
-
 struct AdamLists {
   std::vector<Tensor> parameters, gradients, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps;
 };
@@ -169,16 +159,6 @@ Tensor SGD::step(LossClosure closure) {
     }
   }
   return loss;
-}
-
-void AdamW::zero_grad(bool set_to_none) {
-  clear_gradients(param_groups_, set_to_none);
-}
-void Adam::zero_grad(bool set_to_none) {
-  clear_gradients(param_groups_, set_to_none);
-}
-void SGD::zero_grad(bool set_to_none) {
-  clear_gradients(param_groups_, set_to_none);
 }
 
 }  // namespace paceline::optim

@@ -22,8 +22,6 @@ class AdamW : public torch::optim::AdamW {
   using torch::optim::AdamW::AdamW;
   /// Updates the parameters from their gradients. Gives what `closure`, called first, returns.
   torch::Tensor step(LossClosure closure = nullptr) override;
-  /// As torch's, also where gradients are views of data parallelism's buckets.
-  void zero_grad(bool set_to_none = true);
 };
 
 /// Adam, with weight decay as an L2 penalty.
@@ -31,7 +29,6 @@ class Adam : public torch::optim::Adam {
  public:
   using torch::optim::Adam::Adam;
   torch::Tensor step(LossClosure closure = nullptr) override;
-  void zero_grad(bool set_to_none = true);
 };
 
 /// Stochastic gradient descent, with momentum, dampening, Nesterov momentum and weight decay.
@@ -39,7 +36,6 @@ class SGD : public torch::optim::SGD {
  public:
   using torch::optim::SGD::SGD;
   torch::Tensor step(LossClosure closure = nullptr) override;
-  void zero_grad(bool set_to_none = true);
 };
 
 }  // namespace paceline::optim

@@ -103,18 +103,6 @@ TEST(Fused, AVoidStepChangesNothing) {
   EXPECT_EQ(state.step(), 1);
 }
 
-TEST(Fused, ZeroGradTakesViewsOfBuckets) {
-  const Tensor bucket = torch::ones({8});
-  Tensor parameter = torch::zeros({2, 4}).requires_grad_();
-  parameter.mutable_grad() = bucket.view({2, 4});
-  SGD optimizer({parameter}, SGDOptions(0.1));
-  optimizer.zero_grad(/*set_to_none=*/false);
-  EXPECT_TRUE(parameter.grad().defined());
-  EXPECT_EQ(bucket.sum().item<float>(), 0);
-  optimizer.zero_grad();
-  EXPECT_FALSE(parameter.grad().defined());
-}
-
 TEST(Fused, CallsTheClosureWithGradients) {
   Tensor parameter = torch::ones({2}).requires_grad_();
   SGD optimizer({parameter}, SGDOptions(0.5));

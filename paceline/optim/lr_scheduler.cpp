@@ -38,7 +38,10 @@ Schedule cosine(int64_t steps, double end_factor) {
 
 Schedule step_decay(int64_t step_size, double gamma) {
   check_steps("step_decay", "step_size", step_size);
-  return [=](int64_t step) { return std::pow(gamma, static_cast<double>(step / step_size)); };
+  return [=](int64_t step) {
+    const int64_t times = step / step_size;
+    return std::pow(gamma, static_cast<double>(times));
+  };
 }
 
 Schedule one_cycle(OneCycleOptions options) {

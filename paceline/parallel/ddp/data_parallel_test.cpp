@@ -1,0 +1,411 @@
+#include "paceline/parallel/ddp/data_parallel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <utility>
+
+#include "paceline/core/error.h"
+#include "paceline/parallel/ddp/sync_batch_norm.h"
+#include "paceline/testing/ranks.h"
+
+namespace paceline::parallel {
+namespace {
+
+using comm::Group;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::run_ranks;
+using torch::nn::Sequential;
+
+std::shared_ptr<DataParallel> attach(Sequential model, const std::shared_ptr<Group>& group,
+                                     const DdpOptions& options = {}, std::shared_ptr<StepLedger> ledger = nullptr) {
+  return DataParallel::attach(model.ptr(), group, options, std::move(ledger));
+}
+
+void copy_parameters(const torch::nn::Module& from, torch::nn::Module& to) {
+  torch::NoGradGuard no_grad;
+  const auto source = from.parameters();
+  auto target = to.parameters();
+  for (size_t i = 0; i < source.size(); ++i) target[i].copy_(source[i]);
+}
+
+double worst_difference(const torch::nn::Module& a, const torch::nn::Module& b) {
+  double worst = 0;
+  const auto left = a.parameters(), right = b.parameters();
+  for (size_t i = 0; i < left.size(); ++i) {
+    worst = std::max(worst, (left[i] - right[i]).abs().max().item<double>());
+  }
+  return worst;
+}
+
+Sequential linear_net() {
+  return Sequential(torch::nn::Linear(6, 16), torch::nn::ReLU(), torch::nn::Linear(16, 3));
+}
+Sequential conv_net() {
+  return Sequential(torch::nn::Conv2d(1, 4, 3), torch::nn::ReLU(), torch::nn::Flatten(), torch::nn::Linear(64, 3));
+}
+
+// What is learned: `batches` of inputs and targets, (steps, batch, …).
+struct Task {
+  Sequential (*make)();
+  torch::Tensor inputs, targets;
+};
+
+constexpr int64_t kSteps = 20, kBatch = 8;
+
+Task make_task(Sequential (*make)(), const std::vector<int64_t>& sample) {
+  torch::manual_seed(3);
+  std::vector<int64_t> shape = {kSteps, kBatch};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  return {make, torch::randn(shape), torch::randn({kSteps, kBatch, 3})};
+}
+
+torch::Tensor loss_of(Sequential model, const torch::Tensor& input, const torch::Tensor& target) {
+  return torch::mse_loss(model->forward(input), target);
+}
+
+// Trains `model` on this rank's rows of every batch, or on all of them without a group.
+void train(Sequential model, const Task& task, const Group* group) {
+  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+  const int64_t rank = group == nullptr ? 0 : group->rank(), world = group == nullptr ? 1 : group->size();
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const auto rows = [&](const torch::Tensor& all) { return all[step].chunk(world)[rank]; };
+    auto loss = loss_of(model, rows(task.inputs), rows(task.targets));
+    optimizer.zero_grad(/*set_to_none=*/step % 2 == 0);
+    loss.backward();
+    optimizer.step();
+  }
+}
+
+TEST(DataParallel, EqualsOneProcessOnTheGlobalBatch) {
+  for (const auto& task : {make_task(&linear_net, {6}), make_task(&conv_net, {1, 6, 6})}) {
+    Sequential start = task.make();
+    Sequential whole = task.make();
+    copy_parameters(*start, *whole);
+    train(whole, task, nullptr);
+    EXPECT_GT(worst_difference(*start, *whole), 1e-2);
+    for (const int64_t world : {1, 2, 4}) {
+      for (const bool view : {false, true}) {
+        run_ranks(Group::in_process(world), [&](const std::shared_ptr<Group>& group) {
+          Sequential model = task.make();
+          if (group->rank() == 0) copy_parameters(*start, *model);  // the others get it from rank 0
+          DdpOptions options;
+          options.gradient_as_bucket_view = view;
+          options.bucket_cap_mb = 0.0001;  // many buckets
+          const auto data_parallel = attach(model, group, options);
+          train(model, task, group.get());
+          EXPECT_LT(worst_difference(*model, *whole), 1e-5) << "world " << world << " view " << view;
+        });
+      }
+    }
+  }
+}
+
+TEST(DataParallel, NoSyncAccumulatesIntoTheNextSynchronisedBackward) {
+  const Task task = make_task(&linear_net, {6});
+  Sequential whole = linear_net();
+  for (int64_t i = 0; i < 4; ++i) loss_of(whole, task.inputs[i], task.targets[i]).backward();
+  for (const bool view : {false, true}) {
+    run_ranks(Group::in_process(2), [&](const std::shared_ptr<Group>& group) {
+      Sequential model = linear_net();
+      copy_parameters(*whole, *model);
+      DdpOptions options;
+      options.gradient_as_bucket_view = view;
+      const auto data_parallel = attach(model, group, options);
+      for (int round = 0; round < 3; ++round) {
+        model->zero_grad(round == 1);
+        for (int64_t i = 0; i < 4; ++i) {
+          std::optional<NoSync> outer, inner;
+          if (i < 3) outer.emplace(data_parallel);
+          if (i < 2) inner.emplace(data_parallel);
+          loss_of(model, task.inputs[i].chunk(2)[group->rank()], task.targets[i].chunk(2)[group->rank()]).backward();
+        }
+        for (size_t p = 0; p < model->parameters().size(); ++p) {
+          const auto gradient = model->parameters()[p].grad();
+          EXPECT_TRUE(torch::allclose(gradient, whole->parameters()[p].grad(), 1e-5, 1e-6)) << "round " << round;
+        }
+      }
+    });
+  }
+}
+
+TEST(DataParallel, TwoBackwardsBeforeAStepAreBothAveraged) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    Sequential model(torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false)));
+    const auto data_parallel = attach(model, group);
+    const torch::Tensor input = torch::full({1, 1}, group->rank() + 1.0);
+    model->forward(input).sum().backward();
+    model->forward(input).sum().backward();
+    EXPECT_FLOAT_EQ(model->parameters()[0].grad().item<float>(), 3.0);
+  });
+}
+
+// Three heads: which of them takes part is decided step by step.
+struct Heads : torch::nn::Module {
+  Heads() {
+    for (const char* name : {"a", "b", "c"}) {
+      heads.push_back(register_module(name, torch::nn::Linear(torch::nn::LinearOptions(2, 1).bias(false))));
+      torch::nn::init::ones_(heads.back()->weight);
+    }
+  }
+  torch::Tensor loss(const std::vector<int>& used) {
+    torch::Tensor sum = torch::zeros({});
+    for (const int head : used) sum = sum + heads[head]->forward(torch::ones({1, 2})).sum();
+    return sum;
+  }
+  torch::Tensor gradient(int head) { return heads[head]->weight.grad(); }
+  std::vector<torch::nn::Linear> heads;
+};
+
+TEST(DataParallel, UnusedParametersMayDifferByRank) {
+  for (const bool view : {false, true}) {
+    run_ranks(Group::in_process(2), [&](const std::shared_ptr<Group>& group) {
+      auto model = std::make_shared<Heads>();
+      DdpOptions options;
+      options.find_unused_parameters = true;
+      options.gradient_as_bucket_view = view;
+      const auto data_parallel = DataParallel::attach(model, group, options, nullptr);
+      for (int step = 0; step < 4; ++step) {
+        model->zero_grad();
+        const int own = static_cast<int>(group->rank());
+        model->loss(step % 2 == 0 ? std::vector<int>{0, own} : std::vector<int>{own, 2}).backward();
+        const auto value = [&](int head) { return model->gradient(head)[0][0].item<float>(); };
+        if (step % 2 == 0) {
+          EXPECT_FLOAT_EQ(value(0), 1.5);  // rank 0 twice, rank 1 once
+          EXPECT_FLOAT_EQ(value(1), 0.5);
+          EXPECT_FALSE(model->gradient(2).defined()) << "used nowhere, so without gradient";
+        } else {
+          EXPECT_FLOAT_EQ(value(0), 0.5);
+          EXPECT_FLOAT_EQ(value(1), 0.5);
+          EXPECT_FLOAT_EQ(value(2), 1.0);
+        }
+      }
+    });
+  }
+}
+
+TEST(DataParallel, AnUnreachedParameterIsNamedAtOnceAndTheNextStepWorks) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    auto model = std::make_shared<Heads>();
+    const auto data_parallel = DataParallel::attach(model, group, {}, nullptr);
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_THAT(message_of<CollectiveError>([&] { model->loss({0, 2}).backward(); }),
+                  AllOf(HasSubstr("\"b.weight\""), HasSubstr("find_unused_parameters")));
+      model->zero_grad();
+      model->loss({0, 1, 2}).backward();
+      for (int head = 0; head < 3; ++head) EXPECT_FLOAT_EQ(model->gradient(head)[0][0].item<float>(), 1.0);
+      model->zero_grad();
+    }
+  });
+}
+
+TEST(DataParallel, StaticGraphLearnsInTheFirstBackwardWhatIsReached) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    auto model = std::make_shared<Heads>();
+    DdpOptions options;
+    options.static_graph = true;
+    const auto data_parallel = DataParallel::attach(model, group, options, nullptr);
+    for (int step = 0; step < 4; ++step) {
+      model->zero_grad();
+      (model->loss({0, 2}) * (group->rank() + 1)).backward();
+      EXPECT_FLOAT_EQ(model->gradient(0)[0][0].item<float>(), 1.5) << "step " << step;
+      EXPECT_FLOAT_EQ(model->gradient(2)[0][0].item<float>(), 1.5);
+      EXPECT_FALSE(model->gradient(1).defined());
+    }
+    EXPECT_THAT(message_of<CollectiveError>([&] { model->loss({0}).backward(); }),
+                AllOf(HasSubstr("\"c.weight\""), HasSubstr("static_graph")));
+  });
+}
+
+TEST(DataParallel, CompressedGradientsAreClose) {
+  const Task task = make_task(&linear_net, {6});
+  Sequential whole = linear_net();
+  loss_of(whole, task.inputs[0], task.targets[0]).backward();
+  for (const char* compression : {"bf16", "fp16"}) {
+    run_ranks(Group::in_process(2), [&](const std::shared_ptr<Group>& group) {
+      Sequential model = linear_net();
+      copy_parameters(*whole, *model);
+      DdpOptions options;
+      options.compression = compression;
+      const auto data_parallel = attach(model, group, options);
+      loss_of(model, task.inputs[0].chunk(2)[group->rank()], task.targets[0].chunk(2)[group->rank()]).backward();
+      for (size_t p = 0; p < model->parameters().size(); ++p) {
+        const auto gradient = model->parameters()[p].grad();
+        EXPECT_TRUE(torch::allclose(gradient, whole->parameters()[p].grad(), 1e-2, 1e-3)) << compression;
+        EXPECT_FALSE(torch::equal(gradient, whole->parameters()[p].grad())) << compression;
+      }
+    });
+  }
+}
+
+TEST(DataParallel, AVoidStepLeavesWeightsAndOptimizerAsTheyWere) {
+  const Task task = make_task(&linear_net, {6});
+  for (const int64_t world : {1, 2}) {
+    run_ranks(Group::in_process(world), [&](const std::shared_ptr<Group>& group) {
+      Sequential model = linear_net(), undisturbed = linear_net();
+      copy_parameters(*model, *undisturbed);
+      auto ledger = std::make_shared<StepLedger>();
+      const auto data_parallel = attach(model, group, {}, ledger);
+      copy_parameters(*model, *undisturbed);
+      bool done = false;
+      const auto once_in_backward = [&] {
+        if (!std::exchange(done, true)) data_parallel->void_step();
+      };
+      torch::optim::Adam optimizer(model->parameters(), 1e-2), reference(undisturbed->parameters(), 1e-2);
+      for (int64_t step = 0; step < 6; ++step) {
+        ledger->begin();
+        optimizer.zero_grad();
+        auto loss = loss_of(model, task.inputs[step], task.targets[step]);
+        if (step == 2) loss.register_hook([&](const torch::Tensor&) { data_parallel->void_step(); });
+        // From the middle of backward: the last layer's gradients come first.
+        if (step == 3) model->parameters()[2].register_hook([&](const torch::Tensor&) { once_in_backward(); });
+        loss.backward();
+        if (step == 4) data_parallel->void_step();  // after backward
+        optimizer.step();
+        const bool voided = step >= 2 && step <= 4;
+        EXPECT_EQ(ledger->is_void(), voided) << "step " << step;
+        if (!voided) {
+          reference.zero_grad();
+          loss_of(undisturbed, task.inputs[step], task.targets[step]).backward();
+          reference.step();
+        }
+        EXPECT_LT(worst_difference(*model, *undisturbed), 1e-6) << "step " << step;
+      }
+    });
+  }
+}
+
+TEST(DataParallel, DifferentModelsAreAnErrorOnEveryRank) {
+  run_ranks(Group::in_process(3), [](const std::shared_ptr<Group>& group) {
+    Sequential model(torch::nn::Linear(4, group->rank() == 2 ? 7 : 5));
+    EXPECT_THAT(message_of<CollectiveError>([&] { attach(model, group); }),
+                AllOf(HasSubstr("\"0.weight\" on rank 2"), HasSubstr("[5, 4]"), HasSubstr("[7, 4]")));
+    group->barrier();  // and nobody is left waiting
+  });
+}
+
+TEST(DataParallel, SparseEmbeddingGradients) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    Sequential model(torch::nn::Embedding(torch::nn::EmbeddingOptions(10, 3).sparse(true)), torch::nn::Linear(3, 1));
+    const auto data_parallel = attach(model, group);
+    for (int step = 0; step < 3; ++step) {
+      model->zero_grad();
+      model->forward(torch::full({1}, group->rank(), torch::kInt64)).sum().backward();
+      const auto gradient = model->parameters()[0].grad();
+      ASSERT_TRUE(gradient.is_sparse());
+      const auto dense = gradient.to_dense();
+      const auto weight = model->parameters()[1].detach()[0];
+      EXPECT_TRUE(torch::allclose(dense[0], weight / 2) && torch::allclose(dense[1], weight / 2));
+      EXPECT_EQ(dense.slice(0, 2).abs().sum().item<double>(), 0);
+    }
+  });
+}
+
+struct Explosion : torch::autograd::Function<Explosion> {
+  static torch::Tensor forward(torch::autograd::AutogradContext*, const torch::Tensor& input) { return input.clone(); }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 const torch::autograd::variable_list&) {
+    throw std::runtime_error("the user's own mistake");
+  }
+};
+
+TEST(DataParallel, AStepAfterABrokenBackwardIsRight) {
+  const Task task = make_task(&linear_net, {6});
+  Sequential whole = linear_net();
+  loss_of(whole, task.inputs[0], task.targets[0]).backward();
+  run_ranks(Group::in_process(2), [&](const std::shared_ptr<Group>& group) {
+    Sequential model = linear_net();
+    copy_parameters(*whole, *model);
+    DdpOptions options;
+    options.bucket_cap_mb = 0.0001;
+    const auto data_parallel = attach(model, group, options);
+    const auto own = [&](const torch::Tensor& all) { return all.chunk(2)[group->rank()]; };
+    for (int round = 0; round < 4; ++round) {
+      // The last layer's gradients are averaged already when the middle of the net throws.
+      auto hidden = model[0]->as<torch::nn::Linear>()->forward(own(task.inputs[0]));
+      auto broken = model[2]->as<torch::nn::Linear>()->forward(Explosion::apply(torch::relu(hidden))).sum();
+      EXPECT_THAT(message_of<std::exception>([&] { broken.backward(); }), HasSubstr("own mistake"));
+      model->zero_grad();
+      loss_of(model, own(task.inputs[0]), own(task.targets[0])).backward();
+      for (size_t p = 0; p < model->parameters().size(); ++p) {
+        EXPECT_TRUE(torch::allclose(model->parameters()[p].grad(), whole->parameters()[p].grad(), 1e-5, 1e-6));
+      }
+      model->zero_grad();
+    }
+  });
+}
+
+TEST(DataParallel, BuffersAreRankZeros) {
+  for (const bool broadcast : {true, false}) {
+    run_ranks(Group::in_process(2), [&](const std::shared_ptr<Group>& group) {
+      Sequential model(torch::nn::Linear(2, 4), torch::nn::BatchNorm1d(4));
+      DdpOptions options;
+      options.broadcast_buffers = broadcast;
+      const auto data_parallel = attach(model, group, options);
+      for (int step = 0; step < 2; ++step) {
+        model->forward(torch::randn({8, 2}) + group->rank() * 5).sum().backward();
+      }
+      const auto mean = group->all_gather(model->buffers()[0]);
+      EXPECT_EQ(torch::equal(mean[0], mean[1]), broadcast);
+      EXPECT_EQ(model->buffers()[2].item<int64_t>(), 2);
+    });
+  }
+}
+
+TEST(DataParallel, SyncBatchNormModulesUseTheGlobalBatch) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    Sequential model(nn::SyncBatchNorm1d(1));
+    DdpOptions options;
+    options.sync_batch_norm = true;
+    const auto data_parallel = attach(model, group, options);
+    const auto output = model->forward(torch::full({4, 1}, group->rank() == 0 ? -1.0 : 1.0));
+    EXPECT_NEAR(output[0][0].item<double>(), group->rank() == 0 ? -1 : 1, 1e-3) << "alone it would be 0";
+    Sequential plain(torch::nn::Linear(1, 1), torch::nn::BatchNorm1d(1));
+    EXPECT_THAT(message_of<ConfigError>([&] { attach(plain, group, options); }),
+                AllOf(HasSubstr("\"1\""), HasSubstr("SyncBatchNorm")));
+  });
+}
+
+TEST(DataParallel, FrozenAndSharedParameters) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    torch::nn::Linear tied(2, 2), frozen(2, 2);
+    for (auto& parameter : frozen->parameters()) parameter.set_requires_grad(false);
+    Sequential model(tied, frozen, tied);
+    const auto data_parallel = attach(model, group);
+    const auto weights = group->all_gather(frozen->weight);
+    EXPECT_TRUE(torch::equal(weights[0], weights[1])) << "frozen ones come from rank 0 too";
+    for (int step = 0; step < 3; ++step) {
+      model->zero_grad();
+      model->forward(torch::randn({3, 2})).sum().backward();
+      const auto gradients = group->all_gather(tied->weight.grad());
+      EXPECT_TRUE(torch::equal(gradients[0], gradients[1]));
+      EXPECT_FALSE(frozen->weight.grad().defined());
+    }
+  });
+}
+
+TEST(DataParallel, TrainsLocallyWhenItIsGone) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    Sequential model(torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false)));
+    attach(model, group).reset();
+    (model->forward(torch::ones({1, 1})) * static_cast<double>(group->rank())).sum().backward();
+    EXPECT_FLOAT_EQ(model->parameters()[0].grad().item<float>(), static_cast<float>(group->rank()));
+  });
+}
+
+TEST(DataParallel, ChecksItsOptions) {
+  const auto group = Group::in_process(1)[0];
+  DdpOptions options;
+  options.compression = "zip";
+  EXPECT_THAT(message_of<ConfigError>([&] { attach(linear_net(), group, options); }),
+              AllOf(HasSubstr("compression"), HasSubstr("bf16")));
+  options = {};
+  options.bucket_cap_mb = 0;
+  EXPECT_THROW(attach(linear_net(), group, options), ConfigError);
+}
+
+}  // namespace
+}  // namespace paceline::parallel

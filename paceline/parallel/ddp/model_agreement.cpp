@@ -1,0 +1,74 @@
+#include "paceline/parallel/ddp/model_agreement.h"
+
+#include <map>
+#include <sstream>
+#include <unordered_set>
+
+namespace paceline::parallel {
+namespace {
+
+std::vector<NamedTensor> without_repeats(const torch::OrderedDict<std::string, torch::Tensor>& named) {
+  std::vector<NamedTensor> tensors;
+  std::unordered_set<const c10::TensorImpl*> seen;
+  for (const auto& item : named) {
+    if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
+    tensors.push_back({item.key(), item.value()});
+  }
+  return tensors;
+}
+
+Json describe(const char* kind, const NamedTensor& item) {
+  std::ostringstream form;
+  form << c10::toString(item.tensor.scalar_type()) << ' ' << item.tensor.sizes();
+  if (item.tensor.layout() != torch::kStrided) form << ' ' << item.tensor.layout();
+  if (item.tensor.requires_grad()) form << " trained";
+  return {{"what", std::string(kind) + " \"" + item.name + "\""}, {"form", form.str()}};
+}
+
+std::optional<std::string> compare(const Json& wanted, const Json& got, size_t rank) {
+  std::map<std::string, std::string> forms;
+  for (const auto& item : got) forms[item.at("what")] = item.at("form");
+  const std::string on_rank = " on rank " + std::to_string(rank);
+  for (const auto& item : wanted) {
+    const std::string what = item.at("what");
+    const auto found = forms.find(what);
+    if (found == forms.end()) return what + " is missing" + on_rank + "; rank 0 has it";
+    if (found->second != item.at("form")) {
+      return what + on_rank + ": wanted=" + item.at("form").get<std::string>() + " (as rank 0) got=" + found->second;
+    }
+    forms.erase(found);
+  }
+  if (!forms.empty()) return forms.begin()->first + on_rank + " does not exist on rank 0";
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] == got[i]) continue;
+    return "the order of registration" + on_rank + " at position " + std::to_string(i) +
+           ": wanted=" + wanted[i].at("what").get<std::string>() + " got=" + got[i].at("what").get<std::string>();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> parameters_of(const torch::nn::Module& module) {
+  return without_repeats(module.named_parameters());
+}
+
+std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
+  return without_repeats(module.named_buffers());
+}
+
+Json describe_model(const torch::nn::Module& module) {
+  Json model = Json::array();
+  for (const auto& parameter : parameters_of(module)) model.push_back(describe("parameter", parameter));
+  for (const auto& buffer : buffers_of(module)) model.push_back(describe("buffer", buffer));
+  return model;
+}
+
+std::optional<std::string> find_difference(const std::vector<Json>& models_by_rank) {
+  for (size_t rank = 1; rank < models_by_rank.size(); ++rank) {
+    if (auto difference = compare(models_by_rank.front(), models_by_rank[rank], rank)) return difference;
+  }
+  return std::nullopt;
+}
+
+}  // namespace paceline::parallel

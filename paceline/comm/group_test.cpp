@@ -10,8 +10,8 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "paceline/rpc/memory_key_value.h"
 #include "paceline/testing/group_conformance.h"
-#include "paceline/testing/memory_key_value.h"
 
 namespace paceline::comm {
 namespace {
@@ -29,12 +29,15 @@ GroupOptions place(int64_t rank, int64_t world_size) {
   return options;
 }
 
+const Identity kGeneration{.epoch = {1}, .attempt = {1}, .generation = {0}, .worker = {1}};
+
 // The way of a worker: all ranks meet over the controller's key-value store.
 std::vector<std::shared_ptr<Group>> over_key_value(int64_t world_size) {
-  auto store = std::make_shared<testing::MemoryKeyValue>();
+  rpc::MemoryKeyValueStore store;
   std::vector<std::future<std::shared_ptr<Group>>> futures;
   for (int64_t rank = 0; rank < world_size; ++rank) {
-    futures.push_back(std::async(std::launch::async, [=] { return Group::create(place(rank, world_size), store); }));
+    auto client = store.client(kGeneration);
+    futures.push_back(std::async(std::launch::async, [=] { return Group::create(place(rank, world_size), client); }));
   }
   std::vector<std::shared_ptr<Group>> groups;
   for (auto& future : futures) groups.push_back(future.get());
@@ -45,19 +48,19 @@ INSTANTIATE_TEST_SUITE_P(InProcess, GroupConformance, Values(Worlds{&Group::in_p
 INSTANTIATE_TEST_SUITE_P(OverKeyValue, GroupConformance, Values(Worlds{&over_key_value, {2, 3}}));
 
 TEST(Group, NamesTheRanksThatNeverCome) {
-  auto store = std::make_shared<testing::MemoryKeyValue>();
+  rpc::MemoryKeyValueStore store;
   GroupOptions options = place(1, 4);
   options.timeout = std::chrono::milliseconds(50);
-  EXPECT_THAT(testing::message_of<CollectiveError>([&] { Group::create(options, store); }),
+  EXPECT_THAT(testing::message_of<CollectiveError>([&] { Group::create(options, store.client(kGeneration)); }),
               ::testing::AllOf(HasSubstr("rank 1 of 4"), HasSubstr("missing ranks=0, 2, 3")));
 }
 
 TEST(Group, ACollectiveTimesOut) {
-  auto store = std::make_shared<testing::MemoryKeyValue>();
-  auto other = std::async(std::launch::async, [&] { return Group::create(place(1, 2), store); });
+  rpc::MemoryKeyValueStore store;
+  auto other = std::async(std::launch::async, [&] { return Group::create(place(1, 2), store.client(kGeneration)); });
   GroupOptions options = place(0, 2);
   options.timeout = std::chrono::milliseconds(200);
-  auto group = Group::create(options, store);
+  auto group = Group::create(options, store.client(kGeneration));
   auto peer = other.get();  // alive, but does not come
   torch::Tensor tensor = torch::ones({2});
   EXPECT_THAT(testing::message_of<CollectiveError>([&] { group->all_reduce(tensor, ReduceOp::sum); }),

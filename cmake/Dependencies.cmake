@@ -1,6 +1,6 @@
 # Finds what Paceline builds on. Arrow and LibTorch come from the wheels in .venv unless CMAKE_PREFIX_PATH offers others.
-file(GLOB PACELINE_SITE_PACKAGES "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages")
-set(PACELINE_SITE_PACKAGES "${PACELINE_SITE_PACKAGES}" CACHE PATH "site-packages that holds torch and pyarrow")
+file(GLOB VENV_SITE_PACKAGES "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages")
+set(PACELINE_SITE_PACKAGES "${VENV_SITE_PACKAGES}" CACHE PATH "site-packages that holds torch and pyarrow")
 
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.10 REQUIRED)

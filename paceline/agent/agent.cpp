@@ -24,6 +24,7 @@ class AgentThread final : public Agent, public ProcessHost {
   void handle_controller(rpc::Envelope envelope);
   void start_process(const rpc::Envelope& envelope);
   void handle_guardian(rpc::Envelope envelope);
+  void tell_progress(int64_t request);
   void lose_guardian();
   void end_all();
   void leave_if_done();
@@ -79,6 +80,7 @@ AgentThread::~AgentThread() {
 
 void AgentThread::handle_controller(rpc::Envelope envelope) {
   if (envelope.type == rpc::StartProcess::kType) return start_process(envelope);
+  if (envelope.type == rpc::ProgressRequest::kType) return tell_progress(envelope.request);
   const auto found = processes_.find(envelope.identity.worker);
   // A process that has ended meanwhile: the controller will read of it.
   if (found != processes_.end()) found->second->deliver(std::move(envelope));
@@ -99,6 +101,14 @@ void AgentThread::start_process(const rpc::Envelope& envelope) {
   process = std::make_shared<Process>(loop_, *this, envelope.identity, *std::move(settings),
                                       static_cast<size_t>(options_.last_lines));
   process->start();
+}
+
+void AgentThread::tell_progress(int64_t request) {
+  rpc::ProgressReply reply;
+  for (const auto& [worker, process] : processes_) reply.processes.push_back(process->progress());
+  rpc::Envelope envelope = rpc::pack(reply);
+  envelope.reply_to = request;
+  send_to_controller(std::move(envelope));
 }
 
 void AgentThread::handle_guardian(rpc::Envelope envelope) {

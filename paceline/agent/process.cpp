@@ -211,6 +211,13 @@ void Process::become_forgotten() {
   });
 }
 
+rpc::ProcessProgress Process::progress() const {
+  rpc::ProcessProgress progress{.worker = identity_.worker};
+  fill_progress(progress);
+  if (progress_) progress.since = paceline::to_seconds(progress_->read().since);
+  return progress;
+}
+
 template <class Message>
 void Process::fill_progress(Message& message) const {
   if (!progress_) return;

@@ -41,6 +41,8 @@ class Process : public std::enable_shared_from_this<Process> {
   void deliver(rpc::Envelope envelope);
   /// From the guardian.
   void handle_guardian(rpc::Envelope envelope);
+  /// What it noted last in its shared-memory word.
+  rpc::ProcessProgress progress() const;
   /// The guardian has ended: kills the process as well as it can be done from here.
   void lose_guardian();
 

@@ -89,6 +89,23 @@ PACELINE_MESSAGE(ProcessSilent, "process_silent", PACELINE_PROCESS_SILENT_FIELDS
   FIELD(Strings, lines, {})
 PACELINE_MESSAGE(Output, "output", PACELINE_OUTPUT_FIELDS);
 
+// --- controller ⇄ agent: what processes are doing ----------------------------------------------------------------
+
+// Answered at once with ProgressReply: what every process of the agent noted last in its shared-memory word.
+#define PACELINE_PROGRESS_REQUEST_FIELDS(FIELD)
+PACELINE_MESSAGE(ProgressRequest, "progress_request", PACELINE_PROGRESS_REQUEST_FIELDS);
+
+#define PACELINE_PROCESS_PROGRESS_FIELDS(FIELD) \
+  FIELD(WorkerId, worker, {})                   \
+  FIELD(int64_t, step, 0)                       \
+  FIELD(std::string, phase, "")                 \
+  FIELD(double, since, 0.0)
+PACELINE_RECORD(ProcessProgress, PACELINE_PROCESS_PROGRESS_FIELDS);
+using ProcessProgresses = std::vector<ProcessProgress>;
+
+#define PACELINE_PROGRESS_REPLY_FIELDS(FIELD) FIELD(ProcessProgresses, processes, {})
+PACELINE_MESSAGE(ProgressReply, "progress_reply", PACELINE_PROGRESS_REPLY_FIELDS);
+
 // --- agent → process ---------------------------------------------------------------------------------------------
 
 /// Environment variable of a started process that names its end of the channel, a descriptor number.
@@ -217,7 +234,7 @@ PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
 
 /// Every message, once: for what must hold for all of them.
 using Catalogue =
-    std::tuple<StartProcess, EndProcess, NodeReady, ProcessStarted, ProcessStartFailed, ProcessExited, ProcessSilent,
+    std::tuple<StartProcess, EndProcess, ProgressRequest, ProgressReply, NodeReady, ProcessStarted, ProcessStartFailed, ProcessExited, ProcessSilent,
                Output, Welcome, Assign, Stop, CheckpointCommitted, Joined, Heartbeat, Report, Finished, Failed,
                Progress, StoreRequest, StoreReply, StatusRequest, StatusReply, StopRun>;
 

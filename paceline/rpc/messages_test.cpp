@@ -40,6 +40,9 @@ void change(Rank& value) {
 void change(ExitStatus& value) {
   value.signal = 9;
 }
+void change(ProcessProgresses& value) {
+  value = {{.worker = {4}, .step = 12, .phase = "backward", .since = 0.5}};
+}
 
 TEST(Messages, EveryFieldOfEveryMessageSurvivesTheWay) {
   for_each_message([](const auto& message) {

@@ -47,6 +47,8 @@ struct RunOutcome {
   std::string error;
   /// Errors of the last attempt by rank.
   std::map<int64_t, std::string> worker_errors;
+  /// What rank 0's train loop returned.
+  Json return_value = nullptr;
 };
 
 /// Asks a run to stop, from a signal handler or another thread. `stop` is cheap and async-signal-safe.

@@ -1,0 +1,130 @@
+#include "paceline/controller/control_socket.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "paceline/rpc/socket_channel.h"
+#include "paceline/storage/checksum.h"
+
+namespace paceline::controller {
+namespace {
+
+arrow::Result<Descriptor> listen_at(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return arrow::Status::IOError("the socket's path is too long: ", path);
+  path.copy(address.sun_path, path.size());
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return errno_status("cannot make a socket");
+  ::unlink(path.c_str());  // left by a driver that was killed: the run's lock is ours
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return errno_status("cannot bind " + path);
+  }
+  if (::listen(socket.get(), 16) != 0) return errno_status("cannot listen at " + path);
+  return socket;
+}
+
+bool is_own_user(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == ::geteuid() || peer.uid == 0;
+}
+
+class ControlSocketThread final : public ControlSocket {
+ public:
+  ControlSocketThread(Descriptor listener, std::string path, std::string link, Inbox& inbox)
+      : path_(std::move(path)), link_(std::move(link)), inbox_(inbox), listener_(loop_, listener.release()) {
+    accept_next();
+    sigset_t all, before;  // the user's signal handlers run on the user's threads
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { loop_.run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  ~ControlSocketThread() override {
+    loop_.stop();
+    thread_.join();
+    clients_.clear();
+    std::error_code ignored;
+    std::filesystem::remove(link_, ignored);
+    std::filesystem::remove(path_, ignored);
+  }
+
+ private:
+  void accept_next() {
+    listener_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& e) {
+      if (e) return;
+      Descriptor peer(::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (peer && is_own_user(peer.get())) serve(std::move(peer));
+      accept_next();
+    });
+  }
+
+  void serve(Descriptor peer) {
+    const int64_t number = ++last_client_;
+    std::shared_ptr<rpc::Channel> client = rpc::make_socket_channel(loop_, std::move(peer));
+    clients_[number] = client;
+    std::weak_ptr<rpc::Channel> weak = client;
+    client->start({.on_message =
+                       [this, weak](rpc::Envelope request) {
+                         if (auto alive = weak.lock())
+                           inbox_.push(FromCommandLine{std::move(alive), std::move(request)});
+                       },
+                   .on_close =
+                       [this, number](const arrow::Status&) {
+                         // Not from within its own handler.
+                         boost::asio::post(loop_, [this, number] { clients_.erase(number); });
+                       }});
+  }
+
+  const std::string path_;
+  const std::string link_;
+  Inbox& inbox_;
+  boost::asio::io_context loop_{1};
+  boost::asio::posix::stream_descriptor listener_;
+  std::map<int64_t, std::shared_ptr<rpc::Channel>> clients_;  // the loop's thread only
+  int64_t last_client_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace
+
+arrow::Result<std::string> private_socket_folder() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const bool has_runtime = runtime != nullptr && *runtime == '/' && ::access(runtime, W_OK | X_OK) == 0;
+  const std::string folder =
+      has_runtime ? std::string(runtime) + "/paceline" : "/tmp/paceline-" + std::to_string(::geteuid());
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return errno_status("cannot make " + folder);
+  struct stat status{};
+  if (::lstat(folder.c_str(), &status) != 0) return errno_status("cannot examine " + folder);
+  if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 0077) != 0) {
+    return arrow::Status::IOError(folder, " must be a folder of the user's own with mode 0700; remove it");
+  }
+  return folder;
+}
+
+arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::string& run_folder, Inbox& inbox) {
+  ARROW_ASSIGN_OR_RAISE(const std::string folder, private_socket_folder());
+  const std::string name = storage::checksum_of(std::as_bytes(std::span(run_folder))).substr(0, 16);
+  const std::string path = folder + "/" + name + ".sock";
+  ARROW_ASSIGN_OR_RAISE(Descriptor listener, listen_at(path));
+  const std::string link = run_folder + "/" + kControlLink;
+  ::unlink(link.c_str());
+  if (::symlink(path.c_str(), link.c_str()) != 0) return errno_status("cannot make " + link);
+  return std::make_unique<ControlSocketThread>(std::move(listener), path, link, inbox);
+}
+
+}  // namespace paceline::controller

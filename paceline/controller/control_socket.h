@@ -1,0 +1,32 @@
+// ControlSocket: how the command line reaches a live run: a Unix socket in a folder that only the user can open.
+//
+// The folder is `$XDG_RUNTIME_DIR/paceline`, else `/tmp/paceline-UID`: mode 0700, of the user's own. `control.sock` in
+// the run folder is a link to the socket. Peers of another user are refused (SO_PEERCRED). Both are removed at the end;
+// what a killed driver left is replaced by the run's next one, which holds the run's lock.
+// Threading: a thread of its own accepts and receives; requests go to the inbox, answers to the request's client.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <memory>
+#include <string>
+
+#include "paceline/controller/inbox.h"
+
+namespace paceline::controller {
+
+class ControlSocket {
+ public:
+  virtual ~ControlSocket() = default;
+};
+
+/// Name of the link in the run folder.
+inline constexpr const char* kControlLink = "control.sock";
+
+/// The folder for sockets; made if need be. IOError when it is not the user's alone.
+arrow::Result<std::string> private_socket_folder();
+
+/// Listens until destroyed. `inbox` must outlive it.
+arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::string& run_folder, Inbox& inbox);
+
+}  // namespace paceline::controller

@@ -1,0 +1,105 @@
+#include "paceline/controller/controller.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "paceline/controller/control_socket.h"
+#include "paceline/controller/run_loop_internal.h"
+#include "paceline/storage/local.h"
+#include "paceline/track/terminal.h"
+
+namespace paceline::controller {
+namespace {
+
+int64_t gpus_per_worker(const ScalingConfig& scaling) {
+  if (!scaling.use_gpu) return 0;
+  const auto asked = scaling.resources_per_worker.find("GPU");
+  if (asked == scaling.resources_per_worker.end()) return 1;
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(asked->second)));
+}
+
+RunOptions options_of(const RunRequest& request, int64_t nodes) {
+  const FailureConfig& failure = request.run_config.failure_config;
+  return {.num_workers = request.scaling_config.num_workers.max,
+          .nodes = nodes,
+          .gpus_per_worker = gpus_per_worker(request.scaling_config),
+          .max_failures = failure.max_failures,
+          .controller_failure_limit = failure.controller_failure_limit,
+          .start_timeout_s = failure.start_timeout_s,
+          .stop_grace_s = failure.stop_grace_s,
+          .checkpoint_config = request.run_config.checkpoint_config};
+}
+
+std::string host_name() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// What the run folder holds: the truth about checkpoints is the folders themselves.
+arrow::Result<RunOpened> survey(const RunRequest& request, checkpoint::Store& store, const RunState& earlier) {
+  ARROW_RETURN_NOT_OK(store.collect_leftovers());
+  RunOpened opened{.epoch = earlier.epoch.next(),
+                   .name = request.run_config.name.value_or(""),
+                   .host = host_name(),
+                   .pid = ::getpid()};
+  ARROW_ASSIGN_OR_RAISE(const auto published, store.list());
+  for (const checkpoint::Published& one : published) {
+    opened.checkpoints.push_back({one.report, one.metrics, one.time});
+    opened.last_report = std::max(opened.last_report, one.report);
+  }
+  if (earlier.epoch.value == 0) return opened;
+  ARROW_ASSIGN_OR_RAISE(const auto rows, track::read_history(request.run_folder));
+  for (const track::HistoryRow& row : rows) opened.last_report = std::max(opened.last_report, row.report);
+  return opened;
+}
+
+void note_earlier(const RunState& earlier, Log& log) {
+  if (earlier.epoch.value == 0) return;
+  if (earlier.state == State::finished) {
+    log.info("the run had finished: training again as a further attempt");
+  } else {
+    log.info("continuing a run that was " + to_string(earlier.state) + " in attempt " +
+             std::to_string(earlier.attempt.value));
+  }
+}
+
+}  // namespace
+
+arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launcher, const Clock& clock,
+                                     StopSignal& stop) {
+  ARROW_RETURN_NOT_OK(storage::make_folders(request.run_folder + "/logs"));
+  const std::unique_ptr<track::Terminal> terminal = track::make_terminal(stderr);
+  const auto show = [&terminal](LogLevel level, const std::string& line) { terminal->log(level, line); };
+  Log log(request.run_folder + "/logs/controller.log", show, log_level(request.run_config.log_level));
+
+  ARROW_ASSIGN_OR_RAISE(const std::optional<RunState> replayed, replay(request.run_folder));
+  const RunState earlier = replayed.value_or(RunState{});
+  checkpoint::Store store(request.run_folder);
+  ARROW_ASSIGN_OR_RAISE(RunOpened opened, survey(request, store, earlier));
+  ARROW_ASSIGN_OR_RAISE(Journal journal, Journal::open(request.run_folder));
+  ARROW_ASSIGN_OR_RAISE(track::HistoryWriter history, track::HistoryWriter::open(request.run_folder));
+  note_earlier(earlier, log);
+
+  // In this order: agents and the control socket push into the inbox until they are gone, which is before it goes.
+  Inbox inbox;
+  std::optional<Publisher> publisher(std::in_place, store, inbox);
+  auto control = open_control_socket(request.run_folder, inbox);
+  if (!control.ok()) log.warning("the command line cannot reach this run: " + control.status().message());
+
+  auto agents = launcher.launch();
+  opened.options = options_of(request, agents.ok() ? static_cast<int64_t>(agents->size()) : 1);
+  RunLoop loop({request, clock, stop, log, *terminal, inbox, *publisher}, std::move(journal),
+               ReportLog(std::move(history)), earlier);
+  ARROW_RETURN_NOT_OK(loop.open(opened));
+  RunOutcome outcome = loop.run(std::move(agents));
+  publisher.reset();  // deletes what is still to be deleted
+  const arrow::Status collected = store.collect_leftovers();
+  if (!collected.ok()) log.warning("unpublished files could not be deleted: " + collected.message());
+  terminal->finish();
+  return outcome;
+}
+
+}  // namespace paceline::controller

@@ -1,0 +1,56 @@
+#include "paceline/controller/report_log.h"
+
+#include <algorithm>
+
+namespace paceline::controller {
+
+void ReportLog::add(GroupReport group, Attempt attempt, Time now) {
+  const bool waits = !group.parts.empty();
+  entries_.push_back({std::move(group), attempt, to_seconds(now), "", waits});
+}
+
+void ReportLog::settle(int64_t report, const std::string& checkpoint) {
+  for (Entry& entry : entries_) {
+    if (entry.group.report != report) continue;
+    entry.checkpoint = checkpoint;
+    entry.waits = false;
+  }
+}
+
+void ReportLog::settle_all() {
+  for (Entry& entry : entries_) entry.waits = false;
+}
+
+const ReportLog::Entry* ReportLog::find(int64_t report) const {
+  const auto found = std::ranges::find_if(
+      entries_, [report](const Entry& entry) { return entry.group.report == report && entry.waits; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+arrow::Result<std::vector<ReportLog::Entry>> ReportLog::write() {
+  std::vector<Entry> written;
+  while (!entries_.empty() && !entries_.front().waits) {
+    Entry entry = std::move(entries_.front());
+    entries_.pop_front();
+    for (size_t rank = 0; rank < entry.group.metrics.size(); ++rank) {
+      if (!entry.group.metrics[rank]) continue;
+      ARROW_RETURN_NOT_OK(writer_.append({.report = entry.group.report,
+                                          .attempt = entry.attempt.value,
+                                          .rank = static_cast<int64_t>(rank),
+                                          .time = entry.time,
+                                          .checkpoint = entry.checkpoint,
+                                          .metrics = *entry.group.metrics[rank]}));
+    }
+    if (!unflushed_since_) unflushed_since_ = from_seconds(entry.time);
+    if (!entry.checkpoint.empty()) ARROW_RETURN_NOT_OK(flush());
+    written.push_back(std::move(entry));
+  }
+  return written;
+}
+
+arrow::Status ReportLog::flush() {
+  unflushed_since_.reset();
+  return writer_.flush();
+}
+
+}  // namespace paceline::controller

@@ -1,0 +1,129 @@
+// What decide() wants done.
+
+#include <algorithm>
+
+#include "paceline/controller/run_loop_internal.h"
+#include "paceline/controller/worker_process.h"
+
+namespace paceline::controller {
+
+const Worker* RunLoop::find(WorkerId id) const {
+  const auto found = state_.workers.find(id);
+  return found == state_.workers.end() ? nullptr : &found->second;
+}
+
+Identity RunLoop::identity_of(WorkerId worker) const {
+  return {state_.epoch, state_.attempt, state_.generation, worker};
+}
+
+std::string RunLoop::name_of(const Worker& worker) const {
+  return worker.rank >= 0 ? "rank " + std::to_string(worker.rank) : "worker " + std::to_string(worker.id.value);
+}
+
+std::string RunLoop::checkpoint_path(int64_t report) const {
+  return parts_.request.run_folder + "/" + checkpoint::checkpoint_name(report);
+}
+
+// An agent that is gone says so by its channel's end.
+void RunLoop::send(WorkerId id, rpc::Envelope envelope) {
+  const Worker* worker = find(id);
+  if (worker == nullptr) return;
+  const size_t agent = agent_of_node_[static_cast<size_t>(worker->node)];
+  [[maybe_unused]] const arrow::Status sent = agents_[agent]->send(std::move(envelope));
+}
+
+void RunLoop::execute(const EnterState& action) {
+  parts_.log.debug("state: " + to_string(action.from) + " -> " + to_string(action.to));
+  parts_.terminal.state(to_string(action.to));
+  if (action.to != State::scheduling) return;
+  workers_on_node_.clear();
+  for (const auto& [id, worker] : state_.workers) ++workers_on_node_[worker.node];
+  live_.progress.clear();
+}
+
+void RunLoop::execute(const StartWorker& action) {
+  const Node& node = state_.nodes[static_cast<size_t>(action.node)];
+  const int64_t here = workers_on_node_[action.node];
+  warn_about_cores(node, here);
+  const int64_t threads = threads_of(parts_.request.scaling_config, node, here);
+  send(action.worker,
+       rpc::pack(start_message(parts_.request, action.worker, threads, environment_), identity_of(action.worker)));
+}
+
+void RunLoop::warn_about_cores(const Node& node, int64_t workers) {
+  if (warned_about_cores_ || workers <= node.cores) return;
+  warned_about_cores_ = true;
+  parts_.log.warning(std::to_string(workers) + " workers share " + std::to_string(node.cores) + " cores on node " +
+                     node.name + "; training is slower than with as many workers as cores");
+}
+
+void RunLoop::execute(const AssignWorkers& action) {
+  book_.emplace(state_.world_size, action.first_report);
+  send_replies(table_.drop(Attempt{action.attempt.value - 1}));
+  rpc::Assign assign{.world_size = state_.world_size, .first_report = action.first_report};
+  if (action.checkpoint != 0) {
+    assign.checkpoint = checkpoint_path(action.checkpoint);
+  } else {
+    assign.checkpoint = parts_.request.resume_from_checkpoint.value_or("");
+  }
+  for (const auto& [id, worker] : state_.workers) {
+    assign.rank = Rank{worker.rank};
+    assign.local_rank = worker.local_rank;
+    assign.local_world_size = worker.local_world_size;
+    assign.node_rank = worker.node_rank;
+    assign.node = state_.nodes[static_cast<size_t>(worker.node)].name;
+    send(id, rpc::pack(assign, identity_of(id)));
+  }
+}
+
+void RunLoop::execute(const EndWorker& action) {
+  send(action.worker,
+       rpc::pack(rpc::EndProcess{.grace_s = action.grace_s, .reason = action.reason}, identity_of(action.worker)));
+}
+
+void RunLoop::execute(const CloseGroup&) {
+  if (!book_) return;
+  for (GroupReport& rest : book_->close()) report_log_.add(std::move(rest), state_.attempt, parts_.clock.now());
+  book_.reset();
+  write_reports();
+}
+
+void RunLoop::execute(const PublishCheckpoint& action) {
+  const ReportLog::Entry* entry = report_log_.find(action.report);
+  if (entry == nullptr) return;
+  PublishJob job{.parts = entry->group.parts};
+  job.about.report = action.report;
+  job.about.attempt = entry->attempt.value;
+  job.about.world_size = static_cast<int64_t>(entry->group.metrics.size());
+  job.about.time = entry->time;
+  job.about.metrics = entry->group.metrics.front().value_or(Json::object());
+  parts_.publisher.add(std::move(job));
+}
+
+void RunLoop::execute(const DeleteCheckpoint& action) {
+  parts_.publisher.add(RemoveJob{action.report});
+}
+
+void RunLoop::execute(const TellCommitted& action) {
+  const rpc::CheckpointCommitted committed{.index = action.report, .path = checkpoint_path(action.report)};
+  for (const auto& [id, worker] : state_.workers) {
+    if (worker.stage == WorkerStage::training) send(id, rpc::pack(committed, identity_of(id)));
+  }
+}
+
+void RunLoop::execute(const SetTimer& action) {
+  timer_ = Timer{action.turn, action.at};
+}
+
+void RunLoop::execute(const Note& action) {
+  parts_.log.write(action.level, action.text);
+}
+
+void RunLoop::execute(const Finish&) {
+  report_log_.settle_all();
+  write_reports();
+  const arrow::Status flushed = report_log_.flush();
+  if (!flushed.ok()) parts_.log.error("the history could not be written: " + flushed.message());
+}
+
+}  // namespace paceline::controller

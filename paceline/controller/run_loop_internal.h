@@ -1,0 +1,135 @@
+// RunLoop: the shell around decide(), on the calling thread: events in, actions out.
+//
+// run_loop.cpp: the loop itself, and the order of journal, decision and actions. run_loop_messages.cpp: what agents,
+// workers and the command line say. run_loop_actions.cpp: what decide() wants done.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "paceline/controller/controller.h"
+#include "paceline/controller/decide.h"
+#include "paceline/controller/inbox.h"
+#include "paceline/controller/journal.h"
+#include "paceline/controller/publisher.h"
+#include "paceline/controller/report_book.h"
+#include "paceline/controller/report_log.h"
+#include "paceline/controller/status.h"
+#include "paceline/core/log.h"
+#include "paceline/rpc/key_value_table.h"
+#include "paceline/track/terminal.h"
+
+namespace paceline::controller {
+
+/// What a loop works with; all of it outlives the loop.
+struct RunParts {
+  const RunRequest& request;
+  const Clock& clock;
+  StopSignal& stop;
+  Log& log;
+  track::Terminal& terminal;
+  Inbox& inbox;
+  Publisher& publisher;
+};
+
+class RunLoop {
+ public:
+  RunLoop(RunParts parts, Journal journal, ReportLog report_log, RunState earlier);
+
+  /// Journals that the run is taken over. An error means that nothing was journaled.
+  arrow::Status open(const RunOpened& opened);
+  /// Runs on the agents' channels to a final state.
+  RunOutcome run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents);
+
+ private:
+  struct Timer {
+    int64_t turn = 0;
+    Time at;
+  };
+  // A status request that waits for the agents' answers.
+  struct Question {
+    std::shared_ptr<rpc::Channel> client;
+    int64_t request = 0;
+    size_t answers_due = 0;
+  };
+
+  // run_loop.cpp
+  void feed(Event event);
+  void apply(const Event& event);
+  std::optional<Time> next_deadline() const;
+  void meet_deadlines();
+  void write_reports();
+  void tell_callbacks(const ReportLog::Entry& entry);
+  template <class Call>
+  void call_back(const char* name, const Call& call);
+  RunContext context() const;
+  RunOutcome outcome() const;
+  void check(const arrow::Status& written);
+
+  // run_loop_messages.cpp
+  void receive(FromAgent& incoming);
+  void receive(AgentGone& incoming);
+  void receive(PublishDone& incoming);
+  void receive(RemoveFailed& incoming);
+  void receive(FromCommandLine& incoming);
+  void receive_report(const Worker& worker, const rpc::Envelope& envelope);
+  void receive_finished(const Worker& worker, const rpc::Envelope& envelope);
+  void receive_failed(const Worker& worker, const rpc::Envelope& envelope);
+  void receive_exit(const Worker& worker, const rpc::Envelope& envelope);
+  void receive_from_process(const Worker& worker, rpc::Envelope& envelope);
+  void receive_progress(const rpc::Envelope& envelope);
+  void ask_agents(const FromCommandLine& incoming);
+  void answer(const Question& question);
+  void send_replies(rpc::KeyValueTable::Replies replies);
+
+  // run_loop_actions.cpp
+  void execute(const EnterState& action);
+  void execute(const StartWorker& action);
+  void execute(const AssignWorkers& action);
+  void execute(const EndWorker& action);
+  void execute(const CloseGroup& action);
+  void execute(const PublishCheckpoint& action);
+  void execute(const DeleteCheckpoint& action);
+  void execute(const TellCommitted& action);
+  void execute(const SetTimer& action);
+  void execute(const TellCallbacks& action);
+  void execute(const Note& action);
+  void execute(const Finish& action);
+  void warn_about_cores(const Node& node, int64_t workers);
+
+  // Who: run_loop_actions.cpp
+  const Worker* find(WorkerId id) const;
+  Identity identity_of(WorkerId worker) const;
+  std::string name_of(const Worker& worker) const;
+  std::string checkpoint_path(int64_t report) const;
+  void send(WorkerId worker, rpc::Envelope envelope);
+
+  RunParts parts_;
+  Journal journal_;
+  ReportLog report_log_;
+  RunState state_;
+  std::deque<Event> events_;
+  bool applying_ = false;
+  bool storage_failed_ = false;
+  std::optional<Timer> timer_;
+
+  std::vector<std::unique_ptr<rpc::Channel>> agents_;
+  std::vector<size_t> agent_of_node_;  // by position in RunState::nodes
+  rpc::StringMap environment_;
+  std::map<int64_t, int64_t> workers_on_node_;
+  bool warned_about_cores_ = false;
+
+  std::optional<ReportBook> book_;
+  int64_t highest_report_ = 0;
+  rpc::KeyValueTable table_;
+  LiveStatus live_;
+  std::map<int64_t, Question> questions_;
+  int64_t last_question_ = 0;
+};
+
+}  // namespace paceline::controller

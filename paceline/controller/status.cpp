@@ -1,0 +1,52 @@
+#include "paceline/controller/status.h"
+
+#include <unistd.h>
+
+#include "paceline/checkpoint/store.h"
+
+namespace paceline::controller {
+namespace {
+
+Json worker_json(const RunState& state, const LiveStatus& live, const Worker& worker) {
+  Json json = {{"worker", worker.id}, {"local_rank", worker.local_rank}, {"pid", worker.pid}, {"stage", worker.stage}};
+  json["node"] = state.nodes[static_cast<size_t>(worker.node)].name;
+  json["rank"] = worker.rank >= 0 ? Json(worker.rank) : Json(nullptr);
+  const auto progress = live.progress.find(worker.id);
+  if (progress != live.progress.end()) {
+    json["step"] = progress->second.step;
+    json["phase"] = progress->second.phase;
+    json["since"] = progress->second.since;
+  }
+  return json;
+}
+
+}  // namespace
+
+Json status_json(const RunState& state, const LiveStatus& live, const RunRequest& request) {
+  Json workers = Json::array();
+  for (const auto& [id, worker] : state.workers) workers.push_back(worker_json(state, live, worker));
+  Json checkpoints = Json::array();
+  for (const KeptCheckpoint& kept : state.checkpoints) {
+    Json checkpoint = kept;
+    checkpoint["path"] = request.run_folder + "/" + checkpoint::checkpoint_name(kept.report);
+    checkpoints.push_back(std::move(checkpoint));
+  }
+  return {
+      {"name", request.run_config.name.value_or("")},
+      {"path", request.run_folder},
+      {"pid", ::getpid()},
+      {"state", state.state},
+      {"since", state.since},
+      {"epoch", state.epoch},
+      {"attempt", state.attempt},
+      {"generation", state.generation},
+      {"world_size", state.world_size},
+      {"failures",
+       {{"worker", state.worker_failures}, {"start", state.start_failures}, {"preemption", state.preemption_failures}}},
+      {"workers", std::move(workers)},
+      {"metrics", live.metrics},
+      {"last_report", live.last_report},
+      {"checkpoints", std::move(checkpoints)}};
+}
+
+}  // namespace paceline::controller

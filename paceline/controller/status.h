@@ -1,0 +1,26 @@
+// The status of a live run, as the command line shows it: JSON made from the run's state. Pure.
+#pragma once
+
+#include <map>
+
+#include "paceline/controller/controller.h"
+#include "paceline/controller/state.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::controller {
+
+/// What the state does not hold because no decision depends on it.
+struct LiveStatus {
+  /// Rank 0's last metrics and the number of its report.
+  Json metrics = Json::object();
+  int64_t last_report = 0;
+  /// What the agents read last.
+  std::map<WorkerId, rpc::ProcessProgress> progress;
+};
+
+/// {"name", "path", "pid", "state", "since", "epoch", "attempt", "generation", "world_size", "failures": {"worker",
+/// "start", "preemption"}, "workers": [{"worker", "rank", "local_rank", "node", "pid", "stage", "step", "phase",
+/// "since"}], "metrics", "last_report", "checkpoints": [{"report", "path", "metrics", "time"}]}
+Json status_json(const RunState& state, const LiveStatus& live, const RunRequest& request);
+
+}  // namespace paceline::controller

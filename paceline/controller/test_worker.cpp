@@ -1,0 +1,172 @@
+// A worker without LibTorch, for whole runs in tests: what it does is told by train_loop_config:
+//   reports           how many reports it makes (3)
+//   checkpoint_every  each n-th has files (0: none)
+//   wait_for_commit   a report with files waits until its checkpoint is published (false)
+//   step_ms           how long a step takes (0)
+//   value             what rank 0 returns
+//   faults            [{"rank", "attempt", "generation", "at", "do"}]: what goes wrong at the rank's report `at`,
+//   counted
+//                     from 1 in an attempt; 0 is before the train loop is entered. Left out is each.
+// What happens before the Welcome is told by PACELINE_TEST_BEFORE_JOIN: "exit" or "hang".
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+
+#include "paceline/checkpoint/stage.h"
+#include "paceline/core/clock.h"
+#include "paceline/worker/connection.h"
+
+namespace paceline::controller {
+namespace {
+
+void wait_for_ever() {
+  while (true) ::pause();
+}
+
+class TestWorker {
+ public:
+  TestWorker(worker::Connection& connection, const Clock& clock)
+      : connection_(connection), clock_(clock), config_(connection.welcome().train_loop_config) {
+    connection_.on_stop([this](const std::string&) {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+      changed_.notify_all();
+    });
+    connection_.on_checkpoint([this](const rpc::CheckpointCommitted& committed) {
+      const std::lock_guard lock(mutex_);
+      committed_ = committed.index;
+      changed_.notify_all();
+    });
+  }
+
+  ~TestWorker() {
+    connection_.on_stop({});
+    connection_.on_checkpoint({});
+  }
+
+  // One attempt; false when the process shall end with an error.
+  bool train(const worker::Assignment& place) {
+    place_ = place;
+    rank_ = place.assign.rank.value;
+    assigned_ = to_seconds(clock_.now());
+    fail_at(0);
+    connection_.progress().set_phase(Phase::training);
+    const auto reports = config_.value("reports", int64_t{3});
+    for (int64_t made = 1; made <= reports; ++made) {
+      std::printf("step %ld\n", made);
+      std::fflush(stdout);
+      connection_.progress().set_step(made);
+      if (!fail_at(made)) return false;
+      if (returned_) break;
+      if (stops_in(config_.value("step_ms", int64_t{0}))) return fail({.kind = "Stopped", .stopped = true});
+      report(made);
+    }
+    connection_.send(rpc::pack(rpc::Finished{.reports = made_, .return_value = config_.value("value", Json())}));
+    return true;
+  }
+
+ private:
+  bool stops_in(int64_t milliseconds) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(milliseconds), [this] { return stopped_; });
+  }
+
+  void report(int64_t number) {
+    const auto every = config_.value("checkpoint_every", int64_t{0});
+    rpc::Report report{.index = place_.assign.first_report + made_};
+    report.metrics = {{"step", number},
+                      {"loss", 1.0 / static_cast<double>(number)},
+                      {"from", place_.assign.checkpoint},
+                      {"assigned", assigned_}};
+    if (every > 0 && number % every == 0) {
+      report.has_checkpoint = report.collective_save = true;
+      report.staged = stage(report.index);
+    }
+    ++made_;
+    connection_.send(rpc::pack(report));
+    if (!report.has_checkpoint || !config_.value("wait_for_commit", false)) return;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_ || committed_ >= report.index; });
+  }
+
+  std::string stage(int64_t index) {
+    auto stage = checkpoint::Stage::create(connection_.welcome().run_folder, place_.identity, index).ValueOrDie();
+    const std::string folder = stage.folder() + "_made";
+    ::mkdir(folder.c_str(), 0755);
+    std::ofstream(folder + "/rank_" + std::to_string(rank_) + ".txt") << "report " << index << "\n";
+    if (!stage.copy_folder(folder).ok()) std::abort();
+    return stage.finish().ValueOrDie();
+  }
+
+  // False when the train loop has thrown.
+  bool fail_at(int64_t step) {
+    for (const Json& fault : config_.value("faults", Json::array())) {
+      const auto attempt = fault.value("attempt", int64_t{0});
+      const auto rank = fault.value("rank", int64_t{-1});
+      if ((rank >= 0 && rank != rank_) || fault.value("at", int64_t{0}) != step) continue;
+      if (attempt != 0 && attempt != place_.identity.attempt.value) continue;
+      const auto generation = fault.value("generation", place_.identity.generation.value);
+      if (generation != place_.identity.generation.value) continue;
+      if (!inflict(fault)) return false;
+    }
+    return true;
+  }
+
+  bool inflict(const Json& fault) {
+    const auto what = fault.at("do").get<std::string>();
+    if (what == "exit") ::_exit(fault.value("code", 0));
+    if (what == "signal") ::raise(fault.at("signal").get<int>());
+    if (what == "throw") return fail({.kind = "std::runtime_error", .text = "simulated", .frames = {"loop (x.cpp:7)"}});
+    if (what == "collateral") return fail({.kind = "CollectiveError", .text = "peer is gone", .collateral = true});
+    if (what == "ignore_stop") wait_for_ever();
+    if (what == "return") returned_ = true;
+    if (what == "kill") ::kill(fault.at("pid").get<pid_t>(), SIGKILL), wait_for_ever();
+    return true;
+  }
+
+  bool fail(const rpc::Failed& failed) {
+    connection_.send(rpc::pack(failed));
+    return false;
+  }
+
+  worker::Connection& connection_;
+  const Clock& clock_;
+  const Json config_;
+  worker::Assignment place_;
+  int64_t rank_ = 0;
+  int64_t made_ = 0;
+  double assigned_ = 0;
+  bool returned_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;
+  int64_t committed_ = 0;
+};
+
+int run() {
+  const char* before_join = std::getenv("PACELINE_TEST_BEFORE_JOIN");
+  if (before_join != nullptr && std::string(before_join) == "exit") return 3;
+  if (before_join != nullptr && std::string(before_join) == "hang") wait_for_ever();
+  const SystemClock clock;
+  auto connection = worker::Connection::connect(clock).ValueOrDie();
+  while (true) {
+    const auto place = connection->next_assignment();
+    if (!place.ok() || !*place) return place.ok() ? 0 : 1;
+    TestWorker worker(*connection, clock);
+    const bool returned = worker.train(**place);
+    if (!connection->flush().ok() || !returned) return 1;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::controller
+
+int main() {
+  return paceline::controller::run();
+}

@@ -1,0 +1,22 @@
+// How a worker process is to be started: its program, environment, log and Welcome. Pure but for the environment.
+#pragma once
+
+#include "paceline/controller/controller.h"
+#include "paceline/controller/state.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::controller {
+
+/// The driver's environment, as workers get it: all of it but what is Paceline's own.
+rpc::StringMap inherited_environment();
+
+/// Threads of a worker: what was asked for, else its share of the node's cores, at least 1.
+int64_t threads_of(const ScalingConfig& scaling, const Node& node, int64_t workers_on_node);
+
+/// Log file of a worker, absolute.
+std::string worker_log(const std::string& run_folder, WorkerId worker);
+
+rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int64_t threads,
+                                const rpc::StringMap& environment);
+
+}  // namespace paceline::controller

@@ -53,8 +53,8 @@ TEST(FileWriter, WritesAndSumsWholeAndParts) {
   Checksum part;
   ASSERT_TRUE(writer.append(bytes("head")).ok());
   ASSERT_TRUE(writer.append(bytes(large), &part).ok());
-  std::vector<std::string> small;
-  for (int i = 0; i < 2000; ++i) small.push_back(std::to_string(i));
+  std::vector<std::string> small(2000);
+  for (size_t i = 0; i < small.size(); ++i) small[i] = std::to_string(i);
   for (const auto& text : small) ASSERT_TRUE(writer.append(bytes(text)).ok());
   const FileSum sum = writer.finish().ValueOrDie();
 

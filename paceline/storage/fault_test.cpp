@@ -19,11 +19,15 @@ using testing::TemporaryFolder;
 using testing::was_killed;
 using testing::write_file;
 
-const std::string kOld(3000, 'o');
-const std::string kNew(5000, 'n');
+std::string old_content() {
+  return std::string(3000, 'o');
+}
+std::string new_content() {
+  return std::string(5000, 'n');
+}
 
 int write_in_child(const std::string& folder) {
-  return write_atomically(folder + "/file", kNew).ok() ? 0 : 1;
+  return write_atomically(folder + "/file", new_content()).ok() ? 0 : 1;
 }
 int move_in_child(const std::string& folder) {
   return move(folder + "/from", folder + "/to").ok() ? 0 : 1;
@@ -34,9 +38,10 @@ int write_with_small_disk(const std::string& folder) {
   ::signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{.rlim_cur = 4096, .rlim_max = 4096};
   if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
-  const auto atomic = write_atomically(folder + "/file", kNew);
+  const auto atomic = write_atomically(folder + "/file", new_content());
+  const std::string content = new_content();
   auto writer = FileWriter::create(folder + "/large").ValueOrDie();
-  auto plain = writer.append(std::as_bytes(std::span(kNew)));
+  auto plain = writer.append(std::as_bytes(std::span(content)));
   if (plain.ok()) plain = writer.finish().status();
   const bool as_wanted = atomic.IsIOError() && plain.IsIOError() &&
                          atomic.message().find("File too large") != std::string::npos &&
@@ -45,11 +50,12 @@ int write_with_small_disk(const std::string& folder) {
 }
 
 TEST(StorageFaults, AKillLeavesTheOldFileOrTheNewOneWhole) {
-  for (const auto& [point, wanted] : std::map<std::string, std::string>{{"write_atomically.before_sync", kOld},
-                                                                        {"write_atomically.before_rename", kOld},
-                                                                        {"write_atomically.after_rename", kNew}}) {
+  for (const auto& [point, wanted] :
+       std::map<std::string, std::string>{{"write_atomically.before_sync", old_content()},
+                                          {"write_atomically.before_rename", old_content()},
+                                          {"write_atomically.after_rename", new_content()}}) {
     const TemporaryFolder folder;
-    write_file(folder / "file", kOld);
+    write_file(folder / "file", old_content());
     ASSERT_TRUE(was_killed(run_child("write", folder.path(), point + "=kill"))) << point;
     EXPECT_EQ(read_file(folder / "file").ValueOrDie(), wanted) << point;
     ASSERT_TRUE(remove_temporary_files(folder.path()).ok());
@@ -60,9 +66,9 @@ TEST(StorageFaults, AKillLeavesTheOldFileOrTheNewOneWhole) {
 TEST(StorageFaults, AnErrorLeavesTheOldFileAndNoTemporaryOne) {
   for (const char* point : {"write_atomically.before_sync", "write_atomically.before_rename"}) {
     const TemporaryFolder folder;
-    write_file(folder / "file", kOld);
+    write_file(folder / "file", old_content());
     EXPECT_EQ(WEXITSTATUS(run_child("write", folder.path(), std::string(point) + "=error")), 1);
-    EXPECT_EQ(read_file(folder / "file").ValueOrDie(), kOld);
+    EXPECT_EQ(read_file(folder / "file").ValueOrDie(), old_content());
     EXPECT_THAT(names_in(folder.path()), ElementsAre("file"));
   }
 }
@@ -71,18 +77,18 @@ TEST(StorageFaults, AKillLeavesAFolderInOnePlace) {
   for (const auto& [point, wanted] :
        std::map<std::string, std::string>{{"move.before_rename", "from"}, {"move.after_rename", "to"}}) {
     const TemporaryFolder folder;
-    write_file(folder / "from/file", kOld);
+    write_file(folder / "from/file", old_content());
     ASSERT_TRUE(was_killed(run_child("move", folder.path(), point + "=kill")));
     EXPECT_THAT(names_in(folder.path()), ElementsAre(wanted));
-    EXPECT_EQ(read_file(folder.path() + "/" + wanted + "/file").ValueOrDie(), kOld);
+    EXPECT_EQ(read_file(folder.path() + "/" + wanted + "/file").ValueOrDie(), old_content());
   }
 }
 
 TEST(StorageFaults, AFullDiskLeavesTheOldFileAndNamesThePath) {
   const TemporaryFolder folder;
-  write_file(folder / "file", kOld);
+  write_file(folder / "file", old_content());
   EXPECT_TRUE(testing::ended_well(run_child("small_disk", folder.path(), "")));
-  EXPECT_EQ(read_file(folder / "file").ValueOrDie(), kOld);
+  EXPECT_EQ(read_file(folder / "file").ValueOrDie(), old_content());
   EXPECT_THAT(names_in(folder.path()), ElementsAre("file", "large"));
 }
 

@@ -221,7 +221,7 @@ arrow::Status check_writable(const std::string& folder) {
     ::unlink(probe.c_str());
     return status;
   };
-  const arrow::Status status = attempt();
+  arrow::Status status = attempt();
   if (status.ok()) return status;
   return arrow::Status::IOError("cannot write to the folder ", folder, " (", status.message(),
                                 "); give a storage path where you may write");

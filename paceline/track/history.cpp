@@ -15,6 +15,17 @@ namespace {
 
 constexpr size_t kBufferBytes = 64 << 10;
 
+// Nothing for a damaged line: it costs its row, not the history.
+std::optional<HistoryRow> decode_row(const std::string& line) {
+  const auto json = decode_json(line);
+  if (!json.ok() || !json->is_object()) return std::nullopt;
+  try {
+    return json->get<HistoryRow>();
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
 std::string path_of(const std::string& run_folder) {
   return run_folder + "/metrics.jsonl";
 }
@@ -56,12 +67,7 @@ arrow::Result<std::vector<HistoryRow>> read_history(const std::string& run_folde
   ARROW_ASSIGN_OR_RAISE(const std::string content, storage::read_file(path));
   std::istringstream lines(content);
   for (std::string line; std::getline(lines, line) && !lines.eof();) {  // at the end without a newline: torn
-    const auto json = decode_json(line);
-    try {
-      if (json.ok() && json->is_object()) rows.push_back(json->get<HistoryRow>());
-    } catch (const Json::exception&) {
-      // A damaged line costs its row, not the history.
-    }
+    if (auto row = decode_row(line)) rows.push_back(*std::move(row));
   }
   return rows;
 }

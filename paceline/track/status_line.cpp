@@ -27,7 +27,7 @@ void add_metrics(const std::string& prefix, const Json& object, std::string& tex
     const std::string shown = value.is_number_float() ? print("%.4g", value.get<double>())
                               : value.is_string()     ? value.get<std::string>()
                                                       : value.dump();
-    text += (text.empty() ? "" : ", ") + prefix + name + " " + shown;
+    text.append(text.empty() ? "" : ", ").append(prefix).append(name).append(" ").append(shown);
   }
 }
 
@@ -139,7 +139,7 @@ std::string status_line(const RunStatus& status, const LineStyle& style) {
 
   const auto width = static_cast<size_t>(std::max(1, style.columns - 1));
   const std::string state = printable(status.state, style.unicode);
-  const std::string line = cut(state + printable(rest, style.unicode), width, style.unicode);
+  std::string line = cut(state + printable(rest, style.unicode), width, style.unicode);
   if (!style.colour || !line.starts_with(state)) return line;
   return "\x1b[1;32m" + state + "\x1b[0m" + line.substr(state.size());
 }

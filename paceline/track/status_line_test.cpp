@@ -28,7 +28,9 @@ TEST(StatusLine, ShowsAllThereIs) {
   EXPECT_EQ(status_line(sample(), {.columns = 200, .unicode = false, .colour = false}),
             "running | epoch 3 #######--------- 176/391 5.1/s 0:42 left | epoch 3, eval/accuracy 0.98, loss 0.3126 | "
             "checkpoint_000042");
-  EXPECT_EQ(status_line({.state = "starting"}, {.colour = false}), "starting");
+  RunStatus starting;
+  starting.state = "starting";
+  EXPECT_EQ(status_line(starting, {.colour = false}), "starting");
   EXPECT_EQ(status_line(sample(), {.columns = 200, .colour = true}).substr(0, 18), "\x1b[1;32mrunning\x1b[0m");
 }
 

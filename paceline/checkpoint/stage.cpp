@@ -49,12 +49,14 @@ arrow::Status Stage::make_folder_of(const std::string& file) {
   return arrow::Status::OK();
 }
 
-arrow::Status Stage::write_tensors(const std::string& file, const std::vector<TensorBytes>& tensors) {
+arrow::Status Stage::write_tensors(const std::string& file, const std::vector<TensorBytes>& tensors,
+                                   const std::string& item) {
+  const auto name_in_manifest = [&item](const std::string& name) { return item.empty() ? name : item + "/" + name; };
   std::map<std::string, const TensorBytes*> by_name;
   std::vector<SafetensorsEntry> entries;
   for (const TensorBytes& tensor : tensors) {
     ARROW_RETURN_NOT_OK(check_tensor(tensor));
-    if (part_.tensors.contains(tensor.name)) {
+    if (part_.tensors.contains(name_in_manifest(tensor.name))) {
       return arrow::Status::Invalid("tensor \"", tensor.name, "\" is in this checkpoint already");
     }
     by_name[tensor.name] = &tensor;
@@ -68,14 +70,14 @@ arrow::Status Stage::write_tensors(const std::string& file, const std::vector<Te
     const TensorBytes& tensor = *by_name.at(entry.name);
     storage::Checksum checksum;
     ARROW_RETURN_NOT_OK(writer.append(tensor.bytes, &checksum));
-    part_.tensors[entry.name] = {.dtype = tensor.dtype,
-                                 .shape = tensor.global_shape,
-                                 .slices = {{.file = file,
-                                             .offset = entry.offset,
-                                             .size = entry.size,
-                                             .start = tensor.start,
-                                             .shape = tensor.shape,
-                                             .checksum = checksum.hex()}}};
+    part_.tensors[name_in_manifest(entry.name)] = {.dtype = tensor.dtype,
+                                                   .shape = tensor.global_shape,
+                                                   .slices = {{.file = file,
+                                                               .offset = entry.offset,
+                                                               .size = entry.size,
+                                                               .start = tensor.start,
+                                                               .shape = tensor.shape,
+                                                               .checksum = checksum.hex()}}};
   }
   ARROW_ASSIGN_OR_RAISE(const auto sum, writer.finish());
   part_.files[file] = {.size = sum.size, .checksum = sum.checksum};

@@ -38,8 +38,10 @@ class Stage {
   static arrow::Result<Stage> create(const std::string& run_folder, const Identity& identity, int64_t index);
 
   /// Writes `tensors` as the safetensors file `file` and enters file and slices. Readable by Python's safetensors,
-  /// which sees each slice as a tensor of the slice's shape.
-  arrow::Status write_tensors(const std::string& file, const std::vector<TensorBytes>& tensors);
+  /// which sees each slice as a tensor of the slice's shape. In the manifest the tensors are called "<item>/<name>", or
+  /// as in the file when there is no `item`.
+  arrow::Status write_tensors(const std::string& file, const std::vector<TensorBytes>& tensors,
+                              const std::string& item = "");
   /// Adds JSON under `item` to the manifest's values.
   void add_value(const std::string& item, Json value);
   /// Copies all files below `folder` (links are followed; special files refused); the folder is not changed. Where it

@@ -41,7 +41,7 @@ class C10dGroup final : public Group {
   int64_t rank() const override { return options_.rank; }
   int64_t size() const override { return options_.world_size; }
   const std::string& backend() const override { return options_.backend; }
-  c10::intrusive_ptr<c10d::ProcessGroup> process_group() const override { return process_group_; }
+  c10d::ProcessGroup* process_group() const override { return process_group_.get(); }
 
   void all_reduce(torch::Tensor& tensor, ReduceOp op) override;
   std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) override;

@@ -59,7 +59,7 @@ class Group {
   /// Makes collectives that wait fail, from any thread: when the worker is told to stop.
   virtual void abort() = 0;
   /// For users who want c10d itself (they include c10d/ProcessGroup.hpp); null in a world of one.
-  virtual c10::intrusive_ptr<c10d::ProcessGroup> process_group() const = 0;
+  virtual c10d::ProcessGroup* process_group() const = 0;
 };
 
 /// Every rank's `text`, by rank; texts may differ in length. Collective.

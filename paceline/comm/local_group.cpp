@@ -16,7 +16,7 @@ class LocalGroup final : public Group {
   void broadcast_coalesced(const std::vector<torch::Tensor>&, int64_t root) override { check_root(root, 1); }
   void barrier() override {}
   void abort() override {}
-  c10::intrusive_ptr<c10d::ProcessGroup> process_group() const override { return {}; }
+  c10d::ProcessGroup* process_group() const override { return nullptr; }
 
  private:
   const std::string backend_ = "local";

@@ -63,10 +63,11 @@ std::unique_ptr<GradientReducer> GradientReducer::create(std::shared_ptr<Group> 
                                                          std::vector<std::string> names,
                                                          std::vector<bool> expect_sparse,
                                                          const ReducerOptions& options) {
-  auto reducer = make_reducer(group->process_group(), std::move(parameters), names, std::move(expect_sparse), options);
+  const auto process_group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(group->process_group());
+  auto reducer = make_reducer(process_group, std::move(parameters), names, std::move(expect_sparse), options);
   if (options.static_graph) reducer->set_static_graph();
   if (options.compression != Compression::none) {
-    reducer->register_comm_hook(make_compression_hook(group->process_group(), options.compression));
+    reducer->register_comm_hook(make_compression_hook(process_group, options.compression));
   }
   return std::make_unique<C10dReducer>(std::move(group), std::move(reducer));
 }

@@ -1,0 +1,191 @@
+#include "paceline/train/checkpoint_state.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <map>
+
+#include "paceline/checkpoint/stage.h"
+#include "paceline/checkpoint/tensor_reader.h"
+#include "paceline/core/error.h"
+#include "paceline/optim/optimizer_state.h"
+#include "paceline/state/module_state.h"
+#include "paceline/train/session_internal.h"
+
+namespace paceline {
+namespace train {
+namespace {
+
+using optim::ParameterNames;
+
+struct NamedItem {
+  std::string name;
+  Item item;
+  Placement placement = Placement::replicated;
+};
+
+std::vector<NamedItem> name_items(const std::vector<Item>& items) {
+  std::map<std::string, int> uses;
+  std::vector<NamedItem> named;
+  for (const Item& item : items) {
+    const std::string base = item.module != nullptr      ? "model"
+                             : item.optimizer != nullptr ? "optimizer"
+                                                         : item.stateful->kind();
+    const int use = ++uses[base];
+    named.push_back({.name = use == 1 ? base : base + "_" + std::to_string(use),
+                     .item = item,
+                     .placement = item.stateful != nullptr ? item.stateful->placement() : Placement::replicated});
+  }
+  return named;
+}
+
+ParameterNames parameter_names(const std::vector<NamedItem>& items) {
+  ParameterNames names;
+  for (const auto& [name, item, placement] : items) {
+    if (item.module == nullptr) continue;
+    const std::string prefix = name == "model" ? "" : name + ".";
+    for (const auto& parameter : item.module->named_parameters()) {
+      names.emplace(parameter.value().unsafeGetTensorImpl(), prefix + parameter.key());
+    }
+  }
+  return names;
+}
+
+StateDict state_of(const Item& item, const ParameterNames& names) {
+  if (item.module != nullptr) return module_state(*item.module);
+  if (item.optimizer != nullptr) return optim::optimizer_state(*item.optimizer, names);
+  return item.stateful->state_dict();
+}
+
+void restore(const Item& item, const StateDict& state, const ParameterNames& names) {
+  if (item.module != nullptr) {
+    load_module_state(*item.module, state);
+  } else if (item.optimizer != nullptr) {
+    optim::load_optimizer_state(*item.optimizer, names, state);
+  } else {
+    item.stateful->load_state_dict(state);
+  }
+}
+
+const std::map<torch::ScalarType, const char*>& dtype_names() {
+  static const std::map<torch::ScalarType, const char*> names = {
+      {torch::kFloat64, "F64"}, {torch::kFloat32, "F32"}, {torch::kFloat16, "F16"}, {torch::kBFloat16, "BF16"},
+      {torch::kInt64, "I64"},   {torch::kInt32, "I32"},   {torch::kInt16, "I16"},   {torch::kInt8, "I8"},
+      {torch::kUInt8, "U8"},    {torch::kBool, "BOOL"}};
+  return names;
+}
+
+torch::ScalarType scalar_type(const std::string& dtype) {
+  for (const auto& [type, name] : dtype_names()) {
+    if (dtype == name) return type;
+  }
+  throw StorageError("a checkpoint holds a tensor of type " + dtype + ", which LibTorch cannot load");
+}
+
+std::string scope_of(const NamedItem& item, int64_t rank) {
+  return item.placement == Placement::per_rank ? item.name + ".rank_" + std::to_string(rank) : item.name;
+}
+
+void write_item(checkpoint::Stage& stage, const std::string& scope, const StateDict& state) {
+  std::vector<torch::Tensor> kept;  // contiguous CPU tensors whose bytes are being written
+  std::vector<checkpoint::TensorBytes> tensors;
+  for (const auto& [name, tensor] : state.tensors) {
+    const auto type = dtype_names().find(tensor.scalar_type());
+    if (type == dtype_names().end()) {
+      throw StorageError("cannot save \"" + scope + "/" + name + "\": type " + c10::toString(tensor.scalar_type()) +
+                         " has no place in safetensors");
+    }
+    kept.push_back(tensor.detach().to(torch::kCPU).contiguous());
+    const checkpoint::Shape shape = kept.back().sizes().vec();
+    tensors.push_back({.name = name,
+                       .dtype = type->second,
+                       .global_shape = shape,
+                       .start = checkpoint::Shape(shape.size(), 0),
+                       .shape = shape,
+                       .bytes = {static_cast<const std::byte*>(kept.back().const_data_ptr()), kept.back().nbytes()}});
+  }
+  if (!tensors.empty()) throw_if_error(stage.write_tensors(scope + ".safetensors", tensors, scope));
+  stage.add_value(scope, state.values);
+}
+
+StateDict read_item(const checkpoint::TensorReader& reader, const std::string& scope) {
+  const auto& manifest = reader.manifest();
+  StateDict state;
+  const std::string prefix = scope + "/";
+  for (auto entry = manifest.tensors.lower_bound(prefix);
+       entry != manifest.tensors.end() && entry->first.rfind(prefix, 0) == 0; ++entry) {
+    auto tensor = torch::empty(entry->second.shape, scalar_type(entry->second.dtype));
+    throw_if_error(reader.read(entry->first, {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()}));
+    state.tensors.emplace(entry->first.substr(prefix.size()), std::move(tensor));
+  }
+  const auto values = manifest.values.find(scope);
+  if (values != manifest.values.end()) {
+    state.values = *values;
+  } else if (state.tensors.empty()) {
+    std::string scopes;
+    for (const auto& [name, value] : manifest.values.items()) scopes += (scopes.empty() ? "" : ", ") + name;
+    throw StorageError("the checkpoint has no \"" + scope + "\"; it has: " + (scopes.empty() ? "nothing" : scopes));
+  }
+  return state;
+}
+
+}  // namespace
+
+Checkpoint save_items(const std::vector<Item>& items) {
+  Session& session = Session::current("Checkpoint::save()");
+  session.throw_if_stopped();
+  session.set_phase(Phase::checkpoint);
+  const auto& options = session.options();
+  const int64_t rank = options.context.world_rank;
+  const auto named = name_items(items);
+  const auto names = parameter_names(named);
+  std::optional<checkpoint::Stage> stage;
+  for (const auto& item : named) {
+    const bool writes = item.placement == Placement::per_rank || rank == 0;
+    if (!writes) continue;
+    if (!stage) {
+      stage =
+          value_or_throw(checkpoint::Stage::create(options.context.storage, options.identity, session.next_stage()));
+    }
+    write_item(*stage, scope_of(item, rank), state_of(item.item, names));
+  }
+  if (!stage) return CheckpointAccess::staged("", "");
+  const std::string staged = value_or_throw(stage->finish());
+  return CheckpointAccess::staged(stage->folder(), staged);
+}
+
+void load_items(const Checkpoint& checkpoint, const std::vector<Item>& items) {
+  const auto reader = value_or_throw(checkpoint::TensorReader::open(checkpoint.path()));
+  const auto named = name_items(items);
+  const auto names = parameter_names(named);
+  const Session* session = Session::current_or_null();
+  const int64_t rank = session == nullptr ? 0 : session->options().context.world_rank;
+  for (const auto& item : named) {
+    // A group that has grown has ranks without a state of their own: they take one of those that there are.
+    int64_t source = rank;
+    if (item.placement == Placement::per_rank) source = rank % reader.manifest().world_size;
+    restore(item.item, read_item(reader, scope_of(item, source)), names);
+  }
+}
+
+}  // namespace train
+
+StateDict RandomState::state_dict() const {
+  StateDict state;
+  state.tensors["cpu"] = at::detail::getDefaultCPUGenerator().get_state();
+  if (torch::cuda::is_available()) {
+    state.tensors["gpu"] = at::globalContext().defaultGenerator(torch::Device(torch::kCUDA)).get_state();
+  }
+  return state;
+}
+
+void RandomState::load_state_dict(const StateDict& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  generator.set_state(state.tensors.at("cpu"));
+  const auto gpu = state.tensors.find("gpu");
+  if (gpu != state.tensors.end() && torch::cuda::is_available()) {
+    at::Generator gpu_generator = at::globalContext().defaultGenerator(torch::Device(torch::kCUDA));
+    gpu_generator.set_state(gpu->second);
+  }
+}
+
+}  // namespace paceline

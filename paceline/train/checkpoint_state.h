@@ -1,0 +1,80 @@
+// Checkpoint::save and load: modules, optimizers and anything Stateful, as safetensors and JSON.
+//
+// Each item gets a name: "model", "optimizer", or its kind(), with "_2", "_3", … for further ones; loading takes the
+// same items in the same order of names. An item's tensors are in the file `<name>.safetensors` under their own names
+// (a module's as in Python's state_dict), per-rank items in `<name>.rank_<r>.safetensors`. Optimizer state is named by
+// parameter; the parameters' names come from the modules given in the same call.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "paceline/checkpoint/checkpoint.h"
+#include "paceline/state/stateful.h"
+
+namespace paceline {
+namespace train {
+
+/// One thing to be saved or restored, whatever its type.
+struct Item {
+  torch::nn::Module* module = nullptr;
+  torch::optim::Optimizer* optimizer = nullptr;
+  Stateful* stateful = nullptr;
+};
+
+inline Item make_item(const torch::nn::Module& module) {
+  return {.module = const_cast<torch::nn::Module*>(&module)};
+}
+template <class Contained>
+Item make_item(const torch::nn::ModuleHolder<Contained>& holder) {
+  return make_item(*holder.ptr());
+}
+template <class M>
+  requires std::is_base_of_v<torch::nn::Module, M>
+Item make_item(const std::shared_ptr<M>& module) {
+  return make_item(static_cast<const torch::nn::Module&>(*module));
+}
+inline Item make_item(const torch::optim::Optimizer& optimizer) {
+  return {.optimizer = const_cast<torch::optim::Optimizer*>(&optimizer)};
+}
+inline Item make_item(const Stateful& stateful) {
+  return {.stateful = const_cast<Stateful*>(&stateful)};
+}
+template <class S>
+  requires std::is_base_of_v<Stateful, S>
+Item make_item(const std::shared_ptr<S>& stateful) {
+  return make_item(static_cast<const Stateful&>(*stateful));
+}
+
+Checkpoint save_items(const std::vector<Item>& items);
+void load_items(const Checkpoint& checkpoint, const std::vector<Item>& items);
+
+}  // namespace train
+
+/// The random states of this rank (LibTorch's CPU generator, and its GPU's where there is one), to be saved beside a
+/// model so that a resumed run draws what the uninterrupted one would have drawn.
+///
+///     RandomState random;
+///     report(metrics, Checkpoint::save(model, optimizer, loader, random));
+class RandomState final : public Stateful {
+ public:
+  std::string kind() const override { return "random_state"; }
+  Placement placement() const override { return Placement::per_rank; }
+  StateDict state_dict() const override;
+  void load_state_dict(const StateDict& state) override;
+};
+
+template <class... Items>
+Checkpoint Checkpoint::save(const Items&... items) {
+  return train::save_items({train::make_item(items)...});
+}
+
+template <class... Items>
+void Checkpoint::load(Items&&... items) const {
+  train::load_items(*this, {train::make_item(items)...});
+}
+
+}  // namespace paceline

@@ -1,0 +1,53 @@
+// docs/configuration.md is written from the declarations of the settings. PACELINE_UPDATE_DOCS=1 writes it anew.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "paceline/core/config/run_config.h"
+#include "paceline/core/config/scaling_config.h"
+#include "paceline/loader/options.h"
+#include "paceline/train/torch_config.h"
+
+namespace paceline {
+namespace {
+
+std::string default_text(const Json& value) {
+  if (value.is_null()) return "not set";
+  return value.is_object() ? "see below" : "`" + encode_json(value) + "`";
+}
+
+template <class C>
+void describe(std::ostream& out, const char* name, const char* what) {
+  out << "\n## " << name << "\n\n" << what << "\n\n| field | default | allowed | meaning |\n|---|---|---|---|\n";
+  for (const FieldInfo& field : C::fields()) {
+    out << "| `" << field.name << "` | " << default_text(field.default_value) << " | " << field.allowed << " | "
+        << field.help << " |\n";
+  }
+}
+
+std::string document() {
+  std::ostringstream out;
+  out << "# Configuration\n\nEvery setting, as it is declared in the code (this page is written from the declarations "
+         "and checked by a test).\nA wrong value throws `ConfigError` naming field, value and what is allowed, before "
+         "any work is done.\n";
+  describe<ScalingConfig>(out, "ScalingConfig", "How many workers, and what each of them gets.");
+  describe<RunConfig>(out, "RunConfig", "What a run is called, where it is stored, how it fails, what it keeps.");
+  describe<FailureConfig>(out, "FailureConfig", "How often a run is tried again, and how a dead worker is recognised.");
+  describe<CheckpointConfig>(out, "CheckpointConfig", "Which checkpoints of a run stay.");
+  describe<TorchConfig>(out, "TorchConfig", "How the workers' process group is made.");
+  describe<DataLoaderOptions>(out, "DataLoaderOptions", "How `prepare_data_loader` makes batches.");
+  return out.str();
+}
+
+TEST(ConfigurationDoc, IsWhatTheDeclarationsSay) {
+  if (std::getenv("PACELINE_UPDATE_DOCS") != nullptr) std::ofstream(CONFIGURATION_DOC) << document();
+  std::ifstream file(CONFIGURATION_DOC);
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), document()) << "write it anew: PACELINE_UPDATE_DOCS=1 ctest -R ConfigurationDoc";
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,56 @@
+// prepare_model: makes a model ready for its worker: device, equal start on all ranks, averaged gradients.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+
+#include "paceline/parallel/ddp/data_parallel.h"
+
+namespace paceline {
+
+#define PACELINE_PREPARE_MODEL_OPTIONS_FIELDS(FIELD)                                                 \
+  FIELD(bool, move_to_device, true, ::paceline::any_value(), "Moves the model to get_device()")      \
+  FIELD(std::string, parallel_strategy, "ddp", ::paceline::one_of({"ddp", "none"}),                  \
+        "ddp: gradients are averaged during backward; none: the model stays this rank's own affair") \
+  FIELD(::paceline::DdpOptions, ddp, {}, ::paceline::any_value(), "Of data parallelism")
+PACELINE_CONFIG(PrepareModelOptions, PACELINE_PREPARE_MODEL_OPTIONS_FIELDS);
+
+namespace train {
+
+/// prepare_model() without its types.
+void prepare_module(const std::shared_ptr<torch::nn::Module>& module, const PrepareModelOptions& options);
+/// UsageError when prepare_model() has not seen the module.
+std::shared_ptr<parallel::DataParallel> data_parallel_of(const torch::nn::Module& module, const char* function);
+
+}  // namespace train
+
+/// Moves `model` to the worker's device, checks that all ranks hold the same model, gives every rank rank 0's
+/// parameters and buffers, and from then on averages gradients over the ranks during backward. Collective. Returns the
+/// same model (same holder, same module): nothing wraps its forward(). Create optimizers afterwards. CollectiveError
+/// naming rank and parameter when ranks hold different models; ConfigError for options.
+///
+///     auto model = paceline::prepare_model(ResNet18(/*num_classes=*/10));
+///     auto sparse = paceline::prepare_model(Experts(), {.ddp = {.find_unused_parameters = true}});
+template <class Holder>
+Holder prepare_model(Holder model, const PrepareModelOptions& options = {}) {
+  if constexpr (requires { model.ptr(); }) {
+    train::prepare_module(model.ptr(), options);
+  } else {
+    train::prepare_module(model, options);
+  }
+  return model;
+}
+
+/// While it lives, backward accumulates gradients on this rank without averaging; the first backward after it averages
+/// what has accumulated. Backward must run inside the scope.
+///
+///     { auto scope = paceline::no_sync(model); loss_1.backward(); }
+///     loss_2.backward();                                       // averages both
+template <class Holder>
+parallel::NoSync no_sync(const Holder& model) {
+  return parallel::NoSync(train::data_parallel_of(*model, "no_sync()"));
+}
+
+}  // namespace paceline

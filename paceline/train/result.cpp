@@ -1,0 +1,83 @@
+#include "paceline/train/result.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "paceline/checkpoint/retention.h"
+#include "paceline/checkpoint/store.h"
+#include "paceline/controller/journal.h"
+#include "paceline/track/history.h"
+
+namespace paceline {
+namespace {
+
+void read_checkpoints(const std::string& path, const CheckpointConfig& config, Result& result) {
+  const auto published = value_or_throw(checkpoint::Store(path).list());
+  if (published.empty()) return;
+  result.checkpoint = CheckpointAccess::published(published.back().path);
+  std::vector<checkpoint::Scored> scored;
+  std::map<int64_t, const checkpoint::Published*> by_report;
+  for (const auto& one : published) {
+    scored.push_back({.report = one.report, .metrics = one.metrics});
+    by_report[one.report] = &one;
+  }
+  for (const int64_t report : checkpoint::rank_checkpoints(scored, config)) {
+    const auto& one = *by_report.at(report);
+    result.best_checkpoints.emplace_back(CheckpointAccess::published(one.path), Metrics(one.metrics));
+  }
+}
+
+}  // namespace
+
+Result Result::from_path(const std::string& path) {
+  Result result;
+  result.path = std::filesystem::absolute(path).lexically_normal().string();
+  while (result.path.size() > 1 && result.path.back() == '/') result.path.pop_back();
+  if (!std::filesystem::is_directory(result.path)) {
+    throw StorageError("there is no run folder " + result.path);
+  }
+  CheckpointConfig retention;
+  if (const auto state = value_or_throw(controller::replay(result.path))) {
+    result.state = Json(state->state).get<std::string>();
+    if (!state->error.empty()) result.error = state->error;
+    result.return_value = state->return_value;
+    retention = state->options.checkpoint_config;
+  } else if (std::filesystem::exists(result.path + "/metrics.jsonl")) {
+    result.state = "finished";  // a run in the calling process: it has no controller, and errors went to the caller
+  } else {
+    throw StorageError(result.path + " is not the folder of a run: it has neither a journal nor metrics");
+  }
+  for (const auto& row : value_or_throw(track::read_history(result.path))) {
+    if (row.rank == 0) result.metrics = Metrics(row.metrics);
+  }
+  read_checkpoints(result.path, retention, result);
+  return result;
+}
+
+std::shared_ptr<arrow::Table> Result::metrics_history() const {
+  return value_or_throw(track::history_table(value_or_throw(track::read_history(path))));
+}
+
+Checkpoint Result::get_best_checkpoint(const std::string& metric, const std::string& mode) const {
+  static const Constraint kModes = one_of({"max", "min"});
+  check_field("Result::get_best_checkpoint", "mode", mode, kModes);
+  const std::pair<Checkpoint, Metrics>* best = nullptr;
+  double best_score = 0;
+  std::map<std::string, int> names;
+  for (const auto& kept : best_checkpoints) {
+    for (const auto& [name, value] : kept.second.json().items()) ++names[name];
+    const Json* value = kept.second.find(metric);
+    if (value == nullptr || !value->is_number()) continue;
+    const double score = (mode == "max" ? 1 : -1) * value->get<double>();
+    if (std::isnan(score) || (best != nullptr && score <= best_score)) continue;
+    best = &kept;
+    best_score = score;
+  }
+  if (best != nullptr) return best->first;
+  std::string known;
+  for (const auto& [name, count] : names) known += (known.empty() ? "" : ", ") + name;
+  throw ConfigError("no kept checkpoint of " + path + " has the metric \"" + metric +
+                    "\"; there is: " + (known.empty() ? "nothing" : known));
+}
+
+}  // namespace paceline

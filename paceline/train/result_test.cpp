@@ -1,0 +1,77 @@
+#include "paceline/train/result.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "paceline/checkpoint/stage.h"
+#include "paceline/checkpoint/store.h"
+#include "paceline/track/history.h"
+
+namespace paceline {
+namespace {
+
+class ResultTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/paceline_result_XXXXXX";
+    folder_ = ::mkdtemp(pattern);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // As a run in the calling process leaves it: history and checkpoints.
+  void report(int64_t index, const Json& metrics) {
+    const Identity identity{.epoch = {1}, .attempt = {1}, .generation = {0}, .worker = {1}};
+    auto stage = checkpoint::Stage::create(folder_, identity, index).ValueOrDie();
+    stage.add_value("note", index);
+    checkpoint::Manifest about{.report = index, .attempt = 1, .world_size = 1, .metrics = metrics};
+    ASSERT_TRUE(checkpoint::Store(folder_).publish({{.rank = 0, .staged = stage.finish().ValueOrDie()}}, about).ok());
+    auto history = track::HistoryWriter::open(folder_).ValueOrDie();
+    ASSERT_TRUE(history.append({.report = index, .metrics = metrics}).ok());
+    ASSERT_TRUE(history.append({.report = index, .rank = 1, .metrics = {{"loss", 100}}}).ok());
+    ASSERT_TRUE(history.flush().ok());
+  }
+
+  std::string folder_;
+};
+
+TEST_F(ResultTest, ReadsEverythingFromTheFolder) {
+  report(1, {{"loss", 0.5}});
+  report(2, {{"loss", 0.25}, {"epoch", 1}});
+  const Result result = Result::from_path(folder_ + "/");
+  EXPECT_EQ(result.path, folder_);
+  EXPECT_EQ(result.metrics.get<double>("loss"), 0.25);
+  EXPECT_EQ(result.checkpoint->path(), folder_ + "/checkpoint_000002");
+  EXPECT_EQ(result.best_checkpoints.size(), 2u);
+  EXPECT_FALSE(result.error);
+  EXPECT_EQ(result.metrics_history()->num_rows(), 4);
+  EXPECT_NE(result.metrics_history()->GetColumnByName("epoch"), nullptr);
+}
+
+TEST_F(ResultTest, FindsTheBestCheckpoint) {
+  report(1, {{"loss", 0.5}, {"eval", {{"accuracy", 0.7}}}});
+  report(2, {{"loss", 0.1}, {"eval", {{"accuracy", 0.9}}}});
+  report(3, {{"loss", std::nan("")}, {"eval", {{"accuracy", 0.8}}}});
+  const Result result = Result::from_path(folder_);
+  EXPECT_EQ(result.get_best_checkpoint("loss", "min").path(), folder_ + "/checkpoint_000002");
+  EXPECT_EQ(result.get_best_checkpoint("loss", "max").path(), folder_ + "/checkpoint_000001");
+  EXPECT_EQ(result.get_best_checkpoint("eval/accuracy", "max").path(), folder_ + "/checkpoint_000002");
+  EXPECT_THROW(result.get_best_checkpoint("loss", "highest"), ConfigError);
+  try {
+    result.get_best_checkpoint("accuracy", "max");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("there is: eval, loss"));
+  }
+}
+
+TEST_F(ResultTest, AFolderWithoutARunIsRefused) {
+  EXPECT_THROW(Result::from_path(folder_), StorageError);
+  EXPECT_THROW(Result::from_path(folder_ + "/absent"), StorageError);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,99 @@
+// Session: the state behind the functions of session.h, for one generation of one worker. Not for users.
+//
+// One session at a time is current in a process; the train loop can be entered again with the next. What a report
+// becomes is the ReportSink's affair: a message to the controller in workers, files of the run in local mode.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "paceline/comm/group.h"
+#include "paceline/core/progress.h"
+#include "paceline/parallel/ddp/data_parallel.h"
+#include "paceline/rpc/messages.h"
+#include "paceline/state/step.h"
+#include "paceline/train/session.h"
+
+namespace paceline::train {
+
+/// Where reports go. submit() must not block on other ranks when the report has no checkpoint.
+class ReportSink {
+ public:
+  virtual ~ReportSink() = default;
+  virtual void submit(rpc::Report report) = 0;
+  virtual void show_progress(rpc::Progress progress) = 0;
+};
+
+struct SessionOptions {
+  Identity identity;
+  TrainContext::Values context;
+  torch::Device device = torch::kCPU;
+  std::shared_ptr<comm::Group> group;
+  std::shared_ptr<rpc::KeyValueClient> store;  // null in a world of one
+  std::chrono::milliseconds timeout{std::chrono::minutes(30)};
+  std::string checkpoint;  // path to start from, "" for none
+  int64_t first_report = 1;
+  ReportSink* sink = nullptr;
+  Progress* progress = nullptr;  // null in local mode
+};
+
+class Session {
+ public:
+  explicit Session(SessionOptions options);
+  ~Session();
+
+  /// The session of this process; UsageError naming `function` when there is none.
+  static Session& current(const char* function);
+  static Session* current_or_null();
+
+  const SessionOptions& options() const { return options_; }
+  comm::Group& group() const { return *options_.group; }
+  const std::shared_ptr<StepLedger>& ledger() const { return ledger_; }
+
+  void report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint, const ReportOptions& options);
+  /// Reports made so far in this session.
+  int64_t reports() const { return reports_; }
+  /// Number for the next stage of this session: stages are never reused.
+  int64_t next_stage() { return ++stages_; }
+
+  std::optional<Checkpoint> checkpoint() const;
+  void set_checkpoint(const std::string& path);
+
+  /// From any thread: from now on throw_if_stopped() throws, and collectives that wait fail.
+  void stop(const std::string& reason);
+  bool is_stopped() const { return stopped_; }
+  void throw_if_stopped() const;
+
+  void barrier();
+  Json broadcast_from_rank_zero(const Json& value);
+
+  void set_phase(Phase phase);
+  void set_step(int64_t step);
+
+  /// Data parallelism of the modules that prepare_model() has seen.
+  void adopt(const torch::nn::Module& module, std::shared_ptr<parallel::DataParallel> model);
+  /// Null when prepare_model() has not seen `module`.
+  std::shared_ptr<parallel::DataParallel> data_parallel(const torch::nn::Module& module) const;
+  void void_step();
+
+ private:
+  std::string store_key(const char* what);
+
+  SessionOptions options_;
+  std::shared_ptr<StepLedger> ledger_ = std::make_shared<StepLedger>();
+  int64_t reports_ = 0;
+  int64_t stages_ = 0;
+  int64_t meetings_ = 0;
+  std::atomic<bool> stopped_{false};
+  mutable std::mutex mutex_;  // guards checkpoint_ and stop_reason_
+  std::string checkpoint_;
+  std::string stop_reason_;
+  std::unordered_map<const torch::nn::Module*, std::shared_ptr<parallel::DataParallel>> models_;
+};
+
+}  // namespace paceline::train

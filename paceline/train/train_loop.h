@@ -1,0 +1,52 @@
+// Train loops and their names: a worker is the driver's program executed again, so it finds its loop by name.
+//
+// A loop is a function at namespace scope: `void f()`, `void f(const Config&)`, or either returning Json, which becomes
+// Result::return_value (rank 0's). Registration happens before main; afterwards the table is only read.
+#pragma once
+
+#include <string>
+
+#include "paceline/core/dictionary.h"
+
+namespace paceline {
+
+/// Any of the four forms of a train loop. Made implicitly from a function.
+class TrainLoop {
+ public:
+  using Plain = void (*)();
+  using WithConfig = void (*)(const Config&);
+  using Returning = Json (*)();
+  using ReturningWithConfig = Json (*)(const Config&);
+
+  TrainLoop(Plain function);                // NOLINT: `TorchTrainer trainer(train_loop, …)` is the usual form
+  TrainLoop(WithConfig function);           // NOLINT
+  TrainLoop(Returning function);            // NOLINT
+  TrainLoop(ReturningWithConfig function);  // NOLINT
+
+  /// Calls the loop; null where it returns nothing.
+  Json operator()(const Config& config) const { return call_(function_, config); }
+
+  bool operator==(const TrainLoop& other) const { return function_ == other.function_; }
+
+ private:
+  using Function = void (*)();
+  TrainLoop(Function function, Json (*call)(Function, const Config&)) : function_(function), call_(call) {}
+
+  Function function_;
+  Json (*call_)(Function, const Config&);
+};
+
+/// Makes `loop` known as `name`; ConfigError when another loop has that name. Used by PACELINE_TRAIN_LOOP.
+bool register_train_loop(const std::string& name, TrainLoop loop);
+/// The name that `loop` is registered under; UsageError that says how to register when there is none.
+std::string train_loop_name(const TrainLoop& loop);
+/// The loop registered as `name`; UsageError naming those that are.
+TrainLoop find_train_loop(const std::string& name);
+
+}  // namespace paceline
+
+/// Registers a train loop, at namespace scope: `PACELINE_TRAIN_LOOP(train_loop);`
+#define PACELINE_TRAIN_LOOP(function) PACELINE_TRAIN_LOOP_AT_(function, __COUNTER__)
+#define PACELINE_TRAIN_LOOP_AT_(function, number) PACELINE_TRAIN_LOOP_NAMED_(function, number)
+#define PACELINE_TRAIN_LOOP_NAMED_(function, number) \
+  [[maybe_unused]] static const bool paceline_train_loop_##number = ::paceline::register_train_loop(#function, function)

@@ -1,0 +1,108 @@
+#include "paceline/train/user_frames.h"
+
+#include <backtrace.h>
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <execinfo.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+namespace paceline::train {
+namespace {
+
+constexpr int kMaxFrames = 64;
+
+struct Record {
+  bool on = false;
+  int size = 0;
+  std::array<void*, kMaxFrames> frames;
+};
+
+thread_local Record record;
+
+std::string demangled(const char* symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
+                                                         &std::free);
+  return status == 0 ? name.get() : symbol;
+}
+
+bool is_library_frame(const std::string& function) {
+  for (const char* prefix : {"paceline::", "std::", "torch::", "at::", "c10::", "c10d::", "__", "_start",
+                             "nlohmann::", "void paceline::", "void std::", "decltype"}) {
+    if (function.rfind(prefix, 0) == 0) return true;
+  }
+  return function.empty();
+}
+
+// Only the program itself is the user's; LibTorch and the C library are other files.
+bool in_program(void* address) {
+  static const void* program_base = [] {
+    Dl_info info{};
+    return ::dladdr(reinterpret_cast<void*>(&is_library_frame), &info) != 0 ? info.dli_fbase : nullptr;
+  }();
+  Dl_info info{};
+  return ::dladdr(address, &info) != 0 && info.dli_fbase == program_base;
+}
+
+void ignore_error(void*, const char*, int) {}
+
+int add_frame(void* data, uintptr_t, const char* file, int line, const char* symbol) {
+  if (symbol == nullptr) return 0;
+  std::string function = demangled(symbol);
+  if (is_library_frame(function)) return 0;
+  if (function.size() > 120) function = function.substr(0, 117) + "...";
+  if (file != nullptr) {
+    std::string path = file;
+    if (path.rfind("/usr/", 0) == 0) return 0;
+    function += " (" + path.substr(path.rfind('/') + 1) + ":" + std::to_string(line) + ")";
+  }
+  static_cast<std::vector<std::string>*>(data)->push_back(std::move(function));
+  return 0;
+}
+
+void add_symbol(void* data, uintptr_t pc, const char* symbol, uintptr_t, uintptr_t) {
+  add_frame(data, pc, nullptr, 0, symbol);
+}
+
+}  // namespace
+
+ThrowRecorder::ThrowRecorder() {
+  record.on = true;
+  record.size = 0;
+}
+
+ThrowRecorder::~ThrowRecorder() {
+  record.on = false;
+}
+
+std::vector<std::string> frames_of_last_throw() {
+  static backtrace_state* state = ::backtrace_create_state(nullptr, /*threaded=*/1, ignore_error, nullptr);
+  std::vector<std::string> frames;
+  for (int i = 0; i < record.size; ++i) {
+    if (!in_program(record.frames[i])) continue;
+    const auto address = reinterpret_cast<uintptr_t>(record.frames[i]) - 1;  // the call, not the line after it
+    const size_t before = frames.size();
+    ::backtrace_pcinfo(state, address, add_frame, ignore_error, &frames);
+    if (frames.size() == before) ::backtrace_syminfo(state, address, add_symbol, ignore_error, &frames);
+    if (!frames.empty() && frames.back().rfind("main ", 0) == 0) break;
+  }
+  return frames;
+}
+
+void note_throw() {
+  if (record.on) record.size = ::backtrace(record.frames.data(), kMaxFrames);
+}
+
+}  // namespace paceline::train
+
+// The program's own __cxa_throw is found before the C++ library's, by LibTorch's throws too.
+extern "C" [[noreturn]] void __cxa_throw(void* exception, void* type, void (*destroy)(void*)) {
+  using Throw = void (*)(void*, void*, void (*)(void*));
+  static const auto original = reinterpret_cast<Throw>(::dlsym(RTLD_NEXT, "__cxa_throw"));
+  paceline::train::note_throw();
+  original(exception, type, destroy);
+  std::abort();
+}

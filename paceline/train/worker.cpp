@@ -1,0 +1,187 @@
+#include <c10/util/Exception.h>
+#include <cxxabi.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <typeinfo>
+
+#include "paceline/core/config/scaling_config.h"
+#include "paceline/core/error.h"
+#include "paceline/train/session_internal.h"
+#include "paceline/train/torch_config.h"
+#include "paceline/train/train_loop.h"
+#include "paceline/train/user_frames.h"
+#include "paceline/train/worker_internal.h"
+#include "paceline/worker/connection.h"
+
+namespace paceline::train {
+namespace {
+
+constexpr int kTrainLoopFailed = 1;
+
+// Reports of a worker are messages to the controller.
+class ConnectionSink final : public ReportSink {
+ public:
+  explicit ConnectionSink(worker::Connection& connection) : connection_(connection) {}
+  void submit(rpc::Report report) override {
+    const bool has_checkpoint = report.has_checkpoint;
+    connection_.send(rpc::pack(report));
+    // What report() has returned from survives this process: the message must not be in its memory only.
+    if (has_checkpoint) throw_if_error(connection_.flush());
+  }
+  void show_progress(rpc::Progress progress) override { connection_.send(rpc::pack(progress)); }
+
+ private:
+  worker::Connection& connection_;
+};
+
+// Commands arrive on the control thread, sessions come and go on the main thread.
+class LiveSession {
+ public:
+  /// Makes a session reachable while it lives.
+  class Scope {
+   public:
+    Scope(LiveSession& live, Session& session) : live_(live) { live_.set(&session); }
+    ~Scope() { live_.set(nullptr); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    LiveSession& live_;
+  };
+
+  template <class Call>
+  void with(Call call) {
+    const std::lock_guard lock(mutex_);
+    if (session_ != nullptr) call(*session_);
+  }
+
+ private:
+  void set(Session* session) {
+    const std::lock_guard lock(mutex_);
+    session_ = session;
+  }
+
+  std::mutex mutex_;
+  Session* session_ = nullptr;
+};
+
+std::string type_name(const std::exception& error) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(typeid(error).name(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? name.get() : typeid(error).name();
+}
+
+rpc::Failed failure(const std::exception& error) {
+  rpc::Failed failed{.kind = type_name(error), .text = error.what(), .frames = frames_of_last_throw()};
+  if (const auto* torch_error = dynamic_cast<const c10::Error*>(&error)) {
+    failed.text = torch_error->what_without_backtrace();
+  }
+  failed.stopped = dynamic_cast<const Stopped*>(&error) != nullptr;
+  // Gloo's own exception types are not in LibTorch's headers, only their names are known.
+  failed.collateral = dynamic_cast<const CollectiveError*>(&error) != nullptr ||
+                      dynamic_cast<const c10::DistError*>(&error) != nullptr || failed.kind.rfind("gloo::", 0) == 0;
+  return failed;
+}
+
+torch::Device device_of(const rpc::Assign& assign, const ScalingConfig& scaling) {
+  if (!scaling.use_gpu) return torch::kCPU;
+  return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(assign.local_rank));
+}
+
+SessionOptions session_options(worker::Connection& connection, const worker::Assignment& assignment, ReportSink& sink) {
+  const auto& welcome = connection.welcome();
+  const auto& assign = assignment.assign;
+  const auto scaling = welcome.scaling_config.get<ScalingConfig>();
+  const auto torch_config = welcome.torch_config.get<TorchConfig>();
+  SessionOptions options;
+  options.identity = assignment.identity;
+  options.context = {.world_rank = assign.rank.value,
+                     .world_size = assign.world_size,
+                     .local_rank = assign.local_rank,
+                     .local_world_size = assign.local_world_size,
+                     .node_rank = assign.node_rank,
+                     .attempt = assignment.identity.attempt.value,
+                     .experiment_name = welcome.run_name,
+                     .storage = welcome.run_folder};
+  options.device = device_of(assign, scaling);
+  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(torch_config.timeout_s * 1000));
+  if (assign.world_size > 1) options.store = connection.store();
+  options.group = comm::Group::create({.backend = torch_config.backend.value_or(""),
+                                       .rank = assign.rank.value,
+                                       .world_size = assign.world_size,
+                                       .device = options.device,
+                                       .timeout = options.timeout},
+                                      options.store);
+  options.checkpoint = assign.checkpoint;
+  options.first_report = assign.first_report;
+  options.sink = &sink;
+  options.progress = &connection.progress();
+  return options;
+}
+
+// One generation: the train loop from its first line to its return. True when it returned.
+bool run_generation(worker::Connection& connection, const worker::Assignment& assignment, LiveSession& live) {
+  ConnectionSink sink(connection);
+  const ThrowRecorder recorder;
+  const auto fail = [&](rpc::Failed failed) {
+    connection.send(rpc::pack(failed));
+    return false;
+  };
+  try {
+    const TrainLoop loop = find_train_loop(connection.welcome().train_loop);
+    Session session(session_options(connection, assignment, sink));
+    const LiveSession::Scope scope(live, session);
+    if (const auto reason = connection.stop_reason()) session.stop(*reason);
+    session.set_phase(Phase::training);
+    Json value = loop(Config(connection.welcome().train_loop_config));
+    session.set_phase(Phase::ended);
+    connection.send(rpc::pack(rpc::Finished{.reports = session.reports(), .return_value = std::move(value)}));
+    return true;
+  } catch (const std::exception& error) {
+    return fail(failure(error));
+  } catch (...) {
+    return fail({.kind = "unknown",
+                 .text = "the train loop threw something that is not a std::exception",
+                 .frames = frames_of_last_throw()});
+  }
+}
+
+[[noreturn]] void end_process(worker::Connection& connection, int code) {
+  (void)connection.flush();
+  std::fflush(nullptr);
+  // Not exit(): the user's static objects and LibTorch's threads have nothing left to do that could not hang.
+  ::_exit(code);
+}
+
+}  // namespace
+
+void run_worker() {
+  static const SystemClock clock;
+  auto connected = worker::Connection::connect(clock);
+  if (!connected.ok()) {
+    std::fprintf(stderr, "paceline: this process was started as a worker but cannot reach its agent: %s\n",
+                 connected.status().ToString().c_str());
+    ::_exit(worker::kLostAgent);
+  }
+  worker::Connection& connection = **connected;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  torch::set_num_threads(static_cast<int>(connection.welcome().threads));
+  static LiveSession live;
+  connection.on_stop([](const std::string& reason) { live.with([&](Session& session) { session.stop(reason); }); });
+  connection.on_checkpoint([](const rpc::CheckpointCommitted& committed) {
+    live.with([&](Session& session) { session.set_checkpoint(committed.path); });
+  });
+  while (true) {
+    auto assignment = connection.next_assignment();
+    if (!assignment.ok() || !*assignment) end_process(connection, 0);
+    if (!run_generation(connection, **assignment, live)) end_process(connection, kTrainLoopFailed);
+  }
+}
+
+}  // namespace paceline::train

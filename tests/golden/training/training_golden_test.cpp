@@ -1,0 +1,145 @@
+// Same model, data and seed: N workers compute what one computes with the global batch, and a run that was killed and
+// resumed ends with the weights of one that never was. This program is its own driver and worker.
+#include <gtest/gtest.h>
+#include <paceline/paceline.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+
+#include "paceline/track/history.h"
+
+namespace {
+
+using paceline::Checkpoint;
+using paceline::Config;
+using paceline::Json;
+
+// 160 rows of a noisy linear map; row i is a function of i alone.
+class Rows : public torch::data::Dataset<Rows> {
+ public:
+  torch::data::Example<> get(size_t index) override {
+    auto generator = at::detail::createCPUGenerator(/*seed=*/index + 1);
+    auto input = torch::randn({16}, generator);
+    auto target = input.narrow(0, 0, 4) * 2 - 1 + 0.1 * torch::randn({4}, generator);
+    return {input, target};
+  }
+  torch::optional<size_t> size() const override { return 160; }
+};
+
+torch::nn::Sequential make_model() {
+  torch::manual_seed(7);
+  return torch::nn::Sequential(torch::nn::Linear(16, 32), torch::nn::Tanh(), torch::nn::Linear(32, 4));
+}
+
+// The exact bits of all parameters.
+Json bits(const torch::nn::Sequential& model) {
+  Json words = Json::array();
+  for (const auto& parameter : model->parameters()) {
+    const auto flat = parameter.detach().contiguous();
+    const auto* values = flat.const_data_ptr<float>();
+    for (int64_t i = 0; i < flat.numel(); ++i) {
+      uint32_t word;
+      std::memcpy(&word, values + i, sizeof word);
+      words.push_back(word);
+    }
+  }
+  return words;
+}
+
+Json train(const Config& config) {
+  const auto context = paceline::get_context();
+  auto model = paceline::prepare_model(make_model());
+  auto loader =
+      paceline::prepare_data_loader(Rows().map(torch::data::transforms::Stack<>()),
+                                    {.batch_size = 32 / context.get_world_size(), .shuffle = true, .drop_last = true});
+  paceline::optim::AdamW optimizer(model->parameters(), torch::optim::AdamWOptions(1e-2));
+  paceline::RandomState random;
+  if (auto checkpoint = paceline::get_checkpoint()) checkpoint->load(model, optimizer, loader, random);
+  const int64_t kill_at = config.get<int64_t>("kill_at", -1);
+  const bool checkpoints = config.get<bool>("checkpoints", false);
+  int64_t step = (loader.epoch() + 1) * loader.size() - loader.remaining();
+  while (step < 20) {
+    for (auto& [inputs, targets] : loader) {
+      auto loss = torch::mse_loss(model->forward(inputs), targets);
+      optimizer.zero_grad();
+      loss.backward();
+      optimizer.step();
+      ++step;
+      std::optional<Checkpoint> checkpoint;
+      if (checkpoints) checkpoint = Checkpoint::save(model, optimizer, loader, random);
+      paceline::report({{"loss", loss.item<double>()}, {"step", step}}, checkpoint, {.reduce = "mean"});
+      if (step == kill_at && context.get_attempt() == 1 && context.get_world_rank() == 1) ::raise(SIGKILL);
+      if (step == 20) break;
+    }
+  }
+  return bits(model);
+}
+PACELINE_TRAIN_LOOP(train);
+
+class Golden : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/paceline_golden_XXXXXX";
+    storage_ = ::mkdtemp(pattern);
+  }
+  void TearDown() override { std::filesystem::remove_all(storage_); }
+
+  paceline::Result run(int workers, Config config) {
+    paceline::TorchTrainerOptions options;
+    options.train_loop_config = std::move(config);
+    options.scaling_config.num_workers = workers;
+    options.run_config.storage_path = storage_;
+    options.run_config.failure_config.max_failures = 1;
+    options.run_config.log_level = "ERROR";
+    return paceline::TorchTrainer(train, options).fit();
+  }
+
+  // Mean loss of the ranks, by step.
+  static std::vector<double> losses(const paceline::Result& result) {
+    std::map<int64_t, std::vector<double>> by_report;
+    for (const auto& row : paceline::track::read_history(result.path).ValueOrDie()) {
+      by_report[row.report].push_back(row.metrics.at("loss").get<double>());
+    }
+    std::vector<double> means;
+    for (const auto& [report, values] : by_report) {
+      means.push_back(std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()));
+    }
+    return means;
+  }
+
+  std::string storage_;
+};
+
+TEST_F(Golden, OneTwoAndFourWorkersHaveTheSameLosses) {
+  const auto one = losses(run(1, {}));
+  ASSERT_EQ(one.size(), 20u);
+  EXPECT_LT(one.back(), one.front() / 2);  // it does train
+  for (const int workers : {2, 4}) {
+    const auto many = losses(run(workers, {}));
+    ASSERT_EQ(many.size(), one.size());
+    for (size_t step = 0; step < one.size(); ++step) {
+      EXPECT_NEAR(many[step], one[step], 1e-5 * one[step]) << workers << " workers, step " << step;
+    }
+  }
+}
+
+TEST_F(Golden, KilledAtARandomStepAndResumedEndsWithTheSameWeights) {
+  const auto whole = run(2, {{"checkpoints", true}});
+  const auto seed = static_cast<int64_t>(::testing::UnitTest::GetInstance()->random_seed());
+  const int64_t kill_at = 1 + (seed * 7919 + 3) % 19;
+  SCOPED_TRACE("killed after step " + std::to_string(kill_at));
+  const auto resumed = run(2, {{"checkpoints", true}, {"kill_at", kill_at}});
+  EXPECT_EQ(resumed.return_value, whole.return_value);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  paceline::init(argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -4,6 +4,9 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# -O2 compiles much faster than -O3 and nothing here is hot outside LibTorch; line tables let errors name the user's line.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+
 find_program(CCACHE ccache)
 if(CCACHE)
   # ccache understands precompiled headers only with these freedoms.

@@ -1,0 +1,82 @@
+// The program itself: what it prints and its exit codes.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+
+#include "paceline/checkpoint/stage.h"
+#include "paceline/checkpoint/store.h"
+#include "paceline/cli/command.h"
+#include "paceline/testing/temporary_folder.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;  // both streams
+};
+
+Outcome run(const std::string& arguments) {
+  const std::string command = PACELINE_PROGRAM " " + arguments + " 2>&1";
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> buffer;
+  for (size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    outcome.output.append(buffer.data(), count);
+  }
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  return outcome;
+}
+
+TEST(Program, SaysWhatItIsAndWhatItCan) {
+  const Outcome version = run("--version");
+  EXPECT_EQ(version.exit_code, kDone);
+  EXPECT_THAT(version.output, HasSubstr("paceline 0."));
+  const Outcome help = run("--help");
+  EXPECT_EQ(help.exit_code, kDone);
+  EXPECT_THAT(help.output,
+              AllOf(HasSubstr("show"), HasSubstr("stop"), HasSubstr("checkpoint"), HasSubstr("Exit codes")));
+}
+
+TEST(Program, WrongUseIsExplained) {
+  EXPECT_EQ(run("").exit_code, kWrongUse);
+  EXPECT_EQ(run("show").exit_code, kWrongUse);
+  EXPECT_THAT(run("show").output, HasSubstr("run_folder is required"));
+  const Outcome flag = run("show folder --jsn");
+  EXPECT_EQ(flag.exit_code, kWrongUse);
+  EXPECT_THAT(flag.output, AllOf(HasSubstr("--jsn"), HasSubstr("--help")));
+}
+
+TEST(Program, VerifiesCheckpoints) {
+  const TemporaryFolder folder;
+  testing::write_file(folder / "user/file", "content");
+  auto stage = checkpoint::Stage::create(folder / "run", {.attempt = {1}, .worker = {1}}, 1).ValueOrDie();
+  ASSERT_TRUE(stage.copy_folder(folder / "user").ok());
+  const auto published =
+      checkpoint::Store(folder / "run").publish({{0, stage.finish().ValueOrDie()}}, {.report = 1}).ValueOrDie();
+  const Outcome whole = run("checkpoint verify " + published.path);
+  EXPECT_EQ(whole.exit_code, kDone);
+  EXPECT_EQ(whole.output, published.path + " is whole: 1 files, 0 tensors, 7 bytes\n");
+  testing::write_file(published.path + "/file", "c0ntent");
+  const Outcome damaged = run("checkpoint verify " + published.path);
+  EXPECT_EQ(damaged.exit_code, kFailed);
+  EXPECT_THAT(damaged.output, AllOf(HasSubstr("paceline: "), HasSubstr(published.path + "/file"), HasSubstr("wanted")));
+}
+
+TEST(Program, AFolderWithoutARunCannotBeShownOrStopped) {
+  const TemporaryFolder folder;
+  for (const char* command : {"show ", "show --json ", "stop "}) {
+    const Outcome outcome = run(command + folder.path());
+    EXPECT_EQ(outcome.exit_code, kFailed);
+    EXPECT_THAT(outcome.output, HasSubstr("holds no run"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::cli

@@ -76,13 +76,14 @@ def versions_in_use() -> dict[str, str]:
 
 
 def libtorch_version() -> str:
-    """Of the LibTorch that the release build links."""
+    """Of the LibTorch that the release build links: an unpacked archive's, otherwise that of the wheel in .venv."""
     cache = (RELEASE / "CMakeCache.txt").read_text()
-    folder = re.search(r"^Torch_DIR:PATH=(.*)/share/cmake/Torch$", cache, re.MULTILINE)
-    for name in ("build-version", "version.py"):
-        path = pathlib.Path(folder[1]) / name if folder else None
-        if path and path.is_file():
-            return re.search(r"\d+\.\d+\.\d+[^'\"\s]*", path.read_text())[0]
+    archive = re.search(r"^Torch_DIR:PATH=(.*)/share/cmake/Torch$", cache, re.MULTILINE)
+    version_files = [pathlib.Path(archive[1]) / "build-version"] if archive else []
+    version_files += ROOT.glob(".venv/lib/python3*/site-packages/torch/version.py")
+    for file in version_files:
+        if file.is_file():
+            return re.search(r"\d+\.\d+\.\d+[^'\"\s]*", file.read_text())[0]
     return "unknown"
 
 

@@ -1,0 +1,36 @@
+// ddp_step_gloo: milliseconds of a data-parallel step with 84 MB of gradients; the peer is in peers/workloads.py.
+#include "measurement.h"
+#include "paceline/paceline.h"
+
+using namespace paceline::benchmarks;
+
+void train_loop(const paceline::Config& config) {
+  constexpr int64_t kWidth = 1448, kDepth = 10, kWarmUp = 5;
+  const int64_t iterations = config.get<int64_t>("iterations");
+  torch::nn::Sequential layers;
+  for (int64_t i = 0; i < kDepth; ++i) {
+    layers->push_back(torch::nn::Linear(kWidth, kWidth));
+    layers->push_back(torch::nn::ReLU());
+  }
+  auto model = paceline::prepare_model(layers);
+  paceline::optim::SGD optimizer(model->parameters(), 0.01);
+  const torch::Tensor batch = torch::randn({32, kWidth});
+  std::vector<double> milliseconds;
+  for (int64_t step = 0; step < kWarmUp + iterations; ++step) {
+    const int64_t start_ns = now_ns();
+    const torch::Tensor loss = model->forward(batch).square().mean();
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    if (step >= kWarmUp) milliseconds.push_back(static_cast<double>(now_ns() - start_ns) / 1e6);
+  }
+  write_rank(config, {{"milliseconds", milliseconds}});
+}
+PACELINE_TRAIN_LOOP(train_loop);
+
+int main(int argc, char** argv) {
+  paceline::init(argc, argv);
+  const Arguments arguments = parse_arguments(argc, argv);
+  fit_two_workers(train_loop, arguments);
+  print_samples(read_rank(arguments, 0).at("milliseconds"));
+}

@@ -1,0 +1,79 @@
+#include "measurement.h"
+
+#include <algorithm>
+#include <chrono>
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "paceline/train/session.h"
+
+namespace paceline::benchmarks {
+namespace {
+
+std::string rank_file(const std::string& scratch, int64_t rank) {
+  return scratch + "/rank_" + std::to_string(rank) + ".json";
+}
+
+}  // namespace
+
+Arguments parse_arguments(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("A program that benchmarks/run.py measures");
+  app.add_option("--scratch", arguments.scratch)->required();
+  app.add_option("--iterations", arguments.iterations)->required();
+  app.add_option("--round", arguments.round)->required();
+  app.add_option("--data", arguments.data)->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error));
+  }
+  return arguments;
+}
+
+int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Result fit_two_workers(TrainLoop loop, const Arguments& arguments, int64_t max_failures) {
+  TorchTrainer trainer(loop, {.train_loop_config = {{"scratch", arguments.scratch},
+                                                    {"iterations", arguments.iterations},
+                                                    {"round", arguments.round},
+                                                    {"data", arguments.data}},
+                              .scaling_config = {.num_workers = 2, .threads_per_worker = 1},
+                              .run_config = {.storage_path = arguments.scratch + "/results",
+                                             .failure_config = {.max_failures = max_failures},
+                                             .checkpoint_config = {.num_to_keep = 2}}});
+  return trainer.fit();
+}
+
+void write_rank(const Config& config, const Json& values) {
+  const std::string path = rank_file(config.get<std::string>("scratch"), get_context().get_world_rank());
+  std::ofstream(path + ".unfinished") << values;
+  std::filesystem::rename(path + ".unfinished", path);
+}
+
+Json read_rank(const Arguments& arguments, int64_t rank) {
+  return Json::parse(std::ifstream(rank_file(arguments.scratch, rank)));
+}
+
+double seconds_to_last_rank(const Arguments& arguments, int64_t start_ns) {
+  const auto now = [&](int64_t rank) { return read_rank(arguments, rank).at("now_ns").get<int64_t>(); };
+  return static_cast<double>(std::max(now(0), now(1)) - start_ns) / 1e9;
+}
+
+Checkpoint kilobyte_checkpoint(const Config& config) {
+  const std::string rank = std::to_string(get_context().get_world_rank());
+  const std::filesystem::path folder = config.get<std::string>("scratch") + "/files_" + rank;
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / ("rank_" + rank + ".bin")) << std::string(1000, '\0');
+  return Checkpoint::from_directory(folder);
+}
+
+void print_samples(const std::vector<double>& samples, const Json& also) {
+  std::cout << Json{{"samples", samples}, {"also", also}} << std::endl;
+}
+
+}  // namespace paceline::benchmarks

@@ -1,0 +1,48 @@
+// How a measured program is called, and how it hands over what it measured; rows.py tells the contract.
+//
+// The driver calls parse_arguments() after init(), trains with fit_two_workers(), and ends with print_samples().
+// Workers write what they measured with write_rank(). Errors are exceptions, which end the program: run.py reports
+// them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "paceline/train/trainer.h"
+
+namespace paceline::benchmarks {
+
+struct Arguments {
+  /// A folder that exists only for this run.
+  std::string scratch;
+  /// How often the row's step is measured.
+  int64_t iterations = 1;
+  /// Which run this is, from 0: rows vary with it what must not always be the same.
+  int64_t round = 0;
+  /// The folder with MNIST.
+  std::string data;
+};
+
+Arguments parse_arguments(int argc, char** argv);
+
+/// Nanoseconds on the monotonic clock, which is one for all processes of a machine.
+int64_t now_ns();
+
+/// Runs `loop` on two workers of one thread; it finds the arguments in its configuration, by name.
+Result fit_two_workers(TrainLoop loop, const Arguments& arguments, int64_t max_failures = 0);
+
+/// Puts `values` of this rank into the configuration's scratch folder, in one piece.
+void write_rank(const Config& config, const Json& values);
+/// What `rank` wrote.
+Json read_rank(const Arguments& arguments, int64_t rank);
+/// From `start_ns` to the later of the two ranks' "now_ns".
+double seconds_to_last_rank(const Arguments& arguments, int64_t start_ns);
+
+/// A checkpoint of 1 kB, in a folder of this rank under the scratch folder.
+Checkpoint kilobyte_checkpoint(const Config& config);
+
+/// The line that run.py reads; `also` holds further observations by description.
+void print_samples(const std::vector<double>& samples, const Json& also = Json::object());
+
+}  // namespace paceline::benchmarks

@@ -4,7 +4,8 @@
 CMake refuses a wrong edge between modules, but lets a file include a header of a module that its own CMakeLists.txt
 does not list. This script closes that gap, and holds the rules that only reading the files can hold:
 
-- a file includes only modules in the DEPS of its folder's paceline_library() (a test also those of paceline_test());
+- a file includes only modules in the DEPS of its folder's paceline_library() (a test, *_test.cpp, *_fixture.h and
+  test_*.cpp, also those of paceline_test());
   paceline/testing, which has only headers, may include all and be included by tests;
 - DEPS go to lower layers; a module without TORCH neither depends on one with it nor includes LibTorch;
 - c10d and gloo headers appear in paceline/comm/*.cpp only; x_internal.h never leaves its module;
@@ -119,7 +120,7 @@ def check_module_files(root: pathlib.Path, modules: dict[str, Module]):
         relative = path.relative_to(root / "paceline")
         folder = relative.parts[0] if len(relative.parts) > 1 else "train"  # paceline.h
         module = modules.get(folder, Module())
-        is_test = path.name.endswith("_test.cpp")
+        is_test = path.name.endswith(("_test.cpp", "_fixture.h")) or path.name.startswith("test_")
         if path.suffix == ".cpp" and not module.names(str(relative.relative_to(folder))):
             yield f"paceline/{relative}: is not named in paceline/{folder}/CMakeLists.txt"
         for number, name in includes(path):

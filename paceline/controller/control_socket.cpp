@@ -57,10 +57,12 @@ class ControlSocketThread final : public ControlSocket {
   ~ControlSocketThread() override {
     loop_.stop();
     thread_.join();
+    inbox_.take();  // the clients in it must not outlive their event loop; nobody reads it any more
     clients_.clear();
     std::error_code ignored;
     std::filesystem::remove(link_, ignored);
     std::filesystem::remove(path_, ignored);
+    std::filesystem::remove(std::filesystem::path(path_).parent_path(), ignored);  // unless another run's is there
   }
 
  private:
@@ -117,10 +119,16 @@ arrow::Result<std::string> private_socket_folder() {
 }
 
 arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::string& run_folder, Inbox& inbox) {
-  ARROW_ASSIGN_OR_RAISE(const std::string folder, private_socket_folder());
   const std::string name = storage::checksum_of(std::as_bytes(std::span(run_folder))).substr(0, 16);
-  const std::string path = folder + "/" + name + ".sock";
-  ARROW_ASSIGN_OR_RAISE(Descriptor listener, listen_at(path));
+  std::string path;
+  arrow::Result<Descriptor> listening = arrow::Status::IOError("not tried");
+  // Another run that ends may remove the folder between the two steps.
+  for (int tries = 0; tries < 5 && !listening.ok(); ++tries) {
+    ARROW_ASSIGN_OR_RAISE(const std::string folder, private_socket_folder());
+    path = folder + "/" + name + ".sock";
+    listening = listen_at(path);
+  }
+  ARROW_ASSIGN_OR_RAISE(Descriptor listener, std::move(listening));
   const std::string link = run_folder + "/" + kControlLink;
   ::unlink(link.c_str());
   if (::symlink(path.c_str(), link.c_str()) != 0) return errno_status("cannot make " + link);

@@ -26,7 +26,7 @@ inline constexpr const char* kControlLink = "control.sock";
 /// The folder for sockets; made if need be. IOError when it is not the user's alone.
 arrow::Result<std::string> private_socket_folder();
 
-/// Listens until destroyed. `inbox` must outlive it.
+/// Listens until destroyed. `inbox` must outlive it; destruction empties it: what still waits is not answered.
 arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::string& run_folder, Inbox& inbox);
 
 }  // namespace paceline::controller

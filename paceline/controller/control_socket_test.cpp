@@ -1,0 +1,106 @@
+#include "paceline/controller/control_socket.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+
+#include "paceline/controller/control_client.h"
+#include "paceline/rpc/messages.h"
+#include "paceline/testing/temporary_folder.h"
+
+namespace paceline::controller {
+namespace {
+
+using paceline::testing::TemporaryFolder;
+using ::testing::HasSubstr;
+
+class ControlSocketTest : public ::testing::Test {
+ protected:
+  ControlSocketTest() {
+    ::chmod(runtime_.path().c_str(), 0700);
+    ::setenv("XDG_RUNTIME_DIR", runtime_.path().c_str(), 1);
+  }
+  ~ControlSocketTest() override { ::unsetenv("XDG_RUNTIME_DIR"); }
+
+  // The next request, answered with `reply`.
+  void answer_one(Inbox& inbox, const Json& reply) {
+    const SystemClock clock;
+    std::vector<Incoming> incoming;
+    while (incoming.empty()) {
+      inbox.wait(-1, std::nullopt, clock);
+      incoming = inbox.take();
+    }
+    const auto& request = std::get<FromCommandLine>(incoming.at(0));
+    rpc::Envelope envelope = rpc::pack(rpc::StatusReply{reply});
+    envelope.reply_to = request.request.request;
+    EXPECT_TRUE(request.client->send(std::move(envelope)).ok());
+  }
+
+  TemporaryFolder runtime_;
+  TemporaryFolder run_;
+};
+
+TEST_F(ControlSocketTest, AnswersInAFolderOfTheUsersOwn) {
+  Inbox inbox;
+  {
+    auto socket = open_control_socket(run_.path(), inbox).ValueOrDie();
+    struct stat status{};
+    ASSERT_EQ(::stat((runtime_ / "paceline").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0700u);
+    auto reply = std::async(std::launch::async, [this] { return request_status(run_.path()); });
+    answer_one(inbox, {{"state", "running"}});
+    EXPECT_EQ(reply.get().ValueOrDie()["state"], "running");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(run_.path())) << "the link is left";
+  EXPECT_TRUE(std::filesystem::is_empty(runtime_.path())) << "the socket is left";
+  EXPECT_THAT(request_status(run_.path()).status().message(), HasSubstr("no live run"));
+}
+
+TEST_F(ControlSocketTest, ReplacesWhatAKilledDriverLeft) {
+  Inbox inbox;
+  auto first = open_control_socket(run_.path(), inbox).ValueOrDie();
+  const std::string path = std::filesystem::read_symlink(run_ / kControlLink);
+  first.reset();
+  std::filesystem::create_directory(runtime_ / "paceline");
+  std::filesystem::permissions(runtime_ / "paceline", std::filesystem::perms::owner_all);
+  paceline::testing::write_file(path, "left");
+  std::filesystem::create_symlink(path, run_ / kControlLink);
+  auto second = open_control_socket(run_.path(), inbox).ValueOrDie();
+  auto reply = std::async(std::launch::async, [this] { return request_stop(run_.path(), "enough"); });
+  answer_one(inbox, {{"state", "shutting_down"}});
+  EXPECT_TRUE(reply.get().ok());
+}
+
+TEST_F(ControlSocketTest, RefusesAFolderThatOthersCanOpen) {
+  std::filesystem::create_directory(runtime_ / "paceline");
+  std::filesystem::permissions(runtime_ / "paceline", std::filesystem::perms(0755));
+  Inbox inbox;
+  EXPECT_THAT(open_control_socket(run_.path(), inbox).status().message(), HasSubstr("mode 0700"));
+}
+
+// A client that sends nonsense, or nothing, disturbs nobody.
+TEST_F(ControlSocketTest, SurvivesClientsThatMakeNoSense) {
+  Inbox inbox;
+  auto socket = open_control_socket(run_.path(), inbox).ValueOrDie();
+  const std::string path = std::filesystem::read_symlink(run_ / kControlLink);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, path.size());
+  const Descriptor silent(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const Descriptor babbling(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(babbling.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_GT(::send(babbling.get(), "GET / HTTP/1.1\r\n\r\n and more", 30, MSG_NOSIGNAL), 0);
+  auto reply = std::async(std::launch::async, [this] { return request_status(run_.path()); });
+  answer_one(inbox, {{"state", "running"}});
+  EXPECT_TRUE(reply.get().ok());
+}
+
+}  // namespace
+}  // namespace paceline::controller

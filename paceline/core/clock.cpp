@@ -14,9 +14,13 @@ Time SystemClock::now() const {
   return wall_start_ + std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - steady_start_);
 }
 
-double to_seconds(Time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
+double to_seconds(Time time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
 
-Time from_seconds(double seconds) { return Time{Duration{std::llround(seconds * 1e9)}}; }
+Time from_seconds(double seconds) {
+  return Time{Duration{std::llround(seconds * 1e9)}};
+}
 
 std::string to_string(Time time) {
   const auto milliseconds = std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();

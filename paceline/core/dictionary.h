@@ -66,8 +66,8 @@ class Dictionary {
       if (!value.is_boolean()) throw_wrong_type(name, value, "true or false");
     } else if constexpr (std::is_integral_v<T>) {
       if (!value.is_number_integer()) throw_wrong_type(name, value, "an integer");
-      const bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<uint64_t>())
-                                                   : std::in_range<T>(value.get<int64_t>());
+      const bool fits =
+          value.is_number_unsigned() ? std::in_range<T>(value.get<uint64_t>()) : std::in_range<T>(value.get<int64_t>());
       if (!fits) throw_wrong_type(name, value, "an integer in the range of the type asked for");
     } else if constexpr (std::is_floating_point_v<T>) {
       if (!value.is_number()) throw_wrong_type(name, value, "a number");

@@ -34,25 +34,25 @@ struct nlohmann::adl_serializer<std::optional<T>> {
 #define PACELINE_RECORD_MEMBER_(type, name, default_value, ...) type name = default_value;
 #define PACELINE_RECORD_VISIT_(type, name, default_value, ...) visitor(#name, self.name);
 
-#define PACELINE_RECORD_BODY_(Name, FIELDS)                                                   \
-  FIELDS(PACELINE_RECORD_MEMBER_)                                                             \
-  template <class Self, class Visitor>                                                        \
-  static void visit(Self& self, Visitor&& visitor) {                                          \
-    FIELDS(PACELINE_RECORD_VISIT_)                                                            \
-  }                                                                                           \
-  friend void to_json(nlohmann::json& json, const Name& record) {                             \
-    json = nlohmann::json::object();                                                          \
+#define PACELINE_RECORD_BODY_(Name, FIELDS)                                                    \
+  FIELDS(PACELINE_RECORD_MEMBER_)                                                              \
+  template <class Self, class Visitor>                                                         \
+  static void visit(Self& self, Visitor&& visitor) {                                           \
+    FIELDS(PACELINE_RECORD_VISIT_)                                                             \
+  }                                                                                            \
+  friend void to_json(nlohmann::json& json, const Name& record) {                              \
+    json = nlohmann::json::object();                                                           \
     Name::visit(record, [&json](const char* name, const auto& value) { json[name] = value; }); \
-  }                                                                                           \
-  friend void from_json(const nlohmann::json& json, Name& record) {                           \
-    Name::visit(record, [&json](const char* name, auto& value) {                              \
-      const auto found = json.find(name);                                                     \
-      if (found != json.end() && !found->is_null()) found->get_to(value);                     \
-    });                                                                                       \
+  }                                                                                            \
+  friend void from_json(const nlohmann::json& json, Name& record) {                            \
+    Name::visit(record, [&json](const char* name, auto& value) {                               \
+      const auto found = json.find(name);                                                      \
+      if (found != json.end() && !found->is_null()) found->get_to(value);                      \
+    });                                                                                        \
   }
 
-#define PACELINE_RECORD(Name, FIELDS)   \
-  struct Name {                         \
-    PACELINE_RECORD_BODY_(Name, FIELDS) \
+#define PACELINE_RECORD(Name, FIELDS)             \
+  struct Name {                                   \
+    PACELINE_RECORD_BODY_(Name, FIELDS)           \
     bool operator==(const Name&) const = default; \
   }

@@ -7,9 +7,9 @@
 namespace paceline {
 namespace {
 
-#define SAMPLE_FIELDS(FIELD)                          \
-  FIELD(int64_t, count, 3)                            \
-  FIELD(std::string, name, "none")                    \
+#define SAMPLE_FIELDS(FIELD)       \
+  FIELD(int64_t, count, 3)         \
+  FIELD(std::string, name, "none") \
   FIELD(std::optional<double>, score, std::nullopt)
 PACELINE_RECORD(Sample, SAMPLE_FIELDS);
 

@@ -234,8 +234,8 @@ PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
 
 /// Every message, once: for what must hold for all of them.
 using Catalogue =
-    std::tuple<StartProcess, EndProcess, ProgressRequest, ProgressReply, NodeReady, ProcessStarted, ProcessStartFailed, ProcessExited, ProcessSilent,
-               Output, Welcome, Assign, Stop, CheckpointCommitted, Joined, Heartbeat, Report, Finished, Failed,
-               Progress, StoreRequest, StoreReply, StatusRequest, StatusReply, StopRun>;
+    std::tuple<StartProcess, EndProcess, ProgressRequest, ProgressReply, NodeReady, ProcessStarted, ProcessStartFailed,
+               ProcessExited, ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, Joined, Heartbeat,
+               Report, Finished, Failed, Progress, StoreRequest, StoreReply, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

@@ -32,16 +32,16 @@ void check_field(const char* config, const char* field, const Json& value, const
 #define PACELINE_CONFIG_INFO_(type, name, default_value, constraint, help) \
   {#name, ::paceline::Json(defaults.name), (constraint).words, help},
 
-#define PACELINE_CONFIG(Name, FIELDS)                                        \
-  struct Name {                                                              \
-    PACELINE_RECORD_BODY_(Name, FIELDS)                                      \
-    bool operator==(const Name&) const = default;                            \
-    void validate() const {                                                  \
-      constexpr const char* kind = #Name;                                    \
-      FIELDS(PACELINE_CONFIG_CHECK_)                                         \
-    }                                                                        \
-    static std::vector<::paceline::FieldInfo> fields() {                     \
-      const Name defaults{};                                                 \
-      return {FIELDS(PACELINE_CONFIG_INFO_)};                                \
-    }                                                                        \
+#define PACELINE_CONFIG(Name, FIELDS)                    \
+  struct Name {                                          \
+    PACELINE_RECORD_BODY_(Name, FIELDS)                  \
+    bool operator==(const Name&) const = default;        \
+    void validate() const {                              \
+      constexpr const char* kind = #Name;                \
+      FIELDS(PACELINE_CONFIG_CHECK_)                     \
+    }                                                    \
+    static std::vector<::paceline::FieldInfo> fields() { \
+      const Name defaults{};                             \
+      return {FIELDS(PACELINE_CONFIG_INFO_)};            \
+    }                                                    \
   }

@@ -14,8 +14,8 @@ struct NumWorkers {
   int64_t max = 1;
 
   NumWorkers() = default;
-  NumWorkers(int64_t count) : min(count), max(count) {}            // NOLINT: `.num_workers = 2` is the usual form
-  NumWorkers(int count) : min(count), max(count) {}                // NOLINT: so that {2, 4} is never ambiguous
+  NumWorkers(int64_t count) : min(count), max(count) {}  // NOLINT: `.num_workers = 2` is the usual form
+  NumWorkers(int count) : min(count), max(count) {}      // NOLINT: so that {2, 4} is never ambiguous
   NumWorkers(int64_t low, int64_t high) : min(low), max(high) {}
 
   bool operator==(const NumWorkers&) const = default;
@@ -28,16 +28,16 @@ Constraint worker_count();
 
 using Resources = std::map<std::string, double>;
 
-#define PACELINE_SCALING_CONFIG_FIELDS(FIELD)                                                                        \
-  FIELD(::paceline::NumWorkers, num_workers, 1, ::paceline::worker_count(),                                          \
-        "Worker processes; 0 runs the train loop in the calling process; {min, max} is elastic")                     \
-  FIELD(bool, use_gpu, false, ::paceline::any_value(), "One GPU for each worker, collectives over NCCL")             \
-  FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::any_value(),                                    \
-        "CPU, GPU and other resources of each worker; empty: one CPU, and one GPU with use_gpu")                     \
-  FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                           \
-        "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                         \
-  FIELD(bool, use_tpu, false, ::paceline::any_value(), "Accepted by name; Paceline has no TPU support and refuses")  \
-  FIELD(std::optional<std::string>, topology, std::nullopt, ::paceline::any_value(),                                 \
+#define PACELINE_SCALING_CONFIG_FIELDS(FIELD)                                                                       \
+  FIELD(::paceline::NumWorkers, num_workers, 1, ::paceline::worker_count(),                                         \
+        "Worker processes; 0 runs the train loop in the calling process; {min, max} is elastic")                    \
+  FIELD(bool, use_gpu, false, ::paceline::any_value(), "One GPU for each worker, collectives over NCCL")            \
+  FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::any_value(),                                   \
+        "CPU, GPU and other resources of each worker; empty: one CPU, and one GPU with use_gpu")                    \
+  FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                          \
+        "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                        \
+  FIELD(bool, use_tpu, false, ::paceline::any_value(), "Accepted by name; Paceline has no TPU support and refuses") \
+  FIELD(std::optional<std::string>, topology, std::nullopt, ::paceline::any_value(),                                \
         "TPU topology, accepted by name; Paceline has no TPU support and refuses")
 PACELINE_CONFIG(ScalingConfig, PACELINE_SCALING_CONFIG_FIELDS);
 

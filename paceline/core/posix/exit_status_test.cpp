@@ -24,7 +24,8 @@ TEST(ExitStatus, NamesCodesAndSignals) {
   EXPECT_EQ(describe(status_of([] { ::_exit(3); })), "exited with code 3");
   EXPECT_EQ(describe(status_of([] { ::raise(SIGKILL); })), "was killed by SIGKILL");
   EXPECT_EQ(describe({.signal = SIGSEGV, .core_dumped = true}), "crashed with SIGSEGV (core dumped)");
-  EXPECT_EQ(describe({.signal = SIGKILL, .out_of_memory = true}), "was killed by SIGKILL (the kernel ran out of memory)");
+  EXPECT_EQ(describe({.signal = SIGKILL, .out_of_memory = true}),
+            "was killed by SIGKILL (the kernel ran out of memory)");
   EXPECT_EQ(signal_name(77), "signal 77");
 }
 

@@ -26,7 +26,7 @@ struct Options {
   std::string data = "data";
   std::string storage_path = "results";
   int64_t num_epochs = 2;
-  int64_t train_digits = 25'600;  // of 60,000: two epochs see 51,200, which take about a minute on two cores
+  int64_t train_digits = 23'040;  // of 60,000: two epochs see 46,080, which take less than two minutes on two cores
 };
 
 /// Share of `loader`'s digits that the model reads correctly, over all ranks.
@@ -68,8 +68,9 @@ void train_loop(const paceline::Config& config) {
       optimizer.step();
       scheduler.step();
     }
-    paceline::report({{"epoch", epoch}, {"loss", loss.item<double>()}, {"accuracy", evaluate(model, test_loader)}},
-                     paceline::Checkpoint::save(model, optimizer, scheduler, loader));
+    paceline::Metrics metrics = {{"epoch", epoch}, {"loss", loss.item<double>()}};
+    if (epoch + 1 == num_epochs) metrics.set("accuracy", evaluate(model, test_loader));
+    paceline::report(metrics, paceline::Checkpoint::save(model, optimizer, scheduler, loader));
   }
 }
 PACELINE_TRAIN_LOOP(train_loop);

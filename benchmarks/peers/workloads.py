@@ -11,20 +11,35 @@ GLOBAL_BATCH_SIZE = 128
 WARM_UP_STEPS = 5
 
 
+class Conv3x3(nn.Conv2d):
+    """Padded by 1. Where it gives one pixel it is a linear layer, as in examples/vision/resnet18.cpp."""
+
+    def __init__(self, planes_in: int, planes: int, stride: int):
+        super().__init__(planes_in, planes, 3, stride, 1, bias=False)
+
+    def forward(self, images):
+        height, width = images.shape[2:]
+        if height > self.stride[0] or width > self.stride[1]:
+            return super().forward(images)
+        kernel = self.weight.narrow(2, 1, height).narrow(3, 1, width)
+        return F.linear(images.flatten(1), kernel.flatten(1))[..., None, None]
+
+
 class BasicBlock(nn.Module):
     def __init__(self, planes_in: int, planes: int, stride: int):
         super().__init__()
-        self.conv1 = nn.Conv2d(planes_in, planes, 3, stride, 1, bias=False)
+        self.conv1 = Conv3x3(planes_in, planes, stride)
         self.bn1 = nn.BatchNorm2d(planes)
-        self.conv2 = nn.Conv2d(planes, planes, 3, 1, 1, bias=False)
+        self.conv2 = Conv3x3(planes, planes, 1)
         self.bn2 = nn.BatchNorm2d(planes)
         self.downsample = None
         if stride != 1 or planes_in != planes:
             self.downsample = nn.Sequential(nn.Conv2d(planes_in, planes, 1, stride, bias=False), nn.BatchNorm2d(planes))
 
     def forward(self, x):
-        out = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(out + (x if self.downsample is None else self.downsample(x)))
+        out = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)), inplace=True)))
+        out += x if self.downsample is None else self.downsample(x)
+        return F.relu(out, inplace=True)
 
 
 class ResNet18(nn.Module):
@@ -43,7 +58,7 @@ class ResNet18(nn.Module):
         self.fc = nn.Linear(512, num_classes)
 
     def forward(self, x):
-        x = self.layers(self.maxpool(F.relu(self.bn1(self.conv1(x)))))
+        x = self.layers(self.maxpool(F.relu(self.bn1(self.conv1(x)), inplace=True)))
         return self.fc(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
 
 

@@ -96,7 +96,8 @@ TEST_F(ControlSocketTest, SurvivesClientsThatMakeNoSense) {
   ASSERT_EQ(::connect(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   const Descriptor babbling(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::connect(babbling.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ASSERT_GT(::send(babbling.get(), "GET / HTTP/1.1\r\n\r\n and more", 30, MSG_NOSIGNAL), 0);
+  const std::string nonsense = "GET / HTTP/1.1\r\n\r\n and more";
+  ASSERT_GT(::send(babbling.get(), nonsense.data(), nonsense.size(), MSG_NOSIGNAL), 0);
   auto reply = std::async(std::launch::async, [this] { return request_status(run_.path()); });
   answer_one(inbox, {{"state", "running"}});
   EXPECT_TRUE(reply.get().ok());

@@ -24,6 +24,10 @@ int64_t Decision::record(Failure failure) {
   return position;
 }
 
+bool Decision::group_is_ending() const {
+  return state_.state != State::scheduling && state_.state != State::running && state_.state != State::preempting;
+}
+
 void Decision::on(const WorkerFinished& event) {
   Worker* worker = find_live(event.worker);
   if (worker == nullptr || worker->stage != WorkerStage::training) return;
@@ -36,7 +40,11 @@ void Decision::on(const WorkerFinished& event) {
 void Decision::on(const WorkerFailed& event) {
   Worker* worker = find_live(event.worker);
   if (worker == nullptr || worker->stage == WorkerStage::failed || worker->stage == WorkerStage::finished) return;
-  if (event.stopped) return;  // it did what it was told; the exit follows
+  if (event.stopped) {
+    // It did what it was told: the exit that follows is no failure, whatever its code.
+    if (group_is_ending()) worker->stage = WorkerStage::failed;
+    return;
+  }
   worker->stage = WorkerStage::failed;
   Failure failure = failure_of(*worker, FailureKind::exception);
   failure.exception = event.exception;
@@ -85,10 +93,8 @@ void Decision::on(const WorkerExited& event) {
   }
 
   // An end that Paceline asked for is no failure; one in mid-loop is, with exit code 0 as well.
-  const bool ending =
-      state_.state != State::scheduling && state_.state != State::running && state_.state != State::preempting;
   const bool clean = event.status.exit_code == 0 && event.status.signal == 0;
-  if (ending && (clean || event.status.ended_by_paceline)) return when_gone();
+  if (group_is_ending() && (clean || event.status.ended_by_paceline)) return when_gone();
   Failure failure = failure_of(*worker, FailureKind::exit);
   failure.status = event.status;
   failure.last_lines = event.last_lines;

@@ -59,6 +59,7 @@ class Decision {
   // decide_failure.cpp
   Failure failure_of(const Worker& worker, FailureKind kind) const;
   int64_t record(Failure failure);
+  bool group_is_ending() const;
   void on_failure(Failure failure);
   void apply_policy(Budget budget);
   Budget budget_for(const Failure& cause) const;

@@ -190,6 +190,19 @@ TEST(Stop, EndsARunThatBacksOff) {
   EXPECT_EQ(run.state(), State::aborted);
 }
 
+TEST(Failure, ARankThatObeysTheEndOfItsGroupIsNoPartOfIt) {
+  Play run = Play::training({.num_workers = 3});
+  run.exit(run.worker(0));
+  ASSERT_EQ(run.state(), State::shutting_down);
+  const WorkerId second = run.worker(1);
+  run.feed(WorkerFailed{.worker = second, .text = "told to stop", .stopped = true});
+  run.exit(second, {.exit_code = 1});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_EQ(run.all().worker_errors.size(), 1u);
+  EXPECT_THAT(run.all().error, ::testing::StartsWith("Rank 0 of 3 on node node0 exited with code 0"));
+}
+
 TEST(Callbacks, TheirFailureEndsTheRunButHidesNothing) {
   Play run = Play::training();
   run.exit(run.worker(0), {.signal = 11});

@@ -88,8 +88,10 @@ std::vector<FailureGroup> grouped(const std::vector<Failure>& failures, bool col
   std::map<std::string, size_t> by_key;
   for (const Failure& failure : failures) {
     if (failure.collateral != collateral) continue;
-    const std::string key =
+    std::string key =
         Json(failure.kind).get<std::string>() + (failure.worker.value == 0 ? "-" : "+") + normalized(what(failure));
+    // Numbers in texts vary from rank to rank; those of an exit are what happened.
+    if (failure.kind == FailureKind::exit) key += describe(failure.status.value_or(ExitStatus{}));
     const auto [found, is_new] = by_key.try_emplace(key, groups.size());
     if (is_new) groups.push_back({.first = &failure});
     FailureGroup& group = groups[found->second];

@@ -55,6 +55,14 @@ TEST(FailureText, TheSameErrorOnManyRanksIsShownOnce) {
   EXPECT_THAT(text, HasSubstr("\nRank 2 of 8 on node a failed with std::runtime_error: another"));
 }
 
+TEST(FailureText, DifferentExitCodesAreDifferentErrors) {
+  Failure first{.kind = FailureKind::exit, .worker = {1}, .rank = 0, .node = "a", .status = ExitStatus{.exit_code = 7}};
+  Failure second{.kind = FailureKind::exit, .worker = {2}, .rank = 1, .node = "a", .status = ExitStatus{.exit_code = 8}};
+  const std::string text = error_text({first, second}, 2);
+  EXPECT_THAT(text, HasSubstr("Rank 0 of 2 on node a exited with code 7"));
+  EXPECT_THAT(text, HasSubstr("Rank 1 of 2 on node a exited with code 8"));
+}
+
 TEST(FailureText, TheCauseComesBeforeCollateralFailures) {
   const std::string text =
       error_text({exception(0, "connection closed by peer", true), exception(1, "out of range")}, 2);

@@ -85,8 +85,9 @@ TEST_F(RunTest, WithoutBudgetTheErrorTellsAll) {
 TEST_F(RunTest, ExitInMidLoopIsAFailure) {
   const RunOutcome outcome = run({{"step_ms", 1000}, {"faults", {fault(0, 0, 2, "exit")}}});
   EXPECT_EQ(outcome.state, FinalState::errored);
+  EXPECT_THAT(outcome.error, HasSubstr("Rank 0 of 2"));
   EXPECT_THAT(outcome.error, HasSubstr("exited with code 0 in step 2"));
-  EXPECT_EQ(outcome.worker_errors.count(0), 1u);
+  EXPECT_EQ(outcome.worker_errors.size(), 1u);
 }
 
 TEST_F(RunTest, TheSameExceptionOnBothRanksIsShownOnce) {

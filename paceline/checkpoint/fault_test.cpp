@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "paceline/checkpoint/checkpoint_fixture.h"
 #include "paceline/checkpoint/format/safetensors.h"
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
@@ -18,10 +19,6 @@ using testing::run_child;
 using testing::TemporaryFolder;
 using testing::was_killed;
 using testing::write_file;
-
-Identity worker(int64_t number) {
-  return {.attempt = {1}, .worker = {number}};
-}
 
 // Two ranks stage `folder`/user and their report is published.
 int publish_in_child(const std::string& folder) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "paceline/checkpoint/checkpoint.h"
+#include "paceline/checkpoint/checkpoint_fixture.h"
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/tensor_reader.h"
 #include "paceline/storage/local.h"
@@ -22,10 +23,6 @@ using ::testing::IsEmpty;
 using testing::names_in;
 using testing::TemporaryFolder;
 using testing::write_file;
-
-Identity worker(int64_t number) {
-  return {.attempt = {1}, .worker = {number}};
-}
 
 std::span<const std::byte> bytes(const std::vector<float>& values) {
   return std::as_bytes(std::span(values));

@@ -7,13 +7,12 @@
 #include <cerrno>
 
 #include "paceline/core/posix/socket_pair.h"
+#include "paceline/rpc/frame.h"
 
 namespace paceline::rpc {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-
-constexpr size_t kPortionBytes = size_t{64} << 10;
 
 // Whether `socket` became ready for `events` (or closed) before `timeout`; none waits without end.
 arrow::Result<bool> poll_socket(int socket, short events, std::optional<std::chrono::milliseconds> timeout) {

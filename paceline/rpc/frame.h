@@ -23,6 +23,9 @@ namespace paceline::rpc {
 
 inline constexpr size_t kFrameHeaderBytes = 20;
 
+/// How much is read from a socket at once.
+inline constexpr size_t kPortionBytes = size_t{64} << 10;
+
 /// Header and head of `envelope`'s frame; its bytes follow on the stream as they are. Invalid when a limit is exceeded.
 arrow::Result<std::string> encode_frame_start(const Envelope& envelope);
 

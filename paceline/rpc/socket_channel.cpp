@@ -18,7 +18,6 @@ namespace {
 
 using boost::asio::posix::stream_descriptor;
 
-constexpr size_t kPortionBytes = size_t{64} << 10;
 // How much one turn reads or writes before the loop serves others.
 constexpr size_t kTurnBytes = size_t{1} << 20;
 // Up to this size, bytes travel in the system call of their head.

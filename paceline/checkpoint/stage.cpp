@@ -30,8 +30,11 @@ Stage::Stage(std::string run_folder, std::string relative)
     : relative_(std::move(relative)), folder_(std::move(run_folder) + "/" + relative_) {}
 
 arrow::Result<Stage> Stage::create(const std::string& run_folder, const Identity& identity, int64_t index) {
-  Stage stage(run_folder, std::string(kStagingName) + "/attempt_" + std::to_string(identity.attempt.value) +
-                              "/worker_" + std::to_string(identity.worker.value) + "/report_" + std::to_string(index));
+  std::string relative(kStagingName);
+  relative += "/attempt_" + std::to_string(identity.attempt.value);
+  relative += "/worker_" + std::to_string(identity.worker.value);
+  relative += "/report_" + std::to_string(index);
+  Stage stage(run_folder, std::move(relative));
   stage.part_.attempt = identity.attempt.value;
   stage.part_.report = index;
   ARROW_RETURN_NOT_OK(storage::remove_all(stage.folder_));

@@ -167,6 +167,14 @@ int run() {
 }  // namespace
 }  // namespace paceline::controller
 
+// A worker that is to die by a signal does so under sanitizers too, which would print and exit with a code of their own.
+extern "C" const char* __asan_default_options() {
+  return "handle_segv=0";
+}
+extern "C" const char* __tsan_default_options() {
+  return "handle_segv=0";
+}
+
 int main() {
   return paceline::controller::run();
 }

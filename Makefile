@@ -46,7 +46,7 @@ test-full: test test-labelled-full  ## Also the slow suites, those with peers, a
 
 .PHONY: test-labelled-full
 test-labelled-full: build
-	@$(call check,release) -L full --no-tests=ignore
+	@$(call check,release) -L full --no-tests=error
 
 .PHONY: test-preset
 test-preset: build  ## Build and test one preset [PRESET=control]

@@ -10,6 +10,7 @@ import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "build" / "bench"
+QUICK_OUTPUT = OUTPUT / "quick"
 PEERS = OUTPUT / "peers"
 RELEASE = ROOT / "build" / "release"
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"

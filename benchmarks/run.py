@@ -4,7 +4,7 @@
 Rows are declared in rows.py. Each is written to build/bench/ROW.json, all into docs/benchmarks.md. Standard library
 only. Ends with 1 when a row could not be measured; a missed target is a result.
 
-    benchmarks/run.py [--only row,row] [--quick]     --quick: few iterations, marks the JSON, leaves the document alone
+    benchmarks/run.py [--only row,row] [--quick]     --quick: few iterations, to try the programs; into build/bench/quick, not into the document
     benchmarks/run.py --self-test                    checks statistics and writers, measures nothing
 """
 
@@ -103,9 +103,7 @@ def measure_rows(rows: list[Row], quick: bool) -> list[str]:
             failed.append(row.name)
             continue
         record = to_record(row.name, row.unit, row.target, outcome, versions)
-        if quick:
-            record["quick"] = True
-        path = write_record(environment.OUTPUT, record)
+        path = write_record(environment.QUICK_OUTPUT if quick else environment.OUTPUT, record)
         say(f"{row.name}: {record['value']} {row.unit}, {record['peer']} {record['peer_value']}, "
             f"target {row.target.sentence}: {'met' if record['met'] else 'NOT met'} "
             f"({path.relative_to(environment.ROOT)})")
@@ -116,8 +114,8 @@ def write_document() -> None:
     records = {}
     for row in ROWS:
         path = environment.OUTPUT / f"{row.name}.json"
-        if path.is_file() and not (record := json.loads(path.read_text())).get("quick"):
-            records[row.name] = record, datetime.date.fromtimestamp(path.stat().st_mtime).isoformat()
+        if path.is_file():
+            records[row.name] = json.loads(path.read_text()), datetime.date.fromtimestamp(path.stat().st_mtime).isoformat()
     earlier = DOCUMENT.read_text() if DOCUMENT.is_file() else ""
     DOCUMENT.parent.mkdir(exist_ok=True)
     DOCUMENT.write_text(to_document({row.name: row.what for row in ROWS}, records, environment.machine(),

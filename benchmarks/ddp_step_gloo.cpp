@@ -24,13 +24,10 @@ void train_loop(const paceline::Config& config) {
     optimizer.step();
     if (step >= kWarmUp) milliseconds.push_back(static_cast<double>(now_ns() - start_ns) / 1e6);
   }
-  write_rank(config, {{"milliseconds", milliseconds}});
+  write_samples(config, milliseconds);
 }
 PACELINE_TRAIN_LOOP(train_loop);
 
 int main(int argc, char** argv) {
-  paceline::init(argc, argv);
-  const Arguments arguments = parse_arguments(argc, argv);
-  fit_two_workers(train_loop, arguments);
-  print_samples(read_rank(arguments, 0).at("milliseconds"));
+  return measure_in_loop(argc, argv, train_loop);
 }

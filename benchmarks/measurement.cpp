@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "paceline/train/init.h"
 #include "paceline/train/session.h"
 
 namespace paceline::benchmarks {
@@ -70,6 +71,18 @@ Checkpoint kilobyte_checkpoint(const Config& config) {
   std::filesystem::create_directories(folder);
   std::ofstream(folder / ("rank_" + rank + ".bin")) << std::string(1000, '\0');
   return Checkpoint::from_directory(folder);
+}
+
+void write_samples(const Config& config, const std::vector<double>& samples) {
+  write_rank(config, {{"samples", samples}});
+}
+
+int measure_in_loop(int argc, char** argv, TrainLoop loop) {
+  init(argc, argv);
+  const Arguments arguments = parse_arguments(argc, argv);
+  fit_two_workers(loop, arguments);
+  print_samples(read_rank(arguments, 0).at("samples"));
+  return 0;
 }
 
 void print_samples(const std::vector<double>& samples, const Json& also) {

@@ -42,6 +42,12 @@ double seconds_to_last_rank(const Arguments& arguments, int64_t start_ns);
 /// A checkpoint of 1 kB, in a folder of this rank under the scratch folder.
 Checkpoint kilobyte_checkpoint(const Config& config);
 
+/// What measure_in_loop() prints of rank 0.
+void write_samples(const Config& config, const std::vector<double>& samples);
+
+/// The main() of a program that measures in its train loop: trains and prints the samples that rank 0 has written.
+int measure_in_loop(int argc, char** argv, TrainLoop loop);
+
 /// The line that run.py reads; `also` holds further observations by description.
 void print_samples(const std::vector<double>& samples, const Json& also = Json::object());
 

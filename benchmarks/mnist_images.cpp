@@ -33,13 +33,10 @@ void train_loop(const paceline::Config& config) {
     if (done >= steps) break;
     start_ns = now_ns();
   }
-  write_rank(config, {{"images_per_second", images_per_second}});
+  write_samples(config, images_per_second);
 }
 PACELINE_TRAIN_LOOP(train_loop);
 
 int main(int argc, char** argv) {
-  paceline::init(argc, argv);
-  const Arguments arguments = parse_arguments(argc, argv);
-  fit_two_workers(train_loop, arguments);
-  print_samples(read_rank(arguments, 0).at("images_per_second"));
+  return measure_in_loop(argc, argv, train_loop);
 }

@@ -18,13 +18,10 @@ void train_loop(const paceline::Config& config) {
     paceline::report({{"loss", loss}, {"step", step}});
     if (step >= kWarmUp) microseconds.push_back(static_cast<double>(now_ns() - start_ns) / 1e3);
   }
-  write_rank(config, {{"microseconds", microseconds}});
+  write_samples(config, microseconds);
 }
 PACELINE_TRAIN_LOOP(train_loop);
 
 int main(int argc, char** argv) {
-  paceline::init(argc, argv);
-  const Arguments arguments = parse_arguments(argc, argv);
-  fit_two_workers(train_loop, arguments);
-  print_samples(read_rank(arguments, 0).at("microseconds"));
+  return measure_in_loop(argc, argv, train_loop);
 }

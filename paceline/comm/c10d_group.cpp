@@ -61,7 +61,7 @@ class C10dGroup final : public Group {
 };
 
 void C10dGroup::run(const char* operation, const std::function<void()>& body) {
-  if (aborted_) throw_failure(operation, rank(), size(), "the group was aborted: this rank was told to stop");
+  if (aborted_) throw_failure(operation, rank(), size(), kToldToStop);
   torch::NoGradGuard no_grad;
   report_failures(operation, rank(), size(), body);
 }
@@ -175,8 +175,8 @@ void wait_for_all_ranks(c10d::Store& store, const GroupOptions& options) {
     if (missing.empty()) throw;
     throw CollectiveError("rank " + std::to_string(options.rank) + " of " + std::to_string(options.world_size) +
                           " waited " + std::to_string(options.timeout.count()) +
-                          " ms for the other ranks to arrive; missing ranks=" + missing + " (" + cause_of(failure) +
-                          ")");
+                          " ms (TorchConfig.timeout_s) for the other ranks to arrive; missing ranks=" + missing + " (" +
+                          cause_of(failure) + "). Their logs say what keeps them");
   }
 }
 
@@ -198,6 +198,8 @@ std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusi
     if (options.backend == "nccl") {
       backends.push_back(make_nccl(store, settings));
       process_group->setBackend(torch::kCUDA, Type::NCCL, backends.back().handle);
+    } else if (options.device.is_cuda()) {
+      process_group->setBackend(torch::kCUDA, Type::GLOO, backends.back().handle);
     }
     process_group->setDefaultBackend(options.backend == "nccl" ? Type::NCCL : Type::GLOO);
     process_group->setGroupName("paceline");

@@ -17,8 +17,12 @@ std::string cause_of(const std::exception& failure) {
 }
 
 void throw_failure(const std::string& operation, int64_t rank, int64_t world_size, const std::string& cause) {
-  throw CollectiveError(operation + " failed on rank " + std::to_string(rank) + " of " + std::to_string(world_size) +
-                        ": " + cause);
+  const bool stopping = cause.find(kToldToStop) != std::string::npos;
+  throw CollectiveError(
+      operation + " failed on rank " + std::to_string(rank) + " of " + std::to_string(world_size) + ": " + cause +
+      (stopping ? ""
+                : ". Another rank may have failed first: see the logs of the other ranks. If they are "
+                  "only slow, raise TorchConfig.timeout_s"));
 }
 
 void report_failures(const std::string& operation, int64_t rank, int64_t world_size,

@@ -10,7 +10,10 @@ namespace paceline::comm {
 /// The message of `failure` without LibTorch's C++ stack, on one line.
 std::string cause_of(const std::exception& failure);
 
-/// Throws CollectiveError("all_reduce failed on rank 1 of 4: …").
+/// The cause of failures that this rank has brought about itself, because its run ends.
+constexpr const char* kToldToStop = "aborted: this rank was told to stop";
+
+/// Throws CollectiveError("all_reduce failed on rank 1 of 4: …"), with advice unless the cause is kToldToStop.
 [[noreturn]] void throw_failure(const std::string& operation, int64_t rank, int64_t world_size,
                                 const std::string& cause);
 

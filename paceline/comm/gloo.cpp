@@ -74,7 +74,7 @@ class AbortableGloo final : public c10d::ProcessGroupGloo {
         for (int peer = 0; peer < getSize(); ++peer) {
           // Every device here is gloo's TCP device, so every pair is a tcp::Pair.
           auto* pair = static_cast<gloo::transport::tcp::Pair*>(context->getPair(peer).get());
-          if (pair != nullptr) pair->signalExceptionExternal("aborted: this rank was told to stop");
+          if (pair != nullptr) pair->signalExceptionExternal(kToldToStop);
         }
       }
     });

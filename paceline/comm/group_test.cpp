@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "paceline/rpc/memory_key_value.h"
 #include "paceline/testing/group_conformance.h"
@@ -52,7 +53,8 @@ TEST(Group, NamesTheRanksThatNeverCome) {
   GroupOptions options = place(1, 4);
   options.timeout = std::chrono::milliseconds(50);
   EXPECT_THAT(testing::message_of<CollectiveError>([&] { Group::create(options, store.client(kGeneration)); }),
-              ::testing::AllOf(HasSubstr("rank 1 of 4"), HasSubstr("missing ranks=0, 2, 3")));
+              ::testing::AllOf(HasSubstr("rank 1 of 4"), HasSubstr("missing ranks=0, 2, 3"),
+                               HasSubstr("TorchConfig.timeout_s")));
 }
 
 TEST(Group, ACollectiveTimesOut) {
@@ -64,7 +66,8 @@ TEST(Group, ACollectiveTimesOut) {
   auto peer = other.get();  // alive, but does not come
   torch::Tensor tensor = torch::ones({2});
   EXPECT_THAT(testing::message_of<CollectiveError>([&] { group->all_reduce(tensor, ReduceOp::sum); }),
-              ::testing::AllOf(HasSubstr("all_reduce failed on rank 0 of 2"), HasSubstr("imed out")));
+              ::testing::AllOf(HasSubstr("all_reduce failed on rank 0 of 2"), HasSubstr("imed out"),
+                               HasSubstr("logs of the other ranks"), HasSubstr("TorchConfig.timeout_s")));
 }
 
 TEST(Group, RefusesABackendThatIsNotThere) {
@@ -108,6 +111,20 @@ TEST(Group, NothingListensBeyondLoopback) {
   EXPECT_THAT(addresses, ::testing::Each("127.0.0.1"));
 }
 
+TEST(Group, GlooServesGpusWhereItIsAskedTo) {
+  rpc::MemoryKeyValueStore store;
+  const auto create = [&](int64_t rank) {
+    GroupOptions options = place(rank, 2);
+    options.backend = "gloo";
+    options.device = torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(rank));
+    return Group::create(options, store.client(kGeneration));
+  };
+  auto other = std::async(std::launch::async, create, 1);
+  const auto group = create(0);
+  EXPECT_EQ(group->process_group()->getBackend(torch::kCUDA)->getBackendName(), "gloo");
+  EXPECT_EQ(other.get()->backend(), "gloo");
+}
+
 TEST(Group, JoinsTorchrunsWorld) {
   // A free port of the moment; the store's listener takes it over at once.
   const int probe = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -141,6 +158,43 @@ TEST(Group, JoinsTorchrunsWorld) {
   EXPECT_THAT(own_socket_addresses(), ::testing::Each(::testing::AnyOf("127.0.0.1", "::ffff:127.0.0.1")));
   group->all_reduce(sum, ReduceOp::sum);
   EXPECT_EQ(sum.item<double>(), 2);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+// What torchrun's agent does: it keeps the store, also from one group of a process to the next.
+TEST(Group, JoinsTorchrunsWorldAgain) {
+  c10d::TCPStoreOptions server_options;
+  server_options.isServer = true;
+  server_options.waitWorkers = false;
+  server_options.port = 0;
+  const c10d::TCPStore server("127.0.0.1", server_options);
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("MASTER_PORT", std::to_string(server.getPort()).c_str(), 1);
+  ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+  ::setenv("WORLD_SIZE", "2", 1);
+  GroupOptions options;
+  options.timeout = std::chrono::seconds(60);
+  const auto join_twice = [&] {
+    double total = 0;
+    for (int time = 0; time < 2; ++time) {
+      torch::Tensor sum = torch::ones({1});
+      Group::from_torchrun_environment(options)->all_reduce(sum, ReduceOp::sum);
+      total += sum.item<double>();
+    }
+    return total;
+  };
+  const pid_t child = ::fork();
+  ::setenv("RANK", child == 0 ? "1" : "0", 1);
+  if (child == 0) {
+    try {
+      ::_exit(join_twice() == 4 ? 0 : 1);
+    } catch (...) {
+      ::_exit(2);
+    }
+  }
+  EXPECT_EQ(join_twice(), 4);
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);

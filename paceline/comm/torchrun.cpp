@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -67,8 +68,12 @@ c10::intrusive_ptr<c10d::Store> connect_to_store(const GroupOptions& options, bo
   if (store_options.isServer && loopback)
     store_options.masterListenFd = listen_on_loopback(store_options.port).release();
   auto store = c10::make_intrusive<c10d::TCPStore>(host, store_options);
-  // The agent's store outlives a restart of the workers: as PyTorch does, each start has its own keys.
-  return c10::make_intrusive<c10d::PrefixStore>("worker/attempt_" + variable("TORCHELASTIC_RESTART_COUNT", "0"), store);
+  // The agent's store outlives a group: each start of the workers and each group of a process has its own keys. Ranks
+  // make their groups in the same order, so they count alike.
+  static std::atomic<int64_t> groups{0};
+  const std::string start = variable("TORCHELASTIC_RESTART_COUNT", "0");
+  return c10::make_intrusive<c10d::PrefixStore>("worker/attempt_" + start + "/group_" + std::to_string(++groups),
+                                                store);
 }
 
 }  // namespace

@@ -150,12 +150,12 @@ int64_t BatchSchedule::position_after(int64_t batch) const {
 }
 
 bool BatchSchedule::in_hand_is_void() const {
-  return !options_.evaluation && place_.ledger && place_.ledger->is_void();
+  return !options_.evaluation && place_.ledger && place_.ledger->is_void(mark_);
 }
 
 void BatchSchedule::hand_out() {
   in_hand_ = true;
-  if (place_.ledger && !options_.evaluation) place_.ledger->begin();
+  if (place_.ledger && !options_.evaluation) mark_ = place_.ledger->begin();
 }
 
 bool BatchSchedule::settle() {
@@ -164,7 +164,7 @@ bool BatchSchedule::settle() {
   if (in_hand_is_void()) return false;
   position_ = position_after(next_batch_);
   ++next_batch_;
-  if (place_.ledger && !options_.evaluation) place_.ledger->applied();
+  if (place_.ledger && !options_.evaluation) place_.ledger->applied(mark_);
   return true;
 }
 

@@ -88,6 +88,7 @@ class BatchSchedule {
   std::vector<size_t> rows_;  // of this rank in this iteration
   int64_t next_batch_ = 0;
   bool in_hand_ = false;
+  StepLedger::Mark mark_;  // of the batch in hand
 };
 
 }  // namespace paceline::loader

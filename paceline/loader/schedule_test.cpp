@@ -134,6 +134,47 @@ TEST(BatchSchedule, AStateFromTheBodyOfTheLoopCountsTheBatchInHandUnlessItIsVoid
   EXPECT_EQ(ledger->count(), 1);
 }
 
+TEST(BatchSchedule, AVoidStepIsVoidForEveryLoaderThatFeedsIt) {
+  const auto ledger = std::make_shared<StepLedger>();
+  BatchSchedule labelled(40, {.batch_size = 5}, {.ledger = ledger});
+  BatchSchedule unlabelled(80, {.batch_size = 10}, {.ledger = ledger});
+  labelled.begin();
+  unlabelled.begin();
+  labelled.hand_out();
+  unlabelled.hand_out();
+  ledger->void_step();
+  EXPECT_FALSE(labelled.settle());
+  labelled.hand_out();
+  EXPECT_FALSE(unlabelled.settle()) << "the other loader's next batch does not make the step count";
+  unlabelled.hand_out();
+  EXPECT_EQ(labelled.next_batch(), 0);
+  EXPECT_EQ(unlabelled.next_batch(), 0);
+  EXPECT_FALSE(ledger->is_void());
+  EXPECT_TRUE(labelled.settle());
+  labelled.hand_out();
+  EXPECT_TRUE(unlabelled.settle());
+  EXPECT_EQ(ledger->count(), 1) << "one step, whatever number of loaders";
+}
+
+TEST(BatchSchedule, ABatchOfAnOuterLoopIsNotGivenAgainForAnInnerStep) {
+  const auto ledger = std::make_shared<StepLedger>();
+  BatchSchedule outer(4, {.batch_size = 1}, {.ledger = ledger});
+  BatchSchedule inner(2, {.batch_size = 1}, {.ledger = ledger});
+  outer.begin();
+  outer.hand_out();
+  inner.begin();
+  inner.hand_out();
+  ledger->void_step();
+  EXPECT_FALSE(inner.settle());
+  for (int step = 0; step < 2; ++step) {
+    inner.hand_out();
+    EXPECT_TRUE(inner.settle());
+  }
+  inner.end();
+  EXPECT_TRUE(outer.settle());
+  EXPECT_EQ(ledger->count(), 2);
+}
+
 TEST(BatchSchedule, AStateFromTheLastBodyOfAnEpochGoesOnAfterIt) {
   BatchSchedule schedule(10, {.batch_size = 5}, {});
   schedule.begin();

@@ -8,7 +8,7 @@ namespace paceline {
 #define PACELINE_TORCH_CONFIG_FIELDS(FIELD)                                                      \
   FIELD(std::optional<std::string>, backend, std::nullopt, ::paceline::one_of({"gloo", "nccl"}), \
         "Backend of the collectives; by default nccl with use_gpu, gloo without")                \
-  FIELD(double, timeout_s, 1800.0, ::paceline::more_than(0), "Seconds after which a collective has failed")
+  FIELD(double, timeout_s, 1800.0, ::paceline::between(0, 1e9), "Seconds after which a collective has failed")
 PACELINE_CONFIG(TorchConfig, PACELINE_TORCH_CONFIG_FIELDS);
 
 }  // namespace paceline

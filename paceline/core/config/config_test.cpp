@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/error.h"
@@ -40,6 +43,22 @@ TEST(Configs, WorkersAreACountOrARange) {
   EXPECT_NE(refusal(ScalingConfig{.num_workers = {4, 2}}), "accepted");
   const ScalingConfig elastic{.num_workers = {2, 4}};
   EXPECT_EQ(Json(elastic).get<ScalingConfig>().num_workers, NumWorkers(2, 4));
+}
+
+TEST(Configs, ResourcesAreCpusAndGpus) {
+  EXPECT_EQ(refusal(ScalingConfig{.resources_per_worker = {{"CPU", 2}, {"GPU", 0.5}}}), "accepted");
+  EXPECT_EQ(refusal(ScalingConfig{.resources_per_worker = {{"CPU", -1}}}),
+            R"(ScalingConfig.resources_per_worker is {"CPU":-1.0}; allowed: "CPU" and "GPU", each at least 0)");
+  EXPECT_NE(refusal(ScalingConfig{.resources_per_worker = {{"cpus", 8}}}), "accepted");
+}
+
+TEST(Configs, BothEndsOfARangeAreExcluded) {
+  const Constraint range = between(0, 1e9);
+  EXPECT_EQ(range.words, "more than 0 and less than 1000000000");
+  EXPECT_TRUE(range.allows(0.5));
+  for (const double value : {0.0, 1e9, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    EXPECT_FALSE(range.allows(value)) << value;
+  }
 }
 
 TEST(Configs, FieldsCarryHelpAndDefaults) {

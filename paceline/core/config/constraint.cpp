@@ -8,6 +8,7 @@ namespace {
 
 std::string number(double value) {
   std::ostringstream text;
+  text.precision(15);  // 1000000000 rather than 1e+09
   text << value;
   return text.str();
 }
@@ -26,6 +27,13 @@ Constraint at_least(double low) {
 Constraint more_than(double low) {
   return {[low](const Json& value) { return value.is_number() && value.get<double>() > low; },
           "more than " + number(low)};
+}
+
+Constraint between(double low, double high) {
+  return {[low, high](const Json& value) {
+            return value.is_number() && value.get<double>() > low && value.get<double>() < high;
+          },
+          "more than " + number(low) + " and less than " + number(high)};
 }
 
 Constraint one_of(std::vector<std::string> names) {

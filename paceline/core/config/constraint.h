@@ -19,6 +19,8 @@ struct Constraint {
 Constraint any_value();
 Constraint at_least(double low);
 Constraint more_than(double low);
+/// Both ends excluded.
+Constraint between(double low, double high);
 Constraint one_of(std::vector<std::string> names);
 /// A string that can be one component of a path: not empty, no '/', not "." or "..".
 Constraint file_name();

@@ -1,5 +1,7 @@
 #include "paceline/core/config/scaling_config.h"
 
+#include <algorithm>
+
 namespace paceline {
 
 void to_json(Json& json, const NumWorkers& workers) {
@@ -24,6 +26,17 @@ Constraint worker_count() {
             return low >= 0 && low <= high && high >= 1;
           },
           "an integer from 0, or {min, max} with 0 ≤ min ≤ max and max at least 1"};
+}
+
+Constraint known_resources() {
+  return {[](const Json& value) {
+            const auto& items = value.items();
+            return std::all_of(items.begin(), items.end(), [](const auto& item) {
+              const bool known = item.key() == "CPU" || item.key() == "GPU";
+              return known && item.value().is_number() && item.value().template get<double>() >= 0;
+            });
+          },
+          "\"CPU\" and \"GPU\", each at least 0"};
 }
 
 }  // namespace paceline

@@ -28,12 +28,15 @@ Constraint worker_count();
 
 using Resources = std::map<std::string, double>;
 
+/// CPU and GPU, each 0 or more.
+Constraint known_resources();
+
 #define PACELINE_SCALING_CONFIG_FIELDS(FIELD)                                                                       \
   FIELD(::paceline::NumWorkers, num_workers, 1, ::paceline::worker_count(),                                         \
         "Worker processes; 0 runs the train loop in the calling process; {min, max} is elastic")                    \
   FIELD(bool, use_gpu, false, ::paceline::any_value(), "One GPU for each worker, collectives over NCCL")            \
-  FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::any_value(),                                   \
-        "CPU, GPU and other resources of each worker; empty: one CPU, and one GPU with use_gpu")                    \
+  FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::known_resources(),                             \
+        "CPUs and GPUs of each worker; empty: one CPU, and one GPU with use_gpu")                                   \
   FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                          \
         "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                        \
   FIELD(bool, use_tpu, false, ::paceline::any_value(), "Accepted by name; Paceline has no TPU support and refuses") \

@@ -1,6 +1,7 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "paceline/amp/autocast.h"
@@ -124,12 +125,14 @@ TEST(GradScaler, DoesNothingWhenOff) {
 
 TEST(GradScaler, RefusesWhatDoesNotFit) {
   EXPECT_THROW(GradScaler({.growth_factor = 1}), ConfigError);
+  EXPECT_THROW(GradScaler({.backoff_factor = 1}), ConfigError);
   Tensor half = torch::zeros({2}, torch::kHalf).requires_grad_();
   half.mutable_grad() = torch::ones({2}, torch::kHalf);
   torch::optim::SGD optimizer({half}, torch::optim::SGDOptions(1.0));
   GradScaler scaler;
   scaler.scale(torch::ones({}));
   EXPECT_THROW(scaler.unscale_(optimizer), UsageError);
+  EXPECT_THROW(scaler.update(0), UsageError);
 }
 
 std::vector<Tensor> with_gradients() {
@@ -160,6 +163,14 @@ TEST(ClipGradNorm, TellsOfANormThatIsNotFinite) {
   parameters[0].mutable_grad()[0] = std::numeric_limits<float>::infinity();
   EXPECT_THROW(clip_grad_norm(parameters, 1, 2, /*error_if_nonfinite=*/true), Error);
   EXPECT_EQ(clip_grad_norm({}, 1).item<float>(), 0);
+}
+
+TEST(ClipGradNorm, RefusesANegativeNorm) {
+  EXPECT_THROW(clip_grad_norm(with_gradients(), -1), ConfigError);
+  EXPECT_THROW(clip_grad_norm(with_gradients(), std::nan("")), ConfigError);
+  const auto parameters = with_gradients();
+  clip_grad_norm(parameters, 0);
+  EXPECT_EQ(parameters[0].grad().abs().max().item<float>(), 0);
 }
 
 }  // namespace

@@ -10,6 +10,9 @@ using torch::Tensor;
 
 Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
                       bool error_if_nonfinite) {
+  if (!(max_norm >= 0)) {
+    throw ConfigError("clip_grad_norm: max_norm is " + std::to_string(max_norm) + "; allowed: at least 0");
+  }
   const torch::NoGradGuard no_grad;
   std::vector<Tensor> gradients;
   for (const Tensor& parameter : parameters) {

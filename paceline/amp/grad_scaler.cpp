@@ -1,6 +1,7 @@
 #include "paceline/amp/grad_scaler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -98,6 +99,10 @@ bool GradScaler::step(torch::optim::Optimizer& optimizer) {
 
 void GradScaler::update(std::optional<double> new_scale) {
   if (!options_.enabled) return;
+  if (new_scale && !(*new_scale > 0 && std::isfinite(*new_scale))) {
+    throw UsageError("GradScaler: update() was given the scale " + std::to_string(*new_scale) +
+                     "; wanted a positive number");
+  }
   const torch::NoGradGuard no_grad;
   Tensor found_inf;
   for (const auto& [optimizer, step] : steps_) {
@@ -144,7 +149,7 @@ void GradScaler::load_state_dict(const StateDict& state) try {
   if (old.defined()) make_tensors(old.device());
   steps_.clear();
 } catch (const Json::exception& error) {
-  throw ConfigError(std::string("the state of a gradient scaler is not one: ") + error.what());
+  throw ConfigError(std::string("the saved state is not that of a gradient scaler: ") + error.what());
 }
 
 }  // namespace paceline

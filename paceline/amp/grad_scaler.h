@@ -21,7 +21,7 @@ namespace paceline {
 #define PACELINE_GRAD_SCALER_OPTIONS_FIELDS(FIELD)                                                                  \
   FIELD(double, init_scale, 65536.0, ::paceline::more_than(0), "The first scale")                                   \
   FIELD(double, growth_factor, 2.0, ::paceline::more_than(1), "The scale grows by this factor")                     \
-  FIELD(double, backoff_factor, 0.5, ::paceline::more_than(0), "The scale shrinks by this factor")                  \
+  FIELD(double, backoff_factor, 0.5, ::paceline::between(0, 1), "The scale shrinks by this factor")                 \
   FIELD(int64_t, growth_interval, 2000, ::paceline::at_least(1), "Steps in a row without overflow before it grows") \
   FIELD(bool, enabled, true, ::paceline::any_value(), "Off: losses are not scaled and every step is taken")
 PACELINE_CONFIG(GradScalerOptions, PACELINE_GRAD_SCALER_OPTIONS_FIELDS);
@@ -31,7 +31,7 @@ class GradScaler final : public Stateful {
   /// ConfigError for options that are not allowed.
   explicit GradScaler(GradScalerOptions options = {});
 
-  /// `loss` times the scale.
+  /// `loss` times the scale; a tensor of the same shape, connected to the graph.
   ///
   ///     scaler.scale(loss).backward();
   ///     scaler.unscale_(optimizer);                              // only needed to clip
@@ -39,12 +39,14 @@ class GradScaler final : public Stateful {
   ///     scaler.step(optimizer);
   ///     scaler.update();
   torch::Tensor scale(const torch::Tensor& loss);
-  /// Divides the gradients of the optimizer's parameters by the scale. UsageError when called twice in a step.
+  /// Divides the gradients of the optimizer's parameters by the scale. UsageError when called twice in a step, when
+  /// backward ran on a loss that was not scaled, or when a parameter is float16 itself.
   void unscale_(torch::optim::Optimizer& optimizer);
   /// optimizer.step(), after unscale_() if that was not called; left out when a gradient is not finite. Says whether
-  /// the step was taken. Waits for the device. UsageError when called twice before update().
+  /// the step was taken. Waits for the device. UsageError when called twice before update(), and as unscale_().
   bool step(torch::optim::Optimizer& optimizer);
-  /// After the steps of all optimizers: sets the next scale, or `new_scale` if given.
+  /// After the steps of all optimizers: sets the next scale, or `new_scale` if given. Without a gradient since the last
+  /// update() the scale stays. UsageError for a `new_scale` that is not a positive number.
   void update(std::optional<double> new_scale = std::nullopt);
 
   /// Waits for the device; 1 when not enabled.

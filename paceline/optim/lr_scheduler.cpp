@@ -14,6 +14,11 @@ void check_steps(const char* schedule, const char* name, int64_t steps) {
   throw ConfigError(std::string(schedule) + ": " + name + " is " + std::to_string(steps) + "; allowed: at least 1");
 }
 
+void check_one_cycle(const char* name, double value, bool allowed, const char* what) {
+  if (allowed) return;
+  throw ConfigError(std::string("one_cycle: ") + name + " is " + std::to_string(value) + "; allowed: " + what);
+}
+
 /// From `start` to `end` as `part` goes from 0 to 1.
 double cosine_between(double start, double end, double part) {
   return end + (start - end) / 2 * (std::cos(std::numbers::pi * part) + 1);
@@ -46,6 +51,9 @@ Schedule step_decay(int64_t step_size, double gamma) {
 
 Schedule one_cycle(OneCycleOptions options) {
   check_steps("one_cycle", "total_steps", options.total_steps);
+  check_one_cycle("pct_start", options.pct_start, options.pct_start >= 0 && options.pct_start <= 1, "0 to 1");
+  check_one_cycle("div_factor", options.div_factor, options.div_factor > 0, "more than 0");
+  check_one_cycle("final_div_factor", options.final_div_factor, options.final_div_factor > 0, "more than 0");
   const double first = 1 / options.div_factor;
   const double last = first / options.final_div_factor;
   struct Phase {
@@ -121,13 +129,15 @@ void LRScheduler::load_state_dict(const StateDict& state) try {
   auto base_lrs = state.values.at("base_lrs").get<std::vector<double>>();
   if (base_lrs.size() != base_lrs_.size()) {
     throw ConfigError("the saved learning-rate scheduler has " + std::to_string(base_lrs.size()) +
-                      " parameter groups, the optimizer has " + std::to_string(base_lrs_.size()));
+                      " parameter groups, the optimizer has " + std::to_string(base_lrs_.size()) +
+                      "; make the optimizer with the groups that it was saved with, or leave the scheduler out of what "
+                      "is loaded");
   }
   step_ = state.values.at("step").get<int64_t>();
   base_lrs_ = std::move(base_lrs);
   apply();
 } catch (const Json::exception& error) {
-  throw ConfigError(std::string("the state of a learning-rate scheduler is not one: ") + error.what());
+  throw ConfigError(std::string("the saved state is not that of a learning-rate scheduler: ") + error.what());
 }
 
 }  // namespace paceline::optim

@@ -1,7 +1,8 @@
 // Learning-rate schedules: the factor of each step as a pure function, and the object that applies it to an optimizer.
 //
 // The values are those of PyTorch's schedulers in Python, with step numbers from 0. Schedules are values, free to copy
-// and to combine; LRScheduler is not thread-safe.
+// and to combine; LRScheduler is not thread-safe. ConfigError, naming schedule, value and what is allowed, for numbers
+// that make no schedule.
 #pragma once
 
 #include <torch/torch.h>
@@ -32,16 +33,19 @@ Schedule step_decay(int64_t step_size, double gamma = 0.1);
 
 struct OneCycleOptions {
   int64_t total_steps = 0;        // at least 1; the learning rate stays at its last value beyond
-  double pct_start = 0.3;         // part of the steps in which the learning rate rises
-  double div_factor = 25;         // it begins at 1 / div_factor
-  double final_div_factor = 1e4;  // and ends at 1 / (div_factor · final_div_factor)
+  double pct_start = 0.3;         // part of the steps in which the learning rate rises; 0 to 1
+  double div_factor = 25;         // it begins at 1 / div_factor; more than 0
+  double final_div_factor = 1e4;  // and ends at 1 / (div_factor · final_div_factor); more than 0
   bool linear_annealing = false;  // lines instead of cosines
   bool three_phase = false;       // falls back to the beginning first, then to the end
 };
 /// Up to the optimizer's own learning rate, which is the highest, and down (OneCycleLR). Momentum is not cycled.
 Schedule one_cycle(OneCycleOptions options);
 
-/// schedules[i] from milestones[i - 1] on, each counting its own steps from 0 (SequentialLR).
+/// schedules[i] from milestones[i - 1] on, each counting its own steps from 0 (SequentialLR). There is one milestone
+/// fewer than schedules; they rise.
+///
+///     sequence({linear(100, 0.1, 1), step_decay(1000)}, {100})
 Schedule sequence(std::vector<Schedule> schedules, std::vector<int64_t> milestones);
 
 /// Rises linearly from `start_factor` to 1 in `steps` ≥ 1 steps, then follows `then` from its beginning.
@@ -49,24 +53,26 @@ Schedule sequence(std::vector<Schedule> schedules, std::vector<int64_t> mileston
 ///     warm_up(500, cosine(9500))
 Schedule warm_up(int64_t steps, Schedule then, double start_factor = 0.01);
 
-/// Sets the learning rates of an optimizer's groups, each from its own value at construction.
+/// Sets the learning rates of an optimizer's groups, each from its own value at construction: base · schedule(step).
 ///
 ///     paceline::optim::LRScheduler scheduler(optimizer, paceline::optim::cosine(1000));
 ///     for (…) { …; optimizer.step(); scheduler.step(); }
 class LRScheduler final : public Stateful {
  public:
-  /// Sets the learning rate of step 0 at once. The optimizer must outlive the scheduler. With a ledger, void steps are
-  /// not counted.
+  /// Sets the learning rate of step 0 at once. The optimizer must outlive the scheduler. `ledger`: the one
+  /// that the loaders keep; with it a void step (state/step.h) is not counted, without one every step() is.
   LRScheduler(torch::optim::Optimizer& optimizer, Schedule schedule, std::shared_ptr<StepLedger> ledger = nullptr);
 
   /// After optimizer.step(): goes on to the next learning rate.
   void step();
-  /// Learning rate of each group.
+  /// Learning rate of each group, as it is now.
   std::vector<double> get_last_lr() const;
 
   std::string kind() const override { return "learning-rate scheduler"; }
   Placement placement() const override { return Placement::replicated; }
   StateDict state_dict() const override;
+  /// Sets the learning rates of the saved step at once; the schedule stays this one's. ConfigError when the saved
+  /// optimizer had another number of groups.
   void load_state_dict(const StateDict& state) override;
 
  private:

@@ -39,6 +39,9 @@ TEST(Schedules, EqualPythons) {
 TEST(Schedules, RefuseWhatHasNoMeaning) {
   EXPECT_THROW(linear(0, 0, 1), ConfigError);
   EXPECT_THROW(one_cycle({}), ConfigError);
+  EXPECT_THROW(one_cycle({.total_steps = 9, .pct_start = 1.5}), ConfigError);
+  EXPECT_THROW(one_cycle({.total_steps = 9, .div_factor = 0}), ConfigError);
+  EXPECT_THROW(one_cycle({.total_steps = 9, .final_div_factor = -1}), ConfigError);
   EXPECT_THROW(sequence({cosine(3)}, {5}), ConfigError);
   EXPECT_THROW(sequence({cosine(3), cosine(3), cosine(3)}, {5, 4}), ConfigError);
 }

@@ -20,21 +20,28 @@ using torch::optim::SGDOptions;
 class AdamW : public torch::optim::AdamW {
  public:
   using torch::optim::AdamW::AdamW;
-  /// Updates the parameters from their gradients. Gives what `closure`, called first, returns.
+  /// Updates the parameters from their gradients. Gives what `closure`, called first with gradients enabled, returns;
+  /// an undefined tensor without one. UsageError for a sparse gradient.
   torch::Tensor step(LossClosure closure = nullptr) override;
 };
 
 /// Adam, with weight decay as an L2 penalty.
+///
+///     paceline::optim::Adam optimizer(model->parameters(), 1e-3);
 class Adam : public torch::optim::Adam {
  public:
   using torch::optim::Adam::Adam;
+  /// As AdamW::step().
   torch::Tensor step(LossClosure closure = nullptr) override;
 };
 
 /// Stochastic gradient descent, with momentum, dampening, Nesterov momentum and weight decay.
+///
+///     paceline::optim::SGD optimizer(model->parameters(), paceline::optim::SGDOptions(0.1).momentum(0.9));
 class SGD : public torch::optim::SGD {
  public:
   using torch::optim::SGD::SGD;
+  /// As AdamW::step().
   torch::Tensor step(LossClosure closure = nullptr) override;
 };
 

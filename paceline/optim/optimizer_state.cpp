@@ -145,7 +145,8 @@ std::string list_of(const std::set<std::string>& names) {
 void check_groups(const std::vector<OptimizerParamGroup>& groups, const ParameterNames& names, const Json& saved) {
   if (!saved.is_array() || saved.size() != groups.size()) {
     throw ConfigError("the saved optimizer has " + std::to_string(saved.is_array() ? saved.size() : 0) +
-                      " parameter groups, this one has " + std::to_string(groups.size()));
+                      " parameter groups, this one has " + std::to_string(groups.size()) +
+                      "; make the optimizer with the groups that it was saved with, or leave it out of what is loaded");
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     const auto mine = names_of(groups[i], names);
@@ -157,7 +158,9 @@ void check_groups(const std::vector<OptimizerParamGroup>& groups, const Paramete
     if (only_mine.empty() && only_theirs.empty()) continue;
     throw ConfigError("parameter group " + std::to_string(i) +
                       " of the optimizer does not fit the saved one: missing " +
-                      "in the saved state: " + list_of(only_mine) + "; left over in it: " + list_of(only_theirs));
+                      "in the saved state: " + list_of(only_mine) + "; left over in it: " + list_of(only_theirs) +
+                      ". Give the groups the parameters that they were saved with, or leave the optimizer out of what "
+                      "is loaded");
   }
 }
 
@@ -173,7 +176,8 @@ std::unique_ptr<OptimizerParamState> take_state(const Tensor& parameter, const s
       if (tensor == tensors.end()) return;
       if (tensor->second.sizes() != parameter.sizes()) {
         throw ConfigError("the saved optimizer state " + tensor->first + " has shape " +
-                          c10::str(tensor->second.sizes()) + ", the parameter has " + c10::str(parameter.sizes()));
+                          c10::str(tensor->second.sizes()) + ", the parameter has " + c10::str(parameter.sizes()) +
+                          "; build the model as it was saved, or leave the optimizer out of what is loaded");
       }
       value = at::empty_like(parameter, parameter.options().requires_grad(false)).copy_(tensor->second);
       tensors.erase(tensor);
@@ -230,7 +234,8 @@ void load_optimizer_state(Optimizer& optimizer, const ParameterNames& names, con
     using Kind = decltype(kind);
     const std::string saved_kind = state.values.value("kind", "nothing");
     if (saved_kind != kind.name) {
-      throw ConfigError("the saved optimizer state is of " + saved_kind + ", this optimizer is " + kind.name);
+      throw ConfigError("the saved optimizer state is of " + saved_kind + ", this optimizer is " + kind.name +
+                        "; make the same kind of optimizer, or leave it out of what is loaded");
     }
     const Json& saved_groups = state.values.at("groups");
     check_groups(optimizer.param_groups(), names, saved_groups);
@@ -262,7 +267,7 @@ void load_optimizer_state(Optimizer& optimizer, const ParameterNames& names, con
     }
   });
 } catch (const Json::exception& error) {
-  throw ConfigError(std::string("the saved optimizer state is not one: ") + error.what());
+  throw ConfigError(std::string("the saved state is not that of an optimizer: ") + error.what());
 }
 
 }  // namespace paceline::optim

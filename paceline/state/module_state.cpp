@@ -40,7 +40,8 @@ void load_module_state(torch::nn::Module& module, const StateDict& state) {
     if (live.find(name) == live.end()) problems << "; left over: " << name;
   }
   if (const std::string text = problems.str(); !text.empty()) {
-    throw ConfigError("the saved state does not fit the module" + text);
+    throw ConfigError("the saved state does not fit the module" + text +
+                      ". Build the module as it was saved, or load it with code of your own");
   }
   const torch::NoGradGuard no_grad;
   for (auto& [name, tensor] : live) {

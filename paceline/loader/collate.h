@@ -3,6 +3,12 @@
 // A data set is a map-style torch::data data set (also one chained with map(Stack<>())), or any class with size() and
 // either get_batch(rows), which gives a whole batch at once and is the fast way, or get(row). Examples are stacked
 // along a new first dimension; a data set of other examples gives a std::vector of them as its batch.
+//
+//     struct Squares {
+//       torch::data::Example<> get(size_t row) { return {torch::full({1}, row), torch::full({1}, row * row)}; }
+//       size_t size() const { return 1000; }
+//     };
+//     for (auto& [number, square] : paceline::prepare_data_loader(Squares(), {.batch_size = 32})) …   // [32, 1] each
 #pragma once
 
 #include <torch/torch.h>

@@ -96,6 +96,7 @@ class DataLoader final : public Stateful {
     advance(iteration_);
     return iterator;
   }
+  /// Where an iterator is when its epoch is over.
   std::default_sentinel_t end() const { return {}; }
 
   /// Batches of a whole epoch on this rank.
@@ -103,18 +104,22 @@ class DataLoader final : public Stateful {
   /// Batches still to come: in the iteration that runs, or in the next one when none does. Differs from size() after a
   /// state from the middle of an epoch was loaded.
   int64_t remaining() const { return schedule_.remaining(); }
+  /// Rows in a batch of this rank.
   int64_t batch_size() const { return schedule_.options().batch_size; }
   /// The epoch of the iteration that runs, or else of the next one.
   int64_t epoch() const { return schedule_.epoch(); }
   /// Makes `epoch` that of the next iteration. After a state from the middle of an epoch was loaded, that epoch's
   /// number goes on where it was; any other starts anew.
   void set_epoch(int64_t epoch) { schedule_.set_epoch(epoch); }
+  /// The data set; the copies of further threads are not to be had.
   const Dataset& dataset() const { return datasets_.front(); }
 
   std::string kind() const override { return "data loader"; }
   Placement placement() const override { return Placement::replicated; }
   /// In the body of the loop the batch in hand counts as done: take the state after optimizer.step().
   StateDict state_dict() const override { return schedule_.state_dict(); }
+  /// Ends the iteration that runs; the next one goes on from the state. ConfigError when the state is of another data
+  /// set (in the middle of an epoch), or is none.
   void load_state_dict(const StateDict& state) override {
     end_iteration(iteration_);
     schedule_.load_state_dict(state);

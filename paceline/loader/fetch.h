@@ -23,6 +23,10 @@ using Fetcher = std::function<void(const std::string& name, const std::filesyste
 /// Returns when `folder` (made if need be) holds all `files`; calls `fetch` for those that are missing.
 /// StorageError when a fetched file has another checksum, naming both, or the folder cannot be written. What `fetch`
 /// throws passes through; the next process in line then tries again.
+///
+///     fetch_once("./data", {{"train.bin", "9f86d081…"}}, [](const std::string& name, const auto& target) {
+///       download("https://example.org/" + name, target);
+///     });
 void fetch_once(const std::filesystem::path& folder, const std::vector<FetchedFile>& files, const Fetcher& fetch);
 
 /// SHA-256 of a file as 64 lower-case hexadecimal digits. StorageError when it cannot be read.

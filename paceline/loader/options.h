@@ -31,6 +31,8 @@ namespace paceline {
 PACELINE_CONFIG(DataLoaderOptions, PACELINE_DATA_LOADER_OPTIONS_FIELDS);
 
 /// What a loader needs to know of its surroundings; prepare_data_loader() fills it in. The default is a single process.
+///
+///     DataLoader loader(Numbers(100), {.batch_size = 10}, {.rank = 1, .world_size = 4});   // without a session
 struct LoaderPlace {
   int64_t rank = 0;
   int64_t world_size = 1;

@@ -36,13 +36,13 @@ struct OrderOptions {
 ///     distributed_order({.size = 5, .world_size = 2, .rank = 1});   // 1, 3, 0: the last row is padding
 std::vector<size_t> distributed_order(const OrderOptions& options);
 
-/// The global order of an epoch: a permutation of 0 … size - 1.
+/// The global order of an epoch: a permutation of 0 … size - 1, or those in order without `shuffle`.
 std::vector<size_t> global_order(int64_t size, bool shuffle, int64_t seed, int64_t epoch);
 
 /// The share of options.rank in `global`, an order of options.size rows, from options.position on.
 std::vector<size_t> share_of_rank(const std::vector<size_t>& global, const OrderOptions& options);
 
-/// How many rows share_of_rank() gives, without making them.
+/// How many rows share_of_rank() and distributed_order() give, without making them.
 int64_t share_size(const OrderOptions& options);
 
 }  // namespace paceline

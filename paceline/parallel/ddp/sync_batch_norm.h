@@ -37,6 +37,12 @@ torch::Tensor sync_batch_norm(const torch::Tensor& input, const torch::Tensor& w
 namespace paceline::nn {
 
 /// D: the dimensions of the input beside batch and channels, 1 to 3 (1 also takes none).
+///
+///     struct NetImpl : torch::nn::Module {
+///       torch::nn::Conv2d conv = register_module("conv", torch::nn::Conv2d(3, 64, 3));
+///       paceline::nn::SyncBatchNorm2d norm = register_module("norm", paceline::nn::SyncBatchNorm2d(64));
+///       torch::Tensor forward(torch::Tensor x) { return norm(conv(x)).relu(); }
+///     };
 template <size_t D, class Derived>
 class SyncBatchNormImplBase : public torch::nn::BatchNormImplBase<D, Derived>, public parallel::SynchronizesBatch {
  public:
@@ -45,6 +51,8 @@ class SyncBatchNormImplBase : public torch::nn::BatchNormImplBase<D, Derived>, p
   explicit SyncBatchNormImplBase(const torch::nn::BatchNormOptions& options)
       : torch::nn::BatchNormImplBase<D, Derived>(options) {}
 
+  /// In training collective: every rank calls it as often, and so is its backward. CollectiveError when a rank does
+  /// not.
   torch::Tensor forward(const torch::Tensor& input) {
     const bool synchronised = this->is_training() && group_ != nullptr && group_->size() > 1;
     if (!synchronised) return torch::nn::BatchNormImplBase<D, Derived>::forward(input);

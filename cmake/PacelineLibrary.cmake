@@ -37,6 +37,7 @@ function(paceline_library name)
   set_target_properties(paceline_${name} PROPERTIES PACELINE_LAYER ${ARG_LAYER} PACELINE_TORCH "${ARG_TORCH}"
                         VERIFY_INTERFACE_HEADER_SETS ON LINKER_LANGUAGE CXX)
   target_sources(paceline_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HDRS})
+  target_compile_features(paceline_${name} PUBLIC cxx_std_20)  # for programs of other projects
   target_link_libraries(paceline_${name} PUBLIC paceline_arrow nlohmann_json::nlohmann_json Threads::Threads)
   if(ARG_TORCH)
     target_link_libraries(paceline_${name} PUBLIC paceline_torch)

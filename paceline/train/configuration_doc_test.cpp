@@ -5,9 +5,12 @@
 #include <fstream>
 #include <sstream>
 
+#include "paceline/amp/grad_scaler.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/loader/options.h"
+#include "paceline/parallel/ddp/data_parallel.h"
+#include "paceline/train/prepare_model.h"
 #include "paceline/train/torch_config.h"
 
 namespace paceline {
@@ -15,7 +18,7 @@ namespace {
 
 std::string default_text(const Json& value) {
   if (value.is_null()) return "not set";
-  return value.is_object() ? "see below" : "`" + encode_json(value) + "`";
+  return value.is_object() && !value.empty() ? "see below" : "`" + encode_json(value) + "`";
 }
 
 template <class C>
@@ -38,6 +41,9 @@ std::string document() {
   describe<CheckpointConfig>(out, "CheckpointConfig", "Which checkpoints of a run stay.");
   describe<TorchConfig>(out, "TorchConfig", "How the workers' process group is made.");
   describe<DataLoaderOptions>(out, "DataLoaderOptions", "How `prepare_data_loader` makes batches.");
+  describe<PrepareModelOptions>(out, "PrepareModelOptions", "What `prepare_model` does to a model.");
+  describe<DdpOptions>(out, "DdpOptions", "Data parallelism, in `PrepareModelOptions::ddp`.");
+  describe<GradScalerOptions>(out, "GradScalerOptions", "How `GradScaler` keeps float16 gradients from vanishing.");
   return out.str();
 }
 

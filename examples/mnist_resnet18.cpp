@@ -1,11 +1,13 @@
 // `make quickstart`: trains ResNet-18 on the MNIST digits, tests it on digits that it has not seen, and draws what it
-// reads. Everything but the command line is what a program of your own would have.
+// reads. Everything but the command line and the summary is what a program of your own would have.
 #include <paceline/paceline.h>
 #include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <optional>
+#include <string>
 
 #include "examples/vision/mnist.h"
 #include "examples/vision/picture.h"
@@ -23,6 +25,8 @@ struct Options {
   bool use_gpu = false;
   bool full = false;
   bool json = false;
+  std::string program;
+  std::optional<std::string> name;
   std::string data = "data";
   std::string storage_path = "results";
   int64_t num_epochs = 2;
@@ -77,11 +81,13 @@ PACELINE_TRAIN_LOOP(train_loop);
 
 Options parse(int argc, char** argv) {
   Options options;
+  options.program = argv[0];
   CLI::App app("Trains ResNet-18 on the MNIST digits.");
   app.add_option("--num-workers", options.num_workers, "worker processes")->capture_default_str();
   app.add_flag("--use-gpu", options.use_gpu, "one GPU for each worker");
   app.add_flag("--full", options.full, "all 60,000 digits, five times");
   app.add_flag("--json", options.json, "end with one line of JSON");
+  app.add_option("--name", options.name, "of the run; that of an unfinished run goes on with it");
   app.add_option("--data", options.data, "folder of the digits; fetched when missing")->capture_default_str();
   app.add_option("--storage-path", options.storage_path, "folder of the runs")->capture_default_str();
   app.add_option("--train-digits", options.train_digits, "digits to train on")->capture_default_str();
@@ -110,11 +116,17 @@ std::string draw(const paceline::Checkpoint& checkpoint, Mnist& digits, const st
   return path;
 }
 
-}  // namespace
+/// What the run has come to. Members that it did not reach are null; paths are relative to where the program runs.
+paceline::Json summarise(const paceline::Result& result, int64_t num_workers, double train_seconds) {
+  paceline::Json summary = {{"state", result.state},          {"workers", num_workers}, {"accuracy", nullptr},
+                            {"train_seconds", train_seconds}, {"checkpoint", nullptr},  {"picture", nullptr}};
+  if (result.metrics.contains("accuracy")) summary["accuracy"] = result.metrics.get<double>("accuracy");
+  if (result.checkpoint) summary["checkpoint"] = fs::relative(result.checkpoint->path()).string();
+  return summary;
+}
 
-int main(int argc, char** argv) {
-  paceline::init(argc, argv);
-  const Options options = parse(argc, argv);
+/// Trains, and says what has come of it. The program's exit code: 0 only for a run that has finished.
+int run(const Options& options) {
   Mnist test_digits(options.data, /*train=*/false);
 
   paceline::TorchTrainer trainer(train_loop,
@@ -123,23 +135,46 @@ int main(int argc, char** argv) {
                                                         {"global_batch_size", 128},
                                                         {"data", options.data}},
                                   .scaling_config = {.num_workers = options.num_workers, .use_gpu = options.use_gpu},
-                                  .run_config = {.storage_path = options.storage_path}});
+                                  .run_config = {.name = options.name, .storage_path = options.storage_path}});
   const auto start = std::chrono::steady_clock::now();
-  const paceline::Result result = trainer.fit();
+  std::optional<paceline::Result> result;
+  std::string error;
+  try {
+    result = trainer.fit();
+  } catch (const paceline::TrainingFailedError& failure) {
+    result = failure.result();
+    error = failure.what();
+  }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
-  const std::string picture = draw(result.checkpoint.value(), test_digits, result.path);
-  const auto accuracy = result.metrics.get<double>("accuracy");
-  std::cout << "read " << 100 * accuracy << " % of 10,000 unseen digits correctly after " << seconds.count() << " s\n"
-            << "checkpoint " << fs::relative(result.checkpoint->path()).string() << "\n"
-            << "picture    " << fs::relative(picture).string() << "\n";
-  if (options.json) {
-    const paceline::Json summary = {{"state", result.state},
-                                    {"workers", options.num_workers},
-                                    {"accuracy", accuracy},
-                                    {"train_seconds", seconds.count()},
-                                    {"checkpoint", fs::relative(result.checkpoint->path()).string()},
-                                    {"picture", fs::relative(picture).string()}};
-    std::cout << summary.dump() << std::endl;
+  paceline::Json summary = summarise(*result, options.num_workers, seconds.count());
+  const bool finished = result->state == "finished";
+  if (finished && result->checkpoint) {
+    const std::string picture = fs::relative(draw(*result->checkpoint, test_digits, result->path));
+    summary["picture"] = picture;
+    std::cout << "read " << 100 * result->metrics.get<double>("accuracy")
+              << " % of 10,000 unseen digits correctly after " << seconds.count() << " s\n"
+              << "checkpoint " << summary["checkpoint"].get<std::string>() << "\n"
+              << "picture    " << picture << "\n";
+  } else if (!error.empty()) {
+    std::cerr << error << "\n";
+  } else if (!finished) {
+    std::cerr << "the run is " << result->state << "; what it has published stays. To go on with it:\n  "
+              << options.program << " --name " << fs::path(result->path).filename().string()
+              << "   (and the flags of this time)\n";
+  }
+  if (options.json) std::cout << summary.dump() << std::endl;
+  return finished ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  paceline::init(argc, argv);
+  try {
+    return run(parse(argc, argv));
+  } catch (const std::exception& error) {
+    std::cerr << "mnist_resnet18: " << error.what() << "\n";
+    return 1;
   }
 }

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -125,7 +126,8 @@ std::unique_ptr<comm::GradientReducer> make_reducer(const torch::nn::Module& mod
   check_one_device(parameters);
   comm::ReducerOptions settings;
   const bool default_size = options.bucket_cap_mb == DdpOptions{}.bucket_cap_mb;
-  settings.bucket_bytes = static_cast<int64_t>(options.bucket_cap_mb * (1 << 20));
+  constexpr double kOneBucket = 1e9;  // MiB; whatever is more has no meaning, and no integer
+  settings.bucket_bytes = static_cast<int64_t>(std::min(options.bucket_cap_mb, kOneBucket) * (1 << 20));
   if (!default_size) settings.first_bucket_bytes = settings.bucket_bytes;
   settings.static_graph = options.static_graph;
   settings.gradient_as_bucket_view = options.gradient_as_bucket_view;

@@ -1,5 +1,6 @@
 #include "paceline/core/fail_point.h"
 
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -14,6 +15,13 @@ struct Armed {
   int64_t passages_left = 1;
 };
 
+// 1 for what is no number.
+int64_t parse_count(std::string_view text) {
+  int64_t count = 1;
+  std::from_chars(text.data(), text.data() + text.size(), count);
+  return count;
+}
+
 // "name=kill, other=error@3" → what to do at each name. What does not parse is ignored: this is for tests only.
 std::map<std::string, Armed, std::less<>> parse(std::string_view text) {
   std::map<std::string, Armed, std::less<>> points;
@@ -27,7 +35,7 @@ std::map<std::string, Armed, std::less<>> parse(std::string_view text) {
     const std::string_view action = entry.substr(equals + 1);
     const size_t at = action.find('@');
     Armed armed{.kill = action.substr(0, at) == "kill"};
-    if (at != std::string_view::npos) armed.passages_left = std::atoll(std::string(action.substr(at + 1)).c_str());
+    if (at != std::string_view::npos) armed.passages_left = parse_count(action.substr(at + 1));
     points.emplace(entry.substr(0, equals), armed);
   }
   return points;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "paceline/core/posix/thread.h"
 #include "paceline/rpc/frame.h"
 
 namespace paceline::rpc {
@@ -74,7 +75,7 @@ class MemoryChannel final : public Channel {
   }
 
   void start(Handlers handlers) override {
-    thread_ = std::thread([this, handlers = std::move(handlers)] { deliver(handlers); });
+    thread_ = start_thread([this, handlers = std::move(handlers)] { deliver(handlers); });
   }
 
   arrow::Status send(Envelope envelope) override { return outgoing_->push(std::move(envelope)); }

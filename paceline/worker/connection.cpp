@@ -6,17 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <charconv>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <thread>
 
+#include "paceline/core/posix/host_name.h"
+#include "paceline/core/posix/thread.h"
 #include "paceline/rpc/blocking_socket.h"
 #include "paceline/rpc/key_value_client.h"
 #include "paceline/worker/outbox.h"
@@ -26,23 +26,6 @@ namespace paceline::worker {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-
-/// Starts a thread with every signal blocked: signals are for the user's threads.
-template <class Function>
-std::thread start_thread(Function function) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(function));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 /// What the two threads and the callers share. It belongs to the process that has the threads.
 class Session {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 namespace paceline {
 namespace {
@@ -39,7 +40,7 @@ Constraint between(double low, double high) {
 Constraint one_of(std::vector<std::string> names) {
   std::string words;
   for (const auto& name : names) words += (words.empty() ? "" : ", ") + ('"' + name + '"');
-  return {[names](const Json& value) {
+  return {[names = std::move(names)](const Json& value) {
             return value.is_string() && std::find(names.begin(), names.end(), value.get<std::string>()) != names.end();
           },
           "one of " + words};

@@ -1,18 +1,26 @@
 #include "paceline/agent/agent.h"
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <csignal>
+#include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <thread>
 
 #include "paceline/agent/node_internal.h"
 #include "paceline/agent/process_internal.h"
+#include "paceline/core/posix/descriptor_limit.h"
+#include "paceline/core/posix/thread.h"
 #include "paceline/rpc/socket_channel.h"
 
 namespace paceline::agent {
 namespace {
+
+// Of a process the agent holds a pidfd, two pipes, the channel twice, the log file and the progress word.
+constexpr int64_t kDescriptorsPerProcess = 7;
+// For what else the driver opens now and then.
+constexpr int64_t kDescriptorsBeside = 32;
 
 class AgentThread final : public Agent, public ProcessHost {
  public:
@@ -25,9 +33,10 @@ class AgentThread final : public Agent, public ProcessHost {
   void start_process(const rpc::Envelope& envelope);
   void handle_guardian(rpc::Envelope envelope);
   void tell_progress(int64_t request);
-  void lose_guardian();
+  void lose_guardian(const arrow::Status& why);
   void end_all();
   void leave_if_done();
+  void leave();
 
   void send_to_controller(rpc::Envelope envelope) override;
   void send_to_guardian(rpc::Envelope envelope) override;
@@ -39,7 +48,8 @@ class AgentThread final : public Agent, public ProcessHost {
   std::unique_ptr<rpc::Channel> controller_;
   std::unique_ptr<rpc::Channel> guardian_;
   std::map<WorkerId, std::shared_ptr<Process>> processes_;
-  bool guardian_lost_ = false;
+  std::string guardian_problem_;  // "" while it is there
+  boost::asio::steady_timer leave_timer_{loop_};
   bool leaving_ = false;
   std::thread thread_;
 };
@@ -52,12 +62,8 @@ AgentThread::AgentThread(std::unique_ptr<rpc::Channel> controller, Descriptor gu
 void AgentThread::start() {
   send_to_controller(rpc::pack(describe_node(options_.node)));
   guardian_->start({.on_message = [this](rpc::Envelope message) { handle_guardian(std::move(message)); },
-                    .on_close = [this](const arrow::Status&) { lose_guardian(); }});
-  // Signals are for the user's threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { loop_.run(); });
+                    .on_close = [this](const arrow::Status& why) { lose_guardian(why); }});
+  thread_ = start_thread([this] { loop_.run(); });
   controller_->start({.on_message =
                           [this](rpc::Envelope message) {
                             boost::asio::post(loop_, [this, message = std::move(message)]() mutable {
@@ -65,13 +71,18 @@ void AgentThread::start() {
                             });
                           },
                       .on_close = [this](const arrow::Status&) { boost::asio::post(loop_, [this] { end_all(); }); }});
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 AgentThread::~AgentThread() {
   boost::asio::post(loop_, [this] {
     leaving_ = true;
     end_all();
+    // Whoever waits for this must not wait for ever: a process may hang in the kernel, or be stopped while it starts.
+    leave_timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+        std::chrono::duration<double>(2 * options_.kill_patience_s)));
+    leave_timer_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) leave();
+    });
     leave_if_done();
   });
   thread_.join();
@@ -81,6 +92,7 @@ AgentThread::~AgentThread() {
 void AgentThread::handle_controller(rpc::Envelope envelope) {
   if (envelope.type == rpc::StartProcess::kType) return start_process(envelope);
   if (envelope.type == rpc::ProgressRequest::kType) return tell_progress(envelope.request);
+  if (envelope.type == rpc::Leftovers::kType) return send_to_guardian(std::move(envelope));
   const auto found = processes_.find(envelope.identity.worker);
   // A process that has ended meanwhile: the controller will read of it.
   if (found != processes_.end()) found->second->deliver(std::move(envelope));
@@ -93,13 +105,15 @@ void AgentThread::start_process(const rpc::Envelope& envelope) {
   auto settings = rpc::unpack<rpc::StartProcess>(envelope);
   if (!settings.ok()) return refuse(settings.status().message());
   if (leaving_) return refuse("the agent is ending");
-  if (guardian_lost_) return refuse("the guardian, which starts processes, has ended; start the program again");
+  if (!guardian_problem_.empty()) return refuse(guardian_problem_);
+  const auto starting = std::ranges::count_if(processes_, [](const auto& one) { return one.second->is_starting(); });
+  const arrow::Status room = reserve_descriptors(kDescriptorsPerProcess * (starting + 1) + kDescriptorsBeside);
+  if (!room.ok()) return refuse(room.message());
   auto& process = processes_[envelope.identity.worker];
   if (process != nullptr) {
     return refuse("there is a process with the id " + std::to_string(envelope.identity.worker.value) + " already");
   }
-  process = std::make_shared<Process>(loop_, *this, envelope.identity, *std::move(settings),
-                                      static_cast<size_t>(options_.last_lines));
+  process = std::make_shared<Process>(loop_, *this, envelope.identity, *std::move(settings), options_);
   process->start();
 }
 
@@ -116,8 +130,11 @@ void AgentThread::handle_guardian(rpc::Envelope envelope) {
   if (found != processes_.end()) found->second->handle_guardian(std::move(envelope));
 }
 
-void AgentThread::lose_guardian() {
-  guardian_lost_ = true;
+void AgentThread::lose_guardian(const arrow::Status& why) {
+  guardian_problem_ = why.ok() ? "the guardian, which starts the workers, has ended; start the program again"
+                               : "the connection to the guardian, which starts the workers, broke: " + why.message() +
+                                     "; start the program again";
+  send_to_controller(rpc::pack(rpc::NodeFailed{.error = guardian_problem_}));
   for (const auto& [worker, process] : processes_) process->lose_guardian();
 }
 
@@ -126,9 +143,16 @@ void AgentThread::end_all() {
 }
 
 void AgentThread::leave_if_done() {
-  if (!leaving_ || !processes_.empty()) return;
+  if (leaving_ && processes_.empty()) leave();
+}
+
+void AgentThread::leave() {
+  // From here on nothing is left for the guardian to tidy up.
+  send_to_guardian(rpc::pack(rpc::Leftovers{}));
   guardian_.reset();
+  leave_timer_.cancel();
   work_.reset();
+  if (!processes_.empty()) loop_.stop();
 }
 
 void AgentThread::send_to_controller(rpc::Envelope envelope) {

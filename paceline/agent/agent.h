@@ -10,7 +10,10 @@
 // status, last lines, step and phase (ProcessExited) after all it had sent and written.
 //
 // Threading: runs one thread of its own from start() until destruction. Ownership: owns its channel; uses the guardian.
-// Destruction ends every process (SIGKILL, whole trees) and returns when they are gone.
+// Destruction ends every process (SIGKILL, whole trees) and returns when they are gone; one that cannot be killed,
+// because it hangs in the kernel, is left to itself after twice AgentOptions::kill_patience_s. When the guardian ends,
+// or is lost in another way, the agent ends every process as well as it can be done without it and says so once
+// (NodeFailed): nothing can be started any more.
 #pragma once
 
 #include <memory>
@@ -26,6 +29,8 @@ struct AgentOptions {
   std::string node;
   /// How many of a process's last lines its ProcessExited carries.
   int last_lines = 20;
+  /// Seconds that the guardian has to end a process before the agent kills it itself: a guardian may have been stopped.
+  double kill_patience_s = 5.0;
 };
 
 class Agent {

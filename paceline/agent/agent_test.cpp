@@ -12,20 +12,21 @@
 namespace paceline::agent {
 namespace {
 
-using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
 class AgentTest : public ProcessFixture {
  protected:
+  virtual AgentOptions options() const { return {.node = "here", .last_lines = 3}; }
+
   void SetUp() override {
     ProcessFixture::SetUp();
     folder_ = std::filesystem::path(testing::TempDir()) / ("agent_test_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
     guardian_.emplace(Guardian::fork_now().ValueOrDie());
     auto [controller_end, agent_end] = rpc::make_memory_channels();
-    agent_ = start_agent(std::move(agent_end), *guardian_, {.node = "here", .last_lines = 3}).ValueOrDie();
+    agent_ = start_agent(std::move(agent_end), *guardian_, options()).ValueOrDie();
     controller_.emplace(std::move(controller_end));
   }
 
@@ -217,6 +218,8 @@ TEST_F(AgentTest, ProcessesEndWhenTheGuardianIsKilled) {
   controller_->start(1, {"sleep"});
   controller_->wait_for_line(1, "ready");
   ::kill(guardian_->pid(), SIGKILL);
+  EXPECT_THAT(controller_->wait_for<rpc::NodeFailed>(0).error,
+              HasSubstr("the guardian, which starts the workers, has ended; start the program again"));
   EXPECT_EQ(wait_for_exit(1).status.signal, SIGKILL);
   EXPECT_EQ(controller_->types(1).back(), "process_exited");
   controller_->start(2, {"exit", "0"});
@@ -225,6 +228,34 @@ TEST_F(AgentTest, ProcessesEndWhenTheGuardianIsKilled) {
   // The process has become this test's child.
   while (::waitpid(-1, nullptr, 0) > 0) {
   }
+}
+
+// With a guardian that is stopped, as by a debugger, or by somebody who stops every process of a user.
+class StoppedGuardianTest : public AgentTest {
+ protected:
+  AgentOptions options() const override { return {.kill_patience_s = 0.2}; }
+  void TearDown() override {
+    ::kill(guardian_->pid(), SIGCONT);
+    AgentTest::TearDown();
+  }
+};
+
+TEST_F(StoppedGuardianTest, TheAgentKillsByItself) {
+  controller_->start(1, {"sleep"});
+  controller_->wait_for_line(1, "ready");
+  ::kill(guardian_->pid(), SIGSTOP);
+  controller_->send(1, rpc::EndProcess{});
+  EXPECT_EQ(wait_for_exit(1).status, (ExitStatus{.signal = SIGKILL, .ended_by_paceline = true}));
+}
+
+TEST_F(StoppedGuardianTest, DestructionOfTheAgentReturnsAndNothingRunsOn) {
+  controller_->start(1, {"sleep"});
+  controller_->wait_for_line(1, "ready");
+  const auto process = open_pidfd(static_cast<pid_t>(controller_->wait_for<rpc::ProcessStarted>(1).pid)).ValueOrDie();
+  ::kill(guardian_->pid(), SIGSTOP);
+  controller_->start(2, {"sleep"});  // is never started: it cannot be reported as ended either
+  agent_.reset();
+  EXPECT_TRUE(has_ended(process));
 }
 
 TEST_F(AgentTest, AnotherAgentFollows) {

@@ -3,18 +3,36 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
+#include "paceline/agent/agent.h"
 #include "paceline/agent/process_fixture.h"
 #include "paceline/agent/spawn_internal.h"
+#include "paceline/rpc/memory_channel.h"
+#include "paceline/storage/run_lock.h"
 
 namespace paceline::agent {
 namespace {
 
 class DriverTest : public ProcessFixture {
  protected:
+  void SetUp() override {
+    ProcessFixture::SetUp();
+    folder_ = std::filesystem::path(testing::TempDir()) / ("driver_test_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_ / "whole/below");
+    for (const char* file : {"run.lock", "socket", "whole/below/file"}) std::ofstream(folder_ / file) << "x";
+  }
+
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+    ProcessFixture::TearDown();
+  }
+
   // Starts a driver, kills it, and expects that the guardian ends what it had started, and itself.
   void expect_nothing_is_left(rpc::Strings arguments) {
+    arguments.insert(arguments.begin(), folder_);
     arguments.insert(arguments.begin(), program_beside_test("agent_test_driver"));
     const SpawnedProcess driver = spawn({.arguments = std::move(arguments)}).ValueOrDie();
     std::vector<Descriptor> below;
@@ -36,6 +54,8 @@ class DriverTest : public ProcessFixture {
     EXPECT_TRUE(guardian_ended);
   }
 
+  std::filesystem::path folder_;
+
  private:
   static std::string read_line(const SpawnedProcess& process) {
     std::string line;
@@ -46,6 +66,30 @@ class DriverTest : public ProcessFixture {
 
 TEST_F(DriverTest, NothingIsLeftOfAKilledDriver) {
   expect_nothing_is_left({});
+}
+
+TEST_F(DriverTest, FilesThatADriverNamedAreRemovedWhenItIsKilled) {
+  expect_nothing_is_left({});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "socket"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "whole"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run.lock")) << "only what was named";
+}
+
+TEST_F(DriverTest, FilesStayWhenAnotherDriverHasTheRunAlready) {
+  const auto lock = storage::RunLock::acquire(folder_).ValueOrDie();
+  expect_nothing_is_left({});
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "socket"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "whole/below/file"));
+}
+
+TEST_F(DriverTest, AnAgentThatLeavesInOrderSaysGoodbye) {
+  {
+    const Guardian guardian = Guardian::fork_now().ValueOrDie();
+    auto [controller_end, agent_end] = rpc::make_memory_channels();
+    const auto agent = start_agent(std::move(agent_end), guardian).ValueOrDie();
+    EXPECT_TRUE(controller_end->send(rpc::pack(rpc::Leftovers{folder_, {folder_ / "socket"}, {}})).ok());
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "socket"));
 }
 
 TEST_F(DriverTest, NothingIsLeftAlthoughAForkedProcessHoldsTheLease) {

@@ -1,11 +1,14 @@
 #include "paceline/agent/guardian.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 
 #include "paceline/agent/guardian_internal.h"
@@ -22,6 +25,22 @@ namespace {
 // code of this folder, will want.
 pid_t fork_unseen() {
   return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, nullptr, nullptr, 0));
+}
+
+constexpr std::chrono::milliseconds kEndPatience{10'000};
+
+// Whether the process, a child, has ended in that time; it is reaped then.
+bool reap(pid_t pid, std::chrono::milliseconds patience) {
+  const auto process = open_pidfd(pid);
+  if (process.ok()) {
+    pollfd end{process->get(), POLLIN, 0};
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    for (auto left = patience; ::poll(&end, 1, static_cast<int>(left.count())) < 0 && errno == EINTR;) {
+      left = std::max(std::chrono::milliseconds(0),
+                      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()));
+    }
+  }
+  return ::waitpid(pid, nullptr, __WALL | WNOHANG) != 0;
 }
 
 }  // namespace
@@ -50,7 +69,7 @@ arrow::Result<Guardian> Guardian::fork_now() {
 
 Guardian::Guardian(pid_t pid, Descriptor lease) : pid_(pid), owner_(::getpid()), lease_(std::move(lease)) {}
 
-Guardian& Guardian::operator=(Guardian&& other) {
+Guardian& Guardian::operator=(Guardian&& other) noexcept {
   if (this != &other) {
     end();
     pid_ = other.pid_;
@@ -69,8 +88,10 @@ void Guardian::end() {
   // Closing alone would not end the lease while a process that the user's program has forked holds a copy of it.
   ::shutdown(lease_.get(), SHUT_RDWR);
   lease_.reset();
-  while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
-  }
+  ::kill(pid_, SIGCONT);  // somebody may have stopped it
+  if (reap(pid_, kEndPatience)) return;
+  kill_tree_from_outside(pid_);
+  reap(pid_, kEndPatience);
 }
 
 arrow::Result<Descriptor> Guardian::connect() const {

@@ -24,8 +24,9 @@ class Guardian {
   static arrow::Result<Guardian> fork_now();
 
   Guardian(Guardian&&) = default;
-  Guardian& operator=(Guardian&& other);
-  /// Ends the guardian (and so every process below it) and reaps it.
+  Guardian& operator=(Guardian&& other) noexcept;
+  /// Ends the guardian (and so every process below it) and reaps it. One that does not end within ten seconds, because
+  /// a process below it hangs in the kernel, is killed with all below it.
   ~Guardian();
 
   pid_t pid() const { return pid_; }

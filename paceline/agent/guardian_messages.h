@@ -28,6 +28,9 @@ PACELINE_MESSAGE(Spawn, "spawn", PACELINE_SPAWN_FIELDS);
   FIELD(std::string, error, "")
 PACELINE_MESSAGE(Spawned, "spawned", PACELINE_SPAWNED_FIELDS);
 
+// agent → guardian: rpc::Leftovers, as the controller sent it: what to remove when the driver dies. Each takes the
+// place of the one before on this connection; an empty one is the goodbye.
+
 // agent → guardian: SIGKILL for the process and its tree. One that has ended already is no error.
 #define PACELINE_KILL_TREE_FIELDS(FIELD)
 PACELINE_MESSAGE(KillTree, "kill_tree", PACELINE_KILL_TREE_FIELDS);

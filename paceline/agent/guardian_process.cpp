@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <map>
 #include <optional>
 
@@ -18,6 +19,8 @@
 #include "paceline/agent/spawn_internal.h"
 #include "paceline/core/posix/socket_pair.h"
 #include "paceline/rpc/frame.h"
+#include "paceline/storage/local.h"
+#include "paceline/storage/run_lock.h"
 
 namespace paceline::agent {
 namespace {
@@ -64,6 +67,7 @@ class GuardianProcess {
   void take_end(pid_t pid);
   bool kill_orphans();
   void end_everything();
+  void remove_leftovers();
 
   Descriptor lease_;
   Descriptor driver_;
@@ -71,6 +75,7 @@ class GuardianProcess {
   OutOfMemoryCounter out_of_memory_ = OutOfMemoryCounter::of_this_process();
   int64_t last_connection_ = 0;
   std::map<int64_t, Connection> connections_;
+  std::map<int64_t, rpc::Leftovers> leftovers_;  // by connection; outlives it, because it ends before the driver does
   std::map<pid_t, Child> running_;
   std::vector<Ended> ended_;  // reaped, but something of their trees may still be there
   std::array<std::byte, size_t{64} << 10> buffer_;
@@ -80,6 +85,7 @@ void GuardianProcess::run() {
   while (serve()) {
   }
   end_everything();
+  remove_leftovers();
 }
 
 bool GuardianProcess::serve() {
@@ -115,7 +121,9 @@ bool GuardianProcess::accept() {
 }
 
 void GuardianProcess::receive(int64_t id) {
-  Connection& connection = connections_.at(id);
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;  // closed meanwhile, because it could not be written to
+  Connection& connection = found->second;
   auto received = receive_some(connection.socket.get(), buffer_);
   if (!received.ok() || received->closed) return close(id);
   const std::span<const std::byte> bytes(buffer_.data(), received->bytes);
@@ -138,6 +146,8 @@ void GuardianProcess::close(int64_t id) {
 void GuardianProcess::handle(int64_t connection, const rpc::Envelope& envelope) {
   if (envelope.type == Spawn::kType) {
     start(connection, envelope);
+  } else if (envelope.type == rpc::Leftovers::kType) {
+    leftovers_[connection] = rpc::unpack<rpc::Leftovers>(envelope).ValueOr(rpc::Leftovers{});
   } else if (envelope.type == KillTree::kType) {
     // A process that has ended by itself before we came to kill it shall be reported as such.
     take_child_events();
@@ -253,6 +263,19 @@ void GuardianProcess::end_everything() {
   while (true) {
     for (const pid_t pid : children_of(::getpid())) ::kill(pid, SIGKILL);
     if (::waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
+  }
+}
+
+// What runs of a driver that died have left. Where another driver has the run already, it tidies up itself.
+void GuardianProcess::remove_leftovers() {
+  for (const auto& [connection, left] : leftovers_) {
+    if (left.run_folder.empty()) continue;
+    const auto lock = storage::RunLock::acquire_after_death(left.run_folder);
+    if (!lock.ok()) continue;
+    for (const std::string& file : left.files) ::remove(file.c_str());
+    for (const std::string& folder : left.folders) {
+      [[maybe_unused]] const arrow::Status removed = storage::remove_all(folder);
+    }
   }
 }
 

@@ -24,7 +24,8 @@ class Connection {
   explicit Connection(const Guardian& guardian) : socket_(guardian.connect().ValueOrDie()) {}
 
   void send(rpc::Envelope envelope) { must(socket_.send(std::move(envelope))); }
-  void spawn(int64_t worker, rpc::Strings arguments, rpc::StringMap environment = {}, std::string directory = "") {
+  void spawn(int64_t worker, rpc::Strings arguments, const rpc::StringMap& environment = {},
+             const std::string& directory = "") {
     arguments.insert(arguments.begin(), program_beside_test("agent_test_process"));
     const Spawn request{.arguments = arguments, .environment = environment, .directory = directory};
     send(rpc::pack(request, {.worker = WorkerId{worker}}));
@@ -199,6 +200,32 @@ TEST_F(GuardianTest, EndsEverythingWithItsHandle) {
   guardian.reset();
   EXPECT_TRUE(has_ended(spawned.descriptors.at(0)));
   EXPECT_TRUE(has_ended(daemon));
+}
+
+TEST_F(GuardianTest, AStoppedGuardianEndsWithAllBelowIt) {
+  auto guardian = std::make_unique<Guardian>(Guardian::fork_now().ValueOrDie());
+  Connection connection(*guardian);
+  connection.spawn(1, {"sleep"});
+  const rpc::Envelope spawned = connection.receive();
+  ::kill(guardian->pid(), SIGSTOP);
+  guardian.reset();
+  EXPECT_TRUE(has_ended(spawned.descriptors.at(0)));
+}
+
+// The end of a process and of the connection that asked for it, seen in one turn.
+TEST_F(GuardianTest, AConnectionThatCannotBeWrittenToIsNoSurprise) {
+  const Guardian guardian = Guardian::fork_now().ValueOrDie();
+  auto connection = std::make_unique<Connection>(guardian);
+  connection->spawn(1, {"sleep"});
+  const rpc::Envelope spawned = connection->receive();
+  ::kill(guardian.pid(), SIGSTOP);
+  must(signal_process(spawned.descriptors.at(0), SIGKILL));
+  connection.reset();
+  ::kill(guardian.pid(), SIGCONT);
+  Connection next(guardian);
+  next.spawn(2, {"exit", "0"});
+  next.receive<Spawned>();
+  EXPECT_EQ(next.receive<Exited>().status, ExitStatus{});
 }
 
 TEST_F(GuardianTest, SignalsToTheTerminalsGroupDoNotEndIt) {

@@ -8,15 +8,10 @@
 #include <sstream>
 
 #include "paceline/agent/node_internal.h"
+#include "paceline/core/posix/host_name.h"
 
 namespace paceline::agent {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 // Those this process may run on; the guardian's children inherit that.
 int64_t count_cores() {

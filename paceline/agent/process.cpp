@@ -16,7 +16,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 using boost::system::error_code;
 
-SteadyClock::duration from_seconds(double seconds) {
+SteadyClock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(seconds));
 }
 
@@ -28,15 +28,16 @@ bool has_ended(int pidfd) {
 }  // namespace
 
 Process::Process(boost::asio::io_context& loop, ProcessHost& host, const Identity& identity, rpc::StartProcess settings,
-                 size_t last_lines)
+                 const AgentOptions& options)
     : loop_(loop),
       host_(host),
       identity_(identity),
       settings_(std::move(settings)),
-      last_lines_limit_(last_lines),
+      options_(options),
       pidfd_(loop),
       heartbeat_timer_(loop),
-      grace_timer_(loop) {}
+      grace_timer_(loop),
+      kill_timer_(loop) {}
 
 void Process::start() {
   auto log = LogFile::open(settings_.log_file);
@@ -111,7 +112,7 @@ void Process::deliver(rpc::Envelope envelope) {
 void Process::end(const rpc::EndProcess& request) {
   if (request.grace_s <= 0) return kill();
   [[maybe_unused]] const arrow::Status sent = channel_->send(rpc::pack(rpc::Stop{.reason = request.reason}, identity_));
-  const auto deadline = SteadyClock::now() + from_seconds(request.grace_s);
+  const auto deadline = SteadyClock::now() + to_duration(request.grace_s);
   if (ending_ && grace_timer_.expiry() <= deadline) return;
   ending_ = true;
   grace_timer_.expires_at(deadline);
@@ -122,6 +123,20 @@ void Process::end(const rpc::EndProcess& request) {
 
 void Process::kill() {
   host_.send_to_guardian(rpc::pack(KillTree{}, identity_));
+  if (std::exchange(killing_, true)) return;
+  kill_timer_.expires_after(to_duration(options_.kill_patience_s));
+  kill_timer_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (!error && self->state_ == State::running) self->kill_from_outside();
+  });
+}
+
+// What left the process's tree stays: nobody but the guardian, its new parent, could find it.
+void Process::kill_from_outside() {
+  if (!has_ended(pidfd_.native_handle())) kill_tree_from_outside(pid_);
+  pidfd_.async_wait(pidfd_.wait_read, [self = shared_from_this()](const error_code& error) {
+    // Its parent cannot say how it ended; most likely so.
+    if (!error) self->finish({.signal = SIGKILL, .ended_by_paceline = true});
+  });
 }
 
 void Process::handle_message(rpc::Envelope envelope) {
@@ -142,7 +157,7 @@ void Process::join(rpc::Envelope& envelope) {
 
 void Process::expect_heartbeat() {
   if (state_ != State::running || silent_ || settings_.heartbeat_timeout_s <= 0) return;
-  heartbeat_timer_.expires_after(from_seconds(settings_.heartbeat_timeout_s));
+  heartbeat_timer_.expires_after(to_duration(settings_.heartbeat_timeout_s));
   heartbeat_timer_.async_wait([self = shared_from_this()](const error_code& error) {
     // A heartbeat may have moved the timer when this call was on its way already.
     if (!error && self->heartbeat_timer_.expiry() <= SteadyClock::now()) self->report_silence();
@@ -161,19 +176,14 @@ void Process::take_lines(const char* stream, Lines lines) {
   log_->append(lines);
   for (const std::string& line : lines) {
     last_lines_.push_back(line);
-    if (last_lines_.size() > last_lines_limit_) last_lines_.pop_front();
+    if (std::ssize(last_lines_) > options_.last_lines) last_lines_.pop_front();
   }
   host_.send_to_controller(rpc::pack(rpc::Output{.stream = stream, .lines = std::move(lines)}, identity_));
 }
 
 void Process::lose_guardian() {
   if (state_ == State::starting) return fail_to_start("the guardian, which starts processes, has ended");
-  if (state_ != State::running) return;
-  if (!has_ended(pidfd_.native_handle())) kill_tree_from_outside(pid_);
-  pidfd_.async_wait(pidfd_.wait_read, [self = shared_from_this()](const error_code& error) {
-    // Its parent is gone, so nobody can say how it ended; most likely so.
-    if (!error) self->finish({.signal = SIGKILL, .ended_by_paceline = true});
-  });
+  if (state_ == State::running) kill_from_outside();
 }
 
 void Process::finish(const ExitStatus& status) {
@@ -182,6 +192,7 @@ void Process::finish(const ExitStatus& status) {
   status_ = status;
   heartbeat_timer_.cancel();
   grace_timer_.cancel();
+  kill_timer_.cancel();
   standard_output_->drain();
   standard_error_->drain();
   // What the process has sent is still read; then the channel ends, also when a stranger holds the other end.

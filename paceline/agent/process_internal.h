@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "paceline/agent/agent.h"
 #include "paceline/agent/output_internal.h"
 #include "paceline/core/progress.h"
 #include "paceline/rpc/channel.h"
@@ -31,9 +32,9 @@ class ProcessHost {
 
 class Process : public std::enable_shared_from_this<Process> {
  public:
-  /// `identity` is the one of the StartProcess. At its end the process's last `last_lines` lines are sent.
+  /// `identity` is the one of the StartProcess. The options outlive it.
   Process(boost::asio::io_context& loop, ProcessHost& host, const Identity& identity, rpc::StartProcess settings,
-          size_t last_lines);
+          const AgentOptions& options);
 
   /// Asks the guardian to start it.
   void start();
@@ -43,6 +44,8 @@ class Process : public std::enable_shared_from_this<Process> {
   void handle_guardian(rpc::Envelope envelope);
   /// What it noted last in its shared-memory word.
   rpc::ProcessProgress progress() const;
+  /// Whether the guardian has been asked to start it, and has not answered.
+  bool is_starting() const { return state_ == State::starting; }
   /// The guardian has ended: kills the process as well as it can be done from here.
   void lose_guardian();
 
@@ -57,6 +60,7 @@ class Process : public std::enable_shared_from_this<Process> {
   void report_silence();
   void end(const rpc::EndProcess& request);
   void kill();
+  void kill_from_outside();
   std::shared_ptr<OutputPipe> follow(const char* stream, Descriptor pipe);
   void take_lines(const char* stream, Lines lines);
   void finish(const ExitStatus& status);
@@ -71,7 +75,7 @@ class Process : public std::enable_shared_from_this<Process> {
   ProcessHost& host_;
   const Identity identity_;
   const rpc::StartProcess settings_;
-  const size_t last_lines_limit_;
+  const AgentOptions& options_;
 
   State state_ = State::starting;
   std::vector<rpc::Envelope> waiting_;  // from the controller, until the process runs
@@ -87,7 +91,9 @@ class Process : public std::enable_shared_from_this<Process> {
   boost::asio::posix::stream_descriptor pidfd_;
   boost::asio::steady_timer heartbeat_timer_;
   boost::asio::steady_timer grace_timer_;
+  boost::asio::steady_timer kill_timer_;
   bool ending_ = false;   // asked to end, the grace timer runs
+  bool killing_ = false;  // the guardian was asked to, the kill timer runs
   bool silent_ = false;   // that was said
   bool stopped_ = false;  // by a signal
   ExitStatus status_;

@@ -7,6 +7,7 @@
 
 #include "paceline/controller/control_socket.h"
 #include "paceline/controller/run_loop_internal.h"
+#include "paceline/core/posix/host_name.h"
 #include "paceline/storage/local.h"
 #include "paceline/track/terminal.h"
 
@@ -30,12 +31,6 @@ RunOptions options_of(const RunRequest& request, int64_t nodes) {
           .start_timeout_s = failure.start_timeout_s,
           .stop_grace_s = failure.stop_grace_s,
           .checkpoint_config = request.run_config.checkpoint_config};
-}
-
-std::string host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 // What the run folder holds: the truth about checkpoints is the folders themselves.

@@ -75,7 +75,7 @@ KeyValueTable::Replies KeyValueTable::handle(const Envelope& request, Time now) 
     answer(invalid(*error));
     return replies;
   }
-  if (dropped_ && request.identity.attempt <= *dropped_) {
+  if (dropped_ && Place{request.identity.attempt, request.identity.generation} <= *dropped_) {
     answer({.outcome = "closed"});
     return replies;
   }
@@ -192,10 +192,11 @@ KeyValueTable::Replies KeyValueTable::expire(Time now) {
   return replies;
 }
 
-KeyValueTable::Replies KeyValueTable::drop(Attempt attempt) {
+KeyValueTable::Replies KeyValueTable::drop(Attempt attempt, Generation generation) {
   Replies replies;
-  dropped_ = std::max(dropped_.value_or(attempt), attempt);
-  const auto end = spaces_.upper_bound({*dropped_, Generation{std::numeric_limits<int64_t>::max()}});
+  const Place place{attempt, generation};
+  dropped_ = std::max(dropped_.value_or(place), place);
+  const auto end = spaces_.upper_bound(*dropped_);
   for (auto space = spaces_.begin(); space != end; space = spaces_.erase(space)) {
     for (const auto& [key, ids] : space->second.waiting) {
       for (const WaiterId id : ids) {

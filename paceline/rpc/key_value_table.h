@@ -1,7 +1,7 @@
 // KeyValueTable: the server's side of the key-value store, as a pure state machine.
 //
 // It takes StoreRequests (messages.h) and gives the replies that are due; a request that waits for keys is parked until
-// they are there, its deadline passes or its attempt is dropped. No clock, no thread, no channel: the controller's
+// they are there, its deadline passes or its generation is dropped. No clock, no thread, no channel: the controller's
 // shell feeds it and sends what comes out. Each generation of each attempt has keys of its own. Not thread-safe.
 // Memory: as much as the clients store; drop() frees it.
 #pragma once
@@ -9,6 +9,7 @@
 #include <arrow/result.h>
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,8 +37,11 @@ class KeyValueTable {
   /// Answers with "timeout" those whose deadline is not after `now`.
   Replies expire(Time now);
 
-  /// Forgets `attempt` and all before it. Those who wait there are answered with "closed", as is whoever asks later.
-  Replies drop(Attempt attempt);
+  /// Forgets that generation of `attempt`, or all of them, and everything before. Those who wait there are answered
+  /// with "closed", as is whoever asks later.
+  Replies drop(Attempt attempt, Generation generation = kEveryGeneration);
+
+  static constexpr Generation kEveryGeneration{std::numeric_limits<int64_t>::max()};
 
  private:
   using Place = std::pair<Attempt, Generation>;
@@ -68,7 +72,7 @@ class KeyValueTable {
   std::map<WaiterId, Waiter> waiters_;
   std::set<std::pair<Time, WaiterId>> deadlines_;
   WaiterId last_waiter_ = 0;
-  std::optional<Attempt> dropped_;  // this attempt and all before it
+  std::optional<Place> dropped_;  // this generation and all before it
 };
 
 }  // namespace paceline::rpc

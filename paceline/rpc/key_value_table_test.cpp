@@ -80,6 +80,18 @@ TEST(KeyValueTable, ADroppedAttemptIsClosedForGood) {
   EXPECT_EQ(table.expire(Time{seconds(5)}).size(), 1u) << "the later attempt still waits";
 }
 
+TEST(KeyValueTable, ADroppedGenerationIsClosedAndTheNextIsNot) {
+  KeyValueTable table;
+  const Identity next{.attempt = {2}, .generation = {1}};
+  table.handle(request({.operation = "get", .keys = {"a"}, .timeout_s = 5}, 1, {}, of_attempt(1)), Time{});
+  table.handle(request({.operation = "get", .keys = {"a"}, .timeout_s = 5}, 2, {}, of_attempt(2)), Time{});
+  table.handle(request({.operation = "get", .keys = {"a"}, .timeout_s = 5}, 3, {}, next), Time{});
+  EXPECT_EQ(table.drop(Attempt{2}, Generation{0}).size(), 2u);
+  const auto late = table.handle(request({.operation = "num_keys"}, 4, {}, of_attempt(2)), Time{});
+  EXPECT_EQ(reply_in(late.at(0)).outcome, "closed");
+  EXPECT_EQ(table.handle(request({.operation = "set", .keys = {"a"}}, 5, {}, next), Time{}).size(), 2u);
+}
+
 TEST(KeyValueTable, NonsenseIsAnsweredNotExecuted) {
   KeyValueTable table;
   const std::vector<StoreRequest> nonsense = {

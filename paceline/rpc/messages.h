@@ -49,6 +49,15 @@ PACELINE_MESSAGE(StartProcess, "start_process", PACELINE_START_PROCESS_FIELDS);
   FIELD(std::string, reason, "")
 PACELINE_MESSAGE(EndProcess, "end_process", PACELINE_END_PROCESS_FIELDS);
 
+// What shall not remain of the run when the driver dies: sockets and other `files` (and folders, if they are empty),
+// whole `folders`; removed in this order by whoever outlives the driver, while no other driver holds the run. Absolute
+// paths. Each takes the place of the one before.
+#define PACELINE_LEFTOVERS_FIELDS(FIELD) \
+  FIELD(std::string, run_folder, "")     \
+  FIELD(Strings, files, {})              \
+  FIELD(Strings, folders, {})
+PACELINE_MESSAGE(Leftovers, "leftovers", PACELINE_LEFTOVERS_FIELDS);
+
 // --- agent → controller ------------------------------------------------------------------------------------------
 
 #define PACELINE_NODE_READY_FIELDS(FIELD) \
@@ -58,6 +67,10 @@ PACELINE_MESSAGE(EndProcess, "end_process", PACELINE_END_PROCESS_FIELDS);
   FIELD(int64_t, cores, 1)                \
   FIELD(int64_t, gpus, 0)
 PACELINE_MESSAGE(NodeReady, "node_ready", PACELINE_NODE_READY_FIELDS);
+
+// The agent can start and watch processes no more, and ends those that it has: its guardian is gone. Said once.
+#define PACELINE_NODE_FAILED_FIELDS(FIELD) FIELD(std::string, error, "")
+PACELINE_MESSAGE(NodeFailed, "node_failed", PACELINE_NODE_FAILED_FIELDS);
 
 #define PACELINE_PROCESS_STARTED_FIELDS(FIELD) FIELD(int64_t, pid, 0)
 PACELINE_MESSAGE(ProcessStarted, "process_started", PACELINE_PROCESS_STARTED_FIELDS);
@@ -223,7 +236,7 @@ PACELINE_MESSAGE(StoreReply, "store_reply", PACELINE_STORE_REPLY_FIELDS);
 
 // --- command line ⇄ controller of a live run ---------------------------------------------------------------------
 
-#define PACELINE_STATUS_REQUEST_FIELDS(FIELD) FIELD(bool, workers, true)
+#define PACELINE_STATUS_REQUEST_FIELDS(FIELD)
 PACELINE_MESSAGE(StatusRequest, "status_request", PACELINE_STATUS_REQUEST_FIELDS);
 
 #define PACELINE_STATUS_REPLY_FIELDS(FIELD) FIELD(Json, status, Json::object())
@@ -233,9 +246,9 @@ PACELINE_MESSAGE(StatusReply, "status_reply", PACELINE_STATUS_REPLY_FIELDS);
 PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
 
 /// Every message, once: for what must hold for all of them.
-using Catalogue =
-    std::tuple<StartProcess, EndProcess, ProgressRequest, ProgressReply, NodeReady, ProcessStarted, ProcessStartFailed,
-               ProcessExited, ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, Joined, Heartbeat,
-               Report, Finished, Failed, Progress, StoreRequest, StoreReply, StatusRequest, StatusReply, StopRun>;
+using Catalogue = std::tuple<StartProcess, EndProcess, Leftovers, ProgressRequest, ProgressReply, NodeReady, NodeFailed,
+                             ProcessStarted, ProcessStartFailed, ProcessExited, ProcessSilent, Output, Welcome, Assign,
+                             Stop, CheckpointCommitted, Joined, Heartbeat, Report, Finished, Failed, Progress,
+                             StoreRequest, StoreReply, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

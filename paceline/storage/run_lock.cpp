@@ -105,7 +105,8 @@ arrow::Result<RunLock> RunLock::acquire(const std::string& run_folder) {
                                           "; wait until it has ended, stop it with `paceline stop ", run_folder,
                                           "`, or give this run another name");
     }
-    // Its guardian tidies up after it (acquire_after_death), which takes a moment. flock() cannot wait for so long only.
+    // Its guardian tidies up after it (acquire_after_death), which takes a moment. flock() cannot wait for so long
+    // only.
     std::this_thread::sleep_for(kTidyingPause);
   }
   const std::string content = encode_json({{"pid", ::getpid()}, {"host", host_name()}}) + "\n";

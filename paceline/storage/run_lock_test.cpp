@@ -29,8 +29,9 @@ TEST(RunLock, IsHeldOnceEvenWithinOneProcess) {
     ASSERT_TRUE(lock.ok()) << lock.status();
     const auto second = RunLock::acquire(folder.path());
     EXPECT_TRUE(second.status().IsAlreadyExists());
-    EXPECT_THAT(second.status().message(),
-                AllOf(HasSubstr(folder.path()), HasSubstr("process " + std::to_string(::getpid())), HasSubstr(host_name())));
+    EXPECT_THAT(
+        second.status().message(),
+        AllOf(HasSubstr(folder.path()), HasSubstr("process " + std::to_string(::getpid())), HasSubstr(host_name())));
   }
   EXPECT_TRUE(RunLock::acquire(folder.path()).ok());
 }

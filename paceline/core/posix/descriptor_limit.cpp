@@ -17,9 +17,9 @@ arrow::Status reserve_descriptors(int64_t more) {
   const auto wanted = static_cast<rlim_t>(open + more);
   if (wanted <= limit.rlim_cur) return arrow::Status::OK();
   if (wanted > limit.rlim_max) {
-    return arrow::Status::IOError("too many open files: this process has ", open, " and wants ", more,
-                                  " more, but may have ", limit.rlim_max, " (its hard limit); raise it with `ulimit -n ",
-                                  2 * wanted, "` before the program starts");
+    return arrow::Status::IOError(
+        "too many open files: this process has ", open, " and wants ", more, " more, but may have ", limit.rlim_max,
+        " (its hard limit); raise it with `ulimit -n ", 2 * wanted, "` before the program starts");
   }
   limit.rlim_cur = std::min(limit.rlim_max, 2 * wanted);  // not at every call
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_status("raising the limit of open files");

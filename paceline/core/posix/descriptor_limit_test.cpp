@@ -21,22 +21,26 @@ int with_limit(rlim_t soft, rlim_t hard, int (*test)()) {
 }
 
 TEST(DescriptorLimit, RaisesTheSoftLimitWhenThatIsEnough) {
-  EXPECT_EQ(with_limit(50, 500, [] {
-              if (!reserve_descriptors(1).ok() || !reserve_descriptors(100).ok()) return 1;
-              for (int i = 0; i < 100; ++i) {
-                if (::dup(STDERR_FILENO) < 0) return 2;
-              }
-              return 0;
-            }),
+  EXPECT_EQ(with_limit(50, 500,
+                       [] {
+                         if (!reserve_descriptors(1).ok() || !reserve_descriptors(100).ok()) return 1;
+                         for (int i = 0; i < 100; ++i) {
+                           if (::dup(STDERR_FILENO) < 0) return 2;
+                         }
+                         return 0;
+                       }),
             0);
 }
 
 TEST(DescriptorLimit, SaysWhatToDoWhenTheHardLimitIsTooLow) {
-  EXPECT_EQ(with_limit(50, 60, [] {
-              const arrow::Status status = reserve_descriptors(100);
-              return status.IsIOError() && status.message().find("raise it with `ulimit -n") != std::string::npos ? 0
-                                                                                                                  : 1;
-            }),
+  EXPECT_EQ(with_limit(50, 60,
+                       [] {
+                         const arrow::Status status = reserve_descriptors(100);
+                         return status.IsIOError() &&
+                                        status.message().find("raise it with `ulimit -n") != std::string::npos
+                                    ? 0
+                                    : 1;
+                       }),
             0);
 }
 

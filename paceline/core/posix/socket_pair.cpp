@@ -78,8 +78,10 @@ arrow::Result<Received> receive_some(int socket, std::span<std::byte> buffer) {
       result.descriptors.emplace_back(number);
     }
   }
-  if (header.msg_flags & MSG_CTRUNC) return arrow::Status::IOError("descriptors were lost on a socket, because this process may have no more of them open; "
-                                  "raise the limit with `ulimit -n`");
+  if (header.msg_flags & MSG_CTRUNC)
+    return arrow::Status::IOError(
+        "descriptors were lost on a socket, because this process may have no more of them open; "
+        "raise the limit with `ulimit -n`");
   return result;
 }
 

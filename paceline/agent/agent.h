@@ -31,6 +31,8 @@ struct AgentOptions {
   int last_lines = 20;
   /// Seconds that the guardian has to end a process before the agent kills it itself: a guardian may have been stopped.
   double kill_patience_s = 5.0;
+  /// Seconds beyond the grace of its end that a process in the phase `failing` has to say what has failed.
+  double failing_patience_s = 2.0;
 };
 
 class Agent {

@@ -18,7 +18,7 @@ using testing::SizeIs;
 
 class AgentTest : public ProcessFixture {
  protected:
-  virtual AgentOptions options() const { return {.node = "here", .last_lines = 3}; }
+  virtual AgentOptions options() const { return {.node = "here", .last_lines = 3, .failing_patience_s = 1}; }
 
   void SetUp() override {
     ProcessFixture::SetUp();
@@ -149,6 +149,19 @@ TEST_F(AgentTest, StopsGracefullyThenKillsTheTree) {
   controller_->send(3, rpc::EndProcess{.grace_s = 0.01});
   controller_->send(3, rpc::EndProcess{.grace_s = 3600});
   wait_for_exit(3);
+}
+
+TEST_F(AgentTest, AProcessThatIsFailingMaySayWhy) {
+  controller_->start(1, {"fail", "200"});
+  controller_->wait_for_line(1, "ready");
+  controller_->send(1, rpc::EndProcess{.grace_s = 0.01});
+  EXPECT_EQ(controller_->wait_for<rpc::Failed>(1).text, "slow");
+  EXPECT_EQ(wait_for_exit(1).status, ExitStatus{.exit_code = 1});
+
+  controller_->start(2, {"fail", "3600000"});
+  controller_->wait_for_line(2, "ready");
+  controller_->send(2, rpc::EndProcess{.grace_s = 0.01});
+  EXPECT_EQ(wait_for_exit(2).status.signal, SIGKILL);
 }
 
 TEST_F(AgentTest, EndsAProcessThatHasHardlyStarted) {

@@ -117,8 +117,19 @@ void Process::end(const rpc::EndProcess& request) {
   ending_ = true;
   grace_timer_.expires_at(deadline);
   grace_timer_.async_wait([self = shared_from_this()](const error_code& error) {
-    if (!error && self->state_ == State::running) self->kill();
+    if (error || self->state_ != State::running) return;
+    if (!self->is_about_to_say_why()) return self->kill();
+    self->grace_timer_.expires_after(to_duration(self->options_.failing_patience_s));
+    self->grace_timer_.async_wait([self](const error_code& cancelled) {
+      if (!cancelled && self->state_ == State::running) self->kill();
+    });
   });
+}
+
+// The same exception on many ranks is one error with all the ranks, but looking up the names of a stack's frames may
+// take longer on one than the grace that another's failure leaves it.
+bool Process::is_about_to_say_why() const {
+  return !heard_why_ && progress_ && progress_->read().phase == Phase::failing;
 }
 
 void Process::kill() {
@@ -144,6 +155,7 @@ void Process::handle_message(rpc::Envelope envelope) {
   envelope.identity.worker = identity_.worker;
   if (envelope.type == rpc::Heartbeat::kType) return expect_heartbeat();
   if (envelope.type == rpc::Joined::kType) join(envelope);
+  heard_why_ |= envelope.type == rpc::Failed::kType;
   host_.send_to_controller(std::move(envelope));
 }
 

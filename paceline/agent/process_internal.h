@@ -59,6 +59,7 @@ class Process : public std::enable_shared_from_this<Process> {
   void expect_heartbeat();
   void report_silence();
   void end(const rpc::EndProcess& request);
+  bool is_about_to_say_why() const;
   void kill();
   void kill_from_outside();
   std::shared_ptr<OutputPipe> follow(const char* stream, Descriptor pipe);
@@ -92,10 +93,11 @@ class Process : public std::enable_shared_from_this<Process> {
   boost::asio::steady_timer heartbeat_timer_;
   boost::asio::steady_timer grace_timer_;
   boost::asio::steady_timer kill_timer_;
-  bool ending_ = false;   // asked to end, the grace timer runs
-  bool killing_ = false;  // the guardian was asked to, the kill timer runs
-  bool silent_ = false;   // that was said
-  bool stopped_ = false;  // by a signal
+  bool ending_ = false;     // asked to end, the grace timer runs
+  bool heard_why_ = false;  // it has failed, and said so
+  bool killing_ = false;    // the guardian was asked to, the kill timer runs
+  bool silent_ = false;     // that was said
+  bool stopped_ = false;    // by a signal
   ExitStatus status_;
 };
 

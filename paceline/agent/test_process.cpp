@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "paceline/core/progress.h"
@@ -161,6 +163,19 @@ int note_progress(const Arguments& arguments) {
   return 0;
 }
 
+// Has failed by itself, and is told to stop before it has found out where: it needs another `milliseconds`.
+int fail_slowly(const Arguments& arguments) {
+  const SystemClock clock;
+  Progress progress = Progress::create(clock).ValueOrDie();
+  send(joined_with(progress));
+  progress.set_phase(Phase::failing);
+  print("ready");
+  wait_for_stop();
+  std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(arguments.at(0))));
+  send(rpc::pack(rpc::Failed{.kind = "std::runtime_error", .text = "slow"}));
+  return 1;
+}
+
 // Prints what it was given: descriptors, signals, environment, folder, standard input.
 int describe_itself(const Arguments&) {
   std::string descriptors;
@@ -198,6 +213,7 @@ int run(const std::string& what, const Arguments& arguments) {
       {"messages", send_messages},
       {"echo", echo},
       {"progress", note_progress},
+      {"fail", fail_slowly},
       {"describe", describe_itself},
   };
   return actions.at(what)(arguments);

@@ -34,6 +34,8 @@ std::string to_string(Phase phase) {
       return "validation";
     case Phase::ended:
       return "ended";
+    case Phase::failing:
+      return "failing";
   }
   return "phase " + std::to_string(static_cast<uint32_t>(phase));
 }

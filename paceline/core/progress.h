@@ -24,7 +24,8 @@ enum class Phase : uint32_t {
   checkpoint,
   report,
   validation,
-  ended
+  ended,
+  failing  // an exception has left the train loop; what and where is being found out
 };
 
 /// "training", "checkpoint", …

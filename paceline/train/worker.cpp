@@ -1,5 +1,4 @@
 #include <c10/util/Exception.h>
-#include <cxxabi.h>
 #include <torch/torch.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/error.h"
+#include "paceline/core/type_name.h"
 #include "paceline/train/session_internal.h"
 #include "paceline/train/torch_config.h"
 #include "paceline/train/train_loop.h"
@@ -70,15 +70,8 @@ class LiveSession {
   Session* session_ = nullptr;
 };
 
-std::string type_name(const std::exception& error) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(
-      abi::__cxa_demangle(typeid(error).name(), nullptr, nullptr, &status), &std::free);
-  return status == 0 ? name.get() : typeid(error).name();
-}
-
 rpc::Failed failure(const std::exception& error) {
-  rpc::Failed failed{.kind = type_name(error), .text = error.what(), .frames = frames_of_last_throw()};
+  rpc::Failed failed{.kind = type_name(typeid(error)), .text = error.what(), .frames = frames_of_last_throw()};
   if (const auto* torch_error = dynamic_cast<const c10::Error*>(&error)) {
     failed.text = torch_error->what_without_backtrace();
   }
@@ -125,6 +118,19 @@ SessionOptions session_options(worker::Connection& connection, const worker::Ass
   return options;
 }
 
+// From the moment at which the loop throws, the agent waits for the Failed that follows: unwinding the user's stack and
+// looking up the names of its frames take a while.
+Json call_loop(const TrainLoop& loop, Session& session, const Config& config) {
+  try {
+    return loop(config);
+  } catch (const Stopped&) {
+    throw;
+  } catch (...) {
+    session.set_phase(Phase::failing);
+    throw;
+  }
+}
+
 // One generation: the train loop from its first line to its return. True when it returned.
 bool run_generation(worker::Connection& connection, const worker::Assignment& assignment, LiveSession& live) {
   ConnectionSink sink(connection);
@@ -139,7 +145,7 @@ bool run_generation(worker::Connection& connection, const worker::Assignment& as
     const LiveSession::Scope scope(live, session);
     if (const auto reason = connection.stop_reason()) session.stop(*reason);
     session.set_phase(Phase::training);
-    Json value = loop(Config(connection.welcome().train_loop_config));
+    Json value = call_loop(loop, session, Config(connection.welcome().train_loop_config));
     session.set_phase(Phase::ended);
     connection.send(rpc::pack(rpc::Finished{.reports = session.reports(), .return_value = std::move(value)}));
     return true;

@@ -7,7 +7,7 @@ does not list. This script closes that gap, and holds the rules that only readin
 - a file includes only modules in the DEPS of its folder's paceline_library() (a test, *_test.cpp, *_fixture.h and
   test_*.cpp, also those of paceline_test());
   paceline/testing, which has only headers, may include all and be included by tests;
-- DEPS go to lower layers; a module without TORCH neither depends on one with it nor includes LibTorch;
+- DEPS go to lower layers, and LIBS name no module; a module without TORCH neither depends on one with it nor includes LibTorch;
 - c10d and gloo headers appear in paceline/comm/*.cpp only; x_internal.h never leaves its module;
 - every .cpp is named in its module's CMakeLists.txt; no folder is called utils, common, helpers or misc;
 - no file is longer than 800 lines; one beyond 400 is warned about.
@@ -39,6 +39,7 @@ class Module:
     torch: bool = False
     dependencies: set[str] = dataclasses.field(default_factory=set)
     test_dependencies: set[str] = dataclasses.field(default_factory=set)
+    libraries: set[str] = dataclasses.field(default_factory=set)
     words: set[str] = dataclasses.field(default_factory=set)  # every word of the file, file names among them
 
     def names(self, file: str) -> bool:
@@ -62,6 +63,7 @@ def parse_module(text: str) -> Module:
             module.layer = int(arguments["LAYER"][0])
             module.torch = "TORCH" in arguments
             module.dependencies |= set(arguments.get("DEPS", []))
+            module.libraries |= set(arguments.get("LIBS", []))
         else:
             module.test_dependencies |= set(arguments.get("DEPS", []))
     return module
@@ -78,9 +80,12 @@ def check_edges(modules: dict[str, Module]):
     for name, module in modules.items():
         if module.layer is None:
             continue
+        where = f"paceline/{name}/CMakeLists.txt"
+        for library in sorted(module.libraries):
+            if library.startswith("paceline::") or library.removeprefix("paceline_") in modules.keys() - {library}:
+                yield f"{where}: LIBS names {library}; modules belong into DEPS"
         for dependency in sorted(module.dependencies):
             other = modules.get(dependency)
-            where = f"paceline/{name}/CMakeLists.txt"
             if other is None or other.layer is None:
                 yield f"{where}: DEPS names {dependency}, which is no module"
             elif other.layer >= module.layer:

@@ -1,5 +1,7 @@
 """Tests of check_layers.py on small trees: each rule is broken once."""
 import pathlib
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -46,6 +48,7 @@ def test_a_good_tree_passes(tmp_path):
         ("paceline/core/CMakeLists.txt", "paceline_library(core LAYER 0 TORCH SRCS a.cpp)", None),
         ("paceline/comm/CMakeLists.txt", "paceline_library(comm LAYER 3 SRCS group.cpp group_test.cpp DEPS core)", "torch-free"),
         ("paceline/comm/CMakeLists.txt", "paceline_library(comm LAYER 3 TORCH SRCS group.cpp group_test.cpp DEPS core x)", "no module"),
+        ("paceline/core/CMakeLists.txt", "paceline_library(core LAYER 0 SRCS a.cpp LIBS paceline::comm)", "LIBS names"),
         ("tools/utils/x.py", "", "name the concept"),
         ("paceline/core/a.h", "\n" * 801, "split it"),
         ("paceline/core/a.h", "\n" * 800, None),
@@ -57,6 +60,42 @@ def test_each_rule(tmp_path, file, text, complaint):
         assert errors == []
     else:
         assert any(complaint in line for line in errors), errors
+
+
+TOY = """cmake_minimum_required(VERSION 3.25)
+project(toy CXX)
+find_package(Threads REQUIRED)
+foreach(library paceline_arrow paceline_torch json)
+  add_library(${library} INTERFACE)
+endforeach()
+add_library(nlohmann_json::nlohmann_json ALIAS json)
+include(LIBRARY_RULES)
+"""
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
+@pytest.mark.parametrize(
+    ("libraries", "complaint"),
+    [
+        ("paceline_library(low LAYER 0 SRCS a.cpp)\npaceline_library(high LAYER 1 SRCS a.cpp DEPS low)", None),
+        ("paceline_library(low LAYER 1)\npaceline_library(high LAYER 1 DEPS low)", "(L1) may not depend on"),
+        ("paceline_library(low LAYER 0 TORCH)\npaceline_library(high LAYER 1 DEPS low)", "is torch-free"),
+        ("paceline_library(high LAYER 1 DEPS low)\npaceline_library(low LAYER 0)", "not declared yet"),
+        ("paceline_library(low LAYER 1)\npaceline_library(high LAYER 1 LIBS paceline::low)", "belong into DEPS"),
+        ("paceline_library(low LAYER 1)\npaceline_library(high LAYER 1 LIBS paceline_low)", "belong into DEPS"),
+    ],
+)
+def test_cmake_refuses_wrong_edges(tmp_path, libraries, complaint):
+    rules = pathlib.Path(__file__).resolve().parent.parent / "cmake/PacelineLibrary.cmake"
+    (tmp_path / "CMakeLists.txt").write_text(TOY.replace("LIBRARY_RULES", f'"{rules}"') + libraries + "\n")
+    (tmp_path / "a.cpp").touch()
+    command = ["cmake", "-S", tmp_path, "-B", tmp_path / "build"]
+    configured = subprocess.run(command, capture_output=True, text=True)
+    if complaint is None:
+        assert configured.returncode == 0, configured.stderr
+    else:
+        assert configured.returncode != 0
+        assert complaint in " ".join(configured.stderr.split()), configured.stderr
 
 
 def test_a_long_file_is_warned_about(tmp_path):

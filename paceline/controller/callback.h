@@ -24,9 +24,11 @@ struct RunContext {
 class UserCallback {
  public:
   virtual ~UserCallback() = default;
-  /// Every rank has made this report: its metrics by rank, and the checkpoint if one was published (else null).
+  /// Every rank has made this report: its metrics by rank (with ReportOptions::reduce the group's numbers on each), and
+  /// the checkpoint if one was published (else null).
   virtual void after_report(const RunContext& run, const std::vector<Metrics>& metrics, const Checkpoint* checkpoint) {}
-  /// Workers have failed: messages by rank.
+  /// Workers have failed, once for each group that did: messages by rank. What concerns the whole group (a lost node, a
+  /// start that took too long, reports that do not fit together) is under -1.
   virtual void after_exception(const RunContext& run, const std::map<int64_t, std::string>& errors) {}
 };
 

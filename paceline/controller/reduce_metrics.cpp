@@ -8,12 +8,13 @@ namespace {
 
 using Numbers = std::vector<const Json*>;
 
-Json reduced_integers(const Numbers& numbers, const std::string& reduce) {
+// Nothing when the sum has no room in 64 bits.
+std::optional<Json> reduced_integers(const Numbers& numbers, const std::string& reduce) {
   int64_t result = numbers.front()->get<int64_t>();
   for (size_t i = 1; i < numbers.size(); ++i) {
     const auto value = numbers[i]->get<int64_t>();
     if (reduce == "sum") {
-      result += value;
+      if (__builtin_add_overflow(result, value, &result)) return std::nullopt;
     } else {
       result = reduce == "min" ? std::min(result, value) : std::max(result, value);
     }
@@ -23,7 +24,9 @@ Json reduced_integers(const Numbers& numbers, const std::string& reduce) {
 
 Json reduced(const Numbers& numbers, const std::string& reduce) {
   const bool integers = std::ranges::all_of(numbers, [](const Json* number) { return number->is_number_integer(); });
-  if (integers && reduce != "mean") return reduced_integers(numbers, reduce);
+  if (integers && reduce != "mean") {
+    if (const auto result = reduced_integers(numbers, reduce)) return *result;
+  }
   double result = numbers.front()->get<double>();
   for (size_t i = 1; i < numbers.size(); ++i) {
     const auto value = numbers[i]->get<double>();

@@ -80,7 +80,10 @@ arrow::Result<GroupReport> ReportBook::complete(Pending pending) const {
   }
   group.complete = true;
   std::ranges::sort(group.parts, {}, &checkpoint::StagedPart::rank);
-  if (!pending.reduce.empty()) reduce_metrics(group.metrics, pending.reduce);
+  if (!pending.reduce.empty()) {
+    group.reduced = group.metrics;
+    reduce_metrics(group.reduced, pending.reduce);
+  }
   return std::move(group);
 }
 

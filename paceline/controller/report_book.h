@@ -23,10 +23,16 @@ struct GroupReport {
   int64_t report = 0;
   /// Whether every rank has made it.
   bool complete = false;
-  /// By rank. With `reduce` each rank's numbers are those of the group. Empty optional: the rank did not get so far.
+  /// By rank, as each made it. Empty optional: the rank did not get so far.
   std::vector<std::optional<Json>> metrics;
+  /// With `reduce`: by rank, but the numbers are those of the group. Empty without, and when the report is not
+  /// complete.
+  std::vector<std::optional<Json>> reduced;
   /// What the ranks staged for a checkpoint; empty when none handed over files.
   std::vector<checkpoint::StagedPart> parts;
+
+  /// What users are shown, by rank: reduced where report() asked for it.
+  const std::vector<std::optional<Json>>& shown() const { return reduced.empty() ? metrics : reduced; }
 };
 
 class ReportBook {
@@ -71,6 +77,7 @@ class ReportBook {
 
 /// Puts the group's numbers into every rank's metrics: `reduce` is "mean", "sum", "min" or "max". Numbers of the same
 /// name count, nested ones too, over the ranks that have them; other values stay each rank's own.
+/// A sum of integers that is too large for 64 bits becomes a floating-point number.
 void reduce_metrics(std::vector<std::optional<Json>>& metrics, const std::string& reduce);
 
 }  // namespace paceline::controller

@@ -124,6 +124,21 @@ TEST(ReduceMetrics, NumbersOfAllRanksOthersOfEach) {
   EXPECT_EQ((*low[1])["loss"], 1.0);
 }
 
+TEST(ReduceMetrics, ASumThatIsTooLargeIsNoInteger) {
+  std::vector<std::optional<Json>> ranks(2, Json{{"rows", std::numeric_limits<int64_t>::max()}});
+  reduce_metrics(ranks, "sum");
+  EXPECT_EQ((*ranks[0])["rows"], 2 * static_cast<double>(std::numeric_limits<int64_t>::max()));
+}
+
+TEST(ReportBook, ReducesWithoutForgettingTheRanks) {
+  ReportBook book(2, 1);
+  book.add(0, {.index = 1, .metrics = {{"loss", 1.0}}, .reduce = "mean"}).ValueOrDie();
+  const auto groups = book.add(1, {.index = 1, .metrics = {{"loss", 3.0}}, .reduce = "mean"}).ValueOrDie();
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ((*groups[0].metrics[1])["loss"], 3.0);
+  EXPECT_EQ((*groups[0].shown()[1])["loss"], 2.0);
+}
+
 TEST(ReduceMetrics, ANaNShows) {
   for (const bool first : {true, false}) {
     const double nan = std::numeric_limits<double>::quiet_NaN();

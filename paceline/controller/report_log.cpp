@@ -34,12 +34,14 @@ arrow::Result<std::vector<ReportLog::Entry>> ReportLog::write() {
     entries_.pop_front();
     for (size_t rank = 0; rank < entry.group.metrics.size(); ++rank) {
       if (!entry.group.metrics[rank]) continue;
-      ARROW_RETURN_NOT_OK(writer_.append({.report = entry.group.report,
-                                          .attempt = entry.attempt.value,
-                                          .rank = static_cast<int64_t>(rank),
-                                          .time = entry.time,
-                                          .checkpoint = entry.checkpoint,
-                                          .metrics = *entry.group.metrics[rank]}));
+      track::HistoryRow row{.report = entry.group.report,
+                            .attempt = entry.attempt.value,
+                            .rank = static_cast<int64_t>(rank),
+                            .time = entry.time,
+                            .checkpoint = entry.checkpoint,
+                            .metrics = *entry.group.metrics[rank]};
+      if (rank == 0 && !entry.group.reduced.empty()) row.reduced = *entry.group.reduced[0];
+      ARROW_RETURN_NOT_OK(writer_.append(row));
     }
     if (!unflushed_since_) unflushed_since_ = from_seconds(entry.time);
     if (!entry.checkpoint.empty()) ARROW_RETURN_NOT_OK(flush());

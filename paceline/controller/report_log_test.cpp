@@ -26,6 +26,19 @@ class ReportLogTest : public ::testing::Test {
   ReportLog log_{track::HistoryWriter::open(folder_.path()).ValueOrDie()};
 };
 
+TEST_F(ReportLogTest, StoresWhatEachRankMadeAndWhatCameOfIt) {
+  GroupReport both = group(1, {Json{{"x", 1}}, Json{{"x", 3}}});
+  both.reduced = {Json{{"x", 2}}, Json{{"x", 2}}};
+  log_.add(std::move(both), {1}, from_seconds(10));
+  log_.add(group(2, {Json{{"x", 5}}, Json{{"x", 7}}}), {1}, from_seconds(11));
+  EXPECT_EQ(write(), (std::vector<int64_t>{1, 2}));
+  ASSERT_TRUE(log_.flush().ok());
+  EXPECT_EQ(rows()[0].metrics["x"], 1);
+  EXPECT_EQ(rows()[1].metrics["x"], 3);
+  EXPECT_EQ(track::shown_metrics(rows()[0])["x"], 2);
+  EXPECT_EQ(track::shown_metrics(rows()[2])["x"], 5);
+}
+
 TEST_F(ReportLogTest, ReportsWaitForAnEarlierCheckpoint) {
   log_.add(group(1, {Json{{"x", 1}}}), {1}, from_seconds(10));
   log_.add(group(2, {Json{{"x", 2}}}, true), {1}, from_seconds(11));

@@ -44,8 +44,14 @@ arrow::Result<HistoryWriter> HistoryWriter::open(const std::string& run_folder) 
   return HistoryWriter(std::move(file), path);
 }
 
+const nlohmann::json& shown_metrics(const HistoryRow& row) {
+  return row.reduced.is_null() ? row.metrics : row.reduced;
+}
+
 arrow::Status HistoryWriter::append(const HistoryRow& row) {
-  buffer_ += encode_json(row);
+  Json line = row;
+  if (row.reduced.is_null()) line.erase("reduced");
+  buffer_ += encode_json(line);
   buffer_ += '\n';
   return buffer_.size() >= kBufferBytes ? flush() : arrow::Status::OK();
 }

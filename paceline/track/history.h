@@ -1,10 +1,10 @@
 // History: every report's metrics of a run, in `metrics.jsonl` of the run folder.
 //
 // One line per rank and report: {"report", "attempt", "rank", "time", "metrics"}, plus {"checkpoint"} where one was
-// published. Appending is buffered and written on flush() or after 64 KiB. A line counts when its newline is there:
-// readers ignore a torn last line, and the writer of the next attempt cuts it off. Lines that a damaged disk made
-// unreadable are left out. Writing: one thread of the process that holds the run's lock. Reading: any process, at any
-// time. Errors: IOError with path and reason.
+// published and, with rank 0's, {"reduced"} where the ranks' numbers were made one. Appending is buffered and written
+// on flush() or after 64 KiB. A line counts when its newline is there: readers ignore a torn last line, and the writer
+// of the next attempt cuts it off. Lines that a damaged disk made unreadable are left out. Writing: one thread of the
+// process that holds the run's lock. Reading: any process, at any time. Errors: IOError with path and reason.
 #pragma once
 
 #include <arrow/result.h>
@@ -19,14 +19,18 @@
 
 namespace paceline::track {
 
-#define PACELINE_HISTORY_ROW_FIELDS(FIELD) \
-  FIELD(int64_t, report, 0)                \
-  FIELD(int64_t, attempt, 1)               \
-  FIELD(int64_t, rank, 0)                  \
-  FIELD(double, time, 0.0)                 \
-  FIELD(std::string, checkpoint, "")       \
-  FIELD(nlohmann::json, metrics, nlohmann::json::object())
+#define PACELINE_HISTORY_ROW_FIELDS(FIELD)                 \
+  FIELD(int64_t, report, 0)                                \
+  FIELD(int64_t, attempt, 1)                               \
+  FIELD(int64_t, rank, 0)                                  \
+  FIELD(double, time, 0.0)                                 \
+  FIELD(std::string, checkpoint, "")                       \
+  FIELD(nlohmann::json, metrics, nlohmann::json::object()) \
+  FIELD(nlohmann::json, reduced, nullptr)
 PACELINE_RECORD(HistoryRow, PACELINE_HISTORY_ROW_FIELDS);
+
+/// A row's metrics as users are shown them: reduced over the ranks where report() asked for it, else the rank's own.
+const nlohmann::json& shown_metrics(const HistoryRow& row);
 
 class HistoryWriter {
  public:

@@ -194,17 +194,6 @@ class LiveTerminal final : public Terminal {
   bool finished_ = false;
 };
 
-class SilentTerminal final : public Terminal {
- public:
-  void log(LogLevel, const std::string&) override {}
-  void output(const std::string&, const std::string&) override {}
-  void state(const std::string&) override {}
-  void progress(const std::string&, int64_t, int64_t, double) override {}
-  void metrics(const Json&) override {}
-  void checkpoint(const std::string&) override {}
-  void finish() override {}
-};
-
 }  // namespace
 
 std::unique_ptr<Terminal> make_terminal(std::FILE* out, const Clock* clock) {
@@ -214,10 +203,6 @@ std::unique_ptr<Terminal> make_terminal(std::FILE* out, const Clock* clock) {
   const bool can_draw = ::isatty(::fileno(out)) == 1 && type != nullptr && std::string_view(type) != "dumb";
   if (can_draw) return std::make_unique<LiveTerminal>(out, clock);
   return std::make_unique<PlainTerminal>(out, clock);
-}
-
-std::unique_ptr<Terminal> make_silent_terminal() {
-  return std::make_unique<SilentTerminal>();
 }
 
 }  // namespace paceline::track

@@ -39,7 +39,5 @@ class Terminal {
 /// Writes to `out` (standard error in drivers), which must outlive the terminal. `clock` limits how often progress is
 /// shown; null for the system's.
 std::unique_ptr<Terminal> make_terminal(std::FILE* out, const Clock* clock = nullptr);
-/// Shows nothing: for tests.
-std::unique_ptr<Terminal> make_silent_terminal();
 
 }  // namespace paceline::track

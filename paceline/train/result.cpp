@@ -48,7 +48,7 @@ Result Result::from_path(const std::string& path) {
     throw StorageError(result.path + " is not the folder of a run: it has neither a journal nor metrics");
   }
   for (const auto& row : value_or_throw(track::read_history(result.path))) {
-    if (row.rank == 0) result.metrics = Metrics(row.metrics);
+    if (row.rank == 0) result.metrics = Metrics(track::shown_metrics(row));
   }
   read_checkpoints(result.path, retention, result);
   return result;

@@ -7,13 +7,18 @@
 namespace paceline::cli {
 namespace {
 
+// "1 file", "2 files".
+std::string counted(int64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 arrow::Status verify(const std::string& path) {
   ARROW_RETURN_NOT_OK(checkpoint::verify(path));
   ARROW_ASSIGN_OR_RAISE(const auto manifest, checkpoint::read_manifest(path));
   int64_t bytes = 0;
   for (const auto& [name, file] : manifest.files) bytes += file.size;
-  std::printf("%s is whole: %zu files, %zu tensors, %lld bytes\n", path.c_str(), manifest.files.size(),
-              manifest.tensors.size(), static_cast<long long>(bytes));
+  std::printf("%s is whole: %s, %s, %s\n", path.c_str(), counted(std::ssize(manifest.files), "file").c_str(),
+              counted(std::ssize(manifest.tensors), "tensor").c_str(), counted(bytes, "byte").c_str());
   return arrow::Status::OK();
 }
 

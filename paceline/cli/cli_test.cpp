@@ -1,13 +1,10 @@
 // The program itself: what it prints and its exit codes.
 #include <gmock/gmock.h>
-#include <sys/wait.h>
-
-#include <array>
-#include <cstdio>
 
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
 #include "paceline/cli/command.h"
+#include "paceline/cli/program_fixture.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline::cli {
@@ -16,39 +13,21 @@ namespace {
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string output;  // both streams
-};
-
-Outcome run(const std::string& arguments) {
-  const std::string command = PACELINE_PROGRAM " " + arguments + " 2>&1";
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> buffer;
-  for (size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    outcome.output.append(buffer.data(), count);
-  }
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
-  return outcome;
-}
-
 TEST(Program, SaysWhatItIsAndWhatItCan) {
-  const Outcome version = run("--version");
+  const Outcome version = run_program("--version");
   EXPECT_EQ(version.exit_code, kDone);
   EXPECT_THAT(version.output, HasSubstr("paceline 0."));
-  const Outcome help = run("--help");
+  const Outcome help = run_program("--help");
   EXPECT_EQ(help.exit_code, kDone);
   EXPECT_THAT(help.output,
               AllOf(HasSubstr("show"), HasSubstr("stop"), HasSubstr("checkpoint"), HasSubstr("Exit codes")));
 }
 
 TEST(Program, WrongUseIsExplained) {
-  EXPECT_EQ(run("").exit_code, kWrongUse);
-  EXPECT_EQ(run("show").exit_code, kWrongUse);
-  EXPECT_THAT(run("show").output, HasSubstr("run_folder is required"));
-  const Outcome flag = run("show folder --jsn");
+  EXPECT_EQ(run_program("").exit_code, kWrongUse);
+  EXPECT_EQ(run_program("show").exit_code, kWrongUse);
+  EXPECT_THAT(run_program("show").output, HasSubstr("run_folder is required"));
+  const Outcome flag = run_program("show folder --jsn");
   EXPECT_EQ(flag.exit_code, kWrongUse);
   EXPECT_THAT(flag.output, AllOf(HasSubstr("--jsn"), HasSubstr("--help")));
 }
@@ -60,11 +39,11 @@ TEST(Program, VerifiesCheckpoints) {
   ASSERT_TRUE(stage.copy_folder(folder / "user").ok());
   const auto published =
       checkpoint::Store(folder / "run").publish({{0, stage.finish().ValueOrDie()}}, {.report = 1}).ValueOrDie();
-  const Outcome whole = run("checkpoint verify " + published.path);
+  const Outcome whole = run_program("checkpoint verify " + published.path);
   EXPECT_EQ(whole.exit_code, kDone);
-  EXPECT_EQ(whole.output, published.path + " is whole: 1 files, 0 tensors, 7 bytes\n");
+  EXPECT_EQ(whole.output, published.path + " is whole: 1 file, 0 tensors, 7 bytes\n");
   testing::write_file(published.path + "/file", "c0ntent");
-  const Outcome damaged = run("checkpoint verify " + published.path);
+  const Outcome damaged = run_program("checkpoint verify " + published.path);
   EXPECT_EQ(damaged.exit_code, kFailed);
   EXPECT_THAT(damaged.output, AllOf(HasSubstr("paceline: "), HasSubstr(published.path + "/file"), HasSubstr("wanted")));
 }
@@ -72,7 +51,7 @@ TEST(Program, VerifiesCheckpoints) {
 TEST(Program, AFolderWithoutARunCannotBeShownOrStopped) {
   const TemporaryFolder folder;
   for (const char* command : {"show ", "show --json ", "stop "}) {
-    const Outcome outcome = run(command + folder.path());
+    const Outcome outcome = run_program(command + folder.path());
     EXPECT_EQ(outcome.exit_code, kFailed);
     EXPECT_THAT(outcome.output, HasSubstr("holds no run"));
   }

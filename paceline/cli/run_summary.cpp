@@ -67,7 +67,7 @@ arrow::Result<RunSummary> read_run(const std::string& run_folder) {
   for (const track::HistoryRow& row : rows) {
     if (row.rank != 0) continue;
     run.report = row.report;
-    run.metrics = row.metrics;
+    run.metrics = track::shown_metrics(row);
   }
   return run;
 }
@@ -109,8 +109,11 @@ void write_attempt(const AttemptSummary& attempt, std::ostream& text) {
 std::string to_text(const RunSummary& run) {
   std::ostringstream text;
   text << run.name << ": " << run.state;
-  if (!is_over(run) && !run.live)
+  if (!run.remark.empty()) {
+    text << "; " << run.remark;
+  } else if (!is_over(run) && !run.live) {
     text << ", but its driver is gone; fit() with the same name and storage path resumes it";
+  }
   text << "\n  folder       " << run.path << "\n  since        " << seconds_as_time(run.since) << "\n";
   for (const AttemptSummary& attempt : run.attempts) write_attempt(attempt, text);
   for (const Json& worker : run.workers) write_worker(worker, text);

@@ -23,12 +23,13 @@ PACELINE_RECORD(AttemptSummary, PACELINE_ATTEMPT_SUMMARY_FIELDS);
 using AttemptSummaries = std::vector<AttemptSummary>;
 
 // `live`: a controller answers; `workers` is then its account of them (controller/status.h). `report`, `metrics`: the
-// last that rank 0 made. Times are seconds since the Unix epoch.
+// last that rank 0 made. `remark`: why a live run's controller does not answer. Times are seconds since the Unix epoch.
 #define PACELINE_RUN_SUMMARY_FIELDS(FIELD)                        \
   FIELD(std::string, name, "")                                    \
   FIELD(std::string, path, "")                                    \
   FIELD(std::string, state, "")                                   \
   FIELD(bool, live, false)                                        \
+  FIELD(std::string, remark, "")                                  \
   FIELD(double, since, 0.0)                                       \
   FIELD(AttemptSummaries, attempts, {})                           \
   FIELD(std::vector<controller::KeptCheckpoint>, checkpoints, {}) \

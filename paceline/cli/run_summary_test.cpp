@@ -117,6 +117,12 @@ TEST(RunSummary, ALiveRunTellsWhereItsWorkersAre) {
   EXPECT_THAT(text, HasSubstr("report 4     loss 0.125\n"));
 }
 
+TEST(RunSummary, SaysWhyALiveRunDoesNotAnswer) {
+  const RunSummary run{.name = "mnist", .state = "running", .remark = "the run did not answer within 5 s"};
+  EXPECT_THAT(to_text(run),
+              AllOf(HasSubstr("mnist: running; the run did not answer within 5 s\n"), Not(HasSubstr("gone"))));
+}
+
 TEST(RunSummary, SaysWhatAFolderLacks) {
   const TemporaryFolder folder;
   EXPECT_THAT(read_run(folder.path()).status().message(), AllOf(HasSubstr(folder.path()), HasSubstr("holds no run")));

@@ -12,7 +12,11 @@ arrow::Status show(const std::string& run_folder, bool as_json) {
   ARROW_ASSIGN_OR_RAISE(RunSummary run, read_run(run_folder));
   if (!is_over(run)) {
     const auto status = controller::request_status(run.path);
-    if (status.ok()) add_live_status(*status, run);
+    if (status.ok()) {
+      add_live_status(*status, run);
+    } else if (status.status().IsCancelled()) {
+      run.remark = status.status().message();
+    }
   }
   const std::string text = as_json ? encode_json(run) + "\n" : to_text(run);
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -1,0 +1,30 @@
+// Runs the program `paceline` for tests.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+namespace paceline::cli {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;  // both streams
+};
+
+inline Outcome run_program(const std::string& arguments) {
+  const std::string command = PACELINE_PROGRAM " " + arguments + " 2>&1";
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> buffer;
+  for (size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    outcome.output.append(buffer.data(), count);
+  }
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  return outcome;
+}
+
+}  // namespace paceline::cli

@@ -12,10 +12,11 @@
 
 namespace paceline::controller {
 
-/// The run has gone from one state to another.
+/// The run has gone from one state to another. `reason` is never empty.
 struct EnterState {
   State from = State::initializing;
   State to = State::initializing;
+  std::string reason;
 };
 
 /// Start a worker process on a node (its position in RunState::nodes).
@@ -41,8 +42,12 @@ struct EndWorker {
   std::string reason;
 };
 
-/// The group is gone: what its report book still holds is stored, and its rendezvous keys are dropped.
-struct CloseGroup {};
+/// The group of that generation is gone: what its report book still holds is stored, and its rendezvous keys are
+/// dropped.
+struct CloseGroup {
+  Attempt attempt;
+  Generation generation;
+};
 
 struct PublishCheckpoint {
   int64_t report = 0;

@@ -2,29 +2,33 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <csignal>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <thread>
 
+#include "paceline/core/posix/thread.h"
+#include "paceline/core/posix/unix_address.h"
 #include "paceline/rpc/socket_channel.h"
 #include "paceline/storage/checksum.h"
 
 namespace paceline::controller {
 namespace {
 
+// Before the next try when this process has as many open files as it may have.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
 arrow::Result<Descriptor> listen_at(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return arrow::Status::IOError("the socket's path is too long: ", path);
-  path.copy(address.sun_path, path.size());
+  ARROW_ASSIGN_OR_RAISE(const sockaddr_un address, unix_address(path));
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return errno_status("cannot make a socket");
   ::unlink(path.c_str());  // left by a driver that was killed: the run's lock is ours
@@ -47,11 +51,7 @@ class ControlSocketThread final : public ControlSocket {
   ControlSocketThread(Descriptor listener, std::string path, std::string link, Inbox& inbox)
       : path_(std::move(path)), link_(std::move(link)), inbox_(inbox), listener_(loop_, listener.release()) {
     accept_next();
-    sigset_t all, before;  // the user's signal handlers run on the user's threads
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { loop_.run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = start_thread([this] { loop_.run(); });
   }
 
   ~ControlSocketThread() override {
@@ -59,19 +59,24 @@ class ControlSocketThread final : public ControlSocket {
     thread_.join();
     inbox_.take();  // the clients in it must not outlive their event loop; nobody reads it any more
     clients_.clear();
-    std::error_code ignored;
-    std::filesystem::remove(link_, ignored);
-    std::filesystem::remove(path_, ignored);
-    std::filesystem::remove(std::filesystem::path(path_).parent_path(), ignored);  // unless another run's is there
+    for (const std::string& file : files()) ::remove(file.c_str());
   }
+
+  std::vector<std::string> files() const override { return {link_, path_, std::filesystem::path(path_).parent_path()}; }
 
  private:
   void accept_next() {
     listener_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& e) {
       if (e) return;
       Descriptor peer(::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+      const bool none_left = !peer && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
       if (peer && is_own_user(peer.get())) serve(std::move(peer));
-      accept_next();
+      if (!none_left) return accept_next();
+      // The peer waits on, so the socket stays readable: trying at once would be a loop without end.
+      accept_later_.expires_after(kAcceptPause);
+      accept_later_.async_wait([this](const boost::system::error_code& cancelled) {
+        if (!cancelled) accept_next();
+      });
     });
   }
 
@@ -97,6 +102,7 @@ class ControlSocketThread final : public ControlSocket {
   Inbox& inbox_;
   boost::asio::io_context loop_{1};
   boost::asio::posix::stream_descriptor listener_;
+  boost::asio::steady_timer accept_later_{loop_};
   std::map<int64_t, std::shared_ptr<rpc::Channel>> clients_;  // the loop's thread only
   int64_t last_client_ = 0;
   std::thread thread_;

@@ -2,7 +2,7 @@
 //
 // The folder is `$XDG_RUNTIME_DIR/paceline`, else `/tmp/paceline-UID`: mode 0700, of the user's own. `control.sock` in
 // the run folder is a link to the socket. Peers of another user are refused (SO_PEERCRED). Both are removed at the end;
-// what a killed driver left is replaced by the run's next one, which holds the run's lock.
+// what a killed driver left its guardian removes, or the run's next driver, which holds the run's lock, replaces.
 // Threading: a thread of its own accepts and receives; requests go to the inbox, answers to the request's client.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "paceline/controller/inbox.h"
 
@@ -18,6 +19,9 @@ namespace paceline::controller {
 class ControlSocket {
  public:
   virtual ~ControlSocket() = default;
+  /// What it has made, absolute, in the order in which it can be removed: the link, the socket, the folder of sockets
+  /// (which may hold those of other runs).
+  virtual std::vector<std::string> files() const = 0;
 };
 
 /// Name of the link in the run folder.

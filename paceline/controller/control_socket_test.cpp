@@ -46,6 +46,14 @@ class ControlSocketTest : public ::testing::Test {
   TemporaryFolder run_;
 };
 
+TEST_F(ControlSocketTest, ARunThatDoesNotAnswerIsNotWaitedForForEver) {
+  Inbox inbox;
+  const auto socket = open_control_socket(run_.path(), inbox).ValueOrDie();
+  const auto status = request_status(run_.path(), std::chrono::milliseconds(50)).status();
+  EXPECT_TRUE(status.IsCancelled());
+  EXPECT_THAT(status.message(), HasSubstr("did not answer within 0.05 s: its driver is stopped, or busy"));
+}
+
 TEST_F(ControlSocketTest, AnswersInAFolderOfTheUsersOwn) {
   Inbox inbox;
   {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "paceline/checkpoint/stage.h"
 #include "paceline/controller/control_socket.h"
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/core/posix/host_name.h"
@@ -86,13 +87,17 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
 
   auto agents = launcher.launch();
   opened.options = options_of(request, agents.ok() ? static_cast<int64_t>(agents->size()) : 1);
-  RunLoop loop({request, clock, stop, log, *terminal, inbox, *publisher}, std::move(journal),
+  rpc::Leftovers leftovers{request.run_folder, {}, {request.run_folder + "/" + checkpoint::kStagingName}};
+  if (control.ok()) leftovers.files = (*control)->files();
+  RunLoop loop({request, clock, stop, log, *terminal, inbox, *publisher, leftovers}, std::move(journal),
                ReportLog(std::move(history)), earlier);
   ARROW_RETURN_NOT_OK(loop.open(opened));
   RunOutcome outcome = loop.run(std::move(agents));
-  publisher.reset();  // deletes what is still to be deleted
-  const arrow::Status collected = store.collect_leftovers();
-  if (!collected.ok()) log.warning("unpublished files could not be deleted: " + collected.message());
+  if (!publisher->finish()) {  // it deletes what is still to be deleted
+    log.warning("the storage hangs: a checkpoint that was being published or deleted is left to the next start");
+  } else if (const arrow::Status collected = store.collect_leftovers(); !collected.ok()) {
+    log.warning("unpublished files could not be deleted: " + collected.message());
+  }
   terminal->finish();
   return outcome;
 }

@@ -14,9 +14,9 @@ Actions decide(RunState& state, const Event& event, Time now) {
   return std::move(decision).take();
 }
 
-void Decision::go(State state) {
+void Decision::go(State state, const std::string& reason) {
   assert(is_legal(state_.state, state));
-  act(EnterState{state_.state, state});
+  act(EnterState{state_.state, state, reason});
   state_.state = state;
   state_.since = to_seconds(now_);
   ++state_.turn;  // a timer of the earlier state is stale now
@@ -51,16 +51,17 @@ void Decision::on(const RunOpened& event) {
   for (const KeptCheckpoint& kept : event.checkpoints) fresh.last_report = std::max(fresh.last_report, kept.report);
   fresh.state = state_.state;
   state_ = std::move(fresh);
-  go(State::initializing);
+  go(State::initializing, "run " + event.name + " is opened by process " + std::to_string(event.pid) + " on " +
+                              event.host + ", epoch " + std::to_string(event.epoch.value));
   set_timer(state_.options.start_timeout_s);
-  note(LogLevel::debug, "run " + event.name + " is opened by process " + std::to_string(event.pid) + " on " +
-                            event.host + ", epoch " + std::to_string(event.epoch.value));
 }
 
 void Decision::on(const NodeJoined& event) {
   if (state_.state != State::initializing) return;
   state_.nodes.push_back(event.node);
-  if (static_cast<int64_t>(state_.nodes.size()) == state_.options.nodes) start_group();
+  if (static_cast<int64_t>(state_.nodes.size()) == state_.options.nodes) {
+    start_group("all agents have announced themselves");
+  }
 }
 
 void Decision::on(const NodeLost& event) {
@@ -73,7 +74,9 @@ void Decision::on(const NodeLost& event) {
   // Agents do not come back within a run yet, so there is nothing to try again on.
   if (state_.state != State::shutting_down) {
     record({.kind = FailureKind::node, .node = event.node, .text = event.error, .time = to_seconds(now_)});
-    shut_down(State::errored, kFailureGraceSeconds, "a node is lost");
+    const std::string cause = cause_line(state_.failures, state_.world_size);
+    note(LogLevel::error, cause + "; giving up: agents do not come back");
+    shut_down(State::errored, kFailureGraceSeconds, cause);
   } else {
     when_gone();
   }
@@ -120,17 +123,17 @@ void Decision::on(const TimerDue& event) {
   state_.last_report = std::max(state_.last_report, event.last_report);
   switch (state_.state) {
     case State::initializing:
-      record({.kind = FailureKind::node,
-              .text = "only " + std::to_string(state_.nodes.size()) + " of " + std::to_string(state_.options.nodes) +
-                      " agents announced themselves within " + seconds_text(state_.options.start_timeout_s) +
-                      " (FailureConfig.start_timeout_s)",
-              .time = to_seconds(now_)});
-      return shut_down(State::errored, 0.0, "agents are missing");
+      return end_with(FailureKind::node,
+                      "only " + std::to_string(state_.nodes.size()) + " of " + std::to_string(state_.options.nodes) +
+                          " agents announced themselves within " + seconds_text(state_.options.start_timeout_s) +
+                          " (FailureConfig.start_timeout_s)",
+                      "agents are missing");
     case State::scheduling:
       return on_start_timeout();
     case State::running:
       return apply_policy(Budget::worker);
     case State::preempting:
+      note(LogLevel::warning, "the deadline of the preemption has passed");
       record({.kind = FailureKind::preemption,
               .text = "nodes were taken away: the deadline of the preemption has passed",
               .time = to_seconds(now_)});
@@ -144,8 +147,9 @@ void Decision::on(const TimerDue& event) {
 void Decision::on(const PreemptionNoticed& event) {
   if (state_.state != State::running && state_.state != State::preempting) return;
   state_.preempted_nodes = event.nodes;
-  if (state_.state == State::running) go(State::preempting);
-  note(LogLevel::warning, "nodes will be taken away in " + seconds_text(event.deadline_s));
+  const std::string what = "nodes will be taken away in " + seconds_text(event.deadline_s);
+  if (state_.state == State::running) go(State::preempting, what);
+  note(LogLevel::warning, what);
   set_timer(event.deadline_s);
 }
 

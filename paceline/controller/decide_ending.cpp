@@ -16,7 +16,7 @@ void Decision::shut_down(State final_state, double grace_s, const std::string& r
 
 // Ends every worker that is left and goes to `next`; when_gone() goes on from there.
 void Decision::end_group(State next, double grace_s, const std::string& reason) {
-  if (state_.state != next) go(next);
+  if (state_.state != next) go(next, reason);
   state_.backing_off = false;
   for (const auto& [id, worker] : state_.workers) {
     if (worker.stage != WorkerStage::gone) end_worker(worker, grace_s, reason);
@@ -77,14 +77,14 @@ void Decision::next_try() {
     state_.attempt = state_.attempt.next();
     state_.generation = {};
   }
-  start_group();
+  start_group("nothing is left of the earlier group");
 }
 
 // Once for each group, when everything that can be known about its end is known.
 void Decision::close_group() {
   if (state_.closed) return;
   state_.closed = true;
-  act(CloseGroup{});
+  act(CloseGroup{state_.attempt, state_.generation});
   if (state_.failures.empty() || state_.final_state == State::aborted) return;
   state_.worker_errors = errors_by_rank(state_.failures, state_.world_size);
   act(TellCallbacks{state_.worker_errors});
@@ -99,7 +99,11 @@ void Decision::finish() {
                         ? "; no checkpoint has been published yet."
                         : " from the checkpoint of report " + std::to_string(state_.checkpoints.back().report) + ".");
   }
-  go(state_.final_state);
+  std::string reason = "all workers have finished";
+  if (state_.final_state == State::errored) reason = cause_line(state_.failures, state_.world_size);
+  if (state_.final_state == State::aborted) reason = state_.stop_reason;
+  go(state_.final_state, reason);
+  if (!state_.error.empty()) note(LogLevel::debug, state_.error);  // the user is shown it by fit()
   note(state_.state == State::errored ? LogLevel::error : LogLevel::info, "the run has " + to_string(state_.state));
   act(Finish{});
 }

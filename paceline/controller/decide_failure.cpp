@@ -57,8 +57,10 @@ void Decision::on(const WorkerFailed& event) {
 void Decision::on(const WorkerSilent& event) {
   Worker* worker = find_live(event.worker);
   if (worker == nullptr || worker->stage == WorkerStage::failed) return;
-  const bool ended = worker->stage == WorkerStage::finished;
-  if (!ended) {
+  if (worker->stage == WorkerStage::finished) {
+    note(LogLevel::warning, "worker " + std::to_string(worker->id.value) +
+                                " gave no sign of life after its train loop had returned; killing it");
+  } else {
     worker->stage = WorkerStage::failed;
     Failure failure = failure_of(*worker, FailureKind::silence);
     failure.text = "gave no sign of life for " + seconds_text(event.silent_s) +
@@ -143,6 +145,9 @@ void Decision::on_failure(Failure failure) {
       if (!collateral || state_.state == State::scheduling) return apply_policy(budget);
       if (!state_.cause_pending) {
         state_.cause_pending = true;
+        note(LogLevel::debug, cause_line(state_.failures, state_.world_size) +
+                                  "; it follows from another's end, whose cause has " + seconds_text(kCauseSeconds) +
+                                  " to show");
         set_timer(kCauseSeconds);
       }
       return;
@@ -195,12 +200,11 @@ void Decision::apply_policy(Budget budget) {
     const std::string why = hopeless ? "it failed in the same way " + std::to_string(same) + " times in a row"
                                      : std::string(setting) + " is " + std::to_string(limit);
     note(LogLevel::error, cause + "; giving up: " + why);
-    return shut_down(State::errored, kFailureGraceSeconds, "another worker failed");
+    return shut_down(State::errored, kFailureGraceSeconds, cause);
   }
   const std::string tries = limit < 0 ? "no limit" : std::to_string(*count) + " of " + std::to_string(limit);
   note(LogLevel::warning, cause + "; trying again (" + setting + ": " + tries + ")");
-  end_group(budget == Budget::start ? State::rescheduling : State::restarting, kFailureGraceSeconds,
-            "another worker failed");
+  end_group(budget == Budget::start ? State::rescheduling : State::restarting, kFailureGraceSeconds, cause);
 }
 
 }  // namespace paceline::controller

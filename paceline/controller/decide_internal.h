@@ -43,14 +43,14 @@ class Decision {
 
   // decide.cpp
   void end_with(FailureKind kind, const std::string& text, const std::string& reason);
-  void go(State state);
+  void go(State state, const std::string& reason);
   void set_timer(double seconds);
   void note(LogLevel level, std::string text);
   void act(Action action) { actions_.push_back(std::move(action)); }
   Worker* find_live(WorkerId id);
 
   // decide_start.cpp
-  void start_group();
+  void start_group(const std::string& reason);
   std::vector<int64_t> place(int64_t workers) const;
   void assign_group();
   void on_start_problem(Failure failure, const std::string& problem);

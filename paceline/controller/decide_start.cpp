@@ -4,6 +4,7 @@
 
 #include "paceline/controller/decide_internal.h"
 #include "paceline/controller/failure_text.h"
+#include "paceline/controller/worker_process.h"
 
 namespace paceline::controller {
 
@@ -35,19 +36,18 @@ std::vector<int64_t> Decision::place(int64_t workers) const {
   return counts;
 }
 
-void Decision::start_group() {
+void Decision::start_group(const std::string& reason) {
   const std::vector<int64_t> counts = place(state_.world_size);
   if (counts.empty()) {
     int64_t gpus = 0;
     for (const Node& node : state_.nodes) gpus += node.gpus;
-    record({.kind = FailureKind::resources,
-            .text = std::to_string(state_.world_size) + " workers with " +
-                    std::to_string(state_.options.gpus_per_worker) + " GPU each were asked for, but there are " +
-                    std::to_string(gpus) + " GPUs; lower ScalingConfig.num_workers or set use_gpu to false",
-            .time = to_seconds(now_)});
-    return shut_down(State::errored, 0.0, "the workers do not fit");
+    return end_with(FailureKind::resources,
+                    std::to_string(state_.world_size) + " workers with " +
+                        std::to_string(state_.options.gpus_per_worker) + " GPU each were asked for, but there are " +
+                        std::to_string(gpus) + " GPUs; lower ScalingConfig.num_workers or set use_gpu to false",
+                    "the workers do not fit");
   }
-  go(State::scheduling);
+  go(State::scheduling, reason);
   state_.workers.clear();
   state_.failures.clear();
   state_.worker_errors.clear();
@@ -79,7 +79,7 @@ void Decision::on(const StartFailed& event) {
   failure.text = event.error;
   mark_gone(*worker);
   if (state_.state == State::scheduling) {
-    on_start_problem(std::move(failure), "could not be started: " + event.error);
+    on_start_problem(std::move(failure), "could not be started: " + without_numbers(event.error));
   } else {
     when_gone();
   }
@@ -97,7 +97,9 @@ void Decision::on(const WorkerJoined& event) {
 
 // Workers were placed node by node in the order of their ids, so ranks in that order are contiguous on each node.
 void Decision::assign_group() {
-  go(State::running);
+  go(State::running, "all workers have joined");
+  state_.start_problem.clear();
+  state_.start_problem_count = 0;
   std::vector<int64_t> size_of_node(state_.nodes.size(), 0);
   for (const auto& [id, worker] : state_.workers) ++size_of_node[static_cast<size_t>(worker.node)];
   std::vector<int64_t> used(state_.nodes.size(), 0);
@@ -119,16 +121,32 @@ void Decision::assign_group() {
   act(AssignWorkers{state_.attempt, state_.generation, state_.first_report, checkpoint});
 }
 
+namespace {
+
+// "logs/worker_3.log, logs/worker_4.log"; of many, the first.
+std::string logs_text(const std::vector<int64_t>& workers) {
+  constexpr size_t kMost = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(workers.size(), kMost); ++i) {
+    text += (i == 0 ? "" : ", ") + worker_log(WorkerId{workers[i]});
+  }
+  return workers.size() > kMost ? text + ", …" : text;
+}
+
+}  // namespace
+
 void Decision::on_start_timeout() {
   std::vector<int64_t> missing;
   for (const auto& [id, worker] : state_.workers) {
     if (worker.stage == WorkerStage::starting) missing.push_back(id.value);
   }
   Failure failure{.kind = FailureKind::timeout, .time = to_seconds(now_)};
-  failure.text = std::to_string(missing.size()) + " of " + std::to_string(state_.world_size) +
-                 " workers did not join within " + seconds_text(state_.options.start_timeout_s) +
-                 " (FailureConfig.start_timeout_s): workers " + ranges_text(missing) +
-                 ". Does their program call paceline::init() at the top of main()?";
+  failure.text =
+      std::to_string(missing.size()) + " of " + std::to_string(state_.world_size) + " workers did not join within " +
+      seconds_text(state_.options.start_timeout_s) + " (FailureConfig.start_timeout_s): workers " +
+      ranges_text(missing) +
+      ". Does their program call paceline::init() at the top of main()? What they wrote: " + logs_text(missing) +
+      " in the run folder";
   on_start_problem(std::move(failure), "");
 }
 

@@ -83,6 +83,15 @@ TEST(Start, TimeoutReschedulesInTheSameAttemptWithNewProcesses) {
   EXPECT_EQ(run.all().worker_failures, 0);
 }
 
+TEST(Start, ATimeoutNamesTheLogs) {
+  Play run({.num_workers = 5, .controller_failure_limit = 0});
+  run.bring_up_nodes();
+  run.fire_timer();
+  run.exit_all();
+  EXPECT_THAT(run.all().error,
+              HasSubstr("logs/worker_1.log, logs/worker_2.log, logs/worker_3.log, … in the run folder"));
+}
+
 TEST(Start, FailuresUseTheirOwnBudgetAndAreCountedExactly) {
   Play run({.num_workers = 1, .controller_failure_limit = 2});
   run.bring_up_nodes();
@@ -116,6 +125,32 @@ TEST(Start, TheSameExitIsTriedForEverOnceAWorkerHasJoined) {
     run.exit_all();
     if (run.state() == State::rescheduling) run.fire_timer();
   }
+}
+
+TEST(Start, TheSameRefusalInOtherWordsEndsTheRun) {
+  Play run({.num_workers = 1});
+  run.bring_up_nodes();
+  for (int i = 0; i < kSameRefusals; ++i) {
+    ASSERT_EQ(run.state(), State::scheduling) << i;
+    const std::string log = "/runs/a/logs/worker_" + std::to_string(run.worker(0).value) + ".log";
+    run.feed(StartFailed{run.worker(0), "opening the log file " + log + ": Permission denied"});
+    if (run.state() == State::rescheduling) run.fire_timer();
+  }
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("Permission denied"));
+}
+
+TEST(Start, AGroupThatRunsForgetsTheStartsBefore) {
+  Play run({.num_workers = 1});
+  run.bring_up_nodes();
+  for (int i = 0; i < kSameRefusals - 1; ++i) {
+    run.feed(StartFailed{run.worker(0), "no memory"});
+    if (run.state() == State::rescheduling) run.fire_timer();
+  }
+  run.join_all();
+  EXPECT_EQ(run.state(), State::running);
+  run.exit(run.worker(0), {.signal = 9}, "starting");  // in the launch window: a failure of the start as well
+  EXPECT_EQ(run.state(), State::rescheduling);
 }
 
 TEST(Start, DeathInTheLaunchWindowIsAStartFailure) {

@@ -20,25 +20,6 @@ struct FailureGroup {
   std::set<std::string> nodes;
 };
 
-// "shape [64, 10] at 0x7f12" and "shape [32, 10] at 0x7f99" are one error.
-std::string normalized(std::string_view text) {
-  std::string result;
-  for (size_t i = 0; i < text.size();) {
-    const bool hex = text[i] == '0' && i + 1 < text.size() && text[i + 1] == 'x';
-    if (!hex && !std::isdigit(static_cast<unsigned char>(text[i]))) {
-      result += text[i++];
-      continue;
-    }
-    if (hex) i += 2;
-    while (i < text.size() && (hex ? std::isxdigit(static_cast<unsigned char>(text[i]))
-                                   : std::isdigit(static_cast<unsigned char>(text[i])))) {
-      ++i;
-    }
-    result += '#';
-  }
-  return result;
-}
-
 std::string where(const Failure& failure) {
   if (failure.rank < 0) return " before it had joined";
   if (failure.phase == "starting") return " before it had entered its train loop";
@@ -53,6 +34,9 @@ std::string what(const Failure& failure) {
                                        : "failed with " + failure.exception + ": " + failure.text;
     case FailureKind::exit: {
       const ExitStatus status = failure.status.value_or(ExitStatus{});
+      if (failure.rank < 0 && status.signal == 0) {
+        return describe(status) + where(failure) + "; look at what its program does before paceline::init() in main()";
+      }
       const bool mid_loop = status.signal == 0 && failure.rank >= 0 && failure.phase != "starting";
       return describe(status) + where(failure) + (mid_loop ? ", before its train loop had returned" : "");
     }
@@ -88,8 +72,8 @@ std::vector<FailureGroup> grouped(const std::vector<Failure>& failures, bool col
   std::map<std::string, size_t> by_key;
   for (const Failure& failure : failures) {
     if (failure.collateral != collateral) continue;
-    std::string key =
-        Json(failure.kind).get<std::string>() + (failure.worker.value == 0 ? "-" : "+") + normalized(what(failure));
+    std::string key = Json(failure.kind).get<std::string>() + (failure.worker.value == 0 ? "-" : "+") +
+                      without_numbers(what(failure));
     // Numbers in texts vary from rank to rank; those of an exit are what happened.
     if (failure.kind == FailureKind::exit) key += describe(failure.status.value_or(ExitStatus{}));
     const auto [found, is_new] = by_key.try_emplace(key, groups.size());
@@ -170,6 +154,25 @@ RankErrors errors_by_rank(const std::vector<Failure>& failures, int64_t world_si
     errors.try_emplace(failure.rank, capitalized(headline(alone, world_size, kTextLimit)) + details(alone));
   }
   return errors;
+}
+
+// "shape [64, 10] at 0x7f12" and "shape [32, 10] at 0x7f99" are one error.
+std::string without_numbers(std::string_view text) {
+  std::string result;
+  for (size_t i = 0; i < text.size();) {
+    const bool hex = text[i] == '0' && i + 1 < text.size() && text[i + 1] == 'x';
+    if (!hex && !std::isdigit(static_cast<unsigned char>(text[i]))) {
+      result += text[i++];
+      continue;
+    }
+    if (hex) i += 2;
+    while (i < text.size() && (hex ? std::isxdigit(static_cast<unsigned char>(text[i]))
+                                   : std::isdigit(static_cast<unsigned char>(text[i])))) {
+      ++i;
+    }
+    result += '#';
+  }
+  return result;
 }
 
 std::string ranges_text(const std::vector<int64_t>& numbers) {

@@ -21,6 +21,8 @@ std::string cause_line(const std::vector<Failure>& failures, int64_t world_size)
 /// Each rank's own error; what concerns the whole group is under rank -1.
 RankErrors errors_by_rank(const std::vector<Failure>& failures, int64_t world_size);
 
+/// `text` with '#' for each number and address, so that texts can be compared: "shape [#, #] at #".
+std::string without_numbers(std::string_view text);
 /// "0, 2-5" from ascending numbers.
 std::string ranges_text(const std::vector<int64_t>& numbers);
 /// "60 s", "0.25 s".

@@ -88,7 +88,10 @@ arrow::Status read_journal(const std::string& run_folder, const std::function<vo
       entry(event, from_seconds(time->get<double>()));
       return arrow::Status::OK();
     }();
-    if (!line.ok()) return line.WithMessage(path, " line ", number, ": ", line.message());
+    if (line.ok()) continue;
+    return line.WithMessage(path, " is damaged in line ", number, ": ", line.message(),
+                            "; move the run's folder away, or give the run another name; its checkpoints can still be "
+                            "used with resume_from_checkpoint");
   }
   return arrow::Status::OK();
 }

@@ -71,7 +71,7 @@ TEST(Journal, ABadLineInTheMiddleIsNamed) {
   TemporaryFolder folder;
   std::ofstream(journal_path(folder.path())) << "{\"event\": \"no such\", \"time\": 1}\n{}\n";
   const auto state = replay(folder.path());
-  EXPECT_THAT(state.status().message(), HasSubstr("journal.jsonl line 1"));
+  EXPECT_THAT(state.status().message(), HasSubstr("journal.jsonl is damaged in line 1"));
 }
 
 TEST(Journal, NoJournalIsNoState) {

@@ -1,57 +1,69 @@
 #include "paceline/controller/publisher.h"
 
-#include <csignal>
+#include "paceline/core/posix/thread.h"
 
 namespace paceline::controller {
 
-Publisher::Publisher(checkpoint::Store store, Inbox& inbox) : store_(std::move(store)), inbox_(inbox) {
-  // The user's signal handlers run on the user's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { work(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
+Publisher::Publisher(checkpoint::Store store, Inbox& inbox)
+    : desk_(std::make_shared<Desk>(std::move(store), inbox)), thread_(start_thread([desk = desk_] { desk->work(); })) {}
 
 Publisher::~Publisher() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-    std::erase_if(jobs_, [](const auto& job) { return std::holds_alternative<PublishJob>(job); });
-  }
-  changed_.notify_one();
-  thread_.join();
+  finish();
 }
 
-void Publisher::add(std::variant<PublishJob, RemoveJob> job) {
-  {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
+bool Publisher::finish(std::chrono::milliseconds patience) {
+  if (!thread_.joinable()) return true;
+  std::unique_lock lock(desk_->mutex);
+  desk_->ending = true;
+  std::erase_if(desk_->jobs, [](const Job& job) { return std::holds_alternative<PublishJob>(job); });
+  desk_->changed.notify_all();
+  if (desk_->changed.wait_for(lock, patience, [this] { return desk_->ended; })) {
+    lock.unlock();
+    thread_.join();
+    return true;
   }
-  changed_.notify_one();
+  desk_->inbox = nullptr;
+  desk_->jobs.clear();
+  thread_.detach();
+  return false;
 }
 
-void Publisher::work() {
-  std::unique_lock lock(mutex_);
+void Publisher::add(Job job) {
+  {
+    const std::lock_guard lock(desk_->mutex);
+    desk_->jobs.push_back(std::move(job));
+  }
+  desk_->changed.notify_all();
+}
+
+void Publisher::Desk::work() {
+  std::unique_lock lock(mutex);
   while (true) {
-    changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
-    auto job = std::move(jobs_.front());
-    jobs_.pop_front();
+    changed.wait(lock, [this] { return ending || !jobs.empty(); });
+    if (jobs.empty()) break;
+    Job job = std::move(jobs.front());
+    jobs.pop_front();
     lock.unlock();
     std::visit([this](auto& kind) { execute(kind); }, job);
     lock.lock();
   }
+  ended = true;
+  changed.notify_all();
 }
 
-void Publisher::execute(PublishJob& job) {
+void Publisher::Desk::execute(PublishJob& job) {
   const int64_t report = job.about.report;
-  inbox_.push(PublishDone{report, store_.publish(job.parts, std::move(job.about))});
+  push(PublishDone{report, store.publish(job.parts, std::move(job.about))});
 }
 
-void Publisher::execute(RemoveJob& job) {
-  const arrow::Status removed = store_.remove(job.report);
-  if (!removed.ok()) inbox_.push(RemoveFailed{job.report, removed});
+void Publisher::Desk::execute(RemoveJob& job) {
+  const arrow::Status removed = store.remove(job.report);
+  if (!removed.ok()) push(RemoveFailed{job.report, removed});
+}
+
+void Publisher::Desk::push(Incoming result) {
+  const std::lock_guard lock(mutex);
+  if (inbox != nullptr) inbox->push(std::move(result));
 }
 
 }  // namespace paceline::controller

@@ -2,8 +2,10 @@
 // that the controller never waits for a disk. Results come back through the inbox.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -29,22 +31,37 @@ class Publisher {
  public:
   /// `inbox` must outlive the publisher.
   Publisher(checkpoint::Store store, Inbox& inbox);
-  /// Finishes the job at hand; drops publications that wait, does deletions that wait.
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
+  /// As finish() with its default.
   ~Publisher();
 
   void add(std::variant<PublishJob, RemoveJob> job);
+  /// Finishes the job at hand; drops publications that wait, does deletions that wait. False when that takes longer
+  /// than `patience`, because the storage hangs: the thread is left to itself then, and says nothing any more.
+  bool finish(std::chrono::milliseconds patience = std::chrono::seconds(30));
 
  private:
-  void work();
-  void execute(PublishJob& job);
-  void execute(RemoveJob& job);
+  using Job = std::variant<PublishJob, RemoveJob>;
 
-  checkpoint::Store store_;
-  Inbox& inbox_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::variant<PublishJob, RemoveJob>> jobs_;
-  bool ending_ = false;
+  // What the thread works with; it may outlive the publisher.
+  struct Desk {
+    explicit Desk(checkpoint::Store its_store, Inbox& its_inbox) : store(std::move(its_store)), inbox(&its_inbox) {}
+    void work();
+    void execute(PublishJob& job);
+    void execute(RemoveJob& job);
+    void push(Incoming result);
+
+    checkpoint::Store store;
+    std::mutex mutex;
+    std::condition_variable changed;
+    Inbox* inbox;  // null when nobody listens any more
+    std::deque<Job> jobs;
+    bool ending = false;
+    bool ended = false;
+  };
+
+  std::shared_ptr<Desk> desk_;
   std::thread thread_;
 };
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "paceline/controller/journal.h"
 #include "paceline/controller/launcher/local.h"
 #include "paceline/core/posix/pidfd.h"
+#include "paceline/storage/run_lock.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/history.h"
 
@@ -58,12 +60,14 @@ class RunTest : public ::testing::Test {
   RunTest() : request_(test_request(folder_.path(), Json::object())) {}
 
   /// Runs with `config` for the train loop, and checks what holds after every run.
-  RunOutcome run(const Json& config) {
+  RunOutcome run(const Json& config) { return run(config, guardian()); }
+  RunOutcome run(const Json& config, const agent::Guardian& with) {
+    const auto lock = storage::RunLock::acquire(folder_.path()).ValueOrDie();
     request_.train_loop_config = config;
     if (callback_) request_.run_config.callbacks = {callback_};
     RunOutcome outcome;
     {
-      LocalLauncher launcher(guardian());
+      LocalLauncher launcher(with);
       outcome = run_to_end(request_, launcher, clock_, stop_).ValueOrDie();
       expect_no_process();
     }
@@ -85,6 +89,17 @@ class RunTest : public ::testing::Test {
                   pollfd end{process->get(), POLLIN, 0};
                   EXPECT_EQ(::poll(&end, 1, 60'000), 1) << "process " << started->pid << " is left";
                 }).ok());
+  }
+
+  /// The guardian of a driver that has written its id into the run folder has ended.
+  void expect_no_guardian() {
+    std::ifstream file(folder_ / "guardian");
+    pid_t pid = 0;
+    ASSERT_TRUE(file >> pid);
+    const auto process = open_pidfd(pid);
+    if (!process.ok()) return;
+    pollfd end{process->get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&end, 1, 60'000), 1);
   }
 
   std::vector<track::HistoryRow> history() const { return track::read_history(folder_.path()).ValueOrDie(); }

@@ -2,6 +2,7 @@
 
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
+#include "paceline/core/type_name.h"
 
 namespace paceline::controller {
 namespace {
@@ -40,6 +41,8 @@ RunOutcome RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>
     agents_[node]->start(
         {.on_message = [&inbox, node](rpc::Envelope message) { inbox.push(FromAgent{node, std::move(message)}); },
          .on_close = [&inbox, node](arrow::Status status) { inbox.push(AgentGone{node, status}); }});
+    // An agent that is gone already says so by its channel's end.
+    [[maybe_unused]] const arrow::Status sent = agents_[node]->send(rpc::pack(parts_.leftovers));
   }
   while (!is_terminal(state_.state)) {
     parts_.inbox.wait(parts_.stop.descriptor(), next_deadline(), parts_.clock);
@@ -114,8 +117,8 @@ void RunLoop::write_reports() {
   if (!written.ok()) return check(written.status());
   for (const ReportLog::Entry& entry : *written) {
     live_.last_report = entry.group.report;
-    if (!entry.group.metrics.empty() && entry.group.metrics[0]) {
-      live_.metrics = *entry.group.metrics[0];
+    if (!entry.group.shown().empty() && entry.group.shown()[0]) {
+      live_.metrics = *entry.group.shown()[0];
       parts_.terminal.metrics(live_.metrics);
     }
     if (entry.group.complete) tell_callbacks(entry);
@@ -125,7 +128,7 @@ void RunLoop::write_reports() {
 void RunLoop::tell_callbacks(const ReportLog::Entry& entry) {
   if (parts_.request.run_config.callbacks.empty()) return;
   std::vector<Metrics> metrics;
-  for (const std::optional<Json>& rank : entry.group.metrics) metrics.emplace_back(rank.value_or(Json::object()));
+  for (const std::optional<Json>& rank : entry.group.shown()) metrics.emplace_back(rank.value_or(Json::object()));
   std::optional<Checkpoint> checkpoint;
   if (!entry.checkpoint.empty()) checkpoint = CheckpointAccess::published(checkpoint_path(entry.group.report));
   call_back("after_report", [&](UserCallback& callback) {
@@ -140,6 +143,7 @@ void RunLoop::execute(const TellCallbacks& action) {
 template <class Call>
 void RunLoop::call_back(const char* name, const Call& call) {
   for (const std::shared_ptr<UserCallback>& callback : parts_.request.run_config.callbacks) {
+    const std::string what = type_name(typeid(*callback)) + "::" + name;
     std::string error;
     try {
       call(*callback);
@@ -150,8 +154,8 @@ void RunLoop::call_back(const char* name, const Call& call) {
       error = "an exception of unknown type";
     }
     // At the very end there is nothing left to end; the run's own result stands.
-    if (is_terminal(state_.state)) parts_.log.error("callback " + std::string(name) + " failed: " + error);
-    feed(CallbackFailed{name, error});
+    if (is_terminal(state_.state)) parts_.log.error("callback " + what + " failed: " + error);
+    feed(CallbackFailed{what, error});
   }
 }
 

@@ -33,7 +33,7 @@ void RunLoop::send(WorkerId id, rpc::Envelope envelope) {
 }
 
 void RunLoop::execute(const EnterState& action) {
-  parts_.log.debug("state: " + to_string(action.from) + " -> " + to_string(action.to));
+  parts_.log.debug("state: " + to_string(action.from) + " -> " + to_string(action.to) + ": " + action.reason);
   parts_.terminal.state(to_string(action.to));
   if (action.to != State::scheduling) return;
   workers_on_node_.clear();
@@ -59,7 +59,6 @@ void RunLoop::warn_about_cores(const Node& node, int64_t workers) {
 
 void RunLoop::execute(const AssignWorkers& action) {
   book_.emplace(state_.world_size, action.first_report);
-  send_replies(table_.drop(Attempt{action.attempt.value - 1}));
   rpc::Assign assign{.world_size = state_.world_size, .first_report = action.first_report};
   if (action.checkpoint != 0) {
     assign.checkpoint = checkpoint_path(action.checkpoint);
@@ -81,9 +80,10 @@ void RunLoop::execute(const EndWorker& action) {
        rpc::pack(rpc::EndProcess{.grace_s = action.grace_s, .reason = action.reason}, identity_of(action.worker)));
 }
 
-void RunLoop::execute(const CloseGroup&) {
+void RunLoop::execute(const CloseGroup& action) {
+  send_replies(table_.drop(action.attempt, action.generation));
   if (!book_) return;
-  for (GroupReport& rest : book_->close()) report_log_.add(std::move(rest), state_.attempt, parts_.clock.now());
+  for (GroupReport& rest : book_->close()) report_log_.add(std::move(rest), action.attempt, parts_.clock.now());
   book_.reset();
   write_reports();
 }
@@ -96,7 +96,7 @@ void RunLoop::execute(const PublishCheckpoint& action) {
   job.about.attempt = entry->attempt.value;
   job.about.world_size = static_cast<int64_t>(entry->group.metrics.size());
   job.about.time = entry->time;
-  job.about.metrics = entry->group.metrics.front().value_or(Json::object());
+  job.about.metrics = entry->group.shown().front().value_or(Json::object());
   parts_.publisher.add(std::move(job));
 }
 

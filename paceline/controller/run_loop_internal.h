@@ -35,6 +35,8 @@ struct RunParts {
   track::Terminal& terminal;
   Inbox& inbox;
   Publisher& publisher;
+  /// What shall not remain should this process die.
+  const rpc::Leftovers& leftovers;
 };
 
 class RunLoop {
@@ -74,6 +76,7 @@ class RunLoop {
   // run_loop_messages.cpp
   void receive(FromAgent& incoming);
   void receive(AgentGone& incoming);
+  void lose_agent(size_t agent, const std::string& why);
   void receive(PublishDone& incoming);
   void receive(RemoveFailed& incoming);
   void receive(FromCommandLine& incoming);

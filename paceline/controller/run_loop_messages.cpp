@@ -23,6 +23,9 @@ void RunLoop::receive(FromAgent& incoming) {
     return feed(NodeJoined{{ready.node, ready.host, ready.pid, ready.cores, ready.gpus}});
   }
   if (envelope.type == rpc::ProgressReply::kType) return receive_progress(envelope);
+  if (envelope.type == rpc::NodeFailed::kType) {
+    return lose_agent(incoming.node, unpacked<rpc::NodeFailed>(envelope).error);
+  }
   const Worker* worker = find(envelope.identity.worker);
   // Of a group that is gone: late, and of no concern.
   if (worker != nullptr && worker->stage != WorkerStage::gone) receive_from_process(*worker, envelope);
@@ -100,10 +103,13 @@ void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) 
 }
 
 void RunLoop::receive(AgentGone& incoming) {
-  const auto node = std::ranges::find(agent_of_node_, incoming.node);
+  lose_agent(incoming.node, incoming.status.ok() ? "its agent has ended" : incoming.status.message());
+}
+
+void RunLoop::lose_agent(size_t agent, const std::string& why) {
+  const auto node = std::ranges::find(agent_of_node_, agent);
   const auto position = static_cast<size_t>(node - agent_of_node_.begin());
   const std::string name = node == agent_of_node_.end() ? "" : state_.nodes[position].name;
-  const std::string why = incoming.status.ok() ? "its agent has ended" : incoming.status.message();
   feed(NodeLost{name, why, highest_report_});
 }
 

@@ -5,10 +5,12 @@
 
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <future>
 
 #include "paceline/controller/control_client.h"
 #include "paceline/controller/run_fixture.h"
+#include "paceline/storage/run_lock.h"
 
 namespace paceline::controller {
 
@@ -161,6 +163,31 @@ TEST_F(RunTest, AProgramThatIsNotThereIsNamed) {
   EXPECT_THAT(outcome.error, HasSubstr("/no/such/program"));
 }
 
+TEST_F(RunTest, AGuardianThatIsKilledIsALostNode) {
+  agent::Guardian own = agent::Guardian::fork_now().ValueOrDie();
+  callback_ = std::make_shared<TestCallback>();
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") == 2) ::kill(own.pid(), SIGKILL);
+  };
+  request_.run_config.failure_config.max_failures = 3;
+  const RunOutcome outcome = run({{"reports", 1000}, {"step_ms", 10}}, own);
+  EXPECT_EQ(outcome.state, FinalState::errored);
+  EXPECT_THAT(outcome.error, StartsWith("Node "));
+  EXPECT_THAT(outcome.error,
+              HasSubstr("is lost: the guardian, which starts the workers, has ended; start the program"));
+  EXPECT_EQ(replay(folder_.path()).ValueOrDie()->worker_failures, 0);
+}
+
+TEST_F(RunTest, TheLogGivesAReasonForEachState) {
+  run({{"reports", 2}, {"faults", {fault(1, 0, 2, "throw")}}});
+  std::ifstream file(folder_ / "logs/controller.log");
+  const std::string log{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(log, HasSubstr("scheduling -> running: all workers have joined"));
+  EXPECT_THAT(log,
+              ::testing::ContainsRegex("running -> shutting_down: rank 1 of 2 on node .* failed with std::runtime"));
+  EXPECT_THAT(log, HasSubstr("\n  at loop (x.cpp:7)")) << "the error in full";
+}
+
 TEST_F(RunTest, OneStopEndsInOrderAndKeepsCheckpoints) {
   callback_ = std::make_shared<TestCallback>();
   callback_->report = [&](const RunContext&, const std::vector<Metrics>&, const Checkpoint* checkpoint) {
@@ -230,7 +257,8 @@ TEST_F(RunTest, ACallbackThatThrowsEndsTheRun) {
   };
   const RunOutcome outcome = run({{"reports", 1000}, {"step_ms", 10}});
   EXPECT_EQ(outcome.state, FinalState::errored);
-  EXPECT_THAT(outcome.error, HasSubstr("Callback after_report failed: no such metric"));
+  EXPECT_THAT(outcome.error,
+              HasSubstr("Callback paceline::controller::TestCallback::after_report failed: no such metric"));
 }
 
 TEST_F(RunTest, TheCommandLineSeesAndStopsALiveRun) {
@@ -262,6 +290,8 @@ TEST_F(RunTest, TheCommandLineSeesAndStopsALiveRun) {
 // A run in a driver of its own, because its environment or its death must not be the test's.
 int drive(const std::string& run_folder, Json config) {
   agent::Guardian guardian = agent::Guardian::fork_now().ValueOrDie();
+  const auto lock = storage::RunLock::acquire(run_folder).ValueOrDie();
+  std::ofstream(run_folder + "/guardian") << guardian.pid();
   for (Json& fault : config["faults"]) {
     if (fault["do"] == "kill") fault["pid"] = ::getpid();
   }
@@ -298,11 +328,20 @@ TEST_F(RunTest, ACheckpointThatCannotBePublishedIsAWorkerFailure) {
 }
 
 TEST_F(RunTest, AKilledDriversRunContinues) {
+  const paceline::testing::TemporaryFolder sockets;
+  const std::filesystem::path runtime = sockets.path();
+  ::setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1);
   const Json config = {
       {"reports", 5}, {"checkpoint_every", 2}, {"wait_for_commit", true}, {"faults", {fault(0, 1, 4, "kill")}}};
   const int ended = run_in_driver(folder_.path(), config);
   ASSERT_TRUE(WIFSIGNALED(ended)) << ended;
   expect_no_process();
+  expect_no_guardian();
+  for (const char* left : {"control.sock", ".staging"}) {
+    EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(folder_ / left))) << left;
+  }
+  EXPECT_FALSE(std::filesystem::exists(runtime / "paceline"));
+  ::unsetenv("XDG_RUNTIME_DIR");
   EXPECT_FALSE(is_terminal(replay(folder_.path()).ValueOrDie()->state));
   EXPECT_THAT(checkpoints(), ElementsAre(2));
   const RunOutcome outcome = run({{"reports", 2}, {"checkpoint_every", 2}});

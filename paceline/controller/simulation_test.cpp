@@ -130,6 +130,25 @@ TEST(Simulation, InfiniteBudgetsEndWellWhenFaultsEnd) {
   }
 }
 
+// Another controller takes over at any event: no checkpoint is lost, no number is used twice.
+TEST(Simulation, AnotherControllerTakesOverAnywhere) {
+  int taken_over = 0, finished = 0;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const RunOptions options = random_options(random);
+    Simulator simulator(seed, options, random_faults(random), /*fold=*/true);
+    simulator.take_over_after(1 + static_cast<int64_t>(random() % 80));
+    simulator.play();
+    ASSERT_THAT(simulator.violations(), IsEmpty());
+    ASSERT_TRUE(is_terminal(simulator.state().state)) << to_string(simulator.state().state);
+    taken_over += simulator.state().epoch.value == 2 ? 1 : 0;
+    finished += simulator.state().state == State::finished ? 1 : 0;
+  }
+  EXPECT_GT(taken_over, 300);
+  EXPECT_GT(finished, 100);
+}
+
 TEST(Simulation, TenThousandWorkersJoinReportFailAndFinish) {
   const RunOptions options{.num_workers = 10'000, .nodes = 100, .max_failures = -1};
   Simulator simulator(1, options, {.exit_before_join = 3e-5, .exit_in_loop = 3e-5, .tries = 5}, /*fold=*/false);

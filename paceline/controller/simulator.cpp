@@ -6,11 +6,43 @@ namespace paceline::controller {
 
 Simulator::Simulator(uint64_t seed, RunOptions options, Faults faults, bool fold)
     : random_(seed), options_(options), faults_(faults), fold_(fold) {
-  after(0, [this] { feed(RunOpened{.epoch = {1}, .name = "simulated", .options = options_}); });
+  open({1}, {}, 0);
+  schedule_disturbances();
+}
+
+void Simulator::open(ControllerEpoch epoch, std::vector<KeptCheckpoint> checkpoints, int64_t last_report) {
+  after(0, [this, event = RunOpened{.epoch = epoch,
+                                    .name = "simulated",
+                                    .options = options_,
+                                    .checkpoints = std::move(checkpoints),
+                                    .last_report = last_report}] { feed(event); });
   for (int64_t i = 0; i < options_.nodes; ++i) {
     after(seconds(0.001, 0.01), [this, i] { feed(NodeJoined{{.name = "node" + std::to_string(i)}}); });
   }
-  schedule_disturbances();
+}
+
+// The workers end with their driver. What was being published may have been, or not; of the history's last rows, which
+// are on disk a second later, some may be there.
+void Simulator::take_over() {
+  dead_ = false;
+  queue_ = {};
+  ++timer_;
+  alive_.clear();
+  processes_.clear();
+  book_.reset();
+  publisher_free_ = now_;
+  for (const int64_t report : std::exchange(publishing_, {})) {
+    if (!roll(0.5)) break;  // in order
+    published_.insert(report);
+  }
+  std::vector<KeptCheckpoint> checkpoints;
+  for (const int64_t report : published_) checkpoints.push_back({report, {{"score", seconds(0, 1)}}, 0.0});
+  const int64_t least = published_.empty() ? 0 : *published_.rbegin();
+  // What nobody but the dead knew of may be used again.
+  highest_report_ = std::max(least, complete_reports_ - static_cast<int64_t>(random_() % 3));
+  complete_reports_ = highest_report_;
+  state_ = folded_;
+  open(state_.epoch.next(), std::move(checkpoints), highest_report_);
 }
 
 void Simulator::play(int64_t steps) {
@@ -19,6 +51,7 @@ void Simulator::play(int64_t steps) {
     queue_.pop();
     now_ = journal_time(due.at);
     due.run();
+    if (dead_) take_over();
   }
 }
 
@@ -64,10 +97,12 @@ void Simulator::schedule_disturbances() {
 }
 
 void Simulator::feed(const Event& event) {
-  if (finished_) return;
+  if (finished_ || dead_) return;
   ++events_;
   const Actions actions = decide(state_, event, now_);
   if (fold_) check_fold(event);
+  dead_ = events_ == takeover_;
+  if (dead_) return;
   for (const Action& action : actions) {
     std::visit([this](const auto& kind) { execute(kind); }, action);
   }
@@ -82,6 +117,7 @@ void Simulator::check_fold(const Event& event) {
 void Simulator::execute(const EnterState& action) {
   require(action.to == State::initializing || is_legal(action.from, action.to),
           "illegal transition from " + to_string(action.from) + " to " + to_string(action.to));
+  require(!action.reason.empty(), "a transition has no reason");
   ++entered_[action.to];
   transitions_.insert({action.from, action.to});
   if (action.to == State::scheduling) starting_group_ = true;
@@ -94,7 +130,7 @@ void Simulator::execute(const StartWorker& action) {
     require(alive_.empty(), "a group starts while processes of an earlier one live");
     processes_.clear();
   }
-  require(!processes_.contains(action.worker), "a worker's id is used twice");
+  require(used_ids_.insert(action.worker).second, "a worker's id is used twice");
   Process& process = processes_[action.worker];
   process = {.id = action.worker, .group = group_};
   alive_.insert(action.worker);
@@ -122,6 +158,7 @@ void Simulator::execute(const StartWorker& action) {
 
 void Simulator::execute(const AssignWorkers& action) {
   require(action.first_report > highest_report_, "a report's number is used twice");
+  require(used_places_.emplace(action.attempt, action.generation).second, "an attempt's number is used twice");
   require(action.checkpoint == (published_.empty() ? 0 : *published_.rbegin()),
           "an attempt does not start from the latest checkpoint");
   book_ = std::make_unique<ReportBook>(state_.world_size, action.first_report);
@@ -176,6 +213,7 @@ void Simulator::report(Process& process) {
     return feed(ReportRefused{state_.attempt, state_.generation, report.index, completed.status().message()});
   }
   for (const GroupReport& group : *completed) {
+    complete_reports_ = std::max(complete_reports_, group.report);
     if (!group.parts.empty()) feed(CheckpointReady{group.report});
   }
 }
@@ -223,6 +261,7 @@ void Simulator::fail_peers(const Process& process) {
 
 void Simulator::execute(const EndWorker& action) {
   require(processes_.contains(action.worker), "a worker of an earlier group is ended");
+  require(!action.reason.empty(), "a worker is ended without a reason");
   if (roll(faults_.unkillable)) {
     alive_.erase(action.worker);  // it hangs in the kernel: the run must go on without it
     processes_.at(action.worker).alive = false;
@@ -244,9 +283,11 @@ void Simulator::execute(const CloseGroup&) {
 
 void Simulator::execute(const PublishCheckpoint& action) {
   // One after another, in the order asked for.
+  publishing_.insert(action.report);
   publisher_free_ = std::max(publisher_free_, now_) + std::chrono::milliseconds(1 + random_() % 200);
   const double delay = std::chrono::duration<double>(publisher_free_ - now_).count();
   after(delay, [this, report = action.report] {
+    publishing_.erase(report);
     if (faulty() && roll(faults_.publish)) return feed(PublishFailed{report, "no space left on device"});
     if (finished_) return;
     published_.insert(report);

@@ -45,6 +45,9 @@ class Simulator {
 
   /// Plays until the run has ended, or `steps` events have passed.
   void play(int64_t steps = 10'000'000);
+  /// The driver dies when that event has been journaled, before anything of it is done; another takes the run over with
+  /// what journal and run folder hold. Needs `fold`. Not after the end of the run.
+  void take_over_after(int64_t event) { takeover_ = event; }
 
   const RunState& state() const { return state_; }
   const std::vector<std::string>& violations() const { return violations_; }
@@ -81,6 +84,8 @@ class Simulator {
   void require(bool holds, const std::string& what);
   void feed(const Event& event);
   void check_fold(const Event& event);
+  void open(ControllerEpoch epoch, std::vector<KeptCheckpoint> checkpoints, int64_t last_report);
+  void take_over();
   void schedule_disturbances();
 
   void execute(const EnterState& action);
@@ -116,10 +121,16 @@ class Simulator {
   int64_t timer_ = 0;
   int64_t group_ = 0;
   int64_t events_ = 0;
+  int64_t takeover_ = 0;
   bool starting_group_ = true;
   bool finished_ = false;
+  bool dead_ = false;  // the driver
   std::map<WorkerId, Process> processes_;
   std::set<WorkerId> alive_;
+  std::set<WorkerId> used_ids_;
+  std::set<std::pair<Attempt, Generation>> used_places_;
+  std::set<int64_t> publishing_;
+  int64_t complete_reports_ = 0;  // the highest number whose report the history may hold
   std::unique_ptr<ReportBook> book_;
   std::set<int64_t> published_;
   int64_t highest_report_ = 0;

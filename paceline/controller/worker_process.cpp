@@ -23,8 +23,8 @@ int64_t threads_of(const ScalingConfig& scaling, const Node& node, int64_t worke
   return std::max<int64_t>(1, node.cores / std::max<int64_t>(1, workers_on_node));
 }
 
-std::string worker_log(const std::string& run_folder, WorkerId worker) {
-  return run_folder + "/logs/worker_" + std::to_string(worker.value) + ".log";
+std::string worker_log(WorkerId worker) {
+  return "logs/worker_" + std::to_string(worker.value) + ".log";
 }
 
 rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int64_t threads,
@@ -44,7 +44,7 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
           .arguments = request.program,
           .environment = environment,
           .directory = request.directory,
-          .log_file = worker_log(request.run_folder, worker),
+          .log_file = request.run_folder + "/" + worker_log(worker),
           .heartbeat_timeout_s = heartbeat_timeout_s,
           .welcome = welcome};
 }

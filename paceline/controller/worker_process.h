@@ -13,8 +13,8 @@ rpc::StringMap inherited_environment();
 /// Threads of a worker: what was asked for, else its share of the node's cores, at least 1.
 int64_t threads_of(const ScalingConfig& scaling, const Node& node, int64_t workers_on_node);
 
-/// Log file of a worker, absolute.
-std::string worker_log(const std::string& run_folder, WorkerId worker);
+/// Log file of a worker, relative to the run folder: "logs/worker_7.log".
+std::string worker_log(WorkerId worker);
 
 rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int64_t threads,
                                 const rpc::StringMap& environment);

@@ -107,7 +107,7 @@ arrow::Status ReportBook::check_counts() const {
   std::map<int64_t, std::vector<int64_t>> by_count;
   for (int64_t rank = 0; rank < world_size_; ++rank) {
     const int64_t count = counts_[static_cast<size_t>(rank)];
-    if (finished_[static_cast<size_t>(rank)] ? count < wanted : count >= wanted) by_count[count].push_back(rank);
+    if (finished_[static_cast<size_t>(rank)] || count >= wanted) by_count[count].push_back(rank);
   }
   std::string text;
   for (const auto& [count, ranks] : by_count) {

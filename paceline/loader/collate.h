@@ -52,7 +52,7 @@ inline torch::data::Example<> collate(std::vector<torch::data::Example<>> exampl
 inline torch::data::TensorExample collate(std::vector<torch::data::TensorExample> examples) {
   return torch::data::transforms::Stack<torch::data::TensorExample>().apply_batch(std::move(examples));
 }
-inline torch::Tensor collate(std::vector<torch::Tensor> examples) {
+inline torch::Tensor collate(const std::vector<torch::Tensor>& examples) {
   return torch::stack(examples);
 }
 

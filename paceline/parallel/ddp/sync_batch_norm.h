@@ -46,10 +46,12 @@ namespace paceline::nn {
 template <size_t D, class Derived>
 class SyncBatchNormImplBase : public torch::nn::BatchNormImplBase<D, Derived>, public parallel::SynchronizesBatch {
  public:
+  // NOLINTBEGIN(bugprone-crtp-constructor-accessibility): Derived inherits them, which needs them public.
   explicit SyncBatchNormImplBase(int64_t num_features)
       : SyncBatchNormImplBase(torch::nn::BatchNormOptions(num_features)) {}
   explicit SyncBatchNormImplBase(const torch::nn::BatchNormOptions& options)
       : torch::nn::BatchNormImplBase<D, Derived>(options) {}
+  // NOLINTEND(bugprone-crtp-constructor-accessibility)
 
   /// In training collective: every rank calls it as often, and so is its backward. CollectiveError when a rank does
   /// not.

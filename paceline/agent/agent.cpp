@@ -147,6 +147,7 @@ void AgentThread::leave_if_done() {
 }
 
 void AgentThread::leave() {
+  if (guardian_ == nullptr) return;  // the timer had come due already
   // From here on nothing is left for the guardian to tidy up.
   send_to_guardian(rpc::pack(rpc::Leftovers{}));
   guardian_.reset();
@@ -161,6 +162,7 @@ void AgentThread::send_to_controller(rpc::Envelope envelope) {
 }
 
 void AgentThread::send_to_guardian(rpc::Envelope envelope) {
+  if (guardian_ == nullptr) return;  // what the controller said when the agent had left
   // A guardian that has ended tells by its channel's end.
   [[maybe_unused]] const arrow::Status sent = guardian_->send(std::move(envelope));
 }

@@ -1,6 +1,7 @@
 #include "paceline/agent/agent.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -185,6 +186,18 @@ TEST_F(AgentTest, StartsAndEndsManyProcesses) {
     controller_->send(worker, rpc::Stop{});
   }
   for (int64_t worker = 1; worker <= 50; ++worker) EXPECT_EQ(wait_for_exit(worker).status, ExitStatus{});
+}
+
+TEST_F(AgentTest, RaisesTheLimitOfOpenFilesForManyProcesses) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{64, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  for (int64_t worker = 1; worker <= 30; ++worker) controller_->start(worker, {"wait"});
+  for (int64_t worker = 1; worker <= 30; ++worker) controller_->wait_for<rpc::ProcessStarted>(worker);
+  for (int64_t worker = 1; worker <= 30; ++worker) controller_->send(worker, rpc::EndProcess{.grace_s = 60});
+  for (int64_t worker = 1; worker <= 30; ++worker) EXPECT_EQ(wait_for_exit(worker).status, ExitStatus{});
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST_F(AgentTest, TellsWhereAProcessWasWhenItEnded) {

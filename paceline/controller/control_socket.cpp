@@ -113,7 +113,7 @@ class ControlSocketThread final : public ControlSocket {
 arrow::Result<std::string> private_socket_folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   const bool has_runtime = runtime != nullptr && *runtime == '/' && ::access(runtime, W_OK | X_OK) == 0;
-  const std::string folder =
+  std::string folder =
       has_runtime ? std::string(runtime) + "/paceline" : "/tmp/paceline-" + std::to_string(::geteuid());
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return errno_status("cannot make " + folder);
   struct stat status{};

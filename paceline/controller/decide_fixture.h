@@ -11,13 +11,13 @@ namespace paceline::controller {
 // Feeds events to decide() and keeps what it wanted done last.
 class Play {
  public:
-  explicit Play(RunOptions options = {.num_workers = 2}, std::vector<KeptCheckpoint> checkpoints = {})
+  explicit Play(const RunOptions& options = {.num_workers = 2}, std::vector<KeptCheckpoint> checkpoints = {})
       : options_(options) {
     feed(RunOpened{.epoch = {1}, .name = "test", .options = options, .checkpoints = std::move(checkpoints)});
   }
 
   // A run whose group has its ranks.
-  static Play training(RunOptions options = {.num_workers = 2}) {
+  static Play training(const RunOptions& options = {.num_workers = 2}) {
     Play run(options);
     run.bring_up_nodes();
     run.join_all();

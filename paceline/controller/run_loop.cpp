@@ -40,7 +40,7 @@ RunOutcome RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>
     Inbox& inbox = parts_.inbox;
     agents_[node]->start(
         {.on_message = [&inbox, node](rpc::Envelope message) { inbox.push(FromAgent{node, std::move(message)}); },
-         .on_close = [&inbox, node](arrow::Status status) { inbox.push(AgentGone{node, status}); }});
+         .on_close = [&inbox, node](const arrow::Status& status) { inbox.push(AgentGone{node, status}); }});
     // An agent that is gone already says so by its channel's end.
     [[maybe_unused]] const arrow::Status sent = agents_[node]->send(rpc::pack(parts_.leftovers));
   }

@@ -5,7 +5,7 @@
 namespace paceline::controller {
 
 Simulator::Simulator(uint64_t seed, RunOptions options, Faults faults, bool fold)
-    : random_(seed), options_(options), faults_(faults), fold_(fold) {
+    : random_(seed), options_(std::move(options)), faults_(faults), fold_(fold) {
   open({1}, {}, 0);
   schedule_disturbances();
 }

@@ -87,8 +87,11 @@ RunLock::~RunLock() {
   if (!file_) return;
   const std::lock_guard lock(held_files().mutex);
   // In a forked child, which has closed it already, the number may be another file's.
-  if (held_files().numbers.erase(file_.get()) == 0) (void)file_.release();
-  file_.reset();
+  if (held_files().numbers.erase(file_.get()) == 0) {
+    (void)file_.release();
+    return;
+  }
+  ::flock(file_.get(), LOCK_UN);  // also while a child that was forked just now has not let go of it yet
 }
 
 arrow::Result<RunLock> RunLock::acquire(const std::string& run_folder) {

@@ -73,9 +73,31 @@ TEST(RunLock, AProcessThatTheHolderForksDoesNotHoldIt) {
   }
   EXPECT_TRUE(RunLock::acquire(folder.path()).status().IsAlreadyExists()) << "the child has let go of ours";
   lock.reset();
-  EXPECT_TRUE(RunLock::acquire(folder.path()).ok());
+  EXPECT_TRUE(RunLock::acquire(folder.path()).ok()) << "whether or not the child has come to run";
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
+}
+
+TEST(RunLock, AProcessThatADeadHolderForkedDoesNotHoldIt) {
+  const TemporaryFolder folder;
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    ::setpgid(0, 0);
+    const auto lock = RunLock::acquire(folder.path());
+    if (::fork() == 0) (void)!::write(ready[1], lock.ok() ? "x" : "-", 1);
+    while (true) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'x');
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  EXPECT_TRUE(RunLock::acquire(folder.path()).ok());
+  ::kill(-holder, SIGKILL);
+  ::close(ready[0]);
+  ::close(ready[1]);
 }
 
 TEST(RunLock, WaitsWhileAGuardianTidiesUpAfterADeadHolder) {

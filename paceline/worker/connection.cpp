@@ -227,7 +227,8 @@ class SocketConnection final : public Connection {
 
   ~SocketConnection() override {
     // A forked child has a copy, but not the threads: joining them or shutting the socket down would be the parent's.
-    if (::getpid() != process_) (void)session_.release();
+    if (::getpid() == process_) return;
+    [[maybe_unused]] const Session* const kept = session_.release();
   }
 
   const rpc::Welcome& welcome() const override { return session_->welcome(); }

@@ -40,7 +40,7 @@ class Session {
 
   ~Session() {
     closing_ = true;
-    requests_->close();
+    requests_->close("the connection to the agent is closed");
     outbox_.close();
     if (sender_.joinable()) sender_.join();
     socket_.shut_down();
@@ -181,6 +181,8 @@ class Session {
       changed_.notify_all();
     }
     if (on_stop_) on_stop_(reason);
+    // Last: whoever waits for a key and fails now sees that it was told to stop.
+    requests_->close("the worker was told to stop: " + reason);
   }
 
   void lose_agent(const arrow::Status& why) {
@@ -190,7 +192,7 @@ class Session {
       (void)!::write(STDERR_FILENO, line.data(), line.size());
     }
     options_.on_lost_agent();
-    requests_->close();
+    requests_->close("the agent is gone");
     const std::lock_guard lock(mutex_);
     lost_ = true;
     changed_.notify_all();

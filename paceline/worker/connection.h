@@ -64,7 +64,8 @@ class Connection {
   /// Runs on the control thread for each checkpoint that is published from now on. Replaces as on_stop() does.
   virtual void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) = 0;
 
-  /// The rendezvous store of the current generation. It may outlive the connection: its operations fail then.
+  /// The rendezvous store of the current generation. Its operations fail once a Stop has come, those that wait too, and
+  /// when the connection is gone, which it may outlive.
   virtual std::shared_ptr<rpc::KeyValueClient> store() = 0;
 };
 

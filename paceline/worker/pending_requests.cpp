@@ -6,7 +6,7 @@ PendingRequests::PendingRequests(std::function<void(rpc::Envelope)> send) : send
 
 arrow::Result<rpc::Envelope> PendingRequests::call(rpc::Envelope request, std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  if (closed_) return arrow::Status::IOError("the connection to the agent is closed");
+  if (closed_) return arrow::Status::IOError(*closed_);
   const std::string type = request.type;
   request.request = ++last_request_;
   const auto waiting = waiting_.emplace(request.request, std::nullopt).first;
@@ -14,7 +14,7 @@ arrow::Result<rpc::Envelope> PendingRequests::call(rpc::Envelope request, std::c
   changed_.wait_for(lock, limit, [&] { return closed_ || waiting->second; });
   std::optional<rpc::Envelope> reply = std::move(waiting_.extract(waiting).mapped());
   if (reply) return std::move(*reply);
-  if (closed_) return arrow::Status::IOError("the connection to the agent closed before it answered a ", type);
+  if (closed_) return arrow::Status::IOError(*closed_, ", before a ", type, " was answered");
   return arrow::Status::IOError("the controller did not answer a ", type, " within ", limit.count() / 1000, " s");
 }
 
@@ -26,9 +26,9 @@ void PendingRequests::complete(rpc::Envelope reply) {
   changed_.notify_all();
 }
 
-void PendingRequests::close() {
+void PendingRequests::close(const std::string& why) {
   const std::lock_guard lock(mutex_);
-  closed_ = true;
+  if (!closed_) closed_ = why;
   changed_.notify_all();
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "paceline/rpc/envelope.h"
 
@@ -25,8 +26,8 @@ class PendingRequests {
   arrow::Result<rpc::Envelope> call(rpc::Envelope request, std::chrono::milliseconds limit);
   /// Hands a reply to its caller. One that nobody waits for any more is dropped.
   void complete(rpc::Envelope reply);
-  /// Fails all that wait, and every later call.
-  void close();
+  /// Fails all that wait, and every later call: they say `why`. The first reason stays.
+  void close(const std::string& why);
 
  private:
   std::function<void(rpc::Envelope)> send_;
@@ -34,7 +35,7 @@ class PendingRequests {
   std::condition_variable changed_;
   std::map<int64_t, std::optional<rpc::Envelope>> waiting_;
   int64_t last_request_ = 0;
-  bool closed_ = false;
+  std::optional<std::string> closed_;  // why
 };
 
 }  // namespace paceline::worker

@@ -29,12 +29,19 @@ arrow::Status check_tensor(const TensorBytes& tensor) {
 Stage::Stage(std::string run_folder, std::string relative)
     : relative_(std::move(relative)), folder_(std::move(run_folder) + "/" + relative_) {}
 
+std::string stages_of(Attempt attempt, WorkerId worker) {
+  return std::string(kStagingName) + "/attempt_" + std::to_string(attempt.value) + "/worker_" +
+         std::to_string(worker.value);
+}
+
+arrow::Status Stage::discard(const std::string& run_folder, const std::string& relative) {
+  // The part first: a folder without one is never published.
+  ARROW_RETURN_NOT_OK(storage::remove_all(run_folder + "/" + relative + kPartEnding));
+  return storage::remove_all(run_folder + "/" + relative);
+}
+
 arrow::Result<Stage> Stage::create(const std::string& run_folder, const Identity& identity, int64_t index) {
-  std::string relative(kStagingName);
-  relative += "/attempt_" + std::to_string(identity.attempt.value);
-  relative += "/worker_" + std::to_string(identity.worker.value);
-  relative += "/report_" + std::to_string(index);
-  Stage stage(run_folder, std::move(relative));
+  Stage stage(run_folder, stages_of(identity.attempt, identity.worker) + "/report_" + std::to_string(index));
   stage.part_.attempt = identity.attempt.value;
   stage.part_.report = index;
   ARROW_RETURN_NOT_OK(storage::remove_all(stage.folder_));

@@ -32,6 +32,9 @@ inline constexpr const char* kStagingName = ".staging";
 /// The part's manifest stands beside the stage's folder, with this ending.
 inline constexpr const char* kPartEnding = ".json";
 
+/// Where a worker's stages of one attempt are, relative to the run folder.
+std::string stages_of(Attempt attempt, WorkerId worker);
+
 class Stage {
  public:
   /// Makes an empty folder for report `index`.
@@ -52,6 +55,8 @@ class Stage {
   arrow::Result<std::string> finish();
 
   const std::string& folder() const { return folder_; }
+  /// Deletes what finish() has given.
+  static arrow::Status discard(const std::string& run_folder, const std::string& relative);
 
  private:
   Stage(std::string run_folder, std::string relative);

@@ -163,6 +163,10 @@ arrow::Status Store::remove(int64_t report) {
   return storage::remove_all(doomed);
 }
 
+arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {
+  return storage::remove_all(run_folder_ + "/" + stages_of(attempt, worker));
+}
+
 arrow::Status Store::collect_leftovers() {
   ARROW_RETURN_NOT_OK(storage::remove_all(run_folder_ + "/" + kStagingName));
   ARROW_RETURN_NOT_OK(storage::remove_temporary_files(run_folder_));
@@ -173,8 +177,11 @@ arrow::Status Store::collect_leftovers() {
 
 arrow::Result<Manifest> read_manifest(const std::string& checkpoint_path) {
   const std::string path = checkpoint_path + "/" + kManifestName;
-  if (!fs::exists(path))
-    return arrow::Status::IOError(checkpoint_path, " is not a checkpoint: it has no ", kManifestName);
+  if (!fs::exists(path)) {
+    return arrow::Status::IOError(checkpoint_path, " is not a checkpoint of Paceline's: it has no ", kManifestName,
+                                  "; read files of your own through Checkpoint::as_directory(), and give the folder "
+                                  "itself, such as RUN/checkpoint_000042, not the run's");
+  }
   ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(path));
   auto manifest = decode_manifest(text);
   if (!manifest.ok()) return arrow::Status::IOError(path, ": ", manifest.status().message());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "paceline/checkpoint/manifest.h"
+#include "paceline/core/ids.h"
 
 namespace paceline::checkpoint {
 
@@ -40,6 +41,8 @@ class Store {
   arrow::Result<std::vector<Published>> list() const;
   /// Deletes a checkpoint; none of that report is not an error. A crash leaves it whole or gone.
   arrow::Status remove(int64_t report);
+  /// Deletes what a worker that has ended has staged and nobody has published.
+  arrow::Status discard_stages(Attempt attempt, WorkerId worker);
   /// Deletes what a crash left in `.staging`, and temporary files. Call before workers run.
   arrow::Status collect_leftovers();
 

@@ -64,6 +64,20 @@ TEST(Store, PublishesFilesOfAllRanksTheLowestFirst) {
   EXPECT_TRUE(storage::files_below(run / ".staging").ValueOrDie().empty());
 }
 
+TEST(Store, DiscardsTheStagesOfOneWorkerOnly) {
+  const TemporaryFolder run;
+  for (const int64_t number : {1, 2}) {
+    for (const int64_t report : {1, 2}) {
+      auto stage = Stage::create(run.path(), worker(number), report).ValueOrDie();
+      ASSERT_TRUE(stage.finish().ok());
+    }
+  }
+  ASSERT_TRUE(Store(run.path()).discard_stages(Attempt{1}, WorkerId{1}).ok());
+  EXPECT_THAT(names_in(run / ".staging/attempt_1"), ElementsAre("worker_2"));
+  ASSERT_TRUE(Stage::discard(run.path(), ".staging/attempt_1/worker_2/report_1").ok());
+  EXPECT_THAT(names_in(run / ".staging/attempt_1/worker_2"), ElementsAre("report_2", "report_2.json"));
+}
+
 TEST(Store, ListsInOrderDeletesAndNeverOverwrites) {
   const TemporaryFolder run;
   const TemporaryFolder user;

@@ -20,6 +20,8 @@ class TensorReader {
   /// Reads the manifest, and finds missing and truncated files by their sizes.
   static arrow::Result<TensorReader> open(const std::string& checkpoint_path);
 
+  /// The checkpoint's folder.
+  const std::string& path() const { return path_; }
   const Manifest& manifest() const { return manifest_; }
   /// Fills `target` with the tensor in row-major order, whatever the slices; its size must be the tensor's.
   arrow::Status read(const std::string& name, std::span<std::byte> target) const;

@@ -3,24 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "paceline/checkpoint/stage.h"
 #include "paceline/controller/control_socket.h"
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/core/posix/host_name.h"
+#include "paceline/controller/survey.h"
 #include "paceline/storage/local.h"
 #include "paceline/track/terminal.h"
 
 namespace paceline::controller {
 namespace {
-
-int64_t gpus_per_worker(const ScalingConfig& scaling) {
-  if (!scaling.use_gpu) return 0;
-  const auto asked = scaling.resources_per_worker.find("GPU");
-  if (asked == scaling.resources_per_worker.end()) return 1;
-  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(asked->second)));
-}
 
 RunOptions options_of(const RunRequest& request, int64_t nodes) {
   const FailureConfig& failure = request.run_config.failure_config;
@@ -33,6 +26,8 @@ RunOptions options_of(const RunRequest& request, int64_t nodes) {
           .stop_grace_s = failure.stop_grace_s,
           .checkpoint_config = request.run_config.checkpoint_config};
 }
+
+}  // namespace
 
 // What the run folder holds: the truth about checkpoints is the folders themselves.
 arrow::Result<RunOpened> survey(const RunRequest& request, checkpoint::Store& store, const RunState& earlier) {
@@ -52,7 +47,12 @@ arrow::Result<RunOpened> survey(const RunRequest& request, checkpoint::Store& st
   return opened;
 }
 
-void note_earlier(const RunState& earlier, Log& log) {
+void note_earlier(const RunRequest& request, const RunState& earlier, const RunOpened& opened, Log& log) {
+  if (request.resume_from_checkpoint && !opened.checkpoints.empty()) {
+    log.warning("the run has " + checkpoint::checkpoint_name(opened.checkpoints.back().report) +
+                " already and goes on from it; resume_from_checkpoint " + *request.resume_from_checkpoint +
+                " is ignored: give the run another name to start from that");
+  }
   if (earlier.epoch.value == 0) return;
   if (earlier.state == State::finished) {
     log.info("the run had finished: training again as a further attempt");
@@ -61,8 +61,6 @@ void note_earlier(const RunState& earlier, Log& log) {
              std::to_string(earlier.attempt.value));
   }
 }
-
-}  // namespace
 
 arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launcher, const Clock& clock,
                                      StopSignal& stop) {
@@ -77,7 +75,7 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
   ARROW_ASSIGN_OR_RAISE(RunOpened opened, survey(request, store, earlier));
   ARROW_ASSIGN_OR_RAISE(Journal journal, Journal::open(request.run_folder));
   ARROW_ASSIGN_OR_RAISE(track::HistoryWriter history, track::HistoryWriter::open(request.run_folder));
-  note_earlier(earlier, log);
+  note_earlier(request, earlier, opened, log);
 
   // In this order: agents and the control socket push into the inbox until they are gone, which is before it goes.
   Inbox inbox;

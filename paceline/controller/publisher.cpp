@@ -66,4 +66,9 @@ void Publisher::Desk::push(Incoming result) {
   if (inbox != nullptr) inbox->push(std::move(result));
 }
 
+void Publisher::Desk::execute(DiscardJob& job) {
+  // What cannot be deleted now is when the run ends.
+  for (const WorkerId worker : job.workers) (void)store.discard_stages(job.attempt, worker);
+}
+
 }  // namespace paceline::controller

@@ -27,6 +27,12 @@ struct RemoveJob {
   int64_t report = 0;
 };
 
+/// What workers that have ended staged and nobody will publish.
+struct DiscardJob {
+  Attempt attempt;
+  std::vector<WorkerId> workers;
+};
+
 class Publisher {
  public:
   /// `inbox` must outlive the publisher.
@@ -36,13 +42,13 @@ class Publisher {
   /// As finish() with its default.
   ~Publisher();
 
-  void add(std::variant<PublishJob, RemoveJob> job);
+  void add(std::variant<PublishJob, RemoveJob, DiscardJob> job);
   /// Finishes the job at hand; drops publications that wait, does deletions that wait. False when that takes longer
   /// than `patience`, because the storage hangs: the thread is left to itself then, and says nothing any more.
   bool finish(std::chrono::milliseconds patience = std::chrono::seconds(30));
 
  private:
-  using Job = std::variant<PublishJob, RemoveJob>;
+  using Job = std::variant<PublishJob, RemoveJob, DiscardJob>;
 
   // What the thread works with; it may outlive the publisher.
   struct Desk {
@@ -50,6 +56,7 @@ class Publisher {
     void work();
     void execute(PublishJob& job);
     void execute(RemoveJob& job);
+    void execute(DiscardJob& job);
     void push(Incoming result);
 
     checkpoint::Store store;

@@ -59,6 +59,8 @@ void RunLoop::warn_about_cores(const Node& node, int64_t workers) {
 
 void RunLoop::execute(const AssignWorkers& action) {
   book_.emplace(state_.world_size, action.first_report);
+  group_ = {.attempt = action.attempt};
+  for (const auto& [id, worker] : state_.workers) group_.workers.push_back(id);
   rpc::Assign assign{.world_size = state_.world_size, .first_report = action.first_report};
   if (action.checkpoint != 0) {
     assign.checkpoint = checkpoint_path(action.checkpoint);
@@ -86,6 +88,7 @@ void RunLoop::execute(const CloseGroup& action) {
   for (GroupReport& rest : book_->close()) report_log_.add(std::move(rest), action.attempt, parts_.clock.now());
   book_.reset();
   write_reports();
+  parts_.publisher.add(std::move(group_));
 }
 
 void RunLoop::execute(const PublishCheckpoint& action) {

@@ -128,6 +128,7 @@ class RunLoop {
   bool warned_about_cores_ = false;
 
   std::optional<ReportBook> book_;
+  DiscardJob group_;  // whose reports are in the book
   int64_t highest_report_ = 0;
   rpc::KeyValueTable table_;
   LiveStatus live_;

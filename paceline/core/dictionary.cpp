@@ -32,7 +32,10 @@ const Json* Dictionary::find(const std::string& name) const {
 void Dictionary::throw_missing(const std::string& name) const {
   std::string names;
   for (const auto& [known, value] : values_.items()) names += (names.empty() ? "" : ", ") + known;
-  throw ConfigError("\"" + name + "\" is not there; there is: " + (names.empty() ? "nothing" : names));
+  throw ConfigError("\"" + name + "\" is not there; there is: " + (names.empty() ? "nothing" : names) +
+                    ". Set it (a loop's configuration is TorchTrainerOptions.train_loop_config), or read it with a "
+                    "default: get(\"" +
+                    name + "\", …)");
 }
 
 void Dictionary::throw_wrong_type(const std::string& name, const Json& value, const char* wanted) {

@@ -1,6 +1,7 @@
 #include "paceline/core/config/scaling_config.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace paceline {
 
@@ -37,6 +38,13 @@ Constraint known_resources() {
             });
           },
           "\"CPU\" and \"GPU\", each at least 0"};
+}
+
+int64_t gpus_per_worker(const ScalingConfig& scaling) {
+  if (!scaling.use_gpu) return 0;
+  const auto asked = scaling.resources_per_worker.find("GPU");
+  if (asked == scaling.resources_per_worker.end()) return 1;
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(asked->second)));
 }
 
 }  // namespace paceline

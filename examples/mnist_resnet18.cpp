@@ -59,7 +59,8 @@ void train_loop(const paceline::Config& config) {
   auto test_loader =
       paceline::prepare_data_loader(Mnist(data, /*train=*/false), {.batch_size = 250, .evaluation = true});
   paceline::optim::Adam optimizer(model->parameters(), kLearningRate);
-  paceline::optim::LRScheduler scheduler(optimizer, paceline::optim::linear(num_epochs * loader.size(), 1, 0));
+  paceline::optim::LRScheduler scheduler(optimizer, paceline::optim::linear(num_epochs * loader.size(), 1, 0),
+                                         paceline::step_ledger());
   if (auto checkpoint = paceline::get_checkpoint()) checkpoint->load(model, optimizer, scheduler, loader);
 
   while (loader.epoch() < num_epochs) {

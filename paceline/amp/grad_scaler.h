@@ -53,7 +53,7 @@ class GradScaler final : public Stateful {
   double get_scale() const;
   bool is_enabled() const { return options_.enabled; }
 
-  std::string kind() const override { return "gradient scaler"; }
+  std::string kind() const override { return "scaler"; }
   Placement placement() const override { return Placement::replicated; }
   StateDict state_dict() const override;
   void load_state_dict(const StateDict& state) override;

@@ -50,7 +50,15 @@ Checkpoint Checkpoint::from_directory(const std::string& path) {
   return Checkpoint(absolute.string());
 }
 
+void Checkpoint::require_files(const char* function) const {
+  if (!is_elsewhere()) return;
+  throw UsageError(std::string(function) +
+                   " was called on a rank that Checkpoint::save() let write nothing; call it on rank 0, or report the "
+                   "checkpoint and use get_checkpoint() once it is published");
+}
+
 std::string Checkpoint::to_directory(const std::string& path) const {
+  require_files("Checkpoint::to_directory()");
   const std::string target = path.empty() ? make_temporary_folder() : fs::absolute(path).string();
   throw_if_error(storage::make_folders(target));
   throw_if_error(copy_files(path_, target));
@@ -58,12 +66,18 @@ std::string Checkpoint::to_directory(const std::string& path) const {
 }
 
 std::shared_ptr<const std::string> Checkpoint::as_directory() const {
+  require_files("Checkpoint::as_directory()");
   std::error_code error;
-  if (!fs::is_directory(path_, error)) throw StorageError("the checkpoint " + path_ + " is gone; was it superseded?");
+  if (!fs::is_directory(path_, error)) {
+    throw StorageError("the checkpoint " + path_ +
+                       " is gone: it was superseded (CheckpointConfig.num_to_keep), published under another name or "
+                       "deleted; use get_checkpoint(), or Result::checkpoint, for the latest");
+  }
   return std::make_shared<const std::string>(path_);
 }
 
 Json Checkpoint::get_metadata() const {
+  if (is_elsewhere()) return Json::object();
   const std::string file = path_ + "/" + checkpoint::kMetadataName;
   if (!fs::exists(file)) return Json::object();
   auto metadata = decode_json(value_or_throw(storage::read_file(file)));
@@ -73,6 +87,7 @@ Json Checkpoint::get_metadata() const {
 
 void Checkpoint::set_metadata(const Json& metadata) {
   const std::string text = encode_json(object_or_throw(metadata)) + "\n";
+  if (is_elsewhere()) return;
   throw_if_error(storage::write_atomically(path_ + "/" + checkpoint::kMetadataName, text));
 }
 

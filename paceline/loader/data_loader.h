@@ -114,7 +114,7 @@ class DataLoader final : public Stateful {
   /// The data set; the copies of further threads are not to be had.
   const Dataset& dataset() const { return datasets_.front(); }
 
-  std::string kind() const override { return "data loader"; }
+  std::string kind() const override { return "loader"; }
   Placement placement() const override { return Placement::replicated; }
   /// In the body of the loop the batch in hand counts as done: take the state after optimizer.step().
   StateDict state_dict() const override { return schedule_.state_dict(); }

@@ -68,7 +68,7 @@ class LRScheduler final : public Stateful {
   /// Learning rate of each group, as it is now.
   std::vector<double> get_last_lr() const;
 
-  std::string kind() const override { return "learning-rate scheduler"; }
+  std::string kind() const override { return "scheduler"; }
   Placement placement() const override { return Placement::replicated; }
   StateDict state_dict() const override;
   /// Sets the learning rates of the saved step at once; the schedule stays this one's. ConfigError when the saved

@@ -26,12 +26,26 @@ enum class Placement {
 };
 
 /// The interface; implement it to put an object of your own into a checkpoint.
+///
+///     class MovingAverage final : public paceline::Stateful {
+///      public:
+///       std::string kind() const override { return "moving_average"; }
+///       Placement placement() const override { return Placement::replicated; }
+///       StateDict state_dict() const override { return {{{"mean", mean_}}, {{"steps", steps_}}}; }
+///       void load_state_dict(const StateDict& state) override {
+///         mean_ = state.tensors.at("mean");
+///         steps_ = state.values.at("steps");
+///       }
+///       …
+///     };
 class Stateful {
  public:
   virtual ~Stateful() = default;
-  /// A short name for messages and files, such as "loader".
+  /// A short name for messages and files, one word: "loader", "scheduler", "scaler", "random". Not "model" or
+  /// "optimizer".
   virtual std::string kind() const = 0;
   virtual Placement placement() const = 0;
+  /// The state now. The tensors are written before the call that asked for them returns; they need not be copies.
   virtual StateDict state_dict() const = 0;
   /// ConfigError naming what is missing, left over, or of another shape or type.
   virtual void load_state_dict(const StateDict& state) = 0;

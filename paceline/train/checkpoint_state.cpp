@@ -2,7 +2,9 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/tensor_reader.h"
@@ -23,7 +25,33 @@ struct NamedItem {
   Placement placement = Placement::replicated;
 };
 
+bool contains(const torch::nn::Module& module, const torch::Tensor& parameter) {
+  for (const auto& own : module.parameters()) {
+    if (own.unsafeGetTensorImpl() == parameter.unsafeGetTensorImpl()) return true;
+  }
+  return false;
+}
+
+// Whether the item is a model that prepare_model() has left to this rank alone, or an optimizer of such a model.
+bool is_local(const Item& item, const Session* session) {
+  if (session == nullptr || session->options().context.world_size == 1) return false;
+  for (const auto& module : session->local_modules()) {
+    if (item.module == module.get()) return true;
+    if (item.optimizer == nullptr) continue;
+    for (const auto& group : item.optimizer->param_groups()) {
+      if (!group.params().empty() && contains(*module, group.params().front())) return true;
+    }
+  }
+  return false;
+}
+
+Placement placement_of(const Item& item, const Session* session) {
+  if (item.stateful != nullptr) return item.stateful->placement();
+  return is_local(item, session) ? Placement::per_rank : Placement::replicated;
+}
+
 std::vector<NamedItem> name_items(const std::vector<Item>& items) {
+  const Session* session = Session::current_or_null();
   std::map<std::string, int> uses;
   std::vector<NamedItem> named;
   for (const Item& item : items) {
@@ -33,7 +61,7 @@ std::vector<NamedItem> name_items(const std::vector<Item>& items) {
     const int use = ++uses[base];
     named.push_back({.name = use == 1 ? base : base + "_" + std::to_string(use),
                      .item = item,
-                     .placement = item.stateful != nullptr ? item.stateful->placement() : Placement::replicated});
+                     .placement = placement_of(item, session)});
   }
   return named;
 }
@@ -78,11 +106,25 @@ torch::ScalarType scalar_type(const std::string& dtype) {
   for (const auto& [type, name] : dtype_names()) {
     if (dtype == name) return type;
   }
-  throw StorageError("a checkpoint holds a tensor of type " + dtype + ", which LibTorch cannot load");
+  throw StorageError("the checkpoint holds a tensor of type " + dtype +
+                     ", which LibTorch cannot load; read its file with code of your own");
 }
 
 std::string scope_of(const NamedItem& item, int64_t rank) {
   return item.placement == Placement::per_rank ? item.name + ".rank_" + std::to_string(rank) : item.name;
+}
+
+bool has_scope(const checkpoint::Manifest& manifest, const std::string& scope) {
+  const auto tensor = manifest.tensors.lower_bound(scope + "/");
+  return manifest.values.contains(scope) ||
+         (tensor != manifest.tensors.end() && tensor->first.rfind(scope + "/", 0) == 0);
+}
+
+// Where a rank finds an item. What counts is how it was saved: each rank's own in one run may be one of a kind in
+// another. A group that has grown has ranks without a state of their own: they take one of those that there are.
+std::string saved_scope(const checkpoint::Manifest& manifest, const NamedItem& item, int64_t rank) {
+  const std::string own = item.name + ".rank_" + std::to_string(rank % std::max<int64_t>(1, manifest.world_size));
+  return has_scope(manifest, own) ? own : item.name;
 }
 
 void write_item(checkpoint::Stage& stage, const std::string& scope, const StateDict& state) {
@@ -92,7 +134,7 @@ void write_item(checkpoint::Stage& stage, const std::string& scope, const StateD
     const auto type = dtype_names().find(tensor.scalar_type());
     if (type == dtype_names().end()) {
       throw StorageError("cannot save \"" + scope + "/" + name + "\": type " + c10::toString(tensor.scalar_type()) +
-                         " has no place in safetensors");
+                         " has no place in safetensors; convert the tensor before it is saved");
     }
     kept.push_back(tensor.detach().to(torch::kCPU).contiguous());
     const checkpoint::Shape shape = kept.back().sizes().vec();
@@ -117,14 +159,14 @@ StateDict read_item(const checkpoint::TensorReader& reader, const std::string& s
     throw_if_error(reader.read(entry->first, {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()}));
     state.tensors.emplace(entry->first.substr(prefix.size()), std::move(tensor));
   }
-  const auto values = manifest.values.find(scope);
-  if (values != manifest.values.end()) {
-    state.values = *values;
-  } else if (state.tensors.empty()) {
+  if (!has_scope(manifest, scope)) {
     std::string scopes;
     for (const auto& [name, value] : manifest.values.items()) scopes += (scopes.empty() ? "" : ", ") + name;
-    throw StorageError("the checkpoint has no \"" + scope + "\"; it has: " + (scopes.empty() ? "nothing" : scopes));
+    throw StorageError("the checkpoint " + reader.path() + " has no \"" + scope +
+                       "\"; it has: " + (scopes.empty() ? "nothing that Checkpoint::save() has written" : scopes) +
+                       ". Load what was saved, each kind in the order of save()");
   }
+  if (const auto values = manifest.values.find(scope); values != manifest.values.end()) state.values = *values;
   return state;
 }
 
@@ -132,60 +174,61 @@ StateDict read_item(const checkpoint::TensorReader& reader, const std::string& s
 
 Checkpoint save_items(const std::vector<Item>& items) {
   Session& session = Session::current("Checkpoint::save()");
-  session.throw_if_stopped();
+  const int64_t save = session.begin_save();
   session.set_phase(Phase::checkpoint);
-  const auto& options = session.options();
-  const int64_t rank = options.context.world_rank;
+  const int64_t rank = session.options().context.world_rank;
   const auto named = name_items(items);
   const auto names = parameter_names(named);
   std::optional<checkpoint::Stage> stage;
   for (const auto& item : named) {
     const bool writes = item.placement == Placement::per_rank || rank == 0;
     if (!writes) continue;
-    if (!stage) {
-      stage =
-          value_or_throw(checkpoint::Stage::create(options.context.storage, options.identity, session.next_stage()));
-    }
+    if (!stage) stage = session.create_stage();
     write_item(*stage, scope_of(item, rank), state_of(item.item, names));
   }
-  if (!stage) return CheckpointAccess::staged("", "");
-  const std::string staged = value_or_throw(stage->finish());
-  return CheckpointAccess::staged(stage->folder(), staged);
+  const std::string staged = stage ? value_or_throw(stage->finish()) : "";
+  session.finish_save(staged);
+  session.set_phase(Phase::training);
+  return CheckpointAccess::staged(stage ? stage->folder() : "", staged, save);
 }
 
 void load_items(const Checkpoint& checkpoint, const std::vector<Item>& items) {
-  const auto reader = value_or_throw(checkpoint::TensorReader::open(checkpoint.path()));
+  const auto reader = value_or_throw(checkpoint::TensorReader::open(*checkpoint.as_directory()));
   const auto named = name_items(items);
   const auto names = parameter_names(named);
   const Session* session = Session::current_or_null();
   const int64_t rank = session == nullptr ? 0 : session->options().context.world_rank;
   for (const auto& item : named) {
-    // A group that has grown has ranks without a state of their own: they take one of those that there are.
-    int64_t source = rank;
-    if (item.placement == Placement::per_rank) source = rank % reader.manifest().world_size;
-    restore(item.item, read_item(reader, scope_of(item, source)), names);
+    restore(item.item, read_item(reader, saved_scope(reader.manifest(), item, rank)), names);
   }
 }
 
 }  // namespace train
 
+namespace {
+
+at::Generator gpu_generator() {
+  const train::Session* session = train::Session::current_or_null();
+  const bool has_gpu = session != nullptr && session->options().device.is_cuda();
+  return at::globalContext().defaultGenerator(has_gpu ? session->options().device : torch::Device(torch::kCUDA));
+}
+
+}  // namespace
+
 StateDict RandomState::state_dict() const {
   StateDict state;
   state.tensors["cpu"] = at::detail::getDefaultCPUGenerator().get_state();
-  if (torch::cuda::is_available()) {
-    state.tensors["gpu"] = at::globalContext().defaultGenerator(torch::Device(torch::kCUDA)).get_state();
-  }
+  if (torch::cuda::is_available()) state.tensors["gpu"] = gpu_generator().get_state();
   return state;
 }
 
 void RandomState::load_state_dict(const StateDict& state) {
+  const auto cpu = state.tensors.find("cpu");
+  if (cpu == state.tensors.end()) throw ConfigError("the saved random state is none: its tensor \"cpu\" is missing");
   at::Generator generator = at::detail::getDefaultCPUGenerator();
-  generator.set_state(state.tensors.at("cpu"));
+  generator.set_state(cpu->second);
   const auto gpu = state.tensors.find("gpu");
-  if (gpu != state.tensors.end() && torch::cuda::is_available()) {
-    at::Generator gpu_generator = at::globalContext().defaultGenerator(torch::Device(torch::kCUDA));
-    gpu_generator.set_state(gpu->second);
-  }
+  if (gpu != state.tensors.end() && torch::cuda::is_available()) gpu_generator().set_state(gpu->second);
 }
 
 }  // namespace paceline

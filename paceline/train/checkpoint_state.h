@@ -1,9 +1,20 @@
 // Checkpoint::save and load: modules, optimizers and anything Stateful, as safetensors and JSON.
 //
 // Each item gets a name: "model", "optimizer", or its kind(), with "_2", "_3", … for further ones; loading takes the
-// same items in the same order of names. An item's tensors are in the file `<name>.safetensors` under their own names
-// (a module's as in Python's state_dict), per-rank items in `<name>.rank_<r>.safetensors`. Optimizer state is named by
-// parameter; the parameters' names come from the modules given in the same call.
+// same items, those of a kind in the same order. An item's tensors are in the file `<name>.safetensors` under their own
+// names (a module's as in Python's state_dict), per-rank items in `<name>.rank_<r>.safetensors`. Optimizer state is
+// named by parameter; the parameters' names come from the modules given in the same call, so save and load an optimizer
+// together with its module.
+//
+// Who writes: rank 0, but per-rank items (random states), and models that were prepared with parallel_strategy "none"
+// with their optimizers: those every rank writes and reads itself. What prepare_model() has never seen counts as equal
+// on all ranks.
+// Errors: StorageError naming what cannot be read or written, what is not in the checkpoint, or a tensor's type that
+// safetensors has no place for; ConfigError for what does not fit the item. Load before training starts: restoring
+// several items stops at the first that does not fit.
+//
+//     report(metrics, Checkpoint::save(model, optimizer, scheduler, loader, random));
+//     if (auto checkpoint = get_checkpoint()) checkpoint->load(model, optimizer, scheduler, loader, random);
 #pragma once
 
 #include <torch/torch.h>
@@ -61,9 +72,10 @@ void load_items(const Checkpoint& checkpoint, const std::vector<Item>& items);
 ///     report(metrics, Checkpoint::save(model, optimizer, loader, random));
 class RandomState final : public Stateful {
  public:
-  std::string kind() const override { return "random_state"; }
+  std::string kind() const override { return "random"; }
   Placement placement() const override { return Placement::per_rank; }
   StateDict state_dict() const override;
+  /// ConfigError when `state` is no random state.
   void load_state_dict(const StateDict& state) override;
 };
 

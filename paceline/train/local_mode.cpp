@@ -1,126 +1,122 @@
 #include "paceline/train/local_mode_internal.h"
 
 #include <cstdlib>
-#include <set>
 
-#include "paceline/checkpoint/retention.h"
-#include "paceline/checkpoint/store.h"
-#include "paceline/core/clock.h"
+#include "paceline/controller/failure_text.h"
 #include "paceline/core/error.h"
-#include "paceline/track/history.h"
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/train/failure_internal.h"
+#include "paceline/train/interrupt_internal.h"
+#include "paceline/train/local_controller_internal.h"
+#include "paceline/train/run_folder_internal.h"
 #include "paceline/train/session_internal.h"
+#include "paceline/train/user_frames.h"
 
 namespace paceline::train {
 namespace {
+
+// What rank 0 tells all before the loop begins. `error`: why it does not.
+#define PACELINE_LOCAL_BEGINNING_FIELDS(FIELD) \
+  FIELD(std::string, error, "")                \
+  FIELD(std::string, name, "")                 \
+  FIELD(std::string, folder, "")               \
+  FIELD(int64_t, attempt, 1)                   \
+  FIELD(int64_t, first_report, 1)              \
+  FIELD(std::string, checkpoint, "")
+PACELINE_RECORD(LocalBeginning, PACELINE_LOCAL_BEGINNING_FIELDS);
 
 int64_t environment_number(const char* name, int64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::atoll(text);
 }
 
-// Does for one process what the controller does for worker processes: history, publication, retention.
-class LocalSink final : public ReportSink {
- public:
-  LocalSink(const LocalRun& run, comm::Group& group)
-      : run_(run), group_(group), store_(run.run_folder), is_writer_(group.rank() == 0) {
-    if (!is_writer_) return;
-    history_ = value_or_throw(track::HistoryWriter::open(run.run_folder));
-    for (const auto& published : value_or_throw(store_.list())) {
-      kept_.push_back({.report = published.report, .metrics = published.metrics});
-    }
-  }
-
-  void submit(rpc::Report report) override {
-    const auto texts = comm::all_gather_text(group_, encode_json(report));
-    std::vector<rpc::Report> reports;
-    for (const auto& text : texts) reports.push_back(value_or_throw(decode_json(text)).get<rpc::Report>());
-    require_collective_saves(reports);
-    std::string path;
-    if (is_writer_) {
-      path = publish(reports);
-      write_history(reports, path);
-    }
-    path = comm::all_gather_text(group_, path)[0];
-    if (!path.empty()) Session::current("report()").set_checkpoint(path);
-  }
-
-  void show_progress(rpc::Progress) override {}
-
- private:
-  static void require_collective_saves(const std::vector<rpc::Report>& reports) {
-    std::string missing;
-    bool any = false;
-    for (size_t rank = 0; rank < reports.size(); ++rank) {
-      any = any || reports[rank].collective_save;
-      if (!reports[rank].collective_save) missing += " " + std::to_string(rank);
-    }
-    if (any && !missing.empty()) {
-      throw CollectiveError("Checkpoint::save must be called on every rank; it was not on:" + missing);
-    }
-  }
-
-  std::string publish(const std::vector<rpc::Report>& reports) {
-    std::vector<checkpoint::StagedPart> parts;
-    for (size_t rank = 0; rank < reports.size(); ++rank) {
-      if (!reports[rank].staged.empty()) {
-        parts.push_back({.rank = static_cast<int64_t>(rank), .staged = reports[rank].staged});
-      }
-    }
-    if (parts.empty()) return "";
-    checkpoint::Manifest about{.report = reports[0].index, .attempt = 1, .world_size = group_.size()};
-    about.time = to_seconds(clock_.now());
-    about.metrics = reports[0].metrics;
-    const auto published = value_or_throw(store_.publish(parts, about));
-    kept_.push_back({.report = published.report, .metrics = published.metrics});
-    for (const int64_t old : checkpoint::superseded(kept_, run_.run_config.checkpoint_config)) {
-      throw_if_error(store_.remove(old));
-      std::erase_if(kept_, [old](const checkpoint::Scored& scored) { return scored.report == old; });
-    }
-    return published.path;
-  }
-
-  void write_history(const std::vector<rpc::Report>& reports, const std::string& path) {
-    for (size_t rank = 0; rank < reports.size(); ++rank) {
-      throw_if_error(history_->append(
-          {.report = reports[rank].index,
-           .rank = static_cast<int64_t>(rank),
-           .time = to_seconds(clock_.now()),
-           .checkpoint = rank == 0 && !path.empty() ? checkpoint::checkpoint_name(reports[0].index) : "",
-           .metrics = reports[rank].metrics}));
-    }
-    throw_if_error(history_->flush());
-  }
-
-  const LocalRun& run_;
-  comm::Group& group_;
-  checkpoint::Store store_;
-  bool is_writer_;
-  SystemClock clock_;
-  std::optional<track::HistoryWriter> history_;
-  std::vector<checkpoint::Scored> kept_;
-};
-
-}  // namespace
-
-bool under_torchrun() {
-  return std::getenv("RANK") != nullptr && std::getenv("WORLD_SIZE") != nullptr;
+// Rank 0's text, on every rank.
+std::string from_rank_zero(comm::Group& group, const std::string& text) {
+  return comm::all_gather_text(group, group.rank() == 0 ? text : "").front();
 }
 
-Json run_in_process(const LocalRun& run) {
+// Reports are meetings of the ranks. `controller` is rank 0's, null elsewhere.
+class LocalSink final : public ReportSink {
+ public:
+  LocalSink(comm::Group& group, LocalController* controller) : group_(group), controller_(controller) {}
+
+  void submit(rpc::Report report) override {
+    meet({{"report", report}});
+    // What the ranks reported together may have ended the run.
+    Session::current("report()").throw_if_stopped();
+  }
+  void show_progress(rpc::Progress progress) override {
+    if (controller_ == nullptr) return;
+    controller_->terminal().progress(progress.label, progress.done, progress.total, progress.rate);
+  }
+
+  /// The loop has returned: takes part in the meetings of those whose loops have not.
+  void finish(const rpc::Finished& finished) {
+    Session& session = Session::current("fit()");
+    while (!meet({{"finished", finished}})) session.throw_if_stopped();
+  }
+
+  /// The error that rank 0 ended the run with, as far as it said so.
+  const std::string& error() const { return error_; }
+
+ private:
+  bool meet(const Json& word) {
+    const auto texts = comm::all_gather_text(group_, encode_json(word));
+    std::string text;
+    if (controller_ != nullptr) {
+      std::vector<LocalWord> words;
+      for (const std::string& said : texts) words.push_back(parse(value_or_throw(decode_json(said))));
+      text = encode_json(controller_->meet(std::move(words)));
+    }
+    const auto answer = value_or_throw(decode_json(from_rank_zero(group_, text))).get<LocalAnswer>();
+    Session& session = Session::current("report()");
+    if (!answer.checkpoint.empty()) session.set_checkpoint(answer.checkpoint);
+    if (!answer.error.empty()) error_ = answer.error;
+    if (!answer.stop.empty() && !answer.ended) session.stop(answer.stop);
+    return answer.ended;
+  }
+
+  static LocalWord parse(const Json& word) {
+    LocalWord parsed;
+    if (const auto report = word.find("report"); report != word.end()) parsed.report = report->get<rpc::Report>();
+    if (const auto finished = word.find("finished"); finished != word.end()) {
+      parsed.finished = finished->get<rpc::Finished>();
+    }
+    return parsed;
+  }
+
+  comm::Group& group_;
+  LocalController* controller_;
+  std::string error_;
+};
+
+// LibTorch's threads are the whole process's: they are given back.
+class ThreadCount {
+ public:
+  explicit ThreadCount(std::optional<int64_t> threads) : before_(torch::get_num_threads()) {
+    if (threads) torch::set_num_threads(static_cast<int>(*threads));
+  }
+  ~ThreadCount() { torch::set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  const int before_;
+};
+
+// Place, device and group; the run's name and folder are agreed upon with the group.
+SessionOptions join_group(const LocalRun& run) {
   SessionOptions options;
   auto& context = options.context;
-  context.experiment_name = *run.run_config.name;
-  context.storage = run.run_folder;
   if (under_torchrun()) {
     context.world_rank = environment_number("RANK", 0);
     context.world_size = environment_number("WORLD_SIZE", 1);
     context.local_rank = environment_number("LOCAL_RANK", context.world_rank);
-    context.local_world_size = environment_number("LOCAL_WORLD_SIZE", context.world_size);
+    context.local_world_size = torchrun_local_world_size();
     context.node_rank = environment_number("GROUP_RANK", 0);
   }
-  if (run.scaling_config.use_gpu) {
-    options.device = torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(context.local_rank));
-  }
+  options.device = device_of(context.local_rank, run.scaling_config);
+  select_device(options.device);
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(run.torch_config.timeout_s * 1000));
   const comm::GroupOptions group{.backend = run.torch_config.backend.value_or(""),
                                  .rank = context.world_rank,
@@ -129,14 +125,117 @@ Json run_in_process(const LocalRun& run) {
                                  .timeout = options.timeout};
   options.group =
       context.world_size > 1 ? comm::Group::from_torchrun_environment(group) : comm::Group::create(group, nullptr);
-  options.identity = {.epoch = {1}, .attempt = {1}, .generation = {0}, .worker = {context.world_rank + 1}};
-  LocalSink sink(run, *options.group);
-  const auto published = value_or_throw(checkpoint::Store(run.run_folder).list());
-  options.checkpoint = published.empty() ? run.resume_from_checkpoint : published.back().path;
-  options.first_report = published.empty() ? 1 : published.back().report + 1;
+  return options;
+}
+
+std::unique_ptr<LocalController> take_over(const LocalRun& run, int64_t world_size, LocalBeginning& beginning) {
+  controller::RunRequest request;
+  request.run_config = run.run_config;
+  if (!request.run_config.name) request.run_config.name = new_run_name();
+  request.run_folder = prepare_run_folder(request.run_config);
+  request.scaling_config = run.scaling_config;
+  if (!run.resume_from_checkpoint.empty()) request.resume_from_checkpoint = run.resume_from_checkpoint;
+  auto controller = std::make_unique<LocalController>(request, world_size);
+  beginning = {.name = *request.run_config.name,
+               .folder = request.run_folder,
+               .attempt = controller->attempt(),
+               .first_report = controller->first_report(),
+               .checkpoint = controller->checkpoint()};
+  return controller;
+}
+
+// All ranks begin, or none does.
+std::unique_ptr<LocalController> begin(const LocalRun& run, comm::Group& group, LocalBeginning& beginning) {
+  std::unique_ptr<LocalController> controller;
+  std::exception_ptr error;
+  if (group.rank() == 0) {
+    try {
+      controller = take_over(run, group.size(), beginning);
+    } catch (const std::exception& problem) {
+      error = std::current_exception();
+      beginning.error = problem.what();
+    }
+  }
+  beginning = value_or_throw(decode_json(from_rank_zero(group, encode_json(beginning)))).get<LocalBeginning>();
+  if (error) std::rethrow_exception(error);
+  if (!beginning.error.empty()) throw Error("rank 0 could not begin the run: " + beginning.error);
+  return controller;
+}
+
+// How the run has ended on a rank that has no controller.
+LocalOutcome outcome_of(const std::optional<rpc::Failed>& failed, const Session& session, const std::string& error) {
+  if (!failed) return {};
+  if (failed->stopped && error.empty()) return {.state = controller::FinalState::aborted};
+  if (failed->stopped) return {.state = controller::FinalState::errored, .error = error};
+  const auto& context = session.options().context;
+  const controller::Failure failure{.worker = session.options().identity.worker,
+                                    .rank = context.world_rank,
+                                    .node = "node_" + std::to_string(context.node_rank),
+                                    .exception = failed->kind,
+                                    .text = failed->text,
+                                    .frames = failed->frames};
+  return {.state = controller::FinalState::errored, .error = controller::error_text({failure}, context.world_size)};
+}
+
+}  // namespace
+
+bool under_torchrun() {
+  return std::getenv("RANK") != nullptr && std::getenv("WORLD_SIZE") != nullptr;
+}
+
+int64_t torchrun_local_world_size() {
+  if (!under_torchrun()) return 1;
+  return environment_number("LOCAL_WORLD_SIZE", environment_number("WORLD_SIZE", 1));
+}
+
+LocalOutcome run_in_process(LocalRun run, controller::StopSignal& stop) {
+  const ThreadCount threads(run.scaling_config.threads_per_worker);
+  SessionOptions options = join_group(run);
+  comm::Group& group = *options.group;
+  LocalBeginning beginning;
+  const auto controller = begin(run, group, beginning);
+  options.context.experiment_name = beginning.name;
+  options.context.storage = beginning.folder;
+  options.context.attempt = beginning.attempt;
+  options.identity = {
+      .epoch = {1}, .attempt = {beginning.attempt}, .generation = {0}, .worker = {options.context.world_rank + 1}};
+  options.checkpoint = beginning.checkpoint;
+  options.first_report = beginning.first_report;
+  LocalSink sink(group, controller.get());
   options.sink = &sink;
+
   Session session(options);
-  return run.loop(run.train_loop_config);
+  std::atomic<bool> interrupted{false};
+  std::optional<rpc::Failed> failed;
+  {
+    const ThrowRecorder recorder;
+    const InterruptWatch watch(stop, [&] {
+      interrupted = true;
+      session.stop("the driver was interrupted");
+    });
+    try {
+      Json value = run.loop(run.train_loop_config);
+      sink.finish({.reports = session.reports(), .return_value = group.rank() == 0 ? std::move(value) : Json()});
+    } catch (...) {
+      failed = failure_of(std::current_exception());
+      if (failed->collateral && session.is_stopped()) failed->stopped = true;
+    }
+  }
+  LocalOutcome outcome;
+  if (failed) group.abort();  // nobody waits for this rank any more
+  if (controller) {
+    const controller::RunOutcome ended = controller->end(failed, interrupted && failed.has_value());
+    outcome = {.state = ended.state, .error = ended.error};
+  } else {
+    outcome = outcome_of(failed, session, sink.error());
+  }
+  if (!failed) {
+    // Only now does the run folder say how it ended.
+    const std::string error = from_rank_zero(group, outcome.error);
+    if (!error.empty()) outcome = {.state = controller::FinalState::errored, .error = error};
+  }
+  outcome.run_folder = beginning.folder;
+  return outcome;
 }
 
 }  // namespace paceline::train

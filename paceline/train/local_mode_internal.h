@@ -1,9 +1,12 @@
 // num_workers = 0: the train loop runs in the calling process. Not for users.
 //
-// Under torchrun's variables (RANK, WORLD_SIZE, …) the process joins that group and every report is a meeting of its
-// ranks; rank 0 writes history and checkpoints into the run folder, as the controller does for worker processes.
+// Under torchrun's variables (RANK, WORLD_SIZE, …) the process joins that group, and every report is a meeting of its
+// ranks; rank 0 has the controller (local_controller_internal.h), and its run's name and folder are everybody's.
 #pragma once
 
+#include <string>
+
+#include "paceline/controller/controller.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/train/torch_config.h"
@@ -17,14 +20,23 @@ struct LocalRun {
   RunConfig run_config;
   ScalingConfig scaling_config;
   TorchConfig torch_config;
-  std::string run_folder;
   std::string resume_from_checkpoint;
+};
+
+struct LocalOutcome {
+  std::string run_folder;
+  controller::FinalState state = controller::FinalState::finished;
+  /// The whole message of a run that did not finish.
+  std::string error;
 };
 
 /// Whether torchrun's variables are set.
 bool under_torchrun();
+/// Workers of this machine that torchrun has started; 1 without torchrun.
+int64_t torchrun_local_world_size();
 
-/// Runs the loop; what it throws passes through. Returns what it returned.
-Json run_in_process(const LocalRun& run);
+/// Runs the loop to its end; what it throws is in the outcome. Throws only for what kept it from beginning, or when the
+/// run folder cannot be written.
+LocalOutcome run_in_process(LocalRun run, controller::StopSignal& stop);
 
 }  // namespace paceline::train

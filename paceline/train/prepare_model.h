@@ -29,7 +29,11 @@ std::shared_ptr<parallel::DataParallel> data_parallel_of(const torch::nn::Module
 /// Moves `model` to the worker's device, checks that all ranks hold the same model, gives every rank rank 0's
 /// parameters and buffers, and from then on averages gradients over the ranks during backward. Collective. Returns the
 /// same model (same holder, same module): nothing wraps its forward(). Create optimizers afterwards. CollectiveError
-/// naming rank and parameter when ranks hold different models; ConfigError for options.
+/// naming rank and parameter when ranks hold different models; ConfigError for options; UsageError outside a train
+/// loop.
+///
+/// With parallel_strategy "none" the model only moves to the device: each rank trains its own, and Checkpoint::save()
+/// keeps that of every rank, with the optimizers of its parameters.
 ///
 ///     auto model = paceline::prepare_model(ResNet18(/*num_classes=*/10));
 ///     auto sparse = paceline::prepare_model(Experts(), {.ddp = {.find_unused_parameters = true}});
@@ -44,7 +48,8 @@ Holder prepare_model(Holder model, const PrepareModelOptions& options = {}) {
 }
 
 /// While it lives, backward accumulates gradients on this rank without averaging; the first backward after it averages
-/// what has accumulated. Backward must run inside the scope.
+/// what has accumulated. Backward must run inside the scope. UsageError for a model that prepare_model() has not made
+/// data parallel.
 ///
 ///     { auto scope = paceline::no_sync(model); loss_1.backward(); }
 ///     loss_2.backward();                                       // averages both

@@ -34,23 +34,21 @@ Result Result::from_path(const std::string& path) {
   result.path = std::filesystem::absolute(path).lexically_normal().string();
   while (result.path.size() > 1 && result.path.back() == '/') result.path.pop_back();
   if (!std::filesystem::is_directory(result.path)) {
-    throw StorageError("there is no run folder " + result.path);
+    throw StorageError("there is no run folder " + result.path +
+                       "; a run is in RunConfig.storage_path/name, which fit() gives as Result::path");
   }
-  CheckpointConfig retention;
-  if (const auto state = value_or_throw(controller::replay(result.path))) {
-    result.state = Json(state->state).get<std::string>();
-    if (!state->error.empty()) result.error = state->error;
-    result.return_value = state->return_value;
-    retention = state->options.checkpoint_config;
-  } else if (std::filesystem::exists(result.path + "/metrics.jsonl")) {
-    result.state = "finished";  // a run in the calling process: it has no controller, and errors went to the caller
-  } else {
-    throw StorageError(result.path + " is not the folder of a run: it has neither a journal nor metrics");
+  const auto state = value_or_throw(controller::replay(result.path));
+  if (!state) {
+    throw StorageError(result.path +
+                       " is not the folder of a run: it has no journal; give the run's own folder, storage_path/name");
   }
+  result.state = Json(state->state).get<std::string>();
+  if (!state->error.empty()) result.error = state->error;
+  result.return_value = state->return_value;
   for (const auto& row : value_or_throw(track::read_history(result.path))) {
     if (row.rank == 0) result.metrics = Metrics(track::shown_metrics(row));
   }
-  read_checkpoints(result.path, retention, result);
+  read_checkpoints(result.path, state->options.checkpoint_config, result);
   return result;
 }
 

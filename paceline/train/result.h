@@ -22,7 +22,8 @@ struct Result {
   Metrics metrics;
   /// The latest checkpoint.
   std::optional<Checkpoint> checkpoint;
-  /// Checkpoints that are still there, best first, with the metrics they were reported with.
+  /// Checkpoints that are still there, best first (CheckpointConfig.checkpoint_score_attribute; else the latest first),
+  /// with the metrics they were reported with.
   std::vector<std::pair<Checkpoint, Metrics>> best_checkpoints;
   /// The run's folder.
   std::string path;

@@ -2,13 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
+#include "paceline/controller/journal.h"
+#include "paceline/testing/temporary_folder.h"
 #include "paceline/track/history.h"
 
 namespace paceline {
@@ -16,13 +16,14 @@ namespace {
 
 class ResultTest : public ::testing::Test {
  protected:
+  // A run whose best checkpoint has the lowest loss.
   void SetUp() override {
-    char pattern[] = "/tmp/paceline_result_XXXXXX";
-    folder_ = ::mkdtemp(pattern);
+    controller::RunOpened opened;
+    opened.epoch = {1};
+    opened.options.checkpoint_config = {.checkpoint_score_attribute = "loss", .checkpoint_score_order = "min"};
+    ASSERT_TRUE(controller::Journal::open(folder_).ValueOrDie().append(opened, opened.epoch, {}).ok());
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // As a run in the calling process leaves it: history and checkpoints.
   void report(int64_t index, const Json& metrics) {
     const Identity identity{.epoch = {1}, .attempt = {1}, .generation = {0}, .worker = {1}};
     auto stage = checkpoint::Stage::create(folder_, identity, index).ValueOrDie();
@@ -35,7 +36,8 @@ class ResultTest : public ::testing::Test {
     ASSERT_TRUE(history.flush().ok());
   }
 
-  std::string folder_;
+  testing::TemporaryFolder temporary_;
+  const std::string& folder_ = temporary_.path();
 };
 
 TEST_F(ResultTest, ReadsEverythingFromTheFolder) {
@@ -45,7 +47,8 @@ TEST_F(ResultTest, ReadsEverythingFromTheFolder) {
   EXPECT_EQ(result.path, folder_);
   EXPECT_EQ(result.metrics.get<double>("loss"), 0.25);
   EXPECT_EQ(result.checkpoint->path(), folder_ + "/checkpoint_000002");
-  EXPECT_EQ(result.best_checkpoints.size(), 2u);
+  ASSERT_EQ(result.best_checkpoints.size(), 2u);
+  EXPECT_EQ(result.best_checkpoints[0].first.path(), folder_ + "/checkpoint_000002");
   EXPECT_FALSE(result.error);
   EXPECT_EQ(result.metrics_history()->num_rows(), 4);
   EXPECT_NE(result.metrics_history()->GetColumnByName("epoch"), nullptr);
@@ -64,12 +67,13 @@ TEST_F(ResultTest, FindsTheBestCheckpoint) {
     result.get_best_checkpoint("accuracy", "max");
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("there is: eval, loss"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("there is: eval, loss"));
   }
 }
 
 TEST_F(ResultTest, AFolderWithoutARunIsRefused) {
-  EXPECT_THROW(Result::from_path(folder_), StorageError);
+  const testing::TemporaryFolder other;
+  EXPECT_THROW(Result::from_path(other.path()), StorageError);
   EXPECT_THROW(Result::from_path(folder_ + "/absent"), StorageError);
 }
 

@@ -1,10 +1,10 @@
 #include "paceline/train/session.h"
 
 #include <ATen/Context.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstdlib>
 
-#include "paceline/checkpoint/stage.h"
 #include "paceline/core/error.h"
 #include "paceline/train/session_internal.h"
 
@@ -43,21 +43,47 @@ void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& ch
   static const Constraint kReductions = one_of({"", "mean", "sum", "min", "max"});
   check_field("ReportOptions", "reduce", options.reduce, kReductions);
   throw_if_stopped();
+  const int64_t save = checkpoint ? CheckpointAccess::save_number(*checkpoint) : 0;
+  if (save > 0 && (!save_is_unreported_ || save != saves_)) {
+    throw UsageError(
+        "report() was given a checkpoint of Checkpoint::save() that was reported already, or that a later save() has "
+        "replaced; save again, or report each once, before the next save()");
+  }
   rpc::Report message{.index = options_.first_report + reports_, .metrics = metrics.json(), .reduce = options.reduce};
   if (checkpoint) {
     set_phase(Phase::checkpoint);
     message.has_checkpoint = true;
-    message.collective_save = CheckpointAccess::is_collective_save(*checkpoint);
+    message.collective_save = save > 0;
     message.staged = CheckpointAccess::staged_folder(*checkpoint);
     if (!message.collective_save && !options_.context.storage.empty()) {
-      auto stage = value_or_throw(checkpoint::Stage::create(options_.context.storage, options_.identity, next_stage()));
+      auto stage = create_stage();
       throw_if_error(stage.copy_folder(checkpoint->path()));
       message.staged = value_or_throw(stage.finish());
     }
   }
   ++reports_;
-  options_.sink->submit(std::move(message));
+  if (save > 0) save_is_unreported_ = false;
+  try {
+    options_.sink->submit(std::move(message));
+  } catch (const CollectiveError&) {
+    throw_if_stopped();
+    throw;
+  }
   if (checkpoint) set_phase(Phase::training);
+}
+
+int64_t Session::begin_save() {
+  throw_if_stopped();
+  if (save_is_unreported_ && !unreported_stage_.empty()) {
+    throw_if_error(checkpoint::Stage::discard(options_.context.storage, unreported_stage_));
+  }
+  unreported_stage_.clear();
+  save_is_unreported_ = true;
+  return ++saves_;
+}
+
+checkpoint::Stage Session::create_stage() {
+  return value_or_throw(checkpoint::Stage::create(options_.context.storage, options_.identity, ++stages_));
 }
 
 std::optional<Checkpoint> Session::checkpoint() const {
@@ -90,47 +116,68 @@ std::string Session::store_key(const char* what) {
   return std::string("session/") + what + "/" + std::to_string(++meetings_) + "/";
 }
 
-// Ranks leave a key each and wait for all: unlike a collective of the process group, the store can say who is missing.
 void Session::barrier() {
-  throw_if_stopped();
-  if (!options_.store) return;
+  collective([this] { options_.store ? meet_in_store() : group().barrier(); });
+}
+
+// Ranks leave a key each and wait for all: unlike a collective of the process group, the store can say who is missing.
+void Session::meet_in_store() {
   const std::string prefix = store_key("barrier");
-  set_phase(Phase::collective);
-  throw_if_error(options_.store->set(prefix + std::to_string(options_.context.world_rank), ""));
+  const std::string own_key = prefix + std::to_string(options_.context.world_rank);
+  const auto failed = [&](const std::string& why) {
+    throw CollectiveError("barrier() failed on rank " + std::to_string(options_.context.world_rank) + ": " + why);
+  };
+  if (const auto set = options_.store->set(own_key, ""); !set.ok()) failed(set.message());
   std::vector<std::string> keys;
   for (int64_t rank = 0; rank < options_.context.world_size; ++rank) keys.push_back(prefix + std::to_string(rank));
   const auto status = options_.store->wait(keys, options_.timeout);
-  throw_if_stopped();
   if (status.IsCancelled()) {
     std::string missing;
     for (int64_t rank = 0; rank < options_.context.world_size; ++rank) {
-      if (!options_.store->check({keys[rank]}).ValueOr(true)) missing += " " + std::to_string(rank);
+      if (options_.store->check({keys[rank]}).ValueOr(true)) continue;
+      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     }
-    throw CollectiveError("barrier timed out on rank " + std::to_string(options_.context.world_rank) + " after " +
-                          std::to_string(options_.timeout.count() / 1000.0) +
-                          " s; ranks that have not come:" + missing);
+    failed("it timed out after " + std::to_string(options_.timeout.count() / 1000.0) +
+           " s (TorchConfig.timeout_s); ranks that have not come: " + missing +
+           "; call barrier() on every rank, or give slow ranks more time");
   }
-  if (!status.ok()) throw CollectiveError("barrier failed: " + status.message());
-  set_phase(Phase::training);
+  if (!status.ok()) failed(status.message());
+  // All have come here, so all have left the barrier before.
+  if (!last_barrier_key_.empty()) (void)options_.store->delete_key(last_barrier_key_);
+  last_barrier_key_ = own_key;
 }
 
 Json Session::broadcast_from_rank_zero(const Json& value) {
-  throw_if_stopped();
-  if (!options_.store) return value;
-  const std::string key = store_key("broadcast");
+  const std::string text = options_.context.world_rank == 0 ? encode_json(value) : "";
+  const std::string sent = collective(
+      [&] { return options_.store ? broadcast_through_store(text) : comm::all_gather_text(group(), text).front(); });
+  return options_.context.world_rank == 0 ? value : value_or_throw(decode_json(sent));
+}
+
+std::string Session::broadcast_through_store(const std::string& text) {
+  const std::string prefix = store_key("broadcast");
+  const std::string key = prefix + "value";
+  const auto failed = [&](const std::string& why) {
+    throw CollectiveError("broadcast_from_rank_zero() failed on rank " + std::to_string(options_.context.world_rank) +
+                          ": " + why);
+  };
   if (options_.context.world_rank == 0) {
-    throw_if_error(options_.store->set(key, encode_json(value)));
-    return value;
+    if (const auto set = options_.store->set(key, text); !set.ok()) failed(set.message());
+    return text;
   }
-  set_phase(Phase::collective);
-  const auto text = options_.store->get(key, options_.timeout);
-  throw_if_stopped();
-  if (!text.ok()) {
-    throw CollectiveError("broadcast_from_rank_zero failed on rank " + std::to_string(options_.context.world_rank) +
-                          ": rank 0 has not sent a value: " + text.status().message());
+  auto received = options_.store->get(key, options_.timeout);
+  if (received.status().IsCancelled()) {
+    failed("rank 0 has sent no value within " + std::to_string(options_.timeout.count() / 1000.0) +
+           " s (TorchConfig.timeout_s); call it on every rank, rank 0 too, in the same order");
   }
-  set_phase(Phase::training);
-  return value_or_throw(decode_json(*text));
+  if (!received.ok()) failed(received.status().message());
+  // The last to read deletes.
+  const auto readers = options_.store->add(prefix + "readers", 1);
+  if (readers.ok() && *readers == options_.context.world_size - 1) {
+    (void)options_.store->delete_key(key);
+    (void)options_.store->delete_key(prefix + "readers");
+  }
+  return *std::move(received);
 }
 
 void Session::set_phase(Phase phase) {
@@ -153,6 +200,18 @@ std::shared_ptr<parallel::DataParallel> Session::data_parallel(const torch::nn::
 void Session::void_step() {
   ledger_->void_step();
   for (const auto& [module, model] : models_) model->void_step();
+  for (const auto& module : local_modules_) {
+    for (auto& parameter : module->parameters()) parameter.mutable_grad().reset();
+  }
+}
+
+torch::Device device_of(int64_t local_rank, const ScalingConfig& scaling) {
+  if (!scaling.use_gpu) return torch::kCPU;
+  return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(local_rank * gpus_per_worker(scaling)));
+}
+
+void select_device(torch::Device device) {
+  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
 
 }  // namespace train
@@ -191,25 +250,22 @@ void enable_reproducibility(uint64_t seed) {
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/1);
 }
 
-torch::Tensor all_reduce(const torch::Tensor& tensor, comm::ReduceOp op) {
+torch::Tensor all_reduce(const torch::Tensor& tensor, ReduceOp op) {
   Session& session = Session::current("all_reduce()");
-  session.throw_if_stopped();
   torch::Tensor result = tensor.detach().clone();
-  session.group().all_reduce(result, op);
+  session.collective([&] { session.group().all_reduce(result, op); });
   return result;
 }
 
 std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) {
   Session& session = Session::current("all_gather()");
-  session.throw_if_stopped();
-  return session.group().all_gather(tensor.detach());
+  return session.collective([&] { return session.group().all_gather(tensor.detach()); });
 }
 
 torch::Tensor broadcast(const torch::Tensor& tensor, int64_t root) {
   Session& session = Session::current("broadcast()");
-  session.throw_if_stopped();
   torch::Tensor result = tensor.detach().clone();
-  session.group().broadcast(result, root);
+  session.collective([&] { session.group().broadcast(result, root); });
   return result;
 }
 
@@ -219,6 +275,10 @@ c10d::ProcessGroup* process_group() {
 
 void void_step() {
   Session::current("void_step()").void_step();
+}
+
+std::shared_ptr<StepLedger> step_ledger() {
+  return Session::current("step_ledger()").ledger();
 }
 
 }  // namespace paceline

@@ -1,11 +1,14 @@
 // The functions that a train loop calls: report, context, checkpoint, collectives.
 //
 // They belong to the worker that runs the loop; called elsewhere they throw UsageError naming themselves. Threads that
-// the loop starts may call them; calls of one rank's report() must not run at once.
+// the loop starts may call them; calls of one rank's report() must not run at once, and collectives are called by one
+// thread at a time, in the same order on every rank.
+// When the run is being stopped, report(), save(), loaders and collectives throw Stopped, those that wait already too.
 #pragma once
 
 #include <torch/torch.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,13 +16,17 @@
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/comm/group.h"
 #include "paceline/core/dictionary.h"
+#include "paceline/state/step.h"
 #include "paceline/train/context.h"
 
 namespace paceline {
 
+/// sum, mean, min, max, product: `paceline::ReduceOp::mean`.
+using comm::ReduceOp;
+
 struct ReportOptions {
-  /// How the ranks' numbers become one in Result::metrics and for callbacks: "mean", "sum", "min", "max", or "" for
-  /// rank 0's. All ranks give the same.
+  /// How the ranks' numbers become one in Result::metrics, the history and for callbacks: "mean", "sum", "min", "max",
+  /// or "" for rank 0's. All ranks give the same.
   std::string reduce;
 };
 
@@ -29,9 +36,13 @@ struct ReportOptions {
 /// checkpoint the call blocks this rank until its own files are durable; the checkpoint is published once every rank's
 /// k-th report has arrived. Ranks may differ in whether they hand over files; what several hand over is merged, the
 /// lowest rank winning where names are equal.
-/// Throws StorageError when the files cannot be written, Stopped when the run is being stopped.
+/// What Checkpoint::save() gives is reported once: its files move into the published checkpoint. A folder of the user's
+/// own (Checkpoint::from_directory) is copied and may be reported again.
+/// Throws StorageError when the files cannot be written, ConfigError for `options`, UsageError for a saved checkpoint
+/// that was reported already or that a later save() has replaced, Stopped when the run is being stopped.
 ///
 ///     report({{"loss", loss}, {"epoch", epoch}}, Checkpoint::save(model, optimizer));
+///     report({{"accuracy", accuracy}}, std::nullopt, {.reduce = "mean"});
 void report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint = std::nullopt,
             const ReportOptions& options = {});
 
@@ -42,26 +53,39 @@ std::optional<Checkpoint> get_checkpoint();
 /// Where this worker computes: its GPU with use_gpu, else the CPU.
 torch::Device get_device();
 
-/// Waits for all ranks. CollectiveError naming the missing ranks after TorchConfig::timeout_s.
+/// Waits for all ranks. CollectiveError naming the missing ranks after TorchConfig::timeout_s seconds.
 void barrier();
-/// Rank 0's value, on every rank. Every rank calls it; meant for small values (kilobytes).
+/// Rank 0's value, on every rank. Every rank calls it; meant for small values (kilobytes). CollectiveError when rank 0
+/// sends none within TorchConfig::timeout_s seconds.
+///
+///     const auto order = broadcast_from_rank_zero(draw_order()).get<std::vector<int64_t>>();
 Json broadcast_from_rank_zero(const Json& value);
-/// Seeds LibTorch on this worker and asks for deterministic algorithms.
+/// Seeds LibTorch on this worker and asks for deterministic algorithms: operations that have none throw c10::Error
+/// then. Call it first in the loop: some GPU libraries read the setting once.
 void enable_reproducibility(uint64_t seed = 0);
 
 /// Reduces `tensor` (any shape, equal on all ranks) over the ranks and returns it; the argument is not changed.
-torch::Tensor all_reduce(const torch::Tensor& tensor, comm::ReduceOp op = comm::ReduceOp::sum);
-/// The ranks' tensors (equal shapes), by rank.
+/// CollectiveError when a rank is gone, or for a type that cannot be reduced so (the mean of integers).
+///
+///     const auto sums = all_reduce(torch::tensor({correct, seen}));
+///     const auto loss_mean = all_reduce(loss, ReduceOp::mean);
+torch::Tensor all_reduce(const torch::Tensor& tensor, ReduceOp op = ReduceOp::sum);
+/// The ranks' tensors (equal shapes and types), by rank. CollectiveError when a rank is gone.
 std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor);
-/// `root`'s tensor, on every rank; shapes and types must be equal. The argument is not changed.
+/// `root`'s tensor, on every rank; shapes and types must be equal. The argument is not changed. CollectiveError when a
+/// rank is gone or there is no rank `root`.
 torch::Tensor broadcast(const torch::Tensor& tensor, int64_t root = 0);
 /// c10d's process group, for what is not here; null in a world of one. Owned by the session: valid until the loop
 /// returns.
 c10d::ProcessGroup* process_group();
 
-/// Declares the step that runs void: gradients are dropped, so that optimizer.step() changes nothing, and the loader
-/// hands out the same batch again. Local: call it on every rank.
+/// Declares the step that runs void: gradients of every model that prepare_model() has seen are dropped, so that
+/// optimizer.step() changes nothing, and the loader hands out the same batch again. Local: call it on every rank.
 void void_step();
+/// Which step runs, and whether it is void: for what counts steps itself.
+///
+///     optim::LRScheduler scheduler(optimizer, optim::cosine(1000), step_ledger());   // does not count void steps
+std::shared_ptr<StepLedger> step_ledger();
 
 /// Thrown out of report(), loaders and collectives when the run is being stopped. Let it pass.
 class Stopped : public Error {

@@ -11,8 +11,12 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
+#include "paceline/checkpoint/stage.h"
 #include "paceline/comm/group.h"
+#include "paceline/core/config/scaling_config.h"
+#include "paceline/core/error.h"
 #include "paceline/core/progress.h"
 #include "paceline/parallel/ddp/data_parallel.h"
 #include "paceline/rpc/messages.h"
@@ -34,7 +38,7 @@ struct SessionOptions {
   TrainContext::Values context;
   torch::Device device = torch::kCPU;
   std::shared_ptr<comm::Group> group;
-  std::shared_ptr<rpc::KeyValueClient> store;  // null in a world of one
+  std::shared_ptr<rpc::KeyValueClient> store;  // null where there is no controller: then the group's own collectives do
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
   std::string checkpoint;  // path to start from, "" for none
   int64_t first_report = 1;
@@ -58,8 +62,12 @@ class Session {
   void report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint, const ReportOptions& options);
   /// Reports made so far in this session.
   int64_t reports() const { return reports_; }
-  /// Number for the next stage of this session: stages are never reused.
-  int64_t next_stage() { return ++stages_; }
+  /// Begins a save(): gives its number. What an earlier one staged and nobody has reported is deleted.
+  int64_t begin_save();
+  /// A stage of this session: stages are never reused.
+  checkpoint::Stage create_stage();
+  /// The save() at hand staged this, relative to the run folder; "" for nothing on this rank.
+  void finish_save(std::string staged) { unreported_stage_ = std::move(staged); }
 
   std::optional<Checkpoint> checkpoint() const;
   void set_checkpoint(const std::string& path);
@@ -68,6 +76,26 @@ class Session {
   void stop(const std::string& reason);
   bool is_stopped() const { return stopped_; }
   void throw_if_stopped() const;
+  /// Runs a collective: one that fails because the run is being stopped throws Stopped.
+  template <class Call>
+  auto collective(Call call) {
+    throw_if_stopped();
+    set_phase(Phase::collective);
+    const auto end = [this] { set_phase(Phase::training); };
+    try {
+      if constexpr (std::is_void_v<decltype(call())>) {
+        call();
+        end();
+      } else {
+        auto result = call();
+        end();
+        return result;
+      }
+    } catch (const CollectiveError&) {
+      throw_if_stopped();
+      throw;
+    }
+  }
 
   void barrier();
   Json broadcast_from_rank_zero(const Json& value);
@@ -79,21 +107,36 @@ class Session {
   void adopt(const torch::nn::Module& module, std::shared_ptr<parallel::DataParallel> model);
   /// Null when prepare_model() has not seen `module`.
   std::shared_ptr<parallel::DataParallel> data_parallel(const torch::nn::Module& module) const;
+  /// A module that prepare_model() has left to this rank alone.
+  void adopt_local(std::shared_ptr<torch::nn::Module> module) { local_modules_.push_back(std::move(module)); }
+  const std::vector<std::shared_ptr<torch::nn::Module>>& local_modules() const { return local_modules_; }
   void void_step();
 
  private:
   std::string store_key(const char* what);
+  void meet_in_store();
+  std::string broadcast_through_store(const std::string& text);
 
   SessionOptions options_;
   std::shared_ptr<StepLedger> ledger_ = std::make_shared<StepLedger>();
   int64_t reports_ = 0;
   int64_t stages_ = 0;
+  int64_t saves_ = 0;
+  bool save_is_unreported_ = false;  // that of number saves_
+  std::string unreported_stage_;
   int64_t meetings_ = 0;
+  std::string last_barrier_key_;  // this rank's, of the barrier before
   std::atomic<bool> stopped_{false};
   mutable std::mutex mutex_;  // guards checkpoint_ and stop_reason_
   std::string checkpoint_;
   std::string stop_reason_;
   std::unordered_map<const torch::nn::Module*, std::shared_ptr<parallel::DataParallel>> models_;
+  std::vector<std::shared_ptr<torch::nn::Module>> local_modules_;
 };
+
+/// The device of the worker with this local rank. With several GPUs each it is the first of its own.
+torch::Device device_of(int64_t local_rank, const ScalingConfig& scaling);
+/// Makes `device` that of this thread's new tensors and streams; nothing for the CPU.
+void select_device(torch::Device device);
 
 }  // namespace paceline::train

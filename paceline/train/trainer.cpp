@@ -1,36 +1,41 @@
 #include "paceline/train/trainer.h"
 
 #include <torch/torch.h>
-#include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
-#include <mutex>
-#include <random>
 
+#include "paceline/comm/group.h"
 #include "paceline/controller/controller.h"
 #include "paceline/controller/launcher/local.h"
 #include "paceline/core/error.h"
-#include "paceline/storage/local.h"
-#include "paceline/storage/run_lock.h"
 #include "paceline/train/driver_internal.h"
+#include "paceline/train/interrupt_internal.h"
 #include "paceline/train/local_mode_internal.h"
+#include "paceline/train/run_folder_internal.h"
+#include "paceline/train/session_internal.h"
 
 namespace paceline {
 namespace {
 
-// "run_2026-11-21_08-05-09_4f3a91c2": unique between processes that start within one second.
-std::string new_run_name() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  char text[64];
-  const size_t length = std::strftime(text, sizeof text, "run_%Y-%m-%d_%H-%M-%S", &local);
-  std::snprintf(text + length, sizeof text - length, "_%08x", std::random_device{}());
-  return text;
+std::string count_text(int64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-void refuse_what_cannot_run(const ScalingConfig& scaling) {
+void refuse_missing_gpus(const ScalingConfig& scaling) {
+  const auto gpus = static_cast<int64_t>(torch::cuda::device_count());
+  const int64_t each = gpus_per_worker(scaling);
+  const bool in_process = scaling.num_workers.max == 0;
+  const int64_t workers = in_process ? train::torchrun_local_world_size() : scaling.num_workers.max;
+  if (workers * each <= gpus) return;
+  const std::string who = in_process && workers == 1 ? "the train loop in the calling process (num_workers = 0)"
+                          : in_process ? "torchrun's " + count_text(workers, "worker") + " on this machine"
+                                       : "ScalingConfig.num_workers = " + std::to_string(workers);
+  throw ConfigError(who + " with use_gpu and " + count_text(each, "GPU") + " each needs " +
+                    count_text(workers * each, "GPU") + ", but this machine has " + count_text(gpus, "GPU") +
+                    (workers == 1 ? "" : "; use fewer workers") + "; or set use_gpu = false");
+}
+
+void refuse_what_cannot_run(const ScalingConfig& scaling, const TorchConfig& torch_config) {
   if (scaling.use_tpu || scaling.topology) {
     throw ConfigError(std::string("ScalingConfig.") + (scaling.use_tpu ? "use_tpu" : "topology") +
                       " is set, but Paceline has no TPU support; use CPUs or use_gpu");
@@ -39,45 +44,29 @@ void refuse_what_cannot_run(const ScalingConfig& scaling) {
   if (!scaling.use_gpu && gpus_wanted != scaling.resources_per_worker.end() && gpus_wanted->second > 0) {
     throw ConfigError("ScalingConfig.resources_per_worker asks for GPUs but use_gpu is false; set use_gpu = true");
   }
+  if (!scaling.use_gpu && torch_config.backend == "nccl") {
+    throw ConfigError(
+        "TorchConfig.backend is \"nccl\", which carries GPU tensors only, but ScalingConfig.use_gpu is false; set "
+        "use_gpu = true or backend = \"gloo\"");
+  }
   if (!scaling.use_gpu) return;
-  const auto gpus = static_cast<int64_t>(torch::cuda::device_count());
-  const int64_t workers = std::max<int64_t>(scaling.num_workers.max, 1);
-  if (workers > gpus) {
-    throw ConfigError("ScalingConfig.num_workers is " + std::to_string(workers) +
-                      " with use_gpu, but this machine has " + std::to_string(gpus) + " GPU" + (gpus == 1 ? "" : "s") +
-                      "; each worker needs one: lower num_workers or set use_gpu = false");
+  refuse_missing_gpus(scaling);
+  if (torch_config.backend.value_or("nccl") == "nccl" && !comm::backend_is_available("nccl")) {
+    throw ConfigError(
+        "use_gpu takes TorchConfig.backend \"nccl\", but this build of LibTorch has no NCCL; set backend = "
+        "\"gloo\", or use LibTorch for CUDA");
   }
 }
 
-// While it lives SIGINT goes to `stop`; the handler that was there comes back afterwards.
-class InterruptGuard {
- public:
-  explicit InterruptGuard(controller::StopSignal& stop) {
-    signal_ = &stop;
-    struct sigaction action{};
-    action.sa_handler = [](int) { signal_->stop(); };
-    action.sa_flags = SA_RESTART;
-    ::sigaction(SIGINT, &action, &former_);
+// The folder of the checkpoint to start from, "" for none.
+std::string checkpoint_to_start_from(const std::optional<Checkpoint>& checkpoint) {
+  if (!checkpoint) return "";
+  std::error_code error;
+  if (!std::filesystem::is_directory(checkpoint->path(), error)) {
+    throw StorageError("TorchTrainerOptions.resume_from_checkpoint is \"" + checkpoint->path() +
+                       "\", but there is no such folder; was the checkpoint deleted, or superseded by later ones?");
   }
-  ~InterruptGuard() {
-    ::sigaction(SIGINT, &former_, nullptr);
-    signal_ = nullptr;
-  }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-
- private:
-  static inline controller::StopSignal* signal_ = nullptr;
-  struct sigaction former_{};
-};
-
-std::string prepare_run_folder(const RunConfig& config) {
-  const std::string directory = std::filesystem::current_path();
-  const auto storage = value_or_throw(storage::resolve_folder(config.storage_path, directory));
-  throw_if_error(storage::check_writable(storage));
-  const std::string folder = storage + "/" + *config.name;
-  throw_if_error(storage::make_folders(folder));
-  return folder;
+  return checkpoint->path();
 }
 
 }  // namespace
@@ -89,35 +78,41 @@ TorchTrainer::TorchTrainer(TrainLoop loop, TorchTrainerOptions options)
   options_.run_config.failure_config.validate();
   options_.run_config.checkpoint_config.validate();
   options_.torch_config.validate();
-  refuse_what_cannot_run(options_.scaling_config);
+  refuse_what_cannot_run(options_.scaling_config, options_.torch_config);
 }
 
 Result TorchTrainer::fit() {
-  RunConfig config = options_.run_config;
-  if (!config.name) config.name = new_run_name();
   const bool in_process = options_.scaling_config.num_workers.max == 0;
   if (!in_process && train::under_torchrun()) {
     throw UsageError("fit() with " + std::to_string(options_.scaling_config.num_workers.max) +
                      " workers was called in a process that torchrun started (RANK and WORLD_SIZE are set); set "
                      "num_workers = 0 to join torchrun's group, or start the program without torchrun");
   }
-  const std::string start_from = options_.resume_from_checkpoint ? options_.resume_from_checkpoint->path() : "";
-  if (in_process) {
-    const std::string folder = prepare_run_folder(config);
-    Json value = train::run_in_process({loop_, options_.train_loop_config, config, options_.scaling_config,
-                                        options_.torch_config, folder, start_from});
-    Result result = Result::from_path(folder);
-    result.return_value = std::move(value);
-    return result;
+  if (train::Session::current_or_null() != nullptr) {
+    throw UsageError("fit() was called inside a train loop; call it in main(), after paceline::init()");
   }
-  const auto& driver = train::driver();
-  const std::string folder = prepare_run_folder(config);
-  auto lock = storage::RunLock::acquire(folder);
-  if (!lock.ok()) throw UsageError(lock.status().message());
+  const std::string start_from = checkpoint_to_start_from(options_.resume_from_checkpoint);
+  controller::StopSignal stop;
+  const train::InterruptGuard interrupts(stop);
+  return in_process ? fit_in_process(start_from, stop) : fit_with_workers(start_from, stop);
+}
 
+Result TorchTrainer::fit_in_process(const std::string& start_from, controller::StopSignal& stop) {
+  const auto outcome = train::run_in_process({loop_, options_.train_loop_config, options_.run_config,
+                                              options_.scaling_config, options_.torch_config, start_from},
+                                             stop);
+  Result result = Result::from_path(outcome.run_folder);
+  if (outcome.state == controller::FinalState::errored) throw TrainingFailedError(outcome.error, std::move(result));
+  return result;
+}
+
+Result TorchTrainer::fit_with_workers(const std::string& start_from, controller::StopSignal& stop) {
+  const auto& driver = train::driver();
   controller::RunRequest request;
-  request.run_folder = folder;
-  request.run_config = config;
+  request.run_config = options_.run_config;
+  if (!request.run_config.name) request.run_config.name = train::new_run_name();
+  request.run_folder = train::prepare_run_folder(request.run_config);
+  const storage::RunLock lock = train::lock_run_folder(request.run_folder);
   request.scaling_config = options_.scaling_config;
   request.torch_config = options_.torch_config;
   request.train_loop = loop_name_;
@@ -128,10 +123,8 @@ Result TorchTrainer::fit() {
 
   const SystemClock clock;
   controller::LocalLauncher launcher(driver.guardian);
-  controller::StopSignal stop;
-  const InterruptGuard interrupts(stop);
   const auto outcome = value_or_throw(controller::run_to_end(request, launcher, clock, stop));
-  Result result = Result::from_path(folder);
+  Result result = Result::from_path(request.run_folder);
   if (outcome.state == controller::FinalState::errored) throw TrainingFailedError(outcome.error, std::move(result));
   return result;
 }

@@ -2,6 +2,15 @@
 //
 // Threading: fit() blocks; one fit() at a time in a process. While it runs, SIGINT (Ctrl-C) once stops the run cleanly,
 // three times at once; the former handler is restored afterwards.
+//
+// num_workers = 0 runs the loop on the calling thread, for a debugger. The run folder has the same checkpoints,
+// history and journal; a failed loop throws TrainingFailedError from fit() and is not tried again (max_failures is
+// ignored), `paceline status` and `paceline stop` do not reach it, and there are no worker logs: the loop writes where
+// the program does. threads_per_worker counts only when it is set.
+// A program that torchrun has started sets num_workers = 0 and joins torchrun's group with its variables (RANK,
+// WORLD_SIZE, MASTER_ADDR, …): rank 0's name, storage path and callbacks are the run's, every rank's fit() returns the
+// run's Result, and every report(), also without a checkpoint, is a meeting of all ranks. When one rank fails, each
+// rank's fit() throws what it saw itself; starting again is torchrun's affair.
 #pragma once
 
 #include <optional>
@@ -16,13 +25,22 @@
 
 namespace paceline {
 
+namespace controller {
+class StopSignal;
+}
+
+/// What a run is made of. Every field may be left out.
 struct TorchTrainerOptions {
   /// Handed to the train loop.
   Config train_loop_config = {};
+  /// How many workers, and what each of them gets.
   ScalingConfig scaling_config = {};
+  /// Name, storage path, failures, what is kept.
   RunConfig run_config = {};
+  /// How the workers meet.
   TorchConfig torch_config = {};
-  /// A new run starts from this checkpoint: get_checkpoint() gives it until the run has one of its own.
+  /// A new run starts from this checkpoint: get_checkpoint() gives it until the run has one of its own. A run that has
+  /// one already goes on from its own, with a warning.
   std::optional<Checkpoint> resume_from_checkpoint = std::nullopt;
 };
 
@@ -36,11 +54,16 @@ class TorchTrainer {
   TorchTrainer(TrainLoop loop, TorchTrainerOptions options = {});
 
   /// Runs to the end. The same name and storage path continues an unfinished run; a finished one trains again, with
-  /// everything earlier kept. Throws TrainingFailedError when the run fails, UsageError before paceline::init(), and
-  /// ConfigError or StorageError before any worker starts when the set-up cannot work.
+  /// everything earlier kept. A run that was stopped returns with the state "aborted".
+  /// Throws TrainingFailedError when the run fails; before any worker starts UsageError without paceline::init(),
+  /// inside a train loop or when another driver has the run, ConfigError for a storage path that makes no sense, and
+  /// StorageError when it cannot be written or resume_from_checkpoint is gone.
   Result fit();
 
  private:
+  Result fit_in_process(const std::string& start_from, controller::StopSignal& stop);
+  Result fit_with_workers(const std::string& start_from, controller::StopSignal& stop);
+
   TrainLoop loop_;
   std::string loop_name_;
   TorchTrainerOptions options_;

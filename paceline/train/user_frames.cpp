@@ -6,21 +6,51 @@
 #include <execinfo.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <mutex>
 
 namespace paceline::train {
 namespace {
 
 constexpr int kMaxFrames = 64;
 
-struct Record {
-  bool on = false;
+struct Throw {
+  const void* exception = nullptr;
   int size = 0;
   std::array<void*, kMaxFrames> frames;
 };
 
-thread_local Record record;
+// The last throws, the oldest overwritten first.
+struct Throws {
+  std::atomic<int> recorders{0};
+  std::mutex mutex;  // guards what follows
+  std::array<Throw, 64> last;
+  size_t next = 0;
+
+  Throw* find(const void* exception) {
+    for (Throw& one : last) {
+      if (one.exception == exception) return &one;
+    }
+    return nullptr;
+  }
+};
+
+// Never destroyed: exceptions are thrown until the process's very end.
+Throws& throws() {
+  static auto* const throws = new Throws;
+  return *throws;
+}
+
+// An exception_ptr of the C++ library is a pointer to the exception object, as __cxa_throw got it.
+const void* object_of(const std::exception_ptr& exception) {
+  const void* object = nullptr;
+  static_assert(sizeof object == sizeof exception);
+  std::memcpy(&object, &exception, sizeof object);
+  return object;
+}
 
 std::string demangled(const char* symbol) {
   int status = 0;
@@ -53,7 +83,7 @@ int add_frame(void* data, uintptr_t, const char* file, int line, const char* sym
   if (symbol == nullptr) return 0;
   std::string function = demangled(symbol);
   if (is_library_frame(function)) return 0;
-  if (function.size() > 120) function = function.substr(0, 117) + "...";
+  if (function.size() > 120) function.replace(117, std::string::npos, "...");
   if (file != nullptr) {
     std::string path = file;
     if (path.rfind("/usr/", 0) == 0) return 0;
@@ -70,20 +100,31 @@ void add_symbol(void* data, uintptr_t pc, const char* symbol, uintptr_t, uintptr
 }  // namespace
 
 ThrowRecorder::ThrowRecorder() {
-  record.on = true;
-  record.size = 0;
+  Throws& all = throws();
+  const std::lock_guard lock(all.mutex);
+  for (Throw& one : all.last) one.exception = nullptr;
+  ++all.recorders;
 }
 
 ThrowRecorder::~ThrowRecorder() {
-  record.on = false;
+  --throws().recorders;
 }
 
-std::vector<std::string> frames_of_last_throw() {
+std::vector<std::string> frames_of(const std::exception_ptr& exception) {
+  if (!exception) return {};
+  Throw found;
+  {
+    Throws& all = throws();
+    const std::lock_guard lock(all.mutex);
+    const Throw* recorded = all.find(object_of(exception));
+    if (recorded == nullptr) return {};
+    found = *recorded;
+  }
   static backtrace_state* state = ::backtrace_create_state(nullptr, /*threaded=*/1, ignore_error, nullptr);
   std::vector<std::string> frames;
-  for (int i = 0; i < record.size; ++i) {
-    if (!in_program(record.frames[i])) continue;
-    const auto address = reinterpret_cast<uintptr_t>(record.frames[i]) - 1;  // the call, not the line after it
+  for (int i = 0; i < found.size; ++i) {
+    if (!in_program(found.frames[i])) continue;
+    const auto address = reinterpret_cast<uintptr_t>(found.frames[i]) - 1;  // the call, not the line after it
     const size_t before = frames.size();
     ::backtrace_pcinfo(state, address, add_frame, ignore_error, &frames);
     if (frames.size() == before) ::backtrace_syminfo(state, address, add_symbol, ignore_error, &frames);
@@ -92,8 +133,19 @@ std::vector<std::string> frames_of_last_throw() {
   return frames;
 }
 
-void note_throw() {
-  if (record.on) record.size = ::backtrace(record.frames.data(), kMaxFrames);
+void note_throw(const void* exception) {
+  Throws& all = throws();
+  if (all.recorders == 0) return;
+  Throw noted{.exception = exception};
+  noted.size = ::backtrace(noted.frames.data(), kMaxFrames);
+  const std::lock_guard lock(all.mutex);
+  // The address of an exception that is gone is used again.
+  if (Throw* earlier = all.find(exception)) {
+    *earlier = noted;
+    return;
+  }
+  all.last[all.next] = noted;
+  all.next = (all.next + 1) % all.last.size();
 }
 
 }  // namespace paceline::train
@@ -102,7 +154,7 @@ void note_throw() {
 extern "C" [[noreturn]] void __cxa_throw(void* exception, void* type, void (*destroy)(void*)) {
   using Throw = void (*)(void*, void*, void (*)(void*));
   static const auto original = reinterpret_cast<Throw>(::dlsym(RTLD_NEXT, "__cxa_throw"));
-  paceline::train::note_throw();
+  paceline::train::note_throw(exception);
   original(exception, type, destroy);
   std::abort();
 }

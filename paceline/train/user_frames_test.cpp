@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <thread>
+
+#include "paceline/train/failure_internal.h"
 
 // Outside of namespace paceline, as a user's functions are.
 __attribute__((noinline)) void load_sample(int number) {
@@ -13,35 +16,86 @@ __attribute__((noinline)) void some_train_loop(int number) {
   load_sample(number);
   asm volatile("");  // no tail call
 }
+__attribute__((noinline)) void look_for_a_file() {
+  throw std::invalid_argument("no such file");
+}
 
 namespace paceline::train {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
+std::exception_ptr caught(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
 TEST(UserFrames, NameTheUsersFunctionsInnermostFirst) {
   const ThrowRecorder recorder;
-  try {
-    some_train_loop(1);
-    FAIL();
-  } catch (const std::runtime_error&) {
-    const auto frames = frames_of_last_throw();
-    ASSERT_GE(frames.size(), 2u);
-    EXPECT_THAT(frames[0], StartsWith("load_sample(int)"));
-    EXPECT_THAT(frames[1], StartsWith("some_train_loop(int)"));
-  }
+  const auto frames = frames_of(caught([] { some_train_loop(1); }));
+  ASSERT_GE(frames.size(), 2u);
+  EXPECT_THAT(frames[0], StartsWith("load_sample(int)"));
+  EXPECT_THAT(frames[1], StartsWith("some_train_loop(int)"));
 }
 
 TEST(UserFrames, OfAThrowThatWasNotRecordedThereAreNone) {
-  try {
-    some_train_loop(1);
-  } catch (const std::runtime_error&) {
-  }
+  const auto exception = caught([] { some_train_loop(1); });
   const ThrowRecorder recorder;
-  EXPECT_THAT(frames_of_last_throw(), IsEmpty());
+  EXPECT_THAT(frames_of(exception), IsEmpty());
+  EXPECT_THAT(frames_of(nullptr), IsEmpty());
+}
+
+TEST(UserFrames, AreThoseOfTheExceptionNotOfTheLastThrow) {
+  const ThrowRecorder recorder;
+  const auto exception = caught([] { some_train_loop(1); });
+  caught([] { look_for_a_file(); });
+  EXPECT_THAT(frames_of(exception).at(0), StartsWith("load_sample(int)"));
+}
+
+TEST(UserFrames, OfAnotherThreadsExceptionStayWithIt) {
+  const ThrowRecorder recorder;
+  std::exception_ptr exception;
+  std::thread([&exception] { exception = caught([] { some_train_loop(1); }); }).join();
+  const auto rethrown = caught([&exception] { std::rethrow_exception(exception); });
+  EXPECT_THAT(frames_of(rethrown).at(0), StartsWith("load_sample(int)"));
+}
+
+TEST(UserFrames, OldThrowsAreForgottenRatherThanMistaken) {
+  const ThrowRecorder recorder;
+  const auto exception = caught([] { some_train_loop(1); });
+  std::vector<std::exception_ptr> later;
+  for (int i = 0; i < 100; ++i) later.push_back(caught([] { look_for_a_file(); }));
+  EXPECT_THAT(frames_of(exception), IsEmpty());
+  EXPECT_THAT(frames_of(later.back()).at(0), StartsWith("look_for_a_file()"));
+}
+
+TEST(Failure, OfNestedExceptionsTheInnermostIsTheCause) {
+  const ThrowRecorder recorder;
+  const auto failed = failure_of(caught([] {
+    try {
+      some_train_loop(1);
+    } catch (const std::exception& error) {
+      std::throw_with_nested(std::logic_error(std::string("the data set failed at row 17: ") + error.what()));
+    }
+  }));
+  EXPECT_EQ(failed.kind, "std::runtime_error");
+  EXPECT_EQ(failed.text, "the data set failed at row 17: bad sample");
+  ASSERT_FALSE(failed.frames.empty());
+  EXPECT_THAT(failed.frames[0], StartsWith("load_sample(int)"));
+  EXPECT_FALSE(failed.stopped);
+  EXPECT_FALSE(failed.collateral);
+}
+
+TEST(Failure, OfSomethingThatIsNoStandardExceptionSaysSo) {
+  const auto failed = failure_of(caught([] { throw 42; }));
+  EXPECT_EQ(failed.kind, "unknown");
+  EXPECT_THAT(failed.text, HasSubstr("not a std::exception"));
 }
 
 }  // namespace

@@ -1,16 +1,14 @@
-#include <c10/util/Exception.h>
 #include <torch/torch.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <exception>
 #include <mutex>
-#include <typeinfo>
 
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/error.h"
-#include "paceline/core/type_name.h"
+#include "paceline/train/failure_internal.h"
 #include "paceline/train/session_internal.h"
 #include "paceline/train/torch_config.h"
 #include "paceline/train/train_loop.h"
@@ -22,6 +20,7 @@ namespace paceline::train {
 namespace {
 
 constexpr int kTrainLoopFailed = 1;
+constexpr int kUnknownRole = 2;
 
 // Reports of a worker are messages to the controller.
 class ConnectionSink final : public ReportSink {
@@ -70,23 +69,6 @@ class LiveSession {
   Session* session_ = nullptr;
 };
 
-rpc::Failed failure(const std::exception& error) {
-  rpc::Failed failed{.kind = type_name(typeid(error)), .text = error.what(), .frames = frames_of_last_throw()};
-  if (const auto* torch_error = dynamic_cast<const c10::Error*>(&error)) {
-    failed.text = torch_error->what_without_backtrace();
-  }
-  failed.stopped = dynamic_cast<const Stopped*>(&error) != nullptr;
-  // Gloo's own exception types are not in LibTorch's headers, only their names are known.
-  failed.collateral = dynamic_cast<const CollectiveError*>(&error) != nullptr ||
-                      dynamic_cast<const c10::DistError*>(&error) != nullptr || failed.kind.rfind("gloo::", 0) == 0;
-  return failed;
-}
-
-torch::Device device_of(const rpc::Assign& assign, const ScalingConfig& scaling) {
-  if (!scaling.use_gpu) return torch::kCPU;
-  return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(assign.local_rank));
-}
-
 SessionOptions session_options(worker::Connection& connection, const worker::Assignment& assignment, ReportSink& sink) {
   const auto& welcome = connection.welcome();
   const auto& assign = assignment.assign;
@@ -102,7 +84,8 @@ SessionOptions session_options(worker::Connection& connection, const worker::Ass
                      .attempt = assignment.identity.attempt.value,
                      .experiment_name = welcome.run_name,
                      .storage = welcome.run_folder};
-  options.device = device_of(assign, scaling);
+  options.device = device_of(assign.local_rank, scaling);
+  select_device(options.device);
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(torch_config.timeout_s * 1000));
   if (assign.world_size > 1) options.store = connection.store();
   options.group = comm::Group::create({.backend = torch_config.backend.value_or(""),
@@ -135,10 +118,6 @@ Json call_loop(const TrainLoop& loop, Session& session, const Config& config) {
 bool run_generation(worker::Connection& connection, const worker::Assignment& assignment, LiveSession& live) {
   ConnectionSink sink(connection);
   const ThrowRecorder recorder;
-  const auto fail = [&](rpc::Failed failed) {
-    connection.send(rpc::pack(failed));
-    return false;
-  };
   try {
     const TrainLoop loop = find_train_loop(connection.welcome().train_loop);
     Session session(session_options(connection, assignment, sink));
@@ -149,12 +128,12 @@ bool run_generation(worker::Connection& connection, const worker::Assignment& as
     session.set_phase(Phase::ended);
     connection.send(rpc::pack(rpc::Finished{.reports = session.reports(), .return_value = std::move(value)}));
     return true;
-  } catch (const std::exception& error) {
-    return fail(failure(error));
   } catch (...) {
-    return fail({.kind = "unknown",
-                 .text = "the train loop threw something that is not a std::exception",
-                 .frames = frames_of_last_throw()});
+    rpc::Failed failed = failure_of(std::current_exception());
+    // A collective that waited when the stop came was ended by it.
+    if (failed.collateral && connection.stop_reason()) failed.stopped = true;
+    connection.send(rpc::pack(failed));
+    return false;
   }
 }
 
@@ -176,6 +155,13 @@ void run_worker() {
     ::_exit(worker::kLostAgent);
   }
   worker::Connection& connection = **connected;
+  if (const std::string& role = connection.welcome().role; role != "worker") {
+    std::fprintf(stderr,
+                 "paceline: this process was started as \"%s\", but this program knows only the role \"worker\"; build "
+                 "it with the version of Paceline that its driver has\n",
+                 role.c_str());
+    ::_exit(kUnknownRole);
+  }
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   torch::set_num_threads(static_cast<int>(connection.welcome().threads));
   static LiveSession live;

@@ -1,0 +1,158 @@
+#include "paceline/train/checkpoint_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "paceline/checkpoint/store.h"
+#include "paceline/testing/temporary_folder.h"
+#include "paceline/train/prepare_model.h"
+#include "paceline/train/session.h"
+#include "paceline/train/session_internal.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+// Keeps what was reported.
+class Reports final : public train::ReportSink {
+ public:
+  void submit(rpc::Report report) override { last = std::move(report); }
+  void show_progress(rpc::Progress) override {}
+  rpc::Report last;
+};
+
+class CheckpointState : public ::testing::Test {
+ protected:
+  // A session of one rank; what it saves is staged, and published by publish().
+  std::unique_ptr<train::Session> session_of(int64_t rank, int64_t world_size) {
+    train::SessionOptions options;
+    options.context = {.world_rank = rank, .world_size = world_size, .storage = folder_.path()};
+    options.identity = {.epoch = {1}, .attempt = {1}, .generation = {0}, .worker = {rank + 1}};
+    options.group = comm::Group::create({}, nullptr);
+    options.sink = &reports_;
+    return std::make_unique<train::Session>(options);
+  }
+
+  Checkpoint publish(const std::vector<checkpoint::StagedPart>& parts, int64_t world_size = 1) {
+    const checkpoint::Manifest about{.report = ++published_, .attempt = 1, .world_size = world_size};
+    const auto published = checkpoint::Store(folder_.path()).publish(parts, about);
+    return CheckpointAccess::published(published.ValueOrDie().path);
+  }
+  Checkpoint publish(const Checkpoint& saved) {
+    return publish({{.rank = 0, .staged = CheckpointAccess::staged_folder(saved)}});
+  }
+
+  testing::TemporaryFolder folder_;
+  Reports reports_;
+  int64_t published_ = 0;
+};
+
+TEST_F(CheckpointState, TheSecondOfAKindHasANumber) {
+  torch::nn::Linear first(2, 2), second(2, 2);
+  const auto session = session_of(0, 1);
+  const Checkpoint checkpoint = publish(Checkpoint::save(first, second));
+  EXPECT_THAT(testing::names_in(checkpoint.path()),
+              AllOf(Contains("model.safetensors"), Contains("model_2.safetensors")));
+  torch::nn::Linear one(2, 2), two(2, 2);
+  checkpoint.load(one, two);
+  EXPECT_TRUE(torch::equal(one->weight, first->weight));
+  EXPECT_TRUE(torch::equal(two->weight, second->weight));
+}
+
+TEST_F(CheckpointState, ATypeThatSafetensorsDoesNotKnowIsNamed) {
+  struct Complex : torch::nn::Module {
+    Complex() { register_buffer("phase", torch::zeros({2}, torch::kComplexFloat)); }
+  };
+  const auto session = session_of(0, 1);
+  try {
+    Checkpoint::save(std::make_shared<Complex>());
+    FAIL();
+  } catch (const StorageError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("model/phase"), HasSubstr("ComplexFloat"), HasSubstr("convert")));
+  }
+}
+
+TEST_F(CheckpointState, AMissingItemIsNamedWithWhatThereIs) {
+  torch::nn::Linear model(2, 2);
+  const auto session = session_of(0, 1);
+  const Checkpoint checkpoint = publish(Checkpoint::save(model));
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  try {
+    checkpoint.load(model, optimizer);
+    FAIL();
+  } catch (const StorageError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("has no \"optimizer\"; it has: model"), HasSubstr(checkpoint.path())));
+  }
+}
+
+TEST_F(CheckpointState, RandomNumbersGoOnWhereTheyWere) {
+  RandomState random;
+  const auto session = session_of(0, 1);
+  const Checkpoint checkpoint = publish(Checkpoint::save(random));
+  const auto drawn = torch::rand({4});
+  checkpoint.load(random);
+  EXPECT_TRUE(torch::equal(torch::rand({4}), drawn));
+  EXPECT_THROW(random.load_state_dict({}), ConfigError);
+}
+
+TEST_F(CheckpointState, OnARankThatWritesNothingMetadataIsRankZerosAffair) {
+  torch::nn::Linear model(2, 2);
+  const auto session = session_of(1, 2);
+  Checkpoint saved = Checkpoint::save(model);
+  EXPECT_EQ(saved.path(), "");
+  saved.set_metadata({{"epoch", 3}});
+  saved.update_metadata({{"epoch", 4}});
+  EXPECT_EQ(saved.get_metadata(), Json::object());
+  EXPECT_FALSE(std::filesystem::exists("/.metadata.json"));
+  EXPECT_THROW(saved.to_directory(), UsageError);
+  EXPECT_THROW(saved.as_directory(), UsageError);
+  report({{"loss", 1}}, saved);
+  EXPECT_TRUE(reports_.last.collective_save);
+  EXPECT_EQ(reports_.last.staged, "");
+}
+
+TEST_F(CheckpointState, WhatIsSavedIsReportedOnceAndBeforeTheNextSave) {
+  torch::nn::Linear model(2, 2);
+  const auto session = session_of(0, 1);
+  const Checkpoint first = Checkpoint::save(model);
+  const Checkpoint second = Checkpoint::save(model);
+  EXPECT_FALSE(std::filesystem::exists(first.path()));  // it would fill the disk
+  EXPECT_THROW(report({{"loss", 1}}, first), UsageError);
+  report({{"loss", 1}}, second);
+  EXPECT_EQ(session->reports(), 1);
+  EXPECT_THROW(report({{"loss", 2}}, second), UsageError);
+  // What is reported is not the next save()'s to delete.
+  Checkpoint::save(model);
+  EXPECT_TRUE(std::filesystem::exists(second.path()));
+}
+
+TEST_F(CheckpointState, ModelsThatRanksTrainAloneAreSavedByEach) {
+  std::vector<checkpoint::StagedPart> parts;
+  std::vector<torch::Tensor> weights;
+  for (const int64_t rank : {0, 1}) {
+    const auto session = session_of(rank, 2);
+    auto model = prepare_model(torch::nn::Linear(2, 2), {.parallel_strategy = "none"});
+    torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+    model->forward(torch::ones({1, 2})).sum().backward();
+    optimizer.step();
+    weights.push_back(model->weight.detach().clone());
+    parts.push_back({.rank = rank, .staged = CheckpointAccess::staged_folder(Checkpoint::save(model, optimizer))});
+  }
+  const Checkpoint checkpoint = publish(parts, 2);
+  for (const int64_t rank : {1, 0}) {
+    const auto session = session_of(rank, 2);
+    auto model = prepare_model(torch::nn::Linear(2, 2), {.parallel_strategy = "none"});
+    torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+    checkpoint.load(model, optimizer);
+    EXPECT_TRUE(torch::equal(model->weight, weights[static_cast<size_t>(rank)]));
+  }
+  torch::nn::Linear outside(2, 2);  // of a program that only reads
+  checkpoint.load(outside);
+  EXPECT_TRUE(torch::equal(outside->weight, weights[0]));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,105 @@
+// LocalController: the controller of a run whose train loop runs in the calling process. Not for users.
+//
+// It lives on rank 0 and does for the ranks of a group what RunLoop does for worker processes, with the same decide(),
+// report book, journal and history: the run folder looks alike afterwards. There is nothing to start and nothing to
+// kill: an EndWorker becomes an answer that stops every rank's session, and a failure is never tried again.
+// Threading: the thread of the train loop. Errors: StorageError when the run folder cannot be written, UsageError when
+// another driver holds the run.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/controller/controller.h"
+#include "paceline/controller/decide.h"
+#include "paceline/controller/journal.h"
+#include "paceline/controller/report_book.h"
+#include "paceline/controller/report_log.h"
+#include "paceline/core/log.h"
+#include "paceline/core/record.h"
+#include "paceline/rpc/messages.h"
+#include "paceline/storage/run_lock.h"
+#include "paceline/track/terminal.h"
+
+namespace paceline::train {
+
+// What a rank says in a meeting: its next report, or that its train loop has returned.
+struct LocalWord {
+  std::optional<rpc::Report> report;
+  std::optional<rpc::Finished> finished;
+};
+
+// What rank 0 answers to all. `checkpoint`: published in this meeting, "" for none. `stop`: why the session shall stop,
+// "" when it shall not; `error`: what ended the run, if an error did. `ended`: every rank has finished.
+#define PACELINE_LOCAL_ANSWER_FIELDS(FIELD) \
+  FIELD(std::string, checkpoint, "")        \
+  FIELD(std::string, stop, "")              \
+  FIELD(std::string, error, "")             \
+  FIELD(bool, ended, false)
+PACELINE_RECORD(LocalAnswer, PACELINE_LOCAL_ANSWER_FIELDS);
+
+class LocalController {
+ public:
+  /// Takes the run over and begins the next attempt. `request` as for run_to_end(), but the folder is locked here.
+  LocalController(controller::RunRequest request, int64_t world_size);
+  ~LocalController();
+
+  int64_t attempt() const { return state_.attempt.value; }
+  int64_t first_report() const { return state_.first_report; }
+  /// Path of the checkpoint to start from, "" for none.
+  const std::string& checkpoint() const { return checkpoint_; }
+  track::Terminal& terminal() { return *terminal_; }
+
+  /// Takes every rank's word.
+  LocalAnswer meet(std::vector<LocalWord> words);
+  /// The run ends; `failed` is how rank 0's train loop did, if not by its return; `interrupted`: SIGINT was before
+  /// that.
+  controller::RunOutcome end(const std::optional<rpc::Failed>& failed, bool interrupted);
+
+ private:
+  void feed(controller::Event event);
+  void apply(const controller::Event& event);
+  void write_reports();
+  template <class Call>
+  void call_back(const char* name, const Call& call);
+  RunContext context() const;
+  std::string checkpoint_path(int64_t report) const;
+  WorkerId worker(size_t rank) const;
+
+  void execute(const controller::EnterState& action);
+  void execute(const controller::StartWorker& action) { workers_.push_back(action.worker); }
+  void execute(const controller::AssignWorkers& action);
+  void execute(const controller::EndWorker& action);
+  void execute(const controller::CloseGroup& action);
+  void execute(const controller::PublishCheckpoint& action);
+  void execute(const controller::DeleteCheckpoint& action);
+  void execute(const controller::TellCommitted& action) { published_ = checkpoint_path(action.report); }
+  void execute(const controller::SetTimer&) {}  // there is no process to wait for
+  void execute(const controller::TellCallbacks& action);
+  void execute(const controller::Note& action) { log_->write(action.level, action.text); }
+  void execute(const controller::Finish& action);
+
+  const controller::RunRequest request_;
+  const storage::RunLock lock_;
+  const SystemClock clock_;
+  std::unique_ptr<track::Terminal> terminal_;
+  std::optional<Log> log_;
+  checkpoint::Store store_;
+  std::optional<controller::Journal> journal_;
+  std::optional<controller::ReportLog> report_log_;
+  std::optional<controller::ReportBook> book_;
+
+  controller::RunState state_;
+  std::deque<controller::Event> events_;
+  bool applying_ = false;
+  std::vector<WorkerId> workers_;  // by rank
+  std::string checkpoint_;
+  std::string published_;
+  std::string stop_reason_;
+  std::vector<bool> finished_;  // by rank
+};
+
+}  // namespace paceline::train

@@ -1,0 +1,78 @@
+#include "paceline/train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "paceline/testing/temporary_folder.h"
+#include "paceline/train/run_folder_internal.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+int64_t loops = 0;
+void count_loops() {
+  ++loops;
+}
+PACELINE_TRAIN_LOOP(count_loops);
+
+std::string refusal(const TorchTrainerOptions& options) {
+  try {
+    TorchTrainer trainer(count_loops, options);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(TorchTrainer, RefusesWhatCannotRun) {
+  const auto gpus = static_cast<int64_t>(torch::cuda::device_count());
+  const std::string there_are = "this machine has " + std::to_string(gpus) + " GPU";
+  const int64_t many = gpus + 1;
+  EXPECT_THAT(refusal({.scaling_config = {.num_workers = many, .use_gpu = true}}),
+              AllOf(HasSubstr("num_workers = " + std::to_string(many)), HasSubstr(there_are)));
+  EXPECT_THAT(refusal({.scaling_config = {.num_workers = many, .use_gpu = true, .resources_per_worker = {{"GPU", 2}}}}),
+              AllOf(HasSubstr("2 GPUs each needs " + std::to_string(2 * many)), HasSubstr(there_are)));
+  EXPECT_THAT(refusal({.scaling_config = {.use_tpu = true}}), HasSubstr("use_tpu is set, but Paceline has no TPU"));
+  EXPECT_THAT(refusal({.scaling_config = {.topology = "2x2"}}), HasSubstr("topology is set, but Paceline has no TPU"));
+  EXPECT_THAT(refusal({.torch_config = {.backend = "nccl"}}), AllOf(HasSubstr("\"nccl\""), HasSubstr("use_gpu")));
+  EXPECT_THAT(refusal({.scaling_config = {.resources_per_worker = {{"GPU", 1}}}}), HasSubstr("use_gpu"));
+  EXPECT_EQ(refusal({.scaling_config = {.num_workers = 2}, .torch_config = {.backend = "gloo"}}), "accepted");
+  if (gpus > 0) return;
+  EXPECT_THAT(refusal({.scaling_config = {.num_workers = 0, .use_gpu = true}}),
+              AllOf(HasSubstr("the calling process"), HasSubstr(there_are)));
+}
+
+TEST(TorchTrainer, DefaultNamesDifferWithinASecond) {
+  const std::string first = train::new_run_name();
+  EXPECT_THAT(first, MatchesRegex("run_[0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]{2}-[0-9]{2}-[0-9]{2}_[0-9a-f]{8}"));
+  EXPECT_NE(first, train::new_run_name());
+  const testing::TemporaryFolder folder;
+  const TorchTrainerOptions options = {.scaling_config = {.num_workers = 0},
+                                       .run_config = {.storage_path = folder.path(), .log_level = "ERROR"}};
+  EXPECT_NE(TorchTrainer(count_loops, options).fit().path, TorchTrainer(count_loops, options).fit().path);
+  EXPECT_EQ(loops, 2);
+}
+
+TEST(TorchTrainer, ACheckpointThatIsGoneIsRefusedBeforeAnythingStarts) {
+  const testing::TemporaryFolder folder;
+  testing::write_file(folder / "old/file", "content");
+  const TorchTrainerOptions options = {.scaling_config = {.num_workers = 0},
+                                       .run_config = {.name = "run", .storage_path = folder.path()},
+                                       .resume_from_checkpoint = Checkpoint::from_directory(folder / "old")};
+  std::filesystem::remove_all(folder / "old");
+  try {
+    TorchTrainer(count_loops, options).fit();
+    FAIL();
+  } catch (const StorageError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("resume_from_checkpoint"), HasSubstr(folder / "old")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,4 +1,5 @@
-// The driver program of the robustness tests: `scenarios NAME STORAGE [RUN]` runs one train loop that misbehaves.
+// The driver program of the robustness tests: `scenarios NAME STORAGE [RUN]` runs one train loop, most of which
+// misbehave.
 #include <paceline/paceline.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -134,6 +135,118 @@ void own_files(const Config& config) {
 paceline::Json returning(const Config&) {
   return {{"answer", 42 + paceline::get_context().get_world_rank()}};
 }
+// Rank 0 waits for a rank that never comes: only a stop ends that.
+void waits_in_barrier() {
+  if (is_rank(0)) {
+    std::printf("waiting\n");
+    paceline::barrier();
+  }
+  while (true) {
+    paceline::report({{"step", 1}});
+    ::usleep(1000);
+  }
+}
+void reports_twice() {
+  auto model = paceline::prepare_model(torch::nn::Linear(4, 2));
+  const auto checkpoint = Checkpoint::save(model);
+  paceline::report({{"step", 1}}, checkpoint);
+  paceline::report({{"step", 2}}, checkpoint);
+}
+// Saves that are never reported must not pile up.
+paceline::Json saves_in_vain() {
+  auto model = paceline::prepare_model(torch::nn::Linear(4, 2));
+  for (int i = 0; i < 5; ++i) Checkpoint::save(model);
+  if (!is_rank(0)) return {};  // rank 0 writes
+  int64_t folders = 0;
+  const std::string staging = paceline::get_context().get_storage() + "/.staging";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(staging)) {
+    if (entry.is_directory() && entry.path().filename().string().rfind("report_", 0) == 0) ++folders;
+  }
+  return folders;
+}
+
+class Samples : public torch::data::Dataset<Samples> {
+ public:
+  explicit Samples(size_t size = 7) : size_(size) {}
+  torch::data::Example<> get(size_t index) override {
+    if (index >= size_) throw std::runtime_error("sample " + std::to_string(index) + " is torn");
+    return {torch::ones({1}), torch::full({1}, static_cast<int64_t>(index))};
+  }
+  torch::optional<size_t> size() const override { return 7; }
+
+ private:
+  size_t size_;
+};
+
+void torn_sample() {
+  auto loader = paceline::prepare_data_loader(Samples(3), {.batch_size = 1, .num_workers = 2});
+  for (auto& batch : loader) (void)batch;
+}
+// What each function gives, on rank 0 of two.
+paceline::Json session_functions() {
+  const auto rank = paceline::get_context().get_world_rank();
+  const auto own = torch::tensor({rank + 1, 10 * (rank + 1)});
+  const auto as_json = [](const torch::Tensor& tensor) {
+    const auto flat = tensor.contiguous();
+    return paceline::Json(std::vector<int64_t>(flat.const_data_ptr<int64_t>(), flat.const_data_ptr<int64_t>() + 2));
+  };
+  double seen = 0;
+  auto loader = paceline::prepare_data_loader(Samples(), {.batch_size = 2, .evaluation = true});
+  for (auto& [inputs, targets] : loader) seen += inputs.sum().item<double>();
+  for (int i = 0; i < 3; ++i) paceline::barrier();
+  paceline::Json said = paceline::Json::array();
+  for (int i = 0; i < 3; ++i) said.push_back(paceline::broadcast_from_rank_zero({{"rank", rank}, {"turn", i}}));
+  // Rank 1 tells what it heard.
+  const bool heard = said[2] == paceline::Json({{"rank", 0}, {"turn", 2}});
+  const auto heard_by = paceline::all_reduce(torch::tensor({heard ? 1 : 0}));
+  const auto gathered = paceline::all_gather(own);
+  return {{"sum", as_json(paceline::all_reduce(own))},
+          {"max", as_json(paceline::all_reduce(own, paceline::ReduceOp::max))},
+          {"own", as_json(own)},
+          {"gathered", {as_json(gathered.at(0)), as_json(gathered.at(1))}},
+          {"broadcast", as_json(paceline::broadcast(own, 1))},
+          {"rows", paceline::all_reduce(torch::tensor({seen})).item<double>()},
+          {"heard", heard_by.item<int64_t>()}};
+}
+// In the calling processes of a torchrun group.
+paceline::Json meets(const Config& config) {
+  const auto rank = paceline::get_context().get_world_rank();
+  const std::string marker = config.get<std::string>("scratch") + "_rank_1_has_come";
+  if (rank == 1) {
+    ::usleep(200'000);  // a barrier that does not wait is caught then
+    std::ofstream(marker) << "here";
+  }
+  paceline::barrier();
+  if (!std::filesystem::exists(marker)) throw std::runtime_error("the barrier did not wait");
+  std::printf("rank %ld heard %s\n", static_cast<long>(rank),
+              paceline::broadcast_from_rank_zero("rank " + std::to_string(rank)).dump().c_str());
+  auto model = paceline::prepare_model(torch::nn::Linear(4, 2));
+  for (int64_t step = 1; step <= 3; ++step) {
+    paceline::report({{"ranks", rank + 1}, {"step", step}}, Checkpoint::save(model), {.reduce = "sum"});
+  }
+  paceline::report({{"ranks", rank + 1}}, std::nullopt, {.reduce = "sum"});
+  return {{"rank", rank}};
+}
+// Rank 0 must be able to make all its reports before rank 1 makes its first.
+void slow_peer(const Config& config) {
+  const std::string marker = config.get<std::string>("scratch") + "_rank_0_is_done";
+  if (is_rank(0)) {
+    for (int64_t step = 1; step <= 1000; ++step) paceline::report({{"step", step}});
+    std::ofstream(marker) << "done";
+    return;
+  }
+  for (int i = 0; !std::filesystem::exists(marker); ++i) {
+    if (i == 30'000) throw std::runtime_error("rank 0 was held up");
+    ::usleep(1000);
+  }
+  paceline::report({{"step", 1}});
+}
+void one_report() {
+  paceline::report({{"step", 1}});
+}
+void world_size() {
+  std::printf("world size %ld\n", static_cast<long>(paceline::get_context().get_world_size()));
+}
 void unregistered() {}
 
 PACELINE_TRAIN_LOOP(well);
@@ -152,6 +265,15 @@ PACELINE_TRAIN_LOOP(wrong_config);
 PACELINE_TRAIN_LOOP(leaves_children);
 PACELINE_TRAIN_LOOP(own_files);
 PACELINE_TRAIN_LOOP(returning);
+PACELINE_TRAIN_LOOP(waits_in_barrier);
+PACELINE_TRAIN_LOOP(reports_twice);
+PACELINE_TRAIN_LOOP(saves_in_vain);
+PACELINE_TRAIN_LOOP(torn_sample);
+PACELINE_TRAIN_LOOP(session_functions);
+PACELINE_TRAIN_LOOP(meets);
+PACELINE_TRAIN_LOOP(slow_peer);
+PACELINE_TRAIN_LOOP(one_report);
+PACELINE_TRAIN_LOOP(world_size);
 
 class ThrowingCallback final : public paceline::UserCallback {
   void after_report(const paceline::RunContext&, const std::vector<paceline::Metrics>&, const Checkpoint*) override {
@@ -187,6 +309,10 @@ int main(int argc, char** argv) {
     paceline::TorchTrainerOptions options;
     options.train_loop_config = {{"rate", "fast"}, {"scratch", storage + "/scratch"}};
     options.scaling_config.num_workers = static_cast<int>(number("WORKERS", 2));
+    if (const char* least = ::getenv("LEAST_WORKERS")) {
+      options.scaling_config.num_workers = {std::atoi(least), options.scaling_config.num_workers.max};
+    }
+    if (const char* path = ::getenv("RESUME_FROM")) options.resume_from_checkpoint = Checkpoint::from_directory(path);
     options.run_config.name = argc > 3 ? std::optional<std::string>(argv[3]) : std::nullopt;
     options.run_config.storage_path = storage;
     options.run_config.failure_config.max_failures = static_cast<int64_t>(number("MAX_FAILURES", 0));
@@ -197,6 +323,7 @@ int main(int argc, char** argv) {
     }
     const paceline::Result result = paceline::TorchTrainer(loop_named(name), options).fit();
     std::printf("state %s\n", result.state.c_str());
+    std::printf("folder %s\n", result.path.c_str());
     std::printf("metrics %s\n", result.metrics.json().dump().c_str());
     std::printf("return value %s\n", result.return_value.dump().c_str());
     if (result.checkpoint) std::printf("checkpoint %s\n", result.checkpoint->path().c_str());

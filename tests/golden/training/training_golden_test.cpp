@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 #include <paceline/paceline.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <numeric>
+#include <random>
 
+#include "paceline/testing/temporary_folder.h"
 #include "paceline/track/history.h"
 
 namespace {
@@ -30,9 +30,11 @@ class Rows : public torch::data::Dataset<Rows> {
   torch::optional<size_t> size() const override { return 160; }
 };
 
-torch::nn::Sequential make_model() {
-  torch::manual_seed(7);
-  return torch::nn::Sequential(torch::nn::Linear(16, 32), torch::nn::Tanh(), torch::nn::Linear(32, 4));
+// With dropout each rank draws its own masks: a resumed run must draw what the uninterrupted one drew.
+torch::nn::Sequential make_model(double dropout) {
+  torch::manual_seed(7 + paceline::get_context().get_world_rank());
+  return torch::nn::Sequential(torch::nn::Linear(16, 32), torch::nn::Tanh(), torch::nn::Dropout(dropout),
+                               torch::nn::Linear(32, 4));
 }
 
 // The exact bits of all parameters.
@@ -52,7 +54,7 @@ Json bits(const torch::nn::Sequential& model) {
 
 Json train(const Config& config) {
   const auto context = paceline::get_context();
-  auto model = paceline::prepare_model(make_model());
+  auto model = paceline::prepare_model(make_model(config.get<double>("dropout", 0)));
   auto loader =
       paceline::prepare_data_loader(Rows().map(torch::data::transforms::Stack<>()),
                                     {.batch_size = 32 / context.get_world_size(), .shuffle = true, .drop_last = true});
@@ -82,17 +84,11 @@ PACELINE_TRAIN_LOOP(train);
 
 class Golden : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/paceline_golden_XXXXXX";
-    storage_ = ::mkdtemp(pattern);
-  }
-  void TearDown() override { std::filesystem::remove_all(storage_); }
-
   paceline::Result run(int workers, Config config) {
     paceline::TorchTrainerOptions options;
     options.train_loop_config = std::move(config);
     options.scaling_config.num_workers = workers;
-    options.run_config.storage_path = storage_;
+    options.run_config.storage_path = storage_.path();
     options.run_config.failure_config.max_failures = 1;
     options.run_config.log_level = "ERROR";
     return paceline::TorchTrainer(train, options).fit();
@@ -111,7 +107,7 @@ class Golden : public ::testing::Test {
     return means;
   }
 
-  std::string storage_;
+  paceline::testing::TemporaryFolder storage_;
 };
 
 TEST_F(Golden, OneTwoAndFourWorkersHaveTheSameLosses) {
@@ -128,11 +124,12 @@ TEST_F(Golden, OneTwoAndFourWorkersHaveTheSameLosses) {
 }
 
 TEST_F(Golden, KilledAtARandomStepAndResumedEndsWithTheSameWeights) {
-  const auto whole = run(2, {{"checkpoints", true}});
-  const auto seed = static_cast<int64_t>(::testing::UnitTest::GetInstance()->random_seed());
-  const int64_t kill_at = 1 + (seed * 7919 + 3) % 19;
+  const auto whole = run(2, {{"checkpoints", true}, {"dropout", 0.2}});
+  const int64_t kill_at = 1 + static_cast<int64_t>(std::random_device{}() % 19);
   SCOPED_TRACE("killed after step " + std::to_string(kill_at));
-  const auto resumed = run(2, {{"checkpoints", true}, {"kill_at", kill_at}});
+  const auto resumed = run(2, {{"checkpoints", true}, {"dropout", 0.2}, {"kill_at", kill_at}});
+  const auto rows = paceline::track::read_history(resumed.path).ValueOrDie();
+  EXPECT_EQ(rows.back().attempt, 2);  // it was killed
   EXPECT_EQ(resumed.return_value, whole.return_value);
 }
 

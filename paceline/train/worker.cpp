@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <mutex>
 
 #include "paceline/core/config/scaling_config.h"
@@ -114,13 +115,17 @@ Json call_loop(const TrainLoop& loop, Session& session, const Config& config) {
   }
 }
 
-// One generation: the train loop from its first line to its return. True when it returned.
-bool run_generation(worker::Connection& connection, const worker::Assignment& assignment, LiveSession& live) {
+// One generation: the train loop from its first line to its return. True when it returned. `group` is the generation's:
+// it outlives the loop, because a rank whose loop has returned may be one that others are still connecting to.
+bool run_generation(worker::Connection& connection, const worker::Assignment& assignment, LiveSession& live,
+                    std::shared_ptr<comm::Group>& group) {
   ConnectionSink sink(connection);
   const ThrowRecorder recorder;
   try {
     const TrainLoop loop = find_train_loop(connection.welcome().train_loop);
-    Session session(session_options(connection, assignment, sink));
+    SessionOptions options = session_options(connection, assignment, sink);
+    group = options.group;
+    Session session(std::move(options));
     const LiveSession::Scope scope(live, session);
     if (const auto reason = connection.stop_reason()) session.stop(*reason);
     session.set_phase(Phase::training);
@@ -169,10 +174,11 @@ void run_worker() {
   connection.on_checkpoint([](const rpc::CheckpointCommitted& committed) {
     live.with([&](Session& session) { session.set_checkpoint(committed.path); });
   });
+  std::shared_ptr<comm::Group> group;
   while (true) {
     auto assignment = connection.next_assignment();
     if (!assignment.ok() || !*assignment) end_process(connection, 0);
-    if (!run_generation(connection, **assignment, live)) end_process(connection, kTrainLoopFailed);
+    if (!run_generation(connection, **assignment, live, group)) end_process(connection, kTrainLoopFailed);
   }
 }
 

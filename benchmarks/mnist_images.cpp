@@ -27,7 +27,8 @@ void train_loop(const paceline::Config& config) {
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
-    if (++done < 0 || done % window != 0) continue;
+    ++done;
+    if (done < 0 || done % window != 0) continue;
     const double seconds = static_cast<double>(now_ns() - start_ns) / 1e9;
     if (done > 0) images_per_second.push_back(static_cast<double>(window * kGlobalBatchSize) / seconds);
     if (done >= steps) break;

@@ -1,5 +1,6 @@
 // startup_cpp: seconds from fit() to the first line of the train loop, on the later of two workers.
 #include <cstdlib>
+#include <string>
 
 #include "measurement.h"
 #include "paceline/paceline.h"
@@ -18,7 +19,7 @@ int main(int argc, char** argv) {
   const int64_t start_ns = now_ns();
   fit_two_workers(train_loop, arguments);
   // torchrun's figure begins with its command; so this is what compares to it.
-  const int64_t command_ns = std::atoll(std::getenv("BENCHMARK_START_NS"));
+  const int64_t command_ns = std::stoll(std::getenv("BENCHMARK_START_NS"));
   print_samples({seconds_to_last_rank(arguments, start_ns)},
                 {{"Paceline, from the start of the command", seconds_to_last_rank(arguments, command_ns)}});
 }

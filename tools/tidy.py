@@ -46,6 +46,10 @@ def changed_files(base: str | None) -> list[pathlib.Path]:
     return [ROOT / name for name in names if name.endswith((".h", ".cpp"))]
 
 
+# Where GCC keeps its libraries' headers (libbacktrace); after all others, for clang has its own of the same names.
+GCC_HEADERS = subprocess.run(["g++", "-print-file-name=include"], capture_output=True, text=True, check=True).stdout
+
+
 def without_gcc(command: str) -> list[str]:
     """A compile command that clang understands: without GCC's precompiled header."""
     words, kept = iter(shlex.split(command)), []
@@ -56,7 +60,7 @@ def without_gcc(command: str) -> list[str]:
                 kept += [word, following]
         elif word not in GCC_ONLY:
             kept.append(word)
-    return kept
+    return [*kept, "-idirafter", GCC_HEADERS.strip()]
 
 
 def write_database(build: pathlib.Path) -> dict[pathlib.Path, bool]:

@@ -42,11 +42,12 @@ void write(torch::Tensor& image, std::string text, int64_t top, int64_t left, in
     std::array<unsigned char, 4> colour;
   };
   std::array<Vertex, 4096> vertices;
-  const int quads = stb_easy_font_print(0, 0, text.data(), nullptr, vertices.data(), sizeof(vertices));
+  const auto quads =
+      static_cast<size_t>(stb_easy_font_print(0, 0, text.data(), nullptr, vertices.data(), sizeof(vertices)));
   const int64_t start = left + (width - stb_easy_font_width(text.data()) * kFontScale) / 2;
-  for (int quad = 0; quad < quads; ++quad) {
-    const Vertex& first = vertices[static_cast<size_t>(4 * quad)];
-    const Vertex& opposite = vertices[static_cast<size_t>(4 * quad + 2)];
+  for (size_t quad = 0; quad < quads; ++quad) {
+    const Vertex& first = vertices[4 * quad];
+    const Vertex& opposite = vertices[4 * quad + 2];
     const auto at = [](float value) { return static_cast<int64_t>(std::lround(value)) * kFontScale; };
     fill(image, top + at(first.y), start + at(first.x), at(opposite.y) - at(first.y), at(opposite.x) - at(first.x),
          colour);

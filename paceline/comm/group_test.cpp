@@ -90,7 +90,9 @@ std::vector<std::string> own_socket_addresses() {
   while (const dirent* entry = ::readdir(folder)) {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
-    if (::getsockname(std::atoi(entry->d_name), reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+    if (::getsockname(static_cast<int>(std::strtol(entry->d_name, nullptr, 10)), reinterpret_cast<sockaddr*>(&address),
+                      &size) != 0)
+      continue;
     char text[INET6_ADDRSTRLEN] = "";
     if (address.ss_family == AF_INET) {
       ::inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(&address)->sin_addr, text, sizeof(text));

@@ -60,7 +60,7 @@ class C10dReducer final : public GradientReducer {
 
 std::unique_ptr<GradientReducer> GradientReducer::create(std::shared_ptr<Group> group,
                                                          std::vector<torch::Tensor> parameters,
-                                                         std::vector<std::string> names,
+                                                         const std::vector<std::string>& names,
                                                          std::vector<bool> expect_sparse,
                                                          const ReducerOptions& options) {
   const auto process_group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(group->process_group());

@@ -37,7 +37,7 @@ class GradientReducer {
   /// `parameters` and `names` in the same order on every rank (verified by the caller), all requiring gradients, on one
   /// device. `group` has more than one rank.
   static std::unique_ptr<GradientReducer> create(std::shared_ptr<Group> group, std::vector<torch::Tensor> parameters,
-                                                 std::vector<std::string> names, std::vector<bool> expect_sparse,
+                                                 const std::vector<std::string>& names, std::vector<bool> expect_sparse,
                                                  const ReducerOptions& options);
   virtual ~GradientReducer() = default;
 

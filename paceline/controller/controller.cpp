@@ -1,13 +1,8 @@
 #include "paceline/controller/controller.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-
 #include "paceline/checkpoint/stage.h"
 #include "paceline/controller/control_socket.h"
 #include "paceline/controller/run_loop_internal.h"
-#include "paceline/core/posix/host_name.h"
 #include "paceline/controller/survey.h"
 #include "paceline/storage/local.h"
 #include "paceline/track/terminal.h"
@@ -28,39 +23,6 @@ RunOptions options_of(const RunRequest& request, int64_t nodes) {
 }
 
 }  // namespace
-
-// What the run folder holds: the truth about checkpoints is the folders themselves.
-arrow::Result<RunOpened> survey(const RunRequest& request, checkpoint::Store& store, const RunState& earlier) {
-  ARROW_RETURN_NOT_OK(store.collect_leftovers());
-  RunOpened opened{.epoch = earlier.epoch.next(),
-                   .name = request.run_config.name.value_or(""),
-                   .host = host_name(),
-                   .pid = ::getpid()};
-  ARROW_ASSIGN_OR_RAISE(const auto published, store.list());
-  for (const checkpoint::Published& one : published) {
-    opened.checkpoints.push_back({one.report, one.metrics, one.time});
-    opened.last_report = std::max(opened.last_report, one.report);
-  }
-  if (earlier.epoch.value == 0) return opened;
-  ARROW_ASSIGN_OR_RAISE(const auto rows, track::read_history(request.run_folder));
-  for (const track::HistoryRow& row : rows) opened.last_report = std::max(opened.last_report, row.report);
-  return opened;
-}
-
-void note_earlier(const RunRequest& request, const RunState& earlier, const RunOpened& opened, Log& log) {
-  if (request.resume_from_checkpoint && !opened.checkpoints.empty()) {
-    log.warning("the run has " + checkpoint::checkpoint_name(opened.checkpoints.back().report) +
-                " already and goes on from it; resume_from_checkpoint " + *request.resume_from_checkpoint +
-                " is ignored: give the run another name to start from that");
-  }
-  if (earlier.epoch.value == 0) return;
-  if (earlier.state == State::finished) {
-    log.info("the run had finished: training again as a further attempt");
-  } else {
-    log.info("continuing a run that was " + to_string(earlier.state) + " in attempt " +
-             std::to_string(earlier.attempt.value));
-  }
-}
 
 arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launcher, const Clock& clock,
                                      StopSignal& stop) {

@@ -57,7 +57,8 @@ TEST(FailureText, TheSameErrorOnManyRanksIsShownOnce) {
 
 TEST(FailureText, DifferentExitCodesAreDifferentErrors) {
   Failure first{.kind = FailureKind::exit, .worker = {1}, .rank = 0, .node = "a", .status = ExitStatus{.exit_code = 7}};
-  Failure second{.kind = FailureKind::exit, .worker = {2}, .rank = 1, .node = "a", .status = ExitStatus{.exit_code = 8}};
+  Failure second{
+      .kind = FailureKind::exit, .worker = {2}, .rank = 1, .node = "a", .status = ExitStatus{.exit_code = 8}};
   const std::string text = error_text({first, second}, 2);
   EXPECT_THAT(text, HasSubstr("Rank 0 of 2 on node a exited with code 7"));
   EXPECT_THAT(text, HasSubstr("Rank 1 of 2 on node a exited with code 8"));

@@ -7,16 +7,19 @@ namespace {
 
 using enum State;
 
-const std::map<State, std::vector<State>> kTransitions = {
-    {initializing, {scheduling, shutting_down}},
-    {scheduling, {running, rescheduling, restarting, shutting_down}},
-    {rescheduling, {scheduling, shutting_down}},
-    {running, {preempting, resizing, rescheduling, restarting, shutting_down}},
-    {preempting, {rescheduling, restarting, shutting_down}},
-    {resizing, {scheduling, shutting_down}},
-    {restarting, {scheduling, shutting_down}},
-    {shutting_down, {finished, errored, aborted}},
-};
+const std::map<State, std::vector<State>>& transitions() {
+  static const std::map<State, std::vector<State>> table = {
+      {initializing, {scheduling, shutting_down}},
+      {scheduling, {running, rescheduling, restarting, shutting_down}},
+      {rescheduling, {scheduling, shutting_down}},
+      {running, {preempting, resizing, rescheduling, restarting, shutting_down}},
+      {preempting, {rescheduling, restarting, shutting_down}},
+      {resizing, {scheduling, shutting_down}},
+      {restarting, {scheduling, shutting_down}},
+      {shutting_down, {finished, errored, aborted}},
+  };
+  return table;
+}
 
 }  // namespace
 
@@ -30,8 +33,8 @@ bool is_terminal(State state) {
 
 bool is_legal(State from, State to) {
   if (to == initializing) return true;
-  const auto found = kTransitions.find(from);
-  return found != kTransitions.end() && std::ranges::find(found->second, to) != found->second.end();
+  const auto found = transitions().find(from);
+  return found != transitions().end() && std::ranges::find(found->second, to) != found->second.end();
 }
 
 }  // namespace paceline::controller

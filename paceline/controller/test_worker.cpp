@@ -167,11 +167,12 @@ int run() {
 }  // namespace
 }  // namespace paceline::controller
 
-// A worker that is to die by a signal does so under sanitizers too, which would print and exit with a code of their own.
-extern "C" const char* __asan_default_options() {
+// A worker that is to die by a signal does so under sanitizers too: theirs would exit with a code. The names are
+// theirs.
+extern "C" const char* __asan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "handle_segv=0";
 }
-extern "C" const char* __tsan_default_options() {
+extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "handle_segv=0";
 }
 

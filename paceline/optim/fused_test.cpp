@@ -84,9 +84,11 @@ std::vector<float> train(const Options& options) {
 TEST(Fused, EqualsPython) {
   const auto python = testing::python_reference("paceline/optim/fused_test.py");
   if (!python) GTEST_SKIP() << "no Python with torch";
-  EXPECT_EQ(train<AdamW>(AdamWOptions(0.01).weight_decay(0.1).amsgrad(true)), python->at("AdamW"));
-  EXPECT_EQ(train<Adam>(AdamOptions(0.01).weight_decay(0.1)), python->at("Adam"));
-  EXPECT_EQ(train<SGD>(SGDOptions(0.01).momentum(0.9).weight_decay(0.1).nesterov(true)), python->at("SGD"));
+  EXPECT_EQ(train<AdamW>(AdamWOptions(0.01).weight_decay(0.1).amsgrad(true)),
+            python->at("AdamW").get<std::vector<float>>());
+  EXPECT_EQ(train<Adam>(AdamOptions(0.01).weight_decay(0.1)), python->at("Adam").get<std::vector<float>>());
+  EXPECT_EQ(train<SGD>(SGDOptions(0.01).momentum(0.9).weight_decay(0.1).nesterov(true)),
+            python->at("SGD").get<std::vector<float>>());
 }
 
 TEST(Fused, AVoidStepChangesNothing) {

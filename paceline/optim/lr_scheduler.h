@@ -60,7 +60,8 @@ Schedule warm_up(int64_t steps, Schedule then, double start_factor = 0.01);
 class LRScheduler final : public Stateful {
  public:
   /// Sets the learning rate of step 0 at once. The optimizer must outlive the scheduler. `ledger`: the one
-  /// that the loaders keep; with it a void step (state/step.h) is not counted, without one every step() is.
+  /// that the loaders keep, paceline::step_ledger(); with it a void step (state/step.h) is not counted, without one
+  /// every step() is.
   LRScheduler(torch::optim::Optimizer& optimizer, Schedule schedule, std::shared_ptr<StepLedger> ledger = nullptr);
 
   /// After optimizer.step(): goes on to the next learning rate.

@@ -60,9 +60,8 @@ Json identity_to_json(const Identity& identity) {
           {"worker", identity.worker}};
 }
 
-const Json& checked_object(const Json& json, const char* name) {
+void check_object(const Json& json, const char* name) {
   if (!json.is_object()) throw Json::type_error::create(302, std::string(name) + " is no object", &json);
-  return json;
 }
 
 Identity identity_from_json(const Json& json) {
@@ -102,11 +101,12 @@ arrow::Result<Envelope> decode_head(std::string_view text) {
     read_field(head, "reply_to", envelope.reply_to);
     const auto identity = head.find("identity");
     if (identity != head.end() && !identity->is_null()) {
-      envelope.identity = identity_from_json(checked_object(*identity, "identity"));
+      check_object(*identity, "identity");
+      envelope.identity = identity_from_json(*identity);
     }
     const auto body = head.find("body");
     if (body != head.end() && !body->is_null()) {
-      checked_object(*body, "body");
+      check_object(*body, "body");
       envelope.body = std::move(*body);
     }
   } catch (const Json::exception& error) {

@@ -99,9 +99,9 @@ void mutate(std::string& stream, Random& random) {
 void unpack_as_everything(const Envelope& envelope) {
   std::apply(
       [&](auto... message) {
-        const auto unpack_as = [&](auto type) {
+        const auto unpack_as = [&](const auto& type) {
           if (envelope.type != type.kType) return;
-          const auto unpacked = unpack<decltype(type)>(envelope);
+          const auto unpacked = unpack<std::remove_cvref_t<decltype(type)>>(envelope);
           ASSERT_TRUE(unpacked.ok() || unpacked.status().IsInvalid());
         };
         (unpack_as(message), ...);

@@ -148,7 +148,7 @@ TEST(KeyValueTable, EveryRequestIsAnsweredOnceInAnyOrderOfEvents) {
           now += seconds(pick(3));
           collect(table.expire(now));
           break;
-        case 5:
+        default:
           if (pick(30) == 0) collect(table.drop(Attempt{1}));
           break;
       }

@@ -258,7 +258,7 @@ TYPED_TEST_P(ChannelConformance, HandlersMaySendAndClose) {
   auto& [left, right] = this->pair_;
   // A ball goes back and forth; whoever gets the last one closes.
   const auto bounce = [](rpc::Channel& channel) {
-    return [&channel](rpc::Envelope envelope) {
+    return [&channel](const rpc::Envelope& envelope) {
       const int64_t number = number_in(envelope);
       if (number == 100) return channel.close();
       EXPECT_TRUE(channel.send(make_envelope("ball", number + 1)).ok());
@@ -279,13 +279,13 @@ TYPED_TEST_P(ChannelConformance, DestructionWhileTrafficRuns) {
     ChannelPair pair = this->factory_.make();
     std::atomic<bool> alive = true;
     std::atomic<int> seen = 0;
-    const auto count = [&](rpc::Envelope) {
+    const auto count = [&](const rpc::Envelope&) {
       EXPECT_TRUE(alive) << "a handler ran after its channel was destroyed";
       ++seen;
       seen.notify_all();
     };
-    pair.right->start({.on_message = count, .on_close = [&](arrow::Status) { EXPECT_TRUE(alive); }});
-    pair.left->start({.on_message = [](rpc::Envelope) {}, .on_close = [](arrow::Status) {}});
+    pair.right->start({.on_message = count, .on_close = [&](const arrow::Status&) { EXPECT_TRUE(alive); }});
+    pair.left->start({.on_message = [](const rpc::Envelope&) {}, .on_close = [](const arrow::Status&) {}});
     std::thread sender([&] {
       // Ends with an error as soon as the peer is known to be gone.
       while (pair.left->send(make_envelope("a", 0, std::string(1000, 'x'))).ok()) {

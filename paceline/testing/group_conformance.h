@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -38,9 +39,8 @@ class GroupConformance : public ::testing::TestWithParam<Worlds> {
   int64_t world_ = 0;
 };
 
-inline const std::vector<torch::ScalarType> kReducibleTypes = {torch::kFloat32,  torch::kFloat64, torch::kFloat16,
-                                                               torch::kBFloat16, torch::kInt8,    torch::kUInt8,
-                                                               torch::kInt32,    torch::kInt64};
+inline constexpr std::array kReducibleTypes = {torch::kFloat32, torch::kFloat64, torch::kFloat16, torch::kBFloat16,
+                                               torch::kInt8,    torch::kUInt8,   torch::kInt32,   torch::kInt64};
 
 TEST_P(GroupConformance, KnowsItsPlace) {
   for (const int64_t size : GetParam().sizes) {

@@ -37,7 +37,7 @@ TYPED_TEST_SUITE_P(KeyValueConformance);
 
 TYPED_TEST_P(KeyValueConformance, KeepsBytes) {
   const auto client = this->client();
-  const std::string binary("\0\xff\n\"$number\"", 13);
+  const std::string binary("\0\xff\n\"$number\"", 12);
   for (const std::string& value : {std::string("text"), std::string(), binary, std::string(1'000'000, 'x')}) {
     ASSERT_TRUE(client->set("key", value).ok());
     EXPECT_EQ(client->get("key", this->kLong).ValueOrDie(), value);

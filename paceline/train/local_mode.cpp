@@ -1,6 +1,8 @@
 #include "paceline/train/local_mode_internal.h"
 
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 
 #include "paceline/controller/failure_text.h"
 #include "paceline/core/error.h"
@@ -27,7 +29,14 @@ PACELINE_RECORD(LocalBeginning, PACELINE_LOCAL_BEGINNING_FIELDS);
 
 int64_t environment_number(const char* name, int64_t otherwise) {
   const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atoll(text);
+  if (text == nullptr) return otherwise;
+  const char* const end = text + std::strlen(text);
+  int64_t number = 0;
+  if (const auto [rest, problem] = std::from_chars(text, end, number); problem == std::errc() && rest == end) {
+    return number;
+  }
+  throw ConfigError("the environment variable " + std::string(name) + " is \"" + text +
+                    "\"; allowed: an integer, as torchrun sets it");
 }
 
 // Rank 0's text, on every rank.
@@ -188,7 +197,7 @@ int64_t torchrun_local_world_size() {
   return environment_number("LOCAL_WORLD_SIZE", environment_number("WORLD_SIZE", 1));
 }
 
-LocalOutcome run_in_process(LocalRun run, controller::StopSignal& stop) {
+LocalOutcome run_in_process(const LocalRun& run, controller::StopSignal& stop) {
   const ThreadCount threads(run.scaling_config.threads_per_worker);
   SessionOptions options = join_group(run);
   comm::Group& group = *options.group;

@@ -37,6 +37,6 @@ int64_t torchrun_local_world_size();
 
 /// Runs the loop to its end; what it throws is in the outcome. Throws only for what kept it from beginning, or when the
 /// run folder cannot be written.
-LocalOutcome run_in_process(LocalRun run, controller::StopSignal& stop);
+LocalOutcome run_in_process(const LocalRun& run, controller::StopSignal& stop);
 
 }  // namespace paceline::train

@@ -15,35 +15,34 @@ Table& table() {
 
 }  // namespace
 
-TrainLoop::TrainLoop(Plain function)
+TrainLoop::TrainLoop(Plain function) noexcept
     : TrainLoop(function, [](Function loop, const Config&) {
         loop();
         return Json();
       }) {}
 
-TrainLoop::TrainLoop(WithConfig function)
+TrainLoop::TrainLoop(WithConfig function) noexcept
     : TrainLoop(reinterpret_cast<Function>(function), [](Function loop, const Config& config) {
         reinterpret_cast<WithConfig>(loop)(config);
         return Json();
       }) {}
 
-TrainLoop::TrainLoop(Returning function)
+TrainLoop::TrainLoop(Returning function) noexcept
     : TrainLoop(reinterpret_cast<Function>(function),
                 [](Function loop, const Config&) { return reinterpret_cast<Returning>(loop)(); }) {}
 
-TrainLoop::TrainLoop(ReturningWithConfig function)
+TrainLoop::TrainLoop(ReturningWithConfig function) noexcept
     : TrainLoop(reinterpret_cast<Function>(function), [](Function loop, const Config& config) {
         return reinterpret_cast<ReturningWithConfig>(loop)(config);
       }) {}
 
-bool register_train_loop(const std::string& name, TrainLoop loop) {
+void register_train_loop(const std::string& name, TrainLoop loop) {
   for (const auto& [known, other] : table()) {
     if (known == name && !(other == loop)) {
       throw ConfigError("two train loops are registered as \"" + name + "\"; give one of them another name");
     }
   }
   table().emplace_back(name, loop);
-  return true;
 }
 
 std::string train_loop_name(const TrainLoop& loop) {

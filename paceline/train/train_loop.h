@@ -18,10 +18,10 @@ class TrainLoop {
   using Returning = Json (*)();
   using ReturningWithConfig = Json (*)(const Config&);
 
-  TrainLoop(Plain function);                // NOLINT: `TorchTrainer trainer(train_loop, …)` is the usual form
-  TrainLoop(WithConfig function);           // NOLINT
-  TrainLoop(Returning function);            // NOLINT
-  TrainLoop(ReturningWithConfig function);  // NOLINT
+  TrainLoop(Plain function) noexcept;                // NOLINT: `TorchTrainer trainer(train_loop, …)` is the usual form
+  TrainLoop(WithConfig function) noexcept;           // NOLINT
+  TrainLoop(Returning function) noexcept;            // NOLINT
+  TrainLoop(ReturningWithConfig function) noexcept;  // NOLINT
 
   /// Calls the loop; null where it returns nothing.
   Json operator()(const Config& config) const { return call_(function_, config); }
@@ -30,18 +30,23 @@ class TrainLoop {
 
  private:
   using Function = void (*)();
-  TrainLoop(Function function, Json (*call)(Function, const Config&)) : function_(function), call_(call) {}
+  TrainLoop(Function function, Json (*call)(Function, const Config&)) noexcept : function_(function), call_(call) {}
 
   Function function_;
   Json (*call_)(Function, const Config&);
 };
 
-/// Makes `loop` known as `name`; ConfigError when another loop has that name. Used by PACELINE_TRAIN_LOOP.
-bool register_train_loop(const std::string& name, TrainLoop loop);
+/// Makes `loop` known as `name`; ConfigError when another loop has that name.
+void register_train_loop(const std::string& name, TrainLoop loop);
 /// The name that `loop` is registered under; UsageError that says how to register when there is none.
 std::string train_loop_name(const TrainLoop& loop);
 /// The loop registered as `name`; UsageError naming those that are.
 TrainLoop find_train_loop(const std::string& name);
+
+/// Registers before main, where nothing could catch an error: it ends the program with the error's text.
+struct TrainLoopRegistration {
+  TrainLoopRegistration(const char* name, TrainLoop loop) noexcept { register_train_loop(name, loop); }
+};
 
 }  // namespace paceline
 
@@ -49,4 +54,4 @@ TrainLoop find_train_loop(const std::string& name);
 #define PACELINE_TRAIN_LOOP(function) PACELINE_TRAIN_LOOP_AT_(function, __COUNTER__)
 #define PACELINE_TRAIN_LOOP_AT_(function, number) PACELINE_TRAIN_LOOP_NAMED_(function, number)
 #define PACELINE_TRAIN_LOOP_NAMED_(function, number) \
-  [[maybe_unused]] static const bool paceline_train_loop_##number = ::paceline::register_train_loop(#function, function)
+  [[maybe_unused]] static const ::paceline::TrainLoopRegistration paceline_train_loop_##number(#function, function)

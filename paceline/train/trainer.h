@@ -51,7 +51,7 @@ struct TorchTrainerOptions {
 class TorchTrainer {
  public:
   /// UsageError when `loop` is not registered with PACELINE_TRAIN_LOOP; ConfigError for a value that is not allowed.
-  TorchTrainer(TrainLoop loop, TorchTrainerOptions options = {});
+  explicit TorchTrainer(TrainLoop loop, TorchTrainerOptions options = {});
 
   /// Runs to the end. The same name and storage path continues an unfinished run; a finished one trains again, with
   /// everything earlier kept. A run that was stopped returns with the state "aborted".

@@ -48,7 +48,7 @@ Throws& throws() {
 const void* object_of(const std::exception_ptr& exception) {
   const void* object = nullptr;
   static_assert(sizeof object == sizeof exception);
-  std::memcpy(&object, &exception, sizeof object);
+  std::memcpy(static_cast<void*>(&object), &exception, sizeof object);  // NOLINT: read, never copied as one
   return object;
 }
 
@@ -151,7 +151,7 @@ void note_throw(const void* exception) {
 }  // namespace paceline::train
 
 // The program's own __cxa_throw is found before the C++ library's, by LibTorch's throws too.
-extern "C" [[noreturn]] void __cxa_throw(void* exception, void* type, void (*destroy)(void*)) {
+extern "C" [[noreturn]] void __cxa_throw(void* exception, void* type, void (*destroy)(void*)) {  // NOLINT: its name
   using Throw = void (*)(void*, void*, void (*)(void*));
   static const auto original = reinterpret_cast<Throw>(::dlsym(RTLD_NEXT, "__cxa_throw"));
   paceline::train::note_throw(exception);

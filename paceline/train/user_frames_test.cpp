@@ -93,7 +93,7 @@ TEST(Failure, OfNestedExceptionsTheInnermostIsTheCause) {
 }
 
 TEST(Failure, OfSomethingThatIsNoStandardExceptionSaysSo) {
-  const auto failed = failure_of(caught([] { throw 42; }));
+  const auto failed = failure_of(caught([] { throw 42; }));  // NOLINT(bugprone-std-exception-baseclass)
   EXPECT_EQ(failed.kind, "unknown");
   EXPECT_THAT(failed.text, HasSubstr("not a std::exception"));
 }

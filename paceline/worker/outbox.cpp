@@ -12,7 +12,7 @@ namespace {
 arrow::Status write(rpc::BlockingSocket& socket, rpc::Envelope envelope) {
   const std::string type = envelope.type;
   const Identity identity = envelope.identity;
-  const arrow::Status sent = socket.send(std::move(envelope));
+  arrow::Status sent = socket.send(std::move(envelope));
   if (!sent.IsInvalid()) return sent;
   const rpc::Failed failed{.kind = "paceline::Error", .text = "cannot send a " + type + ": " + sent.message()};
   return socket.send(rpc::pack(failed, identity));

@@ -13,7 +13,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class CallingProcess : public Robustness {
  protected:
@@ -166,6 +165,12 @@ TEST_F(CallingProcess, WorkersUnderTorchrunAreRefused) {
   auto driver = start("well", {{"RANK", "0"}, {"WORLD_SIZE", "2"}});
   EXPECT_EQ(driver.wait(), 2);
   EXPECT_THAT(driver.output(), HasSubstr("torchrun"));
+}
+
+TEST_F(CallingProcess, ATorchrunVariableThatIsNoNumberIsNamed) {
+  auto driver = start("well", {{"WORKERS", "0"}, {"RANK", "first"}, {"WORLD_SIZE", "2"}});
+  EXPECT_EQ(driver.wait(), 2);
+  EXPECT_THAT(driver.output(), AllOf(HasSubstr("RANK is \"first\""), HasSubstr("an integer")));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace paceline::testing {
 using namespace std::chrono_literals;
 
 DriverProcess::DriverProcess(const std::string& program, std::vector<std::string> arguments,
-                             std::map<std::string, std::string> environment) {
+                             const std::map<std::string, std::string>& environment) {
   tag_ = "PACELINE_TEST_TAG=" + std::to_string(::getpid()) + "_" + std::to_string(std::random_device{}());
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");

@@ -19,7 +19,7 @@ class DriverProcess {
  public:
   /// Starts `program` with `arguments` and additional `environment`; its output is read.
   DriverProcess(const std::string& program, std::vector<std::string> arguments,
-                std::map<std::string, std::string> environment = {});
+                const std::map<std::string, std::string>& environment = {});
   ~DriverProcess();
   DriverProcess(const DriverProcess&) = delete;
   DriverProcess& operator=(const DriverProcess&) = delete;

@@ -303,14 +303,14 @@ int main(int argc, char** argv) {
   const std::string storage = argv[2];
   const auto number = [](const char* variable, double otherwise) {
     const char* text = ::getenv(variable);
-    return text == nullptr ? otherwise : std::atof(text);
+    return text == nullptr ? otherwise : std::stod(text);
   };
   try {
     paceline::TorchTrainerOptions options;
     options.train_loop_config = {{"rate", "fast"}, {"scratch", storage + "/scratch"}};
     options.scaling_config.num_workers = static_cast<int>(number("WORKERS", 2));
     if (const char* least = ::getenv("LEAST_WORKERS")) {
-      options.scaling_config.num_workers = {std::atoi(least), options.scaling_config.num_workers.max};
+      options.scaling_config.num_workers = {std::stoi(least), options.scaling_config.num_workers.max};
     }
     if (const char* path = ::getenv("RESUME_FROM")) options.resume_from_checkpoint = Checkpoint::from_directory(path);
     options.run_config.name = argc > 3 ? std::optional<std::string>(argv[3]) : std::nullopt;

@@ -61,6 +61,15 @@ TEST(Configs, BothEndsOfARangeAreExcluded) {
   }
 }
 
+TEST(Configs, BothEndsOfFromToAreAllowed) {
+  const Constraint range = from_to(0, 1e9);
+  EXPECT_EQ(range.words, "0 to 1000000000");
+  for (const double value : {0.0, 1e9}) EXPECT_TRUE(range.allows(value)) << value;
+  for (const double value : {-1e-9, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    EXPECT_FALSE(range.allows(value)) << value;
+  }
+}
+
 TEST(Configs, FieldsCarryHelpAndDefaults) {
   const auto fields = CheckpointConfig::fields();
   ASSERT_EQ(fields.size(), 3u);

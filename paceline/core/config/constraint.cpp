@@ -37,6 +37,13 @@ Constraint between(double low, double high) {
           "more than " + number(low) + " and less than " + number(high)};
 }
 
+Constraint from_to(double low, double high) {
+  return {[low, high](const Json& value) {
+            return value.is_number() && value.get<double>() >= low && value.get<double>() <= high;
+          },
+          number(low) + " to " + number(high)};
+}
+
 Constraint one_of(std::vector<std::string> names) {
   std::string words;
   for (const auto& name : names) words += (words.empty() ? "" : ", ") + ('"' + name + '"');

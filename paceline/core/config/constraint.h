@@ -21,6 +21,8 @@ Constraint at_least(double low);
 Constraint more_than(double low);
 /// Both ends excluded.
 Constraint between(double low, double high);
+/// Both ends included.
+Constraint from_to(double low, double high);
 Constraint one_of(std::vector<std::string> names);
 /// A string that can be one component of a path: not empty, no '/', not "." or "..".
 Constraint file_name();

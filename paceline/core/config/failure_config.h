@@ -10,11 +10,11 @@ namespace paceline {
         "Restarts after a worker has failed, exceptions of the train loop included; -1 is without limit")   \
   FIELD(int64_t, controller_failure_limit, -1, ::paceline::at_least(-1),                                    \
         "Restarts after a worker group could not be started; -1 is without limit")                          \
-  FIELD(double, start_timeout_s, 60.0, ::paceline::more_than(0),                                            \
+  FIELD(double, start_timeout_s, 60.0, ::paceline::between(0, 1e9),                                         \
         "Seconds within which every worker of a group must have joined")                                    \
-  FIELD(double, heartbeat_timeout_s, 30.0, ::paceline::more_than(0),                                        \
+  FIELD(double, heartbeat_timeout_s, 30.0, ::paceline::between(0, 1e9),                                     \
         "Seconds without a sign of life after which a worker counts as dead (stopped or frozen processes)") \
-  FIELD(double, stop_grace_s, 5.0, ::paceline::at_least(0),                                                 \
+  FIELD(double, stop_grace_s, 5.0, ::paceline::from_to(0, 1e9),                                             \
         "Seconds that workers have to end by themselves when a run is stopped")
 PACELINE_CONFIG(FailureConfig, PACELINE_FAILURE_CONFIG_FIELDS);
 

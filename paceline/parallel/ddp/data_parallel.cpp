@@ -134,8 +134,8 @@ std::unique_ptr<comm::GradientReducer> make_reducer(const torch::nn::Module& mod
   settings.compression = to_compression(options.compression);
   std::vector<std::string> names;
   for (const auto& parameter : parameters) names.push_back(parameter.name);
-  return comm::GradientReducer::create(group, tensors_of(parameters), std::move(names),
-                                       expect_sparse(module, parameters), settings);
+  return comm::GradientReducer::create(group, tensors_of(parameters), names, expect_sparse(module, parameters),
+                                       settings);
 }
 
 class ModuleDataParallel final : public DataParallel, public std::enable_shared_from_this<ModuleDataParallel> {

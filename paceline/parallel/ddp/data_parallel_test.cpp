@@ -20,7 +20,7 @@ using testing::message_of;
 using testing::run_ranks;
 using torch::nn::Sequential;
 
-std::shared_ptr<DataParallel> attach(Sequential model, const std::shared_ptr<Group>& group,
+std::shared_ptr<DataParallel> attach(const Sequential& model, const std::shared_ptr<Group>& group,
                                      const DdpOptions& options = {}, std::shared_ptr<StepLedger> ledger = nullptr) {
   return DataParallel::attach(model.ptr(), group, options, std::move(ledger));
 }

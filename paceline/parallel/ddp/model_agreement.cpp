@@ -33,8 +33,8 @@ std::optional<std::string> compare(const Json& wanted, const Json& got, size_t r
     const std::string what = item.at("what");
     const auto found = forms.find(what);
     if (found == forms.end()) return what + " is missing" + on_rank + "; rank 0 has it";
-    if (found->second != item.at("form")) {
-      return what + on_rank + ": wanted=" + item.at("form").get<std::string>() + " (as rank 0) got=" + found->second;
+    if (const std::string form = item.at("form"); found->second != form) {
+      return what + on_rank + ": wanted=" + form + " (as rank 0) got=" + found->second;
     }
     forms.erase(found);
   }

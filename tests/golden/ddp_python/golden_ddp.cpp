@@ -42,7 +42,7 @@ std::vector<torch::Tensor> state_of(const torch::nn::Module& module) {
   return tensors;
 }
 
-void read(std::ifstream& file, torch::Tensor tensor) {
+void read(std::ifstream& file, const torch::Tensor& tensor) {
   file.read(static_cast<char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
   TORCH_CHECK(file, "the file is too short");
 }

@@ -1,5 +1,8 @@
 // startup_cpp: seconds from fit() to the first line of the train loop, on the later of two workers.
+#include <array>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "measurement.h"
@@ -13,6 +16,20 @@ void train_loop(const paceline::Config& config) {
 }
 PACELINE_TRAIN_LOOP(train_loop);
 
+// Until two programs, started together, have loaded LibTorch: what no start of two processes can be faster than.
+double seconds_to_load_libtorch(const std::filesystem::path& program) {
+  const std::string command = "'" + (program.parent_path() / "load_libtorch").string() + "' </dev/null";
+  const int64_t start_ns = now_ns();
+  std::array<FILE*, 2> outputs;
+  for (FILE*& output : outputs) output = ::popen(command.c_str(), "r");  // NOLINT(bugprone-command-processor)
+  for (FILE* output : outputs) {
+    if (output == nullptr || std::fgetc(output) == EOF) throw std::runtime_error("cannot run " + command);
+  }
+  const int64_t end_ns = now_ns();
+  for (FILE* output : outputs) ::pclose(output);
+  return static_cast<double>(end_ns - start_ns) / 1e9;
+}
+
 int main(int argc, char** argv) {
   paceline::init(argc, argv);
   const Arguments arguments = parse_arguments(argc, argv);
@@ -21,5 +38,6 @@ int main(int argc, char** argv) {
   // torchrun's figure begins with its command; so this is what compares to it.
   const int64_t command_ns = std::stoll(std::getenv("BENCHMARK_START_NS"));
   print_samples({seconds_to_last_rank(arguments, start_ns)},
-                {{"Paceline, from the start of the command", seconds_to_last_rank(arguments, command_ns)}});
+                {{"Paceline, from the start of the command", seconds_to_last_rank(arguments, command_ns)},
+                 {"two programs that only load LibTorch", seconds_to_load_libtorch(argv[0])}});
 }

@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kNumClasses = 10;
 constexpr double kLearningRate = 1e-3;
+constexpr int64_t kGlobalBatchSize = 512;  // every step averages 45 MB of gradients: large batches have fewer steps
 
 struct Options {
   int64_t num_workers = 2;
@@ -133,7 +134,7 @@ int run(const Options& options) {
   paceline::TorchTrainer trainer(train_loop,
                                  {.train_loop_config = {{"num_epochs", options.num_epochs},
                                                         {"train_digits", options.train_digits},
-                                                        {"global_batch_size", 128},
+                                                        {"global_batch_size", kGlobalBatchSize},
                                                         {"data", options.data}},
                                   .scaling_config = {.num_workers = options.num_workers, .use_gpu = options.use_gpu},
                                   .run_config = {.name = options.name, .storage_path = options.storage_path}});

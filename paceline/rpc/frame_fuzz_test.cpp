@@ -98,7 +98,7 @@ void mutate(std::string& stream, Random& random) {
 // Every message type must take any body without an exception.
 void unpack_as_everything(const Envelope& envelope) {
   std::apply(
-      [&](auto... message) {
+      [&](const auto&... message) {
         const auto unpack_as = [&](const auto& type) {
           if (envelope.type != type.kType) return;
           const auto unpacked = unpack<std::remove_cvref_t<decltype(type)>>(envelope);

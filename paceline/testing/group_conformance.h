@@ -20,6 +20,8 @@ namespace paceline::testing {
 struct Worlds {
   std::vector<std::shared_ptr<comm::Group>> (*make_groups)(int64_t world_size);
   std::vector<int64_t> sizes;
+
+  friend void PrintTo(const Worlds& worlds, std::ostream* text) { *text << ::testing::PrintToString(worlds.sizes); }
 };
 
 class GroupConformance : public ::testing::TestWithParam<Worlds> {

@@ -22,7 +22,7 @@ std::string count_text(int64_t count, const std::string& what) {
 }
 
 void refuse_missing_gpus(const ScalingConfig& scaling) {
-  const int64_t gpus = torch::cuda::device_count();
+  const int64_t gpus = torch::cuda::device_count();  // NOLINT(bugprone-signed-char-misuse)
   const int64_t each = gpus_per_worker(scaling);
   const bool in_process = scaling.num_workers.max == 0;
   const int64_t workers = in_process ? train::torchrun_local_world_size() : scaling.num_workers.max;

@@ -30,7 +30,7 @@ std::string refusal(const TorchTrainerOptions& options) {
 }
 
 TEST(TorchTrainer, RefusesWhatCannotRun) {
-  const int64_t gpus = torch::cuda::device_count();
+  const int64_t gpus = torch::cuda::device_count();  // NOLINT(bugprone-signed-char-misuse)
   const std::string there_are = "this machine has " + std::to_string(gpus) + " GPU";
   const int64_t many = gpus + 1;
   EXPECT_THAT(refusal({.scaling_config = {.num_workers = many, .use_gpu = true}}),

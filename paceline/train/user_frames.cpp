@@ -150,8 +150,11 @@ void note_throw(const void* exception) {
 
 }  // namespace paceline::train
 
-// The program's own __cxa_throw is found before the C++ library's, by LibTorch's throws too.
-extern "C" [[noreturn]] void __cxa_throw(void* exception, void* type, void (*destroy)(void*)) {  // NOLINT: its name
+// The program's own __cxa_throw is found before the C++ library's, by LibTorch's throws too. GCC and clang each declare
+// it with types of their own, so it has another name here.
+extern "C" [[noreturn]] void paceline_throw(void* exception, void* type, void (*destroy)(void*)) asm("__cxa_throw");
+
+void paceline_throw(void* exception, void* type, void (*destroy)(void*)) {
   using Throw = void (*)(void*, void*, void (*)(void*));
   static const auto original = reinterpret_cast<Throw>(::dlsym(RTLD_NEXT, "__cxa_throw"));
   paceline::train::note_throw(exception);

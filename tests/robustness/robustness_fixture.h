@@ -29,7 +29,7 @@ class Robustness : public ::testing::Test {
   }
   testing::DriverProcess start_with(std::vector<std::string> arguments, Environment environment = {}) {
     environment.emplace("XDG_RUNTIME_DIR", runtime());
-    return testing::DriverProcess(SCENARIOS_PROGRAM, std::move(arguments), std::move(environment));
+    return testing::DriverProcess(SCENARIOS_PROGRAM, std::move(arguments), environment);
   }
   std::string runtime() const { return temporary_ / "runtime"; }
   std::string folder() const { return storage_ / "run"; }

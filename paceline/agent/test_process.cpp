@@ -222,6 +222,11 @@ int run(const std::string& what, const Arguments& arguments) {
 }  // namespace
 }  // namespace paceline
 
+// The thread sanitizer lets every process sleep for a second at its exit; here an agent waits for that.
+extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
+  return "atexit_sleep_ms=0";
+}
+
 int main(int argc, char** argv) {
   // Sanitizers and shells would otherwise turn a test's crash into another exit.
   std::signal(SIGSEGV, SIG_DFL);

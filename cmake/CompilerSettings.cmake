@@ -6,6 +6,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # -O2 compiles much faster than -O3 and nothing here is hot outside LibTorch; line tables let errors name the user's line.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+# The sanitizers' builds: their reports name lines, and what they run is seconds long.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
 
 find_program(CCACHE ccache)
 if(CCACHE)

@@ -222,7 +222,8 @@ int run(const std::string& what, const Arguments& arguments) {
 }  // namespace
 }  // namespace paceline
 
-// The thread sanitizer lets every process sleep for a second at its exit; here an agent waits for that.
+// The thread sanitizer lets every process sleep for a second at its exit; here an agent waits for that, and the
+// environment that could say otherwise is not handed down.
 extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "atexit_sleep_ms=0";
 }

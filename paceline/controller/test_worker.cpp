@@ -173,7 +173,7 @@ extern "C" const char* __asan_default_options() {  // NOLINT(bugprone-reserved-i
   return "handle_segv=0";
 }
 extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
-  return "handle_segv=0:atexit_sleep_ms=0";
+  return "handle_segv=0";
 }
 
 int main() {

@@ -10,6 +10,7 @@
 
 #include "paceline/comm/reducer.h"
 #include "paceline/core/error.h"
+#include "paceline/parallel/ddp/gradient_strides.h"
 #include "paceline/parallel/ddp/model_agreement.h"
 #include "paceline/parallel/ddp/sync_batch_norm.h"
 
@@ -29,16 +30,14 @@ struct Backward {
   bool voided = false;
 };
 
-class FirstGradientHook final : public torch::autograd::FunctionPreHook {
+class GradientHook final : public torch::autograd::FunctionPreHook {
  public:
-  explicit FirstGradientHook(std::function<void()> arrives) : arrives_(std::move(arrives)) {}
-  variable_list operator()(const variable_list& gradients) override {
-    arrives_();
-    return gradients;
-  }
+  using Arrives = std::function<torch::Tensor(const torch::Tensor& gradient)>;
+  explicit GradientHook(Arrives arrives) : arrives_(std::move(arrives)) {}
+  variable_list operator()(const variable_list& gradients) override { return {arrives_(gradients.at(0))}; }
 
  private:
-  std::function<void()> arrives_;
+  const Arrives arrives_;
 };
 
 comm::Compression to_compression(const std::string& name) {
@@ -207,9 +206,13 @@ void ModuleDataParallel::bind_batch_norms() {
 void ModuleDataParallel::hook_parameters() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters_[i].tensor));
-    accumulators_.back()->add_pre_hook(std::make_unique<FirstGradientHook>([self = weak_from_this(), i] {
-      if (const auto alive = self.lock()) alive->gradient_arrives(i);
-    }));
+    accumulators_.back()->add_pre_hook(
+        std::make_unique<GradientHook>([self = weak_from_this(), i](const auto& gradient) {
+          const auto alive = self.lock();
+          if (!alive) return gradient;
+          alive->gradient_arrives(i);
+          return with_strides_of(alive->parameters_[i].tensor, gradient);
+        }));
   }
 }
 

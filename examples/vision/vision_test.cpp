@@ -48,12 +48,17 @@ TEST(ResNet18, LearnsABatchByHeart) {
   EXPECT_LT(loss, 0.1);
 }
 
-// The last stage sees single pixels here: it computes what convolutions would, in both directions.
+// The last stages see two pixels by two and single ones: they compute what convolutions would, in both directions.
 TEST(BasicBlock, GivesTheConvolutionsNumbersOnSmallImages) {
   torch::manual_seed(1);
-  for (const int64_t size : {1, 2}) {
-    BasicBlock block(/*in_channels=*/4, /*out_channels=*/6, /*stride=*/2);
-    const torch::Tensor image = torch::randn({3, 4, size, size});
+  struct Case {
+    int64_t stride, height, width;
+  };
+  for (const auto [stride, height, width] :
+       {Case{1, 1, 1}, Case{2, 1, 1}, Case{1, 2, 2}, Case{2, 2, 2}, Case{2, 4, 4}, Case{1, 1, 2}, Case{1, 2, 3}}) {
+    SCOPED_TRACE("stride " + std::to_string(stride) + ", " + std::to_string(height) + "×" + std::to_string(width));
+    BasicBlock block(/*in_channels=*/4, /*out_channels=*/6, stride);
+    const torch::Tensor image = torch::randn({3, 4, height, width});
     const auto named = block->named_parameters();
     const torch::Tensor got = block->forward(image);
     got.sum().backward();
@@ -63,12 +68,12 @@ TEST(BasicBlock, GivesTheConvolutionsNumbersOnSmallImages) {
     const auto norm = [](const torch::Tensor& values) {
       return torch::batch_norm(values, {}, {}, {}, {}, /*training=*/true, 0.1, 1e-5, false);
     };
-    const torch::Tensor inner = norm(torch::conv2d(image, named["conv1.weight"], {}, 2, 1)).relu();
+    const torch::Tensor inner = norm(torch::conv2d(image, named["conv1.weight"], {}, stride, 1)).relu();
     const torch::Tensor outer = norm(torch::conv2d(inner, named["conv2.weight"], {}, 1, 1));
-    const torch::Tensor wanted = (outer + norm(torch::conv2d(image, named["downsample.0.weight"], {}, 2))).relu();
+    const torch::Tensor wanted = (outer + norm(torch::conv2d(image, named["downsample.0.weight"], {}, stride))).relu();
     wanted.sum().backward();
-    EXPECT_TRUE(torch::allclose(got, wanted, 1e-4, 1e-5)) << "size " << size;
-    EXPECT_TRUE(torch::allclose(got_gradient, named["conv1.weight"].grad(), 1e-3, 1e-4)) << "size " << size;
+    EXPECT_TRUE(torch::allclose(got, wanted, 1e-4, 1e-5));
+    EXPECT_TRUE(torch::allclose(got_gradient, named["conv1.weight"].grad(), 1e-3, 1e-4));
   }
 }
 

@@ -12,7 +12,8 @@ PROGRAMS = pathlib.Path(os.environ["PACELINE_EXAMPLES"])
 def run(folder: pathlib.Path, program: str, *arguments: str) -> list[str]:
     """The lines that a program prints, run in a folder that has the digits."""
     (PROJECT / "data").mkdir(exist_ok=True)
-    (folder / "data").symlink_to(PROJECT / "data")
+    if not (folder / "data").exists():
+        (folder / "data").symlink_to(PROJECT / "data")
     done = subprocess.run([PROGRAMS / program, *arguments], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout.splitlines()
@@ -44,7 +45,17 @@ def test_real_quickstart(tmp_path):
     assert summary_of(tmp_path)["accuracy"] >= 0.95
 
 
+def take_digits(folder: pathlib.Path, count: int) -> None:
+    """Gives `folder` the first `count` training digits as if they were all. IDX: a magic number, the count, the rest."""
+    (folder / "data").mkdir()
+    for name, header, size in (("train-images-idx3-ubyte", 16, 28 * 28), ("train-labels-idx1-ubyte", 8, 1)):
+        whole = (PROJECT / "data" / name).read_bytes()
+        (folder / "data" / name).write_bytes(
+            whole[:4] + count.to_bytes(4, "big") + whole[8 : header + count * size])
+
+
 def test_real_readme(tmp_path):
+    take_digits(tmp_path, 6_400)  # all of them take eight minutes
     run(tmp_path, "readme")
-    checkpoints = sorted((tmp_path / "results" / "mnist-resnet18").glob("checkpoint_*"))
-    assert len(checkpoints) == 2, "one after each epoch"
+    results = sorted((tmp_path / "results" / "mnist-resnet18").glob("checkpoint_*"))
+    assert len(results) == 2, "one after each epoch"

@@ -11,8 +11,14 @@ namespace paceline::train {
 
 InterruptGuard::InterruptGuard(controller::StopSignal& stop) {
   signal_ = &stop;
+  count_ = 0;
   struct sigaction action{};
-  action.sa_handler = [](int) { signal_->stop(); };
+  action.sa_handler = [](int number) {
+    signal_->stop();
+    if (++count_ <= kHeard) return;
+    std::signal(number, SIG_DFL);
+    ::raise(number);  // comes when this handler is left
+  };
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, &former_);
 }

@@ -1,6 +1,7 @@
 // SIGINT (Ctrl-C) while fit() runs. Not for users.
 #pragma once
 
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <thread>
@@ -11,6 +12,10 @@
 namespace paceline::train {
 
 /// While it lives SIGINT goes to `stop`; the handler that was there comes back afterwards. One at a time in a process.
+///
+/// Whoever listens to `stop` ends the run at once when it comes for the third time. Should that thread hang, in a
+/// user's callback or on a dead disk, the fourth ends the process as SIGINT would have; the guardian then ends the
+/// workers.
 class InterruptGuard {
  public:
   explicit InterruptGuard(controller::StopSignal& stop);
@@ -19,7 +24,9 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
+  static constexpr int kHeard = 3;
   static inline controller::StopSignal* signal_ = nullptr;
+  static inline std::atomic<int> count_ = 0;
   struct sigaction former_{};
 };
 

@@ -154,6 +154,16 @@ TEST_F(Robustness, ThreeInterruptsStopAtOnce) {
   expect_clean(driver);
 }
 
+TEST_F(Robustness, TheFourthInterruptEndsADriverThatHangs) {
+  auto driver = start("endless", {{"HANGING_CALLBACK", "1"}});
+  for (int heard = 0; heard <= 3; ++heard) {
+    ASSERT_TRUE(driver.wait_for_output("hanging, interrupted " + std::to_string(heard) + " times"));
+    driver.signal(SIGINT);
+  }
+  EXPECT_EQ(driver.wait(), -SIGINT);
+  EXPECT_THAT(driver.leftovers(), IsEmpty());
+}
+
 TEST_F(Robustness, ADeafWorkerIsEndedAfterTheGrace) {
   auto driver = start("deaf", {{"STOP_GRACE", "0.2"}});
   ASSERT_TRUE(driver.wait_for_output("looping"));

@@ -281,6 +281,16 @@ class ThrowingCallback final : public paceline::UserCallback {
   }
 };
 
+class HangingCallback final : public paceline::UserCallback {
+  void after_report(const paceline::RunContext&, const std::vector<paceline::Metrics>&, const Checkpoint*) override {
+    for (int heard = 0; true; ++heard) {
+      std::printf("hanging, interrupted %d times\n", heard);
+      std::fflush(stdout);
+      ::pause();
+    }
+  }
+};
+
 paceline::TrainLoop loop_named(const std::string& name) {
   if (name == "unregistered") return unregistered;
   return paceline::find_train_loop(name);
@@ -320,6 +330,9 @@ int main(int argc, char** argv) {
     options.run_config.failure_config.stop_grace_s = number("STOP_GRACE", 5);
     if (::getenv("BROKEN_CALLBACK") != nullptr) {
       options.run_config.callbacks = {std::make_shared<ThrowingCallback>()};
+    }
+    if (::getenv("HANGING_CALLBACK") != nullptr) {
+      options.run_config.callbacks = {std::make_shared<HangingCallback>()};
     }
     const paceline::Result result = paceline::TorchTrainer(loop_named(name), options).fit();
     std::printf("state %s\n", result.state.c_str());

@@ -30,8 +30,8 @@ Stage::Stage(std::string run_folder, std::string relative)
     : relative_(std::move(relative)), folder_(std::move(run_folder) + "/" + relative_) {}
 
 std::string stages_of(Attempt attempt, WorkerId worker) {
-  return std::string(kStagingName) + "/attempt_" + std::to_string(attempt.value) + "/worker_" +
-         std::to_string(worker.value);
+  return fs::path(kStagingName) / ("attempt_" + std::to_string(attempt.value)) /
+         ("worker_" + std::to_string(worker.value));
 }
 
 arrow::Status Stage::discard(const std::string& run_folder, const std::string& relative) {

@@ -47,14 +47,23 @@ struct FromCommandLine {
   rpc::Envelope request;
 };
 
-using Incoming = std::variant<FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine>;
+/// So many lines that workers wrote are not in the inbox; all of them are in their logs.
+struct OutputLeftOut {
+  int64_t lines = 0;
+};
+
+using Incoming = std::variant<FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine, OutputLeftOut>;
 
 class Inbox {
  public:
+  /// A driver whose terminal stands still (Ctrl-S, `| less`) while workers write on shall not fill the memory.
+  static constexpr size_t kMostOutputBytes = size_t{8} << 20;
+
   Inbox();
 
+  /// Workers' output is left out while kMostOutputBytes of it are there; everything else comes in.
   void push(Incoming incoming);
-  /// All that is there now.
+  /// All that is there now; last, when there was any, how much output was left out.
   std::vector<Incoming> take();
   /// Waits until something is there, `other` is readable, or `deadline` has come.
   void wait(int other, std::optional<Time> deadline, const Clock& clock);
@@ -63,6 +72,8 @@ class Inbox {
   Descriptor event_;  // an eventfd, readable while something is there
   std::mutex mutex_;
   std::vector<Incoming> waiting_;
+  size_t output_bytes_ = 0;
+  int64_t lines_left_out_ = 0;
 };
 
 /// Takes the count of an eventfd, 0 when nothing was written.

@@ -80,6 +80,7 @@ class RunLoop {
   void receive(PublishDone& incoming);
   void receive(RemoveFailed& incoming);
   void receive(FromCommandLine& incoming);
+  void receive(const OutputLeftOut& incoming);
   void receive_report(const Worker& worker, const rpc::Envelope& envelope);
   void receive_finished(const Worker& worker, const rpc::Envelope& envelope);
   void receive_failed(const Worker& worker, const rpc::Envelope& envelope);

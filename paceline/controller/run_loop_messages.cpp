@@ -140,6 +140,12 @@ void RunLoop::receive(FromCommandLine& incoming) {
   if (incoming.request.type == rpc::StatusRequest::kType) ask_agents(incoming);
 }
 
+void RunLoop::receive(const OutputLeftOut& incoming) {
+  parts_.log.warning(std::to_string(incoming.lines) +
+                     " lines of the workers' output are not shown here: they came faster than they could be written; "
+                     "all of them are in logs/");
+}
+
 // Step and phase stand in memory that the agents read.
 void RunLoop::ask_agents(const FromCommandLine& incoming) {
   Question question{incoming.client, incoming.request.request, 0};

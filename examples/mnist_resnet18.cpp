@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -159,7 +160,7 @@ int run(const Options& options) {
     const std::string picture = fs::relative(draw(*result->checkpoint, test_digits, result->path));
     summary["picture"] = picture;
     std::cout << "read " << 100 * result->metrics.get<double>("accuracy")
-              << " % of 10,000 unseen digits correctly after " << seconds.count() << " s\n"
+              << " % of 10,000 unseen digits correctly after " << std::lround(seconds.count()) << " s\n"
               << "checkpoint " << summary["checkpoint"].get<std::string>() << "\n"
               << "picture    " << picture << "\n";
   } else if (!error.empty()) {

@@ -59,7 +59,7 @@ std::string demangled(const char* symbol) {
   return status == 0 ? name.get() : symbol;
 }
 
-bool is_library_frame(const std::string& function) {
+bool is_library_function(const std::string& function) {
   for (const char* prefix : {"paceline::", "std::", "torch::", "at::", "c10::", "c10d::", "__", "_start",
                              "nlohmann::", "void paceline::", "void std::", "decltype"}) {
     if (function.rfind(prefix, 0) == 0) return true;
@@ -67,11 +67,20 @@ bool is_library_frame(const std::string& function) {
   return function.empty();
 }
 
+// Where it was written decides, if that is known: an inlined function has but its bare name ("get", "operator()").
+bool is_library_file(const std::string& path) {
+  static const std::string own = [] {
+    const std::string here = __FILE__;  // …/paceline/train/user_frames.cpp
+    return here.substr(0, here.rfind("train/user_frames.cpp"));
+  }();
+  return path.rfind("/usr/", 0) == 0 || path.rfind(own, 0) == 0 || path.find("/torch/include/") != std::string::npos;
+}
+
 // Only the program itself is the user's; LibTorch and the C library are other files.
 bool in_program(void* address) {
   static const void* program_base = [] {
     Dl_info info{};
-    return ::dladdr(reinterpret_cast<void*>(&is_library_frame), &info) != 0 ? info.dli_fbase : nullptr;
+    return ::dladdr(reinterpret_cast<void*>(&is_library_function), &info) != 0 ? info.dli_fbase : nullptr;
   }();
   Dl_info info{};
   return ::dladdr(address, &info) != 0 && info.dli_fbase == program_base;
@@ -79,17 +88,23 @@ bool in_program(void* address) {
 
 void ignore_error(void*, const char*, int) {}
 
+struct Frames {
+  std::vector<std::string> of_user;
+  bool has_source = false;  // of the address that was looked at last
+};
+
 int add_frame(void* data, uintptr_t, const char* file, int line, const char* symbol) {
-  if (symbol == nullptr) return 0;
+  auto& frames = *static_cast<Frames*>(data);
+  if (file != nullptr) frames.has_source = true;
+  if (symbol == nullptr || (file != nullptr && is_library_file(file))) return 0;
   std::string function = demangled(symbol);
-  if (is_library_frame(function)) return 0;
+  if (is_library_function(function)) return 0;
   if (function.size() > 120) function.replace(117, std::string::npos, "...");
   if (file != nullptr) {
-    std::string path = file;
-    if (path.rfind("/usr/", 0) == 0) return 0;
+    const std::string path = file;
     function += " (" + path.substr(path.rfind('/') + 1) + ":" + std::to_string(line) + ")";
   }
-  static_cast<std::vector<std::string>*>(data)->push_back(std::move(function));
+  frames.of_user.push_back(std::move(function));
   return 0;
 }
 
@@ -121,16 +136,16 @@ std::vector<std::string> frames_of(const std::exception_ptr& exception) {
     found = *recorded;
   }
   static backtrace_state* state = ::backtrace_create_state(nullptr, /*threaded=*/1, ignore_error, nullptr);
-  std::vector<std::string> frames;
+  Frames frames;
   for (int i = 0; i < found.size; ++i) {
     if (!in_program(found.frames[i])) continue;
     const auto address = reinterpret_cast<uintptr_t>(found.frames[i]) - 1;  // the call, not the line after it
-    const size_t before = frames.size();
+    frames.has_source = false;
     ::backtrace_pcinfo(state, address, add_frame, ignore_error, &frames);
-    if (frames.size() == before) ::backtrace_syminfo(state, address, add_symbol, ignore_error, &frames);
-    if (!frames.empty() && frames.back().rfind("main ", 0) == 0) break;
+    if (!frames.has_source) ::backtrace_syminfo(state, address, add_symbol, ignore_error, &frames);
+    if (!frames.of_user.empty() && frames.of_user.back().rfind("main ", 0) == 0) break;
   }
-  return frames;
+  return std::move(frames.of_user);
 }
 
 void note_throw(const void* exception) {

@@ -6,9 +6,11 @@
 #include <stdexcept>
 #include <thread>
 
+#include "paceline/core/dictionary.h"
 #include "paceline/train/failure_internal.h"
 
-// Outside of namespace paceline, as a user's functions are.
+// Outside of Paceline's namespace and folder, as a user's functions are.
+#line 1 "/home/user/program.cpp"
 __attribute__((noinline)) void load_sample(int number) {
   if (number > 0) throw std::runtime_error("bad sample");
 }
@@ -20,11 +22,18 @@ __attribute__((noinline)) void look_for_a_file() {
   throw std::invalid_argument("no such file");
 }
 
+__attribute__((noinline)) void ask_for_a_number(const paceline::Config& config) {
+  config.get<int64_t>("rate");
+}
+#line 29 "paceline/train/user_frames_test.cpp"
+
 namespace paceline::train {
 namespace {
 
+using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 std::exception_ptr caught(const std::function<void()>& body) {
@@ -42,6 +51,14 @@ TEST(UserFrames, NameTheUsersFunctionsInnermostFirst) {
   ASSERT_GE(frames.size(), 2u);
   EXPECT_THAT(frames[0], StartsWith("load_sample(int)"));
   EXPECT_THAT(frames[1], StartsWith("some_train_loop(int)"));
+}
+
+TEST(UserFrames, LeaveOutPacelinesOwnInlinedOrNot) {
+  const ThrowRecorder recorder;
+  const auto frames = frames_of(caught([] { ask_for_a_number({{"rate", "fast"}}); }));
+  ASSERT_THAT(frames, Not(IsEmpty()));
+  EXPECT_THAT(frames[0], "ask_for_a_number(paceline::Dictionary const&) (program.cpp:13)");
+  EXPECT_THAT(frames, Each(Not(HasSubstr("get"))));
 }
 
 TEST(UserFrames, OfAThrowThatWasNotRecordedThereAreNone) {

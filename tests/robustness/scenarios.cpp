@@ -283,10 +283,14 @@ class ThrowingCallback final : public paceline::UserCallback {
 
 class HangingCallback final : public paceline::UserCallback {
   void after_report(const paceline::RunContext&, const std::vector<paceline::Metrics>&, const Checkpoint*) override {
+    sigset_t interrupt, before;  // one that comes before it is waited for shall wait too
+    ::sigemptyset(&interrupt);
+    ::sigaddset(&interrupt, SIGINT);
+    ::pthread_sigmask(SIG_BLOCK, &interrupt, &before);
     for (int heard = 0; true; ++heard) {
       std::printf("hanging, interrupted %d times\n", heard);
       std::fflush(stdout);
-      ::pause();
+      ::sigsuspend(&before);
     }
   }
 };

@@ -55,7 +55,7 @@ def take_digits(folder: pathlib.Path, count: int) -> None:
 
 
 def test_real_readme(tmp_path):
-    take_digits(tmp_path, 6_400)  # all of them take eight minutes
+    take_digits(tmp_path, 6_400)  # of the 60,000 that test_real_quickstart has fetched, which take eight minutes
     run(tmp_path, "readme")
-    results = sorted((tmp_path / "results" / "mnist-resnet18").glob("checkpoint_*"))
-    assert len(results) == 2, "one after each epoch"
+    checkpoints = sorted((tmp_path / "results" / "mnist-resnet18").glob("checkpoint_*"))
+    assert len(checkpoints) == 2, "one after each epoch"

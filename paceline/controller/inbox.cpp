@@ -22,8 +22,9 @@ const Json* output_lines(const Incoming& incoming) {
 
 size_t bytes_of(const Json& lines) {
   size_t bytes = 0;
-  for (const Json& line : lines)
+  for (const Json& line : lines) {
     bytes += sizeof(Json) + (line.is_string() ? line.get_ref<const std::string&>().size() : 0);
+  }
   return bytes;
 }
 

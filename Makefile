@@ -8,6 +8,7 @@ SHELL := bash
 JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ { n = int($$2 / 3e6); print n < 1 ? 1 : n < cores ? n : cores }' /proc/meminfo)
 TEST_JOBS ?= $(shell nproc)
 PRESET ?= release
+PREFIX ?= $(HOME)/.local
 PYTHON := .venv/bin/python
 
 # configure PRESET: only when there is no build folder yet, or set-up has changed something since.
@@ -21,13 +22,20 @@ check = ctest --test-dir build/$(1) -j$(TEST_JOBS) --output-on-failure
 .PHONY: quickstart
 quickstart: setup  ## Train ResNet-18 on MNIST [WORKERS=2] [USE_GPU=1] [FULL=1] [JSON=1]
 	@$(call configure,release)
-	@ninja -C build/release -j$(JOBS) $(if $(JSON),--quiet) mnist_resnet18
-	@build/release/examples/mnist_resnet18 $(if $(WORKERS),--num-workers $(WORKERS)) $(if $(USE_GPU),--use-gpu) \
+	@ninja -C build/release -j$(JOBS) $(if $(JSON),--quiet) 020_mnist_resnet18
+	@build/release/examples/020_mnist_resnet18 $(if $(WORKERS),--num-workers $(WORKERS)) $(if $(USE_GPU),--use-gpu) \
 	  $(if $(FULL),--full) $(if $(JSON),--json)
 
 .PHONY: test
 test: build  ## Run every test that needs no peer [TEST_JOBS=n]
 	@$(call check,release) -LE full --no-tests=error
+
+.PHONY: install
+install: setup  ## Install the library and the program `paceline` [PREFIX=~/.local]
+	@$(call configure,release)
+	@ninja -C build/release -j$(JOBS) paceline paceline_control_archive paceline_train_archive
+	@cmake --install build/release --prefix $(PREFIX) >build/install.log
+	@echo "installed into $(PREFIX): docs/installation.md says how to use it"
 
 ##@ For developers
 .PHONY: setup
@@ -60,8 +68,14 @@ bench: build  ## Measure, beside peers [ONLY=row,row]; writes docs/benchmarks.md
 format: setup  ## Format every C++ file
 	@git ls-files '*.h' '*.cpp' | xargs .venv/bin/clang-format -i
 
+.PHONY: docs
+docs: setup  ## Make the API reference and the guides as pages: build/docs/index.html
+	@tools/setup --docs
+	@$(PYTHON) -B tools/docs.py
+
 .PHONY: lint
-lint: setup  ## Check layers and format, and changed files with clang-tidy [BASE=commit]
+lint: setup  ## Check layers, format and documentation, and changed files with clang-tidy [BASE=commit]
+	@tools/setup --docs
 	@$(call configure,release)
 	@tools/lint $(BASE)
 

@@ -5,8 +5,7 @@
 using namespace paceline::benchmarks;
 
 void train_loop(const paceline::Config& config) {
-  constexpr int64_t kWidth = 1448, kDepth = 10, kWarmUp = 5;
-  const int64_t iterations = config.get<int64_t>("iterations");
+  constexpr int64_t kWidth = 1448, kDepth = 10;
   torch::nn::Sequential layers;
   for (int64_t i = 0; i < kDepth; ++i) {
     layers->push_back(torch::nn::Linear(kWidth, kWidth));
@@ -15,16 +14,12 @@ void train_loop(const paceline::Config& config) {
   auto model = paceline::prepare_model(layers);
   paceline::optim::SGD optimizer(model->parameters(), 0.01);
   const torch::Tensor batch = torch::randn({32, kWidth});
-  std::vector<double> milliseconds;
-  for (int64_t step = 0; step < kWarmUp + iterations; ++step) {
-    const int64_t start_ns = now_ns();
+  time_steps(config, /*warm_up=*/5, [&] {
     const torch::Tensor loss = model->forward(batch).square().mean();
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
-    if (step >= kWarmUp) milliseconds.push_back(static_cast<double>(now_ns() - start_ns) / 1e6);
-  }
-  write_samples(config, milliseconds);
+  });
 }
 PACELINE_TRAIN_LOOP(train_loop);
 

@@ -26,7 +26,9 @@ def install_peers() -> None:
     pins = pinned_versions()
     packages = [f"ray[train]=={pins['RAY_VERSION']}", f"numpy=={pins['NUMPY_VERSION']}"]
     torch = f"torch=={pins['TORCH_VERSION']}"
-    stamp, wanted = PEERS / ".installed", "\n".join([torch, *packages])
+    # Its models alone: what it depends on they do not need (examples/vision/torchvision_models.py).
+    torchvision = f"torchvision=={pins['TORCHVISION_VERSION']}"
+    stamp, wanted = PEERS / ".installed", "\n".join([torch, *packages, torchvision])
     if stamp.is_file() and stamp.read_text() == wanted:
         return
     print(f"installing the peers into {PEERS.relative_to(ROOT)}: {torch} {' '.join(packages)}", file=sys.stderr)
@@ -39,6 +41,7 @@ def install_peers() -> None:
     except OSError:
         subprocess.run([*pip, torch], check=True)
     subprocess.run([*pip, torch, *packages], check=True)
+    subprocess.run([*pip, "--no-deps", torchvision], check=True)
     stamp.write_text(wanted)
 
 
@@ -63,6 +66,7 @@ def program_environment(ray_folder: pathlib.Path) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "RAY_TMPDIR": str(ray_folder),
         "RAY_USAGE_STATS_ENABLED": "0",
+        "PACELINE_STATE_DIR": str(OUTPUT / "state"),  # measured runs are not the user's
     }
 
 

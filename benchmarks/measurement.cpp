@@ -73,15 +73,33 @@ Checkpoint kilobyte_checkpoint(const Config& config) {
   return Checkpoint::from_directory(folder);
 }
 
+std::shared_ptr<torch::nn::Module> model_of(int64_t megabytes) {
+  torch::nn::Sequential model;
+  const auto options = torch::nn::LinearOptions(1024, 1024).bias(false);
+  for (int64_t i = 0; i < megabytes / 4; ++i) model->push_back(torch::nn::Linear(options));
+  return model.ptr();
+}
+
 void write_samples(const Config& config, const std::vector<double>& samples) {
   write_rank(config, {{"samples", samples}});
+}
+
+void time_steps(const Config& config, int64_t warm_up, const std::function<void()>& step) {
+  const int64_t iterations = config.get<int64_t>("iterations");
+  std::vector<double> milliseconds;
+  for (int64_t done = 0; done < warm_up + iterations; ++done) {
+    const int64_t start_ns = now_ns();
+    step();
+    if (done >= warm_up) milliseconds.push_back(static_cast<double>(now_ns() - start_ns) / 1e6);
+  }
+  write_samples(config, milliseconds);
 }
 
 int measure_in_loop(int argc, char** argv, TrainLoop loop) {
   init(argc, argv);
   const Arguments arguments = parse_arguments(argc, argv);
   fit_two_workers(loop, arguments);
-  print_samples(read_rank(arguments, 0).at("samples"));
+  std::cout << read_rank(arguments, 0) << std::endl;
   return 0;
 }
 

@@ -6,8 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include <torch/torch.h>
 
 #include "paceline/train/trainer.h"
 
@@ -45,7 +49,15 @@ Checkpoint kilobyte_checkpoint(const Config& config);
 /// What measure_in_loop() prints of rank 0.
 void write_samples(const Config& config, const std::vector<double>& samples);
 
-/// The main() of a program that measures in its train loop: trains and prints the samples that rank 0 has written.
+/// Writes as samples the milliseconds of each of the configured iterations of `step`, which come after `warm_up`
+/// others.
+void time_steps(const Config& config, int64_t warm_up, const std::function<void()>& step);
+
+/// `megabytes` (2^20 bytes) of parameters, in layers of 4.
+std::shared_ptr<torch::nn::Module> model_of(int64_t megabytes);
+
+/// The main() of a program that measures in its train loop: trains and prints what rank 0 has written with
+/// write_rank(): "samples", and as far as there are any "also" and "peers".
 int measure_in_loop(int argc, char** argv, TrainLoop loop);
 
 /// The line that run.py reads; `also` holds further observations by description.

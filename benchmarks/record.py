@@ -151,11 +151,11 @@ def circumstances_line(record: dict, date: str, machine: str) -> str:
 
 
 def to_document(rows: dict[str, str], records: dict[str, tuple[dict, str]], machine: str, reasons: dict[str, str],
-                earlier: str) -> str:
+                trainings: str, earlier: str) -> str:
     """docs/benchmarks.md.
 
     rows: what each row measures, by name, in their order. records: this clone's records and their dates; rows without
-    one keep their lines of `earlier`, the document as it was.
+    one keep their lines of `earlier`, the document as it was. trainings: its last section.
     """
     results, circumstances = kept_lines(earlier, RESULTS_HEADING), kept_lines(earlier, CIRCUMSTANCES_HEADING)
     for name, (record, date) in records.items():
@@ -176,4 +176,5 @@ def to_document(rows: dict[str, str], records: dict[str, tuple[dict, str]], mach
         "|---|---|---|---|---|---|",
         *(circumstances[name] for name in in_order if name in circumstances),
         "",
+        trainings,
     ])

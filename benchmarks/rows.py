@@ -2,7 +2,8 @@
 
 A new row is an entry here, a program of ours in benchmarks/, and a function in benchmarks/peers/ for each peer.
 Every program takes --scratch FOLDER --iterations N --round K --data FOLDER, and ends its output with one line of JSON:
-{"samples": […]}, in the row's unit, and "also" with further observations by description.
+{"samples": […]}, in the row's unit, "also" with further observations by description, and "peers" with the samples of what
+the program has measured beside itself, by name: such a row needs no peer of its own.
 """
 
 import dataclasses
@@ -33,6 +34,7 @@ class Row:
     lower_is_better: bool = True
     needs_mnist: bool = False
     programs: tuple[str, ...] = ()  # build targets beside the row's own
+    beside: tuple[str, ...] = ()  # peers that the row's own program measures
 
 
 def ours(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
@@ -47,6 +49,13 @@ def ray(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
 def torchrun(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
     command = (str(PEERS / "bin" / "torchrun"), "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2",
                str(BENCHMARKS / "peers" / "with_torchrun.py"), row)
+    return Contestant(command, iterations, quick_iterations)
+
+
+def s3_upload(iterations: int, quick_iterations: int) -> Contestant:
+    """All contestants, from the Python that has the server."""
+    command = (str(ROOT / ".venv" / "bin" / "python"), str(BENCHMARKS / "s3_upload.py"),
+               f"--program={RELEASE / 'benchmarks' / 's3_upload'}", f"--peer-python={PEERS / 'bin' / 'python'}")
     return Contestant(command, iterations, quick_iterations)
 
 
@@ -68,6 +77,18 @@ ROWS = [
     Row("report_checkpoint", "`report` with a 1 kB checkpoint, 2 workers", "ms",
         Target("≤ 10 ms", lambda row: row.ours.value <= 10),
         ours("report_checkpoint", 100, 10), {"Ray Train": ray("report_checkpoint", 8, 3)}, runs=3),
+    Row("checkpoint_stall", "how long an asynchronous checkpoint of 256 MB holds up the step, 2 workers", "ms",
+        Target("≤ 1.2 × one memory copy of the bytes", lambda row: row.ratio("one memcpy()") >= 1 / 1.2),
+        ours("checkpoint_stall", 9, 2), {}, beside=("one memcpy()",)),
+    Row("checkpoint_write", "1 GB from a model to the local disk, synced", "MB/s",
+        Target("≥ 80 % of dd with fsync", lambda row: row.ratio("dd with fsync") >= 0.8),
+        ours("checkpoint_write", 3, 1), {}, runs=3, lower_is_better=False, beside=("dd with fsync",)),
+    Row("checkpoint_load", "1 GB from the local disk into a model, every byte's checksum compared", "MB/s",
+        Target("≥ 80 % of the rate of read()", lambda row: row.ratio("read()") >= 0.8),
+        ours("checkpoint_load", 3, 1), {}, runs=3, lower_is_better=False, beside=("read()",)),
+    Row("s3_upload", "checkpoint of 64 files of 1 MiB into a server of S3's protocol, 20 ms added to each request", "MB/s",
+        Target("≥ 2 × Ray Train's rate", lambda row: row.ratio("Ray Train") >= 2),
+        s3_upload(5, 1), {}, runs=3, lower_is_better=False, beside=("Ray Train", "moto's ceiling, no proxy")),
     Row("restart_after_kill", "SIGKILL of one of 2 workers to the train loop running again on both", "s",
         Target("≤ 1 s", lambda row: row.ours.value <= 1),
         ours("restart_after_kill"), {"Ray Train": ray("restart_after_kill")}),
@@ -87,4 +108,13 @@ ROWS = [
         ours("mnist_images", 40, 4),
         {"torchrun": torchrun("mnist_images", 40, 4), "Ray Train": ray("mnist_images", 40, 4)},
         lower_is_better=False, needs_mnist=True),
+    Row("list_runs", "`paceline list` with 10,000 runs", "ms",
+        Target("≤ 100 ms", lambda row: row.ours.value <= 100),
+        ours("list_runs", 20, 3),
+        {"ls -l": Contestant((sys.executable, str(BENCHMARKS / "peers" / "list_folders.py")), 20, 3)},
+        runs=3, programs=("paceline",)),
+    Row("vit_step_cpp", "step of the VisionTransformer of `030_cifar10_vit` with 16 photographs a worker, 2 workers of "
+        "one thread; the peer's model is torchvision's", "ms",
+        Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),
+        ours("vit_step_cpp", 8, 2), {"torchrun": torchrun("vit_step_cpp", 8, 2)}),
 ]

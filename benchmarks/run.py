@@ -28,6 +28,7 @@ from rows import ROWS, Contestant, Row
 
 DOCUMENT = environment.ROOT / "docs" / "benchmarks.md"
 REASONS = environment.ROOT / "benchmarks" / "reasons.json"
+TRAININGS = environment.ROOT / "benchmarks" / "trainings.md"
 ROW_LIMIT_S = 240  # no further round of runs after this, once there are enough
 ENOUGH_RUNS = 3
 PROGRAM_LIMIT_S = 150
@@ -84,6 +85,8 @@ def measure(row: Row, quick: bool) -> Outcome:
         for label, contestant in contestants.items():
             found = run_once(contestant, run, quick)
             medians[label].append(statistics.median(found["samples"]))
+            for beside, samples in found.get("peers", {}).items():
+                medians.setdefault(beside, []).append(statistics.median(samples))
             for description, value in found.get("also", {}).items():
                 also.setdefault(description, []).append(value)
             say(f"{row.name}: run {run + 1}, {label}: {medians[label][-1]:.4g} {row.unit}")
@@ -119,7 +122,7 @@ def write_document() -> None:
     earlier = DOCUMENT.read_text() if DOCUMENT.is_file() else ""
     DOCUMENT.parent.mkdir(exist_ok=True)
     DOCUMENT.write_text(to_document({row.name: row.what for row in ROWS}, records, environment.machine(),
-                                    json.loads(REASONS.read_text()), earlier))
+                                    json.loads(REASONS.read_text()), TRAININGS.read_text(), earlier))
     say(f"wrote {DOCUMENT.relative_to(environment.ROOT)}")
 
 

@@ -73,7 +73,7 @@ class DocumentTest(unittest.TestCase):
 
     def document(self, records, earlier="", reasons=None):
         return to_document(self.ROWS, {name: (record, "2026-01-02") for name, record in records.items()}, "2 × cpu",
-                           reasons or {}, earlier)
+                           reasons or {}, "## Whole trainings\n", earlier)
 
     def test_a_missed_target_stays_with_its_reason(self):
         record = to_record("startup", "s", FASTER, outcome([0.4], [5.0]), {"torch": "2.13.0"})
@@ -100,7 +100,7 @@ class RowsTest(unittest.TestCase):
         self.assertEqual(len({row.name for row in ROWS}), len(ROWS))
         for row in ROWS:
             for value in (1e-9, 1e9):
-                peers = {label: Figure((1.0,)) for label in row.peers}
+                peers = {label: Figure((1.0,)) for label in (*row.peers, *row.beside)}
                 met = row.target.met(Outcome(Figure((value,)), peers, row.lower_is_better))
                 self.assertEqual(met, (value < 1) == row.lower_is_better, row.name)
 

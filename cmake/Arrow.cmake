@@ -1,15 +1,23 @@
-# Target paceline_arrow: Arrow C++ from CMAKE_PREFIX_PATH when it is there, otherwise from the pyarrow wheel.
+# Target paceline_arrow and PACELINE_ARROW_VERSION: Arrow C++ from CMAKE_PREFIX_PATH when it is there, otherwise from the
+# pyarrow wheel in PACELINE_SITE_PACKAGES. Where it is in neither, PACELINE_MISSING says so. Also part of the installed
+# package.
+if(TARGET paceline_arrow)
+  return()
+endif()
 find_package(Arrow QUIET)
-add_library(paceline_arrow INTERFACE)
+set(PYARROW "${PACELINE_SITE_PACKAGES}/pyarrow")
+file(GLOB ARROW_LIBRARY "${PYARROW}/libarrow.so.*")
+if(NOT Arrow_FOUND AND NOT ARROW_LIBRARY)
+  set(PACELINE_MISSING "Arrow C++ was not found: neither in CMAKE_PREFIX_PATH nor the pyarrow wheel in ${PYARROW}.")
+  return()
+endif()
+add_library(paceline_arrow INTERFACE IMPORTED)
 if(Arrow_FOUND)
+  set(PACELINE_ARROW_VERSION "${Arrow_VERSION}")
   target_link_libraries(paceline_arrow INTERFACE Arrow::arrow_shared)
 else()
-  set(PYARROW "${PACELINE_SITE_PACKAGES}/pyarrow")
-  file(GLOB ARROW_LIBRARY "${PYARROW}/libarrow.so.*")
-  if(NOT ARROW_LIBRARY)
-    message(FATAL_ERROR "Arrow C++ was not found: neither in CMAKE_PREFIX_PATH nor in ${PYARROW}. "
-                        "`make setup` installs the pyarrow wheel into .venv.")
-  endif()
+  file(STRINGS "${PYARROW}/include/arrow/util/config.h" ARROW_CONFIG REGEX "ARROW_VERSION_STRING")
+  string(REGEX MATCH "[0-9.]+" PACELINE_ARROW_VERSION "${ARROW_CONFIG}")
   target_include_directories(paceline_arrow SYSTEM INTERFACE "${PYARROW}/include")
   target_link_libraries(paceline_arrow INTERFACE "${ARROW_LIBRARY}")
 endif()

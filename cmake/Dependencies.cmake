@@ -1,18 +1,35 @@
 # Finds what Paceline builds on. Arrow and LibTorch come from the wheels in .venv unless CMAKE_PREFIX_PATH offers others.
-file(GLOB VENV_SITE_PACKAGES "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages")
-set(PACELINE_SITE_PACKAGES "${VENV_SITE_PACKAGES}" CACHE PATH "site-packages that holds torch and pyarrow")
+set(PACELINE_SET_UP_WITH "${PROJECT_SOURCE_DIR}/.venv")
+include(SitePackages)
 
-find_package(Threads REQUIRED)
-find_package(nlohmann_json 3.10 REQUIRED)
-find_package(spdlog REQUIRED)
+# What programs with Paceline link: the installed package finds these again (PacelineConfig.cmake.in).
+set(PACELINE_CONTROL_PACKAGES "Threads" "nlohmann_json 3.10" "spdlog" "SQLite3 3.35")  # 3.35: RETURNING
+set(PACELINE_TRAIN_PACKAGES "OpenSSL")
+set(PACKAGES ${PACELINE_CONTROL_PACKAGES})
+if(PACELINE_TORCH)
+  list(APPEND PACKAGES ${PACELINE_TRAIN_PACKAGES})
+endif()
+foreach(package IN LISTS PACKAGES)
+  separate_arguments(package)
+  find_package(${package} REQUIRED)
+endforeach()
+
+# Headers, and what only the program links.
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+find_path(ELFUTILS_INCLUDE_DIR elfutils/libdwfl.h REQUIRED)
+find_path(CURL_INCLUDE_DIR curl/curl.h REQUIRED)
 
 include(Arrow)
 if(PACELINE_TORCH)
   include(Torch)
 endif()
+if(PACELINE_MISSING)
+  message(FATAL_ERROR "${PACELINE_MISSING} `make setup` in ${PROJECT_SOURCE_DIR} installs the wheels into .venv; "
+                      "-DPACELINE_SITE_PACKAGES=FOLDER takes them from another environment's site-packages.")
+endif()
+
 if(PACELINE_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -35,6 +35,7 @@ function(paceline_library name)
   add_library(paceline_${name} STATIC ${ARG_SRCS})
   add_library(paceline::${name} ALIAS paceline_${name})
   set_target_properties(paceline_${name} PROPERTIES PACELINE_LAYER ${ARG_LAYER} PACELINE_TORCH "${ARG_TORCH}"
+                        PACELINE_DEPS "${ARG_DEPS}"
                         VERIFY_INTERFACE_HEADER_SETS ON LINKER_LANGUAGE CXX)
   target_sources(paceline_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HDRS})
   target_compile_features(paceline_${name} PUBLIC cxx_std_20)  # for programs of other projects
@@ -71,6 +72,11 @@ function(paceline_library name)
   endif()
 endfunction()
 
+# Without atexit_sleep_ms every process sleeps for a second at its exit, and agents and controllers wait for that; tests
+# fork children that start threads.
+set(PACELINE_TSAN_OPTIONS
+  "atexit_sleep_ms=0:die_after_fork=0:suppressions=${PROJECT_SOURCE_DIR}/cmake/thread_sanitizer.supp")
+
 function(paceline_test name)
   if(NOT PACELINE_TESTS)
     return()
@@ -87,6 +93,8 @@ function(paceline_test name)
     set(ARG_TIMEOUT 120)
   endif()
   set(properties TIMEOUT ${ARG_TIMEOUT})
+  # Runs of tests are not the user's.
+  list(APPEND properties ENVIRONMENT_MODIFICATION "PACELINE_STATE_DIR=set:${CMAKE_BINARY_DIR}/test_state")
   if(ARG_RESOURCE_LOCK)
     list(APPEND properties RESOURCE_LOCK ${ARG_RESOURCE_LOCK})
   endif()
@@ -94,8 +102,7 @@ function(paceline_test name)
     list(APPEND properties LABELS "${ARG_LABELS}")
   endif()
   if(PACELINE_SANITIZER STREQUAL "thread")
-    # Otherwise every process sleeps for a second at its exit, and agents and controllers wait for that.
-    list(APPEND ARG_ENVIRONMENT "TSAN_OPTIONS=atexit_sleep_ms=0")
+    list(APPEND ARG_ENVIRONMENT "TSAN_OPTIONS=${PACELINE_TSAN_OPTIONS}")
   endif()
   if(ARG_ENVIRONMENT)
     list(APPEND properties ENVIRONMENT "${ARG_ENVIRONMENT}")

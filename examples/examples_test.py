@@ -1,12 +1,19 @@
-"""Runs the example programs as a newcomer does and looks at what they leave. The digits are fetched into data/."""
+"""Runs the example programs as a newcomer does and looks at what they leave. The digits are fetched into data/; of
+photographs there are a few made-up ones, which are learned quickly."""
 
 import json
 import os
 import pathlib
+import random
+import re
 import subprocess
+
+import pytest
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = pathlib.Path(os.environ["PACELINE_EXAMPLES"])
+# Threads that wait for each other by spinning take ten times as long on a machine that does other things too.
+ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 
 
 def run(folder: pathlib.Path, program: str, *arguments: str) -> list[str]:
@@ -14,14 +21,15 @@ def run(folder: pathlib.Path, program: str, *arguments: str) -> list[str]:
     (PROJECT / "data").mkdir(exist_ok=True)
     if not (folder / "data").exists():
         (folder / "data").symlink_to(PROJECT / "data")
-    done = subprocess.run([PROGRAMS / program, *arguments], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run([PROGRAMS / program, *arguments], cwd=folder, capture_output=True, text=True,
+                          env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout.splitlines()
 
 
 def summary_of(folder: pathlib.Path, *arguments: str) -> dict:
     """The quickstart's summary, its files looked at."""
-    summary = json.loads(run(folder, "mnist_resnet18", "--json", *arguments)[-1])
+    summary = json.loads(run(folder, "020_mnist_resnet18", "--json", *arguments)[-1])
     assert sorted(summary) == ["accuracy", "checkpoint", "picture", "state", "train_seconds", "workers"]
     assert summary["state"] == "finished"
     assert summary["workers"] == 2
@@ -34,11 +42,85 @@ def test_quick_quickstart(tmp_path):
     summary_of(tmp_path, "--train-digits", "512", "--num-epochs", "1")
 
 
-def test_quick_wrong_flag(tmp_path):
-    done = subprocess.run([PROGRAMS / "mnist_resnet18", "--workers", "2"], cwd=tmp_path, capture_output=True, text=True)
+@pytest.mark.parametrize(("program", "arguments", "named"), [
+    ("020_mnist_resnet18", ["--workers", "2"], "--workers"),
+    ("030_cifar10_vit", ["--epochs", "0"], "--epochs"),
+    ("030_cifar10_vit", ["--num-workers", "3"], "512 photographs"),
+    ("040_resume_after_failure", ["--num-workers", "3"], "--num-workers"),
+    ("050_existing_torchrun_program", ["--steps", "many"], "--steps"),
+])
+def test_quick_wrong_flag(tmp_path, program, arguments, named):
+    done = subprocess.run([PROGRAMS / program, *arguments], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
-    assert "--workers" in done.stdout + done.stderr
+    assert named in done.stdout + done.stderr
     assert not list(tmp_path.iterdir()), "nothing is made before the flags are understood"
+
+
+def make_photographs(folder: pathlib.Path) -> None:
+    """48 photographs to train on and 40 to test with in CIFAR-10's format; each label has a colour of its own."""
+    numbers = random.Random(1)
+    colours = [[numbers.randrange(256) for _ in range(3)] for _ in range(10)]
+    (folder / "data/cifar-10-batches-bin").mkdir(parents=True)
+    for name, count in [*((f"data_batch_{number}.bin", 10) for number in range(1, 5)), ("data_batch_5.bin", 8),
+                        ("test_batch.bin", 40)]:
+        content = bytearray()
+        for i in range(count):
+            content.append(i % 10)
+            for plane in colours[i % 10]:
+                content += bytes(min(255, max(0, plane + numbers.randrange(-40, 40))) for _ in range(1024))
+        (folder / "data/cifar-10-batches-bin" / name).write_bytes(content)
+
+
+def history(folder: pathlib.Path, name: str) -> list[dict]:
+    """What rank 0 reported in a run, reduced over the ranks where it asked for that."""
+    lines = (folder / "results" / name / "metrics.jsonl").read_text().splitlines()
+    reports = [json.loads(line) for line in lines]
+    return [report.get("reduced", report["metrics"]) for report in reports if report["rank"] == 0]
+
+
+def test_quick_vit_learns_the_same_with_one_worker_and_two(tmp_path):
+    make_photographs(tmp_path)
+    for workers in ("1", "2"):
+        run(tmp_path, "030_cifar10_vit", "--num-workers", workers, "--name", f"with_{workers}", "--epochs", "2",
+            "--batch-size", "16", "--part-size", "6")
+    one, two = history(tmp_path, "with_1"), history(tmp_path, "with_2")
+    assert len(one) == len(two) == 2
+    for alone, shared in zip(one, two):
+        # The same numbers, added in another order: 1e-6 at first, more with every step.
+        assert alone["train_loss"] == pytest.approx(shared["train_loss"], rel=1e-3)
+        assert alone["test_loss"] == pytest.approx(shared["test_loss"], rel=1e-3)
+        assert alone["accuracy"] == pytest.approx(shared["accuracy"], abs=2 / 40)
+    assert one[1]["train_loss"] < one[0]["train_loss"]
+
+
+def test_quick_resume_after_failure(tmp_path):
+    lines = run(tmp_path, "040_resume_after_failure")
+    start = next(number for number, line in enumerate(lines) if "with 1 failure" in line)
+    curve = [line.split() for line in lines[start + 1:]]
+    assert [row[0] for row in curve] == ["10", "20", "30", "40", "50", "60", "70", "80"]
+    for step, undisturbed, killed in curve:
+        assert undisturbed == killed, f"step {step}"
+    assert float(curve[-1][1]) < 0.5 * float(curve[0][1])
+
+
+VENV = PROJECT / ".venv/bin"
+TORCHRUN = [VENV / "torchrun", "--standalone", "--local-addr", "127.0.0.1"]
+PACELINE_RUN = [PROGRAMS.parent / "paceline/cli/paceline", "run", "--storage-path", "results", "--standalone"]
+
+
+@pytest.mark.parametrize("launcher", [TORCHRUN, PACELINE_RUN], ids=["torchrun", "paceline"])
+@pytest.mark.parametrize("program", [["--no-python", PROGRAMS / "050_existing_torchrun_program"],
+                                     [PROJECT / "examples/050_existing_torchrun_program.py"]], ids=["cpp", "python"])
+def test_quick_existing_torchrun_program(tmp_path, launcher, program):
+    environment = {**ENVIRONMENT, "PATH": f"{VENV}:{os.environ['PATH']}", "GLOO_SOCKET_IFNAME": "lo"}
+    done = subprocess.run([*launcher, "--nproc-per-node", "2", *program, "--steps", "100"], cwd=tmp_path, text=True,
+                          capture_output=True, env=environment)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    # Under torchrun the ranks share one pipe: their lines may meet on one.
+    found = dict(re.findall(r"rank (\d) of 2: loss \S+ weights ([-.e\d ]+)", done.stdout + done.stderr))
+    assert sorted(found) == ["0", "1"]
+    assert found["0"] == found["1"], "gradients were averaged"
+    assert [float(weight) for weight in found["0"].split()] == pytest.approx([1, -2, 3, -4], abs=0.05)
 
 
 def test_real_quickstart(tmp_path):
@@ -54,8 +136,8 @@ def take_digits(folder: pathlib.Path, count: int) -> None:
             whole[:4] + count.to_bytes(4, "big") + whole[8 : header + count * size])
 
 
-def test_real_readme(tmp_path):
+def test_real_first_program(tmp_path):
     take_digits(tmp_path, 6_400)  # of the 60,000 that test_real_quickstart has fetched, which take eight minutes
-    run(tmp_path, "readme")
+    run(tmp_path, "010_first_program")
     checkpoints = sorted((tmp_path / "results" / "mnist-resnet18").glob("checkpoint_*"))
     assert len(checkpoints) == 2, "one after each epoch"

@@ -8,6 +8,7 @@
 #include "paceline/controller/callback.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
+#include "paceline/core/config/validation_config.h"
 #include "paceline/core/dictionary.h"
 #include "paceline/core/error.h"
 #include "paceline/optim/fused.h"
@@ -24,3 +25,4 @@
 #include "paceline/train/torch_config.h"
 #include "paceline/train/train_loop.h"
 #include "paceline/train/trainer.h"
+#include "paceline/train/validation.h"

@@ -7,6 +7,6 @@ PROJECT = pathlib.Path(__file__).resolve().parent.parent
 
 def test_the_program_of_the_readme_is_the_example():
     shown = re.search(r"```cpp\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)[1]
-    comment, program = (PROJECT / "examples/readme.cpp").read_text().split("\n", 1)
+    comment, program = (PROJECT / "examples/010_first_program.cpp").read_text().split("\n", 1)
     assert comment.startswith("//")
     assert shown == program

@@ -31,7 +31,14 @@ def mnist_images(options) -> None:
         print_samples(speeds)
 
 
-ROWS = {row.__name__: row for row in (startup_cpp, ddp_step_gloo, mnist_images)}
+def vit_step_cpp(options) -> None:
+    model = DistributedDataParallel(workloads.vision_transformer())
+    milliseconds = workloads.train_vision_transformer(model, options.iterations)
+    if dist.get_rank() == 0:
+        print_samples(milliseconds)
+
+
+ROWS = {row.__name__: row for row in (startup_cpp, ddp_step_gloo, mnist_images, vit_step_cpp)}
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")

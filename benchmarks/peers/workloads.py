@@ -1,6 +1,7 @@
 """What the peers train: the same models, batches and optimizers as Paceline's programs in benchmarks/."""
 
 import pathlib
+import sys
 import time
 
 import torch
@@ -124,16 +125,35 @@ def wide_model() -> nn.Module:
 
 
 def train_wide_model(model: nn.Module, steps: int) -> list[float]:
-    """Milliseconds of each step after warm-up: forward, backward with its all-reduce, optimizer."""
-    batch = torch.randn(32, WIDTH)
     optimizer = torch.optim.SGD(model.parameters(), 0.01, fused=True)
+    batch = torch.randn(32, WIDTH)
+    return time_steps(lambda: model(batch).square().mean(), optimizer, WARM_UP_STEPS, steps)
+
+
+def vision_transformer() -> nn.Module:
+    """That of examples/030_cifar10_vit, from torchvision."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "vision"))
+    from torchvision_models import VisionTransformer
+
+    return VisionTransformer(image_size=32, patch_size=4, num_layers=12, num_heads=8, hidden_dim=384, mlp_dim=768,
+                             num_classes=10)
+
+
+def train_vision_transformer(model: nn.Module, steps: int) -> list[float]:
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=1e-2, fused=True)
+    images, labels = torch.randn(16, 3, 32, 32), torch.randint(10, (16,))
+    return time_steps(lambda: F.cross_entropy(model(images), labels), optimizer, 3, steps)
+
+
+def time_steps(compute_loss, optimizer: torch.optim.Optimizer, warm_up: int, steps: int) -> list[float]:
+    """Milliseconds of each step after warm-up: forward, backward with its all-reduce, optimizer."""
     milliseconds = []
-    for step in range(WARM_UP_STEPS + steps):
+    for step in range(warm_up + steps):
         start = time.monotonic()
-        loss = model(batch).square().mean()
+        loss = compute_loss()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step >= WARM_UP_STEPS:
+        if step >= warm_up:
             milliseconds.append((time.monotonic() - start) * 1e3)
     return milliseconds

@@ -1,13 +1,11 @@
 #include "examples/vision/mnist.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include <array>
 #include <filesystem>
 #include <fstream>
 #include <vector>
 
+#include "examples/vision/run_script.h"
 #include "paceline/core/error.h"
 #include "paceline/loader/fetch.h"
 
@@ -27,14 +25,7 @@ std::vector<paceline::FetchedFile> mnist_files() {
 }
 
 void fetch_with_script(const std::string& name, const fs::path& target) {
-  const std::string script = fs::path(PACELINE_SOURCE_FOLDER) / "tools/fetch_mnist";
-  std::array<const char*, 5> arguments = {script.c_str(), "--one", name.c_str(), target.c_str(), nullptr};
-  pid_t child = 0;
-  int status = 0;
-  const bool ran =
-      posix_spawn(&child, script.c_str(), nullptr, nullptr, const_cast<char**>(arguments.data()), environ) == 0 &&
-      waitpid(child, &status, 0) == child;
-  if (!ran || status != 0) throw paceline::StorageError(script + " could not fetch " + name + "; its output says why");
+  run_script("tools/fetch_mnist", {"--one", name, target.string()});
 }
 
 /// Reads an IDX file of bytes with `dimensions` dimensions (big-endian lengths after the magic number 0x08 and rank).

@@ -1,5 +1,8 @@
 #include "paceline/agent/agent.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -8,19 +11,27 @@
 #include <map>
 #include <thread>
 
-#include "paceline/agent/node_internal.h"
+#include "paceline/agent/guardian_messages.h"
+#include "paceline/agent/node.h"
 #include "paceline/agent/process_internal.h"
+#include "paceline/agent/stack_collection_internal.h"
+#include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/posix/descriptor_limit.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/rpc/socket_channel.h"
+#include "paceline/stacks/stack.h"
 
 namespace paceline::agent {
 namespace {
 
-// Of a process the agent holds a pidfd, two pipes, the channel twice, the log file and the progress word.
-constexpr int64_t kDescriptorsPerProcess = 7;
+// Of a process the agent holds a pidfd, two pipes, the channel twice, the log file, the progress word and the memory
+// for its crash.
+constexpr int64_t kDescriptorsPerProcess = 8;
 // For what else the driver opens now and then.
 constexpr int64_t kDescriptorsBeside = 32;
+
+// Beyond the helper's own alarm: a guardian that is stopped starts none.
+constexpr std::chrono::seconds kStackPatience{kStackHelperSeconds + 5};
 
 class AgentThread final : public Agent, public ProcessHost {
  public:
@@ -33,6 +44,8 @@ class AgentThread final : public Agent, public ProcessHost {
   void start_process(const rpc::Envelope& envelope);
   void handle_guardian(rpc::Envelope envelope);
   void tell_progress(int64_t request);
+  void tell_stacks(const rpc::Envelope& envelope);
+  void answer_stacks(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines);
   void lose_guardian(const arrow::Status& why);
   void end_all();
   void leave_if_done();
@@ -92,6 +105,7 @@ AgentThread::~AgentThread() {
 void AgentThread::handle_controller(rpc::Envelope envelope) {
   if (envelope.type == rpc::StartProcess::kType) return start_process(envelope);
   if (envelope.type == rpc::ProgressRequest::kType) return tell_progress(envelope.request);
+  if (envelope.type == rpc::StacksRequest::kType) return tell_stacks(envelope);
   if (envelope.type == rpc::Leftovers::kType) return send_to_guardian(std::move(envelope));
   const auto found = processes_.find(envelope.identity.worker);
   // A process that has ended meanwhile: the controller will read of it.
@@ -123,6 +137,38 @@ void AgentThread::tell_progress(int64_t request) {
   rpc::Envelope envelope = rpc::pack(reply);
   envelope.reply_to = request;
   send_to_controller(std::move(envelope));
+}
+
+void AgentThread::tell_stacks(const rpc::Envelope& envelope) {
+  const int64_t request = envelope.request;
+  const std::vector<WorkerId> workers = rpc::unpack<rpc::StacksRequest>(envelope).ValueOr(rpc::StacksRequest{}).workers;
+  int ends[2];
+  if (leaving_ || !guardian_problem_.empty() || ::pipe2(ends, O_CLOEXEC) != 0) {
+    return answer_stacks(request, workers, "");
+  }
+  auto collection = std::make_shared<StackCollection>(
+      loop_, Descriptor(ends[0]), kStackPatience,
+      [this, request, workers](const std::string& lines) { answer_stacks(request, workers, lines); });
+  collection->start();
+  rpc::Envelope take = rpc::pack(TakeStacks{.workers = workers});
+  take.descriptors.push_back(Descriptor(ends[1]));
+  send_to_guardian(std::move(take));
+}
+
+void AgentThread::answer_stacks(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines) {
+  std::vector<stacks::WorkerStacks> found = stacks::decode_lines(lines);
+  for (const WorkerId worker : asked) {
+    if (std::ranges::any_of(found, [&](const auto& one) { return one.worker == worker.value; })) continue;
+    const bool ended = processes_.count(worker) == 0;
+    const std::string why = !guardian_problem_.empty() ? guardian_problem_
+                            : ended ? "the process has ended"
+                                    : "the guardian's helper did not tell; the guardian may be stopped";
+    found.push_back({.worker = worker.value, .stacks = {.problem = why}});
+  }
+  rpc::Envelope reply = rpc::pack(rpc::StacksReply{});
+  reply.reply_to = request;
+  reply.bytes = stacks::encode_lines(found);
+  send_to_controller(std::move(reply));
 }
 
 void AgentThread::handle_guardian(rpc::Envelope envelope) {

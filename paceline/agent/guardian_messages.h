@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "paceline/core/posix/exit_status.h"
 #include "paceline/core/record.h"
@@ -35,12 +36,25 @@ PACELINE_MESSAGE(Spawned, "spawned", PACELINE_SPAWNED_FIELDS);
 #define PACELINE_KILL_TREE_FIELDS(FIELD)
 PACELINE_MESSAGE(KillTree, "kill_tree", PACELINE_KILL_TREE_FIELDS);
 
+// agent → guardian: look at the threads of these workers (stacks/capture.h). The descriptor is the end of a pipe to
+// which a helper of the guardian's writes lines of JSON (stacks/stack.h) and closes it; no other reply. Workers that
+// the guardian does not know are left out.
+#define PACELINE_TAKE_STACKS_FIELDS(FIELD) FIELD(std::vector<WorkerId>, workers, {})
+PACELINE_MESSAGE(TakeStacks, "take_stacks", PACELINE_TAKE_STACKS_FIELDS);
+
+// agent → guardian: give the addresses that a process has noted of its crash their names. The descriptors are the end
+// of a pipe, as with TakeStacks, and the crash memory (stacks/self_capture.h).
+#define PACELINE_NAME_CRASH_FIELDS(FIELD)
+PACELINE_MESSAGE(NameCrash, "name_crash", PACELINE_NAME_CRASH_FIELDS);
+
 // guardian → agent: a signal has stopped the process, or it goes on.
 #define PACELINE_STOPPED_FIELDS(FIELD) FIELD(bool, stopped, true)
 PACELINE_MESSAGE(Stopped, "stopped", PACELINE_STOPPED_FIELDS);
 
 // guardian → agent: the process has ended and nothing is left of its tree.
-#define PACELINE_EXITED_FIELDS(FIELD) FIELD(ExitStatus, status, {})
+#define PACELINE_EXITED_FIELDS(FIELD) \
+  FIELD(ExitStatus, status, {})       \
+  FIELD(MemoryFacts, memory, {})
 PACELINE_MESSAGE(Exited, "exited", PACELINE_EXITED_FIELDS);
 
 }  // namespace paceline::agent

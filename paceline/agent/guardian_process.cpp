@@ -1,22 +1,26 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "paceline/agent/guardian_internal.h"
 #include "paceline/agent/guardian_messages.h"
 #include "paceline/agent/out_of_memory_internal.h"
 #include "paceline/agent/process_tree_internal.h"
 #include "paceline/agent/spawn_internal.h"
+#include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/posix/socket_pair.h"
 #include "paceline/rpc/frame.h"
 #include "paceline/storage/local.h"
@@ -50,6 +54,7 @@ class GuardianProcess {
   struct Ended {
     Child child;
     ExitStatus status;
+    MemoryFacts memory;
   };
 
   /// Waits for the next events and handles them; false when the lease has ended.
@@ -57,9 +62,11 @@ class GuardianProcess {
   bool accept();
   void receive(int64_t connection);
   void close(int64_t connection);
-  void handle(int64_t connection, const rpc::Envelope& envelope);
+  void handle(int64_t connection, rpc::Envelope& envelope);
   void start(int64_t connection, const rpc::Envelope& envelope);
   void kill_tree(pid_t pid, Child& child);
+  void take_stacks(int64_t connection, rpc::Envelope& envelope);
+  void name_crash(rpc::Envelope& envelope);
   void send(int64_t connection, rpc::Envelope envelope);
   arrow::Status write(Connection& connection, rpc::Envelope envelope);
 
@@ -77,6 +84,7 @@ class GuardianProcess {
   std::map<int64_t, Connection> connections_;
   std::map<int64_t, rpc::Leftovers> leftovers_;  // by connection; outlives it, because it ends before the driver does
   std::map<pid_t, Child> running_;
+  std::set<pid_t> helpers_;
   std::vector<Ended> ended_;  // reaped, but something of their trees may still be there
   std::array<std::byte, size_t{64} << 10> buffer_;
 };
@@ -143,11 +151,15 @@ void GuardianProcess::close(int64_t id) {
   }
 }
 
-void GuardianProcess::handle(int64_t connection, const rpc::Envelope& envelope) {
+void GuardianProcess::handle(int64_t connection, rpc::Envelope& envelope) {
   if (envelope.type == Spawn::kType) {
     start(connection, envelope);
   } else if (envelope.type == rpc::Leftovers::kType) {
     leftovers_[connection] = rpc::unpack<rpc::Leftovers>(envelope).ValueOr(rpc::Leftovers{});
+  } else if (envelope.type == TakeStacks::kType) {
+    take_stacks(connection, envelope);
+  } else if (envelope.type == NameCrash::kType) {
+    name_crash(envelope);
   } else if (envelope.type == KillTree::kType) {
     // A process that has ended by itself before we came to kill it shall be reported as such.
     take_child_events();
@@ -180,6 +192,25 @@ void GuardianProcess::kill_tree(pid_t pid, Child& child) {
   child.killed = true;
   ::kill(-pid, SIGKILL);
   ::kill(pid, SIGKILL);
+}
+
+void GuardianProcess::take_stacks(int64_t connection, rpc::Envelope& envelope) {
+  const auto request = rpc::unpack<TakeStacks>(envelope);
+  if (!request.ok() || envelope.descriptors.empty()) return;
+  std::vector<std::pair<WorkerId, pid_t>> wanted;
+  for (const auto& [pid, child] : running_) {
+    const bool asked = std::ranges::find(request->workers, child.identity.worker) != request->workers.end();
+    if (asked && child.connection == connection) wanted.emplace_back(child.identity.worker, pid);
+  }
+  // One that cannot be forked: the pipe closes with nothing in it.
+  const auto helper = fork_stack_helper(wanted, std::move(envelope.descriptors.front()));
+  if (helper.ok()) helpers_.insert(*helper);
+}
+
+void GuardianProcess::name_crash(rpc::Envelope& envelope) {
+  if (envelope.descriptors.size() < 2) return;
+  const auto helper = fork_crash_helper(std::move(envelope.descriptors[1]), std::move(envelope.descriptors[0]));
+  if (helper.ok()) helpers_.insert(*helper);
 }
 
 void GuardianProcess::send(int64_t id, rpc::Envelope envelope) {
@@ -227,22 +258,30 @@ void GuardianProcess::take_child_events() {
   }
   if (ended_.empty() || kill_orphans()) return;
   for (const Ended& ended : std::exchange(ended_, {})) {
-    send(ended.child.connection, rpc::pack(Exited{.status = ended.status}, ended.child.identity));
+    send(ended.child.connection,
+         rpc::pack(Exited{.status = ended.status, .memory = ended.memory}, ended.child.identity));
   }
 }
 
 void GuardianProcess::take_end(pid_t pid) {
   const auto found = running_.find(pid);
+  helpers_.erase(pid);
   // While it is not reaped, its number, and so the group's, is nobody else's.
   if (found != running_.end()) ::kill(-pid, SIGKILL);
   int wait_status = 0;
-  if (::waitpid(pid, &wait_status, 0) != pid || found == running_.end()) return;
+  rusage usage{};
+  if (::wait4(pid, &wait_status, 0, &usage) != pid || found == running_.end()) return;
   ExitStatus status = exit_status_from_wait(wait_status);
   if (status.signal == SIGKILL) {
     status.ended_by_paceline = found->second.killed;
     status.out_of_memory = !found->second.killed && out_of_memory_.take();
   }
-  ended_.push_back({found->second, status});
+  MemoryFacts memory;
+  if (status.signal == SIGKILL && !status.ended_by_paceline) {
+    memory = out_of_memory_.facts();
+    memory.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
+  }
+  ended_.push_back({found->second, status, std::move(memory)});
   running_.erase(found);
 }
 
@@ -251,7 +290,8 @@ void GuardianProcess::take_end(pid_t pid) {
 bool GuardianProcess::kill_orphans() {
   bool found = false;
   for (const pid_t pid : children_of(::getpid())) {
-    if (running_.count(pid) != 0 || running_.count(::getpgid(pid)) != 0) continue;
+    const bool own = running_.count(pid) != 0 || helpers_.count(pid) != 0;
+    if (own || running_.count(::getpgid(pid)) != 0) continue;
     ::kill(pid, SIGKILL);
     found = true;
   }

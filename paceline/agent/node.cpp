@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "paceline/agent/node_internal.h"
+#include "paceline/agent/node.h"
 #include "paceline/core/posix/host_name.h"
 
 namespace paceline::agent {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "paceline/agent/node_internal.h"
+#include "paceline/agent/node.h"
 #include "paceline/agent/out_of_memory_internal.h"
 
 namespace paceline::agent {
@@ -32,6 +32,15 @@ TEST(OutOfMemory, FindsTheCountersOfBothCgroupVersions) {
   EXPECT_EQ(parse_out_of_memory_kills("low 0\nhigh 5\nmax 3\noom 2\noom_kill 1\n"), 1);
   EXPECT_EQ(parse_out_of_memory_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 4\n"), 4);
   EXPECT_EQ(parse_out_of_memory_kills(""), std::nullopt);
+}
+
+TEST(OutOfMemory, ReadsLimitsOfBothCgroupVersions) {
+  EXPECT_EQ(parse_memory_limit("16000000\n"), 16'000'000);
+  EXPECT_EQ(parse_memory_limit("max\n"), 0);
+  EXPECT_EQ(parse_memory_limit("9223372036854771712\n"), 0);
+  EXPECT_EQ(parse_named_number("MemTotal: 5 kB\nMemAvailable:   123 kB\n", "MemAvailable:"), 123);
+  EXPECT_EQ(parse_named_number("pgfault 3\noom_kill 2\n", "oom_kill"), 2);
+  EXPECT_EQ(parse_named_number("", "oom_kill"), 0);
 }
 
 TEST(OutOfMemory, EachKillIsClaimedOnce) {

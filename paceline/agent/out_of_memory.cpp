@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -42,6 +43,25 @@ std::optional<int64_t> parse_out_of_memory_kills(std::string_view text) {
   return std::nullopt;
 }
 
+int64_t parse_memory_limit(std::string_view text) {
+  // Version 1 says "no limit" by the largest number of whole pages.
+  constexpr int64_t kNoLimit = int64_t{1} << 60;
+  int64_t limit = 0;
+  std::istringstream(std::string(text)) >> limit;
+  return limit < kNoLimit ? limit : 0;
+}
+
+int64_t parse_named_number(std::string_view text, std::string_view name) {
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    int64_t number = 0;
+    if (words >> word >> number && word == name) return number;
+  }
+  return 0;
+}
+
 OutOfMemoryCounter::OutOfMemoryCounter(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     if (parse_out_of_memory_kills(read_file(file))) {
@@ -58,12 +78,25 @@ OutOfMemoryCounter OutOfMemoryCounter::of_this_process() {
 
 void OutOfMemoryCounter::forget() {
   claimed_ = read();
+  machine_kills_ = parse_named_number(read_file("/proc/vmstat"), "oom_kill");
 }
 
 bool OutOfMemoryCounter::take() {
   if (read() <= claimed_) return false;
   ++claimed_;
   return true;
+}
+
+MemoryFacts OutOfMemoryCounter::facts() const {
+  MemoryFacts facts;
+  facts.available_bytes = parse_named_number(read_file("/proc/meminfo"), "MemAvailable:") * 1024;
+  facts.host_kill = parse_named_number(read_file("/proc/vmstat"), "oom_kill") > machine_kills_;
+  if (file_.empty()) return facts;
+  facts.group = file_.substr(0, file_.rfind('/'));
+  for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
+    facts.limit_bytes = std::max(facts.limit_bytes, parse_memory_limit(read_file(facts.group + name)));
+  }
+  return facts;
 }
 
 int64_t OutOfMemoryCounter::read() const {

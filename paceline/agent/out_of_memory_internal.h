@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "paceline/core/posix/exit_status.h"
+
 namespace paceline::agent {
 
 /// Files that may hold the counter, best first, for what /proc/self/cgroup says (cgroup version 1 and 2; inside a
@@ -16,22 +18,30 @@ std::vector<std::string> out_of_memory_files(std::string_view proc_self_cgroup);
 /// The number behind "oom_kill" in memory.events or memory.oom_control; nullopt when there is none.
 std::optional<int64_t> parse_out_of_memory_kills(std::string_view text);
 
+/// Bytes in memory.max or memory.limit_in_bytes; 0 for no limit.
+int64_t parse_memory_limit(std::string_view text);
+/// The number behind `name` in a file of lines such as /proc/meminfo ("MemAvailable:   123 kB"); 0 when there is none.
+int64_t parse_named_number(std::string_view text, std::string_view name);
+
 class OutOfMemoryCounter {
  public:
   /// The first of `files` that has the counter; without one every take() is false.
   explicit OutOfMemoryCounter(const std::vector<std::string>& files);
   static OutOfMemoryCounter of_this_process();
 
-  /// Kills until now are nobody's.
+  /// Kills until now are nobody's, and the machine's count too starts here.
   void forget();
   /// Whether there was a kill that no earlier take() has claimed; claims one.
   bool take();
+  /// Limit and name of the cgroup, what the machine has left, and whether the killer was at work on it since forget().
+  MemoryFacts facts() const;
 
  private:
   int64_t read() const;
 
   std::string file_;
   int64_t claimed_ = 0;
+  int64_t machine_kills_ = 0;
 };
 
 }  // namespace paceline::agent

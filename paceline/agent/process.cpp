@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -8,7 +10,11 @@
 #include "paceline/agent/guardian_messages.h"
 #include "paceline/agent/process_internal.h"
 #include "paceline/agent/process_tree_internal.h"
+#include "paceline/agent/stack_collection_internal.h"
+#include "paceline/core/posix/process_usage.h"
 #include "paceline/rpc/socket_channel.h"
+#include "paceline/stacks/self_capture.h"
+#include "paceline/stacks/stack.h"
 
 namespace paceline::agent {
 namespace {
@@ -16,8 +22,17 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 using boost::system::error_code;
 
+// For the names of a crash's frames: what waits for them is the restart.
+constexpr std::chrono::seconds kNamingPatience{5};
+// A timer that comes so late says more about this process than about what it was set for.
+constexpr std::chrono::milliseconds kStoodStill{500};
+
 SteadyClock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(seconds));
+}
+
+double in_seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
 }
 
 bool has_ended(int pidfd) {
@@ -40,7 +55,8 @@ Process::Process(boost::asio::io_context& loop, ProcessHost& host, const Identit
       kill_timer_(loop) {}
 
 void Process::start() {
-  auto log = LogFile::open(settings_.log_file);
+  auto log =
+      LogFile::open(settings_.log_file, {.file_bytes = settings_.log_file_bytes, .most_files = settings_.log_files});
   if (!log.ok()) return fail_to_start(log.status().message());
   log_ = *std::move(log);
   const Spawn request{
@@ -59,7 +75,7 @@ void Process::handle_guardian(rpc::Envelope envelope) {
   } else if (const auto stopped = rpc::unpack<Stopped>(envelope); stopped.ok()) {
     stopped_ = stopped->stopped;
   } else if (const auto exited = rpc::unpack<Exited>(envelope); exited.ok() && state_ == State::running) {
-    finish(exited->status);
+    finish(exited->status, exited->memory);
   }
 }
 
@@ -111,7 +127,8 @@ void Process::deliver(rpc::Envelope envelope) {
 
 void Process::end(const rpc::EndProcess& request) {
   if (request.grace_s <= 0) return kill();
-  [[maybe_unused]] const arrow::Status sent = channel_->send(rpc::pack(rpc::Stop{.reason = request.reason}, identity_));
+  [[maybe_unused]] const arrow::Status sent =
+      channel_->send(rpc::pack(rpc::Stop{.reason = request.reason, .signal = request.signal}, identity_));
   const auto deadline = SteadyClock::now() + to_duration(request.grace_s);
   if (ending_ && grace_timer_.expiry() <= deadline) return;
   ending_ = true;
@@ -129,7 +146,7 @@ void Process::end(const rpc::EndProcess& request) {
 // The same exception on many ranks is one error with all the ranks, but looking up the names of a stack's frames may
 // take longer on one than the grace that another's failure leaves it.
 bool Process::is_about_to_say_why() const {
-  return !heard_why_ && progress_ && progress_->read().phase == Phase::failing;
+  return !heard_why_ && progress_ && progress_->read(clock_.monotonic()).phase == Phase::failing;
 }
 
 void Process::kill() {
@@ -160,10 +177,12 @@ void Process::handle_message(rpc::Envelope envelope) {
 }
 
 void Process::join(rpc::Envelope& envelope) {
-  for (Descriptor& memory : std::exchange(envelope.descriptors, {})) {
-    auto progress = ProgressReader::open(std::move(memory));
+  std::vector<Descriptor> memories = std::exchange(envelope.descriptors, {});
+  if (!memories.empty()) {
+    auto progress = ProgressReader::open(std::move(memories[0]));
     if (progress.ok()) progress_ = *std::move(progress);
   }
+  if (memories.size() > 1) crash_memory_ = std::move(memories[1]);
   expect_heartbeat();
 }
 
@@ -171,8 +190,12 @@ void Process::expect_heartbeat() {
   if (state_ != State::running || silent_ || settings_.heartbeat_timeout_s <= 0) return;
   heartbeat_timer_.expires_after(to_duration(settings_.heartbeat_timeout_s));
   heartbeat_timer_.async_wait([self = shared_from_this()](const error_code& error) {
+    const auto late = SteadyClock::now() - self->heartbeat_timer_.expiry();
     // A heartbeat may have moved the timer when this call was on its way already.
-    if (!error && self->heartbeat_timer_.expiry() <= SteadyClock::now()) self->report_silence();
+    if (error || late < SteadyClock::duration::zero()) return;
+    // This process stood still itself (Ctrl-Z), and the heartbeats of that time are not read yet.
+    if (late > kStoodStill) return self->expect_heartbeat();
+    self->report_silence();
   });
 }
 
@@ -198,10 +221,11 @@ void Process::lose_guardian() {
   if (state_ == State::running) kill_from_outside();
 }
 
-void Process::finish(const ExitStatus& status) {
+void Process::finish(const ExitStatus& status, const MemoryFacts& memory) {
   if (state_ != State::running) return;
   state_ = State::ended;
   status_ = status;
+  memory_ = memory;
   heartbeat_timer_.cancel();
   grace_timer_.cancel();
   kill_timer_.cancel();
@@ -209,17 +233,53 @@ void Process::finish(const ExitStatus& status) {
   standard_error_->drain();
   // What the process has sent is still read; then the channel ends, also when a stranger holds the other end.
   ::shutdown(channel_socket_.get(), SHUT_RD);
-  if (channel_ended_) report_end();
+  read_crash();
+  if (channel_ended_ && !naming_crash_) report_end();
+}
+
+// The end is told when the stack of a crash has its names, or without them when that takes too long.
+void Process::read_crash() {
+  if (!crash_memory_ || status_.signal == 0) return;
+  auto crash = stacks::read_crash(crash_memory_.duplicate().ValueOr(Descriptor()));
+  if (!crash.ok() || !*crash || (*crash)->signal != status_.signal) return;
+  const stacks::ThreadSnapshot& thread = (*crash)->snapshot.threads.front();
+  crash_ = {.code = (*crash)->code,
+            .address = (*crash)->address,
+            .stack_pointer = thread.registers[stacks::kStackPointer],
+            .place = (*crash)->place,
+            .thread = thread.name,
+            .what = (*crash)->what};
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  naming_crash_ = true;
+  const auto collection = std::make_shared<StackCollection>(
+      loop_, Descriptor(ends[0]), kNamingPatience, [self = shared_from_this()](const std::string& lines) {
+        for (const stacks::WorkerStacks& found : stacks::decode_lines(lines)) {
+          for (const stacks::ThreadStack& stack : found.stacks.threads) {
+            for (const stacks::StackFrame& frame : stack.frames) self->crash_->frames.push_back(to_text(frame));
+          }
+        }
+        self->naming_crash_ = false;
+        if (self->channel_ended_) self->report_end();
+      });
+  collection->start();
+  rpc::Envelope name = rpc::pack(NameCrash{}, identity_);
+  name.descriptors.push_back(Descriptor(ends[1]));
+  name.descriptors.push_back(std::move(crash_memory_));
+  host_.send_to_guardian(std::move(name));
 }
 
 void Process::note_channel_end() {
   channel_ended_ = true;
-  if (state_ == State::ended) report_end();
+  if (state_ == State::ended && !naming_crash_) report_end();
 }
 
 void Process::report_end() {
-  rpc::ProcessExited message{
-      .status = status_, .last_lines = {last_lines_.begin(), last_lines_.end()}, .log_file = settings_.log_file};
+  rpc::ProcessExited message{.status = status_,
+                             .last_lines = {last_lines_.begin(), last_lines_.end()},
+                             .log_file = settings_.log_file,
+                             .memory = memory_,
+                             .crash = crash_};
   fill_progress(message);
   host_.send_to_controller(rpc::pack(message, identity_));
   become_forgotten();
@@ -236,15 +296,31 @@ void Process::become_forgotten() {
 
 rpc::ProcessProgress Process::progress() const {
   rpc::ProcessProgress progress{.worker = identity_.worker};
-  fill_progress(progress);
-  if (progress_) progress.since = paceline::to_seconds(progress_->read().since);
+  if (const auto usage = process_usage(pid_); usage.ok()) {
+    progress.started = usage->started;
+    progress.cpu_s = usage->cpu_s;
+    progress.resident_bytes = usage->resident_bytes;
+  }
+  if (!progress_) return progress;
+  const ProgressReading reading = progress_->read(clock_.monotonic());
+  progress.step = reading.step;
+  progress.phase = to_string(reading.phase);
+  progress.phase_s = in_seconds(reading.in_phase);
+  progress.idle_s = in_seconds(reading.idle);
+  progress.marks = reading.marks;
+  progress.longest_pause_s = in_seconds(reading.longest_pause);
+  progress.steps_timed = reading.steps_timed;
+  progress.step_s = in_seconds(reading.step_time);
+  progress.collectives = reading.collectives;
+  progress.collectives_done = reading.collectives_done;
+  progress.collective = to_string(reading.oldest);
   return progress;
 }
 
 template <class Message>
 void Process::fill_progress(Message& message) const {
   if (!progress_) return;
-  const ProgressReading reading = progress_->read();
+  const ProgressReading reading = progress_->read(clock_.monotonic());
   message.step = reading.step;
   message.phase = to_string(reading.phase);
 }

@@ -64,7 +64,8 @@ class Process : public std::enable_shared_from_this<Process> {
   void kill_from_outside();
   std::shared_ptr<OutputPipe> follow(const char* stream, Descriptor pipe);
   void take_lines(const char* stream, Lines lines);
-  void finish(const ExitStatus& status);
+  void finish(const ExitStatus& status, const MemoryFacts& memory = {});
+  void read_crash();
   void note_channel_end();
   void report_end();
   void become_forgotten();
@@ -89,6 +90,9 @@ class Process : public std::enable_shared_from_this<Process> {
   std::optional<LogFile> log_;
   std::deque<std::string> last_lines_;
   std::optional<ProgressReader> progress_;
+  Descriptor crash_memory_;
+  std::optional<CrashFacts> crash_;
+  bool naming_crash_ = false;
   boost::asio::posix::stream_descriptor pidfd_;
   boost::asio::steady_timer heartbeat_timer_;
   boost::asio::steady_timer grace_timer_;
@@ -99,6 +103,8 @@ class Process : public std::enable_shared_from_this<Process> {
   bool silent_ = false;     // that was said
   bool stopped_ = false;    // by a signal
   ExitStatus status_;
+  MemoryFacts memory_;
+  SystemClock clock_;
 };
 
 }  // namespace paceline::agent

@@ -9,7 +9,7 @@
 namespace paceline::agent {
 namespace {
 
-using testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAre;
 
 pid_t fork_sleeper() {
   const pid_t child = ::fork();

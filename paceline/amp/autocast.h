@@ -12,6 +12,7 @@ namespace paceline {
 /// What autocast() gives: the scope lasts as long as this object.
 class Autocast {
  public:
+  /// Use autocast().
   Autocast(torch::DeviceType device, torch::ScalarType dtype, bool enabled);
   ~Autocast();
   Autocast(const Autocast&) = delete;

@@ -18,6 +18,7 @@
 
 namespace paceline {
 
+// How a GradScaler finds its scale.
 #define PACELINE_GRAD_SCALER_OPTIONS_FIELDS(FIELD)                                                                  \
   FIELD(double, init_scale, 65536.0, ::paceline::more_than(0), "The first scale")                                   \
   FIELD(double, growth_factor, 2.0, ::paceline::more_than(1), "The scale grows by this factor")                     \
@@ -51,6 +52,7 @@ class GradScaler final : public Stateful {
 
   /// Waits for the device; 1 when not enabled.
   double get_scale() const;
+  /// Whether losses are scaled.
   bool is_enabled() const { return options_.enabled; }
 
   std::string kind() const override { return "scaler"; }

@@ -3,12 +3,17 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "paceline/checkpoint/manifest.h"
+#include "paceline/checkpoint/object_checkpoint.h"
 #include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/storage/file_writer.h"
 #include "paceline/storage/local.h"
+#include "paceline/storage/location.h"
+#include "paceline/storage/storage.h"
 
 namespace paceline {
 namespace {
@@ -33,6 +38,34 @@ arrow::Status copy_files(const std::string& from, const std::string& to) {
   return arrow::Status::OK();
 }
 
+// The folder of a checkpoint in an object store while somebody uses it; the last to let go deletes it.
+std::shared_ptr<const std::string> downloaded(const std::string& location) {
+  struct Download {
+    std::mutex mutex;  // one downloads, the others wait
+    std::weak_ptr<const std::string> folder;
+  };
+  static std::mutex mutex;
+  static auto* downloads = new std::map<std::string, std::shared_ptr<Download>>;  // for threads that outlive main()
+  std::shared_ptr<Download> download;
+  {
+    const std::lock_guard lock(mutex);
+    auto& known = (*downloads)[location];
+    if (!known) known = std::make_shared<Download>();
+    download = known;
+  }
+  const std::lock_guard lock(download->mutex);
+  if (auto folder = download->folder.lock()) return folder;
+  const std::string above = make_temporary_folder();
+  const std::shared_ptr<const std::string> folder(new std::string(above + "/" + storage::last_part(location)),
+                                                  [above](const std::string* path) {
+                                                    (void)storage::remove_all(above);
+                                                    delete path;
+                                                  });
+  throw_if_error(checkpoint::download_objects(*value_or_throw(storage::open_storage(location)), *folder));
+  download->folder = folder;
+  return folder;
+}
+
 Json object_or_throw(const Json& metadata) {
   if (!metadata.is_object())
     throw ConfigError("metadata of a checkpoint is a JSON object; got: " + encode_json(metadata));
@@ -42,12 +75,25 @@ Json object_or_throw(const Json& metadata) {
 }  // namespace
 
 Checkpoint Checkpoint::from_directory(const std::string& path) {
+  if (storage::is_uri(path)) {
+    const std::string location = value_or_throw(storage::resolve_location(path, "/"));
+    if (value_or_throw(value_or_throw(storage::open_storage(location))->list()).empty()) {
+      throw StorageError("there are no files below \"" + storage::without_secrets(location) +
+                         "\" to make a checkpoint of");
+    }
+    return Checkpoint(location);
+  }
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
   if (error || !fs::is_directory(absolute, error)) {
     throw StorageError("there is no folder \"" + path + "\" to make a checkpoint of");
   }
   return Checkpoint(absolute.string());
+}
+
+const std::string& Checkpoint::path() const {
+  if (staged_.valid()) staged_.get();
+  return path_;
 }
 
 void Checkpoint::require_files(const char* function) const {
@@ -61,34 +107,38 @@ std::string Checkpoint::to_directory(const std::string& path) const {
   require_files("Checkpoint::to_directory()");
   const std::string target = path.empty() ? make_temporary_folder() : fs::absolute(path).string();
   throw_if_error(storage::make_folders(target));
-  throw_if_error(copy_files(path_, target));
+  throw_if_error(copy_files(*as_directory(), target));
   return target;
 }
 
 std::shared_ptr<const std::string> Checkpoint::as_directory() const {
   require_files("Checkpoint::as_directory()");
+  if (storage::is_uri(path())) return downloaded(path());
   std::error_code error;
-  if (!fs::is_directory(path_, error)) {
-    throw StorageError("the checkpoint " + path_ +
+  if (!fs::is_directory(path(), error)) {
+    throw StorageError("the checkpoint " + path() +
                        " is gone: it was superseded (CheckpointConfig.num_to_keep), published under another name or "
                        "deleted; use get_checkpoint(), or Result::checkpoint, for the latest");
   }
-  return std::make_shared<const std::string>(path_);
+  return std::make_shared<const std::string>(path());
 }
 
 Json Checkpoint::get_metadata() const {
   if (is_elsewhere()) return Json::object();
-  const std::string file = path_ + "/" + checkpoint::kMetadataName;
-  if (!fs::exists(file)) return Json::object();
-  auto metadata = decode_json(value_or_throw(storage::read_file(file)));
-  if (!metadata.ok()) throw StorageError(file + ": " + metadata.status().message());
+  const auto text = storage::read_whole(*value_or_throw(storage::open_storage(path())), checkpoint::kMetadataName);
+  if (text.status().IsKeyError()) return Json::object();
+  auto metadata = decode_json(value_or_throw(text));
+  if (!metadata.ok()) {
+    throw StorageError(storage::without_secrets(storage::join(path(), checkpoint::kMetadataName)) + ": " +
+                       metadata.status().message());
+  }
   return *std::move(metadata);
 }
 
 void Checkpoint::set_metadata(const Json& metadata) {
   const std::string text = encode_json(object_or_throw(metadata)) + "\n";
   if (is_elsewhere()) return;
-  throw_if_error(storage::write_atomically(path_ + "/" + checkpoint::kMetadataName, text));
+  throw_if_error(value_or_throw(storage::open_storage(path()))->write(checkpoint::kMetadataName, text));
 }
 
 void Checkpoint::update_metadata(const Json& metadata) {

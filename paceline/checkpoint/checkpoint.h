@@ -1,10 +1,11 @@
 // Checkpoint: a reference to a folder of files, as users hand it to report() and get it back.
 //
-// A value type: copying copies the reference. Not thread-safe for changing metadata. Free of LibTorch; save() and
-// load(), which take modules and optimizers, are defined in paceline/train/checkpoint_state.h.
+// A value type: copying copies the reference. Not thread-safe for changing metadata. Free of LibTorch; save(),
+// async_save() and load(), which take modules and optimizers, are defined in paceline/train/checkpoint_state.h.
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
 
@@ -18,8 +19,8 @@ namespace paceline {
 ///     if (auto checkpoint = get_checkpoint()) checkpoint->load(model, optimizer);
 class Checkpoint {
  public:
-  /// A checkpoint of the user's own files; the folder is copied when it is reported and stays untouched.
-  /// StorageError when there is no such folder.
+  /// A checkpoint of the user's own files; the folder is copied when it is reported and stays untouched. Also a URI of
+  /// a folder in an object store, such as a published checkpoint's. StorageError when there is no such folder.
   static Checkpoint from_directory(const std::string& path);
 
   /// Saves what the items hold: modules, optimizers, loaders, schedulers, scalers, anything Stateful. Every rank calls
@@ -28,20 +29,31 @@ class Checkpoint {
   /// paceline/train/checkpoint_state.h.
   template <class... Items>
   static Checkpoint save(const Items&... items);
+  /// As save(), but returns when the items are copied into memory: the files are written while training goes on. Report
+  /// it with CheckpointUploadMode::async, and report() does not wait for them either; what reads the checkpoint
+  /// (path(), as_directory(), metadata, a report in another mode) waits until they are written, and throws the
+  /// StorageError if they cannot be. The copies' memory, as large as the largest checkpoint so far, is kept for the
+  /// next; while two uploads of this rank are under way, this call waits for one of them, so there are never more than
+  /// two copies.
+  ///
+  ///     report(metrics, Checkpoint::async_save(model, optimizer),
+  ///            {.checkpoint_upload_mode = CheckpointUploadMode::async});
+  template <class... Items>
+  static Checkpoint async_save(const Items&... items);
   /// Restores items by their names (paceline/train/checkpoint_state.h): each kind in the order in which it was saved.
   /// Inside a train loop and outside. StorageError naming what is missing or damaged, ConfigError for what does not fit
   /// the item. Defined in paceline/train/checkpoint_state.h.
   template <class... Items>
   void load(Items&&... items) const;
 
-  /// The folder with the files. Empty on a rank that save() let write nothing: the checkpoint is then complete on the
-  /// ranks that did, and here once it is published (get_checkpoint()).
-  const std::string& path() const { return path_; }
+  /// The folder with the files: local, or the URI of one in an object store. Empty on a rank that save() let write
+  /// nothing: the checkpoint is then complete on the ranks that did, and here once it is published (get_checkpoint()).
+  const std::string& path() const;
   /// Copies the files to `path` (made if need be; "" for a new temporary folder) and returns it. StorageError when they
   /// cannot be read or written; UsageError on a rank that save() let write nothing.
   std::string to_directory(const std::string& path = "") const;
-  /// The files as a local folder for as long as the result lives: for local storage the checkpoint itself. Errors as
-  /// to_directory().
+  /// The files as a local folder for as long as the result lives: for local storage the checkpoint itself; from an
+  /// object store they are downloaded, once for all who ask in this process at the same time. Errors as to_directory().
   ///
   ///     const auto folder = checkpoint.as_directory();
   ///     std::ifstream file(*folder + "/vocabulary.txt");
@@ -56,7 +68,7 @@ class Checkpoint {
   /// As set_metadata(), keeping the notes of other names.
   void update_metadata(const Json& metadata);
 
-  bool operator==(const Checkpoint&) const = default;
+  bool operator==(const Checkpoint& other) const { return path_ == other.path_ && save_ == other.save_; }
 
  private:
   friend class CheckpointAccess;
@@ -67,8 +79,9 @@ class Checkpoint {
   void require_files(const char* function) const;
 
   std::string path_;
-  // What save() staged in the run folder, relative to it; empty for the user's own folders and published checkpoints.
-  std::string staged_;
+  // What save() stages in the run folder, relative to it; not valid for the user's own folders and published
+  // checkpoints.
+  std::shared_future<std::string> staged_;
   int64_t save_ = 0;  // the session's how many-th save() it is from; 0 for checkpoints that are not from save()
 };
 
@@ -76,13 +89,17 @@ class Checkpoint {
 class CheckpointAccess {
  public:
   static Checkpoint published(std::string path) { return Checkpoint(std::move(path)); }
-  static Checkpoint staged(std::string path, std::string staged, int64_t save) {
+  /// `staged` is ready when the files are written.
+  static Checkpoint staged(std::string path, std::shared_future<std::string> staged, int64_t save) {
     Checkpoint checkpoint(std::move(path));
     checkpoint.staged_ = std::move(staged);
     checkpoint.save_ = save;
     return checkpoint;
   }
-  static const std::string& staged_folder(const Checkpoint& checkpoint) { return checkpoint.staged_; }
+  /// Not valid unless save() has made the checkpoint.
+  static const std::shared_future<std::string>& staged(const Checkpoint& checkpoint) { return checkpoint.staged_; }
+  /// Whether save() let this rank write nothing.
+  static bool is_elsewhere(const Checkpoint& checkpoint) { return checkpoint.is_elsewhere(); }
   /// Which save() of the session it is from, from 1; 0 for none.
   static int64_t save_number(const Checkpoint& checkpoint) { return checkpoint.save_; }
 };

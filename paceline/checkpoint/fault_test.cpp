@@ -1,14 +1,16 @@
 // Kills at every step from a worker's files to a published checkpoint, and the exchange with Python's safetensors.
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <numeric>
 
-#include "paceline/checkpoint/checkpoint_fixture.h"
 #include "paceline/checkpoint/format/safetensors.h"
+#include "paceline/checkpoint/publish_fixture.h"
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
 #include "paceline/checkpoint/tensor_reader.h"
 #include "paceline/storage/local.h"
+#include "paceline/storage/local_storage.h"
 #include "paceline/testing/child_program.h"
 #include "paceline/testing/temporary_folder.h"
 
@@ -20,46 +22,28 @@ using testing::TemporaryFolder;
 using testing::was_killed;
 using testing::write_file;
 
-// Two ranks stage `folder`/user and their report is published.
-int publish_in_child(const std::string& folder) {
+int remove_in_child(const std::string& folder) {
+  return Store(folder + "/run").remove("checkpoint_000001").ok() ? 0 : 1;
+}
+
+// The same with a store of objects, for which another local folder stands.
+std::shared_ptr<storage::Storage> objects_in(const std::string& folder) {
+  return std::make_shared<storage::LocalStorage>(folder + "/objects");
+}
+
+int publish_objects_in_child(const std::string& folder) {
   std::vector<StagedPart> parts;
   for (const int64_t rank : {0, 1}) {
+    std::filesystem::create_directories(folder + "/run");
     auto stage = Stage::create(folder + "/run", worker(rank + 1), 2).ValueOrDie();
     if (!stage.copy_folder(folder + "/user").ok()) return 1;
-    const auto staged = stage.finish();
-    if (!staged.ok()) return 2;
-    parts.push_back({.rank = rank, .staged = *staged});
+    parts.push_back({.rank = rank, .staged = stage.finish().ValueOrDie()});
   }
-  return Store(folder + "/run").publish(parts, {.report = 2}).ok() ? 0 : 3;
+  return Store(folder + "/run", objects_in(folder)).publish(parts, {.report = 2}).ok() ? 0 : 3;
 }
 
-int remove_in_child(const std::string& folder) {
-  return Store(folder + "/run").remove(1).ok() ? 0 : 1;
-}
-
-// A run with a published checkpoint of report 1.
-void make_run(const TemporaryFolder& folder) {
-  write_file(folder / "user/model", std::string(2'000'000, 'm'));
-  write_file(folder / "user/sub/file", "x");
-  std::filesystem::create_directories(folder / "run");
-  auto stage = Stage::create(folder / "run", worker(1), 1).ValueOrDie();
-  ASSERT_TRUE(stage.copy_folder(folder / "user").ok());
-  ASSERT_TRUE(Store(folder / "run").publish({{0, stage.finish().ValueOrDie()}}, {.report = 1}).ok());
-}
-
-// Every checkpoint that is listed is whole, what is not leaves nothing behind, and the next publication works.
-std::vector<int64_t> reports_after_recovery(const TemporaryFolder& folder) {
-  Store store(folder / "run");
-  EXPECT_TRUE(store.collect_leftovers().ok());
-  std::vector<int64_t> reports;
-  std::vector<std::string> names;
-  for (const Published& checkpoint : store.list().ValueOrDie()) {
-    EXPECT_TRUE(verify(checkpoint.path).ok());
-    reports.push_back(checkpoint.report);
-    names.push_back(checkpoint_name(checkpoint.report));
-  }
-  EXPECT_EQ(testing::names_in(folder / "run"), names);
-  return reports;
+int remove_objects_in_child(const std::string& folder) {
+  return Store(folder + "/run", objects_in(folder)).remove("checkpoint_000001").ok() ? 0 : 1;
 }
 
 TEST(PublishFaults, AKillLeavesTheOldStateOrTheNewOneWhole) {
@@ -109,6 +93,58 @@ TEST(PublishFaults, AKillWhileDeletingLeavesTheCheckpointWholeOrGone) {
   }
 }
 
+void make_objects(const TemporaryFolder& folder) {
+  write_file(folder / "user/model", std::string(200'000, 'm'));
+  std::filesystem::create_directories(folder / "run");
+  write_file(folder / "user/sub/file", "x");
+  auto stage = Stage::create(folder / "run", worker(1), 1).ValueOrDie();
+  ASSERT_TRUE(stage.copy_folder(folder / "user").ok());
+  Store store(folder / "run", objects_in(folder.path()));
+  ASSERT_TRUE(store.publish({{0, stage.finish().ValueOrDie()}}, {.report = 1}).ok());
+}
+
+// Every checkpoint that is listed is whole, and there are no objects but theirs.
+std::vector<int64_t> reports_of_objects_after_recovery(const TemporaryFolder& folder) {
+  const auto objects = objects_in(folder.path());
+  Store store(folder / "run", objects);
+  EXPECT_TRUE(store.collect_leftovers().ok());
+  std::vector<int64_t> reports;
+  size_t files = 0;
+  for (const Published& checkpoint : store.list().ValueOrDie()) {
+    EXPECT_TRUE(verify(checkpoint.path).ok());
+    reports.push_back(checkpoint.report);
+    files += read_manifest(checkpoint.path).ValueOrDie().files.size() + 1;
+  }
+  EXPECT_EQ(objects->list("").ValueOrDie().size(), files);
+  EXPECT_TRUE(testing::names_in(folder / "run").empty());
+  return reports;
+}
+
+TEST(ObjectFaults, AKillLeavesTheOldStateOrTheNewOneWhole) {
+  const std::map<std::string, bool> points = {{"objects.before_upload=kill", false},
+                                              {"objects.after_file=kill", false},
+                                              {"objects.after_file=kill@2", false},
+                                              {"objects.before_manifest=kill", false},
+                                              {"objects.after_manifest=kill", true}};
+  for (const auto& [point, is_published] : points) {
+    const TemporaryFolder folder;
+    make_objects(folder);
+    ASSERT_TRUE(was_killed(run_child("publish_objects", folder.path(), point))) << point;
+    const auto wanted = is_published ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1};
+    EXPECT_EQ(reports_of_objects_after_recovery(folder), wanted) << point;
+    if (is_published) continue;
+    EXPECT_EQ(publish_objects_in_child(folder.path()), 0) << point;
+    EXPECT_EQ(reports_of_objects_after_recovery(folder), (std::vector<int64_t>{1, 2})) << point;
+  }
+}
+
+TEST(ObjectFaults, AKillWhileDeletingLeavesNoCheckpointAndNoObjects) {
+  const TemporaryFolder folder;
+  make_objects(folder);
+  ASSERT_TRUE(was_killed(run_child("remove_objects", folder.path(), "objects.after_manifest_removed=kill")));
+  EXPECT_TRUE(reports_of_objects_after_recovery(folder).empty());
+}
+
 // For safetensors_test.py: "F32" 2×3, "I64" scalar, "BOOL" 3, "BF16" 2 with known values.
 int write_safetensors(const std::string& folder) {
   auto stage = Stage::create(folder, worker(1), 1).ValueOrDie();
@@ -154,6 +190,8 @@ int main(int argc, char** argv) {
   paceline::testing::run_child_if_asked(argc, argv,
                                         {{"publish", publish_in_child},
                                          {"remove", remove_in_child},
+                                         {"publish_objects", publish_objects_in_child},
+                                         {"remove_objects", remove_objects_in_child},
                                          {"write_safetensors", write_safetensors},
                                          {"read_safetensors", read_safetensors}});
   testing::InitGoogleTest(&argc, argv);

@@ -17,12 +17,15 @@
 
 namespace paceline::checkpoint {
 
+/// The version that is written; later ones are refused.
 inline constexpr int kManifestVersion = 1;
+/// The file that makes a folder a checkpoint.
 inline constexpr const char* kManifestName = "manifest.json";
 
 /// The user's own notes (Checkpoint::set_metadata): beside the checkpoint's files, but changeable, so not among them.
 inline constexpr const char* kMetadataName = ".metadata.json";
 
+// One file: its size in bytes, its checksum, and the rank that wrote it.
 #define PACELINE_FILE_ENTRY_FIELDS(FIELD) \
   FIELD(int64_t, size, 0)                 \
   FIELD(std::string, checksum, "")        \
@@ -39,6 +42,7 @@ PACELINE_RECORD(FileEntry, PACELINE_FILE_ENTRY_FIELDS);
   FIELD(std::string, checksum, "")
 PACELINE_RECORD(Slice, PACELINE_SLICE_FIELDS);
 
+/// Of one tensor.
 using Slices = std::vector<Slice>;
 
 // `dtype` in safetensors' words: "F32", "BF16", "I64", "BOOL", …
@@ -48,14 +52,18 @@ using Slices = std::vector<Slice>;
   FIELD(Slices, slices, {})
 PACELINE_RECORD(TensorEntry, PACELINE_TENSOR_ENTRY_FIELDS);
 
+/// By the file's name.
 using FileEntries = std::map<std::string, FileEntry>;
+/// By the tensor's name.
 using TensorEntries = std::map<std::string, TensorEntry>;
 
 // `values`: the JSON part of what Checkpoint::save was given, by item ("optimizer", "loader", …).
-// `metrics`: those of rank 0's report. `report`, `attempt`, `world_size`: where it comes from.
+// `metrics`: those of rank 0's report. `report`, `attempt`, `world_size`: where it comes from. `name`: of the folder,
+// if it is not called after the report; in a rank's part: of the folder in which its files stand already.
 #define PACELINE_MANIFEST_FIELDS(FIELD) \
   FIELD(int, version, kManifestVersion) \
   FIELD(int64_t, report, 0)             \
+  FIELD(std::string, name, "")          \
   FIELD(int64_t, attempt, 0)            \
   FIELD(int64_t, world_size, 1)         \
   FIELD(double, time, 0.0)              \

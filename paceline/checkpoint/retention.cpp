@@ -43,6 +43,9 @@ std::vector<int64_t> superseded(const std::vector<Scored>& checkpoints, const Ch
   const auto kept = std::min(static_cast<size_t>(*config.num_to_keep), ranked.size());
   std::set<int64_t> deleted(ranked.begin() + static_cast<std::ptrdiff_t>(kept), ranked.end());
   deleted.erase(latest);
+  for (const Scored& checkpoint : checkpoints) {
+    if (checkpoint.pinned) deleted.erase(checkpoint.report);
+  }
   return {deleted.begin(), deleted.end()};
 }
 

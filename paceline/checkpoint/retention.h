@@ -11,10 +11,11 @@
 
 namespace paceline::checkpoint {
 
-/// A checkpoint by its report's number, with the metrics it was reported with.
+/// A checkpoint by its report's number, with its metrics. `pinned`: it is not deleted now, whatever its score.
 struct Scored {
   int64_t report = 0;
   Json metrics = Json::object();
+  bool pinned = false;
 };
 
 /// Best first.

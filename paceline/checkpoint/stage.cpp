@@ -4,11 +4,13 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "paceline/checkpoint/format/safetensors.h"
 #include "paceline/core/fail_point.h"
 #include "paceline/storage/file_writer.h"
 #include "paceline/storage/local.h"
+#include "paceline/storage/parallel.h"
 
 namespace paceline::checkpoint {
 namespace {
@@ -27,11 +29,15 @@ arrow::Status check_tensor(const TensorBytes& tensor) {
 }  // namespace
 
 Stage::Stage(std::string run_folder, std::string relative)
-    : relative_(std::move(relative)), folder_(std::move(run_folder) + "/" + relative_) {}
+    : run_folder_(std::move(run_folder)), relative_(std::move(relative)), folder_(run_folder_ + "/" + relative_) {}
 
 std::string stages_of(Attempt attempt, WorkerId worker) {
   return fs::path(kStagingName) / ("attempt_" + std::to_string(attempt.value)) /
          ("worker_" + std::to_string(worker.value));
+}
+
+std::string stage_of(const Identity& identity, int64_t number) {
+  return stages_of(identity.attempt, identity.worker) + "/report_" + std::to_string(number);
 }
 
 arrow::Status Stage::discard(const std::string& run_folder, const std::string& relative) {
@@ -40,10 +46,10 @@ arrow::Status Stage::discard(const std::string& run_folder, const std::string& r
   return storage::remove_all(run_folder + "/" + relative);
 }
 
-arrow::Result<Stage> Stage::create(const std::string& run_folder, const Identity& identity, int64_t index) {
-  Stage stage(run_folder, stages_of(identity.attempt, identity.worker) + "/report_" + std::to_string(index));
+arrow::Result<Stage> Stage::create(const std::string& run_folder, const Identity& identity, int64_t number) {
+  Stage stage(run_folder, stage_of(identity, number));
   stage.part_.attempt = identity.attempt.value;
-  stage.part_.report = index;
+  stage.part_.report = number;
   ARROW_RETURN_NOT_OK(storage::remove_all(stage.folder_));
   ARROW_RETURN_NOT_OK(storage::remove_all(stage.folder_ + kPartEnding));
   ARROW_RETURN_NOT_OK(stage.make_folder_of("file"));
@@ -52,11 +58,7 @@ arrow::Result<Stage> Stage::create(const std::string& run_folder, const Identity
 
 // Not synced: of a stage only the files must be durable, their names become so when they are published.
 arrow::Status Stage::make_folder_of(const std::string& file) {
-  std::error_code error;
-  const fs::path folder = fs::path(folder_ + "/" + file).parent_path();
-  fs::create_directories(folder, error);
-  if (error) return arrow::Status::IOError("making folder ", folder.string(), ": ", error.message());
-  return arrow::Status::OK();
+  return storage::make_folders_below(run_folder_, (fs::path(relative_) / file).parent_path());
 }
 
 arrow::Status Stage::write_tensors(const std::string& file, const std::vector<TensorBytes>& tensors,
@@ -113,6 +115,28 @@ arrow::Status Stage::copy_folder(const std::string& folder) {
   return has_manifest ? take_over(folder + "/" + kManifestName) : arrow::Status::OK();
 }
 
+arrow::Status Stage::adopt_folder(const std::string& name) {
+  part_.name = name;
+  ARROW_ASSIGN_OR_RAISE(const auto files, storage::files_below(place()));
+  std::set<fs::path> folders;
+  bool has_manifest = false;
+  for (const std::string& file : files) {
+    const std::string path = place() + "/" + file;
+    folders.insert(fs::path(path).parent_path());
+    has_manifest |= file == kManifestName;
+    if (file == kManifestName || file == kMetadataName) continue;
+    ARROW_ASSIGN_OR_RAISE(const auto sum, storage::checksum_of_file(path));
+    part_.files[file] = {.size = sum.size, .checksum = sum.checksum};
+  }
+  // The publisher syncs the folders into which it moves files; these are moved by nobody.
+  for (const fs::path& folder : folders) ARROW_RETURN_NOT_OK(storage::sync(folder.string()));
+  return has_manifest ? take_over(place() + "/" + kManifestName) : arrow::Status::OK();
+}
+
+arrow::Status Stage::take_over_from(const std::string& relative) {
+  return take_over(run_folder_ + "/" + relative + kPartEnding);
+}
+
 arrow::Status Stage::take_over(const std::string& manifest_path) {
   ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(manifest_path));
   const auto decoded = decode_manifest(text);
@@ -132,10 +156,20 @@ arrow::Status Stage::take_over(const std::string& manifest_path) {
   return arrow::Status::OK();
 }
 
+// One at a time each file would wait for a commit of the file system's journal of its own.
+arrow::Status Stage::sync_files() const {
+  constexpr size_t kMany = 1000;
+  if (part_.files.size() > kMany) return storage::sync_file_system(place());
+  std::vector<std::string> names;
+  for (const auto& [name, file] : part_.files) names.push_back(name);
+  return storage::for_each_in_parallel(names.size(),
+                                       [&](size_t index) { return storage::sync(place() + "/" + names[index]); });
+}
+
 arrow::Result<std::string> Stage::finish() {
   ARROW_RETURN_NOT_OK(fail_point("stage.before_sync"));
-  for (const auto& [name, file] : part_.files) ARROW_RETURN_NOT_OK(storage::sync(folder_ + "/" + name));
-  if (const std::string metadata = folder_ + "/" + kMetadataName; fs::exists(metadata)) {
+  ARROW_RETURN_NOT_OK(sync_files());
+  if (const std::string metadata = place() + "/" + kMetadataName; fs::exists(metadata)) {
     ARROW_RETURN_NOT_OK(storage::sync(metadata));
   }
   ARROW_RETURN_NOT_OK(fail_point("stage.before_part"));

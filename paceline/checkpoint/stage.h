@@ -34,11 +34,13 @@ inline constexpr const char* kPartEnding = ".json";
 
 /// Where a worker's stages of one attempt are, relative to the run folder.
 std::string stages_of(Attempt attempt, WorkerId worker);
+/// The worker's stage of that number, relative to the run folder.
+std::string stage_of(const Identity& identity, int64_t number);
 
 class Stage {
  public:
-  /// Makes an empty folder for report `index`.
-  static arrow::Result<Stage> create(const std::string& run_folder, const Identity& identity, int64_t index);
+  /// Makes an empty folder for the worker's stage of that number.
+  static arrow::Result<Stage> create(const std::string& run_folder, const Identity& identity, int64_t number);
 
   /// Writes `tensors` as the safetensors file `file` and enters file and slices. Readable by Python's safetensors,
   /// which sees each slice as a tensor of the slice's shape. In the manifest the tensors are called "<item>/<name>", or
@@ -50,6 +52,12 @@ class Stage {
   /// Copies all files below `folder` (links are followed; special files refused); the folder is not changed. Where it
   /// is a checkpoint of Paceline's, or a copy of one, tensors of unchanged files and values are taken over.
   arrow::Status copy_folder(const std::string& folder);
+  /// Instead of files in the stage: enters all files of the folder `name` right below the run's, where they stay and
+  /// become the checkpoint's. Each is read once, for its checksum. Tensors and values as copy_folder().
+  arrow::Status adopt_folder(const std::string& name);
+  /// Takes tensors of unchanged files and values over from what another stage of this run has finished: for files that
+  /// were copied from there.
+  arrow::Status take_over_from(const std::string& relative);
   /// Syncs all files and writes the manifest of the part. Gives the folder relative to the run's, as Report::staged
   /// wants it.
   arrow::Result<std::string> finish();
@@ -62,7 +70,11 @@ class Stage {
   Stage(std::string run_folder, std::string relative);
   arrow::Status make_folder_of(const std::string& file);
   arrow::Status take_over(const std::string& manifest_path);
+  arrow::Status sync_files() const;
+  // Where the files are.
+  std::string place() const { return part_.name.empty() ? folder_ : run_folder_ + "/" + part_.name; }
 
+  std::string run_folder_;
   std::string relative_;
   std::string folder_;
   Manifest part_;

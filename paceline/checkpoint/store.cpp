@@ -4,13 +4,17 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
 
+#include "paceline/checkpoint/object_checkpoint.h"
 #include "paceline/checkpoint/stage.h"
 #include "paceline/core/fail_point.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/storage/checksum.h"
 #include "paceline/storage/local.h"
+#include "paceline/storage/location.h"
+#include "paceline/storage/parallel.h"
 
 namespace paceline::checkpoint {
 namespace {
@@ -19,12 +23,15 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "checkpoint_";
 
-std::optional<int64_t> report_of(const std::string& folder_name) {
-  if (!folder_name.starts_with(kPrefix)) return std::nullopt;
-  const std::string digits = folder_name.substr(kPrefix.size());
-  if (digits.empty() || digits.size() > 18) return std::nullopt;
-  if (digits.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  return std::stoll(digits);
+// "checkpoint_" and digits: the names that reports have by themselves.
+bool is_numbered(const std::string& name) {
+  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+         name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+}
+
+// A copy of a checkpoint under another name is none of the run's.
+bool belongs(const Manifest& manifest, const std::string& name) {
+  return manifest.name.empty() ? is_numbered(name) : manifest.name == name;
 }
 
 arrow::Status rename(const std::string& from, const std::string& to) {
@@ -32,29 +39,47 @@ arrow::Status rename(const std::string& from, const std::string& to) {
   return arrow::Status::OK();
 }
 
-arrow::Status make_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  return error ? arrow::Status::IOError("making folder ", path.string(), ": ", error.message()) : arrow::Status::OK();
-}
-
 struct Part {
-  std::string folder;
+  int64_t rank = 0;
+  std::string stage;
+  std::string folder;  // with the files: the stage's, or one of the run's own
   Manifest manifest;
 };
+
+// Name of the folder into which ranks have put their files themselves, "" for none. All of them, and `wanted` if it is
+// given, must be one.
+arrow::Result<std::string> name_of_folder_in_place(const std::vector<Part>& parts, const std::string& wanted) {
+  const Part* first = nullptr;
+  for (const Part& part : parts) {
+    const std::string& name = part.manifest.name;
+    if (name.empty()) continue;
+    if (first == nullptr) first = &part;
+    if (name != first->manifest.name) {
+      return arrow::Status::Invalid("ranks have put files of one checkpoint into different folders: rank ", first->rank,
+                                    " into \"", first->manifest.name, "\", rank ", part.rank, " into \"", name,
+                                    "\"; use one folder on all ranks");
+    }
+    if (!wanted.empty() && name != wanted) {
+      return arrow::Status::Invalid("rank ", part.rank, " has put its files into the folder \"", name,
+                                    "\", but the checkpoint is to be called \"", wanted, "\"; use one name");
+    }
+  }
+  return first == nullptr ? "" : first->manifest.name;
+}
 
 // In the order of ranks, with the rank entered in every file.
 arrow::Result<std::vector<Part>> read_parts(const std::string& run_folder, std::vector<StagedPart> staged) {
   std::sort(staged.begin(), staged.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
   std::vector<Part> parts;
   for (const auto& [rank, relative] : staged) {
-    Part part{.folder = run_folder + "/" + relative};
-    ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(part.folder + kPartEnding));
+    Part part{.rank = rank, .stage = run_folder + "/" + relative};
+    ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(part.stage + kPartEnding));
     auto manifest = decode_manifest(text);
     if (!manifest.ok()) {
-      return arrow::Status::IOError("the part of rank ", rank, " in ", part.folder, ": ", manifest.status().message());
+      return arrow::Status::IOError("the part of rank ", rank, " in ", part.stage, ": ", manifest.status().message());
     }
     part.manifest = std::move(manifest).ValueUnsafe();
+    part.folder = part.manifest.name.empty() ? part.stage : run_folder + "/" + part.manifest.name;
     for (auto& [name, file] : part.manifest.files) file.rank = rank;
     parts.push_back(std::move(part));
   }
@@ -73,27 +98,85 @@ arrow::Status move_files(const std::vector<Part>& parts, const std::string& fold
       for (fs::path level = to.parent_path(); level != fs::path(folder); level = level.parent_path()) {
         if (!folders.insert(level).second) break;
       }
-      ARROW_RETURN_NOT_OK(make_folder(to.parent_path()));
+      if (part.folder == folder) continue;  // it stands there already
+      ARROW_RETURN_NOT_OK(storage::make_folders_below(folder, fs::path(name).parent_path()));
       ARROW_RETURN_NOT_OK(rename(part.folder + "/" + name, to.string()));
     }
     if (has_metadata || !fs::exists(part.folder + "/" + kMetadataName)) continue;
     has_metadata = true;
+    if (part.folder == folder) continue;
     ARROW_RETURN_NOT_OK(rename(part.folder + "/" + kMetadataName, folder + "/" + kMetadataName));
   }
   for (const fs::path& level : folders) ARROW_RETURN_NOT_OK(storage::sync(level.string()));
   return arrow::Status::OK();
 }
 
-arrow::Status put_together(const std::vector<Part>& parts, const Manifest& manifest, const std::string& folder) {
+arrow::Status put_together(const std::vector<Part>& parts, const Manifest& manifest, const std::string& run_folder,
+                           const std::string& name) {
+  const std::string folder = run_folder + "/" + name;
   ARROW_RETURN_NOT_OK(fail_point("publish.before_merge"));
-  ARROW_RETURN_NOT_OK(make_folder(folder));
+  ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, name));
   ARROW_RETURN_NOT_OK(move_files(parts, folder));
   ARROW_RETURN_NOT_OK(fail_point("publish.before_manifest"));
   return storage::write_atomically(folder + "/" + kManifestName, encode_manifest(manifest));
 }
 
+// Of files that several ranks have, the lowest rank's.
+std::vector<StagedFile> files_to_upload(const std::vector<Part>& parts) {
+  std::vector<StagedFile> files;
+  std::set<std::string> taken;
+  for (const Part& part : parts) {
+    for (const auto& [name, file] : part.manifest.files) {
+      if (taken.insert(name).second) files.push_back({name, part.folder + "/" + name});
+    }
+    const std::string notes = part.folder + "/" + kMetadataName;
+    if (fs::exists(notes) && taken.insert(kMetadataName).second) files.push_back({kMetadataName, notes});
+  }
+  return files;
+}
+
+arrow::Status remove_stages(const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    ARROW_RETURN_NOT_OK(storage::remove_all(part.stage));
+    ARROW_RETURN_NOT_OK(storage::remove_all(part.stage + kPartEnding));
+  }
+  return arrow::Status::OK();
+}
+
 Published published(const std::string& path, const Manifest& manifest) {
-  return {.report = manifest.report, .path = path, .metrics = manifest.metrics, .time = manifest.time};
+  return {.report = manifest.report,
+          .name = folder_name(manifest.name, manifest.report),
+          .path = path,
+          .metrics = manifest.metrics,
+          .time = manifest.time};
+}
+
+// Moves what is under that name to where it is deleted, at once as far as readers can see.
+arrow::Status remove_folder(const std::string& run_folder, const std::string& name) {
+  const std::string path = run_folder + "/" + name;
+  if (!fs::exists(path)) return arrow::Status::OK();
+  const std::string staging = run_folder + "/" + kStagingName;
+  const std::string doomed = staging + "/deleted_" + name;
+  ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, kStagingName));
+  ARROW_RETURN_NOT_OK(storage::remove_all(doomed));
+  ARROW_RETURN_NOT_OK(storage::move(path, doomed));
+  ARROW_RETURN_NOT_OK(fail_point("remove.after_rename"));
+  return storage::remove_all(doomed);
+}
+
+// Whether the name is free for a new checkpoint, made free if it may be. `in_place`: its files stand there already.
+arrow::Status claim_name(const std::string& run_folder, const std::string& name, bool in_place) {
+  const std::string target = run_folder + "/" + name;
+  if (!fs::exists(target)) return arrow::Status::OK();
+  const auto manifest = read_manifest(target);
+  if (manifest.ok() && belongs(*manifest, name)) {
+    return arrow::Status::AlreadyExists("there is a checkpoint ", target, " already",
+                                        is_numbered(name) ? "" : "; give each checkpoint a name of its own");
+  }
+  if (in_place) return arrow::Status::OK();
+  if (is_numbered(name)) return remove_folder(run_folder, name);
+  return arrow::Status::AlreadyExists("there is a folder ", target,
+                                      " already, which is no checkpoint; give the checkpoint another name");
 }
 
 }  // namespace
@@ -104,7 +187,35 @@ std::string checkpoint_name(int64_t report) {
   return text;
 }
 
-Store::Store(std::string run_folder) : run_folder_(std::move(run_folder)) {}
+std::string folder_name(const std::string& name, int64_t report) {
+  return name.empty() ? checkpoint_name(report) : name;
+}
+
+arrow::Status check_folder_name(const std::string& name) {
+  static const std::set<std::string> kTaken = {"logs", "run.lock", "control.sock", "journal.jsonl", "metrics.jsonl"};
+  if (name.empty() || name.find_first_of(std::string("/\0", 2)) != std::string::npos || name.size() > 255) {
+    return arrow::Status::Invalid("allowed: a name of at most 255 characters without \"/\"");
+  }
+  if (name.starts_with('.')) return arrow::Status::Invalid("allowed: a name that does not begin with \".\"");
+  if (kTaken.contains(name)) return arrow::Status::Invalid("that is a name of Paceline's own in the run's folder");
+  if (is_numbered(name)) {
+    return arrow::Status::Invalid("checkpoint_ and a number is what reports without a name of their own are called");
+  }
+  return arrow::Status::OK();
+}
+
+Store::Store(std::string run_folder, std::shared_ptr<storage::Storage> objects)
+    : run_folder_(std::move(run_folder)), objects_(std::move(objects)) {}
+
+arrow::Result<Store> Store::at(const std::string& location) {
+  if (!storage::is_uri(location)) return Store(location);
+  ARROW_ASSIGN_OR_RAISE(auto objects, storage::open_storage(location));
+  return Store("", std::move(objects));
+}
+
+std::string Store::path_of(const std::string& name) const {
+  return objects_ ? objects_->location(name) : run_folder_ + "/" + name;
+}
 
 arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Manifest about) {
   ARROW_ASSIGN_OR_RAISE(const std::vector<Part> staged, read_parts(run_folder_, parts));
@@ -115,52 +226,73 @@ arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Ma
   about.tensors = merged.tensors;
   about.values = merged.values;
 
-  const std::string target = run_folder_ + "/" + checkpoint_name(about.report);
-  if (fs::exists(target)) {
-    if (read_manifest(target).ok()) return arrow::Status::AlreadyExists("there is a checkpoint ", target, " already");
-    ARROW_RETURN_NOT_OK(remove(about.report));
+  ARROW_ASSIGN_OR_RAISE(const std::string in_place, name_of_folder_in_place(staged, about.name));
+  const std::string name = folder_name(in_place.empty() ? about.name : in_place, about.report);
+  about.name = name == checkpoint_name(about.report) ? "" : name;
+  const std::string target = path_of(name);
+  if (objects_) {
+    ARROW_RETURN_NOT_OK(publish_objects(*objects_, name, files_to_upload(staged), about));
+    ARROW_RETURN_NOT_OK(remove_stages(staged));
+    return published(target, about);
   }
-  const std::string folder = run_folder_ + "/" + kStagingName + "/publish_" + std::to_string(about.report);
-  ARROW_RETURN_NOT_OK(storage::remove_all(folder));
-  auto status = put_together(staged, about, folder);
-  if (status.ok()) status = fail_point("publish.before_rename");
-  if (status.ok()) status = rename(folder, target);
-  if (!status.ok()) {
-    (void)storage::remove_all(folder);  // the first error says more
-    return status;
+  ARROW_RETURN_NOT_OK(claim_name(run_folder_, name, !in_place.empty()));
+  if (in_place.empty()) {
+    const std::string temporary = std::string(kStagingName) + "/publish_" + std::to_string(about.report);
+    const std::string folder = run_folder_ + "/" + temporary;
+    ARROW_RETURN_NOT_OK(storage::remove_all(folder));
+    auto status = put_together(staged, about, run_folder_, temporary);
+    if (status.ok()) status = fail_point("publish.before_rename");
+    if (status.ok()) status = rename(folder, target);
+    if (!status.ok()) {
+      (void)storage::remove_all(folder);  // the first error says more
+      return status;
+    }
+  } else {
+    ARROW_RETURN_NOT_OK(put_together(staged, about, run_folder_, name));
   }
   ARROW_RETURN_NOT_OK(fail_point("publish.after_rename"));
   ARROW_RETURN_NOT_OK(storage::sync(run_folder_));
-  for (const Part& part : staged) {
-    ARROW_RETURN_NOT_OK(storage::remove_all(part.folder));
-    ARROW_RETURN_NOT_OK(storage::remove_all(part.folder + kPartEnding));
-  }
+  ARROW_RETURN_NOT_OK(remove_stages(staged));
   return published(target, about);
 }
 
 arrow::Result<std::vector<Published>> Store::list() const {
+  if (objects_) return list_objects();
   std::vector<Published> checkpoints;
   std::error_code error;
   for (fs::directory_iterator entry(run_folder_, error), end; !error && entry != end; entry.increment(error)) {
-    if (!report_of(entry->path().filename().string())) continue;
+    const std::string name = entry->path().filename().string();
+    std::error_code no_folder;
+    if (name.starts_with('.') || !fs::is_directory(entry->path(), no_folder)) continue;
     const auto manifest = read_manifest(entry->path().string());
-    if (manifest.ok()) checkpoints.push_back(published(entry->path().string(), *manifest));
+    if (manifest.ok() && belongs(*manifest, name)) checkpoints.push_back(published(entry->path().string(), *manifest));
   }
   if (error) return arrow::Status::IOError("reading folder ", run_folder_, ": ", error.message());
   std::sort(checkpoints.begin(), checkpoints.end(), [](const auto& a, const auto& b) { return a.report < b.report; });
   return checkpoints;
 }
 
-arrow::Status Store::remove(int64_t report) {
-  const std::string path = run_folder_ + "/" + checkpoint_name(report);
-  if (!fs::exists(path)) return arrow::Status::OK();
-  const std::string staging = run_folder_ + "/" + kStagingName;
-  const std::string doomed = staging + "/deleted_" + std::to_string(report);
-  ARROW_RETURN_NOT_OK(make_folder(staging));
-  ARROW_RETURN_NOT_OK(storage::remove_all(doomed));
-  ARROW_RETURN_NOT_OK(storage::move(path, doomed));
-  ARROW_RETURN_NOT_OK(fail_point("remove.after_rename"));
-  return storage::remove_all(doomed);
+arrow::Result<std::vector<Published>> Store::list_objects() const {
+  ARROW_ASSIGN_OR_RAISE(const ObjectFolders folders, list_object_folders(*objects_));
+  std::vector<std::optional<Published>> found(folders.checkpoints.size());
+  ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(found.size(), [&](size_t index) -> arrow::Status {
+    const std::string& name = folders.checkpoints[index];
+    ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_whole(*objects_, name + "/" + kManifestName));
+    if (const auto manifest = decode_manifest(text); manifest.ok() && belongs(*manifest, name)) {
+      found[index] = published(objects_->location(name), *manifest);
+    }
+    return arrow::Status::OK();
+  }));
+  std::vector<Published> checkpoints;
+  for (const auto& one : found) {
+    if (one) checkpoints.push_back(*one);
+  }
+  std::sort(checkpoints.begin(), checkpoints.end(), [](const auto& a, const auto& b) { return a.report < b.report; });
+  return checkpoints;
+}
+
+arrow::Status Store::remove(const std::string& name) {
+  return objects_ ? remove_objects(*objects_, name) : remove_folder(run_folder_, name);
 }
 
 arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {
@@ -170,25 +302,41 @@ arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {
 arrow::Status Store::collect_leftovers() {
   ARROW_RETURN_NOT_OK(storage::remove_all(run_folder_ + "/" + kStagingName));
   ARROW_RETURN_NOT_OK(storage::remove_temporary_files(run_folder_));
+  if (objects_) {
+    ARROW_ASSIGN_OR_RAISE(const ObjectFolders folders, list_object_folders(*objects_));
+    for (const std::string& name : folders.others) {
+      if (is_numbered(name)) ARROW_RETURN_NOT_OK(objects_->remove_below(name));
+    }
+    return arrow::Status::OK();
+  }
   ARROW_ASSIGN_OR_RAISE(const auto checkpoints, list());
   for (const Published& checkpoint : checkpoints) ARROW_RETURN_NOT_OK(storage::remove_temporary_files(checkpoint.path));
   return arrow::Status::OK();
 }
 
 arrow::Result<Manifest> read_manifest(const std::string& checkpoint_path) {
-  const std::string path = checkpoint_path + "/" + kManifestName;
-  if (!fs::exists(path)) {
-    return arrow::Status::IOError(checkpoint_path, " is not a checkpoint of Paceline's: it has no ", kManifestName,
+  const std::string path = storage::join(checkpoint_path, kManifestName);
+  ARROW_ASSIGN_OR_RAISE(const auto folder, storage::open_storage(checkpoint_path));
+  const auto text = storage::read_whole(*folder, kManifestName);
+  if (text.status().IsKeyError()) {
+    return arrow::Status::IOError(storage::without_secrets(checkpoint_path),
+                                  " is not a checkpoint of Paceline's: it has no ", kManifestName,
                                   "; read files of your own through Checkpoint::as_directory(), and give the folder "
                                   "itself, such as RUN/checkpoint_000042, not the run's");
   }
-  ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(path));
-  auto manifest = decode_manifest(text);
-  if (!manifest.ok()) return arrow::Status::IOError(path, ": ", manifest.status().message());
+  ARROW_RETURN_NOT_OK(text.status());
+  auto manifest = decode_manifest(*text);
+  if (!manifest.ok()) {
+    return arrow::Status::IOError(storage::without_secrets(path), ": ", manifest.status().message());
+  }
   return manifest;
 }
 
 arrow::Status check_sizes(const std::string& checkpoint_path, const Manifest& manifest) {
+  if (storage::is_uri(checkpoint_path)) {
+    ARROW_ASSIGN_OR_RAISE(const auto folder, storage::open_storage(checkpoint_path));
+    return check_object_sizes(*folder, manifest);
+  }
   for (const auto& [name, wanted] : manifest.files) {
     const std::string path = checkpoint_path + "/" + name;
     std::error_code error;
@@ -206,6 +354,10 @@ arrow::Status check_sizes(const std::string& checkpoint_path, const Manifest& ma
 
 arrow::Status verify(const std::string& checkpoint_path) {
   ARROW_ASSIGN_OR_RAISE(const Manifest manifest, read_manifest(checkpoint_path));
+  if (storage::is_uri(checkpoint_path)) {
+    ARROW_ASSIGN_OR_RAISE(const auto folder, storage::open_storage(checkpoint_path));
+    return verify_objects(*folder, manifest);
+  }
   ARROW_RETURN_NOT_OK(check_sizes(checkpoint_path, manifest));
   for (const auto& [name, wanted] : manifest.files) {
     const std::string path = checkpoint_path + "/" + name;

@@ -1,59 +1,94 @@
 // The checkpoints of one run folder: publish, list, verify, delete.
 //
-// Published checkpoints are folders `checkpoint_000042` (the report's number) with a manifest; they are never changed.
+// Published checkpoints are folders `checkpoint_000042` (the report's number), or of another name that the report gave,
+// with a manifest; they are never changed.
 // Publication: the stages' files move into one folder in `.staging`, the manifest is written and synced, one rename
-// makes it visible. Fail points: "publish.before_merge", "publish.before_manifest", "publish.before_rename",
-// "publish.after_rename"; deletion: "remove.after_rename". Errors: IOError for what cannot be written, is missing or is
-// damaged, Invalid for ranks that disagree; they name the file, what was wanted and got. Not thread-safe.
+// makes it visible. Where ranks have put files into the checkpoint's folder themselves, the others' move there, and the
+// manifest makes it a checkpoint. Fail points: "publish.before_merge", "publish.before_manifest",
+// "publish.before_rename", "publish.after_rename"; deletion: "remove.after_rename". In an object store:
+// object_checkpoint.h. Errors: IOError for what cannot be written, is missing or is damaged, Invalid for ranks that
+// disagree; they name the file, what was wanted and got. Not thread-safe.
 #pragma once
 
 #include <arrow/result.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "paceline/checkpoint/manifest.h"
 #include "paceline/core/ids.h"
+#include "paceline/storage/storage.h"
 
 namespace paceline::checkpoint {
 
 /// One rank's stage, as its report named it.
 struct StagedPart {
+  /// Whose it is.
   int64_t rank = 0;
-  std::string staged;  // relative to the run folder
+  /// Its folder, relative to the run folder.
+  std::string staged;
 };
 
+/// A checkpoint that readers may believe.
 struct Published {
+  /// Which report it was, from 1.
   int64_t report = 0;
-  std::string path;  // absolute
+  /// Of its folder.
+  std::string name;
+  /// Absolute, or a URI.
+  std::string path;
+  /// Rank 0's, of that report.
   Json metrics = Json::object();
+  /// When it was published, in seconds since the Unix epoch.
   double time = 0;
 };
 
+/// Those of one run.
+///
+///     for (const auto& published : Store(run_folder).list().ValueOrDie()) std::cout << published.path << "\n";
 class Store {
  public:
-  explicit Store(std::string run_folder);
+  /// Stages are in the local `run_folder`; published checkpoints in `objects`, or, without it, there too.
+  explicit Store(std::string run_folder, std::shared_ptr<storage::Storage> objects = nullptr);
 
-  /// Publishes what the ranks staged for one report; `about` gives report, attempt, world size, time and metrics.
-  /// AlreadyExists when that report's checkpoint is there; what is no checkpoint under that name makes way.
+  /// For readers: the checkpoints of the run at a location, a folder's path or a URI.
+  static arrow::Result<Store> at(const std::string& location);
+
+  /// Publishes what the ranks staged for one report; `about` gives report, attempt, world size, time, metrics and, if
+  /// it is not the report's, the folder's name. AlreadyExists when there is a checkpoint of that name; what is no
+  /// checkpoint under the report's name makes way, under another it is refused. Invalid when ranks have put files into
+  /// folders of different names.
   arrow::Result<Published> publish(const std::vector<StagedPart>& parts, Manifest about);
-  /// All published checkpoints, oldest first. Folders without a readable manifest are not checkpoints.
+  /// All published checkpoints, oldest first: folders whose manifest can be read and belongs to the folder's name.
   arrow::Result<std::vector<Published>> list() const;
-  /// Deletes a checkpoint; none of that report is not an error. A crash leaves it whole or gone.
-  arrow::Status remove(int64_t report);
+  /// Deletes the checkpoint with that folder's name; none is not an error. A crash leaves it whole or gone.
+  arrow::Status remove(const std::string& name);
   /// Deletes what a worker that has ended has staged and nobody has published.
   arrow::Status discard_stages(Attempt attempt, WorkerId worker);
-  /// Deletes what a crash left in `.staging`, and temporary files. Call before workers run.
+  /// Deletes what a crash left in `.staging`, temporary files, and objects without a manifest under names of reports.
+  /// Call before workers run.
   arrow::Status collect_leftovers();
+  /// Where the checkpoint with that folder's name is when it is published.
+  std::string path_of(const std::string& name) const;
 
  private:
+  arrow::Result<std::vector<Published>> list_objects() const;
+
   std::string run_folder_;
+  std::shared_ptr<storage::Storage> objects_;  // null for a local run folder
 };
 
 /// "checkpoint_000042".
 std::string checkpoint_name(int64_t report);
+/// `name`, or that of the report's number where it is "".
+std::string folder_name(const std::string& name, int64_t report);
+/// Whether a report may call its checkpoint's folder so: a file name that nothing else in the run's folder has. Invalid
+/// says why not.
+arrow::Status check_folder_name(const std::string& name);
 
-/// Reads the manifest of a checkpoint folder. IOError when there is none or it is damaged.
+/// Reads the manifest of a checkpoint folder, local or a URI, as all that follow. IOError when there is none or it is
+/// damaged.
 arrow::Result<Manifest> read_manifest(const std::string& checkpoint_path);
 /// Finds missing and truncated files by their sizes, without reading them. IOError names the first.
 arrow::Status check_sizes(const std::string& checkpoint_path, const Manifest& manifest);

@@ -93,8 +93,8 @@ TEST(Store, ListsInOrderDeletesAndNeverOverwrites) {
   EXPECT_EQ(list[1].metrics, Json({{"report", 7}}));
   EXPECT_EQ(list[1].time, 12.5);
 
-  ASSERT_TRUE(Store(run.path()).remove(7).ok());
-  ASSERT_TRUE(Store(run.path()).remove(7).ok());
+  ASSERT_TRUE(Store(run.path()).remove("checkpoint_000007").ok());
+  ASSERT_TRUE(Store(run.path()).remove("checkpoint_000007").ok());
   EXPECT_EQ(store.list()->size(), 2u);
 
   publish_folders(run.path(), {user.path()}, 3);  // what lies there is no checkpoint
@@ -102,6 +102,69 @@ TEST(Store, ListsInOrderDeletesAndNeverOverwrites) {
   const auto again = Store(run.path()).publish({{.rank = 0, .staged = stage.finish().ValueOrDie()}}, {.report = 2});
   EXPECT_TRUE(again.status().IsAlreadyExists());
   EXPECT_TRUE(verify(run / "checkpoint_000002").ok());
+}
+
+TEST(Store, FilesThatStandInPlaceStayAndOthersJoinThem) {
+  const TemporaryFolder run;
+  const TemporaryFolder user;
+  write_file(user / "shared", "of rank 0");
+  write_file(run / "best/shared", "of rank 1");
+  write_file(run / "best/sub/shard_1", "one");
+  auto copied = Stage::create(run.path(), worker(1), 1).ValueOrDie();
+  ASSERT_TRUE(copied.copy_folder(user.path()).ok());
+  auto placed = Stage::create(run.path(), worker(2), 1).ValueOrDie();
+  ASSERT_TRUE(placed.adopt_folder("best").ok());
+  EXPECT_THAT(Store(run.path()).list().ValueOrDie(), IsEmpty()) << "no manifest, no checkpoint";
+  const std::vector<StagedPart> parts = {{0, copied.finish().ValueOrDie()}, {1, placed.finish().ValueOrDie()}};
+  const auto published = Store(run.path()).publish(parts, {.report = 1}).ValueOrDie();
+  EXPECT_EQ(published.path, run / "best");
+  EXPECT_EQ(published.name, "best");
+  EXPECT_EQ(storage::read_file(run / "best/shared").ValueOrDie(), "of rank 0");
+  EXPECT_TRUE(verify(run / "best").ok());
+  EXPECT_EQ(read_manifest(run / "best")->files.at("sub/shard_1").rank, 1);
+
+  auto again = Stage::create(run.path(), worker(1), 2).ValueOrDie();
+  ASSERT_TRUE(again.adopt_folder("best").ok());
+  EXPECT_TRUE(Store(run.path()).publish({{0, again.finish().ValueOrDie()}}, {.report = 2}).status().IsAlreadyExists());
+  ASSERT_TRUE(Store(run.path()).remove("best").ok());
+  EXPECT_FALSE(std::filesystem::exists(run / "best"));
+}
+
+TEST(Store, FoldersInPlaceMustBeOne) {
+  const TemporaryFolder run;
+  std::vector<StagedPart> parts;
+  for (const int64_t rank : {0, 1}) {
+    const std::string name = rank == 0 ? "good" : "better";
+    write_file(run / name + "/file", "x");
+    auto stage = Stage::create(run.path(), worker(rank + 1), 1).ValueOrDie();
+    ASSERT_TRUE(stage.adopt_folder(name).ok());
+    parts.push_back({rank, stage.finish().ValueOrDie()});
+  }
+  EXPECT_THAT(Store(run.path()).publish(parts, {.report = 1}).status().message(),
+              HasSubstr("rank 0 into \"good\", rank 1 into \"better\""));
+  EXPECT_THAT(Store(run.path()).publish({parts[0]}, {.report = 1, .name = "best"}).status().message(),
+              HasSubstr("is to be called \"best\""));
+  EXPECT_THAT(names_in(run / "good"), ElementsAre("file"));
+}
+
+TEST(Store, ACheckpointHasTheNameThatItIsGivenOnce) {
+  const TemporaryFolder run;
+  const auto publish = [&run](int64_t report, const std::string& name) {
+    auto stage = Stage::create(run.path(), worker(1), report).ValueOrDie();
+    return Store(run.path()).publish({{0, stage.finish().ValueOrDie()}}, {.report = report, .name = name});
+  };
+  EXPECT_EQ(publish(5, "epoch_1")->path, run / "epoch_1");
+  EXPECT_EQ(publish(3, "")->name, "checkpoint_000003");
+  EXPECT_THAT(publish(6, "epoch_1").status().message(), HasSubstr("a name of its own"));
+  write_file(run / "data/file", "the user's");
+  EXPECT_TRUE(publish(6, "data").status().IsAlreadyExists());
+  EXPECT_EQ(storage::read_file(run / "data/file").ValueOrDie(), "the user's");
+  // A copy is none of the run's checkpoints.
+  std::filesystem::copy(run / "epoch_1", run / "copy");
+  const auto list = Store(run.path()).list().ValueOrDie();
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].report, 3);
+  EXPECT_EQ(list[1].name, "epoch_1");
 }
 
 TEST(Store, RefusesAPartThatIsMissingOrDamaged) {

@@ -1,24 +1,24 @@
 #include "paceline/checkpoint/tensor_reader.h"
 
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "paceline/checkpoint/store.h"
 #include "paceline/storage/checksum.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/location.h"
+#include "paceline/storage/storage.h"
 
 namespace paceline::checkpoint {
 namespace {
 
 // Fills `target` with the slice's bytes; each portion is summed while it is in the cache.
-arrow::Status read_slice(const std::string& folder, const std::string& tensor, const Slice& slice,
-                         std::span<std::byte> target) {
-  const std::string path = folder + "/" + slice.file;
-  ARROW_ASSIGN_OR_RAISE(const Descriptor file, storage::open_for_reading(path));
+arrow::Status read_slice(const storage::FileReader& file, const std::string& path, size_t portion_bytes,
+                         const std::string& tensor, const Slice& slice, std::span<std::byte> target) {
   storage::Checksum checksum;
   for (size_t done = 0; done < target.size();) {
-    const auto portion = target.subspan(done, std::min(storage::kPortion, target.size() - done));
-    ARROW_ASSIGN_OR_RAISE(const size_t count,
-                          storage::read_at(file, path, slice.offset + static_cast<int64_t>(done), portion));
+    const auto portion = target.subspan(done, std::min(portion_bytes, target.size() - done));
+    ARROW_ASSIGN_OR_RAISE(const size_t count, file.read_at(slice.offset + static_cast<int64_t>(done), portion));
     checksum.update(portion.first(count));
     done += count;
     if (count == portion.size()) continue;
@@ -72,10 +72,41 @@ int64_t target_offset(const Slice& slice, const Shape& whole, int64_t element, c
 
 }  // namespace
 
+struct TensorReader::Files {
+  std::shared_ptr<storage::Storage> folder;
+  size_t portion;  // an object store's reader takes large ones on several threads
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<storage::FileReader>> open;
+
+  arrow::Status read(const std::string& tensor, const Slice& slice, std::span<std::byte> target) {
+    const storage::FileReader* file = nullptr;
+    const std::string path = storage::without_secrets(folder->location(slice.file));
+    {
+      const std::lock_guard lock(mutex);
+      auto& known = open[slice.file];
+      if (!known) {
+        auto opened = folder->open(slice.file);
+        if (opened.status().IsKeyError()) {
+          return arrow::Status::IOError("tensor \"", tensor, "\": checkpoint file ", path, " is missing");
+        }
+        ARROW_ASSIGN_OR_RAISE(known, std::move(opened));
+      }
+      file = known.get();
+    }
+    return read_slice(*file, path, portion, tensor, slice, target);
+  }
+};
+
+TensorReader::TensorReader(std::string path, Manifest manifest, std::shared_ptr<Files> files)
+    : path_(std::move(path)), manifest_(std::move(manifest)), files_(std::move(files)) {}
+
 arrow::Result<TensorReader> TensorReader::open(const std::string& checkpoint_path) {
   ARROW_ASSIGN_OR_RAISE(Manifest manifest, read_manifest(checkpoint_path));
   ARROW_RETURN_NOT_OK(check_sizes(checkpoint_path, manifest));
-  return TensorReader(checkpoint_path, std::move(manifest));
+  auto files = std::make_shared<Files>();
+  ARROW_ASSIGN_OR_RAISE(files->folder, storage::open_storage(checkpoint_path));
+  files->portion = storage::is_uri(checkpoint_path) ? size_t{64} << 20 : storage::kPortion;
+  return TensorReader(checkpoint_path, std::move(manifest), std::move(files));
 }
 
 arrow::Status TensorReader::read(const std::string& name, std::span<std::byte> target) const {
@@ -98,17 +129,28 @@ arrow::Status TensorReader::read(const std::string& name, std::span<std::byte> t
     if (runs.count == 1) {
       const auto start = static_cast<size_t>(target_offset(slice, tensor.shape, element, runs, 0));
       const auto place = target.subspan(start, static_cast<size_t>(slice.size));
-      ARROW_RETURN_NOT_OK(read_slice(path_, name, slice, place));
+      ARROW_RETURN_NOT_OK(files_->read(name, slice, place));
       continue;
     }
     buffer.resize(static_cast<size_t>(slice.size));
-    ARROW_RETURN_NOT_OK(read_slice(path_, name, slice, buffer));
+    ARROW_RETURN_NOT_OK(files_->read(name, slice, buffer));
     for (int64_t run = 0; run < runs.count; ++run) {
       std::memcpy(target.data() + target_offset(slice, tensor.shape, element, runs, run),
                   buffer.data() + run * runs.run_bytes, static_cast<size_t>(runs.run_bytes));
     }
   }
   return arrow::Status::OK();
+}
+
+arrow::Result<std::vector<std::byte>> TensorReader::read_whole(const std::string& name) const {
+  const auto found = manifest_.tensors.find(name);
+  std::vector<std::byte> bytes;
+  if (found != manifest_.tensors.end()) {
+    ARROW_ASSIGN_OR_RAISE(const int64_t size, byte_count(found->second.dtype, found->second.shape));
+    bytes.resize(static_cast<size_t>(size));
+  }
+  ARROW_RETURN_NOT_OK(read(name, bytes));
+  return bytes;
 }
 
 }  // namespace paceline::checkpoint

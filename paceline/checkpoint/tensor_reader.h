@@ -8,28 +8,40 @@
 #include <arrow/result.h>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "paceline/checkpoint/manifest.h"
 
 namespace paceline::checkpoint {
 
+/// The tensors of one checkpoint.
+///
+///     ARROW_ASSIGN_OR_RAISE(const auto reader, TensorReader::open(checkpoint_path));
+///     ARROW_ASSIGN_OR_RAISE(const auto bytes, reader.read_whole("fc.weight"));
 class TensorReader {
  public:
   /// Reads the manifest, and finds missing and truncated files by their sizes.
   static arrow::Result<TensorReader> open(const std::string& checkpoint_path);
 
-  /// The checkpoint's folder.
+  /// The checkpoint's folder, local or a URI.
   const std::string& path() const { return path_; }
+  /// What the checkpoint consists of.
   const Manifest& manifest() const { return manifest_; }
   /// Fills `target` with the tensor in row-major order, whatever the slices; its size must be the tensor's.
   arrow::Status read(const std::string& name, std::span<std::byte> target) const;
+  /// The bytes of the whole tensor.
+  arrow::Result<std::vector<std::byte>> read_whole(const std::string& name) const;
 
  private:
-  TensorReader(std::string path, Manifest manifest) : path_(std::move(path)), manifest_(std::move(manifest)) {}
+  struct Files;  // open already
+  TensorReader(std::string path, Manifest manifest, std::shared_ptr<Files> files);
+
   std::string path_;
   Manifest manifest_;
+  std::shared_ptr<Files> files_;
 };
 
 }  // namespace paceline::checkpoint

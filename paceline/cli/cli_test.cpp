@@ -1,6 +1,8 @@
 // The program itself: what it prints and its exit codes.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
 #include "paceline/cli/command.h"
@@ -26,15 +28,21 @@ TEST(Program, SaysWhatItIsAndWhatItCan) {
 TEST(Program, WrongUseIsExplained) {
   EXPECT_EQ(run_program("").exit_code, kWrongUse);
   EXPECT_EQ(run_program("show").exit_code, kWrongUse);
-  EXPECT_THAT(run_program("show").output, HasSubstr("run_folder is required"));
+  EXPECT_THAT(run_program("show").output, AllOf(HasSubstr("run is required"), HasSubstr("`paceline show --help`")));
   const Outcome flag = run_program("show folder --jsn");
   EXPECT_EQ(flag.exit_code, kWrongUse);
-  EXPECT_THAT(flag.output, AllOf(HasSubstr("--jsn"), HasSubstr("--help")));
+  EXPECT_THAT(flag.output, AllOf(HasSubstr("no option --jsn; did you mean \"--json\"?"), HasSubstr("--help")));
+  const Outcome command = run_program("shwo folder --json");
+  EXPECT_EQ(command.exit_code, kWrongUse);
+  EXPECT_THAT(command.output, HasSubstr("no command \"shwo\"; did you mean \"show\"?"));
+  EXPECT_THAT(run_program("checkpoint verfy x").output, HasSubstr("did you mean \"verify\"?"));
+  EXPECT_THAT(run_program("stop one two").output, HasSubstr("no further argument \"two\""));
 }
 
 TEST(Program, VerifiesCheckpoints) {
   const TemporaryFolder folder;
   testing::write_file(folder / "user/file", "content");
+  std::filesystem::create_directories(folder / "run");
   auto stage = checkpoint::Stage::create(folder / "run", {.attempt = {1}, .worker = {1}}, 1).ValueOrDie();
   ASSERT_TRUE(stage.copy_folder(folder / "user").ok());
   const auto published =

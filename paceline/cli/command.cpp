@@ -4,10 +4,28 @@
 
 namespace paceline::cli {
 
+std::shared_ptr<std::string> add_run(CLI::App& command) {
+  const auto run = std::make_shared<std::string>();
+  command.add_option("run", *run, "Name of a run, the beginning of one name only, or the run's folder or URI")
+      ->required()
+      ->type_name("RUN");
+  return run;
+}
+
+std::shared_ptr<bool> add_json(CLI::App& command) {
+  const auto as_json = std::make_shared<bool>(false);
+  command.add_flag("--json", *as_json, "One line of JSON instead of text");
+  return as_json;
+}
+
 int report(const arrow::Status& status) {
   if (status.ok()) return kDone;
   std::fprintf(stderr, "paceline: %s\n", status.message().c_str());
   return kFailed;
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 }  // namespace paceline::cli

@@ -1,12 +1,14 @@
-// The commands of `paceline`, one file each.
+// The commands of `paceline`, one file each; main.cpp lists them.
 //
-// Every command adds itself to the program and sets `exit_code` when it has run: 0 done, 1 it could not be done (the
-// reason is one line on standard error). Wrong use of the command line is 2.
+// Every command adds itself to the program and sets `exit_code` when it has run. Results go to standard output, as one
+// line of JSON with --json; the reason why something could not be done is one line on standard error.
 #pragma once
 
 #include <arrow/status.h>
 
 #include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
 
 namespace paceline::cli {
 
@@ -14,14 +16,43 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kWrongUse = 2;
 
-/// paceline show RUN_FOLDER [--json]
+/// paceline run [FLAGS] [--] PROGRAM [ARGUMENTS], for the list of commands: main() hands its words to run_command().
+void add_run_command(CLI::App& program, int& exit_code);
+/// paceline list [-n N] [--state STATE] [--json]
+void add_list(CLI::App& program, int& exit_code);
+/// paceline index [FOLDER…] [--json]
+void add_index(CLI::App& program, int& exit_code);
+/// paceline show RUN [--json]
 void add_show(CLI::App& program, int& exit_code);
-/// paceline stop RUN_FOLDER
+/// paceline stop RUN [--json]
 void add_stop(CLI::App& program, int& exit_code);
-/// paceline checkpoint verify PATH
+/// paceline stacks RUN [--rank N] [--json]
+void add_stacks(CLI::App& program, int& exit_code);
+/// paceline logs RUN [--rank N | --controller] [--attempt N] [-n N] [-f] [--json]
+void add_logs(CLI::App& program, int& exit_code);
+/// paceline metrics RUN [--plot NAME] [-o FILE] [--json]
+void add_metrics(CLI::App& program, int& exit_code);
+/// paceline rm RUN… [--yes] [--json]
+void add_rm(CLI::App& program, int& exit_code);
+/// paceline prune [--older-than AGE] [--failed] [--gone] [--yes] [--json]
+void add_prune(CLI::App& program, int& exit_code);
+/// paceline doctor [--storage-path PATH] [--json]
+void add_doctor(CLI::App& program, int& exit_code);
+/// paceline completion bash|zsh
+void add_completion(CLI::App& program, int& exit_code);
+/// paceline checkpoint ls | verify | diff | export
 void add_checkpoint(CLI::App& program, int& exit_code);
+
+// What commands share, so that it has one name and one explanation everywhere.
+
+/// The positional RUN: what find_run() (run_lookup.h) takes.
+std::shared_ptr<std::string> add_run(CLI::App& command);
+/// --json
+std::shared_ptr<bool> add_json(CLI::App& command);
 
 /// Prints the reason of a failure; the exit code that goes with the status.
 int report(const arrow::Status& status);
+/// To standard output as it is: text may have zero bytes.
+void print(const std::string& text);
 
 }  // namespace paceline::cli

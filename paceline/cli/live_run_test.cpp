@@ -1,12 +1,13 @@
 // The program against a run that is live in this process.
 #include <gmock/gmock.h>
 
-#include <cstring>
+#include <cstdlib>
 #include <future>
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/program_fixture.h"
 #include "paceline/controller/run_fixture.h"
+#include "paceline/track/run_store.h"
 
 namespace paceline::controller {
 
@@ -42,6 +43,14 @@ TEST_F(LiveRunTest, IsShownAndStopped) {
       const Json run = Json::parse(run_program("show --json " + folder).output);
       EXPECT_EQ(run["live"], true);
       EXPECT_EQ(run["workers"].size(), 2u);
+      const Outcome stacks = run_program("stacks " + folder);
+      EXPECT_EQ(stacks.exit_code, kDone) << stacks.output;
+      EXPECT_THAT(stacks.output, AllOf(HasSubstr("rank 0, process "), HasSubstr("rank 1, process "),
+                                       HasSubstr("(test_worker.cpp:"), HasSubstr("held longer than")));
+      const Json one = Json::parse(run_program("stacks --json --rank 1 " + folder).output);
+      EXPECT_EQ(one.size(), 1u);
+      EXPECT_EQ(one[0]["rank"], 1);
+      EXPECT_THAT(run_program("stacks --rank 2 " + folder).output, HasSubstr("has rank 2 now"));
       const Outcome stopped = run_program("stop " + folder);
       EXPECT_EQ(stopped.exit_code, kDone) << stopped.output;
       EXPECT_THAT(stopped.output, HasSubstr("asked run test to stop"));
@@ -55,6 +64,37 @@ TEST_F(LiveRunTest, IsShownAndStopped) {
   const Outcome again = run_program("stop " + folder_.path());
   EXPECT_EQ(again.exit_code, kFailed);
   EXPECT_THAT(again.output, HasSubstr("is aborted already"));
+}
+
+// `logs -f` shows lines as they come and ends with the run, which is stopped when it has shown some.
+TEST_F(LiveRunTest, ItsLogsAreFollowedToTheEnd) {
+  std::future<Outcome> followed;
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    const auto step = metrics[0].get<int64_t>("step");
+    if (step == 1) {
+      followed = std::async(std::launch::async,
+                            [folder = folder_.path()] { return run_program("logs -f --rank 1 " + folder); });
+    }
+    if (step == 100) stop_.stop();
+  };
+  EXPECT_EQ(run({{"reports", 1'000'000}, {"step_ms", 10}}).state, controller::FinalState::aborted);
+  const Outcome outcome = followed.get();
+  EXPECT_EQ(outcome.exit_code, kDone) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(::testing::StartsWith("step 1\n"), HasSubstr("\nstep 100\n")));
+}
+
+// The store is written by the driver itself, while it lives and at its end.
+TEST_F(LiveRunTest, IsInTheRunStore) {
+  const paceline::testing::TemporaryFolder state;
+  ::setenv("PACELINE_STATE_DIR", state.path().c_str(), 1);
+  request_.run_store = track::run_store_path(state.path());
+  EXPECT_EQ(run({{"reports", 3}, {"checkpoint_every", 3}}).state, controller::FinalState::finished);
+  const Json listed = Json::parse(run_program("list --json").output);
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0]["state"], "finished");
+  EXPECT_EQ(listed[0]["report"], 3);
+  EXPECT_THAT(run_program("show test").output, HasSubstr("checkpoint_000003"));
+  ::unsetenv("PACELINE_STATE_DIR");
 }
 
 }  // namespace

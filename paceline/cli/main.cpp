@@ -1,19 +1,37 @@
-// The program `paceline`.
+// The program `paceline`: the list of its commands.
+#include <cstring>
+
 #include "paceline/cli/command.h"
+#include "paceline/cli/program.h"
+#include "paceline/cli/run.h"
+#include "paceline/launch/program_worker.h"
+
+namespace {
+
+namespace cli = paceline::cli;
+
+// clang-format off
+constexpr cli::AddCommand kCommands[] = {
+    cli::add_run_command,
+    cli::add_list,
+    cli::add_show,
+    cli::add_logs,
+    cli::add_metrics,
+    cli::add_stop,
+    cli::add_stacks,
+    cli::add_checkpoint,
+    cli::add_rm,
+    cli::add_prune,
+    cli::add_index,
+    cli::add_doctor,
+    cli::add_completion,
+};
+// clang-format on
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App program("Distributed PyTorch training: looks at runs, stops them, checks their checkpoints.", "paceline");
-  program.set_version_flag("--version", "paceline " PACELINE_VERSION);
-  program.footer("Exit codes: 0 done, 1 it could not be done, 2 wrong use of the command line.");
-  program.require_subcommand(1);
-  int exit_code = paceline::cli::kDone;
-  paceline::cli::add_show(program, exit_code);
-  paceline::cli::add_stop(program, exit_code);
-  paceline::cli::add_checkpoint(program, exit_code);
-  try {
-    program.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return program.exit(error) == 0 ? paceline::cli::kDone : paceline::cli::kWrongUse;
-  }
-  return exit_code;
+  if (paceline::launch::is_program_worker()) return paceline::launch::run_program_worker();
+  if (argc > 1 && std::strcmp(argv[1], "run") == 0) return cli::run_command({argv + 2, argv + argc});
+  return cli::run_program(kCommands, PACELINE_VERSION, argc, argv);
 }

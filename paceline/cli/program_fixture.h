@@ -14,9 +14,10 @@ struct Outcome {
   std::string output;  // both streams
 };
 
-inline Outcome run_program(const std::string& arguments) {
-  const std::string command = PACELINE_PROGRAM " " + arguments + " 2>&1";
-  std::FILE* pipe = ::popen(command.c_str(), "r");  // NOLINT(bugprone-command-processor): a test's own words
+/// A shell's command line.
+inline Outcome run_command_line(const std::string& command) {
+  std::FILE* pipe =
+      ::popen((command + " 2>&1").c_str(), "r");  // NOLINT(bugprone-command-processor): a test's own words
   Outcome outcome;
   std::array<char, 4096> buffer;
   for (size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
@@ -25,6 +26,10 @@ inline Outcome run_program(const std::string& arguments) {
   const int status = ::pclose(pipe);
   if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
   return outcome;
+}
+
+inline Outcome run_program(const std::string& arguments) {
+  return run_command_line(PACELINE_PROGRAM " " + arguments);
 }
 
 }  // namespace paceline::cli

@@ -1,5 +1,5 @@
-// What `paceline show` tells of a run: read from the run folder, so that it works while a run is live and after; a live
-// run's controller adds where its workers are.
+// What `paceline show` tells of a run: read from the run folder, so that it works while a run is live and after; from
+// the run store when the folder is gone. A live run's controller adds where its workers are.
 #pragma once
 
 #include <arrow/result.h>
@@ -7,43 +7,39 @@
 #include <string>
 #include <vector>
 
-#include "paceline/controller/state.h"
+#include "paceline/track/run_record.h"
 
 namespace paceline::cli {
 
-/// One attempt, as the journal tells it.
-#define PACELINE_ATTEMPT_SUMMARY_FIELDS(FIELD) \
-  FIELD(int64_t, attempt, 0)                   \
-  FIELD(int64_t, world_size, 0)                \
-  FIELD(double, start, 0.0)                    \
-  FIELD(double, end, 0.0)                      \
-  FIELD(std::string, failure, "")
-PACELINE_RECORD(AttemptSummary, PACELINE_ATTEMPT_SUMMARY_FIELDS);
+using AttemptRecords = std::vector<track::AttemptRecord>;
+using CheckpointRecords = std::vector<track::CheckpointRecord>;
 
-using AttemptSummaries = std::vector<AttemptSummary>;
-
-// `live`: a controller answers; `workers` is then its account of them (controller/status.h). `report`, `metrics`: the
-// last that rank 0 made. `remark`: why a live run's controller does not answer. Times are seconds since the Unix epoch.
-#define PACELINE_RUN_SUMMARY_FIELDS(FIELD)                        \
-  FIELD(std::string, name, "")                                    \
-  FIELD(std::string, path, "")                                    \
-  FIELD(std::string, state, "")                                   \
-  FIELD(bool, live, false)                                        \
-  FIELD(std::string, remark, "")                                  \
-  FIELD(double, since, 0.0)                                       \
-  FIELD(AttemptSummaries, attempts, {})                           \
-  FIELD(std::vector<controller::KeptCheckpoint>, checkpoints, {}) \
-  FIELD(int64_t, report, 0)                                       \
-  FIELD(Json, metrics, Json::object())                            \
-  FIELD(Json, workers, Json::array())                             \
+// `live`: a controller answers; `workers` is then its account of them (controller/status.h), else those of the last
+// attempt. `gone`: the folder was deleted. `report`, `metrics`: the last that rank 0 made. `remark`: what is to be said
+// of the driver of a run that is not over. `location`: the URI of a run in an object store, whose working folder on
+// this machine is `path`; else the same as `path`. Times are seconds since the Unix epoch.
+#define PACELINE_RUN_SUMMARY_FIELDS(FIELD)  \
+  FIELD(std::string, name, "")              \
+  FIELD(std::string, path, "")              \
+  FIELD(std::string, location, "")          \
+  FIELD(std::string, state, "")             \
+  FIELD(bool, live, false)                  \
+  FIELD(bool, gone, false)                  \
+  FIELD(std::string, remark, "")            \
+  FIELD(double, since, 0.0)                 \
+  FIELD(double, created, 0.0)               \
+  FIELD(std::string, host, "")              \
+  FIELD(int64_t, pid, 0)                    \
+  FIELD(AttemptRecords, attempts, {})       \
+  FIELD(CheckpointRecords, checkpoints, {}) \
+  FIELD(int64_t, report, 0)                 \
+  FIELD(Json, metrics, Json::object())      \
+  FIELD(Json, workers, Json::array())       \
   FIELD(std::string, error, "")
 PACELINE_RECORD(RunSummary, PACELINE_RUN_SUMMARY_FIELDS);
 
-/// IOError when the folder holds no run.
-arrow::Result<RunSummary> read_run(const std::string& run_folder);
+RunSummary summary_of(const track::RunRecord& record);
 
-/// Whether the run has reached a final state.
-bool is_over(const RunSummary& run);
 /// Takes over what the live run's controller says of itself.
 void add_live_status(const Json& status, RunSummary& run);
 

@@ -1,19 +1,20 @@
-// paceline stop RUN_FOLDER
-#include <cstdio>
-
+// paceline stop RUN [--json]
 #include "paceline/cli/command.h"
-#include "paceline/cli/run_summary.h"
+#include "paceline/cli/run_lookup.h"
 #include "paceline/controller/control_client.h"
+#include "paceline/controller/run_reader.h"
 
 namespace paceline::cli {
 namespace {
 
-arrow::Status stop(const std::string& run_folder) {
-  ARROW_ASSIGN_OR_RAISE(const RunSummary run, read_run(run_folder));
-  if (is_over(run)) return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, " already");
-  const auto status = controller::request_stop(run.path, "paceline stop");
-  if (!status.ok()) return status.status();
-  std::printf("asked run %s to stop; `paceline show %s` tells when it has\n", run.name.c_str(), run.path.c_str());
+arrow::Status stop(const std::string& text, bool as_json) {
+  ARROW_ASSIGN_OR_RAISE(const std::string folder, find_run(text));
+  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, controller::read_run_folder(folder));
+  const track::RunEntry& run = record.run;
+  if (track::is_over(run)) return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, " already");
+  ARROW_ASSIGN_OR_RAISE(const Json status, controller::request_stop(run.path, "paceline stop"));
+  print(as_json ? encode_json(status) + "\n"
+                : "asked run " + run.name + " to stop; `paceline show " + text + "` tells when it has\n");
   return arrow::Status::OK();
 }
 
@@ -22,9 +23,10 @@ arrow::Status stop(const std::string& run_folder) {
 void add_stop(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand(
       "stop", "Ask a live run to stop; its checkpoints stay. The third time its workers are killed");
-  const auto folder = std::make_shared<std::string>();
-  command->add_option("run_folder", *folder, "Folder of the run: STORAGE_PATH/NAME")->required();
-  command->callback([folder, &exit_code] { exit_code = report(stop(*folder)); });
+  command->footer("Example: paceline stop mnist");
+  const auto run = add_run(*command);
+  const auto as_json = add_json(*command);
+  command->callback([run, as_json, &exit_code] { exit_code = report(stop(*run, *as_json)); });
 }
 
 }  // namespace paceline::cli

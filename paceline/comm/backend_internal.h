@@ -6,6 +6,8 @@
 #include <chrono>
 #include <functional>
 
+#include "paceline/core/progress.h"
+
 namespace c10d {
 class Backend;
 class Store;
@@ -19,6 +21,8 @@ struct BackendSettings {
   std::chrono::milliseconds timeout{};
   /// All ranks are on this machine: connections stay on the loopback interface.
   bool loopback = true;
+  /// Where collectives are counted; null for nowhere.
+  Progress* progress = nullptr;
 };
 
 struct Backend {

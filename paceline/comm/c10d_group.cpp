@@ -187,7 +187,8 @@ std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusi
   std::shared_ptr<Group> group;
   report_failures("connecting", options.rank, options.world_size, [&] {
     wait_for_all_ranks(*store, options);
-    const BackendSettings settings{options.rank, options.world_size, options.timeout, loopback};
+    if (options.progress != nullptr) options.progress->forget_collectives();
+    const BackendSettings settings{options.rank, options.world_size, options.timeout, loopback, options.progress};
     const auto rank = static_cast<int>(options.rank);
     const auto world_size = static_cast<int>(options.world_size);
     auto process_group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, world_size);

@@ -50,22 +50,55 @@ class ReportedWork final : public c10d::Work {
   const int world_size_;
 };
 
-// Gloo whose waiting collectives can be made to fail from another thread. c10d offers that for NCCL only: a rank that
-// is told to stop would wait for its peers until the timeout.
-class AbortableGloo final : public c10d::ProcessGroupGloo {
+// Gloo whose waiting collectives can be made to fail from another thread, and which counts all of them. c10d offers the
+// former for NCCL only: a rank that is told to stop would wait for its peers until the timeout.
+class WatchedGloo final : public c10d::ProcessGroupGloo {
  public:
-  using ProcessGroupGloo::ProcessGroupGloo;
+  using WorkPointer = c10::intrusive_ptr<c10d::Work>;
+  using Tensors = std::vector<at::Tensor>;
+  using TensorLists = std::vector<Tensors>;
+
+  WatchedGloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings,
+              c10::intrusive_ptr<Options> options)
+      : ProcessGroupGloo(store, static_cast<int>(settings.rank), static_cast<int>(settings.world_size),
+                         std::move(options)),
+        progress_(settings.progress) {}
 
   // The two collectives that c10d::Reducer starts by itself.
-  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
-                                           const c10d::AllreduceOptions& options) override {
-    return c10::make_intrusive<ReportedWork>(ProcessGroupGloo::allreduce(tensors, options), "all_reduce", getRank(),
-                                             getSize());
+  WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    return reported("all_reduce",
+                    counted(Collective::all_reduce, [&] { return ProcessGroupGloo::allreduce(tensors, options); }));
   }
-  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
-                                           const c10d::BroadcastOptions& options) override {
-    return c10::make_intrusive<ReportedWork>(ProcessGroupGloo::broadcast(tensors, options), "broadcast", getRank(),
-                                             getSize());
+  WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
+    return reported("broadcast",
+                    counted(Collective::broadcast, [&] { return ProcessGroupGloo::broadcast(tensors, options); }));
+  }
+  // Those that others are made of; send and receive concern two ranks only.
+  WorkPointer allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
+    return counted(Collective::all_gather, [&] { return ProcessGroupGloo::allgather(outputs, inputs, options); });
+  }
+  WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
+    return counted(Collective::reduce, [&] { return ProcessGroupGloo::reduce(tensors, options); });
+  }
+  WorkPointer gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
+    return counted(Collective::gather, [&] { return ProcessGroupGloo::gather(outputs, inputs, options); });
+  }
+  WorkPointer scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override {
+    return counted(Collective::scatter, [&] { return ProcessGroupGloo::scatter(outputs, inputs, options); });
+  }
+  WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
+                             const c10d::ReduceScatterOptions& options) override {
+    return counted(Collective::reduce_scatter,
+                   [&] { return ProcessGroupGloo::reduce_scatter(outputs, inputs, options); });
+  }
+  WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_counts,
+                            std::vector<int64_t>& input_counts, const c10d::AllToAllOptions& options) override {
+    return counted(Collective::all_to_all, [&] {
+      return ProcessGroupGloo::alltoall_base(output, input, output_counts, input_counts, options);
+    });
+  }
+  WorkPointer barrier(const c10d::BarrierOptions& options) override {
+    return counted(Collective::barrier, [&] { return ProcessGroupGloo::barrier(options); });
   }
 
   void close_connections() {
@@ -81,6 +114,26 @@ class AbortableGloo final : public c10d::ProcessGroupGloo {
   }
 
  private:
+  WorkPointer reported(const char* operation, WorkPointer work) {
+    return c10::make_intrusive<ReportedWork>(std::move(work), operation, getRank(), getSize());
+  }
+
+  template <class Start>
+  WorkPointer counted(Collective collective, const Start& start) {
+    if (progress_ == nullptr) return start();
+    progress_->begin_collective(collective);
+    try {
+      WorkPointer work = start();
+      // Not in wait(): c10d::Reducer waits for the future.
+      work->getFuture()->addCallback([progress = progress_](c10::ivalue::Future&) { progress->end_collective(); });
+      return work;
+    } catch (...) {
+      progress_->end_collective();
+      throw;
+    }
+  }
+
+  Progress* const progress_;
   std::once_flag closed_;
 };
 
@@ -91,8 +144,7 @@ Backend make_gloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSet
   options->devices.push_back(settings.loopback ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
                                                : c10d::ProcessGroupGloo::createDefaultDevice());
   options->threads = 2;  // as PyTorch: two collectives of a group can be under way
-  auto gloo = c10::make_intrusive<AbortableGloo>(store, static_cast<int>(settings.rank),
-                                                 static_cast<int>(settings.world_size), options);
+  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings, options);
   return {gloo, [gloo] { gloo->close_connections(); }};
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "paceline/core/progress.h"
 #include "paceline/rpc/key_value.h"
 
 namespace c10d {
@@ -28,6 +29,9 @@ struct GroupOptions {
   int64_t world_size = 1;
   torch::Device device = torch::kCPU;
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
+  /// Where the group's collectives are counted, also those that c10d starts by itself; null for nowhere. Outlives the
+  /// group. NCCL's are not counted: the processor does not wait for them.
+  Progress* progress = nullptr;
 };
 
 enum class ReduceOp { sum, mean, min, max, product };

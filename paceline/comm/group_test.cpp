@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "paceline/comm/reducer.h"
 #include "paceline/rpc/memory_key_value.h"
 #include "paceline/testing/group_conformance.h"
 
@@ -47,6 +48,37 @@ std::vector<std::shared_ptr<Group>> over_key_value(int64_t world_size) {
 
 INSTANTIATE_TEST_SUITE_P(InProcess, GroupConformance, Values(Worlds{&Group::in_process, {1, 2, 3, 4}}));
 INSTANTIATE_TEST_SUITE_P(OverKeyValue, GroupConformance, Values(Worlds{&over_key_value, {2, 3}}));
+
+// What the hang report stands on: every collective counts, those that backward starts by itself too.
+TEST(Group, CountsItsCollectivesAlikeOnAllRanks) {
+  const SystemClock clock;
+  rpc::MemoryKeyValueStore store;
+  std::vector<std::future<ProgressReading>> ranks;
+  for (const int64_t rank : {0, 1}) {
+    ranks.push_back(std::async(std::launch::async, [&, rank, client = store.client(kGeneration)] {
+      Progress progress = Progress::create(clock).ValueOrDie();
+      GroupOptions options = place(rank, 2);
+      options.progress = &progress;
+      const auto group = Group::create(options, client);
+      torch::Tensor tensor = torch::ones({4});
+      group->all_reduce(tensor, ReduceOp::sum);
+      group->all_gather(tensor);
+      std::vector<torch::Tensor> parameters = {torch::zeros({100}, torch::requires_grad())};
+      auto reducer = GradientReducer::create(group, parameters, {"a"}, {false}, {});
+      reducer->begin_backward();
+      parameters[0].sum().backward();
+      group->barrier();
+      const auto reader = ProgressReader::open(progress.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
+      return reader.read(clock.monotonic());
+    }));
+  }
+  for (auto& rank : ranks) {
+    const ProgressReading reading = rank.get();
+    EXPECT_EQ(reading.collectives, 4);
+    EXPECT_EQ(reading.collectives_done, 4);
+    EXPECT_EQ(reading.oldest, Collective::barrier);
+  }
+}
 
 TEST(Group, NamesTheRanksThatNeverCome) {
   rpc::MemoryKeyValueStore store;

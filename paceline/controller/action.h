@@ -53,13 +53,29 @@ struct PublishCheckpoint {
   int64_t report = 0;
 };
 
+/// `name`: of its folder.
 struct DeleteCheckpoint {
   int64_t report = 0;
+  std::string name;
 };
 
 /// Tell every worker that the checkpoint is published.
 struct TellCommitted {
   int64_t report = 0;
+};
+
+/// Start a process that validates a published checkpoint; feed ValidationOverdue when the task's time is over.
+struct StartValidation {
+  int64_t report = 0;
+  WorkerId worker;
+  int64_t node = 0;
+  ValidationTaskConfig task;
+};
+
+/// Kill the validation's process tree.
+struct EndValidation {
+  WorkerId worker;
+  std::string reason;
 };
 
 /// Feed TimerDue{turn} at `at`. One timer at a time: setting replaces.
@@ -68,8 +84,9 @@ struct SetTimer {
   Time at;
 };
 
-/// Call the callbacks' after_exception.
+/// Call the callbacks' after_exception: a group of that attempt has failed.
 struct TellCallbacks {
+  Attempt attempt;
   std::map<int64_t, std::string> errors;
 };
 
@@ -82,8 +99,9 @@ struct Note {
 /// The run has reached a final state: RunState has state, error and return value.
 struct Finish {};
 
-using Action = std::variant<EnterState, StartWorker, AssignWorkers, EndWorker, CloseGroup, PublishCheckpoint,
-                            DeleteCheckpoint, TellCommitted, SetTimer, TellCallbacks, Note, Finish>;
+using Action =
+    std::variant<EnterState, StartWorker, AssignWorkers, EndWorker, CloseGroup, PublishCheckpoint, DeleteCheckpoint,
+                 TellCommitted, StartValidation, EndValidation, SetTimer, TellCallbacks, Note, Finish>;
 using Actions = std::vector<Action>;
 
 }  // namespace paceline::controller

@@ -43,15 +43,21 @@ arrow::Result<Descriptor> connect_to(const std::string& run_folder, std::chrono:
   return socket;
 }
 
-arrow::Result<Json> ask(const std::string& run_folder, rpc::Envelope request, std::chrono::milliseconds patience) {
+arrow::Result<rpc::Envelope> ask(const std::string& run_folder, rpc::Envelope request,
+                                 std::chrono::milliseconds patience) {
   ARROW_ASSIGN_OR_RAISE(Descriptor connected, connect_to(run_folder, patience));
   rpc::BlockingSocket socket(std::move(connected));
   request.request = 1;
   ARROW_RETURN_NOT_OK(socket.send(std::move(request)));
   ARROW_ASSIGN_OR_RAISE(const bool answered, socket.wait(patience));
   if (!answered) return no_answer(run_folder, patience);
-  ARROW_ASSIGN_OR_RAISE(const auto reply, socket.receive());
+  ARROW_ASSIGN_OR_RAISE(auto reply, socket.receive());
   if (!reply) return arrow::Status::IOError("the run in ", run_folder, " ended while it was asked");
+  return *std::move(reply);
+}
+
+arrow::Result<Json> status_in(const arrow::Result<rpc::Envelope>& reply) {
+  ARROW_RETURN_NOT_OK(reply.status());
   ARROW_ASSIGN_OR_RAISE(rpc::StatusReply status, rpc::unpack<rpc::StatusReply>(*reply));
   return std::move(status.status);
 }
@@ -59,12 +65,19 @@ arrow::Result<Json> ask(const std::string& run_folder, rpc::Envelope request, st
 }  // namespace
 
 arrow::Result<Json> request_status(const std::string& run_folder, std::chrono::milliseconds patience) {
-  return ask(run_folder, rpc::pack(rpc::StatusRequest{}), patience);
+  return status_in(ask(run_folder, rpc::pack(rpc::StatusRequest{}), patience));
 }
 
 arrow::Result<Json> request_stop(const std::string& run_folder, const std::string& reason,
                                  std::chrono::milliseconds patience) {
-  return ask(run_folder, rpc::pack(rpc::StopRun{reason}), patience);
+  return status_in(ask(run_folder, rpc::pack(rpc::StopRun{reason}), patience));
+}
+
+arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(const std::string& run_folder, int64_t rank,
+                                                                std::chrono::milliseconds patience) {
+  ARROW_ASSIGN_OR_RAISE(const auto reply, ask(run_folder, rpc::pack(rpc::RunStacksRequest{rank}), patience));
+  ARROW_RETURN_NOT_OK(rpc::unpack<rpc::StacksReply>(reply).status());
+  return stacks::decode_lines(reply.bytes);
 }
 
 }  // namespace paceline::controller

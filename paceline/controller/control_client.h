@@ -8,8 +8,10 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "paceline/core/json.h"
+#include "paceline/stacks/stack.h"
 
 namespace paceline::controller {
 
@@ -20,5 +22,9 @@ arrow::Result<Json> request_status(const std::string& run_folder, std::chrono::m
 /// Asks the live run to stop; gives its status after that. A third request kills the workers.
 arrow::Result<Json> request_stop(const std::string& run_folder, const std::string& reason,
                                  std::chrono::milliseconds patience = kAnswerTime);
+
+/// The stacks of the worker with that rank, or, with -1, of all. Naming a large program's frames takes a while.
+arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(
+    const std::string& run_folder, int64_t rank, std::chrono::milliseconds patience = std::chrono::minutes(1));
 
 }  // namespace paceline::controller

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "paceline/controller/decide_internal.h"
 #include "paceline/controller/failure_text.h"
@@ -12,6 +13,15 @@ Actions decide(RunState& state, const Event& event, Time now) {
   Decision decision(state, now);
   std::visit([&decision](const auto& kind) { decision.on(kind); }, event);
   return std::move(decision).take();
+}
+
+std::optional<TimeLimit> time_limit(const RunState& state) {
+  const std::optional<double> most = state.options.max_time;
+  if (!most || state.state == State::shutting_down || is_terminal(state.state)) return std::nullopt;
+  std::string reason = "RunConfig.max_time, " + seconds_text(*most) + ", has passed";
+  if (state.used_s > 0)
+    reason += " (" + seconds_text(std::round(state.used_s)) + " of it before the run was continued)";
+  return TimeLimit{from_seconds(state.opened + std::max(0.0, *most - state.used_s)), reason};
 }
 
 void Decision::go(State state, const std::string& reason) {
@@ -48,9 +58,13 @@ void Decision::on(const RunOpened& event) {
   fresh.world_size = event.options.num_workers;
   fresh.last_report = std::max(state_.last_report, event.last_report);
   fresh.checkpoints = event.checkpoints;
+  fresh.opened = to_seconds(now_);
+  const bool begins = state_.epoch.value == 0 || (state_.state == State::finished && state_.stop_reason.empty());
+  if (!begins) fresh.used_s = state_.used_s + std::max(0.0, event.last_seen - state_.opened);
   for (const KeptCheckpoint& kept : event.checkpoints) fresh.last_report = std::max(fresh.last_report, kept.report);
   fresh.state = state_.state;
-  state_ = std::move(fresh);
+  const RunState earlier = std::exchange(state_, std::move(fresh));
+  take_over_checkpoints(earlier);
   go(State::initializing, "run " + event.name + " is opened by process " + std::to_string(event.pid) + " on " +
                               event.host + ", epoch " + std::to_string(event.epoch.value));
   set_timer(state_.options.start_timeout_s);
@@ -61,6 +75,7 @@ void Decision::on(const NodeJoined& event) {
   state_.nodes.push_back(event.node);
   if (static_cast<int64_t>(state_.nodes.size()) == state_.options.nodes) {
     start_group("all agents have announced themselves");
+    start_validations();
   }
 }
 
@@ -71,19 +86,17 @@ void Decision::on(const NodeLost& event) {
     const bool here = state_.nodes[static_cast<size_t>(worker.node)].name == event.node;
     if (here && worker.stage != WorkerStage::gone) mark_gone(worker);
   }
-  // Agents do not come back within a run yet, so there is nothing to try again on.
-  if (state_.state != State::shutting_down) {
-    record({.kind = FailureKind::node, .node = event.node, .text = event.error, .time = to_seconds(now_)});
-    const std::string cause = cause_line(state_.failures, state_.world_size);
-    note(LogLevel::error, cause + "; giving up: agents do not come back");
-    shut_down(State::errored, kFailureGraceSeconds, cause);
-  } else {
-    when_gone();
-  }
+  if (state_.state == State::shutting_down && !waits_for_validations()) return when_gone();
+  // Agents do not come back within a run yet, so there is nothing to try again on, and validate on.
+  record({.kind = FailureKind::node, .node = event.node, .text = event.error, .time = to_seconds(now_)});
+  const std::string cause = cause_line(state_.failures, state_.world_size);
+  note(LogLevel::error, cause + "; giving up: agents do not come back");
+  shut_down(State::errored, state_.options.failure_grace_s, cause);
 }
 
 void Decision::on(const StopRequested& event) {
   if (is_terminal(state_.state)) return;
+  if (event.finish) return stop_as_finished(event.reason);
   ++state_.stop_requests;
   const std::string why = event.reason.empty() ? "a stop was requested" : event.reason;
   if (state_.stop_requests == 1) state_.stop_reason = why;
@@ -94,9 +107,21 @@ void Decision::on(const StopRequested& event) {
   } else if (state_.state != State::shutting_down) {
     note(LogLevel::warning, "stopping: " + why);
     shut_down(State::aborted, state_.options.stop_grace_s, why);
+  } else if (waits_for_validations()) {
+    note(LogLevel::warning, "leaving the validations to the next fit(): " + why);
+    state_.final_state = State::aborted;
+    when_gone();
   } else {
     note(LogLevel::warning, "stopping already; a third request kills the workers");
   }
+}
+
+// Once: callbacks may ask at every report that is still on its way.
+void Decision::stop_as_finished(const std::string& reason) {
+  if (state_.state == State::shutting_down) return;
+  state_.stop_reason = reason;
+  note(LogLevel::info, "stopping: " + reason);
+  shut_down(State::finished, state_.options.stop_grace_s, reason);
 }
 
 void Decision::on(const CallbackFailed& event) {
@@ -114,7 +139,7 @@ void Decision::end_with(FailureKind kind, const std::string& text, const std::st
   note(LogLevel::error, text);
   record({.kind = kind, .text = text, .time = to_seconds(now_)});
   if (state_.state != State::shutting_down || state_.final_state == State::finished) {
-    shut_down(State::errored, kFailureGraceSeconds, reason);
+    shut_down(State::errored, state_.options.failure_grace_s, reason);
   }
 }
 

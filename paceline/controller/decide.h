@@ -5,6 +5,9 @@
 // the number of workers, but those that concern the whole group.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "paceline/controller/action.h"
 #include "paceline/controller/event.h"
 #include "paceline/controller/state.h"
@@ -12,9 +15,6 @@
 
 namespace paceline::controller {
 
-/// Seconds that workers have to end by themselves after a failure: enough for ranks with the same exception to be
-/// heard.
-inline constexpr double kFailureGraceSeconds = 0.25;
 /// Seconds in which the cause of a collateral failure must show before the failure counts by itself.
 inline constexpr double kCauseSeconds = 1.0;
 /// Seconds beyond the grace after which a process that cannot be killed is given up.
@@ -26,6 +26,14 @@ inline constexpr int64_t kSameRefusals = 8;
 
 /// Seconds to wait before the try that follows the n-th failure in a row: 0, 0.1, 0.2, 0.4, … at most 30.
 double back_off_seconds(int64_t failures_in_a_row);
+
+/// When a run has used up RunConfig.max_time, and what is said then.
+struct TimeLimit {
+  Time at;
+  std::string reason;
+};
+/// Nothing for a run without limit, and one that is ending.
+std::optional<TimeLimit> time_limit(const RunState& state);
 
 /// Applies `event` to `state` and gives what is to be done, in order.
 Actions decide(RunState& state, const Event& event, Time now);

@@ -49,7 +49,9 @@ void Decision::give_up_waiting() {
 void Decision::finish_if_complete() {
   if (state_.state != State::running && state_.state != State::preempting) return;
   if (state_.completed < state_.world_size || !state_.publishing.empty()) return;
-  note(LogLevel::info, "all workers have finished");
+  const std::string validations = std::to_string(state_.validations.size());
+  note(LogLevel::info,
+       "all workers have finished" + (validations == "0" ? "" : "; checkpoints still to be validated: " + validations));
   shut_down(State::finished, state_.options.stop_grace_s, "the run has finished");
 }
 
@@ -60,6 +62,7 @@ void Decision::when_gone() {
                       state == State::shutting_down;
   if (!ending || state_.live > 0 || state_.backing_off) return;
   if (!state_.publishing.empty() && state_.stop_requests < 3) return;
+  if (waits_for_validations()) return;
   if (state == State::shutting_down) return finish();
   close_group();
   const double delay = state == State::resizing ? 0.0 : back_off_seconds(state_.failures_in_a_row);
@@ -87,7 +90,7 @@ void Decision::close_group() {
   act(CloseGroup{state_.attempt, state_.generation});
   if (state_.failures.empty() || state_.final_state == State::aborted) return;
   state_.worker_errors = errors_by_rank(state_.failures, state_.world_size);
-  act(TellCallbacks{state_.worker_errors});
+  act(TellCallbacks{state_.attempt, state_.worker_errors});
 }
 
 void Decision::finish() {
@@ -99,9 +102,8 @@ void Decision::finish() {
                         ? "; no checkpoint has been published yet."
                         : " from the checkpoint of report " + std::to_string(state_.checkpoints.back().report) + ".");
   }
-  std::string reason = "all workers have finished";
+  std::string reason = state_.stop_reason.empty() ? "all workers have finished" : state_.stop_reason;
   if (state_.final_state == State::errored) reason = cause_line(state_.failures, state_.world_size);
-  if (state_.final_state == State::aborted) reason = state_.stop_reason;
   go(state_.final_state, reason);
   if (!state_.error.empty()) note(LogLevel::debug, state_.error);  // the user is shown it by fit()
   note(state_.state == State::errored ? LogLevel::error : LogLevel::info, "the run has " + to_string(state_.state));

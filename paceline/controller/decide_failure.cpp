@@ -103,6 +103,8 @@ void Decision::on(const WorkerExited& event) {
   failure.log_file = event.log_file;
   failure.step = event.step;
   failure.phase = event.phase;
+  failure.memory = event.memory;
+  failure.crash = event.crash;
   if (state_.state == State::scheduling) {
     on_start_problem(std::move(failure), describe(event.status));
   } else {
@@ -123,6 +125,16 @@ void Decision::note_exit(Worker& worker, const WorkerExited& event) {
     failure.step = event.step;
     failure.phase = event.phase;
   }
+}
+
+void Decision::on(const HangFound& event) {
+  if (event.attempt != state_.attempt || event.generation != state_.generation) return;
+  if (state_.state != State::running && state_.state != State::preempting) return;
+  const std::string evidence = event.evidence.empty() ? "" : "; everybody's stacks are in " + event.evidence;
+  if (!event.fail) return note(LogLevel::warning, "this looks like a hang: " + event.text + evidence);
+  Failure failure{
+      .kind = FailureKind::hang, .text = event.text + evidence, .frames = event.frames, .time = to_seconds(now_)};
+  on_failure(std::move(failure));
 }
 
 void Decision::on(const ReportRefused& event) {
@@ -200,11 +212,11 @@ void Decision::apply_policy(Budget budget) {
     const std::string why = hopeless ? "it failed in the same way " + std::to_string(same) + " times in a row"
                                      : std::string(setting) + " is " + std::to_string(limit);
     note(LogLevel::error, cause + "; giving up: " + why);
-    return shut_down(State::errored, kFailureGraceSeconds, cause);
+    return shut_down(State::errored, state_.options.failure_grace_s, cause);
   }
   const std::string tries = limit < 0 ? "no limit" : std::to_string(*count) + " of " + std::to_string(limit);
   note(LogLevel::warning, cause + "; trying again (" + setting + ": " + tries + ")");
-  end_group(budget == Budget::start ? State::rescheduling : State::restarting, kFailureGraceSeconds, cause);
+  end_group(budget == Budget::start ? State::rescheduling : State::restarting, state_.options.failure_grace_s, cause);
 }
 
 }  // namespace paceline::controller

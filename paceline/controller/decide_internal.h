@@ -30,11 +30,15 @@ class Decision {
   void on(const WorkerFailed& event);
   void on(const WorkerExited& event);
   void on(const WorkerSilent& event);
+  void on(const HangFound& event);
   void on(const ReportRefused& event);
   // decide_checkpoint.cpp
   void on(const CheckpointReady& event);
   void on(const CheckpointPublished& event);
   void on(const PublishFailed& event);
+  // decide_validation.cpp
+  void on(const ValidationOverdue& event);
+  void on(const ValidationEnded& event);
 
   Actions take() && { return std::move(actions_); }
 
@@ -42,6 +46,7 @@ class Decision {
   enum class Budget { worker, start, preemption };
 
   // decide.cpp
+  void stop_as_finished(const std::string& reason);
   void end_with(FailureKind kind, const std::string& text, const std::string& reason);
   void go(State state, const std::string& reason);
   void set_timer(double seconds);
@@ -64,6 +69,19 @@ class Decision {
   void apply_policy(Budget budget);
   Budget budget_for(const Failure& cause) const;
   void note_exit(Worker& worker, const WorkerExited& event);
+
+  // decide_checkpoint.cpp
+  KeptCheckpoint* find_kept(int64_t report);
+  void apply_retention();
+
+  // decide_validation.cpp
+  void take_over_checkpoints(const RunState& earlier);
+  void queue_validation(int64_t report, const ValidationTaskConfig& task);
+  void start_validations();
+  Validation* find_validation(int64_t report);
+  Validation* find_validation(int64_t report, WorkerId worker);
+  void settle_validation(int64_t report, CheckpointStatus status, const Json& metrics);
+  bool waits_for_validations() const;
 
   // decide_ending.cpp
   void shut_down(State final_state, double grace_s, const std::string& reason);

@@ -64,6 +64,46 @@ TEST(Failure, ASilentProcessIsKilledWithoutGrace) {
   EXPECT_EQ(run.wanted<EndWorker>().back().grace_s, 0.0);
 }
 
+HangFound hang_of(const Play& run, bool fail) {
+  return {.attempt = run.all().attempt,
+          .generation = run.all().generation,
+          .suspects = {1},
+          .text = "rank 1 makes no progress",
+          .evidence = "/runs/hang/1",
+          .frames = {"wait (train.cpp:7)"},
+          .fail = fail};
+}
+
+TEST(Failure, AHangEndsTheGroupWithinTheBudgetIfItShall) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  run.feed(hang_of(run, true));
+  EXPECT_EQ(run.state(), State::restarting);
+  run.exit_all();
+  run.join_all();
+  run.feed(hang_of(run, true));
+  EXPECT_EQ(run.state(), State::shutting_down);
+  run.exit_all();
+  EXPECT_THAT(run.all().error, HasSubstr("The run hangs: rank 1 makes no progress; everybody's stacks are in "
+                                         "/runs/hang/1\n  at wait (train.cpp:7)"));
+}
+
+TEST(Failure, AHangThatIsObservedIsALineInTheLog) {
+  Play run = Play::training();
+  run.feed(hang_of(run, false));
+  EXPECT_EQ(run.state(), State::running);
+  ASSERT_EQ(run.wanted<Note>().size(), 1u);
+  EXPECT_EQ(run.wanted<Note>()[0].level, LogLevel::warning);
+  EXPECT_THAT(run.wanted<Note>()[0].text, HasSubstr("looks like a hang: rank 1 makes no progress"));
+}
+
+TEST(Failure, AHangOfAnEarlierGroupChangesNothing) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  HangFound late = hang_of(run, true);
+  late.attempt = {run.all().attempt.value - 1};
+  run.feed(late);
+  EXPECT_EQ(run.state(), State::running);
+}
+
 TEST(Failure, AProcessThatCannotBeKilledDoesNotHangTheRun) {
   Play run = Play::training();
   run.exit(run.worker(1), {.signal = 9});
@@ -188,6 +228,67 @@ TEST(Stop, EndsARunThatBacksOff) {
   ASSERT_EQ(run.state(), State::rescheduling);
   run.feed(StopRequested{});
   EXPECT_EQ(run.state(), State::aborted);
+}
+
+TEST(Stop, AsFinishedKeepsTheCheckpointThatIsOnItsWay) {
+  Play run = Play::training();
+  run.feed(CheckpointReady{3});
+  run.feed(StopRequested{"accuracy 0.99 is reached", true});
+  EXPECT_EQ(run.state(), State::shutting_down);
+  for (int i = 0; i < 5; ++i) run.feed(StopRequested{"again", true});  // reports that are still coming
+  run.feed(WorkerFailed{.worker = run.worker(0), .text = "told to stop", .stopped = true});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::shutting_down);
+  run.feed(CheckpointPublished{{.report = 3}});
+  EXPECT_EQ(run.state(), State::finished);
+  EXPECT_EQ(run.all().error, "");
+  EXPECT_EQ(run.all().stop_reason, "accuracy 0.99 is reached");
+}
+
+TEST(Stop, AsFinishedWithoutItsLastCheckpointIsAnError) {
+  Play run = Play::training();
+  run.feed(CheckpointReady{3});
+  run.feed(StopRequested{"enough", true});
+  run.exit_all();
+  run.feed(PublishFailed{3, "the disk is full"});
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("the disk is full"));
+}
+
+TEST(TimeLimit, CountsOverAttemptsAndContinuations) {
+  const RunOptions options{.num_workers = 2, .max_failures = 1, .max_time = 100};
+  Play run = Play::training(options);
+  EXPECT_EQ(time_limit(run.all())->at, run.now() + std::chrono::seconds(100));
+  run.advance(30);
+  run.exit(run.worker(0), {.signal = 11});
+  run.exit_all();
+  EXPECT_EQ(run.all().attempt.value, 2);
+  EXPECT_EQ(time_limit(run.all())->at, run.now() + std::chrono::seconds(70));
+  run.advance(10);
+  run.join_all();
+  const double last_seen = to_seconds(run.now());
+  run.advance(1000);
+  run.feed(RunOpened{.epoch = {2}, .options = options, .last_seen = last_seen});
+  EXPECT_EQ(time_limit(run.all())->at, run.now() + std::chrono::seconds(60));
+  EXPECT_EQ(time_limit(run.all())->reason,
+            "RunConfig.max_time, 100 s, has passed (40 s of it before the run was continued)");
+  run.advance(60);
+  run.feed(StopRequested{time_limit(run.all())->reason, true});
+  EXPECT_EQ(run.state(), State::finished);
+  EXPECT_FALSE(time_limit(run.all()));
+  run.feed(RunOpened{.epoch = {3}, .options = options, .last_seen = to_seconds(run.now())});
+  EXPECT_EQ(time_limit(run.all())->at, run.now()) << "used up";
+}
+
+TEST(TimeLimit, BeginsAnewForARunThatHadFinishedByItself) {
+  const RunOptions options{.num_workers = 1, .max_time = 100};
+  Play run = Play::training(options);
+  run.advance(30);
+  run.feed(WorkerFinished{.worker = run.worker(0)});
+  run.exit_all();
+  ASSERT_EQ(run.state(), State::finished);
+  run.feed(RunOpened{.epoch = {2}, .options = options, .last_seen = to_seconds(run.now())});
+  EXPECT_EQ(time_limit(run.all())->at, run.now() + std::chrono::seconds(100));
 }
 
 TEST(Failure, ARankThatObeysTheEndOfItsGroupIsNoPartOfIt) {

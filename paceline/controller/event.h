@@ -23,7 +23,8 @@ namespace paceline::controller {
   }
 
 // A controller has taken the run: the first event of every epoch. `checkpoints` and `last_report` are what the run
-// folder holds. `name`, `host` and `pid` are for readers.
+// folder holds, `last_seen` is the last time that an earlier controller left there. `name`, `host` and `pid` are for
+// readers.
 #define PACELINE_RUN_OPENED_FIELDS(FIELD)             \
   FIELD(ControllerEpoch, epoch, {})                   \
   FIELD(std::string, name, "")                        \
@@ -31,7 +32,8 @@ namespace paceline::controller {
   FIELD(int64_t, pid, 0)                              \
   FIELD(RunOptions, options, {})                      \
   FIELD(std::vector<KeptCheckpoint>, checkpoints, {}) \
-  FIELD(int64_t, last_report, 0)
+  FIELD(int64_t, last_report, 0)                      \
+  FIELD(double, last_seen, 0.0)
 PACELINE_EVENT(RunOpened, "run_opened", PACELINE_RUN_OPENED_FIELDS);
 
 #define PACELINE_NODE_JOINED_FIELDS(FIELD) FIELD(Node, node, {})
@@ -76,13 +78,15 @@ PACELINE_EVENT(WorkerFinished, "worker_finished", PACELINE_WORKER_FINISHED_FIELD
 PACELINE_EVENT(WorkerFailed, "worker_failed", PACELINE_WORKER_FAILED_FIELDS);
 
 // The process and its tree are gone. `last_report`: the number of the last report that came from it, 0 for none.
-#define PACELINE_WORKER_EXITED_FIELDS(FIELD) \
-  FIELD(WorkerId, worker, {})                \
-  FIELD(ExitStatus, status, {})              \
-  FIELD(Lines, last_lines, {})               \
-  FIELD(std::string, log_file, "")           \
-  FIELD(int64_t, step, 0)                    \
-  FIELD(std::string, phase, "")              \
+#define PACELINE_WORKER_EXITED_FIELDS(FIELD)  \
+  FIELD(WorkerId, worker, {})                 \
+  FIELD(ExitStatus, status, {})               \
+  FIELD(Lines, last_lines, {})                \
+  FIELD(std::string, log_file, "")            \
+  FIELD(int64_t, step, 0)                     \
+  FIELD(std::string, phase, "")               \
+  FIELD(MemoryFacts, memory, {})              \
+  FIELD(std::optional<CrashFacts>, crash, {}) \
   FIELD(int64_t, last_report, 0)
 PACELINE_EVENT(WorkerExited, "process_exited", PACELINE_WORKER_EXITED_FIELDS);
 
@@ -94,6 +98,18 @@ PACELINE_EVENT(WorkerExited, "process_exited", PACELINE_WORKER_EXITED_FIELDS);
   FIELD(std::string, phase, "")
 PACELINE_EVENT(WorkerSilent, "process_silent", PACELINE_WORKER_SILENT_FIELDS);
 
+// Ranks make no progress (hang.h). `text` says which, and who waits for them; `suspects` are the ranks; `evidence` is
+// the folder with everybody's stacks, "" where it could not be written. `fail`: the group shall end for it.
+#define PACELINE_HANG_FOUND_FIELDS(FIELD)   \
+  FIELD(Attempt, attempt, {})               \
+  FIELD(Generation, generation, {})         \
+  FIELD(std::vector<int64_t>, suspects, {}) \
+  FIELD(std::string, text, "")              \
+  FIELD(std::string, evidence, "")          \
+  FIELD(Lines, frames, {})                  \
+  FIELD(bool, fail, false)
+PACELINE_EVENT(HangFound, "hang_found", PACELINE_HANG_FOUND_FIELDS);
+
 // The ranks' reports do not fit together (report_book.h); `error` names the ranks.
 #define PACELINE_REPORT_REFUSED_FIELDS(FIELD) \
   FIELD(Attempt, attempt, {})                 \
@@ -102,8 +118,10 @@ PACELINE_EVENT(WorkerSilent, "process_silent", PACELINE_WORKER_SILENT_FIELDS);
   FIELD(std::string, error, "")
 PACELINE_EVENT(ReportRefused, "report_refused", PACELINE_REPORT_REFUSED_FIELDS);
 
-// Every rank's report of this number has arrived, and it has files.
-#define PACELINE_CHECKPOINT_READY_FIELDS(FIELD) FIELD(int64_t, report, 0)
+// Every rank's report of this number has arrived, and it has files. `validation`: to be validated once it is published.
+#define PACELINE_CHECKPOINT_READY_FIELDS(FIELD) \
+  FIELD(int64_t, report, 0)                     \
+  FIELD(std::optional<ValidationTaskConfig>, validation, {})
 PACELINE_EVENT(CheckpointReady, "checkpoint_ready", PACELINE_CHECKPOINT_READY_FIELDS);
 
 #define PACELINE_CHECKPOINT_PUBLISHED_FIELDS(FIELD) FIELD(KeptCheckpoint, checkpoint, {})
@@ -114,7 +132,26 @@ PACELINE_EVENT(CheckpointPublished, "checkpoint_published", PACELINE_CHECKPOINT_
   FIELD(std::string, error, "")
 PACELINE_EVENT(PublishFailed, "publish_failed", PACELINE_PUBLISH_FAILED_FIELDS);
 
-#define PACELINE_STOP_REQUESTED_FIELDS(FIELD) FIELD(std::string, reason, "")
+// A validation has used up its time; or, with `error`, it shall not go on. Its process is ended.
+#define PACELINE_VALIDATION_OVERDUE_FIELDS(FIELD) \
+  FIELD(int64_t, report, 0)                       \
+  FIELD(WorkerId, worker, {})                     \
+  FIELD(std::string, error, "")
+PACELINE_EVENT(ValidationOverdue, "validation_overdue", PACELINE_VALIDATION_OVERDUE_FIELDS);
+
+// The process of a validation is gone, or was never there. `error`: why there are no metrics, "" when there are.
+#define PACELINE_VALIDATION_ENDED_FIELDS(FIELD) \
+  FIELD(int64_t, report, 0)                     \
+  FIELD(WorkerId, worker, {})                   \
+  FIELD(Json, metrics, Json::object())          \
+  FIELD(std::string, error, "")
+PACELINE_EVENT(ValidationEnded, "validation_ended", PACELINE_VALIDATION_ENDED_FIELDS);
+
+// `finish`: the run has done what it was meant to (a callback or its time limit says so) and ends as finished;
+// otherwise somebody interrupts it.
+#define PACELINE_STOP_REQUESTED_FIELDS(FIELD) \
+  FIELD(std::string, reason, "")              \
+  FIELD(bool, finish, false)
 PACELINE_EVENT(StopRequested, "stop_requested", PACELINE_STOP_REQUESTED_FIELDS);
 
 #define PACELINE_CALLBACK_FAILED_FIELDS(FIELD) \
@@ -144,9 +181,9 @@ PACELINE_EVENT(PreemptionNoticed, "preemption_noticed", PACELINE_PREEMPTION_NOTI
 PACELINE_EVENT(ResizeWanted, "resize_wanted", PACELINE_RESIZE_WANTED_FIELDS);
 
 using Event = std::variant<RunOpened, NodeJoined, NodeLost, WorkerStarted, StartFailed, WorkerJoined, WorkerFinished,
-                           WorkerFailed, WorkerExited, WorkerSilent, ReportRefused, CheckpointReady,
-                           CheckpointPublished, PublishFailed, StopRequested, CallbackFailed, StorageFailed, TimerDue,
-                           PreemptionNoticed, ResizeWanted>;
+                           WorkerFailed, WorkerExited, WorkerSilent, HangFound, ReportRefused, CheckpointReady,
+                           CheckpointPublished, PublishFailed, ValidationOverdue, ValidationEnded, StopRequested,
+                           CallbackFailed, StorageFailed, TimerDue, PreemptionNoticed, ResizeWanted>;
 
 /// {"event": "joined", "worker": 3, …}
 Json encode_event(const Event& event);

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <set>
 
+#include "paceline/controller/exit_cause.h"
+
 namespace paceline::controller {
 namespace {
 
@@ -23,8 +25,22 @@ struct FailureGroup {
 std::string where(const Failure& failure) {
   if (failure.rank < 0) return " before it had joined";
   if (failure.phase == "starting") return " before it had entered its train loop";
-  if (failure.phase.empty()) return "";
+  if (failure.phase.empty() || failure.phase == "program") return "";
   return " in step " + std::to_string(failure.step) + " (" + failure.phase + ")";
+}
+
+ExitCause exit_cause(const Failure& failure) {
+  return decode_exit({.status = failure.status.value_or(ExitStatus{}),
+                      .crash = failure.crash,
+                      .memory = failure.memory,
+                      .last_lines = failure.last_lines});
+}
+
+// What to do about it, as a line; "" where nothing is known.
+std::string advice_line(const Failure& failure) {
+  const std::string advice =
+      failure.kind == FailureKind::exit ? exit_cause(failure).advice : advice_on(failure.exception + failure.text);
+  return advice.empty() ? "" : "\nWhat to do: " + advice + ".";
 }
 
 std::string what(const Failure& failure) {
@@ -34,12 +50,17 @@ std::string what(const Failure& failure) {
                                        : "failed with " + failure.exception + ": " + failure.text;
     case FailureKind::exit: {
       const ExitStatus status = failure.status.value_or(ExitStatus{});
+      const ExitCause cause = exit_cause(failure);
       if (failure.rank < 0 && status.signal == 0) {
-        return describe(status) + where(failure) + "; look at what its program does before paceline::init() in main()";
+        return cause.what + where(failure) + cause.detail +
+               "; look at what its program does before paceline::init() in main()";
       }
-      const bool mid_loop = status.signal == 0 && failure.rank >= 0 && failure.phase != "starting";
-      return describe(status) + where(failure) + (mid_loop ? ", before its train loop had returned" : "");
+      const bool mid_loop =
+          status.signal == 0 && failure.rank >= 0 && failure.phase != "starting" && failure.phase != "program";
+      return cause.what + where(failure) + (mid_loop ? ", before its train loop had returned" : "") + cause.detail;
     }
+    case FailureKind::hang:
+      return "The run hangs: " + failure.text;
     case FailureKind::silence:
       return failure.text + where(failure);
     case FailureKind::start:
@@ -98,7 +119,9 @@ std::string headline(const FailureGroup& group, int64_t world_size, size_t limit
 std::string details(const FailureGroup& group) {
   const Failure& failure = *group.first;
   std::string text;
-  for (size_t i = 0; i < std::min(failure.frames.size(), kFrames); ++i) text += "\n  at " + failure.frames[i];
+  const Lines& frames = failure.frames.empty() && failure.crash ? failure.crash->frames : failure.frames;
+  for (size_t i = 0; i < std::min(frames.size(), kFrames); ++i) text += "\n  at " + frames[i];
+  text += advice_line(failure);
   const std::string whose = group.ranks.size() > 1 ? "rank " + std::to_string(failure.rank) : "it";
   if (!failure.last_lines.empty()) {
     text += "\nLast lines that " + whose + " wrote:";

@@ -44,6 +44,20 @@ TEST(FailureText, ShowsTheUsersFrames) {
             "  at train_loop (train.cpp:40)");
 }
 
+TEST(FailureText, ShowsTheStackOfACrash) {
+  Failure failure{.kind = FailureKind::exit, .worker = {7}, .rank = 1, .node = "a", .status = ExitStatus{.signal = 11}};
+  failure.crash = CrashFacts{.code = 1, .address = 0, .frames = {"write (train.cpp:3)", "main (train.cpp:40)"}};
+  EXPECT_EQ(error_text({failure}, 2),
+            "Rank 1 of 2 on node a crashed with SIGSEGV: it used address 0x0, a null pointer\n"
+            "  at write (train.cpp:3)\n"
+            "  at main (train.cpp:40)");
+}
+
+TEST(FailureText, SaysWhatToDoWhereThatIsKnown) {
+  Failure failure = exception(0, "cannot write model.pt: No space left on device");
+  EXPECT_THAT(error_text({failure}, 1), HasSubstr("\nWhat to do: a disk is full: df -h tells which; "));
+}
+
 TEST(FailureText, TheSameErrorOnManyRanksIsShownOnce) {
   const std::string text =
       error_text({exception(3, "batch 17 at 0x7f3a is empty"), exception(0, "batch 9 at 0xff is empty"),

@@ -52,7 +52,13 @@ struct OutputLeftOut {
   int64_t lines = 0;
 };
 
-using Incoming = std::variant<FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine, OutputLeftOut>;
+/// Another driver has taken the run over: it is not ours any more.
+struct LeaseLost {
+  std::string why;
+};
+
+using Incoming =
+    std::variant<FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine, OutputLeftOut, LeaseLost>;
 
 class Inbox {
  public:

@@ -73,6 +73,13 @@ arrow::Status Journal::sync() {
   return arrow::Status::OK();
 }
 
+arrow::Result<JournalEntry> decode_journal_entry(const Json& line) {
+  ARROW_ASSIGN_OR_RAISE(Event event, decode_event(line));
+  const auto time = line.find("time");
+  if (time == line.end() || !time->is_number()) return arrow::Status::Invalid("no time");
+  return JournalEntry{std::move(event), from_seconds(time->get<double>())};
+}
+
 arrow::Status read_journal(const std::string& run_folder, const std::function<void(const Event&, Time)>& entry) {
   const std::string path = journal_path(run_folder);
   std::ifstream file(path);
@@ -82,10 +89,8 @@ arrow::Status read_journal(const std::string& run_folder, const std::function<vo
     if (file.eof()) break;  // no newline: torn
     const auto line = [&]() -> arrow::Status {
       ARROW_ASSIGN_OR_RAISE(const Json json, decode_json(text));
-      ARROW_ASSIGN_OR_RAISE(const Event event, decode_event(json));
-      const auto time = json.find("time");
-      if (time == json.end() || !time->is_number()) return arrow::Status::Invalid("no time");
-      entry(event, from_seconds(time->get<double>()));
+      ARROW_ASSIGN_OR_RAISE(const JournalEntry read, decode_journal_entry(json));
+      entry(read.event, read.time);
       return arrow::Status::OK();
     }();
     if (line.ok()) continue;

@@ -38,6 +38,14 @@ class Journal {
 /// `now` as it comes back from the journal: decide() gets this one, so that folding gives the same state.
 Time journal_time(Time now);
 
+struct JournalEntry {
+  Event event;
+  Time time;
+};
+
+/// What one line of the journal says; Invalid: nothing.
+arrow::Result<JournalEntry> decode_journal_entry(const Json& line);
+
 /// Calls `entry` for each event in order. IOError when the journal cannot be read, Invalid naming the line that is no
 /// event (except a torn last one).
 arrow::Status read_journal(const std::string& run_folder, const std::function<void(const Event&, Time)>& entry);

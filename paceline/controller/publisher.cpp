@@ -57,7 +57,7 @@ void Publisher::Desk::execute(PublishJob& job) {
 }
 
 void Publisher::Desk::execute(RemoveJob& job) {
-  const arrow::Status removed = store.remove(job.report);
+  const arrow::Status removed = store.remove(checkpoint::folder_name(job.name, job.report));
   if (!removed.ok()) push(RemoveFailed{job.report, removed});
 }
 

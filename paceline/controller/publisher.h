@@ -19,12 +19,13 @@ namespace paceline::controller {
 
 struct PublishJob {
   std::vector<checkpoint::StagedPart> parts;
-  /// Report, attempt, world size, time and metrics.
+  /// Report, the folder's name, attempt, world size, time and metrics.
   checkpoint::Manifest about;
 };
 
 struct RemoveJob {
   int64_t report = 0;
+  std::string name;  // of its folder
 };
 
 /// What workers that have ended staged and nobody will publish.

@@ -58,6 +58,20 @@ arrow::Status ReportBook::enter(Pending& pending, int64_t rank, const rpc::Repor
                                   pending.first_rank, " says ", named(pending.reduce), ", rank ", rank, " says ",
                                   named(report.reduce), "; every rank must pass the same `reduce`");
   }
+  if (!report.folder_name.empty()) {
+    std::string& name = pending.group.folder_name;
+    if (name.empty()) pending.naming_rank = rank;
+    if (!name.empty() && name != report.folder_name) {
+      return arrow::Status::Invalid("the ranks name the checkpoint of report ", report.index, " differently: rank ",
+                                    pending.naming_rank, " says \"", name, "\", rank ", rank, " says \"",
+                                    report.folder_name, "\"; every rank must pass the same `checkpoint_dir_name`");
+    }
+    name = report.folder_name;
+  }
+  if (report.validation && (!pending.group.validation || rank < pending.validating_rank)) {
+    pending.group.validation = report.validation;
+    pending.validating_rank = rank;
+  }
   ++pending.arrived;
   pending.group.metrics[static_cast<size_t>(rank)] = report.metrics;
   pending.has_checkpoint |= report.has_checkpoint;
@@ -130,6 +144,10 @@ std::vector<GroupReport> ReportBook::close() {
   pending_.clear();
   refused_ = true;
   return rest;
+}
+
+bool ReportBook::is_settled(int64_t report) const {
+  return report < base_ || (lowest_finish_ >= 0 && report >= first_report_ + lowest_finish_);
 }
 
 int64_t ReportBook::last_report(int64_t rank) const {

@@ -28,6 +28,10 @@ struct GroupReport {
   /// With `reduce`: by rank, but the numbers are those of the group. Empty without, and when the report is not
   /// complete.
   std::vector<std::optional<Json>> reduced;
+  /// Name that the ranks gave the checkpoint's folder, "" for the report's.
+  std::string folder_name;
+  /// The validation of the checkpoint that the lowest rank asked for.
+  std::optional<ValidationTaskConfig> validation;
   /// What the ranks staged for a checkpoint; empty when none handed over files.
   std::vector<checkpoint::StagedPart> parts;
 
@@ -48,6 +52,8 @@ class ReportBook {
   /// The group is gone: what is not complete, in order. Nothing that a rank reported is lost.
   std::vector<GroupReport> close();
 
+  /// Whether every rank has made report `report`, or one has returned that will not.
+  bool is_settled(int64_t report) const;
   /// Number of the rank's last report, 0 for none.
   int64_t last_report(int64_t rank) const;
 
@@ -57,6 +63,8 @@ class ReportBook {
     int64_t arrived = 0;
     std::string reduce;
     int64_t first_rank = 0;
+    int64_t naming_rank = 0;
+    int64_t validating_rank = 0;
     bool has_checkpoint = false;
     std::vector<int64_t> collective;
   };

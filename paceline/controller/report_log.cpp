@@ -21,6 +21,11 @@ void ReportLog::settle_all() {
   for (Entry& entry : entries_) entry.waits = false;
 }
 
+bool ReportLog::waits_up_to(int64_t report) const {
+  return std::ranges::any_of(entries_,
+                             [report](const Entry& entry) { return entry.waits && entry.group.report <= report; });
+}
+
 const ReportLog::Entry* ReportLog::find(int64_t report) const {
   const auto found = std::ranges::find_if(
       entries_, [report](const Entry& entry) { return entry.group.report == report && entry.waits; });

@@ -36,6 +36,8 @@ class ReportLog {
   void settle(int64_t report, const std::string& checkpoint);
   /// Nothing waits any more: what has no checkpoint yet gets none.
   void settle_all();
+  /// Whether a report waits of that number or a lower one.
+  bool waits_up_to(int64_t report) const;
   /// The report that waits, null when there is none of that number.
   const Entry* find(int64_t report) const;
 
@@ -44,6 +46,7 @@ class ReportLog {
   arrow::Status flush();
   /// When the oldest row that is only in memory came: it is flushed a second later at most.
   std::optional<Time> unflushed_since() const { return unflushed_since_; }
+  const track::HistoryWriter& history() const { return writer_; }
 
  private:
   track::HistoryWriter writer_;

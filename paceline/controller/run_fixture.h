@@ -34,12 +34,20 @@ class TestCallback : public UserCallback {
  public:
   std::function<void(const RunContext&, const std::vector<Metrics>&, const Checkpoint*)> report;
   std::function<void(const RunContext&, const std::map<int64_t, std::string>&)> exception;
+  std::function<void(const RunContext&)> start;
+  std::function<void(const RunContext&, const RunEnding&)> finish;
 
   void after_report(const RunContext& run, const std::vector<Metrics>& metrics, const Checkpoint* checkpoint) override {
     if (report) report(run, metrics, checkpoint);
   }
   void after_exception(const RunContext& run, const std::map<int64_t, std::string>& errors) override {
     if (exception) exception(run, errors);
+  }
+  void after_start(const RunContext& run) override {
+    if (start) start(run);
+  }
+  void after_finish(const RunContext& run, const RunEnding& ending) override {
+    if (finish) finish(run, ending);
   }
 };
 

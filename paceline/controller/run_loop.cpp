@@ -1,14 +1,21 @@
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "paceline/controller/run_loop_internal.h"
+#include "paceline/controller/tracking.h"
 #include "paceline/controller/worker_process.h"
-#include "paceline/core/type_name.h"
 
 namespace paceline::controller {
 namespace {
 
 // History rows are on disk a second after they came, at the latest.
 constexpr std::chrono::seconds kFlushDelay{1};
+
+// Somebody who sits before a terminal may want to look; a batch job shall go on.
+bool fails_on_hang(const DebugConfig& config) {
+  return config.hang_action == "fail" || (config.hang_action == "auto" && ::isatty(STDERR_FILENO) == 0);
+}
 
 }  // namespace
 
@@ -17,12 +24,16 @@ RunLoop::RunLoop(RunParts parts, Journal journal, ReportLog report_log, RunState
       journal_(std::move(journal)),
       report_log_(std::move(report_log)),
       state_(std::move(earlier)),
-      environment_(inherited_environment()) {}
+      callbacks_(parts_.request, parts_.log, [this](Event event) { feed(std::move(event)); }),
+      environment_(inherited_environment()),
+      hang_watch_(parts.request.run_config.debug_config),
+      fails_on_hang_(fails_on_hang(parts.request.run_config.debug_config)) {}
 
 arrow::Status RunLoop::open(const RunOpened& opened) {
   const Time now = journal_time(parts_.clock.now());
   ARROW_RETURN_NOT_OK(journal_.append(opened, opened.epoch, now));
   ARROW_RETURN_NOT_OK(journal_.sync());
+  parts_.recorder.notice();
   highest_report_ = opened.last_report;
   for (const Action& action : decide(state_, opened, now)) {
     std::visit([this](const auto& kind) { execute(kind); }, action);
@@ -53,8 +64,10 @@ RunOutcome RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>
       std::visit([this](auto& kind) { receive(kind); }, incoming);
     }
     meet_deadlines();
+    answer_checkpoints(parts_.clock.now());
   }
   agents_.clear();
+  parts_.trackers.finish(tracked_end(state_, parts_.clock.now()), report_log_.history());
   return outcome();
 }
 
@@ -74,12 +87,21 @@ void RunLoop::feed(Event event) {
 void RunLoop::apply(const Event& event) {
   const Time now = journal_time(parts_.clock.now());
   check(journal_.append(event, state_.epoch, now));
+  parts_.recorder.notice();
   const Actions actions = decide(state_, event, now);
   const bool final = is_terminal(state_.state);
   if (final) check(journal_.sync());
   for (const Action& action : actions) {
     std::visit([this](const auto& kind) { execute(kind); }, action);
   }
+  show_workers();
+}
+
+void RunLoop::show_workers() {
+  const std::pair now(state_.state == State::scheduling ? state_.joined : state_.live, state_.world_size);
+  if (now == shown_workers_) return;
+  shown_workers_ = now;
+  parts_.terminal.workers(now.first, now.second);
 }
 
 // The first failure to write the run folder ends the run; more of them say nothing new.
@@ -95,7 +117,11 @@ std::optional<Time> RunLoop::next_deadline() const {
     if (time && (!next || *time < *next)) next = time;
   };
   if (timer_) consider(timer_->at);
+  if (const auto limit = time_limit(state_)) consider(limit->at);
   consider(table_.next_deadline());
+  if (is_watching()) consider(next_watch_);
+  for (const auto& [id, process] : validations_) consider(process.deadline);
+  for (const CheckpointsQuestion& question : checkpoints_questions_) consider(question.deadline);
   if (report_log_.unflushed_since()) consider(*report_log_.unflushed_since() + kFlushDelay);
   return next;
 }
@@ -107,68 +133,49 @@ void RunLoop::meet_deadlines() {
     timer_.reset();
     feed(TimerDue{turn, highest_report_});
   }
+  std::vector<ValidationOverdue> overdue;
+  for (auto& [id, process] : validations_) {
+    if (!process.deadline || *process.deadline > now) continue;
+    process.deadline.reset();
+    overdue.push_back({process.report, id, ""});
+  }
+  for (const ValidationOverdue& event : overdue) feed(event);
+  if (const auto limit = time_limit(state_); limit && limit->at <= now) feed(StopRequested{limit->reason, true});
   send_replies(table_.expire(now));
+  watch_if_due(now);
   const std::optional<Time> unflushed = report_log_.unflushed_since();
-  if (unflushed && *unflushed + kFlushDelay <= now) check(report_log_.flush());
+  if (unflushed && *unflushed + kFlushDelay <= now) {
+    check(report_log_.flush());
+    parts_.recorder.notice();
+  }
+  parts_.trackers.advance(report_log_.history());
 }
 
 void RunLoop::write_reports() {
   arrow::Result<std::vector<ReportLog::Entry>> written = report_log_.write();
   if (!written.ok()) return check(written.status());
+  parts_.trackers.advance(report_log_.history());
   for (const ReportLog::Entry& entry : *written) {
     live_.last_report = entry.group.report;
     if (!entry.group.shown().empty() && entry.group.shown()[0]) {
       live_.metrics = *entry.group.shown()[0];
       parts_.terminal.metrics(live_.metrics);
     }
-    if (entry.group.complete) tell_callbacks(entry);
+    const std::string checkpoint =
+        entry.checkpoint.empty() ? "" : checkpoint_location(parts_.request, entry.checkpoint);
+    if (entry.group.complete) callbacks_.reported(state_, entry.group, checkpoint);
   }
-}
-
-void RunLoop::tell_callbacks(const ReportLog::Entry& entry) {
-  if (parts_.request.run_config.callbacks.empty()) return;
-  std::vector<Metrics> metrics;
-  for (const std::optional<Json>& rank : entry.group.shown()) metrics.emplace_back(rank.value_or(Json::object()));
-  std::optional<Checkpoint> checkpoint;
-  if (!entry.checkpoint.empty()) checkpoint = CheckpointAccess::published(checkpoint_path(entry.group.report));
-  call_back("after_report", [&](UserCallback& callback) {
-    callback.after_report(context(), metrics, checkpoint ? &*checkpoint : nullptr);
-  });
 }
 
 void RunLoop::execute(const TellCallbacks& action) {
-  call_back("after_exception", [&](UserCallback& callback) { callback.after_exception(context(), action.errors); });
-}
-
-template <class Call>
-void RunLoop::call_back(const char* name, const Call& call) {
-  for (const std::shared_ptr<UserCallback>& callback : parts_.request.run_config.callbacks) {
-    const std::string what = type_name(typeid(*callback)) + "::" + name;
-    std::string error;
-    try {
-      call(*callback);
-      continue;
-    } catch (const std::exception& exception) {
-      error = exception.what();
-    } catch (...) {
-      error = "an exception of unknown type";
-    }
-    // At the very end there is nothing left to end; the run's own result stands.
-    if (is_terminal(state_.state)) parts_.log.error("callback " + what + " failed: " + error);
-    feed(CallbackFailed{what, error});
-  }
-}
-
-RunContext RunLoop::context() const {
-  return {.name = parts_.request.run_config.name.value_or(""),
-          .path = parts_.request.run_folder,
-          .attempt = state_.attempt.value,
-          .world_size = state_.world_size};
+  callbacks_.failed(state_, action);
 }
 
 RunOutcome RunLoop::outcome() const {
   RunOutcome outcome{.error = state_.error, .worker_errors = state_.worker_errors, .return_value = state_.return_value};
   outcome.worker_errors.erase(-1);
+  const auto first = std::ranges::find_if(state_.failures, [](const Failure& failure) { return !failure.collateral; });
+  if (first != state_.failures.end()) outcome.first_failure = first->status;
   if (state_.state == State::errored) outcome.state = FinalState::errored;
   if (state_.state == State::aborted) outcome.state = FinalState::aborted;
   return outcome;

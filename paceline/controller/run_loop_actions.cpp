@@ -1,8 +1,12 @@
 // What decide() wants done.
 
 #include <algorithm>
+#include <cmath>
+#include <csignal>
 
 #include "paceline/controller/run_loop_internal.h"
+#include "paceline/controller/tracking.h"
+#include "paceline/controller/worker_logs.h"
 #include "paceline/controller/worker_process.h"
 
 namespace paceline::controller {
@@ -21,7 +25,9 @@ std::string RunLoop::name_of(const Worker& worker) const {
 }
 
 std::string RunLoop::checkpoint_path(int64_t report) const {
-  return parts_.request.run_folder + "/" + checkpoint::checkpoint_name(report);
+  const auto kept = std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
+  const std::string name = kept == state_.checkpoints.end() ? "" : kept->name;
+  return checkpoint_location(parts_.request, checkpoint::folder_name(name, report));
 }
 
 // An agent that is gone says so by its channel's end.
@@ -39,6 +45,13 @@ void RunLoop::execute(const EnterState& action) {
   workers_on_node_.clear();
   for (const auto& [id, worker] : state_.workers) ++workers_on_node_[worker.node];
   live_.progress.clear();
+  live_.stragglers.clear();
+  parts_.terminal.stragglers("");
+  hang_watch_.forget();
+  const double quota = parts_.request.run_config.log_quota_mb * 1e6 * static_cast<double>(state_.world_size);
+  const WorkerId first{state_.last_worker.value - state_.world_size + 1};
+  const arrow::Status trimmed = trim_worker_logs(parts_.request.run_folder, first, std::llround(std::min(quota, 1e18)));
+  if (!trimmed.ok()) parts_.log.warning("logs of earlier attempts stay: " + trimmed.message());
 }
 
 void RunLoop::execute(const StartWorker& action) {
@@ -47,7 +60,8 @@ void RunLoop::execute(const StartWorker& action) {
   warn_about_cores(node, here);
   const int64_t threads = threads_of(parts_.request.scaling_config, node, here);
   send(action.worker,
-       rpc::pack(start_message(parts_.request, action.worker, threads, environment_), identity_of(action.worker)));
+       rpc::pack(start_message(parts_.request, action.worker, threads, environment_, parts_.storage_proof),
+                 identity_of(action.worker)));
 }
 
 void RunLoop::warn_about_cores(const Node& node, int64_t workers) {
@@ -61,6 +75,7 @@ void RunLoop::execute(const AssignWorkers& action) {
   book_.emplace(state_.world_size, action.first_report);
   group_ = {.attempt = action.attempt};
   for (const auto& [id, worker] : state_.workers) group_.workers.push_back(id);
+  parts_.trackers.begin_attempt(attempt_start(state_, action.checkpoint, parts_.clock.now()), report_log_.history());
   rpc::Assign assign{.world_size = state_.world_size, .first_report = action.first_report};
   if (action.checkpoint != 0) {
     assign.checkpoint = checkpoint_path(action.checkpoint);
@@ -75,11 +90,14 @@ void RunLoop::execute(const AssignWorkers& action) {
     assign.node = state_.nodes[static_cast<size_t>(worker.node)].name;
     send(id, rpc::pack(assign, identity_of(id)));
   }
+  callbacks_.assigned(state_);
 }
 
+// Programs hear of the user's wish as if it had been said to them; of everything else by SIGTERM.
 void RunLoop::execute(const EndWorker& action) {
-  send(action.worker,
-       rpc::pack(rpc::EndProcess{.grace_s = action.grace_s, .reason = action.reason}, identity_of(action.worker)));
+  const int signal = state_.final_state == State::aborted ? parts_.stop.signal() : SIGTERM;
+  const rpc::EndProcess end{.grace_s = action.grace_s, .reason = action.reason, .signal = signal};
+  send(action.worker, rpc::pack(end, identity_of(action.worker)));
 }
 
 void RunLoop::execute(const CloseGroup& action) {
@@ -87,6 +105,7 @@ void RunLoop::execute(const CloseGroup& action) {
   if (!book_) return;
   for (GroupReport& rest : book_->close()) report_log_.add(std::move(rest), action.attempt, parts_.clock.now());
   book_.reset();
+  checkpoints_questions_.clear();  // with those who asked
   write_reports();
   parts_.publisher.add(std::move(group_));
 }
@@ -96,6 +115,7 @@ void RunLoop::execute(const PublishCheckpoint& action) {
   if (entry == nullptr) return;
   PublishJob job{.parts = entry->group.parts};
   job.about.report = action.report;
+  job.about.name = entry->group.folder_name;
   job.about.attempt = entry->attempt.value;
   job.about.world_size = static_cast<int64_t>(entry->group.metrics.size());
   job.about.time = entry->time;
@@ -104,7 +124,7 @@ void RunLoop::execute(const PublishCheckpoint& action) {
 }
 
 void RunLoop::execute(const DeleteCheckpoint& action) {
-  parts_.publisher.add(RemoveJob{action.report});
+  parts_.publisher.add(RemoveJob{action.report, action.name});
 }
 
 void RunLoop::execute(const TellCommitted& action) {
@@ -127,6 +147,7 @@ void RunLoop::execute(const Finish&) {
   write_reports();
   const arrow::Status flushed = report_log_.flush();
   if (!flushed.ok()) parts_.log.error("the history could not be written: " + flushed.message());
+  callbacks_.ended(state_);
 }
 
 }  // namespace paceline::controller

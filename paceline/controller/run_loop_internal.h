@@ -1,10 +1,12 @@
 // RunLoop: the shell around decide(), on the calling thread: events in, actions out.
 //
 // run_loop.cpp: the loop itself, and the order of journal, decision and actions. run_loop_messages.cpp: what agents,
-// workers and the command line say. run_loop_actions.cpp: what decide() wants done.
+// workers and the command line say. run_loop_actions.cpp: what decide() wants done. run_loop_validation.cpp: processes
+// that validate checkpoints, and workers that ask for all checkpoints.
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,17 +14,23 @@
 #include <string>
 #include <vector>
 
+#include "paceline/controller/callbacks.h"
 #include "paceline/controller/controller.h"
 #include "paceline/controller/decide.h"
+#include "paceline/controller/hang_watch.h"
 #include "paceline/controller/inbox.h"
 #include "paceline/controller/journal.h"
+#include "paceline/controller/object_run.h"
 #include "paceline/controller/publisher.h"
 #include "paceline/controller/report_book.h"
 #include "paceline/controller/report_log.h"
+#include "paceline/controller/run_recorder.h"
 #include "paceline/controller/status.h"
 #include "paceline/core/log.h"
 #include "paceline/rpc/key_value_table.h"
+#include "paceline/stacks/stack.h"
 #include "paceline/track/terminal.h"
+#include "paceline/track/tracker/trackers.h"
 
 namespace paceline::controller {
 
@@ -35,8 +43,14 @@ struct RunParts {
   track::Terminal& terminal;
   Inbox& inbox;
   Publisher& publisher;
+  RunRecorder& recorder;
+  track::RunTrackers& trackers;
   /// What shall not remain should this process die.
   const rpc::Leftovers& leftovers;
+  /// What workers must find in the storage.
+  const std::string& storage_proof;
+  /// Null for a run in a local folder.
+  ObjectRun* object_run;
 };
 
 class RunLoop {
@@ -53,11 +67,33 @@ class RunLoop {
     int64_t turn = 0;
     Time at;
   };
-  // A status request that waits for the agents' answers.
+  // A status request that waits for the agents' answers; without a client it is our own, to watch().
   struct Question {
     std::shared_ptr<rpc::Channel> client;
     int64_t request = 0;
     size_t answers_due = 0;
+  };
+
+  // A question for stacks, likewise; `done` gets them with ranks and nodes.
+  struct StackQuestion {
+    std::vector<stacks::WorkerStacks> found;
+    size_t answers_due = 0;
+    std::function<void(std::vector<stacks::WorkerStacks>)> done;
+  };
+  // A process that validates a checkpoint, and what it has said.
+  struct ValidationProcess {
+    int64_t report = 0;
+    size_t agent = 0;
+    std::optional<Time> deadline;
+    std::optional<Json> metrics;
+    std::string error;
+  };
+  // A worker that waits for all checkpoints.
+  struct CheckpointsQuestion {
+    WorkerId worker;
+    int64_t request = 0;
+    rpc::CheckpointsRequest wanted;
+    std::optional<Time> deadline;
   };
 
   // run_loop.cpp
@@ -66,10 +102,7 @@ class RunLoop {
   std::optional<Time> next_deadline() const;
   void meet_deadlines();
   void write_reports();
-  void tell_callbacks(const ReportLog::Entry& entry);
-  template <class Call>
-  void call_back(const char* name, const Call& call);
-  RunContext context() const;
+  void show_workers();
   RunOutcome outcome() const;
   void check(const arrow::Status& written);
 
@@ -81,15 +114,37 @@ class RunLoop {
   void receive(RemoveFailed& incoming);
   void receive(FromCommandLine& incoming);
   void receive(const OutputLeftOut& incoming);
+  void receive(const LeaseLost& incoming) { feed(StorageFailed{incoming.why}); }
   void receive_report(const Worker& worker, const rpc::Envelope& envelope);
   void receive_finished(const Worker& worker, const rpc::Envelope& envelope);
   void receive_failed(const Worker& worker, const rpc::Envelope& envelope);
   void receive_exit(const Worker& worker, const rpc::Envelope& envelope);
   void receive_from_process(const Worker& worker, rpc::Envelope& envelope);
+  void show_output(const Worker& worker, const rpc::Output& output);
   void receive_progress(const rpc::Envelope& envelope);
-  void ask_agents(const FromCommandLine& incoming);
+  void ask_progress(Question question);
   void answer(const Question& question);
+  void ask_stacks(int64_t rank, std::function<void(std::vector<stacks::WorkerStacks>)> done);
+  void receive_stacks(const rpc::Envelope& envelope);
   void send_replies(rpc::KeyValueTable::Replies replies);
+
+  // run_loop_validation.cpp
+  void execute(const StartValidation& action);
+  void execute(const EndValidation& action);
+  void receive_from_validation(WorkerId id, ValidationProcess& process, const rpc::Envelope& envelope);
+  void end_validation(WorkerId id, const ValidationProcess& process, const std::string& otherwise);
+  void receive_checkpoints_request(const Worker& worker, const rpc::Envelope& envelope);
+  bool is_asked_for_validations() const;
+  bool is_settled(const rpc::CheckpointsRequest& wanted) const;
+  void answer_checkpoints(Time now);
+
+  // run_loop_watch.cpp
+  bool is_watching() const;
+  void watch_if_due(Time now);
+  void watch();
+  std::vector<RankProgress> ranks_progress() const;
+  std::string write_evidence(const HangVerdict& verdict, const std::vector<RankProgress>& ranks,
+                             const std::vector<stacks::WorkerStacks>& found);
 
   // run_loop_actions.cpp
   void execute(const EnterState& action);
@@ -121,20 +176,30 @@ class RunLoop {
   bool applying_ = false;
   bool storage_failed_ = false;
   std::optional<Timer> timer_;
+  CallbackCaller callbacks_;
 
   std::vector<std::unique_ptr<rpc::Channel>> agents_;
   std::vector<size_t> agent_of_node_;  // by position in RunState::nodes
   rpc::StringMap environment_;
   std::map<int64_t, int64_t> workers_on_node_;
   bool warned_about_cores_ = false;
+  std::pair<int64_t, int64_t> shown_workers_;  // ready, all
 
   std::optional<ReportBook> book_;
   DiscardJob group_;  // whose reports are in the book
   int64_t highest_report_ = 0;
   rpc::KeyValueTable table_;
   LiveStatus live_;
+  std::map<WorkerId, ValidationProcess> validations_;
+  std::vector<CheckpointsQuestion> checkpoints_questions_;
   std::map<int64_t, Question> questions_;
+  std::map<int64_t, StackQuestion> stack_questions_;
   int64_t last_question_ = 0;
+
+  HangWatch hang_watch_;
+  const bool fails_on_hang_;
+  Time next_watch_;
+  bool collecting_evidence_ = false;
 };
 
 }  // namespace paceline::controller

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "paceline/controller/run_loop_internal.h"
+#include "paceline/controller/worker_process.h"
 
 namespace paceline::controller {
 namespace {
@@ -23,9 +24,12 @@ void RunLoop::receive(FromAgent& incoming) {
     return feed(NodeJoined{{ready.node, ready.host, ready.pid, ready.cores, ready.gpus}});
   }
   if (envelope.type == rpc::ProgressReply::kType) return receive_progress(envelope);
+  if (envelope.type == rpc::StacksReply::kType) return receive_stacks(envelope);
   if (envelope.type == rpc::NodeFailed::kType) {
     return lose_agent(incoming.node, unpacked<rpc::NodeFailed>(envelope).error);
   }
+  const auto validation = validations_.find(envelope.identity.worker);
+  if (validation != validations_.end()) return receive_from_validation(validation->first, validation->second, envelope);
   const Worker* worker = find(envelope.identity.worker);
   // Of a group that is gone: late, and of no concern.
   if (worker != nullptr && worker->stage != WorkerStage::gone) receive_from_process(*worker, envelope);
@@ -34,10 +38,11 @@ void RunLoop::receive(FromAgent& incoming) {
 void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope) {
   const std::string& type = envelope.type;
   if (type == rpc::Output::kType) {
-    const std::string name = name_of(worker);
-    for (const std::string& line : unpacked<rpc::Output>(envelope).lines) parts_.terminal.output(name, line);
+    show_output(worker, unpacked<rpc::Output>(envelope));
   } else if (type == rpc::StoreRequest::kType) {
     send_replies(table_.handle(envelope, parts_.clock.now()));
+  } else if (type == rpc::CheckpointsRequest::kType) {
+    receive_checkpoints_request(worker, envelope);
   } else if (type == rpc::Report::kType) {
     receive_report(worker, envelope);
   } else if (type == rpc::Progress::kType) {
@@ -61,6 +66,14 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
   }
 }
 
+void RunLoop::show_output(const Worker& worker, const rpc::Output& output) {
+  const TakeOutput& take = parts_.request.take_output;
+  const std::string name = name_of(worker);
+  for (const std::string& line : output.lines) {
+    if (!take || !take(worker.rank, output.stream, line)) parts_.terminal.output(name, line);
+  }
+}
+
 void RunLoop::receive_report(const Worker& worker, const rpc::Envelope& envelope) {
   const bool current = envelope.identity.attempt == state_.attempt && envelope.identity.generation == state_.generation;
   if (!book_ || !current) return;
@@ -73,8 +86,10 @@ void RunLoop::receive_report(const Worker& worker, const rpc::Envelope& envelope
   for (GroupReport& group : *completed) {
     const int64_t number = group.report;
     const bool has_files = !group.parts.empty();
+    CheckpointReady ready{.report = number};
+    if (group.validation) ready.validation = with_defaults(*group.validation, parts_.request.validation_task);
     report_log_.add(std::move(group), state_.attempt, parts_.clock.now());
-    if (has_files) feed(CheckpointReady{number});
+    if (has_files) feed(std::move(ready));
   }
   if (!completed->empty()) write_reports();
 }
@@ -99,7 +114,7 @@ void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) 
   const auto exited = unpacked<rpc::ProcessExited>(envelope);
   const int64_t last_report = book_ && worker.rank >= 0 ? book_->last_report(worker.rank) : 0;
   feed(WorkerExited{worker.id, exited.status, exited.last_lines, exited.log_file, exited.step, exited.phase,
-                    last_report});
+                    exited.memory, exited.crash, last_report});
 }
 
 void RunLoop::receive(AgentGone& incoming) {
@@ -118,12 +133,16 @@ void RunLoop::receive(PublishDone& incoming) {
     report_log_.settle(incoming.report, "");
     feed(PublishFailed{incoming.report, incoming.published.status().message()});
   } else {
-    const std::string name = checkpoint::checkpoint_name(incoming.report);
-    report_log_.settle(incoming.report, name);
-    parts_.terminal.checkpoint(name);
-    feed(CheckpointPublished{{incoming.report, incoming.published->metrics, incoming.published->time}});
+    const checkpoint::Published& published = *incoming.published;
+    report_log_.settle(incoming.report, published.name);
+    parts_.terminal.checkpoint(published.name);
+    feed(CheckpointPublished{{incoming.report, published.name, published.metrics, published.time}});
   }
   write_reports();
+  if (parts_.object_run != nullptr) {
+    check(report_log_.flush());
+    parts_.object_run->push();
+  }
 }
 
 void RunLoop::receive(RemoveFailed& incoming) {
@@ -137,7 +156,18 @@ void RunLoop::receive(FromCommandLine& incoming) {
     feed(StopRequested{stop.reason.empty() ? "asked for from the command line" : stop.reason});
     return answer({incoming.client, incoming.request.request, 0});
   }
-  if (incoming.request.type == rpc::StatusRequest::kType) ask_agents(incoming);
+  if (incoming.request.type == rpc::StatusRequest::kType) {
+    ask_progress({.client = incoming.client, .request = incoming.request.request});
+  }
+  if (incoming.request.type == rpc::RunStacksRequest::kType) {
+    const int64_t rank = unpacked<rpc::RunStacksRequest>(incoming.request).rank;
+    ask_stacks(rank, [client = incoming.client, request = incoming.request.request](const auto& found) {
+      rpc::Envelope reply = rpc::pack(rpc::StacksReply{});
+      reply.reply_to = request;
+      reply.bytes = stacks::encode_lines(found);
+      [[maybe_unused]] const arrow::Status sent = client->send(std::move(reply));  // it may have left
+    });
+  }
 }
 
 void RunLoop::receive(const OutputLeftOut& incoming) {
@@ -147,8 +177,7 @@ void RunLoop::receive(const OutputLeftOut& incoming) {
 }
 
 // Step and phase stand in memory that the agents read.
-void RunLoop::ask_agents(const FromCommandLine& incoming) {
-  Question question{incoming.client, incoming.request.request, 0};
+void RunLoop::ask_progress(Question question) {
   const int64_t number = ++last_question_;
   for (const std::unique_ptr<rpc::Channel>& agent : agents_) {
     rpc::Envelope envelope = rpc::pack(rpc::ProgressRequest{});
@@ -170,9 +199,45 @@ void RunLoop::receive_progress(const rpc::Envelope& envelope) {
 }
 
 void RunLoop::answer(const Question& question) {
+  if (question.client == nullptr) return watch();
   rpc::Envelope reply = rpc::pack(rpc::StatusReply{status_json(state_, live_, parts_.request)});
   reply.reply_to = question.request;
   [[maybe_unused]] const arrow::Status sent = question.client->send(std::move(reply));  // it may have left
+}
+
+// Of all workers that live, or of the one with that rank.
+void RunLoop::ask_stacks(int64_t rank, std::function<void(std::vector<stacks::WorkerStacks>)> done) {
+  std::map<size_t, std::vector<WorkerId>> workers_of_agent;
+  for (const auto& [id, worker] : state_.workers) {
+    if (worker.stage == WorkerStage::gone || (rank >= 0 && worker.rank != rank)) continue;
+    workers_of_agent[agent_of_node_[static_cast<size_t>(worker.node)]].push_back(id);
+  }
+  StackQuestion question{.done = std::move(done)};
+  const int64_t number = ++last_question_;
+  for (auto& [agent, workers] : workers_of_agent) {
+    rpc::Envelope envelope = rpc::pack(rpc::StacksRequest{.workers = std::move(workers)});
+    envelope.request = number;
+    if (agents_[agent]->send(std::move(envelope)).ok()) ++question.answers_due;
+  }
+  if (question.answers_due == 0) return question.done({});
+  stack_questions_.emplace(number, std::move(question));
+}
+
+void RunLoop::receive_stacks(const rpc::Envelope& envelope) {
+  const auto question = stack_questions_.find(envelope.reply_to);
+  if (question == stack_questions_.end()) return;
+  for (stacks::WorkerStacks& found : stacks::decode_lines(envelope.bytes)) {
+    if (const Worker* worker = find(WorkerId{found.worker})) {
+      found.rank = worker->rank;
+      found.node = state_.nodes[static_cast<size_t>(worker->node)].name;
+    }
+    question->second.found.push_back(std::move(found));
+  }
+  if (--question->second.answers_due > 0) return;
+  StackQuestion answered = std::move(question->second);
+  stack_questions_.erase(question);
+  std::ranges::sort(answered.found, {}, [](const auto& one) { return std::pair(one.rank, one.worker); });
+  answered.done(std::move(answered.found));
 }
 
 void RunLoop::send_replies(rpc::KeyValueTable::Replies replies) {

@@ -10,6 +10,7 @@
 
 #include "paceline/controller/control_client.h"
 #include "paceline/controller/run_fixture.h"
+#include "paceline/storage/local.h"
 #include "paceline/storage/run_lock.h"
 
 namespace paceline::controller {
@@ -55,6 +56,70 @@ TEST_F(RunTest, CallbacksSeeEveryReportInOrder) {
   run({{"reports", 5}, {"checkpoint_every", 2}});
   EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5));
   EXPECT_THAT(published, ElementsAre(2, 4));
+}
+
+TEST_F(RunTest, CallbacksSeeStartsFailuresAndTheEnd) {
+  request_.run_config.failure_config.max_failures = 1;
+  callback_ = std::make_shared<TestCallback>();
+  std::vector<std::string> told;
+  callback_->start = [&](const RunContext& run) { told.push_back("start " + std::to_string(run.attempt)); };
+  callback_->exception = [&](const RunContext& run, const std::map<int64_t, std::string>&) {
+    told.push_back("exception " + std::to_string(run.attempt));
+  };
+  callback_->finish = [&](const RunContext& run, const RunEnding& ending) {
+    told.push_back(ending.state + " " + std::to_string(run.attempt));
+    EXPECT_EQ(history().back().attempt, 2) << "the history is complete";
+    throw std::runtime_error("too late to end anything");
+  };
+  const RunOutcome outcome = run({{"reports", 2}, {"faults", {fault(0, 1, 2, "throw")}}});
+  EXPECT_EQ(outcome.state, FinalState::finished) << outcome.error;
+  EXPECT_THAT(told, ElementsAre("start 1", "exception 1", "start 2", "finished 2"));
+}
+
+TEST_F(RunTest, ACallbackStopsTheRun) {
+  callback_ = std::make_shared<TestCallback>();
+  std::optional<RunContext> kept;
+  callback_->report = [&](const RunContext& run, const std::vector<Metrics>&, const Checkpoint* checkpoint) {
+    kept = run;
+    if (checkpoint != nullptr) run.stop("the first checkpoint is there");
+  };
+  std::string reason;
+  callback_->finish = [&](const RunContext&, const RunEnding& ending) { reason = ending.stop_reason; };
+  const RunOutcome outcome = run({{"reports", 100'000}, {"step_ms", 10}, {"checkpoint_every", 2}});
+  EXPECT_EQ(outcome.state, FinalState::finished) << outcome.error;
+  EXPECT_EQ(reason, "the first checkpoint is there");
+  EXPECT_EQ(checkpoints().front(), 2);
+  kept->stop("too late, and harmless");
+}
+
+TEST_F(RunTest, MaxTimeEndsTheRunAsFinished) {
+  request_.run_config.max_time = 0.5;
+  const RunOutcome first = run({{"reports", 100'000}, {"step_ms", 10}, {"checkpoint_every", 1}});
+  EXPECT_EQ(first.state, FinalState::finished) << first.error;
+  EXPECT_THAT(replay(folder_.path())->value().stop_reason, HasSubstr("RunConfig.max_time, 0.5 s, has passed"));
+  const size_t rows = history().size();
+  EXPECT_GT(rows, 0u);
+  EXPECT_EQ(run({{"reports", 100'000}, {"step_ms", 10}}).state, FinalState::finished) << "used up: ends at once";
+  EXPECT_EQ(history().size(), rows);
+}
+
+TEST_F(RunTest, TrackersGetEveryReportOverRestartsAndDrivers) {
+  request_.run_config.failure_config.max_failures = 1;
+  request_.run_config.trackers = {{.kind = "json_lines"}, {.kind = "json_lines", .path = folder_ / "blocked"}};
+  paceline::testing::write_file(folder_ / "blocked", "a file where a folder shall be");
+  const Json config = {{"reports", 3}, {"checkpoint_every", 2}, {"wait_for_commit", true}};
+  Json with_fault = config;
+  with_fault["faults"] = {fault(1, 1, 3, "signal", {{"signal", SIGKILL}})};
+  EXPECT_EQ(run(with_fault).state, FinalState::finished) << "a tracker that fails stops nothing";
+  EXPECT_EQ(run(config).state, FinalState::finished);
+  std::vector<int64_t> tracked, reported;
+  std::istringstream lines(storage::read_file(folder_ / "metrics_flat.jsonl").ValueOrDie());
+  for (std::string line; std::getline(lines, line);) tracked.push_back(Json::parse(line)["report"]);
+  for (const track::HistoryRow& row : history()) {
+    if (row.rank == 0) reported.push_back(row.report);
+  }
+  EXPECT_EQ(tracked, reported);
+  EXPECT_GE(tracked.size(), 8u);
 }
 
 TEST_F(RunTest, AWorkerThatIsKilledRestartsAllFromTheLastCheckpoint) {
@@ -211,8 +276,9 @@ TEST_F(RunTest, ThreeStopsKillAtOnce) {
 
 TEST_F(RunTest, AStoppedRunContinues) {
   callback_ = std::make_shared<TestCallback>();
+  bool stopped = false;  // once: a request that nobody takes any more would stop the next run
   callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint* checkpoint) {
-    if (checkpoint != nullptr) stop_.stop();
+    if (checkpoint != nullptr && !std::exchange(stopped, true)) stop_.stop();
   };
   EXPECT_EQ(run({{"reports", 1000}, {"step_ms", 10}, {"checkpoint_every", 2}}).state, FinalState::aborted);
   const int64_t latest = checkpoints().back();

@@ -22,6 +22,7 @@ RunOptions random_options(std::mt19937_64& random) {
   options.max_preemption_failures = static_cast<int64_t>(random() % 3) - 1;
   if (random() % 2 == 0) options.checkpoint_config.num_to_keep = 1 + static_cast<int64_t>(random() % 3);
   if (random() % 2 == 0) options.checkpoint_config.checkpoint_score_attribute = "score";
+  options.max_validations = static_cast<int64_t>(random() % 3);
   return options;
 }
 
@@ -45,7 +46,10 @@ Faults random_faults(std::mt19937_64& random) {
           .stop = some(0.5),
           .node_lost = some(0.2),
           .preemption = some(0.5),
-          .resize = some(0.5)};
+          .resize = some(0.5),
+          .validation = some(1),
+          .validation_failed = some(0.3),
+          .validation_hangs = some(0.3)};
 }
 
 void check_budget(int64_t limit, int64_t failures, State end, const char* name) {
@@ -59,6 +63,7 @@ void check_budget(int64_t limit, int64_t failures, State end, const char* name) 
 TEST(Simulation, RandomSchedulesKeepEveryPromise) {
   std::set<std::pair<State, State>> seen;
   std::map<State, int> ends;
+  std::map<CheckpointStatus, int64_t> validations;
   for (uint64_t seed = 0; seed < 4000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -69,6 +74,10 @@ TEST(Simulation, RandomSchedulesKeepEveryPromise) {
     ASSERT_THAT(simulator.violations(), IsEmpty());
     ASSERT_TRUE(is_terminal(state.state)) << to_string(state.state);
     ++ends[state.state];
+    for (const auto status :
+         {CheckpointStatus::validated, CheckpointStatus::validation_failed, CheckpointStatus::validation_timeout}) {
+      validations[status] += simulator.validations(status);
+    }
     seen.insert(simulator.transitions().begin(), simulator.transitions().end());
     check_budget(options.max_failures, state.worker_failures, state.state, "worker");
     check_budget(options.controller_failure_limit, state.start_failures, state.state, "start");
@@ -86,6 +95,7 @@ TEST(Simulation, RandomSchedulesKeepEveryPromise) {
     }
   }
   for (const State end : {State::finished, State::errored, State::aborted}) EXPECT_GT(ends[end], 100) << to_string(end);
+  for (const auto& [status, count] : validations) EXPECT_GT(count, 50) << Json(status);
   // Every transition of the table has happened.
   for (int from = 0; from <= static_cast<int>(State::aborted); ++from) {
     for (int to = 1; to <= static_cast<int>(State::aborted); ++to) {

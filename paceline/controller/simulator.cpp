@@ -29,14 +29,17 @@ void Simulator::take_over() {
   ++timer_;
   alive_.clear();
   processes_.clear();
+  validating_.clear();
   book_.reset();
   publisher_free_ = now_;
   for (const int64_t report : std::exchange(publishing_, {})) {
     if (!roll(0.5)) break;  // in order
     published_.insert(report);
   }
+  std::erase_if(to_validate_, [this](int64_t report) { return !published_.contains(report); });
   std::vector<KeptCheckpoint> checkpoints;
-  for (const int64_t report : published_) checkpoints.push_back({report, {{"score", seconds(0, 1)}}, 0.0});
+  for (const int64_t report : published_)
+    checkpoints.push_back({.report = report, .metrics = {{"score", seconds(0, 1)}}});
   const int64_t least = published_.empty() ? 0 : *published_.rbegin();
   // What nobody but the dead knew of may be used again.
   highest_report_ = std::max(least, complete_reports_ - static_cast<int64_t>(random_() % 3));
@@ -84,6 +87,11 @@ void Simulator::schedule_disturbances() {
         if (state_.nodes[static_cast<size_t>(state_.workers.at(id).node)].name != "node0") continue;
         alive_.erase(id);
         processes_.at(id).alive = false;
+      }
+      for (const Validation& one : state_.validations) {
+        if (one.worker.value > 0 && state_.nodes[static_cast<size_t>(one.node)].name == "node0") {
+          validating_.erase(one.worker);
+        }
       }
       feed(NodeLost{"node0", "simulated", highest_report_});
     });
@@ -214,7 +222,13 @@ void Simulator::report(Process& process) {
   }
   for (const GroupReport& group : *completed) {
     complete_reports_ = std::max(complete_reports_, group.report);
-    if (!group.parts.empty()) feed(CheckpointReady{group.report});
+    if (group.parts.empty()) continue;
+    CheckpointReady ready{.report = group.report};
+    if (options_.max_validations > 0 && roll(faults_.validation)) {
+      to_validate_.insert(group.report);
+      ready.validation = ValidationTaskConfig{.timeout_s = 2.0};
+    }
+    feed(ready);
   }
 }
 
@@ -288,7 +302,10 @@ void Simulator::execute(const PublishCheckpoint& action) {
   const double delay = std::chrono::duration<double>(publisher_free_ - now_).count();
   after(delay, [this, report = action.report] {
     publishing_.erase(report);
-    if (faulty() && roll(faults_.publish)) return feed(PublishFailed{report, "no space left on device"});
+    if (faulty() && roll(faults_.publish)) {
+      to_validate_.erase(report);
+      return feed(PublishFailed{report, "no space left on device"});
+    }
     if (finished_) return;
     published_.insert(report);
     feed(CheckpointPublished{{.report = report, .metrics = {{"score", seconds(0, 1)}}}});
@@ -299,11 +316,48 @@ void Simulator::execute(const PublishCheckpoint& action) {
 void Simulator::execute(const DeleteCheckpoint& action) {
   require(published_.contains(action.report), "a checkpoint is deleted that is not there");
   require(action.report != *published_.rbegin(), "the latest checkpoint is deleted");
+  require(!to_validate_.contains(action.report), "a checkpoint is deleted that is to be validated");
   published_.erase(action.report);
 }
 
 void Simulator::execute(const TellCommitted& action) {
   require(published_.contains(action.report), "a checkpoint is announced that is not published");
+}
+
+void Simulator::execute(const StartValidation& action) {
+  require(published_.contains(action.report), "a checkpoint is validated that is not published");
+  require(to_validate_.contains(action.report), "a checkpoint is validated that nobody asked for, or again");
+  require(used_ids_.insert(action.worker).second, "a process's id is used twice");
+  validating_[action.worker] = action.report;
+  int64_t running = 0;
+  for (const Validation& one : state_.validations) running += one.worker.value > 0 ? 1 : 0;
+  require(running <= options_.max_validations, "more validations run than allowed");
+  const ValidationOverdue overdue{action.report, action.worker, ""};
+  after(action.task.timeout_s.value(), [this, overdue] {
+    if (!validating_.contains(overdue.worker)) return;
+    if (to_validate_.erase(overdue.report) > 0) ++ended_[CheckpointStatus::validation_timeout];
+    feed(overdue);
+  });
+  if (roll(faults_.validation_hangs)) return;
+  ValidationEnded ended{.report = action.report, .worker = action.worker, .metrics = {{"score", seconds(0, 1)}}};
+  if (roll(faults_.validation_failed)) ended.error = "simulated";
+  after(seconds(0.01, 1), [this, ended] { end_validation(ended); });
+}
+
+void Simulator::end_validation(ValidationEnded event) {
+  if (validating_.erase(event.worker) == 0) return;
+  const bool failed = !event.error.empty();
+  if (to_validate_.erase(event.report) > 0) {
+    ++ended_[failed ? CheckpointStatus::validation_failed : CheckpointStatus::validated];
+  }
+  feed(event);
+}
+
+void Simulator::execute(const EndValidation& action) {
+  require(validating_.contains(action.worker), "a validation is ended that does not run");
+  after(seconds(0, 0.1), [this, worker = action.worker] {
+    if (validating_.contains(worker)) end_validation({validating_.at(worker), worker, {}, "killed"});
+  });
 }
 
 void Simulator::execute(const SetTimer& action) {
@@ -323,7 +377,12 @@ void Simulator::execute(const Finish&) {
   require(is_terminal(state_.state), "the run ends in no final state");
   require(alive_.empty(), "the run ends while processes live");
   std::set<int64_t> kept;
-  for (const KeptCheckpoint& checkpoint : state_.checkpoints) kept.insert(checkpoint.report);
+  for (const KeptCheckpoint& checkpoint : state_.checkpoints) {
+    kept.insert(checkpoint.report);
+    const bool pending = checkpoint.status == CheckpointStatus::pending_validation;
+    require(pending == to_validate_.contains(checkpoint.report), "a validation is forgotten");
+  }
+  if (state_.state == State::finished) require(to_validate_.empty(), "a finished run has validations left");
   require(kept == published_, "a published checkpoint is lost");
 }
 

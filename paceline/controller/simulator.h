@@ -24,18 +24,21 @@ struct Faults {
   double hang_before_join = 0;
   double exception_before_join = 0;
   double exit_in_launch = 0;
-  double exit_in_loop = 0;   // at each report
-  double exception = 0;      // at each report
-  double silence = 0;        // at each report
-  double returns_early = 0;  // at each report
-  double publish = 0;        // at each checkpoint
-  double callback = 0;       // at each group that failed
-  double unkillable = 0;     // at each kill
-  double late_event = 0;     // after each end of a process
-  double stop = 0;           // in the run, once or more
-  double node_lost = 0;      // in the run
-  double preemption = 0;     // in the run
-  double resize = 0;         // in the run
+  double exit_in_loop = 0;       // at each report
+  double exception = 0;          // at each report
+  double silence = 0;            // at each report
+  double returns_early = 0;      // at each report
+  double publish = 0;            // at each checkpoint
+  double callback = 0;           // at each group that failed
+  double unkillable = 0;         // at each kill
+  double late_event = 0;         // after each end of a process
+  double stop = 0;               // in the run, once or more
+  double node_lost = 0;          // in the run
+  double preemption = 0;         // in the run
+  double resize = 0;             // in the run
+  double validation = 0;         // at each checkpoint: one is asked for
+  double validation_failed = 0;  // at each validation
+  double validation_hangs = 0;   // at each validation, which has a time limit then
   int tries = 12;
 };
 
@@ -54,6 +57,8 @@ class Simulator {
   /// How often a state was entered.
   int64_t entered(State state) const { return entered_.contains(state) ? entered_.at(state) : 0; }
   const std::set<std::pair<State, State>>& transitions() const { return transitions_; }
+  /// How many validations ended so.
+  int64_t validations(CheckpointStatus status) const { return ended_.contains(status) ? ended_.at(status) : 0; }
   int64_t events() const { return events_; }
 
   static constexpr int64_t kReports = 6;  // that each worker makes in an attempt
@@ -96,6 +101,9 @@ class Simulator {
   void execute(const PublishCheckpoint& action);
   void execute(const DeleteCheckpoint& action);
   void execute(const TellCommitted& action);
+  void execute(const StartValidation& action);
+  void execute(const EndValidation& action);
+  void end_validation(ValidationEnded event);
   void execute(const SetTimer& action);
   void execute(const TellCallbacks& action);
   void execute(const Note&) {}
@@ -130,11 +138,14 @@ class Simulator {
   std::set<WorkerId> used_ids_;
   std::set<std::pair<Attempt, Generation>> used_places_;
   std::set<int64_t> publishing_;
-  int64_t complete_reports_ = 0;  // the highest number whose report the history may hold
+  std::map<WorkerId, int64_t> validating_;  // processes that live, and their checkpoints
+  std::set<int64_t> to_validate_;           // asked for and not ended, as far as the run has been told
+  int64_t complete_reports_ = 0;            // the highest number whose report the history may hold
   std::unique_ptr<ReportBook> book_;
   std::set<int64_t> published_;
   int64_t highest_report_ = 0;
   std::map<State, int64_t> entered_;
+  std::map<CheckpointStatus, int64_t> ended_;
   std::set<std::pair<State, State>> transitions_;
   std::vector<std::string> violations_;
 };

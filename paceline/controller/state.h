@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "paceline/core/config/checkpoint_config.h"
+#include "paceline/core/config/validation_config.h"
 #include "paceline/core/ids.h"
 #include "paceline/core/posix/exit_status.h"
 #include "paceline/core/record.h"
@@ -61,6 +62,7 @@ enum class FailureKind {
   exception,   // the train loop threw
   exit,        // the process ended before its train loop had returned
   silence,     // no heartbeat
+  hang,        // no progress
   start,       // the process could not be started
   timeout,     // the group had not joined in time
   report,      // the ranks' reports do not fit together
@@ -74,6 +76,7 @@ enum class FailureKind {
 NLOHMANN_JSON_SERIALIZE_ENUM(FailureKind, {{FailureKind::exception, "exception"},
                                            {FailureKind::exit, "exit"},
                                            {FailureKind::silence, "silence"},
+                                           {FailureKind::hang, "hang"},
                                            {FailureKind::start, "start"},
                                            {FailureKind::timeout, "timeout"},
                                            {FailureKind::report, "report"},
@@ -87,7 +90,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(FailureKind, {{FailureKind::exception, "exception"}
 using Lines = std::vector<std::string>;
 
 // One failure. `worker` 0 and `rank` -1: of the group, or before ranks were given. `collateral`: a consequence of
-// another worker's failure, as far as the worker could tell. `status`, `last_lines` and `log_file` come with the exit.
+// another worker's failure, as far as the worker could tell. `status`, `last_lines`,
+// `log_file`, `memory` and `crash` come with the exit.
 #define PACELINE_FAILURE_FIELDS(FIELD)             \
   FIELD(FailureKind, kind, FailureKind::exception) \
   FIELD(WorkerId, worker, {})                      \
@@ -102,6 +106,8 @@ using Lines = std::vector<std::string>;
   FIELD(std::string, log_file, "")                 \
   FIELD(int64_t, step, 0)                          \
   FIELD(std::string, phase, "")                    \
+  FIELD(MemoryFacts, memory, {})                   \
+  FIELD(std::optional<CrashFacts>, crash, {})      \
   FIELD(double, time, 0.0)
 PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
 
@@ -128,15 +134,41 @@ PACELINE_RECORD(Node, PACELINE_NODE_FIELDS);
   FIELD(int64_t, failure, -1)
 PACELINE_RECORD(Worker, PACELINE_WORKER_FIELDS);
 
-// A published checkpoint, by its report's number.
+/// What is known of a published checkpoint beyond its report.
+enum class CheckpointStatus {
+  committed,           // nobody asked for a validation
+  pending_validation,  // it waits, or is being validated
+  validated,           // what the validation gave is among its metrics
+  validation_timeout,
+  validation_failed
+};
+NLOHMANN_JSON_SERIALIZE_ENUM(CheckpointStatus, {{CheckpointStatus::committed, "committed"},
+                                                {CheckpointStatus::pending_validation, "pending_validation"},
+                                                {CheckpointStatus::validated, "validated"},
+                                                {CheckpointStatus::validation_timeout, "validation_timeout"},
+                                                {CheckpointStatus::validation_failed, "validation_failed"}})
+
+// A validation that has not ended. `worker`: id of its process, 0 while it waits for its checkpoint or its turn.
+#define PACELINE_VALIDATION_FIELDS(FIELD) \
+  FIELD(int64_t, report, 0)               \
+  FIELD(ValidationTaskConfig, task, {})   \
+  FIELD(WorkerId, worker, {})             \
+  FIELD(int64_t, node, 0)
+PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
+
+// A published checkpoint, by its report's number. `name`: of its folder. `metrics`: with those of its validation.
 #define PACELINE_KEPT_CHECKPOINT_FIELDS(FIELD) \
   FIELD(int64_t, report, 0)                    \
+  FIELD(std::string, name, "")                 \
   FIELD(Json, metrics, Json::object())         \
-  FIELD(double, time, 0.0)
+  FIELD(double, time, 0.0)                     \
+  FIELD(CheckpointStatus, status, CheckpointStatus::committed)
 PACELINE_RECORD(KeptCheckpoint, PACELINE_KEPT_CHECKPOINT_FIELDS);
 
 // What the run was asked for, as far as decisions depend on it. -1 is without limit. `nodes`: agents that will announce
-// themselves. `gpus_per_worker` 0: no GPUs wanted.
+// themselves. `gpus_per_worker` 0: no GPUs wanted. `failure_grace_s`: that workers have to end by themselves after
+// another's failure; the default is enough for ranks with the same exception to be heard.
+// `max_validations`: at once; 0: the run has no validation function.
 #define PACELINE_RUN_OPTIONS_FIELDS(FIELD)     \
   FIELD(int64_t, num_workers, 1)               \
   FIELD(int64_t, nodes, 1)                     \
@@ -146,6 +178,9 @@ PACELINE_RECORD(KeptCheckpoint, PACELINE_KEPT_CHECKPOINT_FIELDS);
   FIELD(int64_t, max_preemption_failures, -1)  \
   FIELD(double, start_timeout_s, 60.0)         \
   FIELD(double, stop_grace_s, 5.0)             \
+  FIELD(double, failure_grace_s, 0.25)         \
+  FIELD(std::optional<double>, max_time, {})   \
+  FIELD(int64_t, max_validations, 0)           \
   FIELD(CheckpointConfig, checkpoint_config, {})
 PACELINE_RECORD(RunOptions, PACELINE_RUN_OPTIONS_FIELDS);
 
@@ -158,8 +193,11 @@ using RankErrors = std::map<int64_t, std::string>;
 // `completed` (train loop returned) count them. `failures_in_a_row`: without a published checkpoint in between, for the
 // back-off. `start_problem`: what the last start failed of, `start_problem_count` times in a row; exits count only
 // while no worker has ever joined. `cause_pending`: only collateral failures so far, a cause is waited for.
-// `publishing`: reports whose checkpoint is being published. `closed`: nothing is left of the group; `backing_off`: the
-// next try waits. `first_report`: of this attempt. `last_report`: the highest number seen.
+// `opened`: when the controller took the run; `used_s`: seconds that earlier controllers had the same unfinished run,
+// for max_time.
+// `publishing`: reports whose checkpoint is being published. `validations`: in the order of reports. `closed`: nothing
+// is left of the group; `backing_off`: the next try waits. `first_report`: of this attempt. `last_report`: the highest
+// number seen.
 #define PACELINE_RUN_STATE_FIELDS(FIELD)              \
   FIELD(State, state, State::initializing)            \
   FIELD(double, since, 0.0)                           \
@@ -170,6 +208,8 @@ using RankErrors = std::map<int64_t, std::string>;
   FIELD(Generation, generation, {})                   \
   FIELD(WorkerId, last_worker, {})                    \
   FIELD(int64_t, world_size, 0)                       \
+  FIELD(double, opened, 0.0)                          \
+  FIELD(double, used_s, 0.0)                          \
   FIELD(std::vector<Node>, nodes, {})                 \
   FIELD(WorkerTable, workers, {})                     \
   FIELD(int64_t, live, 0)                             \
@@ -190,6 +230,7 @@ using RankErrors = std::map<int64_t, std::string>;
   FIELD(int64_t, last_report, 0)                      \
   FIELD(std::vector<KeptCheckpoint>, checkpoints, {}) \
   FIELD(ReportNumbers, publishing, {})                \
+  FIELD(std::vector<Validation>, validations, {})     \
   FIELD(Lines, preempted_nodes, {})                   \
   FIELD(int64_t, stop_requests, 0)                    \
   FIELD(std::string, stop_reason, "")                 \

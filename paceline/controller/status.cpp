@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "paceline/checkpoint/store.h"
 
 namespace paceline::controller {
@@ -15,7 +17,14 @@ Json worker_json(const RunState& state, const LiveStatus& live, const Worker& wo
   if (progress != live.progress.end()) {
     json["step"] = progress->second.step;
     json["phase"] = progress->second.phase;
-    json["since"] = progress->second.since;
+    json["started"] = progress->second.started;
+    json["cpu_s"] = progress->second.cpu_s;
+    json["resident_bytes"] = progress->second.resident_bytes;
+    json["phase_s"] = progress->second.phase_s;
+    json["standing"] = standing_of(progress->second);
+    json["step_s"] = progress->second.step_s;
+    const auto slow = std::ranges::find(live.stragglers, worker.rank, &Straggler::rank);
+    if (slow != live.stragglers.end()) json["slow"] = slow->step_s / slow->median_s;
   }
   return json;
 }
@@ -28,12 +37,12 @@ Json status_json(const RunState& state, const LiveStatus& live, const RunRequest
   Json checkpoints = Json::array();
   for (const KeptCheckpoint& kept : state.checkpoints) {
     Json checkpoint = kept;
-    checkpoint["path"] = request.run_folder + "/" + checkpoint::checkpoint_name(kept.report);
+    checkpoint["path"] = checkpoint_location(request, checkpoint::folder_name(kept.name, kept.report));
     checkpoints.push_back(std::move(checkpoint));
   }
   return {
       {"name", request.run_config.name.value_or("")},
-      {"path", request.run_folder},
+      {"path", location_of(request)},
       {"pid", ::getpid()},
       {"state", state.state},
       {"since", state.since},

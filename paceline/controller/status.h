@@ -2,8 +2,10 @@
 #pragma once
 
 #include <map>
+#include <vector>
 
 #include "paceline/controller/controller.h"
+#include "paceline/controller/hang.h"
 #include "paceline/controller/state.h"
 #include "paceline/rpc/messages.h"
 
@@ -16,11 +18,14 @@ struct LiveStatus {
   int64_t last_report = 0;
   /// What the agents read last.
   std::map<WorkerId, rpc::ProcessProgress> progress;
+  /// Ranks that are slow now.
+  std::vector<Straggler> stragglers;
 };
 
 /// {"name", "path", "pid", "state", "since", "epoch", "attempt", "generation", "world_size", "failures": {"worker",
 /// "start", "preemption"}, "workers": [{"worker", "rank", "local_rank", "node", "pid", "stage", "step", "phase",
-/// "since"}], "metrics", "last_report", "checkpoints": [{"report", "path", "metrics", "time"}]}
+/// "phase_s", "standing", "step_s", "slow", "started", "cpu_s", "resident_bytes"}], "metrics", "last_report",
+/// "checkpoints": [{"report", "path", "metrics", "time"}]}
 Json status_json(const RunState& state, const LiveStatus& live, const RunRequest& request);
 
 }  // namespace paceline::controller

@@ -15,20 +15,23 @@ arrow::Result<RunOpened> survey(const RunRequest& request, checkpoint::Store& st
                    .name = request.run_config.name.value_or(""),
                    .host = host_name(),
                    .pid = ::getpid()};
+  opened.last_seen = earlier.since;
   ARROW_ASSIGN_OR_RAISE(const auto published, store.list());
   for (const checkpoint::Published& one : published) {
-    opened.checkpoints.push_back({one.report, one.metrics, one.time});
+    opened.checkpoints.push_back({one.report, one.name, one.metrics, one.time});
     opened.last_report = std::max(opened.last_report, one.report);
   }
   if (earlier.epoch.value == 0) return opened;
-  ARROW_ASSIGN_OR_RAISE(const auto rows, track::read_history(request.run_folder));
-  for (const track::HistoryRow& row : rows) opened.last_report = std::max(opened.last_report, row.report);
+  ARROW_RETURN_NOT_OK(track::visit_history(request.run_folder, [&opened](const track::HistoryRow& row) {
+    opened.last_report = std::max(opened.last_report, row.report);
+    opened.last_seen = std::max(opened.last_seen, row.time);
+  }));
   return opened;
 }
 
 void note_earlier(const RunRequest& request, const RunState& earlier, const RunOpened& opened, Log& log) {
   if (request.resume_from_checkpoint && !opened.checkpoints.empty()) {
-    log.warning("the run has " + checkpoint::checkpoint_name(opened.checkpoints.back().report) +
+    log.warning("the run has " + opened.checkpoints.back().name +
                 " already and goes on from it; resume_from_checkpoint " + *request.resume_from_checkpoint +
                 " is ignored: give the run another name to start from that");
   }

@@ -4,10 +4,14 @@
 //   wait_for_commit   a report with files waits until its checkpoint is published (false)
 //   step_ms           how long a step takes (0)
 //   value             what rank 0 returns
-//   faults            [{"rank", "attempt", "generation", "at", "do"}]: what goes wrong at the rank's report `at`,
-//   counted
+//   validate          the validation that each report with files asks for
+//   ask               {"validated", "timeout_s"}: asks for all checkpoints after each report; the last answer is
+//   returned faults            [{"rank", "attempt", "generation", "at", "do"}]: what goes wrong at the rank's report
+//   `at`, counted
 //                     from 1 in an attempt; 0 is before the train loop is entered. Left out is each.
-// What happens before the Welcome is told by PACELINE_TEST_BEFORE_JOIN: "exit" or "hang".
+// In a validation process validation_config tells it: "do": "exit", "throw" or "hang" ("unless" a file exists), or
+// {"metrics"} which it gives, with the names of the checkpoint's files. What happens before the Welcome is told by
+// PACELINE_TEST_BEFORE_JOIN: "exit" or "hang".
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +19,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 
@@ -33,7 +38,7 @@ class TestWorker {
  public:
   TestWorker(worker::Connection& connection, const Clock& clock)
       : connection_(connection), clock_(clock), config_(connection.welcome().train_loop_config) {
-    connection_.on_stop([this](const std::string&) {
+    connection_.on_stop([this](const rpc::Stop&) {
       const std::lock_guard lock(mutex_);
       stopped_ = true;
       changed_.notify_all();
@@ -67,7 +72,8 @@ class TestWorker {
       if (stops_in(config_.value("step_ms", int64_t{0}))) return fail({.kind = "Stopped", .stopped = true});
       report(made);
     }
-    connection_.send(rpc::pack(rpc::Finished{.reports = made_, .return_value = config_.value("value", Json())}));
+    const Json value = answer_.is_null() ? config_.value("value", Json()) : answer_;
+    connection_.send(rpc::pack(rpc::Finished{.reports = made_, .return_value = value}));
     return true;
   }
 
@@ -88,11 +94,21 @@ class TestWorker {
       report.has_checkpoint = report.collective_save = true;
       report.staged = stage(report.index);
     }
+    if (report.has_checkpoint && config_.contains("validate"))
+      report.validation = config_.at("validate").get<ValidationTaskConfig>();
     ++made_;
     connection_.send(rpc::pack(report));
+    if (config_.contains("ask")) ask(report.index);
     if (!report.has_checkpoint || !config_.value("wait_for_commit", false)) return;
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || committed_ >= report.index; });
+  }
+
+  void ask(int64_t report) {
+    auto request = config_.at("ask").get<rpc::CheckpointsRequest>();
+    request.report = report;
+    const auto reply = connection_.call(rpc::pack(request), std::chrono::minutes(1));
+    if (reply.ok()) answer_ = reply->body.at("checkpoints");
   }
 
   std::string stage(int64_t index) {
@@ -141,6 +157,7 @@ class TestWorker {
   worker::Assignment place_;
   int64_t rank_ = 0;
   int64_t made_ = 0;
+  Json answer_;
   double assigned_ = 0;
   bool returned_ = false;
   std::mutex mutex_;
@@ -149,12 +166,31 @@ class TestWorker {
   int64_t committed_ = 0;
 };
 
+int validate(worker::Connection& connection) {
+  const auto& welcome = connection.welcome();
+  const auto what = welcome.validation_config.value("do", std::string());
+  if (what == "exit") return 3;
+  const bool hangs = what == "hang" && !std::filesystem::exists(welcome.validation_config.value("unless", "none"));
+  if (hangs) wait_for_ever();
+  if (what == "throw") {
+    connection.send(rpc::pack(rpc::Failed{.kind = "std::runtime_error", .text = "no data"}));
+    return connection.flush().ok() ? 1 : 2;
+  }
+  Json metrics = welcome.validation_config.value("metrics", Json::object());
+  for (const auto& file : std::filesystem::directory_iterator(welcome.checkpoint)) {
+    metrics["files"].push_back(file.path().filename().string());
+  }
+  connection.send(rpc::pack(rpc::Validated{.metrics = metrics}));
+  return connection.flush().ok() ? 0 : 2;
+}
+
 int run() {
   const char* before_join = std::getenv("PACELINE_TEST_BEFORE_JOIN");
   if (before_join != nullptr && std::string(before_join) == "exit") return 3;
   if (before_join != nullptr && std::string(before_join) == "hang") wait_for_ever();
   const SystemClock clock;
   auto connection = worker::Connection::connect(clock).ValueOrDie();
+  if (connection->welcome().role == "validation") return validate(*connection);
   while (true) {
     const auto place = connection->next_assignment();
     if (!place.ok() || !*place) return place.ok() ? 0 : 1;

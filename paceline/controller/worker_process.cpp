@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "paceline/controller/worker_logs.h"
+
 namespace paceline::controller {
 
 rpc::StringMap inherited_environment() {
@@ -28,25 +30,58 @@ std::string worker_log(WorkerId worker) {
 }
 
 rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int64_t threads,
-                                const rpc::StringMap& environment) {
+                                const rpc::StringMap& environment, const std::string& storage_proof) {
+  const LogLimit log = log_limit(request.run_config);
   const double heartbeat_timeout_s = request.run_config.failure_config.heartbeat_timeout_s;
-  rpc::Welcome welcome{.role = "worker",
+  rpc::Welcome welcome{.role = request.role,
                        .run_name = request.run_config.name.value_or(""),
                        .run_folder = request.run_folder,
+                       .location = location_of(request),
+                       .storage_proof = storage_proof,
                        .train_loop = request.train_loop,
                        .train_loop_config = request.train_loop_config,
                        .scaling_config = request.scaling_config,
                        .torch_config = request.torch_config,
+                       .debug_config = request.run_config.debug_config,
+                       .validation_fn = request.validation_fn,
                        .threads = threads,
                        .heartbeat_interval_s = std::min(1.0, heartbeat_timeout_s / 4)};
-  return {.role = "worker",
+  return {.role = request.role,
           .lifetime = "attempt",
           .arguments = request.program,
           .environment = environment,
           .directory = request.directory,
           .log_file = request.run_folder + "/" + worker_log(worker),
-          .heartbeat_timeout_s = heartbeat_timeout_s,
+          .log_file_bytes = log.file_bytes,
+          .log_files = log.files,
+          .heartbeat_timeout_s = request.run_config.debug_config.debug_rank ? 0 : heartbeat_timeout_s,
           .welcome = welcome};
+}
+
+std::string validation_log(int64_t report) {
+  return "logs/validation_" + std::to_string(report) + ".log";
+}
+
+rpc::StartProcess start_validation_message(const RunRequest& request, const StartValidation& action,
+                                           const std::string& path, int64_t threads,
+                                           const rpc::StringMap& environment) {
+  rpc::StartProcess message = start_message(request, action.worker, threads, environment, "");
+  auto welcome = message.welcome.get<rpc::Welcome>();
+  welcome.role = message.role = "validation";
+  welcome.validation_config = action.task.config;
+  welcome.checkpoint = path;
+  message.lifetime = "run";
+  message.log_file = request.run_folder + "/" + validation_log(action.report);
+  message.welcome = welcome;
+  return message;
+}
+
+ValidationTaskConfig with_defaults(ValidationTaskConfig task, const ValidationTaskConfig& otherwise) {
+  Config config = otherwise.config;
+  for (const auto& [name, value] : task.config.json().items()) config.set(name, value);
+  task.config = std::move(config);
+  if (!task.timeout_s) task.timeout_s = otherwise.timeout_s;
+  return task;
 }
 
 }  // namespace paceline::controller

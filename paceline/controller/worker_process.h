@@ -1,6 +1,7 @@
-// How a worker process is to be started: its program, environment, log and Welcome. Pure but for the environment.
+// How a process of the run is to be started: its program, environment, log and Welcome. Pure but for the environment.
 #pragma once
 
+#include "paceline/controller/action.h"
 #include "paceline/controller/controller.h"
 #include "paceline/controller/state.h"
 #include "paceline/rpc/messages.h"
@@ -16,7 +17,16 @@ int64_t threads_of(const ScalingConfig& scaling, const Node& node, int64_t worke
 /// Log file of a worker, relative to the run folder: "logs/worker_7.log".
 std::string worker_log(WorkerId worker);
 
+/// Log file of a checkpoint's validation, relative to the run folder: "logs/validation_42.log".
+std::string validation_log(int64_t report);
+
 rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int64_t threads,
-                                const rpc::StringMap& environment);
+                                const rpc::StringMap& environment, const std::string& storage_proof);
+/// As start_message(), for the validation of the checkpoint at `path`.
+rpc::StartProcess start_validation_message(const RunRequest& request, const StartValidation& action,
+                                           const std::string& path, int64_t threads, const rpc::StringMap& environment);
+
+/// `task` with what it leaves open from `otherwise`.
+ValidationTaskConfig with_defaults(ValidationTaskConfig task, const ValidationTaskConfig& otherwise);
 
 }  // namespace paceline::controller

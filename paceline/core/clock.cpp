@@ -14,6 +14,10 @@ Time SystemClock::now() const {
   return wall_start_ + std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - steady_start_);
 }
 
+Duration SystemClock::monotonic() const {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch());
+}
+
 double to_seconds(Time time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }

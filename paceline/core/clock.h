@@ -1,7 +1,8 @@
 // Where time comes from: every decision receives `now` from a Clock, so that tests own time.
 //
 // Time counts nanoseconds since the Unix epoch. SystemClock starts at the wall clock and then advances with the
-// monotonic clock: within one process it never jumps, whatever happens to the wall clock. All are thread-safe.
+// monotonic clock: within one process it never jumps, whatever happens to the wall clock. Between processes, where the
+// wall clock may have been set in between, only monotonic() compares. All are thread-safe.
 #pragma once
 
 #include <atomic>
@@ -17,12 +18,15 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual Time now() const = 0;
+  /// Since some moment that is the same for all processes of a machine; never set, never back.
+  virtual Duration monotonic() const = 0;
 };
 
 class SystemClock final : public Clock {
  public:
   SystemClock();
   Time now() const override;
+  Duration monotonic() const override;
 
  private:
   Time wall_start_;
@@ -32,12 +36,16 @@ class SystemClock final : public Clock {
 /// A clock that stands still until told: the reference for tests.
 class ManualClock final : public Clock {
  public:
-  explicit ManualClock(Time start = Time{}) : nanoseconds_(start.time_since_epoch().count()) {}
-  Time now() const override { return Time{Duration{nanoseconds_.load()}}; }
-  void advance(Duration by) { nanoseconds_ += by.count(); }
+  explicit ManualClock(Time start = Time{}) : start_(start.time_since_epoch().count()) {}
+  Time now() const override { return Time{Duration{start_ + passed_}}; }
+  Duration monotonic() const override { return Duration{passed_}; }
+  void advance(Duration by) { passed_ += by.count(); }
+  /// Somebody sets the wall clock.
+  void set_wall(Duration by) { start_ += by.count(); }
 
  private:
-  std::atomic<int64_t> nanoseconds_;
+  std::atomic<int64_t> start_;
+  std::atomic<int64_t> passed_{0};
 };
 
 /// Seconds since the Unix epoch, as files store them.

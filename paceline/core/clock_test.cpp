@@ -14,6 +14,14 @@ TEST(Clock, ManualClockMovesOnlyWhenTold) {
   EXPECT_EQ(to_seconds(clock.now()), 100.25);
 }
 
+TEST(Clock, SettingTheWallClockDoesNotMoveTheMonotonicOne) {
+  ManualClock clock(from_seconds(100));
+  clock.set_wall(-1h);
+  clock.advance(2s);
+  EXPECT_EQ(clock.monotonic(), 2s);
+  EXPECT_EQ(to_seconds(clock.now()), 100 - 3600 + 2);
+}
+
 TEST(Clock, SystemClockIsNearTheWallClockAndNeverGoesBack) {
   SystemClock clock;
   const Time first = clock.now();

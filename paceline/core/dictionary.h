@@ -24,6 +24,7 @@ namespace paceline {
 class Dictionary {
  public:
   Dictionary() = default;
+  /// Names with their values; of a name given twice the last counts.
   Dictionary(std::initializer_list<std::pair<std::string, Json>> values);
   /// From a JSON object; ConfigError when it is another kind of JSON. Null is empty.
   explicit Dictionary(Json object);
@@ -43,13 +44,19 @@ class Dictionary {
     return value == nullptr ? std::move(otherwise) : convert<T>(name, *value);
   }
 
+  /// Whether find() finds it.
   bool contains(const std::string& name) const { return find(name) != nullptr; }
-  /// Nested names are separated by '/': "eval/accuracy" finds {"eval": {"accuracy": …}}; a literal name wins.
+  /// Nested names are separated by '/': "eval/accuracy" finds {"eval": {"accuracy": …}}; a literal name wins. Null
+  /// when there is none.
   const Json* find(const std::string& name) const;
+  /// Adds the value, or replaces that of the same name.
   void set(const std::string& name, Json value) { values_[name] = std::move(value); }
+  /// Whether there is no value.
   bool empty() const { return values_.empty(); }
+  /// Number of values, nested ones not counted.
   size_t size() const { return values_.size(); }
 
+  /// All values, as a JSON object.
   const Json& json() const { return values_; }
   bool operator==(const Dictionary&) const = default;
 

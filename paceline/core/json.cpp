@@ -1,12 +1,15 @@
 #include "paceline/core/json.h"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace paceline {
 namespace {
 
 constexpr const char* kNumberKey = "$number";
+constexpr const char* kBytesKey = "$bytes";
 
 bool has_non_finite(const Json& value) {
   if (value.is_number_float()) return !std::isfinite(value.get<double>());
@@ -28,34 +31,85 @@ Json wrap_non_finite(const Json& value) {
   return wrapped;
 }
 
-void unwrap_non_finite(Json& value) {
+std::string hex_of(const std::string& bytes) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const unsigned char byte : bytes) hex += {kDigits[byte / 16], kDigits[byte % 16]};
+  return hex;
+}
+
+// Nothing when `hex` is no sequence of bytes.
+std::optional<std::string> bytes_of(std::string_view hex) {
+  std::string bytes;
+  for (; hex.size() >= 2; hex.remove_prefix(2)) {
+    unsigned char byte = 0;
+    const char* const last = hex.begin() + 2;
+    const auto [end, error] = std::from_chars(hex.begin(), last, byte, 16);
+    if (error != std::errc() || end != last) return std::nullopt;
+    bytes += static_cast<char>(byte);
+  }
+  return hex.empty() ? std::optional(bytes) : std::nullopt;
+}
+
+bool is_utf8(const Json& text) {
+  try {
+    (void)text.dump();
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
+Json wrap_bytes(const Json& value) {
+  if (value.is_string() && !is_utf8(value)) return Json{{kBytesKey, hex_of(value.get_ref<const std::string&>())}};
+  if (!value.is_structured()) return value;
+  Json wrapped = value;
+  for (auto& item : wrapped) item = wrap_bytes(item);
+  return wrapped;
+}
+
+// What a wrapped value stands for; nothing for an object of the user's own.
+std::optional<Json> wrapped_value(const std::string& key, const std::string& text) {
+  using Limits = std::numeric_limits<double>;
+  if (key == kNumberKey && text == "nan") return Limits::quiet_NaN();
+  if (key == kNumberKey && text == "inf") return Limits::infinity();
+  if (key == kNumberKey && text == "-inf") return -Limits::infinity();
+  if (key == kBytesKey) {
+    if (auto bytes = bytes_of(text)) return std::move(*bytes);
+  }
+  return std::nullopt;
+}
+
+void unwrap(Json& value) {
   if (!value.is_structured()) return;
-  if (value.is_object() && value.size() == 1 && value.begin().key() == kNumberKey && value.begin()->is_string()) {
-    const auto& text = value.begin()->get_ref<const std::string&>();
-    using Limits = std::numeric_limits<double>;
-    if (text == "nan") {
-      value = Limits::quiet_NaN();
-    } else if (text == "inf") {
-      value = Limits::infinity();
-    } else if (text == "-inf") {
-      value = -Limits::infinity();
+  if (value.is_object() && value.size() == 1 && value.begin()->is_string()) {
+    if (auto meant = wrapped_value(value.begin().key(), value.begin()->get_ref<const std::string&>())) {
+      value = std::move(*meant);
     }
     return;
   }
-  for (auto& item : value) unwrap_non_finite(item);
+  for (auto& item : value) unwrap(item);
 }
 
 }  // namespace
 
 std::string encode_json(const Json& value) {
-  const auto dump = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
-  return has_non_finite(value) ? dump(wrap_non_finite(value)) : dump(value);
+  Json wrapped;
+  const bool is_finite = !has_non_finite(value);
+  if (!is_finite) wrapped = wrap_non_finite(value);
+  try {
+    return (is_finite ? value : wrapped).dump();
+  } catch (const Json::type_error&) {  // a text that is not UTF-8
+    return wrap_bytes(is_finite ? value : wrapped).dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
 }
 
 arrow::Result<Json> decode_json(std::string_view text) {
   try {
     Json value = Json::parse(text);
-    if (text.find(kNumberKey) != std::string_view::npos) unwrap_non_finite(value);
+    if (text.find(kNumberKey) != std::string_view::npos || text.find(kBytesKey) != std::string_view::npos) {
+      unwrap(value);
+    }
     return value;
   } catch (const Json::exception& error) {
     return arrow::Status::Invalid("not JSON: ", error.what());

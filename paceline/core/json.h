@@ -1,7 +1,9 @@
-// JSON values as the control plane writes and reads them: nlohmann-json, with non-finite numbers kept.
+// JSON values as the control plane writes and reads them: nlohmann-json, with nothing lost that C++ can hold.
 //
-// JSON has no NaN and no infinity, but losses do. encode_json() writes such a number as {"$number": "nan" | "inf" |
-// "-inf"} and decode_json() turns it back, at any depth. Thread-safe: no state.
+// JSON has no NaN and no infinity, but losses do; its text is UTF-8, but the names of files need not be. encode_json()
+// writes such a number as {"$number": "nan" | "inf" | "-inf"}, such a text as {"$bytes": "hexadecimal"}, and
+// decode_json() turns them back, at any depth. Names in objects stay text: there what is not UTF-8 is replaced.
+// Thread-safe: no state.
 #pragma once
 
 #include <arrow/result.h>
@@ -12,9 +14,10 @@
 
 namespace paceline {
 
+/// A JSON value: nlohmann-json's, with its functions.
 using Json = nlohmann::json;
 
-/// Text of `value` on one line, non-finite numbers kept. Invalid UTF-8 is replaced, never an error.
+/// Text of `value` on one line. Never an error.
 std::string encode_json(const Json& value);
 
 /// The value that encode_json() wrote. Invalid when `text` is not JSON; the message quotes where.

@@ -28,8 +28,24 @@ TEST(Json, RefusesWhatIsNotJson) {
   EXPECT_TRUE(decode_json("").status().IsInvalid());
 }
 
-TEST(Json, WritesInvalidUtf8InsteadOfThrowing) {
-  EXPECT_TRUE(decode_json(encode_json(Json{{"text", "\xff\xfe"}})).ok());
+TEST(Json, KeepsTextThatIsNotUtf8AtAnyDepth) {
+  const Json value = {{"path", "/data/\xff\xfe"}, {"list", {"\xe4", "ä"}}, {"loss", std::nan("")}};
+  const std::string text = encode_json(value);
+  EXPECT_EQ(text, R"({"list":[{"$bytes":"e4"},"ä"],"loss":{"$number":"nan"},"path":{"$bytes":"2f646174612ffffe"}})");
+  const Json read = decode_json(text).ValueOrDie();
+  EXPECT_EQ(read["path"], value["path"]);
+  EXPECT_EQ(read["list"], value["list"]);
+  EXPECT_TRUE(std::isnan(read["loss"].get<double>()));
+}
+
+TEST(Json, LeavesObjectsOfTheUsersOwn) {
+  for (const char* text : {R"({"$number":"seven"})", R"({"$bytes":"xy"})", R"({"$bytes":"abc"})", R"({"$bytes":7})"}) {
+    EXPECT_EQ(encode_json(decode_json(text).ValueOrDie()), text);
+  }
+}
+
+TEST(Json, ReplacesNamesThatAreNotUtf8) {
+  EXPECT_TRUE(decode_json(encode_json(Json{{"\xff", 1}})).ok());
 }
 
 }  // namespace

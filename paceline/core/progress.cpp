@@ -1,9 +1,14 @@
 #include "paceline/core/progress.h"
 
+#include <algorithm>
+
 namespace paceline {
 namespace {
 
-constexpr uint32_t kProgressVersion = 1;
+constexpr uint32_t kProgressVersion = 2;
+// Steps over which a step's time is averaged.
+constexpr int64_t kAveragedSteps = 20;
+constexpr auto kRelaxed = std::memory_order_relaxed;
 
 // Lock-free atomics are what makes the word readable from another process.
 static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
@@ -36,8 +41,36 @@ std::string to_string(Phase phase) {
       return "ended";
     case Phase::failing:
       return "failing";
+    case Phase::program:
+      return "program";
   }
   return "phase " + std::to_string(static_cast<uint32_t>(phase));
+}
+
+std::string to_string(Collective collective) {
+  switch (collective) {
+    case Collective::none:
+      return "";
+    case Collective::all_reduce:
+      return "all_reduce";
+    case Collective::broadcast:
+      return "broadcast";
+    case Collective::all_gather:
+      return "all_gather";
+    case Collective::reduce:
+      return "reduce";
+    case Collective::gather:
+      return "gather";
+    case Collective::scatter:
+      return "scatter";
+    case Collective::reduce_scatter:
+      return "reduce_scatter";
+    case Collective::all_to_all:
+      return "all_to_all";
+    case Collective::barrier:
+      return "barrier";
+  }
+  return "collective of kind " + std::to_string(static_cast<int>(collective));
 }
 
 Progress::Progress(SharedMemory memory, const Clock& clock) : memory_(std::move(memory)), clock_(&clock) {}
@@ -54,21 +87,70 @@ ProgressWord& Progress::word() const {
   return word_in(memory_);
 }
 
+int64_t Progress::note_sign() {
+  ProgressWord& word = this->word();
+  const int64_t now = clock_->monotonic().count();
+  const int64_t pause = now - word.sign_ns.exchange(now, kRelaxed);
+  // What goes before the first step (loading, warming up) says nothing about the pauses between steps.
+  if (word.marks.load(kRelaxed) > 0 && pause > word.longest_pause_ns.load(kRelaxed)) {
+    word.longest_pause_ns.store(pause, kRelaxed);
+  }
+  return now;
+}
+
 void Progress::set_phase(Phase phase) {
-  word().since_ns.store(clock_->now().time_since_epoch().count(), std::memory_order_relaxed);
+  word().phase_start_ns.store(note_sign(), kRelaxed);
   word().phase.store(static_cast<uint32_t>(phase), std::memory_order_release);
 }
 
 void Progress::set_step(int64_t step) {
-  word().step.store(step, std::memory_order_relaxed);
+  ProgressWord& word = this->word();
+  const int64_t now = note_sign();
+  const int64_t before = word.step.exchange(step, kRelaxed);
+  if (step <= before) return;
+  word.marks.fetch_add(1, kRelaxed);
+  const int64_t start = word.step_start_ns.exchange(now, kRelaxed);
+  const int64_t waited = word.step_wait_ns.exchange(0, kRelaxed);
+  // The first step is not timed: it includes what is done once.
+  if (start == 0 || before <= 1) return;
+  const int64_t time = std::max<int64_t>(0, now - start - waited);
+  const int64_t timed = word.steps_timed.fetch_add(1, kRelaxed) + 1;
+  const int64_t average = word.step_ns.load(kRelaxed);
+  word.step_ns.store(average + (time - average) / std::min(timed, kAveragedSteps), kRelaxed);
+}
+
+void Progress::note_report() {
+  note_sign();
+  word().marks.fetch_add(1, kRelaxed);
+}
+
+void Progress::begin_collective(Collective collective) {
+  ProgressWord& word = this->word();
+  word.collective_start_ns.store(note_sign(), kRelaxed);
+  const int64_t number = word.collectives.load(kRelaxed) + 1;
+  word.recent[static_cast<size_t>(number) % ProgressWord::kRecent].store(collective, kRelaxed);
+  word.collectives.store(number, std::memory_order_release);
+}
+
+// With nothing else under way, the time since the last one began was spent waiting, or nearly all of it was.
+void Progress::end_collective() {
+  ProgressWord& word = this->word();
+  const int64_t now = note_sign();
+  if (word.collectives_done.fetch_add(1, kRelaxed) + 1 < word.collectives.load(kRelaxed)) return;
+  word.step_wait_ns.fetch_add(now - word.collective_start_ns.load(kRelaxed), kRelaxed);
+}
+
+void Progress::forget_collectives() {
+  word().collectives = 0;
+  word().collectives_done = 0;
 }
 
 Phase Progress::phase() const {
-  return static_cast<Phase>(word().phase.load(std::memory_order_relaxed));
+  return static_cast<Phase>(word().phase.load(kRelaxed));
 }
 
 int64_t Progress::step() const {
-  return word().step.load(std::memory_order_relaxed);
+  return word().step.load(kRelaxed);
 }
 
 ProgressReader::ProgressReader(SharedMemory memory) : memory_(std::move(memory)) {}
@@ -82,12 +164,24 @@ arrow::Result<ProgressReader> ProgressReader::open(Descriptor descriptor) {
   return ProgressReader(std::move(memory));
 }
 
-ProgressReading ProgressReader::read() const {
+ProgressReading ProgressReader::read(Duration monotonic) const {
   const ProgressWord& word = word_in(memory_);
   ProgressReading reading;
   reading.phase = static_cast<Phase>(word.phase.load(std::memory_order_acquire));
-  reading.step = word.step.load(std::memory_order_relaxed);
-  reading.since = Time{Duration{word.since_ns.load(std::memory_order_relaxed)}};
+  reading.step = word.step.load(kRelaxed);
+  const auto since = [&monotonic](const std::atomic<int64_t>& start) {
+    return monotonic - Duration{start.load(kRelaxed)};
+  };
+  reading.in_phase = since(word.phase_start_ns);
+  reading.idle = since(word.sign_ns);
+  reading.marks = word.marks.load(kRelaxed);
+  reading.longest_pause = Duration{word.longest_pause_ns.load(kRelaxed)};
+  reading.steps_timed = word.steps_timed.load(kRelaxed);
+  reading.step_time = Duration{word.step_ns.load(kRelaxed)};
+  reading.collectives_done = word.collectives_done.load(kRelaxed);
+  reading.collectives = word.collectives.load(std::memory_order_acquire);
+  const int64_t oldest = std::min(reading.collectives_done + 1, reading.collectives);
+  reading.oldest = word.recent[static_cast<size_t>(oldest) % ProgressWord::kRecent].load(kRelaxed);
   return reading;
 }
 

@@ -1,11 +1,15 @@
-// The progress word: step, phase and since-when of a process, in memory shared with its agent.
+// The progress word: what a process's training thread is doing and since when, in memory shared with its agent.
 //
 // The process writes, the agent reads, both without locks or system calls: what it says is the last truth about a
-// process that has died or stopped.
+// process that has died, hangs or was stopped. Times are of the monotonic clock, which all processes of a machine
+// share: setting the wall clock changes nothing. A sign of progress is whatever the training thread notes here: a
+// phase, a step, a report, a collective that begins or ends. The heartbeats of a worker's control thread are none: they
+// only say that the process lives.
 #pragma once
 
 #include <arrow/result.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -25,25 +29,63 @@ enum class Phase : uint32_t {
   report,
   validation,
   ended,
-  failing  // an exception has left the train loop; what and where is being found out
+  failing,  // an exception has left the train loop; what and where is being found out
+  program   // a program of the user's runs that shows neither steps nor phases (`paceline run`)
 };
 
 /// "training", "checkpoint", …
 std::string to_string(Phase phase);
 
+enum class Collective : uint8_t {
+  none = 0,
+  all_reduce,
+  broadcast,
+  all_gather,
+  reduce,
+  gather,
+  scatter,
+  reduce_scatter,
+  all_to_all,
+  barrier
+};
+
+/// "all_reduce", "barrier", …
+std::string to_string(Collective collective);
+
 /// Layout of the shared memory; a version in front keeps agents and processes of other builds apart.
 struct ProgressWord {
+  static constexpr size_t kRecent = 64;
+
   std::atomic<uint32_t> version;
   std::atomic<uint32_t> phase;
   std::atomic<int64_t> step;
-  std::atomic<int64_t> since_ns;  // Unix time at which the phase began
+  std::atomic<int64_t> phase_start_ns;
+  std::atomic<int64_t> sign_ns;           // the last sign of progress
+  std::atomic<int64_t> marks;             // steps and reports
+  std::atomic<int64_t> longest_pause_ns;  // between two signs of progress, since the first mark
+  std::atomic<int64_t> step_start_ns;
+  std::atomic<int64_t> step_wait_ns;  // in this step
+  std::atomic<int64_t> steps_timed;
+  std::atomic<int64_t> step_ns;  // recent average
+  std::atomic<int64_t> collectives;
+  std::atomic<int64_t> collectives_done;
+  std::atomic<int64_t> collective_start_ns;             // of the last that has begun
+  std::array<std::atomic<Collective>, kRecent> recent;  // by number modulo kRecent
 };
 
 /// What the word says at one moment.
 struct ProgressReading {
   Phase phase = Phase::starting;
   int64_t step = 0;
-  Time since;  // when the phase began
+  Duration in_phase{};       // since the phase began
+  Duration idle{};           // since the last sign of progress
+  int64_t marks = 0;         // steps and reports so far
+  Duration longest_pause{};  // between two signs of progress, since the first step or report
+  int64_t steps_timed = 0;
+  Duration step_time{};  // average of about the last 20 steps, without waiting in collectives
+  int64_t collectives = 0;
+  int64_t collectives_done = 0;
+  Collective oldest = Collective::none;  // the first that has begun and not ended, else the last
 };
 
 /// The writer's side. Thread-safe; it must not outlive `clock`.
@@ -52,7 +94,15 @@ class Progress {
   /// New shared memory that says: starting, step 0, since now.
   static arrow::Result<Progress> create(const Clock& clock);
   void set_phase(Phase phase);
+  /// The training thread is in this step now; the time of the one before counts when the number grows.
   void set_step(int64_t step);
+  void note_report();
+  /// Collectives of the group are counted alike on all ranks: the n-th of each belong together. They end in the order
+  /// in which they have begun, or nearly so.
+  void begin_collective(Collective collective);
+  void end_collective();
+  /// A new group counts from the beginning.
+  void forget_collectives();
   Phase phase() const;
   int64_t step() const;
   const SharedMemory& memory() const { return memory_; }
@@ -60,6 +110,7 @@ class Progress {
  private:
   Progress(SharedMemory memory, const Clock& clock);
   ProgressWord& word() const;
+  int64_t note_sign();
 
   SharedMemory memory_;
   const Clock* clock_;
@@ -70,7 +121,8 @@ class ProgressReader {
  public:
   /// Maps the memory behind the descriptor that came with Joined. Invalid when it is too small or of another version.
   static arrow::Result<ProgressReader> open(Descriptor memory);
-  ProgressReading read() const;
+  /// `monotonic` is the clock's monotonic() now.
+  ProgressReading read(Duration monotonic) const;
 
  private:
   explicit ProgressReader(SharedMemory memory);

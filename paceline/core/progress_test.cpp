@@ -9,20 +9,74 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(Progress, TheReaderSeesWhatTheWriterNoted) {
-  ManualClock clock(Time{seconds(100)});
-  auto progress = Progress::create(clock).ValueOrDie();
-  const auto reader = ProgressReader::open(progress.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
-  EXPECT_EQ(reader.read().phase, Phase::starting);
-  EXPECT_EQ(reader.read().since, Time{seconds(100)});
+// A word, its reader and their clock.
+class ProgressTest : public ::testing::Test {
+ protected:
+  ProgressReading read() const { return reader_.read(clock_.monotonic()); }
 
-  clock.advance(seconds(5));
-  progress.set_phase(Phase::collective);
-  progress.set_step(17);
-  const ProgressReading reading = reader.read();
-  EXPECT_EQ(reading.phase, Phase::collective);
-  EXPECT_EQ(reading.step, 17);
-  EXPECT_EQ(reading.since, Time{seconds(105)});
+  ManualClock clock_{Time{seconds(100)}};
+  Progress progress_ = Progress::create(clock_).ValueOrDie();
+  const ProgressReader reader_ =
+      ProgressReader::open(progress_.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
+};
+
+TEST_F(ProgressTest, TheReaderSeesWhatTheWriterNoted) {
+  EXPECT_EQ(read().phase, Phase::starting);
+  clock_.advance(seconds(5));
+  progress_.set_phase(Phase::collective);
+  progress_.set_step(17);
+  clock_.advance(seconds(2));
+  EXPECT_EQ(read().phase, Phase::collective);
+  EXPECT_EQ(read().step, 17);
+  EXPECT_EQ(read().in_phase, seconds(2));
+  EXPECT_EQ(read().idle, seconds(2));
+}
+
+TEST_F(ProgressTest, SettingTheWallClockChangesNothing) {
+  progress_.set_phase(Phase::data);
+  clock_.advance(seconds(3));
+  clock_.set_wall(std::chrono::hours(-24));
+  EXPECT_EQ(read().in_phase, seconds(3));
+  clock_.set_wall(std::chrono::hours(48));
+  EXPECT_EQ(read().idle, seconds(3));
+}
+
+TEST_F(ProgressTest, ThePausesBeforeTheFirstStepDoNotCount) {
+  clock_.advance(seconds(60));
+  progress_.set_step(1);
+  EXPECT_EQ(read().longest_pause, seconds(0));
+  clock_.advance(seconds(4));
+  progress_.set_phase(Phase::data);
+  clock_.advance(seconds(2));
+  progress_.note_report();
+  EXPECT_EQ(read().longest_pause, seconds(4));
+  EXPECT_EQ(read().marks, 2);
+}
+
+TEST_F(ProgressTest, AStepsTimeIsWithoutWaitingInCollectives) {
+  for (int64_t step = 1; step <= 5; ++step) {
+    progress_.set_step(step);
+    clock_.advance(seconds(2));
+    progress_.begin_collective(Collective::all_reduce);
+    progress_.begin_collective(Collective::all_reduce);  // both are under way
+    clock_.advance(seconds(7));
+    progress_.end_collective();
+    progress_.end_collective();
+  }
+  EXPECT_EQ(read().step_time, seconds(2));
+  EXPECT_EQ(read().steps_timed, 3);  // neither the first nor the one that runs
+}
+
+TEST_F(ProgressTest, TheOldestCollectiveIsTheOneThatIsWaitedFor) {
+  progress_.begin_collective(Collective::broadcast);
+  progress_.begin_collective(Collective::all_reduce);
+  EXPECT_EQ(to_string(read().oldest), "broadcast");
+  progress_.end_collective();
+  EXPECT_EQ(read().oldest, Collective::all_reduce);
+  EXPECT_EQ(read().collectives, 2);
+  EXPECT_EQ(read().collectives_done, 1);
+  progress_.forget_collectives();
+  EXPECT_EQ(read().collectives, 0);
 }
 
 TEST(Progress, OutlivesTheWriter) {
@@ -44,7 +98,7 @@ TEST(Progress, RefusesMemoryThatIsNoProgressWord) {
   auto zeroes = SharedMemory::create("zeroes", sizeof(ProgressWord)).ValueOrDie();
   const auto other_version = ProgressReader::open(zeroes.descriptor().duplicate().ValueOrDie());
   EXPECT_TRUE(other_version.status().IsInvalid());
-  EXPECT_NE(other_version.status().message().find("wanted 1, got 0"), std::string::npos);
+  EXPECT_NE(other_version.status().message().find("wanted 2, got 0"), std::string::npos);
   auto small = SharedMemory::create("small", 4).ValueOrDie();
   EXPECT_TRUE(ProgressReader::open(small.descriptor().duplicate().ValueOrDie()).status().IsInvalid());
 }

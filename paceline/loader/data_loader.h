@@ -32,6 +32,7 @@ namespace paceline {
 template <class Dataset>
 class DataLoader final : public Stateful {
  public:
+  /// What an iteration gives: the examples stacked, or what the data set's get_batch() returns.
   using Batch = loader::BatchOf<Dataset>;
 
   /// `dataset`: see loader/collate.h for what it can be. `sampler`, if given, decides the order: a DistributedSampler

@@ -34,8 +34,11 @@ PACELINE_CONFIG(DataLoaderOptions, PACELINE_DATA_LOADER_OPTIONS_FIELDS);
 ///
 ///     DataLoader loader(Numbers(100), {.batch_size = 10}, {.rank = 1, .world_size = 4});   // without a session
 struct LoaderPlace {
+  /// 0 ≤ rank < world_size.
   int64_t rank = 0;
+  /// Ranks that share the rows.
   int64_t world_size = 1;
+  /// Where batches go.
   torch::Device device = torch::kCPU;
   /// Says whether the step of the batch in hand was void; may be null.
   std::shared_ptr<StepLedger> ledger = nullptr;

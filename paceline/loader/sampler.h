@@ -15,20 +15,21 @@ namespace paceline {
 
 /// What happens to the rows left over when the world size does not divide them.
 enum class Remainder {
-  pad,   // ranks get equally many: rows from the start of the order are given again
-  drop,  // ranks get equally many: the last rows are left out
-  keep   // each row exactly once: ranks may differ by one row
+  pad,   ///< ranks get equally many: rows from the start of the order are given again
+  drop,  ///< ranks get equally many: the last rows are left out
+  keep   ///< each row exactly once: ranks may differ by one row
 };
 
+/// What decides the rows of a rank in an epoch.
 struct OrderOptions {
-  int64_t size = 0;        // rows of the data set
-  int64_t world_size = 1;  // ranks that share the rows
-  int64_t rank = 0;        // 0 ≤ rank < world_size
-  int64_t seed = 0;
-  int64_t epoch = 0;
-  bool shuffle = false;
-  Remainder remainder = Remainder::pad;
-  int64_t position = 0;  // rows of the global order that are done, 0 ≤ position ≤ size
+  int64_t size = 0;                      ///< rows of the data set
+  int64_t world_size = 1;                ///< ranks that share the rows
+  int64_t rank = 0;                      ///< 0 ≤ rank < world_size
+  int64_t seed = 0;                      ///< of shuffled orders; the same on all ranks
+  int64_t epoch = 0;                     ///< from 0; a shuffled order is drawn from seed + epoch
+  bool shuffle = false;                  ///< another order in each epoch
+  Remainder remainder = Remainder::pad;  ///< the rows left over
+  int64_t position = 0;                  ///< rows of the global order that are done, 0 ≤ position ≤ size
 };
 
 /// The rows for `rank`, in order: those that DistributedSampler gives, from `position` on.

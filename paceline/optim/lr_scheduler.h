@@ -31,13 +31,14 @@ Schedule cosine(int64_t steps, double end_factor = 0);
 /// Times `gamma` after each `step_size` ≥ 1 steps (StepLR).
 Schedule step_decay(int64_t step_size, double gamma = 0.1);
 
+/// The shape of a one_cycle() schedule.
 struct OneCycleOptions {
-  int64_t total_steps = 0;        // at least 1; the learning rate stays at its last value beyond
-  double pct_start = 0.3;         // part of the steps in which the learning rate rises; 0 to 1
-  double div_factor = 25;         // it begins at 1 / div_factor; more than 0
-  double final_div_factor = 1e4;  // and ends at 1 / (div_factor · final_div_factor); more than 0
-  bool linear_annealing = false;  // lines instead of cosines
-  bool three_phase = false;       // falls back to the beginning first, then to the end
+  int64_t total_steps = 0;        ///< at least 1; the learning rate stays at its last value beyond
+  double pct_start = 0.3;         ///< part of the steps in which the learning rate rises; 0 to 1
+  double div_factor = 25;         ///< it begins at 1 / div_factor; more than 0
+  double final_div_factor = 1e4;  ///< and ends at 1 / (div_factor · final_div_factor); more than 0
+  bool linear_annealing = false;  ///< lines instead of cosines
+  bool three_phase = false;       ///< falls back to the beginning first, then to the end
 };
 /// Up to the optimizer's own learning rate, which is the highest, and down (OneCycleLR). Momentum is not cycled.
 Schedule one_cycle(OneCycleOptions options);

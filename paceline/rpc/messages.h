@@ -5,10 +5,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "paceline/core/config/validation_config.h"
 #include "paceline/core/ids.h"
 #include "paceline/core/posix/exit_status.h"
 #include "paceline/core/record.h"
@@ -17,6 +19,7 @@
 namespace paceline::rpc {
 
 using Strings = std::vector<std::string>;
+using MaybeValidation = std::optional<ValidationTaskConfig>;
 using StringMap = std::map<std::string, std::string>;
 
 // A message: a record with the name that it travels under.
@@ -38,15 +41,18 @@ using StringMap = std::map<std::string, std::string>;
   FIELD(StringMap, environment, {})          \
   FIELD(std::string, directory, "")          \
   FIELD(std::string, log_file, "")           \
+  FIELD(int64_t, log_file_bytes, 0)          \
+  FIELD(int64_t, log_files, 1)               \
   FIELD(double, heartbeat_timeout_s, 30.0)   \
   FIELD(Json, welcome, Json::object())
 PACELINE_MESSAGE(StartProcess, "start_process", PACELINE_START_PROCESS_FIELDS);
 
-// Ends the process and its whole tree: `stop` on its channel first, SIGKILL after `grace_s`. No reply; process_exited
-// follows when the tree is gone.
+// Ends the process and its whole tree: `stop` with `reason` and `signal` on its channel first, SIGKILL after `grace_s`.
+// No reply; process_exited follows when the tree is gone.
 #define PACELINE_END_PROCESS_FIELDS(FIELD) \
   FIELD(double, grace_s, 0.0)              \
-  FIELD(std::string, reason, "")
+  FIELD(std::string, reason, "")           \
+  FIELD(int64_t, signal, 15)
 PACELINE_MESSAGE(EndProcess, "end_process", PACELINE_END_PROCESS_FIELDS);
 
 // What shall not remain of the run when the driver dies: sockets and other `files` (and folders, if they are empty),
@@ -79,13 +85,15 @@ PACELINE_MESSAGE(ProcessStarted, "process_started", PACELINE_PROCESS_STARTED_FIE
 PACELINE_MESSAGE(ProcessStartFailed, "process_start_failed", PACELINE_PROCESS_START_FAILED_FIELDS);
 
 // The process and its tree are gone; nothing more comes from it: its output and its messages went before.
-// `step` and `phase` are the last that the process noted in its shared-memory word.
+// `step` and `phase` are the last that the process noted in its shared-memory word. `memory` tells of a kill only.
 #define PACELINE_PROCESS_EXITED_FIELDS(FIELD) \
   FIELD(ExitStatus, status, {})               \
   FIELD(Strings, last_lines, {})              \
   FIELD(std::string, log_file, "")            \
   FIELD(int64_t, step, 0)                     \
-  FIELD(std::string, phase, "")
+  FIELD(std::string, phase, "")               \
+  FIELD(MemoryFacts, memory, {})              \
+  FIELD(std::optional<CrashFacts>, crash, {})
 PACELINE_MESSAGE(ProcessExited, "process_exited", PACELINE_PROCESS_EXITED_FIELDS);
 
 // No heartbeat for as long as StartProcess allowed; `stopped`: the process is stopped by a signal (SIGSTOP).
@@ -108,31 +116,62 @@ PACELINE_MESSAGE(Output, "output", PACELINE_OUTPUT_FIELDS);
 #define PACELINE_PROGRESS_REQUEST_FIELDS(FIELD)
 PACELINE_MESSAGE(ProgressRequest, "progress_request", PACELINE_PROGRESS_REQUEST_FIELDS);
 
+// Of one process; core/progress.h explains the fields. `collective`: the one that it waits in, or the last. `started`,
+// `cpu_s`, `resident_bytes`: what it uses, as core/posix/process_usage.h says; 0 when it has ended.
 #define PACELINE_PROCESS_PROGRESS_FIELDS(FIELD) \
   FIELD(WorkerId, worker, {})                   \
   FIELD(int64_t, step, 0)                       \
   FIELD(std::string, phase, "")                 \
-  FIELD(double, since, 0.0)
+  FIELD(double, phase_s, 0.0)                   \
+  FIELD(double, idle_s, 0.0)                    \
+  FIELD(int64_t, marks, 0)                      \
+  FIELD(double, longest_pause_s, 0.0)           \
+  FIELD(int64_t, steps_timed, 0)                \
+  FIELD(double, step_s, 0.0)                    \
+  FIELD(int64_t, collectives, 0)                \
+  FIELD(int64_t, collectives_done, 0)           \
+  FIELD(std::string, collective, "")            \
+  FIELD(double, started, 0.0)                   \
+  FIELD(double, cpu_s, 0.0)                     \
+  FIELD(int64_t, resident_bytes, 0)
 PACELINE_RECORD(ProcessProgress, PACELINE_PROCESS_PROGRESS_FIELDS);
 using ProcessProgresses = std::vector<ProcessProgress>;
 
 #define PACELINE_PROGRESS_REPLY_FIELDS(FIELD) FIELD(ProcessProgresses, processes, {})
 PACELINE_MESSAGE(ProgressReply, "progress_reply", PACELINE_PROGRESS_REPLY_FIELDS);
 
+// Answered with StacksReply when the threads of these workers have been looked at.
+#define PACELINE_STACKS_REQUEST_FIELDS(FIELD) FIELD(std::vector<WorkerId>, workers, {})
+PACELINE_MESSAGE(StacksRequest, "stacks_request", PACELINE_STACKS_REQUEST_FIELDS);
+
+// The stacks are in the bytes, one line of JSON for each worker (stacks/stack.h). Also from controller to command line.
+#define PACELINE_STACKS_REPLY_FIELDS(FIELD)
+PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
+
 // --- agent → process ---------------------------------------------------------------------------------------------
 
 /// Environment variable of a started process that names its end of the channel, a descriptor number.
 inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
 
-// First message on the channel: what the process is for. `role` decides who reads the rest.
+// First message on the channel: what the process is for. `role` decides who reads the rest: "worker" runs the train
+// loop, "validation" calls `validation_fn` with `checkpoint` (a path) and `validation_config`. To a worker
+// `validation_fn` says whether the run has one, "" for none.
+// `run_folder` is the driver's working folder, `location` where users see the run: the same folder, or a URI.
+// `storage_proof`: storage_proof.h.
 #define PACELINE_WELCOME_FIELDS(FIELD)           \
   FIELD(std::string, role, "worker")             \
   FIELD(std::string, run_name, "")               \
   FIELD(std::string, run_folder, "")             \
+  FIELD(std::string, location, "")               \
+  FIELD(std::string, storage_proof, "")          \
   FIELD(std::string, train_loop, "")             \
   FIELD(Json, train_loop_config, Json::object()) \
   FIELD(Json, scaling_config, Json::object())    \
   FIELD(Json, torch_config, Json::object())      \
+  FIELD(Json, debug_config, Json::object())      \
+  FIELD(std::string, validation_fn, "")          \
+  FIELD(Json, validation_config, Json::object()) \
+  FIELD(std::string, checkpoint, "")             \
   FIELD(int64_t, threads, 1)                     \
   FIELD(double, heartbeat_interval_s, 1.0)
 PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
@@ -153,8 +192,10 @@ PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
   FIELD(int64_t, first_report, 1)
 PACELINE_MESSAGE(Assign, "assign", PACELINE_ASSIGN_FIELDS);
 
-// The worker shall end: its next report, batch or collective throws.
-#define PACELINE_STOP_FIELDS(FIELD) FIELD(std::string, reason, "")
+// The worker shall end: its next report, batch or collective throws. A program of the user's gets `signal`.
+#define PACELINE_STOP_FIELDS(FIELD) \
+  FIELD(std::string, reason, "")    \
+  FIELD(int64_t, signal, 15)
 PACELINE_MESSAGE(Stop, "stop", PACELINE_STOP_FIELDS);
 
 // Checkpoint `index` is published and durable at `path`.
@@ -165,7 +206,8 @@ PACELINE_MESSAGE(CheckpointCommitted, "checkpoint_committed", PACELINE_CHECKPOIN
 
 // --- worker → agent, worker → controller -------------------------------------------------------------------------
 
-// First message of a process. Its descriptor is the progress word (core/progress.h).
+// First message of a process. Its descriptors: the progress word (core/progress.h); memory for a note of its crash
+// (stacks/self_capture.h), which may be left out.
 #define PACELINE_JOINED_FIELDS(FIELD) \
   FIELD(int64_t, pid, 0)              \
   FIELD(std::string, host, "")
@@ -176,14 +218,18 @@ PACELINE_MESSAGE(Heartbeat, "heartbeat", PACELINE_HEARTBEAT_FIELDS);
 
 // The rank's index-th report(). `staged` is the folder, relative to the run's, with this rank's durable files and its
 // part of the manifest; "" where the rank hands over no files. `has_checkpoint`: the rank passed a checkpoint at all.
-// `collective_save`: it comes from Checkpoint::save, which every rank must call. `reduce`: "", "mean", "sum", "min" or
+// `folder_name`: what the checkpoint's folder is to be called, "" for the report's own name.
+// `collective_save`: it comes from Checkpoint::save, which every rank must call. `validation`: the checkpoint
+// is to be validated. `reduce`: "", "mean", "sum", "min" or
 // "max": how metrics of the ranks become one.
-#define PACELINE_REPORT_FIELDS(FIELD)  \
-  FIELD(int64_t, index, 0)             \
-  FIELD(Json, metrics, Json::object()) \
-  FIELD(std::string, reduce, "")       \
-  FIELD(bool, has_checkpoint, false)   \
-  FIELD(bool, collective_save, false)  \
+#define PACELINE_REPORT_FIELDS(FIELD)    \
+  FIELD(int64_t, index, 0)               \
+  FIELD(Json, metrics, Json::object())   \
+  FIELD(std::string, reduce, "")         \
+  FIELD(bool, has_checkpoint, false)     \
+  FIELD(bool, collective_save, false)    \
+  FIELD(std::string, folder_name, "")    \
+  FIELD(MaybeValidation, validation, {}) \
   FIELD(std::string, staged, "")
 PACELINE_MESSAGE(Report, "report", PACELINE_REPORT_FIELDS);
 
@@ -203,6 +249,10 @@ PACELINE_MESSAGE(Finished, "finished", PACELINE_FINISHED_FIELDS);
   FIELD(bool, stopped, false)         \
   FIELD(bool, collateral, false)
 PACELINE_MESSAGE(Failed, "failed", PACELINE_FAILED_FIELDS);
+
+// What the function of a validation process has returned.
+#define PACELINE_VALIDATED_FIELDS(FIELD) FIELD(Json, metrics, Json::object())
+PACELINE_MESSAGE(Validated, "validated", PACELINE_VALIDATED_FIELDS);
 
 // What the terminal shows of a rank's progress: "epoch 3", 12 of 391.
 #define PACELINE_PROGRESS_FIELDS(FIELD) \
@@ -234,6 +284,29 @@ PACELINE_MESSAGE(StoreRequest, "store_request", PACELINE_STORE_REQUEST_FIELDS);
   FIELD(std::string, error, "")
 PACELINE_MESSAGE(StoreReply, "store_reply", PACELINE_STORE_REPLY_FIELDS);
 
+// --- worker ⇄ controller: all reported checkpoints -----------------------------------------------------------------
+
+// Answered with CheckpointsReply once all ranks have made report `report` and what it and those before it handed over
+// is published; with `validated` also once the validations of these have ended; after `timeout_s` in any case (-1:
+// never).
+#define PACELINE_CHECKPOINTS_REQUEST_FIELDS(FIELD) \
+  FIELD(int64_t, report, 0)                        \
+  FIELD(bool, validated, true)                     \
+  FIELD(double, timeout_s, -1.0)
+PACELINE_MESSAGE(CheckpointsRequest, "checkpoints_request", PACELINE_CHECKPOINTS_REQUEST_FIELDS);
+
+// `status` is one of controller/state.h's CheckpointStatus.
+#define PACELINE_CHECKPOINT_ENTRY_FIELDS(FIELD) \
+  FIELD(std::string, path, "")                  \
+  FIELD(Json, metrics, Json::object())          \
+  FIELD(std::string, status, "committed")
+PACELINE_RECORD(CheckpointEntry, PACELINE_CHECKPOINT_ENTRY_FIELDS);
+using CheckpointEntries = std::vector<CheckpointEntry>;
+
+// Those that are kept, the worst first (without a score the oldest).
+#define PACELINE_CHECKPOINTS_REPLY_FIELDS(FIELD) FIELD(CheckpointEntries, checkpoints, {})
+PACELINE_MESSAGE(CheckpointsReply, "checkpoints_reply", PACELINE_CHECKPOINTS_REPLY_FIELDS);
+
 // --- command line ⇄ controller of a live run ---------------------------------------------------------------------
 
 #define PACELINE_STATUS_REQUEST_FIELDS(FIELD)
@@ -245,10 +318,15 @@ PACELINE_MESSAGE(StatusReply, "status_reply", PACELINE_STATUS_REPLY_FIELDS);
 #define PACELINE_STOP_RUN_FIELDS(FIELD) FIELD(std::string, reason, "")
 PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
 
+// Answered with StacksReply. `rank` -1: of all.
+#define PACELINE_RUN_STACKS_REQUEST_FIELDS(FIELD) FIELD(int64_t, rank, -1)
+PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQUEST_FIELDS);
+
 /// Every message, once: for what must hold for all of them.
-using Catalogue = std::tuple<StartProcess, EndProcess, Leftovers, ProgressRequest, ProgressReply, NodeReady, NodeFailed,
-                             ProcessStarted, ProcessStartFailed, ProcessExited, ProcessSilent, Output, Welcome, Assign,
-                             Stop, CheckpointCommitted, Joined, Heartbeat, Report, Finished, Failed, Progress,
-                             StoreRequest, StoreReply, StatusRequest, StatusReply, StopRun>;
+using Catalogue = std::tuple<StartProcess, EndProcess, Leftovers, ProgressRequest, ProgressReply, StacksRequest,
+                             StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed,
+                             ProcessExited, ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, Joined,
+                             Heartbeat, Report, Finished, Failed, Validated, Progress, StoreRequest, StoreReply,
+                             CheckpointsRequest, CheckpointsReply, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

@@ -40,8 +40,23 @@ void change(Rank& value) {
 void change(ExitStatus& value) {
   value.signal = 9;
 }
+void change(MemoryFacts& value) {
+  value.peak_bytes = 1 << 30;
+}
+void change(std::optional<CrashFacts>& value) {
+  value = CrashFacts{.code = 1};
+}
+void change(std::vector<WorkerId>& value) {
+  value = {{3}, {5}};
+}
 void change(ProcessProgresses& value) {
-  value = {{.worker = {4}, .step = 12, .phase = "backward", .since = 0.5}};
+  value = {{.worker = {4}, .step = 12, .phase = "backward", .phase_s = 0.5}};
+}
+void change(MaybeValidation& value) {
+  value = ValidationTaskConfig{.config = {{"batches", 3}}, .timeout_s = 1.5};
+}
+void change(CheckpointEntries& value) {
+  value = {{.path = "/run/best", .metrics = {{"loss", 0.5}}, .status = "validated"}};
 }
 
 TEST(Messages, EveryFieldOfEveryMessageSurvivesTheWay) {

@@ -13,16 +13,18 @@
 
 namespace paceline {
 
+/// What a checkpoint stores of one object.
 struct StateDict {
   /// By name; in checkpoints they are called "<item>/<name>". Detached; they may share storage with the live object.
   std::map<std::string, torch::Tensor> tensors;
+  /// What is no tensor: counters, names, options.
   Json values = Json::object();
 };
 
 /// Where the state lives when several ranks train.
 enum class Placement {
-  replicated,  // equal on all ranks: rank 0 writes it, all read it
-  per_rank     // each rank has its own: every rank writes and reads its part (random states)
+  replicated,  ///< equal on all ranks: rank 0 writes it, all read it
+  per_rank     ///< each rank has its own: every rank writes and reads its part (random states)
 };
 
 /// The interface; implement it to put an object of your own into a checkpoint.
@@ -44,8 +46,10 @@ class Stateful {
   /// A short name for messages and files, one word: "loader", "scheduler", "scaler", "random". Not "model" or
   /// "optimizer".
   virtual std::string kind() const = 0;
+  /// Whether one rank's state stands for all.
   virtual Placement placement() const = 0;
-  /// The state now. The tensors are written before the call that asked for them returns; they need not be copies.
+  /// The state now. The tensors are written, or copied, before the call that asked for them returns; they need not be
+  /// copies.
   virtual StateDict state_dict() const = 0;
   /// ConfigError naming what is missing, left over, or of another shape or type.
   virtual void load_state_dict(const StateDict& state) = 0;

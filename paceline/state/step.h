@@ -15,7 +15,9 @@ class StepLedger {
  public:
   /// Where the ledger stood when a loader handed out a batch.
   struct Mark {
+    /// Steps voided so far.
     int64_t voids = 0;
+    /// Steps applied so far.
     int64_t applied = 0;
   };
 

@@ -32,11 +32,13 @@ class FileWriter {
  private:
   friend arrow::Result<FileSum> copy_file(const std::string& from, const std::string& to);
   FileWriter(Descriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  void start_disk();
 
   Descriptor file_;
   std::string path_;
   Checksum checksum_;
   int64_t size_ = 0;
+  int64_t started_ = 0;         // bytes that the disk was told to write
   std::vector<iovec> pending_;  // summed, not yet written
   size_t pending_bytes_ = 0;
 };

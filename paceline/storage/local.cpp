@@ -12,6 +12,7 @@
 
 #include "paceline/core/fail_point.h"
 #include "paceline/core/json.h"
+#include "paceline/storage/file_writer.h"
 
 namespace paceline::storage {
 namespace {
@@ -80,7 +81,11 @@ arrow::Status add_files_below(const std::string& folder, const std::string& pref
     const std::string name = prefix + entry->path().filename().string();
     const std::string path = entry->path().string();
     if (!is_utf8(name)) return arrow::Status::Invalid("a file name below ", folder, " is not UTF-8");
-    if (::stat(path.c_str(), &about) != 0) return errno_status("reading " + path);
+    if (::stat(path.c_str(), &about) != 0) {
+      const arrow::Status status = errno_status("reading " + path);
+      if (::lstat(path.c_str(), &about) != 0 && errno == ENOENT) continue;  // deleted or renamed meanwhile
+      return status;                                                        // a link to nothing, too
+    }
     if (S_ISDIR(about.st_mode)) {
       ARROW_RETURN_NOT_OK(add_files_below(path, name + "/", above, files));
     } else if (S_ISREG(about.st_mode)) {
@@ -92,6 +97,18 @@ arrow::Status add_files_below(const std::string& folder, const std::string& pref
   if (error) return error_status("reading folder " + folder, error);
   above.pop_back();
   return arrow::Status::OK();
+}
+
+// `temporary` is written and synced, or `status` says why not.
+arrow::Status put_in_place(const std::string& temporary, const std::string& path, arrow::Status status) {
+  if (status.ok()) status = fail_point("write_atomically.before_rename");
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = errno_status("renaming to " + path);
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  ARROW_RETURN_NOT_OK(fail_point("write_atomically.after_rename"));
+  return sync(parent_of(path));
 }
 
 }  // namespace
@@ -136,21 +153,24 @@ arrow::Result<std::string> read_file(const std::string& path) {
 
 arrow::Status write_atomically(const std::string& path, std::string_view content) {
   const std::string temporary = temporary_beside(path);
-  auto status = write_and_sync(temporary, content);
-  if (status.ok()) status = fail_point("write_atomically.before_rename");
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = errno_status("renaming to " + path);
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  ARROW_RETURN_NOT_OK(fail_point("write_atomically.after_rename"));
-  return sync(parent_of(path));
+  return put_in_place(temporary, path, write_and_sync(temporary, content));
+}
+
+arrow::Result<FileSum> copy_file_atomically(const std::string& from, const std::string& to) {
+  const std::string temporary = temporary_beside(to);
+  const auto copied = copy_file(from, temporary);
+  ARROW_RETURN_NOT_OK(put_in_place(temporary, to, copied.ok() ? sync(temporary) : copied.status()));
+  return copied;
+}
+
+bool is_temporary_file(std::string_view path) {
+  return path.ends_with(kTemporaryEnding);
 }
 
 arrow::Status remove_temporary_files(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (!entry->path().filename().string().ends_with(kTemporaryEnding)) continue;
+    if (!is_temporary_file(entry->path().filename().string())) continue;
     if (::unlink(entry->path().c_str()) != 0 && errno != ENOENT)
       return errno_status("deleting " + entry->path().string());
   }
@@ -162,6 +182,11 @@ arrow::Status sync(const std::string& path) {
   ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_for_reading(path));
   if (::fsync(file.get()) != 0) return errno_status("syncing " + path);
   return arrow::Status::OK();
+}
+
+arrow::Status sync_file_system(const std::string& path) {
+  ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_for_reading(path));
+  return ::syncfs(file.get()) == 0 ? arrow::Status::OK() : errno_status("syncing the file system of " + path);
 }
 
 arrow::Status make_folders(const std::string& path) {
@@ -181,6 +206,18 @@ arrow::Status make_folders(const std::string& path) {
   for (auto level = missing.rbegin(); level != missing.rend(); ++level) {
     if (::mkdir(level->c_str(), 0777) != 0 && errno != EEXIST) return errno_status("making folder " + path);
     ARROW_RETURN_NOT_OK(sync(parent_of(*level)));
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Status make_folders_below(const std::string& root, const std::string& relative) {
+  std::string level = root;
+  for (const fs::path& part : fs::path(relative)) {
+    level += "/" + part.string();
+    if (::mkdir(level.c_str(), 0777) == 0) continue;
+    if (errno != EEXIST) return errno_status("making folder " + level);
+    std::error_code error;
+    if (!fs::is_directory(level, error)) return arrow::Status::IOError("making folder ", level, ": there is a file");
   }
   return arrow::Status::OK();
 }

@@ -1,4 +1,4 @@
-// Durable, atomic changes to local folders. (Object stores join behind the same calls with storage by URI.)
+// Durable, atomic changes to local folders. (Storage, in storage.h, has object stores too.)
 //
 // Thread-safe: no state. Errors: IOError with path and reason. Each step passes a fail point named in its comment.
 #pragma once
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/storage/checksum.h"
 
 namespace paceline::storage {
 
@@ -26,12 +27,22 @@ arrow::Result<std::string> read_file(const std::string& path);
 /// Writes `content` to `path` so that a reader sees the old file or the new one, whole: a temporary file beside it,
 /// fsync, rename, fsync of the folder. Fail points "write_atomically.before_sync", "…before_rename", "…after_rename".
 arrow::Status write_atomically(const std::string& path, std::string_view content);
+/// Copies a file to `to`, as write_atomically() writes, and gives size and checksum of the copy.
+arrow::Result<FileSum> copy_file_atomically(const std::string& from, const std::string& to);
 /// Deletes the temporary files that a write_atomically() in `folder` leaves when its process is killed.
 arrow::Status remove_temporary_files(const std::string& folder);
+/// Whether `path` has the name of such a file.
+bool is_temporary_file(std::string_view path);
 /// fsync of a file or folder.
 arrow::Status sync(const std::string& path);
+/// syncfs: everything on the file system that has `path`, others' files too. For files so many that they would take
+/// longer one by one.
+arrow::Status sync_file_system(const std::string& path);
 /// mkdir -p; every new folder's parent is synced.
 arrow::Status make_folders(const std::string& path);
+/// mkdir -p of folders below `root`, which must be there: one that is moved or deleted meanwhile does not come back.
+/// Not synced.
+arrow::Status make_folders_below(const std::string& root, const std::string& relative);
 /// Renames a folder or file on one file system and syncs both parents. Fail points "move.before_rename",
 /// "…after_rename".
 arrow::Status move(const std::string& from, const std::string& to);

@@ -48,6 +48,17 @@ TEST(Local, MakesAndDeletesFolders) {
   EXPECT_THAT(names_in(folder.path()), ElementsAre("a"));
 }
 
+TEST(Local, FoldersBelowOneThatIsGoneAreNotMade) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(make_folders_below(folder.path(), "a/b").ok());
+  ASSERT_TRUE(make_folders_below(folder.path(), "a/b").ok());
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b"));
+  EXPECT_TRUE(make_folders_below(folder / "gone", "a/b").IsIOError());
+  EXPECT_FALSE(std::filesystem::exists(folder / "gone"));
+  testing::write_file(folder / "file", "");
+  EXPECT_TRUE(make_folders_below(folder.path(), "file").IsIOError());
+}
+
 TEST(Local, ListsFilesThroughLinks) {
   const TemporaryFolder folder;
   write_file(folder / "tree/z", "");

@@ -2,44 +2,16 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 
 #include "paceline/storage/local.h"
+#include "paceline/storage/uri_internal.h"
 
 namespace paceline::storage {
 namespace {
 
 constexpr const char* kWhatWorks = "use an absolute path, a path relative to the program's directory, ~/… or file:///…";
-
-int hex_digit(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  const char lower = static_cast<char>(std::tolower(static_cast<unsigned char>(digit)));
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-// "%20" → " ": in URIs only.
-std::string decode_percent(std::string_view text) {
-  std::string decoded;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const bool escaped =
-        text[at] == '%' && at + 2 < text.size() && hex_digit(text[at + 1]) >= 0 && hex_digit(text[at + 2]) >= 0;
-    decoded += escaped ? static_cast<char>(16 * hex_digit(text[at + 1]) + hex_digit(text[at + 2])) : text[at];
-    if (escaped) at += 2;
-  }
-  return decoded;
-}
-
-bool has_scheme(std::string_view text) {
-  const size_t end = text.find("://");
-  if (end == std::string_view::npos || end == 0 || !std::isalpha(static_cast<unsigned char>(text[0]))) return false;
-  for (const char letter : text.substr(0, end)) {
-    if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '+' && letter != '-' && letter != '.')
-      return false;
-  }
-  return true;
-}
 
 arrow::Result<std::string> home_folder() {
   if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home);

@@ -10,15 +10,19 @@
 #include <arrow/result.h>
 #include <arrow/table.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "paceline/core/posix/descriptor.h"
 #include "paceline/core/record.h"
+#include "paceline/track/append_file.h"
 
 namespace paceline::track {
 
+// A line of the history.
 #define PACELINE_HISTORY_ROW_FIELDS(FIELD)                 \
   FIELD(int64_t, report, 0)                                \
   FIELD(int64_t, attempt, 1)                               \
@@ -29,23 +33,37 @@ namespace paceline::track {
   FIELD(nlohmann::json, reduced, nullptr)
 PACELINE_RECORD(HistoryRow, PACELINE_HISTORY_ROW_FIELDS);
 
+/// Path of the history in a run folder.
+std::string history_path(const std::string& run_folder);
+/// The row that a line holds; nullopt for a damaged one: it costs its row, not the history.
+std::optional<HistoryRow> decode_history_line(std::string_view line);
+
 /// A row's metrics as users are shown them: reduced over the ranks where report() asked for it, else the rank's own.
 const nlohmann::json& shown_metrics(const HistoryRow& row);
 
+/// Appends to a history.
 class HistoryWriter {
  public:
   /// Opens the history of a run, new or with rows of earlier attempts; new rows follow these.
   static arrow::Result<HistoryWriter> open(const std::string& run_folder);
+  /// Takes a row; it is written on flush() or when 64 KiB have come together.
   arrow::Status append(const HistoryRow& row);
+  /// Writes what append() has taken.
   arrow::Status flush();
 
+  /// Bytes that readers find.
+  int64_t flushed_bytes() const { return file_.size(); }
+  /// Those that flush() would write included.
+  int64_t bytes() const { return file_.size() + static_cast<int64_t>(buffer_.size()); }
+
  private:
-  HistoryWriter(Descriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
-  Descriptor file_;
-  std::string path_;
+  explicit HistoryWriter(AppendFile file) : file_(std::move(file)) {}
+  AppendFile file_;
   std::string buffer_;
 };
 
+/// Calls `visit` with each row in the order written; with none when the run has no history.
+arrow::Status visit_history(const std::string& run_folder, const std::function<void(const HistoryRow&)>& visit);
 /// All rows in the order written; empty when the run has none.
 arrow::Result<std::vector<HistoryRow>> read_history(const std::string& run_folder);
 

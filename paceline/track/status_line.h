@@ -16,6 +16,9 @@ struct StepProgress {
 
 struct RunStatus {
   std::string state;
+  int64_t ready = 0;    // workers that have joined and not ended
+  int64_t workers = 0;  // of the group; 0: not known yet
+  std::string stragglers;
   StepProgress progress;  // without label: none yet
   Json metrics = Json::object();
   std::string checkpoint;
@@ -33,7 +36,7 @@ std::string duration_text(double seconds);
 std::string metrics_text(const Json& metrics);
 /// "epoch 3: 45 % (176/391), 5.1/s, 0:42 left".
 std::string progress_text(const StepProgress& progress);
-/// The live line, at most `columns` - 1 characters wide and without control characters but for colours.
+/// The live line, at most `columns` - 3 wide (at least 1) and without control characters but for colours.
 std::string status_line(const RunStatus& status, const LineStyle& style);
 
 }  // namespace paceline::track

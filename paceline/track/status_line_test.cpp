@@ -34,12 +34,12 @@ TEST(StatusLine, ShowsAllThereIs) {
   EXPECT_EQ(status_line(sample(), {.columns = 200, .colour = true}).substr(0, 18), "\x1b[1;32mrunning\x1b[0m");
 }
 
-TEST(StatusLine, NeverFillsTheLastColumn) {
+TEST(StatusLine, LeavesTheLastColumnAndRoomForAnEcho) {
   for (const bool unicode : {true, false}) {
     const std::string whole = status_line(sample(), {.columns = 1000, .unicode = unicode, .colour = false});
     for (int columns = 1; columns < 160; ++columns) {
       const std::string line = status_line(sample(), {.columns = columns, .unicode = unicode, .colour = false});
-      EXPECT_LE(width(line), static_cast<size_t>(std::max(1, columns - 1)));
+      EXPECT_LE(width(line), static_cast<size_t>(std::max(1, columns - 3)));
       EXPECT_TRUE(line == whole || line.ends_with(unicode ? "…" : "~")) << line;
     }
   }
@@ -58,6 +58,8 @@ TEST(StatusLine, WordsForLogs) {
             "epoch 3: 45 % (176/391), 5.1/s, 0:42 left");
   EXPECT_EQ(progress_text({.label = "epoch 3", .done = 391, .total = 391, .rate = 512}),
             "epoch 3: 100 % (391/391), 512/s");
+  EXPECT_EQ(progress_text({.label = "epoch 0", .done = 10, .total = 98, .rate = 0.0337}),
+            "epoch 0: 10 % (10/98), 29.7 s each, 43:31 left");
   EXPECT_EQ(progress_text({.label = "stream", .done = 12}), "stream: 12 steps");
   EXPECT_EQ(duration_text(59.6), "1:00");
   EXPECT_EQ(duration_text(7384), "2:03:04");

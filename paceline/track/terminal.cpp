@@ -8,6 +8,8 @@
 #include <mutex>
 #include <optional>
 
+#include "paceline/core/posix/locale.h"
+#include "paceline/track/character_width.h"
 #include "paceline/track/status_line.h"
 
 namespace paceline::track {
@@ -22,17 +24,6 @@ constexpr Duration kUnknownTotalInterval = 10s;
 bool environment_set(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0';
-}
-
-// What setlocale() would find, without changing the program's locale.
-bool locale_has_utf8() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    if (!environment_set(name)) continue;
-    std::string value = std::getenv(name);
-    std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::tolower(c); });
-    return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
-  }
-  return false;
 }
 
 const char* prefix_of(LogLevel level) {
@@ -78,13 +69,17 @@ class PlainPace {
 
 class PlainTerminal final : public Terminal {
  public:
-  PlainTerminal(std::FILE* out, const Clock* clock) : out_(out), clock_(clock) {}
+  PlainTerminal(std::FILE* out, const Clock* clock)
+      : out_(out), clock_(clock), is_terminal_(::isatty(::fileno(out)) == 1) {}
 
   void log(LogLevel level, const std::string& line) override { write(prefix_of(level) + line); }
   void output(const std::string& who, const std::string& line) override {
-    write("(" + who + ") " + last_overwrite(line));
+    const std::string shown = last_overwrite(line);
+    write("(" + who + ") " + (is_terminal_ ? without_control(shown) : shown));
   }
   void state(const std::string&) override {}
+  void workers(int64_t, int64_t) override {}
+  void stragglers(const std::string&) override {}
   void progress(const std::string& label, int64_t done, int64_t total, double rate) override {
     const std::lock_guard lock(mutex_);
     const StepProgress progress{.label = label, .done = done, .total = total, .rate = rate};
@@ -119,8 +114,29 @@ class PlainTerminal final : public Terminal {
   std::mutex mutex_;
   std::FILE* out_;
   const Clock* clock_;
+  const bool is_terminal_;
   PlainPace pace_;
   std::string held_back_;  // the last metrics, not yet shown
+};
+
+class QuietTerminal final : public Terminal {
+ public:
+  explicit QuietTerminal(std::unique_ptr<Terminal> terminal) : terminal_(std::move(terminal)) {}
+
+  void log(LogLevel level, const std::string& line) override {
+    if (level == LogLevel::warning || level == LogLevel::error) terminal_->log(level, line);
+  }
+  void output(const std::string& who, const std::string& line) override { terminal_->output(who, line); }
+  void state(const std::string&) override {}
+  void workers(int64_t, int64_t) override {}
+  void stragglers(const std::string&) override {}
+  void progress(const std::string&, int64_t, int64_t, double) override {}
+  void metrics(const Json&) override {}
+  void checkpoint(const std::string&) override {}
+  void finish() override {}
+
+ private:
+  std::unique_ptr<Terminal> terminal_;
 };
 
 class LiveTerminal final : public Terminal {
@@ -134,10 +150,19 @@ class LiveTerminal final : public Terminal {
     write(*colour == '\0' ? line : coloured(colour, prefix_of(level)) + line);
   }
   void output(const std::string& who, const std::string& line) override {
-    write(coloured("\x1b[36m", "(" + who + ")") + " " + last_overwrite(line));
+    write(coloured("\x1b[36m", "(" + who + ")") + " " + without_control(last_overwrite(line)));
   }
   void state(const std::string& state) override {
     change(true, [&] { status_.state = state; });
+  }
+  void workers(int64_t ready, int64_t workers) override {
+    change(ready == workers, [&] {
+      status_.ready = ready;
+      status_.workers = workers;
+    });
+  }
+  void stragglers(const std::string& text) override {
+    change(true, [&] { status_.stragglers = text; });
   }
   void progress(const std::string& label, int64_t done, int64_t total, double rate) override {
     change(total > 0 && done >= total,
@@ -196,9 +221,10 @@ class LiveTerminal final : public Terminal {
 
 }  // namespace
 
-std::unique_ptr<Terminal> make_terminal(std::FILE* out, const Clock* clock) {
+std::unique_ptr<Terminal> make_terminal(std::FILE* out, const Clock* clock, bool quiet) {
   static const SystemClock kSystemClock;
   if (clock == nullptr) clock = &kSystemClock;
+  if (quiet) return std::make_unique<QuietTerminal>(std::make_unique<PlainTerminal>(out, clock));
   const char* type = std::getenv("TERM");
   const bool can_draw = ::isatty(::fileno(out)) == 1 && type != nullptr && std::string_view(type) != "dumb";
   if (can_draw) return std::make_unique<LiveTerminal>(out, clock);

@@ -111,7 +111,7 @@ TEST(Terminal, AsksForTheWidthWhenItDraws) {
   const auto terminal = make(screen, "C.UTF-8", "1");
   terminal->checkpoint("checkpoint_000001");
   EXPECT_THAT(screen.shown(), EndsWith("checkpoint_000001"));
-  screen.resize(12);
+  screen.resize(14);
   terminal->state("running");
   EXPECT_EQ(screen.shown(), "\r\x1b[Krunning · …");
 }

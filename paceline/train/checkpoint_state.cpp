@@ -11,6 +11,7 @@
 #include "paceline/core/error.h"
 #include "paceline/optim/optimizer_state.h"
 #include "paceline/state/module_state.h"
+#include "paceline/storage/location.h"
 #include "paceline/train/session_internal.h"
 
 namespace paceline {
@@ -127,19 +128,20 @@ std::string saved_scope(const checkpoint::Manifest& manifest, const NamedItem& i
   return has_scope(manifest, own) ? own : item.name;
 }
 
+void refuse_unknown_type(const std::string& name, const torch::Tensor& tensor) {
+  if (dtype_names().contains(tensor.scalar_type())) return;
+  throw StorageError("cannot save \"" + name + "\": type " + c10::toString(tensor.scalar_type()) +
+                     " has no place in safetensors; convert the tensor before it is saved");
+}
+
 void write_item(checkpoint::Stage& stage, const std::string& scope, const StateDict& state) {
   std::vector<torch::Tensor> kept;  // contiguous CPU tensors whose bytes are being written
   std::vector<checkpoint::TensorBytes> tensors;
   for (const auto& [name, tensor] : state.tensors) {
-    const auto type = dtype_names().find(tensor.scalar_type());
-    if (type == dtype_names().end()) {
-      throw StorageError("cannot save \"" + scope + "/" + name + "\": type " + c10::toString(tensor.scalar_type()) +
-                         " has no place in safetensors; convert the tensor before it is saved");
-    }
     kept.push_back(tensor.detach().to(torch::kCPU).contiguous());
     const checkpoint::Shape shape = kept.back().sizes().vec();
     tensors.push_back({.name = name,
-                       .dtype = type->second,
+                       .dtype = dtype_names().at(tensor.scalar_type()),
                        .global_shape = shape,
                        .start = checkpoint::Shape(shape.size(), 0),
                        .shape = shape,
@@ -170,30 +172,74 @@ StateDict read_item(const checkpoint::TensorReader& reader, const std::string& s
   return state;
 }
 
-}  // namespace
+// What this rank writes: the items' states, by scope.
+struct Contents {
+  std::vector<std::string> scopes;
+  std::vector<StateDict> states;
+};
 
-Checkpoint save_items(const std::vector<Item>& items) {
-  Session& session = Session::current("Checkpoint::save()");
-  const int64_t save = session.begin_save();
-  session.set_phase(Phase::checkpoint);
-  const int64_t rank = session.options().context.world_rank;
+Contents contents_of(const std::vector<Item>& items, int64_t rank) {
   const auto named = name_items(items);
   const auto names = parameter_names(named);
-  std::optional<checkpoint::Stage> stage;
+  Contents contents;
   for (const auto& item : named) {
     const bool writes = item.placement == Placement::per_rank || rank == 0;
     if (!writes) continue;
-    if (!stage) stage = session.create_stage();
-    write_item(*stage, scope_of(item, rank), state_of(item.item, names));
+    contents.scopes.push_back(scope_of(item, rank));
+    contents.states.push_back(state_of(item.item, names));
+    for (const auto& [name, tensor] : contents.states.back().tensors) {
+      refuse_unknown_type(contents.scopes.back() + "/" + name, tensor);
+    }
   }
-  const std::string staged = stage ? value_or_throw(stage->finish()) : "";
+  return contents;
+}
+
+std::string write(const Contents& contents, const StagePlace& place) {
+  checkpoint::Stage stage = place.create();
+  for (size_t i = 0; i < contents.scopes.size(); ++i) write_item(stage, contents.scopes[i], contents.states[i]);
+  return value_or_throw(stage.finish());
+}
+
+// One save(), from the beginning to what report() takes. `bring` brings what this rank writes to its place.
+template <class Bring>
+Checkpoint save_with(const char* function, const std::vector<Item>& items, const Bring& bring) {
+  Session& session = Session::current(function);
+  const int64_t save = session.begin_save();
+  session.set_phase(Phase::checkpoint);
+  Contents contents = contents_of(items, session.options().context.world_rank);
+  std::string folder;
+  Upload staged = ended_upload("");
+  if (!contents.scopes.empty()) {
+    const StagePlace place = session.next_stage();
+    folder = place.folder();
+    staged = bring(session, std::move(contents), place);
+  }
   session.finish_save(staged);
   session.set_phase(Phase::training);
-  return CheckpointAccess::staged(stage ? stage->folder() : "", staged, save);
+  return CheckpointAccess::staged(std::move(folder), std::move(staged), save);
+}
+
+}  // namespace
+
+Checkpoint save_items(const std::vector<Item>& items) {
+  return save_with("Checkpoint::save()", items, [](Session&, const Contents& contents, const StagePlace& place) {
+    return ended_upload(write(contents, place));
+  });
+}
+
+Checkpoint async_save_items(const std::vector<Item>& items) {
+  return save_with("Checkpoint::async_save()", items, [](Session& session, Contents contents, const StagePlace& place) {
+    auto arena = session.free_arena();
+    contents.states = arena->copy(contents.states);
+    return session.start_upload(
+        [contents = std::move(contents), place, arena = std::move(arena)] { return write(contents, place); });
+  });
 }
 
 void load_items(const Checkpoint& checkpoint, const std::vector<Item>& items) {
-  const auto reader = value_or_throw(checkpoint::TensorReader::open(*checkpoint.as_directory()));
+  // From an object store only what is asked for is read.
+  const std::string folder = storage::is_uri(checkpoint.path()) ? checkpoint.path() : *checkpoint.as_directory();
+  const auto reader = value_or_throw(checkpoint::TensorReader::open(folder));
   const auto named = name_items(items);
   const auto names = parameter_names(named);
   const Session* session = Session::current_or_null();

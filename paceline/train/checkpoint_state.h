@@ -61,6 +61,7 @@ Item make_item(const std::shared_ptr<S>& stateful) {
 }
 
 Checkpoint save_items(const std::vector<Item>& items);
+Checkpoint async_save_items(const std::vector<Item>& items);
 void load_items(const Checkpoint& checkpoint, const std::vector<Item>& items);
 
 }  // namespace train
@@ -82,6 +83,11 @@ class RandomState final : public Stateful {
 template <class... Items>
 Checkpoint Checkpoint::save(const Items&... items) {
   return train::save_items({train::make_item(items)...});
+}
+
+template <class... Items>
+Checkpoint Checkpoint::async_save(const Items&... items) {
+  return train::async_save_items({train::make_item(items)...});
 }
 
 template <class... Items>

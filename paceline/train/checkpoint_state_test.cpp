@@ -20,6 +20,9 @@ using ::testing::HasSubstr;
 class Reports final : public train::ReportSink {
  public:
   void submit(rpc::Report report) override { last = std::move(report); }
+  bool takes_from_any_thread() const override { return true; }
+  void fail(const std::exception_ptr&) override {}
+  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
   void show_progress(rpc::Progress) override {}
   rpc::Report last;
 };
@@ -30,6 +33,7 @@ class CheckpointState : public ::testing::Test {
   std::unique_ptr<train::Session> session_of(int64_t rank, int64_t world_size) {
     train::SessionOptions options;
     options.context = {.world_rank = rank, .world_size = world_size, .storage = folder_.path()};
+    options.run_folder = folder_.path();
     options.identity = {.epoch = {1}, .attempt = {1}, .generation = {0}, .worker = {rank + 1}};
     options.group = comm::Group::create({}, nullptr);
     options.sink = &reports_;
@@ -42,7 +46,7 @@ class CheckpointState : public ::testing::Test {
     return CheckpointAccess::published(published.ValueOrDie().path);
   }
   Checkpoint publish(const Checkpoint& saved) {
-    return publish({{.rank = 0, .staged = CheckpointAccess::staged_folder(saved)}});
+    return publish({{.rank = 0, .staged = CheckpointAccess::staged(saved).get()}});
   }
 
   testing::TemporaryFolder folder_;
@@ -139,7 +143,7 @@ TEST_F(CheckpointState, ModelsThatRanksTrainAloneAreSavedByEach) {
     model->forward(torch::ones({1, 2})).sum().backward();
     optimizer.step();
     weights.push_back(model->weight.detach().clone());
-    parts.push_back({.rank = rank, .staged = CheckpointAccess::staged_folder(Checkpoint::save(model, optimizer))});
+    parts.push_back({.rank = rank, .staged = CheckpointAccess::staged(Checkpoint::save(model, optimizer)).get()});
   }
   const Checkpoint checkpoint = publish(parts, 2);
   for (const int64_t rank : {1, 0}) {

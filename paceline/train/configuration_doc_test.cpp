@@ -8,6 +8,7 @@
 #include "paceline/amp/grad_scaler.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
+#include "paceline/core/config/validation_config.h"
 #include "paceline/loader/options.h"
 #include "paceline/parallel/ddp/data_parallel.h"
 #include "paceline/train/prepare_model.h"
@@ -38,7 +39,13 @@ std::string document() {
   describe<ScalingConfig>(out, "ScalingConfig", "How many workers, and what each of them gets.");
   describe<RunConfig>(out, "RunConfig", "What a run is called, where it is stored, how it fails, what it keeps.");
   describe<FailureConfig>(out, "FailureConfig", "How often a run is tried again, and how a dead worker is recognised.");
+  describe<DebugConfig>(out, "DebugConfig", "What is watched while a run trains; docs/diagnosis.md explains it.");
   describe<CheckpointConfig>(out, "CheckpointConfig", "Which checkpoints of a run stay.");
+  describe<TrackerConfig>(out, "TrackerConfig",
+                          "Where metrics go beside the run folder: one place each (tracking.md).");
+  describe<ValidationTaskConfig>(out, "ValidationTaskConfig",
+                                 "What one validation of a checkpoint gets, in `ValidationConfig::task_config` for the "
+                                 "whole run and in `ReportOptions::validation` for one checkpoint.");
   describe<TorchConfig>(out, "TorchConfig", "How the workers' process group is made.");
   describe<DataLoaderOptions>(out, "DataLoaderOptions", "How `prepare_data_loader` makes batches.");
   describe<PrepareModelOptions>(out, "PrepareModelOptions", "What `prepare_model` does to a model.");

@@ -19,13 +19,16 @@ class TrainContext {
     std::string storage;
   };
 
+  /// Users get theirs from get_context().
   explicit TrainContext(Values values) : values_(std::move(values)) {}
 
   /// Rank in the whole worker group, from 0.
   int64_t get_world_rank() const { return values_.world_rank; }
+  /// Workers in the group.
   int64_t get_world_size() const { return values_.world_size; }
   /// Rank among the workers of this node, from 0.
   int64_t get_local_rank() const { return values_.local_rank; }
+  /// Workers of this node.
   int64_t get_local_world_size() const { return values_.local_world_size; }
   /// Rank of this node, from 0.
   int64_t get_node_rank() const { return values_.node_rank; }
@@ -33,7 +36,7 @@ class TrainContext {
   const std::string& get_experiment_name() const { return values_.experiment_name; }
   /// Which attempt of the run this is, from 1.
   int64_t get_attempt() const { return values_.attempt; }
-  /// The run's folder; empty where nothing is stored.
+  /// The run's folder, or its URI; empty where nothing is stored.
   const std::string& get_storage() const { return values_.storage; }
 
  private:

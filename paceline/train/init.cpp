@@ -6,6 +6,7 @@
 
 #include "paceline/core/error.h"
 #include "paceline/train/driver_internal.h"
+#include "paceline/train/launch_overrides_internal.h"
 #include "paceline/train/worker_internal.h"
 #include "paceline/worker/connection.h"
 
@@ -31,6 +32,7 @@ const Driver& driver() {
 void init(int argc, char** argv) {
   if (worker::Connection::offered()) train::run_worker();
   if (train::the_driver) return;
+  train::launch_overrides();
   auto guardian = agent::Guardian::fork_now();
   if (!guardian.ok()) throw UsageError("paceline::init: " + guardian.status().message());
   std::vector<std::string> program{std::filesystem::read_symlink("/proc/self/exe").string()};

@@ -3,12 +3,20 @@
 #include <algorithm>
 #include <thread>
 
+#include "paceline/checkpoint/stage.h"
+#include "paceline/controller/checkpoint_list.h"
 #include "paceline/controller/failure_text.h"
 #include "paceline/controller/survey.h"
+#include "paceline/controller/tracking.h"
+#include "paceline/controller/worker_process.h"
 #include "paceline/core/error.h"
+#include "paceline/core/type_name.h"
 #include "paceline/storage/local.h"
+#include "paceline/storage/location.h"
+#include "paceline/storage/storage_proof.h"
 #include "paceline/train/local_controller_internal.h"
 #include "paceline/train/run_folder_internal.h"
+#include "paceline/train/session_internal.h"
 
 namespace paceline::train {
 
@@ -16,35 +24,48 @@ using namespace controller;
 
 namespace {
 
-RunOptions options_of(const RunRequest& request, int64_t world_size) {
+RunOptions options_of(const RunRequest& request, int64_t world_size, bool validates) {
   return {.num_workers = world_size,
           .max_failures = 0,
           .controller_failure_limit = 0,
+          .max_time = request.run_config.max_time,
+          .max_validations = validates ? 1 : 0,
           .checkpoint_config = request.run_config.checkpoint_config};
 }
 
 }  // namespace
 
-LocalController::LocalController(RunRequest request, int64_t world_size)
+LocalController::LocalController(RunRequest request, int64_t world_size, ValidationFn validation)
     : request_(std::move(request)),
+      validation_(validation),
       lock_(lock_run_folder(request_.run_folder)),
-      terminal_(track::make_terminal(stderr)),
-      store_(request_.run_folder),
+      terminal_(track::make_terminal(stderr, nullptr, request_.run_config.quiet)),
       finished_(static_cast<size_t>(world_size), false) {
+  if (storage::is_uri(location_of(request_))) {
+    const auto note = [this](const std::string& text) { terminal_->log(LogLevel::info, text); };
+    // No thread may change this controller: without the lease the storage refuses what would be published.
+    object_run_ = value_or_throw(ObjectRun::take(request_.location, request_.run_folder, note, [](const auto&) {}));
+  }
   throw_if_error(storage::make_folders(request_.run_folder + "/logs"));
   log_.emplace(
       request_.run_folder + "/logs/controller.log",
       [this](LogLevel level, const std::string& line) { terminal_->log(level, line); },
       log_level(request_.run_config.log_level));
+  store_.emplace(request_.run_folder, object_run_ ? object_run_->objects() : nullptr);
   state_ = value_or_throw(replay(request_.run_folder)).value_or(RunState{});
-  RunOpened opened = value_or_throw(survey(request_, store_, state_));
-  opened.options = options_of(request_, world_size);
+  RunOpened opened = value_or_throw(survey(request_, *store_, state_));
+  opened.options = options_of(request_, world_size, validation_ != nullptr);
+  storage_proof_ = value_or_throw(storage::write_storage_proof(request_.run_folder + "/" + checkpoint::kStagingName,
+                                                               object_run_ ? object_run_->objects().get() : nullptr));
   journal_.emplace(value_or_throw(Journal::open(request_.run_folder)));
   report_log_.emplace(value_or_throw(track::HistoryWriter::open(request_.run_folder)));
+  trackers_.emplace(request_.run_config.trackers, tracked_run(request_), report_log_->history(), *log_);
+  recorder_.emplace(request_.run_folder, request_.run_store, [this](const std::string& text) { log_->warning(text); });
   note_earlier(request_, state_, opened, *log_);
   if (request_.run_config.failure_config.max_failures != 0) {
     log_->warning("a train loop in the calling process is not tried again: FailureConfig.max_failures is ignored");
   }
+  callbacks_.emplace(request_, *log_, [this](Event event) { feed(std::move(event)); });
   feed(opened);
   throw_if_error(journal_->sync());
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
@@ -75,13 +96,14 @@ void LocalController::feed(Event event) {
 void LocalController::apply(const Event& event) {
   const Time now = journal_time(clock_.now());
   throw_if_error(journal_->append(event, state_.epoch, now));
+  recorder_->notice();
   for (const Action& action : decide(state_, event, now)) {
     std::visit([this](const auto& kind) { execute(kind); }, action);
   }
 }
 
 LocalAnswer LocalController::meet(std::vector<LocalWord> words) {
-  published_.clear();
+  committed_ = 0;
   for (size_t rank = 0; rank < words.size(); ++rank) {
     const LocalWord& word = words[rank];
     if (word.report) {
@@ -93,8 +115,10 @@ LocalAnswer LocalController::meet(std::vector<LocalWord> words) {
       for (GroupReport& group : *completed) {
         const int64_t number = group.report;
         const bool has_files = !group.parts.empty();
+        CheckpointReady ready{.report = number};
+        if (group.validation) ready.validation = with_defaults(*group.validation, request_.validation_task);
         report_log_->add(std::move(group), state_.attempt, clock_.now());
-        if (has_files) feed(CheckpointReady{number});
+        if (has_files) feed(std::move(ready));
       }
     } else if (word.finished && !finished_[rank]) {
       finished_[rank] = true;
@@ -104,7 +128,11 @@ LocalAnswer LocalController::meet(std::vector<LocalWord> words) {
     }
   }
   write_reports();
-  LocalAnswer answer{.checkpoint = published_};
+  if (const auto limit = time_limit(state_); limit && limit->at <= clock_.now()) {
+    feed(StopRequested{limit->reason, true});
+  }
+  LocalAnswer answer{.committed = committed_, .checkpoints = checkpoints()};
+  if (committed_ != 0) answer.checkpoint = checkpoint_path(committed_);
   if (!stop_reason_.empty()) {
     answer.stop = stop_reason_;
     if (state_.final_state == State::errored) answer.error = error_text(state_.failures, state_.world_size);
@@ -123,8 +151,14 @@ RunOutcome LocalController::end(const std::optional<rpc::Failed>& failed, bool i
     feed(exited);
   }
   throw_if_error(journal_->sync());
-  const arrow::Status collected = store_.collect_leftovers();
+  trackers_->finish(tracked_end(state_, clock_.now()), report_log_->history());
+  const arrow::Status collected = store_->collect_leftovers();
   if (!collected.ok()) log_->warning("unpublished files could not be deleted: " + collected.message());
+  recorder_->finish();
+  if (object_run_) {
+    const arrow::Status mirrored = object_run_->finish();
+    if (!mirrored.ok()) log_->error("the run's records are not complete in the storage: " + mirrored.message());
+  }
   terminal_->finish();
   RunOutcome outcome{.error = state_.error, .worker_errors = state_.worker_errors, .return_value = state_.return_value};
   if (state_.state == State::errored) outcome.state = FinalState::errored;
@@ -137,42 +171,21 @@ WorkerId LocalController::worker(size_t rank) const {
 }
 
 std::string LocalController::checkpoint_path(int64_t report) const {
-  return request_.run_folder + "/" + checkpoint::checkpoint_name(report);
-}
-
-RunContext LocalController::context() const {
-  return {.name = request_.run_config.name.value_or(""),
-          .path = request_.run_folder,
-          .attempt = state_.attempt.value,
-          .world_size = state_.world_size};
+  const auto kept = std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
+  const std::string name = kept == state_.checkpoints.end() ? "" : kept->name;
+  return checkpoint_location(request_, checkpoint::folder_name(name, report));
 }
 
 void LocalController::write_reports() {
   for (const ReportLog::Entry& entry : value_or_throw(report_log_->write())) {
     if (entry.group.metrics.front()) terminal_->metrics(*entry.group.metrics.front());
     if (!entry.group.complete) continue;
-    std::vector<Metrics> metrics;
-    for (const std::optional<Json>& rank : entry.group.metrics) metrics.emplace_back(rank.value_or(Json::object()));
-    std::optional<Checkpoint> checkpoint;
-    if (!entry.checkpoint.empty()) checkpoint = CheckpointAccess::published(checkpoint_path(entry.group.report));
-    call_back("after_report", [&](UserCallback& callback) {
-      callback.after_report(context(), metrics, checkpoint ? &*checkpoint : nullptr);
-    });
+    const std::string checkpoint = entry.checkpoint.empty() ? "" : checkpoint_location(request_, entry.checkpoint);
+    callbacks_->reported(state_, entry.group, checkpoint);
   }
   throw_if_error(report_log_->flush());
-}
-
-template <class Call>
-void LocalController::call_back(const char* name, const Call& call) {
-  for (const std::shared_ptr<UserCallback>& callback : request_.run_config.callbacks) {
-    try {
-      call(*callback);
-    } catch (const std::exception& error) {
-      feed(CallbackFailed{name, error.what()});
-    } catch (...) {
-      feed(CallbackFailed{name, "an exception of unknown type"});
-    }
-  }
+  trackers_->advance(report_log_->history());
+  recorder_->notice();
 }
 
 void LocalController::execute(const EnterState& action) {
@@ -182,8 +195,10 @@ void LocalController::execute(const EnterState& action) {
 
 void LocalController::execute(const AssignWorkers& action) {
   book_.emplace(state_.world_size, action.first_report);
+  trackers_->begin_attempt(attempt_start(state_, action.checkpoint, clock_.now()), report_log_->history());
   checkpoint_ =
       action.checkpoint != 0 ? checkpoint_path(action.checkpoint) : request_.resume_from_checkpoint.value_or("");
+  callbacks_->assigned(state_);
 }
 
 void LocalController::execute(const EndWorker& action) {
@@ -201,35 +216,54 @@ void LocalController::execute(const CloseGroup&) {
 void LocalController::execute(const PublishCheckpoint& action) {
   const ReportLog::Entry* entry = report_log_->find(action.report);
   if (entry == nullptr) return;
-  checkpoint::Manifest about{.report = action.report, .attempt = entry->attempt.value};
+  checkpoint::Manifest about{.report = action.report, .name = entry->group.folder_name};
+  about.attempt = entry->attempt.value;
   about.world_size = state_.world_size;
   about.time = entry->time;
   about.metrics = entry->group.metrics.front().value_or(Json::object());
-  const auto published = store_.publish(entry->group.parts, about);
+  const auto published = store_->publish(entry->group.parts, about);
   if (!published.ok()) {
     report_log_->settle(action.report, "");
     return feed(PublishFailed{action.report, published.status().message()});
   }
-  const std::string name = checkpoint::checkpoint_name(action.report);
-  report_log_->settle(action.report, name);
-  terminal_->checkpoint(name);
-  feed(CheckpointPublished{{action.report, published->metrics, published->time}});
+  report_log_->settle(action.report, published->name);
+  terminal_->checkpoint(published->name);
+  feed(CheckpointPublished{{action.report, published->name, published->metrics, published->time}});
+}
+
+rpc::CheckpointEntries LocalController::checkpoints() const {
+  return checkpoint_list(state_, location_of(request_));
+}
+
+// At once, on the train loop's thread: a debugger sees it too.
+void LocalController::execute(const StartValidation& action) {
+  ValidationEnded ended{.report = action.report, .worker = action.worker};
+  const WithoutSession scope;
+  try {
+    ended.metrics = validation_(CheckpointAccess::published(checkpoint_path(action.report)), action.task.config).json();
+  } catch (const std::exception& error) {
+    ended.error = type_name(typeid(error)) + ": " + error.what();
+  } catch (...) {
+    ended.error = "an exception of unknown type";
+  }
+  feed(std::move(ended));
 }
 
 void LocalController::execute(const DeleteCheckpoint& action) {
-  const arrow::Status removed = store_.remove(action.report);
+  const arrow::Status removed = store_->remove(checkpoint::folder_name(action.name, action.report));
   if (removed.ok()) return;
   log_->warning("the checkpoint of report " + std::to_string(action.report) +
                 " could not be deleted: " + removed.message());
 }
 
 void LocalController::execute(const TellCallbacks& action) {
-  call_back("after_exception", [&](UserCallback& callback) { callback.after_exception(context(), action.errors); });
+  callbacks_->failed(state_, action);
 }
 
 void LocalController::execute(const Finish&) {
   report_log_->settle_all();
   write_reports();
+  callbacks_->ended(state_);
 }
 
 }  // namespace paceline::train

@@ -13,16 +13,21 @@
 #include <string>
 #include <vector>
 
+#include "paceline/controller/callbacks.h"
 #include "paceline/controller/controller.h"
 #include "paceline/controller/decide.h"
 #include "paceline/controller/journal.h"
+#include "paceline/controller/object_run.h"
 #include "paceline/controller/report_book.h"
 #include "paceline/controller/report_log.h"
+#include "paceline/controller/run_recorder.h"
 #include "paceline/core/log.h"
 #include "paceline/core/record.h"
 #include "paceline/rpc/messages.h"
 #include "paceline/storage/run_lock.h"
 #include "paceline/track/terminal.h"
+#include "paceline/track/tracker/trackers.h"
+#include "paceline/train/validation.h"
 
 namespace paceline::train {
 
@@ -32,25 +37,32 @@ struct LocalWord {
   std::optional<rpc::Finished> finished;
 };
 
-// What rank 0 answers to all. `checkpoint`: published in this meeting, "" for none. `stop`: why the session shall stop,
-// "" when it shall not; `error`: what ended the run, if an error did. `ended`: every rank has finished.
-#define PACELINE_LOCAL_ANSWER_FIELDS(FIELD) \
-  FIELD(std::string, checkpoint, "")        \
-  FIELD(std::string, stop, "")              \
-  FIELD(std::string, error, "")             \
+// What rank 0 answers to all. `checkpoint`: published in this meeting, "" for none, that of report `committed`. `stop`:
+// why the session shall stop, "" when it shall not; `error`: what ended the run, if an error did. `checkpoints`: those
+// that are kept, the worst first. `ended`: every rank has finished.
+#define PACELINE_LOCAL_ANSWER_FIELDS(FIELD)      \
+  FIELD(std::string, checkpoint, "")             \
+  FIELD(int64_t, committed, 0)                   \
+  FIELD(std::string, stop, "")                   \
+  FIELD(std::string, error, "")                  \
+  FIELD(rpc::CheckpointEntries, checkpoints, {}) \
   FIELD(bool, ended, false)
 PACELINE_RECORD(LocalAnswer, PACELINE_LOCAL_ANSWER_FIELDS);
 
 class LocalController {
  public:
   /// Takes the run over and begins the next attempt. `request` as for run_to_end(), but the folder is locked here.
-  LocalController(controller::RunRequest request, int64_t world_size);
+  /// `validation` validates checkpoints, null for none.
+  LocalController(controller::RunRequest request, int64_t world_size, ValidationFn validation);
   ~LocalController();
 
   int64_t attempt() const { return state_.attempt.value; }
+  /// What ranks must find in the storage.
+  const std::string& storage_proof() const { return storage_proof_; }
   int64_t first_report() const { return state_.first_report; }
   /// Path of the checkpoint to start from, "" for none.
   const std::string& checkpoint() const { return checkpoint_; }
+  rpc::CheckpointEntries checkpoints() const;
   track::Terminal& terminal() { return *terminal_; }
 
   /// Takes every rank's word.
@@ -63,9 +75,6 @@ class LocalController {
   void feed(controller::Event event);
   void apply(const controller::Event& event);
   void write_reports();
-  template <class Call>
-  void call_back(const char* name, const Call& call);
-  RunContext context() const;
   std::string checkpoint_path(int64_t report) const;
   WorkerId worker(size_t rank) const;
 
@@ -76,20 +85,28 @@ class LocalController {
   void execute(const controller::CloseGroup& action);
   void execute(const controller::PublishCheckpoint& action);
   void execute(const controller::DeleteCheckpoint& action);
-  void execute(const controller::TellCommitted& action) { published_ = checkpoint_path(action.report); }
-  void execute(const controller::SetTimer&) {}  // there is no process to wait for
+  void execute(const controller::TellCommitted& action) { committed_ = action.report; }
+  void execute(const controller::StartValidation& action);
+  void execute(const controller::EndValidation&) {}  // it has ended before anything else happens
+  void execute(const controller::SetTimer&) {}       // there is no process to wait for
   void execute(const controller::TellCallbacks& action);
   void execute(const controller::Note& action) { log_->write(action.level, action.text); }
   void execute(const controller::Finish& action);
 
   const controller::RunRequest request_;
+  const ValidationFn validation_;
   const storage::RunLock lock_;
   const SystemClock clock_;
   std::unique_ptr<track::Terminal> terminal_;
   std::optional<Log> log_;
-  checkpoint::Store store_;
+  std::unique_ptr<controller::ObjectRun> object_run_;  // null for a run in a local folder
+  std::optional<checkpoint::Store> store_;
+  std::string storage_proof_;
   std::optional<controller::Journal> journal_;
+  std::optional<controller::RunRecorder> recorder_;
   std::optional<controller::ReportLog> report_log_;
+  std::optional<track::RunTrackers> trackers_;
+  std::optional<controller::CallbackCaller> callbacks_;
   std::optional<controller::ReportBook> book_;
 
   controller::RunState state_;
@@ -97,7 +114,7 @@ class LocalController {
   bool applying_ = false;
   std::vector<WorkerId> workers_;  // by rank
   std::string checkpoint_;
-  std::string published_;
+  int64_t committed_ = 0;  // report whose checkpoint was published in this meeting
   std::string stop_reason_;
   std::vector<bool> finished_;  // by rank
 };

@@ -4,9 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "paceline/checkpoint/stage.h"
 #include "paceline/controller/failure_text.h"
+#include "paceline/controller/run_folder.h"
 #include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/storage/storage_proof.h"
+#include "paceline/track/run_store.h"
 #include "paceline/train/failure_internal.h"
 #include "paceline/train/interrupt_internal.h"
 #include "paceline/train/local_controller_internal.h"
@@ -22,9 +26,12 @@ namespace {
   FIELD(std::string, error, "")                \
   FIELD(std::string, name, "")                 \
   FIELD(std::string, folder, "")               \
+  FIELD(std::string, location, "")             \
+  FIELD(std::string, storage_proof, "")        \
   FIELD(int64_t, attempt, 1)                   \
   FIELD(int64_t, first_report, 1)              \
-  FIELD(std::string, checkpoint, "")
+  FIELD(std::string, checkpoint, "")           \
+  FIELD(rpc::CheckpointEntries, checkpoints, {})
 PACELINE_RECORD(LocalBeginning, PACELINE_LOCAL_BEGINNING_FIELDS);
 
 int64_t environment_number(const char* name, int64_t otherwise) {
@@ -47,13 +54,19 @@ std::string from_rank_zero(comm::Group& group, const std::string& text) {
 // Reports are meetings of the ranks. `controller` is rank 0's, null elsewhere.
 class LocalSink final : public ReportSink {
  public:
-  LocalSink(comm::Group& group, LocalController* controller) : group_(group), controller_(controller) {}
+  LocalSink(comm::Group& group, LocalController* controller, rpc::CheckpointEntries checkpoints)
+      : group_(group), controller_(controller), checkpoints_(std::move(checkpoints)) {}
 
   void submit(rpc::Report report) override {
     meet({{"report", report}});
     // What the ranks reported together may have ended the run.
     Session::current("report()").throw_if_stopped();
   }
+  // Nothing is ever pending: what was reported last was published, and validated, in its meeting.
+  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest&) override { return checkpoints_; }
+  // A report is a meeting of the ranks, as collectives are.
+  bool takes_from_any_thread() const override { return false; }
+  void fail(const std::exception_ptr&) override {}
   void show_progress(rpc::Progress progress) override {
     if (controller_ == nullptr) return;
     controller_->terminal().progress(progress.label, progress.done, progress.total, progress.rate);
@@ -79,7 +92,8 @@ class LocalSink final : public ReportSink {
     }
     const auto answer = value_or_throw(decode_json(from_rank_zero(group_, text))).get<LocalAnswer>();
     Session& session = Session::current("report()");
-    if (!answer.checkpoint.empty()) session.set_checkpoint(answer.checkpoint);
+    if (!answer.checkpoint.empty()) session.set_checkpoint(answer.checkpoint, answer.committed);
+    checkpoints_ = answer.checkpoints;
     if (!answer.error.empty()) error_ = answer.error;
     if (!answer.stop.empty() && !answer.ended) session.stop(answer.stop);
     return answer.ended;
@@ -96,6 +110,7 @@ class LocalSink final : public ReportSink {
 
   comm::Group& group_;
   LocalController* controller_;
+  rpc::CheckpointEntries checkpoints_;
   std::string error_;
 };
 
@@ -126,6 +141,7 @@ SessionOptions join_group(const LocalRun& run) {
   }
   options.device = device_of(context.local_rank, run.scaling_config);
   select_device(options.device);
+  options.debug_config = run.run_config.debug_config;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(run.torch_config.timeout_s * 1000));
   const comm::GroupOptions group{.backend = run.torch_config.backend.value_or(""),
                                  .rank = context.world_rank,
@@ -140,16 +156,28 @@ SessionOptions join_group(const LocalRun& run) {
 std::unique_ptr<LocalController> take_over(const LocalRun& run, int64_t world_size, LocalBeginning& beginning) {
   controller::RunRequest request;
   request.run_config = run.run_config;
-  if (!request.run_config.name) request.run_config.name = new_run_name();
-  request.run_folder = prepare_run_folder(request.run_config);
+  if (!request.run_config.name) request.run_config.name = controller::new_run_name();
+  const controller::RunPlace place = prepare_run_place(request.run_config);
+  request.run_folder = place.folder;
+  request.location = place.location;
+  request.run_store = track::user_run_store().ValueOr("");
   request.scaling_config = run.scaling_config;
+  request.train_loop_config = run.train_loop_config.json();
   if (!run.resume_from_checkpoint.empty()) request.resume_from_checkpoint = run.resume_from_checkpoint;
-  auto controller = std::make_unique<LocalController>(request, world_size);
+  ValidationFn validation = nullptr;
+  if (run.validation_config) {
+    validation = run.validation_config->fn;
+    request.validation_task = run.validation_config->task_config;
+  }
+  auto controller = std::make_unique<LocalController>(request, world_size, validation);
   beginning = {.name = *request.run_config.name,
                .folder = request.run_folder,
+               .location = request.location,
+               .storage_proof = controller->storage_proof(),
                .attempt = controller->attempt(),
                .first_report = controller->first_report(),
-               .checkpoint = controller->checkpoint()};
+               .checkpoint = controller->checkpoint(),
+               .checkpoints = controller->checkpoints()};
   return controller;
 }
 
@@ -169,6 +197,16 @@ std::unique_ptr<LocalController> begin(const LocalRun& run, comm::Group& group, 
   if (error) std::rethrow_exception(error);
   if (!beginning.error.empty()) throw Error("rank 0 could not begin the run: " + beginning.error);
   return controller;
+}
+
+// Every rank sees what rank 0 writes, or none begins.
+void prove_storage(comm::Group& group, const LocalBeginning& beginning) {
+  const arrow::Status seen = storage::check_storage_proof(beginning.folder + "/" + checkpoint::kStagingName,
+                                                          beginning.location, beginning.storage_proof);
+  const auto problems = comm::all_gather_text(group, seen.message());
+  for (size_t rank = 0; rank < problems.size(); ++rank) {
+    if (!problems[rank].empty()) throw StorageError("rank " + std::to_string(rank) + ": " + problems[rank]);
+  }
 }
 
 // How the run has ended on a rank that has no controller.
@@ -204,13 +242,15 @@ LocalOutcome run_in_process(const LocalRun& run, controller::StopSignal& stop) {
   LocalBeginning beginning;
   const auto controller = begin(run, group, beginning);
   options.context.experiment_name = beginning.name;
-  options.context.storage = beginning.folder;
+  options.context.storage = beginning.location;
+  options.run_folder = beginning.folder;
   options.context.attempt = beginning.attempt;
   options.identity = {
       .epoch = {1}, .attempt = {beginning.attempt}, .generation = {0}, .worker = {options.context.world_rank + 1}};
   options.checkpoint = beginning.checkpoint;
   options.first_report = beginning.first_report;
-  LocalSink sink(group, controller.get());
+  options.has_validation = run.validation_config.has_value();
+  LocalSink sink(group, controller.get(), beginning.checkpoints);
   options.sink = &sink;
 
   Session session(options);
@@ -223,6 +263,7 @@ LocalOutcome run_in_process(const LocalRun& run, controller::StopSignal& stop) {
       session.stop("the driver was interrupted");
     });
     try {
+      prove_storage(group, beginning);
       Json value = run.loop(run.train_loop_config);
       sink.finish({.reports = session.reports(), .return_value = group.rank() == 0 ? std::move(value) : Json()});
     } catch (...) {
@@ -243,7 +284,7 @@ LocalOutcome run_in_process(const LocalRun& run, controller::StopSignal& stop) {
     const std::string error = from_rank_zero(group, outcome.error);
     if (!error.empty()) outcome = {.state = controller::FinalState::errored, .error = error};
   }
-  outcome.run_folder = beginning.folder;
+  outcome.location = beginning.location;
   return outcome;
 }
 

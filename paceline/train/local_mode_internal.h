@@ -11,6 +11,7 @@
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/train/torch_config.h"
 #include "paceline/train/train_loop.h"
+#include "paceline/train/validation.h"
 
 namespace paceline::train {
 
@@ -20,11 +21,12 @@ struct LocalRun {
   RunConfig run_config;
   ScalingConfig scaling_config;
   TorchConfig torch_config;
+  std::optional<ValidationConfig> validation_config;
   std::string resume_from_checkpoint;
 };
 
 struct LocalOutcome {
-  std::string run_folder;
+  std::string location;  // of the run: its folder or its URI
   controller::FinalState state = controller::FinalState::finished;
   /// The whole message of a run that did not finish.
   std::string error;

@@ -9,6 +9,7 @@ void prepare_module(const std::shared_ptr<torch::nn::Module>& module, const Prep
   options.validate();
   Session& session = Session::current("prepare_model()");
   if (options.move_to_device) module->to(session.options().device);
+  session.watch(*module);
   if (options.parallel_strategy == "none") return session.adopt_local(module);
   session.collective([&] {
     session.adopt(*module,

@@ -10,6 +10,7 @@
 
 namespace paceline {
 
+// What prepare_model() makes of a model.
 #define PACELINE_PREPARE_MODEL_OPTIONS_FIELDS(FIELD)                                                 \
   FIELD(bool, move_to_device, true, ::paceline::any_value(), "Moves the model to get_device()")      \
   FIELD(std::string, parallel_strategy, "ddp", ::paceline::one_of({"ddp", "none"}),                  \

@@ -32,7 +32,9 @@ class ProgressReporter {
 template <class Loader>
 class ProgressRange {
  public:
+  /// Of the loader.
   using LoaderIterator = decltype(std::declval<Loader&>().begin());
+  /// Of the loader.
   using LoaderSentinel = decltype(std::declval<Loader&>().end());
 
   class Iterator {
@@ -56,8 +58,11 @@ class ProgressRange {
     train::ProgressReporter* reporter_;
   };
 
+  /// Use progress().
   ProgressRange(Loader& loader, std::string label) : loader_(loader), reporter_(std::move(label), loader.remaining()) {}
+  /// Begins an iteration of the loader.
   Iterator begin() { return Iterator(loader_.begin(), &reporter_); }
+  /// The loader's end.
   LoaderSentinel end() { return loader_.end(); }
 
  private:

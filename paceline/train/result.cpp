@@ -1,19 +1,28 @@
 #include "paceline/train/result.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "paceline/checkpoint/retention.h"
 #include "paceline/checkpoint/store.h"
 #include "paceline/controller/journal.h"
+#include "paceline/controller/object_run.h"
+#include "paceline/storage/location.h"
+#include "paceline/storage/storage.h"
 #include "paceline/track/history.h"
 
 namespace paceline {
 namespace {
 
-void read_checkpoints(const std::string& path, const CheckpointConfig& config, Result& result) {
-  const auto published = value_or_throw(checkpoint::Store(path).list());
+void read_checkpoints(const std::string& path, const controller::RunState& state, Result& result) {
+  auto published = value_or_throw(value_or_throw(checkpoint::Store::at(path)).list());
   if (published.empty()) return;
+  // What a validation has found is in the journal: a published checkpoint does not change.
+  for (auto& one : published) {
+    const auto kept = std::ranges::find(state.checkpoints, one.report, &controller::KeptCheckpoint::report);
+    if (kept != state.checkpoints.end()) one.metrics = kept->metrics;
+  }
   result.checkpoint = CheckpointAccess::published(published.back().path);
   std::vector<checkpoint::Scored> scored;
   std::map<int64_t, const checkpoint::Published*> by_report;
@@ -21,7 +30,7 @@ void read_checkpoints(const std::string& path, const CheckpointConfig& config, R
     scored.push_back({.report = one.report, .metrics = one.metrics});
     by_report[one.report] = &one;
   }
-  for (const int64_t report : checkpoint::rank_checkpoints(scored, config)) {
+  for (const int64_t report : checkpoint::rank_checkpoints(scored, state.options.checkpoint_config)) {
     const auto& one = *by_report.at(report);
     result.best_checkpoints.emplace_back(CheckpointAccess::published(one.path), Metrics(one.metrics));
   }
@@ -31,29 +40,31 @@ void read_checkpoints(const std::string& path, const CheckpointConfig& config, R
 
 Result Result::from_path(const std::string& path) {
   Result result;
-  result.path = std::filesystem::absolute(path).lexically_normal().string();
-  while (result.path.size() > 1 && result.path.back() == '/') result.path.pop_back();
-  if (!std::filesystem::is_directory(result.path)) {
+  result.path = value_or_throw(storage::resolve_location(path, std::filesystem::current_path()));
+  if (!storage::is_uri(result.path) && !std::filesystem::is_directory(result.path)) {
     throw StorageError("there is no run folder " + result.path +
                        "; a run is in RunConfig.storage_path/name, which fit() gives as Result::path");
   }
-  const auto state = value_or_throw(controller::replay(result.path));
+  const auto records = value_or_throw(controller::RunRecords::open(result.path));
+  const auto state = value_or_throw(controller::replay(records.folder()));
   if (!state) {
-    throw StorageError(result.path +
+    throw StorageError(storage::without_secrets(result.path) +
                        " is not the folder of a run: it has no journal; give the run's own folder, storage_path/name");
   }
   result.state = Json(state->state).get<std::string>();
   if (!state->error.empty()) result.error = state->error;
+  if (!state->stop_reason.empty()) result.stop_reason = state->stop_reason;
   result.return_value = state->return_value;
-  for (const auto& row : value_or_throw(track::read_history(result.path))) {
+  throw_if_error(track::visit_history(records.folder(), [&result](const track::HistoryRow& row) {
     if (row.rank == 0) result.metrics = Metrics(track::shown_metrics(row));
-  }
-  read_checkpoints(result.path, state->options.checkpoint_config, result);
+  }));
+  read_checkpoints(result.path, *state, result);
   return result;
 }
 
 std::shared_ptr<arrow::Table> Result::metrics_history() const {
-  return value_or_throw(track::history_table(value_or_throw(track::read_history(path))));
+  const auto records = value_or_throw(controller::RunRecords::open(path));
+  return value_or_throw(track::history_table(value_or_throw(track::read_history(records.folder()))));
 }
 
 Checkpoint Result::get_best_checkpoint(const std::string& metric, const std::string& mode) const {

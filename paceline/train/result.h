@@ -15,6 +15,10 @@
 
 namespace paceline {
 
+/// A run as it stands in its folder: TorchTrainer::fit() returns it, from_path() reads it later.
+///
+///     const auto result = paceline::Result::from_path("./results/mnist-resnet18");
+///     if (result.checkpoint) result.checkpoint->load(model);
 struct Result {
   /// "finished", "errored", "aborted", or the state in which an unfinished run stands.
   std::string state;
@@ -23,10 +27,12 @@ struct Result {
   /// The latest checkpoint.
   std::optional<Checkpoint> checkpoint;
   /// Checkpoints that are still there, best first (CheckpointConfig.checkpoint_score_attribute; else the latest first),
-  /// with the metrics they were reported with.
+  /// with the metrics they were reported with and those of their validation.
   std::vector<std::pair<Checkpoint, Metrics>> best_checkpoints;
-  /// The run's folder.
+  /// The run's folder: local, or the URI of one in an object store.
   std::string path;
+  /// Why the run was stopped: what a callback said to RunContext::stop(), RunConfig.max_time, an interrupt.
+  std::optional<std::string> stop_reason;
   /// The message of the error that ended the run.
   std::optional<std::string> error;
   /// What rank 0's train loop returned; null otherwise.
@@ -39,14 +45,17 @@ struct Result {
   /// that there are when no kept checkpoint has it.
   Checkpoint get_best_checkpoint(const std::string& metric, const std::string& mode) const;
 
-  /// The result of a run from nothing but its folder. StorageError when there is no run in it.
+  /// The result of a run from nothing but its folder, local or `s3://…`, `gs://…`, `abfs://…`. StorageError when there
+  /// is no run in it.
   static Result from_path(const std::string& path);
 };
 
 /// Thrown by fit() when a run does not finish; what() is the whole story, result() what the run has left all the same.
 class TrainingFailedError : public Error {
  public:
+  /// `message`: which ranks failed, why, and where their logs are.
   TrainingFailedError(const std::string& message, Result result) : Error(message), result_(std::move(result)) {}
+  /// What the run has left: checkpoints, metrics, the path.
   const Result& result() const { return result_; }
 
  private:

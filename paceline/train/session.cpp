@@ -3,9 +3,14 @@
 #include <ATen/Context.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <map>
 
+#include "paceline/checkpoint/store.h"
 #include "paceline/core/error.h"
+#include "paceline/storage/location.h"
 #include "paceline/train/session_internal.h"
 
 namespace paceline {
@@ -14,9 +19,53 @@ namespace {
 
 std::atomic<Session*> current_session{nullptr};
 
+// A meeting in the controller's store is a collective like those of the process group.
+class CountedMeeting {
+ public:
+  CountedMeeting(Progress* progress, Collective collective) : progress_(progress) {
+    if (progress_ != nullptr) progress_->begin_collective(collective);
+  }
+  ~CountedMeeting() {
+    if (progress_ != nullptr) progress_->end_collective();
+  }
+  CountedMeeting(const CountedMeeting&) = delete;
+  CountedMeeting& operator=(const CountedMeeting&) = delete;
+
+ private:
+  Progress* const progress_;
+};
+
+ReportedCheckpointStatus status_of(const std::string& name) {
+  using enum ReportedCheckpointStatus;
+  static const std::map<std::string, ReportedCheckpointStatus> statuses = {{"committed", committed},
+                                                                           {"pending_validation", pending_validation},
+                                                                           {"validated", validated},
+                                                                           {"validation_timeout", validation_timeout},
+                                                                           {"validation_failed", validation_failed}};
+  const auto found = statuses.find(name);
+  return found == statuses.end() ? committed : found->second;
+}
+
+void check_folder_name(const std::string& name) {
+  if (name.empty()) return;
+  const auto status = checkpoint::check_folder_name(name);
+  if (!status.ok()) throw ConfigError("ReportOptions.checkpoint_dir_name is \"" + name + "\"; " + status.message());
+}
+
 }  // namespace
 
-Session::Session(SessionOptions options) : options_(std::move(options)), checkpoint_(options_.checkpoint) {
+Session::Session(SessionOptions options)
+    : options_(std::move(options)),
+      checkpoint_(options_.checkpoint),
+      uploads_([this](rpc::Report report) { options_.sink->submit(std::move(report)); },
+               [this](const std::exception_ptr& error) { fail(error); }) {
+  if (const std::string& wanted = options_.debug_config.nan_watch; wanted != "off") {
+    nan_watch_ = std::make_shared<NanWatch>(NanWatchOptions{
+        .stop = wanted == "stop",
+        .rank = options_.context.world_rank,
+        .step = [this] { return options_.progress == nullptr ? ledger_->count() : options_.progress->step(); },
+        .say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
+  }
   current_session = this;
 }
 
@@ -42,29 +91,35 @@ void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& ch
                      const ReportOptions& options) {
   static const Constraint kReductions = one_of({"", "mean", "sum", "min", "max"});
   check_field("ReportOptions", "reduce", options.reduce, kReductions);
+  check_folder_name(options.checkpoint_dir_name);
   throw_if_stopped();
+  if (options_.progress != nullptr) options_.progress->note_report();
+  if (nan_watch_ != nullptr) nan_watch_->check(metrics);
   const int64_t save = checkpoint ? CheckpointAccess::save_number(*checkpoint) : 0;
   if (save > 0 && (!save_is_unreported_ || save != saves_)) {
     throw UsageError(
         "report() was given a checkpoint of Checkpoint::save() that was reported already, or that a later save() has "
         "replaced; save again, or report each once, before the next save()");
   }
+  check_validation(checkpoint, options);
   rpc::Report message{.index = options_.first_report + reports_, .metrics = metrics.json(), .reduce = options.reduce};
+  message.folder_name = options.checkpoint_dir_name;
+  message.validation = options.validation;
+  Upload files;
+  const bool waits = options.checkpoint_upload_mode == CheckpointUploadMode::sync;
   if (checkpoint) {
     set_phase(Phase::checkpoint);
     message.has_checkpoint = true;
     message.collective_save = save > 0;
-    message.staged = CheckpointAccess::staged_folder(*checkpoint);
-    if (!message.collective_save && !options_.context.storage.empty()) {
-      auto stage = create_stage();
-      throw_if_error(stage.copy_folder(checkpoint->path()));
-      message.staged = value_or_throw(stage.finish());
-    }
+    files = upload(*checkpoint, options, checkpoint::folder_name(message.folder_name, message.index));
+    if (waits || !options_.sink->takes_from_any_thread()) files.get();
   }
   ++reports_;
   if (save > 0) save_is_unreported_ = false;
   try {
-    options_.sink->submit(std::move(message));
+    const int64_t number = message.index;
+    uploads_.submit(std::move(message), std::move(files), checkpoint && waits);
+    if (checkpoint && waits && storage::is_uri(options_.context.storage)) wait_until_committed(number);
   } catch (const CollectiveError&) {
     throw_if_stopped();
     throw;
@@ -72,18 +127,77 @@ void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& ch
   if (checkpoint) set_phase(Phase::training);
 }
 
+void Session::check_validation(const std::optional<Checkpoint>& checkpoint, const ReportOptions& options) const {
+  if (!options.validation) return;
+  options.validation->validate();
+  if (!checkpoint)
+    throw ConfigError("ReportOptions.validation is set, but report() is given no checkpoint to validate");
+  if (options_.has_validation) return;
+  throw ConfigError(
+      "ReportOptions.validation is set, but the run has no validation function; set "
+      "TorchTrainerOptions.validation_config");
+}
+
+// The files of one report. What needs no work of its own has ended already.
+Upload Session::upload(const Checkpoint& checkpoint, const ReportOptions& options, const std::string& folder_name) {
+  const std::string& run_folder = options_.run_folder;
+  if (run_folder.empty()) return ended_upload("");
+  UploadTask task{.stage = next_stage(),
+                  .checkpoint = checkpoint,
+                  .mode = options.checkpoint_upload_mode,
+                  .delete_local = deletes_local(checkpoint, options, run_folder),
+                  .function = options.checkpoint_upload_fn,
+                  .folder_name = folder_name,
+                  .to_object_store = storage::is_uri(options_.context.storage)};
+  check_upload(task, options);
+  const Upload& saved = CheckpointAccess::staged(checkpoint);
+  const bool has_no_files = saved.valid() && CheckpointAccess::is_elsewhere(checkpoint);
+  if (has_no_files || (saved.valid() && !options.checkpoint_upload_fn)) return saved;
+  if (task.mode == CheckpointUploadMode::sync) return ended_upload(perform(task));
+  return start_upload([task = std::move(task)] { return perform(task); });
+}
+
+void Session::wait_for_room() {
+  uploads_.wait_for_room();
+  throw_if_stopped();
+}
+
+Upload Session::start_upload(std::function<std::string()> work) {
+  wait_for_room();
+  return uploads_.start(std::move(work));
+}
+
+// With room for another upload one of as many arenas as uploads are allowed is free.
+std::shared_ptr<Arena> Session::free_arena() {
+  wait_for_room();
+  for (const auto& arena : arenas_) {
+    if (arena.use_count() == 1) return arena;
+  }
+  return arenas_.emplace_back(std::make_shared<Arena>());
+}
+
+// The controller ends this attempt; until then nothing of this rank waits for another.
+void Session::fail(const std::exception_ptr& error) {
+  options_.sink->fail(error);
+  stop("a checkpoint could not be uploaded");
+}
+
 int64_t Session::begin_save() {
   throw_if_stopped();
-  if (save_is_unreported_ && !unreported_stage_.empty()) {
-    throw_if_error(checkpoint::Stage::discard(options_.context.storage, unreported_stage_));
+  if (save_is_unreported_ && unreported_.valid()) {
+    try {
+      const std::string& staged = unreported_.get();
+      if (!staged.empty()) throw_if_error(checkpoint::Stage::discard(options_.run_folder, staged));
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): it is deleted with the attempt's other stages
+    }
   }
-  unreported_stage_.clear();
+  unreported_ = {};
   save_is_unreported_ = true;
   return ++saves_;
 }
 
-checkpoint::Stage Session::create_stage() {
-  return value_or_throw(checkpoint::Stage::create(options_.context.storage, options_.identity, ++stages_));
+StagePlace Session::next_stage() {
+  return {.run_folder = options_.run_folder, .identity = options_.identity, .number = ++stages_};
 }
 
 std::optional<Checkpoint> Session::checkpoint() const {
@@ -92,17 +206,52 @@ std::optional<Checkpoint> Session::checkpoint() const {
   return CheckpointAccess::published(checkpoint_);
 }
 
-void Session::set_checkpoint(const std::string& path) {
-  const std::lock_guard lock(mutex_);
-  checkpoint_ = path;
+std::vector<ReportedCheckpoint> Session::checkpoints(CheckpointConsistencyMode mode, std::optional<double> timeout_s) {
+  throw_if_stopped();
+  const rpc::CheckpointsRequest request{.report = options_.first_report + reports_ - 1,
+                                        .validated = mode == CheckpointConsistencyMode::validated,
+                                        .timeout_s = timeout_s ? std::clamp(*timeout_s, 0.0, 1e9) : -1};
+  rpc::CheckpointEntries entries;
+  set_phase(Phase::checkpoint);
+  try {
+    entries = options_.sink->checkpoints(request);
+  } catch (const Error&) {
+    throw_if_stopped();
+    throw;
+  }
+  set_phase(Phase::training);
+  std::vector<ReportedCheckpoint> checkpoints;
+  for (const rpc::CheckpointEntry& entry : entries) {
+    checkpoints.push_back({CheckpointAccess::published(entry.path), Metrics(entry.metrics), status_of(entry.status)});
+  }
+  return checkpoints;
+}
+
+void Session::set_checkpoint(const std::string& path, int64_t report) {
+  {
+    const std::lock_guard lock(mutex_);
+    checkpoint_ = path;
+    committed_ = report;
+  }
+  news_.notify_all();
+}
+
+// A rank's files are on a disk of its own until the controller has brought them into the object store.
+void Session::wait_until_committed(int64_t report) {
+  std::unique_lock lock(mutex_);
+  news_.wait(lock, [&] { return committed_ >= report || stopped_; });
+  lock.unlock();
+  throw_if_stopped();
 }
 
 void Session::stop(const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
     stop_reason_ = reason;
+    stopped_ = true;
   }
-  stopped_ = true;
+  news_.notify_all();
+  uploads_.stop();
   if (options_.group) options_.group->abort();
 }
 
@@ -122,6 +271,7 @@ void Session::barrier() {
 
 // Ranks leave a key each and wait for all: unlike a collective of the process group, the store can say who is missing.
 void Session::meet_in_store() {
+  const CountedMeeting counted(options_.progress, Collective::barrier);
   const std::string prefix = store_key("barrier");
   const std::string own_key = prefix + std::to_string(options_.context.world_rank);
   const auto failed = [&](const std::string& why) {
@@ -155,6 +305,7 @@ Json Session::broadcast_from_rank_zero(const Json& value) {
 }
 
 std::string Session::broadcast_through_store(const std::string& text) {
+  const CountedMeeting counted(options_.progress, Collective::broadcast);
   const std::string prefix = store_key("broadcast");
   const std::string key = prefix + "value";
   const auto failed = [&](const std::string& why) {
@@ -197,12 +348,22 @@ std::shared_ptr<parallel::DataParallel> Session::data_parallel(const torch::nn::
   return found == models_.end() ? nullptr : found->second;
 }
 
+void Session::watch(const torch::nn::Module& module) {
+  if (nan_watch_ != nullptr) nan_watch_->watch(module);
+}
+
 void Session::void_step() {
   ledger_->void_step();
   for (const auto& [module, model] : models_) model->void_step();
   for (const auto& module : local_modules_) {
     for (auto& parameter : module->parameters()) parameter.mutable_grad().reset();
   }
+}
+
+WithoutSession::WithoutSession() : session_(current_session.exchange(nullptr)) {}
+
+WithoutSession::~WithoutSession() {
+  current_session = session_;
 }
 
 torch::Device device_of(int64_t local_rank, const ScalingConfig& scaling) {
@@ -228,6 +389,11 @@ TrainContext get_context() {
 
 std::optional<Checkpoint> get_checkpoint() {
   return Session::current("get_checkpoint()").checkpoint();
+}
+
+std::vector<ReportedCheckpoint> get_all_reported_checkpoints(CheckpointConsistencyMode mode,
+                                                             std::optional<double> timeout_s) {
+  return Session::current("get_all_reported_checkpoints()").checkpoints(mode, timeout_s);
 }
 
 torch::Device get_device() {

@@ -8,6 +8,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/comm/group.h"
+#include "paceline/core/config/validation_config.h"
 #include "paceline/core/dictionary.h"
 #include "paceline/state/step.h"
 #include "paceline/train/context.h"
@@ -24,22 +26,58 @@ namespace paceline {
 /// sum, mean, min, max, product: `paceline::ReduceOp::mean`.
 using comm::ReduceOp;
 
+/// How a reported checkpoint's files get into the run's folder. Ranks may differ.
+enum class CheckpointUploadMode {
+  /// report() returns when this rank's files are durable. Where the run is in an object store, that is when the whole
+  /// checkpoint, with the files of all ranks, is published there.
+  sync,
+  /// report() returns at once; a thread brings the files away while training goes on. At most two checkpoints of a rank
+  /// are under way: a third report() waits for the first. The files must stay unchanged until then. When it fails, the
+  /// attempt fails with the cause.
+  async,
+  /// The files are in the run's folder already and stay where they are: in a folder right below
+  /// get_context().get_storage(), whose name becomes the checkpoint's. report() returns at once; a thread reads each
+  /// file once, for its checksum. The folder must not change any more. Not for runs in object stores.
+  no_upload
+};
+
+/// Brings the files of `checkpoint` into a folder right below get_context().get_storage() and returns that, as
+/// Checkpoint::from_directory(). `dir_name` is the name that the folder should have. With CheckpointUploadMode::async
+/// it runs on a thread of its own, so what it captures must be safe to use there. An exception fails the report.
+using CheckpointUploadFn = std::function<Checkpoint(const Checkpoint& checkpoint, const std::string& dir_name)>;
+
+/// What report() does beside handing over.
 struct ReportOptions {
   /// How the ranks' numbers become one in Result::metrics, the history and for callbacks: "mean", "sum", "min", "max",
   /// or "" for rank 0's. All ranks give the same.
   std::string reduce;
+  /// How this rank's files get into the run's folder.
+  CheckpointUploadMode checkpoint_upload_mode = CheckpointUploadMode::sync;
+  /// Whether the local folder of the checkpoint is deleted once its files are brought away. By default only with async,
+  /// and only a folder of the user's own outside the run's folder. What Checkpoint::save() gives is always moved.
+  /// ConfigError for a folder that holds the run's folder or is in it, and with no_upload.
+  std::optional<bool> delete_local_checkpoint_after_upload;
+  /// The user's own way to bring files away; called on the ranks that have files, with sync or async. Not for runs in
+  /// object stores.
+  CheckpointUploadFn checkpoint_upload_fn;
+  /// Name of the checkpoint's folder; "" for checkpoint_000042 with the report's number. Those ranks that give one give
+  /// the same, and a run uses a name once: a checkpoint is never replaced.
+  std::string checkpoint_dir_name;
+  /// Validates the checkpoint on the side once it is published (train/validation.h); of the ranks that ask for it the
+  /// lowest counts. ConfigError without a checkpoint, and when the trainer has no ValidationConfig.
+  std::optional<ValidationTaskConfig> validation;
 };
 
 /// Hands over metrics and, optionally, a checkpoint. Report k is each rank's k-th call.
 ///
 /// Metrics alone are queued: the call takes microseconds, order is kept, those of all ranks are stored. With a
-/// checkpoint the call blocks this rank until its own files are durable; the checkpoint is published once every rank's
-/// k-th report has arrived. Ranks may differ in whether they hand over files; what several hand over is merged, the
-/// lowest rank winning where names are equal.
-/// What Checkpoint::save() gives is reported once: its files move into the published checkpoint. A folder of the user's
-/// own (Checkpoint::from_directory) is copied and may be reported again.
-/// Throws StorageError when the files cannot be written, ConfigError for `options`, UsageError for a saved checkpoint
-/// that was reported already or that a later save() has replaced, Stopped when the run is being stopped.
+/// checkpoint the call blocks this rank until its own files are durable (CheckpointUploadMode has other ways); the
+/// checkpoint is published once every rank's k-th report has arrived. Ranks may differ in whether they hand over files;
+/// what several hand over is merged, the lowest rank winning where names are equal. What Checkpoint::save() gives is
+/// reported once: its files move into the published checkpoint. A folder of the user's own (Checkpoint::from_directory)
+/// is copied and may be reported again. The train loop's return waits for what is still on its way. Throws StorageError
+/// when the files cannot be written, ConfigError for `options`, UsageError for a saved checkpoint that was reported
+/// already or that a later save() has replaced, Stopped when the run is being stopped.
 ///
 ///     report({{"loss", loss}, {"epoch", epoch}}, Checkpoint::save(model, optimizer));
 ///     report({{"accuracy", accuracy}}, std::nullopt, {.reduce = "mean"});
@@ -50,6 +88,36 @@ void report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint 
 TrainContext get_context();
 /// The latest published checkpoint: at the start the one to continue from; nullopt in a run that has none.
 std::optional<Checkpoint> get_checkpoint();
+/// How far get_all_reported_checkpoints() waits.
+enum class CheckpointConsistencyMode {
+  /// Until every rank has made this rank's last report, and all checkpoints up to it are published.
+  committed,
+  /// Until their validations have ended too.
+  validated
+};
+
+/// How far a reported checkpoint has come.
+enum class ReportedCheckpointStatus { committed, pending_validation, validated, validation_timeout, validation_failed };
+
+/// A checkpoint that a report has brought, as get_all_reported_checkpoints() gives it.
+struct ReportedCheckpoint {
+  /// Published, and kept until retention deletes it.
+  Checkpoint checkpoint;
+  /// Rank 0's, those of the validation among them.
+  Metrics metrics;
+  /// What has become of its validation.
+  ReportedCheckpointStatus status = ReportedCheckpointStatus::committed;
+};
+
+/// The checkpoints of this run that are kept, the worst first (CheckpointConfig.checkpoint_score_attribute; without one
+/// the oldest first). Waits for what `mode` says, at most `timeout_s` seconds; then it gives what there is. Not a
+/// collective: ranks may call it or not. Throws Stopped when the run is being stopped.
+///
+///     const auto all = get_all_reported_checkpoints(CheckpointConsistencyMode::validated, 600);
+///     if (!all.empty()) all.back().checkpoint.load(model);   // the best
+std::vector<ReportedCheckpoint> get_all_reported_checkpoints(
+    CheckpointConsistencyMode mode = CheckpointConsistencyMode::validated,
+    std::optional<double> timeout_s = std::nullopt);
 /// Where this worker computes: its GPU with use_gpu, else the CPU.
 torch::Device get_device();
 

@@ -29,6 +29,7 @@ TEST(Session, OutsideAWorkerEachFunctionSaysSo) {
   expect_refused("report()", [] { report({{"loss", 1}}); });
   expect_refused("get_context()", [] { get_context(); });
   expect_refused("get_checkpoint()", [] { get_checkpoint(); });
+  expect_refused("get_all_reported_checkpoints()", [] { get_all_reported_checkpoints(); });
   expect_refused("get_device()", [] { get_device(); });
   expect_refused("barrier()", [] { barrier(); });
   expect_refused("broadcast_from_rank_zero()", [] { broadcast_from_rank_zero(1); });
@@ -48,6 +49,9 @@ TEST(Session, OutsideAWorkerEachFunctionSaysSo) {
 class NoReports final : public train::ReportSink {
  public:
   void submit(rpc::Report) override {}
+  bool takes_from_any_thread() const override { return true; }
+  void fail(const std::exception_ptr&) override {}
+  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
   void show_progress(rpc::Progress) override {}
 };
 

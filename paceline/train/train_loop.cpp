@@ -1,15 +1,13 @@
 #include "paceline/train/train_loop.h"
 
-#include <utility>
-#include <vector>
+#include "paceline/train/registry_internal.h"
 
 namespace paceline {
 namespace {
 
-using Table = std::vector<std::pair<std::string, TrainLoop>>;
-
-Table& table() {
-  static Table loops;
+train::Registry<TrainLoop>& registry() {
+  static train::Registry<TrainLoop> loops(
+      {"train loop", "the train loop given to TorchTrainer", "PACELINE_TRAIN_LOOP"});
   return loops;
 }
 
@@ -37,31 +35,15 @@ TrainLoop::TrainLoop(ReturningWithConfig function) noexcept
       }) {}
 
 void register_train_loop(const std::string& name, TrainLoop loop) {
-  for (const auto& [known, other] : table()) {
-    if (known == name && !(other == loop)) {
-      throw ConfigError("two train loops are registered as \"" + name + "\"; give one of them another name");
-    }
-  }
-  table().emplace_back(name, loop);
+  registry().add(name, loop);
 }
 
 std::string train_loop_name(const TrainLoop& loop) {
-  for (const auto& [name, known] : table()) {
-    if (known == loop) return name;
-  }
-  throw UsageError(
-      "the train loop given to TorchTrainer is not registered, so workers could not find it; write "
-      "PACELINE_TRAIN_LOOP(your_function); at namespace scope, below the function");
+  return registry().name_of(loop);
 }
 
 TrainLoop find_train_loop(const std::string& name) {
-  std::string names;
-  for (const auto& [known, loop] : table()) {
-    if (known == name) return loop;
-    names += (names.empty() ? "" : ", ") + known;
-  }
-  throw UsageError("no train loop is registered as \"" + name +
-                   "\" in this program; registered: " + (names.empty() ? "none" : names));
+  return registry().find(name);
 }
 
 }  // namespace paceline

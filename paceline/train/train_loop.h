@@ -13,14 +13,22 @@ namespace paceline {
 /// Any of the four forms of a train loop. Made implicitly from a function.
 class TrainLoop {
  public:
+  /// `void train_loop()`
   using Plain = void (*)();
+  /// `void train_loop(const paceline::Config& config)`
   using WithConfig = void (*)(const Config&);
+  /// `paceline::Json train_loop()`
   using Returning = Json (*)();
+  /// `paceline::Json train_loop(const paceline::Config& config)`
   using ReturningWithConfig = Json (*)(const Config&);
 
-  TrainLoop(Plain function) noexcept;                // NOLINT: `TorchTrainer trainer(train_loop, …)` is the usual form
-  TrainLoop(WithConfig function) noexcept;           // NOLINT
-  TrainLoop(Returning function) noexcept;            // NOLINT
+  /// Made implicitly: `TorchTrainer trainer(train_loop, …)`.
+  TrainLoop(Plain function) noexcept;  // NOLINT: implicit
+  /// Likewise.
+  TrainLoop(WithConfig function) noexcept;  // NOLINT
+  /// Likewise.
+  TrainLoop(Returning function) noexcept;  // NOLINT
+  /// Likewise.
   TrainLoop(ReturningWithConfig function) noexcept;  // NOLINT
 
   /// Calls the loop; null where it returns nothing.

@@ -22,6 +22,7 @@
 #include "paceline/train/result.h"
 #include "paceline/train/torch_config.h"
 #include "paceline/train/train_loop.h"
+#include "paceline/train/validation.h"
 
 namespace paceline {
 
@@ -39,6 +40,8 @@ struct TorchTrainerOptions {
   RunConfig run_config = {};
   /// How the workers meet.
   TorchConfig torch_config = {};
+  /// How reported checkpoints are validated on the side; a report asks for it by ReportOptions::validation.
+  std::optional<ValidationConfig> validation_config = std::nullopt;
   /// A new run starts from this checkpoint: get_checkpoint() gives it until the run has one of its own. A run that has
   /// one already goes on from its own, with a warning.
   std::optional<Checkpoint> resume_from_checkpoint = std::nullopt;
@@ -50,7 +53,8 @@ struct TorchTrainerOptions {
 ///     paceline::Result result = trainer.fit();
 class TorchTrainer {
  public:
-  /// UsageError when `loop` is not registered with PACELINE_TRAIN_LOOP; ConfigError for a value that is not allowed.
+  /// UsageError when `loop` is not registered with PACELINE_TRAIN_LOOP, or ValidationConfig::fn not with
+  /// PACELINE_VALIDATION; ConfigError for a value that is not allowed.
   explicit TorchTrainer(TrainLoop loop, TorchTrainerOptions options = {});
 
   /// Runs to the end. The same name and storage path continues an unfinished run; a finished one trains again, with
@@ -66,6 +70,7 @@ class TorchTrainer {
 
   TrainLoop loop_;
   std::string loop_name_;
+  std::string validation_name_;
   TorchTrainerOptions options_;
 };
 

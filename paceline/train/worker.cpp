@@ -6,14 +6,19 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 
+#include "paceline/checkpoint/stage.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/error.h"
+#include "paceline/storage/storage_proof.h"
+#include "paceline/train/debugger_internal.h"
 #include "paceline/train/failure_internal.h"
 #include "paceline/train/session_internal.h"
 #include "paceline/train/torch_config.h"
 #include "paceline/train/train_loop.h"
 #include "paceline/train/user_frames.h"
+#include "paceline/train/validation.h"
 #include "paceline/train/worker_internal.h"
 #include "paceline/worker/connection.h"
 
@@ -33,6 +38,17 @@ class ConnectionSink final : public ReportSink {
     // What report() has returned from survives this process: the message must not be in its memory only.
     if (has_checkpoint) throw_if_error(connection_.flush());
   }
+  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest& request) override {
+    // The controller keeps the time; the connection only gives up on one that never answers.
+    const auto limit =
+        request.timeout_s < 0
+            ? std::chrono::milliseconds::max()
+            : std::chrono::milliseconds(static_cast<int64_t>(request.timeout_s * 1e3)) + std::chrono::minutes(1);
+    const auto reply = value_or_throw(connection_.call(rpc::pack(request), limit));
+    return value_or_throw(rpc::unpack<rpc::CheckpointsReply>(reply)).checkpoints;
+  }
+  bool takes_from_any_thread() const override { return true; }
+  void fail(const std::exception_ptr& error) override { connection_.send(rpc::pack(failure_of(error))); }
   void show_progress(rpc::Progress progress) override { connection_.send(rpc::pack(progress)); }
 
  private:
@@ -84,7 +100,8 @@ SessionOptions session_options(worker::Connection& connection, const worker::Ass
                      .node_rank = assign.node_rank,
                      .attempt = assignment.identity.attempt.value,
                      .experiment_name = welcome.run_name,
-                     .storage = welcome.run_folder};
+                     .storage = welcome.location};
+  options.run_folder = welcome.run_folder;
   options.device = device_of(assign.local_rank, scaling);
   select_device(options.device);
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(torch_config.timeout_s * 1000));
@@ -93,13 +110,22 @@ SessionOptions session_options(worker::Connection& connection, const worker::Ass
                                        .rank = assign.rank.value,
                                        .world_size = assign.world_size,
                                        .device = options.device,
-                                       .timeout = options.timeout},
+                                       .timeout = options.timeout,
+                                       .progress = &connection.progress()},
                                       options.store);
   options.checkpoint = assign.checkpoint;
   options.first_report = assign.first_report;
+  options.has_validation = !welcome.validation_fn.empty();
   options.sink = &sink;
   options.progress = &connection.progress();
+  options.debug_config = welcome.debug_config.get<DebugConfig>();
   return options;
+}
+
+// Before training rather than with the first checkpoint.
+void prove_storage(const rpc::Welcome& welcome) {
+  const std::string staging = welcome.run_folder + "/" + checkpoint::kStagingName;
+  throw_if_error(storage::check_storage_proof(staging, welcome.location, welcome.storage_proof));
 }
 
 // From the moment at which the loop throws, the agent waits for the Failed that follows: unwinding the user's stack and
@@ -121,23 +147,52 @@ bool run_generation(worker::Connection& connection, const worker::Assignment& as
                     std::shared_ptr<comm::Group>& group) {
   ConnectionSink sink(connection);
   const ThrowRecorder recorder;
+  std::optional<Session> session;  // outlives the loop by the reports that are on their way
   try {
     const TrainLoop loop = find_train_loop(connection.welcome().train_loop);
+    prove_storage(connection.welcome());
     SessionOptions options = session_options(connection, assignment, sink);
     group = options.group;
-    Session session(std::move(options));
-    const LiveSession::Scope scope(live, session);
-    if (const auto reason = connection.stop_reason()) session.stop(*reason);
-    session.set_phase(Phase::training);
-    Json value = call_loop(loop, session, Config(connection.welcome().train_loop_config));
-    session.set_phase(Phase::ended);
-    connection.send(rpc::pack(rpc::Finished{.reports = session.reports(), .return_value = std::move(value)}));
+    const bool debugged = options.debug_config.debug_rank == options.context.world_rank;
+    session.emplace(std::move(options));
+    const LiveSession::Scope scope(live, *session);
+    if (const auto reason = connection.stop_reason()) session->stop(*reason);
+    if (debugged) wait_for_debugger();
+    session->set_phase(Phase::training);
+    Json value = call_loop(loop, *session, Config(connection.welcome().train_loop_config));
+    session->set_phase(Phase::checkpoint);
+    session->finish_uploads();
+    session->set_phase(Phase::ended);
+    connection.send(rpc::pack(rpc::Finished{.reports = session->reports(), .return_value = std::move(value)}));
     return true;
   } catch (...) {
     rpc::Failed failed = failure_of(std::current_exception());
     // A collective that waited when the stop came was ended by it.
     if (failed.collateral && connection.stop_reason()) failed.stopped = true;
     connection.send(rpc::pack(failed));
+  }
+  // What was reported before may still make a whole checkpoint. The agent knows how long this may take.
+  try {
+    if (session) session->finish_uploads();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): one failure has been told already
+  }
+  return false;
+}
+
+// The whole life of a process that validates one checkpoint. True when the function has returned.
+bool run_validation(worker::Connection& connection) {
+  const auto& welcome = connection.welcome();
+  const ThrowRecorder recorder;
+  connection.progress().set_phase(Phase::validation);
+  try {
+    const ValidationFn validate = find_validation(welcome.validation_fn);
+    const Metrics metrics =
+        validate(CheckpointAccess::published(welcome.checkpoint), Config(welcome.validation_config));
+    connection.send(rpc::pack(rpc::Validated{.metrics = metrics.json()}));
+    return true;
+  } catch (...) {
+    connection.progress().set_phase(Phase::failing);
+    connection.send(rpc::pack(failure_of(std::current_exception())));
     return false;
   }
 }
@@ -160,19 +215,21 @@ void run_worker() {
     ::_exit(worker::kLostAgent);
   }
   worker::Connection& connection = **connected;
-  if (const std::string& role = connection.welcome().role; role != "worker") {
+  const std::string& role = connection.welcome().role;
+  if (role != "worker" && role != "validation") {
     std::fprintf(stderr,
-                 "paceline: this process was started as \"%s\", but this program knows only the role \"worker\"; build "
-                 "it with the version of Paceline that its driver has\n",
+                 "paceline: this process was started as \"%s\", but this program knows only the roles \"worker\" and "
+                 "\"validation\"; build it with the version of Paceline that its driver has\n",
                  role.c_str());
     ::_exit(kUnknownRole);
   }
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   torch::set_num_threads(static_cast<int>(connection.welcome().threads));
+  if (role == "validation") end_process(connection, run_validation(connection) ? 0 : kTrainLoopFailed);
   static LiveSession live;
-  connection.on_stop([](const std::string& reason) { live.with([&](Session& session) { session.stop(reason); }); });
+  connection.on_stop([](const rpc::Stop& stop) { live.with([&](Session& session) { session.stop(stop.reason); }); });
   connection.on_checkpoint([](const rpc::CheckpointCommitted& committed) {
-    live.with([&](Session& session) { session.set_checkpoint(committed.path); });
+    live.with([&](Session& session) { session.set_checkpoint(committed.path, committed.index); });
   });
   std::shared_ptr<comm::Group> group;
   while (true) {

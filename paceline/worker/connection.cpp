@@ -19,6 +19,8 @@
 #include "paceline/core/posix/thread.h"
 #include "paceline/rpc/blocking_socket.h"
 #include "paceline/rpc/key_value_client.h"
+#include "paceline/stacks/capture.h"
+#include "paceline/stacks/self_capture.h"
 #include "paceline/worker/outbox.h"
 #include "paceline/worker/pending_requests.h"
 
@@ -52,11 +54,17 @@ class Session {
     if (!first) return arrow::Status::IOError("the agent closed the channel before it said what this process is for");
     ARROW_ASSIGN_OR_RAISE(welcome_, rpc::unpack<rpc::Welcome>(*first));
     identity_ = first->identity;
+    // The guardian's helper reads this process's stacks; Yama lets only ancestors do so by themselves.
+    stacks::allow_capture(::getppid());
     ARROW_ASSIGN_OR_RAISE(Progress progress, Progress::create(clock));
     progress_.emplace(std::move(progress));
     rpc::Envelope joined = rpc::pack(rpc::Joined{.pid = ::getpid(), .host = host_name()}, identity_);
     ARROW_ASSIGN_OR_RAISE(Descriptor memory, progress_->memory().descriptor().duplicate());
     joined.descriptors.push_back(std::move(memory));
+    if (options_.note_crashes) {
+      ARROW_ASSIGN_OR_RAISE(Descriptor crash, stacks::note_crashes());
+      joined.descriptors.push_back(std::move(crash));
+    }
     ARROW_RETURN_NOT_OK(socket_.send(std::move(joined)));
     sender_ = start_thread([this] {
       // A batch thread does not preempt the one that wakes it. Otherwise, on busy cores, one report() in a hundred
@@ -88,6 +96,11 @@ class Session {
     outbox_.push(std::move(envelope));
   }
 
+  arrow::Result<rpc::Envelope> call(rpc::Envelope request, std::chrono::milliseconds limit) {
+    request.identity = identity();
+    return requests_->call(std::move(request), std::min(limit, kLongestWait));
+  }
+
   arrow::Status flush() { return outbox_.flush(); }
 
   std::optional<std::string> stop_reason() const {
@@ -95,11 +108,10 @@ class Session {
     return stop_reason_;
   }
 
-  void set_on_stop(std::function<void(const std::string&)> on_stop) {
+  void set_on_stop(std::function<void(const rpc::Stop&)> on_stop) {
     const std::lock_guard lock(callback_mutex_);
     on_stop_ = std::move(on_stop);
-    const auto reason = stop_reason();
-    if (on_stop_ && reason) on_stop_(*reason);
+    if (on_stop_ && last_stop_) on_stop_(*last_stop_);
   }
 
   void set_on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) {
@@ -154,7 +166,7 @@ class Session {
       changed_.notify_all();
     } else if (envelope.type == rpc::Stop::kType) {
       ARROW_ASSIGN_OR_RAISE(const auto stop, rpc::unpack<rpc::Stop>(envelope));
-      receive_stop(stop.reason);
+      receive_stop(stop);
     } else if (envelope.type == rpc::CheckpointCommitted::kType) {
       ARROW_ASSIGN_OR_RAISE(const auto committed, rpc::unpack<rpc::CheckpointCommitted>(envelope));
       const std::lock_guard lock(callback_mutex_);
@@ -172,17 +184,18 @@ class Session {
     return false;
   }
 
-  void receive_stop(const std::string& reason) {
+  void receive_stop(const rpc::Stop& stop) {
     // Under the callbacks' lock, so that set_on_stop() either sees the reason or its callback is called here.
     const std::lock_guard callback_lock(callback_mutex_);
     {
       const std::lock_guard lock(mutex_);
-      if (!stop_reason_) stop_reason_ = reason;
+      if (!stop_reason_) stop_reason_ = stop.reason;
       changed_.notify_all();
     }
-    if (on_stop_) on_stop_(reason);
+    last_stop_ = stop;
+    if (on_stop_) on_stop_(stop);
     // Last: whoever waits for a key and fails now sees that it was told to stop.
-    requests_->close("the worker was told to stop: " + reason);
+    requests_->close("the worker was told to stop: " + stop.reason);
   }
 
   void lose_agent(const arrow::Status& why) {
@@ -214,7 +227,8 @@ class Session {
   bool lost_ = false;
 
   std::mutex callback_mutex_;  // held while a callback runs
-  std::function<void(const std::string&)> on_stop_;
+  std::optional<rpc::Stop> last_stop_;
+  std::function<void(const rpc::Stop&)> on_stop_;
   std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint_;
 
   std::atomic<bool> closing_ = false;
@@ -237,9 +251,12 @@ class SocketConnection final : public Connection {
   arrow::Result<std::optional<Assignment>> next_assignment() override { return session_->next_assignment(); }
   Progress& progress() override { return session_->progress(); }
   void send(rpc::Envelope envelope) override { session_->send(std::move(envelope)); }
+  arrow::Result<rpc::Envelope> call(rpc::Envelope request, std::chrono::milliseconds limit) override {
+    return session_->call(std::move(request), limit);
+  }
   arrow::Status flush() override { return session_->flush(); }
   std::optional<std::string> stop_reason() const override { return session_->stop_reason(); }
-  void on_stop(std::function<void(const std::string&)> on_stop) override { session_->set_on_stop(std::move(on_stop)); }
+  void on_stop(std::function<void(const rpc::Stop&)> on_stop) override { session_->set_on_stop(std::move(on_stop)); }
   void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) override {
     session_->set_on_checkpoint(std::move(on_checkpoint));
   }
@@ -285,7 +302,9 @@ arrow::Result<std::unique_ptr<Connection>> Connection::connect(const Clock& cloc
   const std::string text = variable;
   ::unsetenv(rpc::kChannelVariable);
   ARROW_ASSIGN_OR_RAISE(Descriptor socket, take_descriptor(text));
-  return connect_over(std::move(socket), clock);
+  ConnectionOptions options;
+  options.note_crashes = true;
+  return connect_over(std::move(socket), clock, std::move(options));
 }
 
 arrow::Result<std::unique_ptr<Connection>> connect_over(Descriptor socket, const Clock& clock,

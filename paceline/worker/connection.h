@@ -53,6 +53,9 @@ class Connection {
 
   /// Queues a message with the identity of the current assignment. Order is kept. Never blocks.
   virtual void send(rpc::Envelope envelope) = 0;
+  /// Sends a request with the identity of the current assignment and waits for the controller's answer, at most for
+  /// `limit`. IOError when there is none, when a Stop has come and when the agent is gone.
+  virtual arrow::Result<rpc::Envelope> call(rpc::Envelope request, std::chrono::milliseconds limit) = 0;
   /// Waits until all that was queued is written to the agent.
   virtual arrow::Status flush() = 0;
 
@@ -60,7 +63,7 @@ class Connection {
   virtual std::optional<std::string> stop_reason() const = 0;
   /// Runs on the control thread for each Stop; at once, on this thread, if one has come before. Replaces the callback
   /// of before, which does not run any more when this returns; {} removes it.
-  virtual void on_stop(std::function<void(const std::string& reason)> on_stop) = 0;
+  virtual void on_stop(std::function<void(const rpc::Stop&)> on_stop) = 0;
   /// Runs on the control thread for each checkpoint that is published from now on. Replaces as on_stop() does.
   virtual void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) = 0;
 
@@ -75,6 +78,8 @@ struct ConnectionOptions {
   std::function<void()> on_lost_agent;
   /// How long the store's answer may be late before the connection gives up on it.
   std::chrono::milliseconds store_grace{60'000};
+  /// Whether the process notes its own crash for the agent (stacks/self_capture.h); connect() always does.
+  bool note_crashes = false;
 };
 
 /// connect() on a socket that the caller has: for tests, with a fake agent at the other end.

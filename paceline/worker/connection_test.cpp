@@ -40,7 +40,7 @@ TEST_F(ConnectionTest, JoinsWithItsProgressWord) {
   ASSERT_EQ(joined_.second.descriptors.size(), 1u);
   const auto reader = ProgressReader::open(std::move(joined_.second.descriptors[0])).ValueOrDie();
   connection_->progress().set_step(12);
-  EXPECT_EQ(reader.read().step, 12);
+  EXPECT_EQ(reader.read(SystemClock().monotonic()).step, 12);
 }
 
 TEST(Connection, HeartbeatsComeWhateverTheProgramDoes) {
@@ -102,7 +102,7 @@ TEST_F(ConnectionTest, AMessageOverTheLimitsBecomesAFailure) {
 TEST_F(ConnectionTest, AStopEndsTheWaitAndIsToldToTheCallback) {
   connect();
   std::promise<std::string> told;
-  connection_->on_stop([&](const std::string& reason) { told.set_value(reason); });
+  connection_->on_stop([&](const rpc::Stop& stop) { told.set_value(stop.reason); });
   EXPECT_FALSE(connection_->stop_reason().has_value());
   agent_.send(rpc::Stop{.reason = "enough"});
   EXPECT_FALSE(connection_->next_assignment().ValueOrDie().has_value());
@@ -110,7 +110,7 @@ TEST_F(ConnectionTest, AStopEndsTheWaitAndIsToldToTheCallback) {
   EXPECT_EQ(connection_->stop_reason(), "enough");
   // Who asks later is told at once: no stop is lost between two callbacks.
   std::string late;
-  connection_->on_stop([&](const std::string& reason) { late = reason; });
+  connection_->on_stop([&](const rpc::Stop& stop) { late = stop.reason; });
   EXPECT_EQ(late, "enough");
   agent_.send(rpc::Assign{});
   EXPECT_FALSE(connection_->next_assignment().ValueOrDie().has_value());

@@ -61,10 +61,11 @@ TEST_F(Robustness, AKilledWorkerIsReplacedWithinTheBudget) {
   expect_clean(driver);
 }
 
-TEST_F(Robustness, ACrashIsNamedWithItsSignal) {
+TEST_F(Robustness, ACrashIsNamedWithItsSignalAddressAndStack) {
   auto driver = start("crash");
   EXPECT_EQ(driver.wait(), 1);
-  EXPECT_THAT(driver.output(), AllOf(HasSubstr("rank 1"), HasSubstr("SIGSEGV")));
+  EXPECT_THAT(driver.output(), AllOf(HasSubstr("Rank 1 of 2"), HasSubstr("SIGSEGV"), HasSubstr("a null pointer"),
+                                     HasSubstr("write_to_nowhere(int volatile*) (scenarios.cpp:")));
   expect_clean(driver);
 }
 

@@ -2,12 +2,14 @@
 // misbehave.
 #include <paceline/paceline.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 
 namespace {
@@ -29,6 +31,11 @@ struct Sample {
   torch::Tensor target = torch::zeros({8, 2});
 };
 
+// "checkpoint_000002", wherever it is.
+std::string name_of(const Checkpoint& checkpoint) {
+  return std::filesystem::path(checkpoint.path().substr(0, checkpoint.path().find('?'))).filename();
+}
+
 // Five steps of a small model with a checkpoint each; `misbehave` runs in step 3, after two published checkpoints.
 void train(const std::function<void()>& misbehave) {
   torch::manual_seed(0);
@@ -37,9 +44,9 @@ void train(const std::function<void()>& misbehave) {
   int64_t start = 1;
   if (auto checkpoint = paceline::get_checkpoint()) {
     checkpoint->load(model, optimizer);
-    const std::string name = std::filesystem::path(checkpoint->path()).filename();  // checkpoint_000002
+    const std::string name = name_of(*checkpoint);
     start = std::stoll(name.substr(name.rfind('_') + 1)) % 5 + 1;
-    std::printf("continue from %s\n", std::filesystem::path(checkpoint->path()).filename().c_str());
+    std::printf("continue from %s\n", name.c_str());
   }
   const Sample sample;
   for (int64_t step = start; step <= 5; ++step) {
@@ -58,6 +65,18 @@ void train(const std::function<void()>& misbehave) {
 void well() {
   train([] {});
 }
+// report() returns when the checkpoint is published, as it does where the run is in an object store.
+void sees_its_checkpoints() {
+  auto model = paceline::prepare_model(torch::nn::Linear(4, 2));
+  for (int64_t step = 1; step <= 5; ++step) {
+    paceline::report({{"step", step}}, Checkpoint::save(model));
+    const auto seen = paceline::get_checkpoint();
+    if (!seen || name_of(*seen) != "checkpoint_00000" + std::to_string(step)) {
+      throw std::runtime_error("the checkpoint of step " + std::to_string(step) + " is not there yet");
+    }
+    seen->load(model);
+  }
+}
 void exception() {
   train([] {
     if (is_rank(1)) throw std::runtime_error("the disk of the data is gone");
@@ -71,10 +90,52 @@ void killed() {
     if (is_rank(1) && first_attempt()) ::raise(SIGKILL);
   });
 }
+[[gnu::noipa]] void write_to_nowhere(volatile int* nowhere) {
+  *nowhere = 1;
+}
 void crash() {
   train([] {
-    if (is_rank(1)) ::raise(SIGSEGV);
+    if (is_rank(1)) write_to_nowhere(nullptr);
   });
+}
+// The others wait for its gradients meanwhile.
+[[gnu::noinline]] void wait_for_a_lock_of_its_own() {
+  while (true) ::pause();
+}
+void hang_in_user_code() {
+  train([] {
+    if (is_rank(1) && first_attempt()) wait_for_a_lock_of_its_own();
+  });
+}
+void skip_a_collective() {
+  train([] {
+    if (is_rank(0)) paceline::all_reduce(torch::ones({2}));
+    paceline::barrier();
+  });
+}
+void limit_address_space(size_t further_bytes) {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) + further_bytes;
+  const rlimit limit{.rlim_cur = most, .rlim_max = most};
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) throw std::runtime_error("the address space cannot be limited");
+}
+// Until the kernel or a limit ends it.
+void use_all_memory() {
+  train([] {
+    if (!is_rank(1)) return;
+    if (::getenv("LIMITED_ADDRESS_SPACE") != nullptr) limit_address_space(size_t{256} << 20);
+    std::vector<std::string> memory;
+    while (true) memory.emplace_back(size_t{16} << 20, 'x');
+  });
+}
+void loses_its_numbers() {
+  auto model = paceline::prepare_model(torch::nn::Linear(4, 2));
+  for (int64_t step = 1; step <= 3; ++step) {
+    const double factor = step == 2 && is_rank(1) ? std::numeric_limits<double>::quiet_NaN() : 1.0;
+    (model->forward(torch::ones({8, 4})).sum() * factor).backward();
+    paceline::report({{"step", step}});
+  }
 }
 void exit_early() {
   train([] {
@@ -241,6 +302,71 @@ void slow_peer(const Config& config) {
   }
   paceline::report({{"step", 1}});
 }
+// Every way to hand over files, different on the ranks, and metrics between them.
+void mixed_uploads(const Config& config) {
+  using enum paceline::CheckpointUploadMode;
+  auto model = paceline::prepare_model(torch::nn::Linear(64, 64));
+  const std::string rank = std::to_string(paceline::get_context().get_world_rank());
+  const auto folder = [&](const std::string& path) {
+    std::filesystem::create_directories(path);
+    std::ofstream(path + "/rank_" + rank + ".txt") << rank;
+    return Checkpoint::from_directory(path);
+  };
+  int64_t folders = 0;  // an upload may be under way: each has a folder of its own
+  const auto local = [&] { return config.get<std::string>("scratch") + "_" + rank + "_" + std::to_string(++folders); };
+  const std::string storage = paceline::get_context().get_storage();
+  for (int64_t round = 0; round < 3; ++round) {
+    paceline::report({{"round", round}}, Checkpoint::async_save(model), {.checkpoint_upload_mode = async});
+    paceline::report({{"round", round}});
+    paceline::report({{"round", round}}, Checkpoint::save(model),
+                     {.checkpoint_upload_mode = is_rank(0) ? sync : async});
+    paceline::report({{"round", round}}, folder(local()), {.checkpoint_upload_mode = is_rank(0) ? async : sync});
+    const std::string name = "mine_" + std::to_string(round);
+    paceline::report({{"round", round}}, folder(is_rank(0) ? storage + "/" + name : local()),
+                     {.checkpoint_upload_mode = is_rank(0) ? no_upload : async, .checkpoint_dir_name = name});
+  }
+  const auto all = paceline::get_all_reported_checkpoints();
+  if (all.size() != 12) throw std::runtime_error("there are " + std::to_string(all.size()) + " checkpoints");
+}
+// Rank 0's upload fails while both ranks go on.
+void failing_upload(const Config& config) {
+  while (!is_rank(0)) paceline::barrier();
+  const std::string local = config.get<std::string>("scratch") + "_local";
+  std::filesystem::create_directories(local);
+  paceline::report({{"step", 1}}, Checkpoint::from_directory(local),
+                   {.checkpoint_upload_mode = paceline::CheckpointUploadMode::async,
+                    .delete_local_checkpoint_after_upload = false,
+                    .checkpoint_upload_fn = [](const Checkpoint&, const std::string&) -> Checkpoint {
+                      throw std::runtime_error("quota exceeded");
+                    }});
+  for (;;) paceline::barrier();
+}
+// Reports whose checkpoints are validated: the third kills its process, the last takes too long.
+paceline::Json validated() {
+  auto model = paceline::prepare_model(torch::nn::Linear(4, 2));
+  for (int64_t step = 1; step <= 4; ++step) {
+    paceline::ValidationTaskConfig task{.config = {{"step", step}}};
+    if (step == 4) task.timeout_s = 0.5;
+    paceline::report({{"step", step}}, Checkpoint::save(model), {.validation = task});
+  }
+  paceline::Json said = paceline::Json::array();
+  for (const auto& one : paceline::get_all_reported_checkpoints()) {
+    said.push_back(
+        {one.metrics.get<int64_t>("step"), one.metrics.get<double>("bias", 0), static_cast<int>(one.status)});
+  }
+  return said;
+}
+paceline::Metrics look_at(const Checkpoint& checkpoint, const Config& config) {
+  const auto step = config.get<int64_t>("step");
+  std::printf("looking at %s\n", checkpoint.path().c_str());
+  if (step == 3 && ::getenv("IN_PROCESS") == nullptr) ::raise(SIGKILL);
+  if (step == 3) throw std::runtime_error("no data");
+  if (step == 4 && ::getenv("IN_PROCESS") == nullptr) ::pause();
+  torch::nn::Linear model(4, 2);
+  checkpoint.load(model);
+  return {{"bias", config.get<double>("bias")}};
+}
+PACELINE_VALIDATION(look_at);
 void one_report() {
   paceline::report({{"step", 1}});
 }
@@ -250,10 +376,15 @@ void world_size() {
 void unregistered() {}
 
 PACELINE_TRAIN_LOOP(well);
+PACELINE_TRAIN_LOOP(sees_its_checkpoints);
 PACELINE_TRAIN_LOOP(exception);
 PACELINE_TRAIN_LOOP(exception_everywhere);
 PACELINE_TRAIN_LOOP(killed);
 PACELINE_TRAIN_LOOP(crash);
+PACELINE_TRAIN_LOOP(hang_in_user_code);
+PACELINE_TRAIN_LOOP(skip_a_collective);
+PACELINE_TRAIN_LOOP(use_all_memory);
+PACELINE_TRAIN_LOOP(loses_its_numbers);
 PACELINE_TRAIN_LOOP(exit_early);
 PACELINE_TRAIN_LOOP(freeze);
 PACELINE_TRAIN_LOOP(endless);
@@ -272,6 +403,9 @@ PACELINE_TRAIN_LOOP(torn_sample);
 PACELINE_TRAIN_LOOP(session_functions);
 PACELINE_TRAIN_LOOP(meets);
 PACELINE_TRAIN_LOOP(slow_peer);
+PACELINE_TRAIN_LOOP(mixed_uploads);
+PACELINE_TRAIN_LOOP(failing_upload);
+PACELINE_TRAIN_LOOP(validated);
 PACELINE_TRAIN_LOOP(one_report);
 PACELINE_TRAIN_LOOP(world_size);
 
@@ -308,6 +442,14 @@ void die_once_in_start_up(const char* marker) {
   ::_exit(3);
 }
 
+void print(const paceline::Result& result) {
+  std::printf("state %s\n", result.state.c_str());
+  std::printf("folder %s\n", result.path.c_str());
+  std::printf("metrics %s\n", result.metrics.json().dump().c_str());
+  std::printf("return value %s\n", result.return_value.dump().c_str());
+  if (result.checkpoint) std::printf("checkpoint %s\n", result.checkpoint->path().c_str());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -320,6 +462,10 @@ int main(int argc, char** argv) {
     return text == nullptr ? otherwise : std::stod(text);
   };
   try {
+    if (name == "result") {  // of the run at STORAGE
+      print(paceline::Result::from_path(storage));
+      return 0;
+    }
     paceline::TorchTrainerOptions options;
     options.train_loop_config = {{"rate", "fast"}, {"scratch", storage + "/scratch"}};
     options.scaling_config.num_workers = static_cast<int>(number("WORKERS", 2));
@@ -327,23 +473,24 @@ int main(int argc, char** argv) {
       options.scaling_config.num_workers = {std::stoi(least), options.scaling_config.num_workers.max};
     }
     if (const char* path = ::getenv("RESUME_FROM")) options.resume_from_checkpoint = Checkpoint::from_directory(path);
+    options.validation_config = paceline::ValidationConfig{.fn = look_at, .task_config = {.config = {{"bias", 2.5}}}};
     options.run_config.name = argc > 3 ? std::optional<std::string>(argv[3]) : std::nullopt;
     options.run_config.storage_path = storage;
     options.run_config.failure_config.max_failures = static_cast<int64_t>(number("MAX_FAILURES", 0));
     options.run_config.failure_config.heartbeat_timeout_s = number("HEARTBEAT_TIMEOUT", 30);
     options.run_config.failure_config.stop_grace_s = number("STOP_GRACE", 5);
+    paceline::DebugConfig& debug = options.run_config.debug_config;
+    debug.hang_floor_s = number("HANG_FLOOR", debug.hang_floor_s);
+    debug.hang_start_s = number("HANG_START", debug.hang_start_s);
+    if (const char* action = ::getenv("HANG_ACTION")) debug.hang_action = action;
+    if (const char* action = ::getenv("NAN_WATCH")) debug.nan_watch = action;
     if (::getenv("BROKEN_CALLBACK") != nullptr) {
       options.run_config.callbacks = {std::make_shared<ThrowingCallback>()};
     }
     if (::getenv("HANGING_CALLBACK") != nullptr) {
       options.run_config.callbacks = {std::make_shared<HangingCallback>()};
     }
-    const paceline::Result result = paceline::TorchTrainer(loop_named(name), options).fit();
-    std::printf("state %s\n", result.state.c_str());
-    std::printf("folder %s\n", result.path.c_str());
-    std::printf("metrics %s\n", result.metrics.json().dump().c_str());
-    std::printf("return value %s\n", result.return_value.dump().c_str());
-    if (result.checkpoint) std::printf("checkpoint %s\n", result.checkpoint->path().c_str());
+    print(paceline::TorchTrainer(loop_named(name), options).fit());
     return 0;
   } catch (const paceline::TrainingFailedError& error) {
     std::printf("TrainingFailedError: %s\n", error.what());

@@ -49,9 +49,11 @@ arrow::Result<SafetensorsEntry> decode_entry(const std::string& name, const Json
 
 }  // namespace
 
-arrow::Result<SafetensorsHead> encode_safetensors(std::vector<SafetensorsEntry> tensors) {
+arrow::Result<SafetensorsHead> encode_safetensors(std::vector<SafetensorsEntry> tensors,
+                                                  const SafetensorsMetadata& metadata) {
   ARROW_RETURN_NOT_OK(sort_for_file(tensors));
   Json json = Json::object();
+  if (!metadata.empty()) json[kMetadata] = metadata;
   int64_t end = 0;
   for (auto& tensor : tensors) {
     if (tensor.name == kMetadata) return arrow::Status::Invalid("no tensor can be named ", kMetadata);

@@ -6,6 +6,7 @@
 
 #include <arrow/result.h>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,12 @@ struct SafetensorsHead {
   std::vector<SafetensorsEntry> entries;  // in the order of the file
 };
 
+/// Notes beside the tensors: the file's `__metadata__`.
+using SafetensorsMetadata = std::map<std::string, std::string>;
+
 /// Lays out tensors of which name, dtype and shape are given. Invalid for a name that is there twice or reserved.
-arrow::Result<SafetensorsHead> encode_safetensors(std::vector<SafetensorsEntry> tensors);
+arrow::Result<SafetensorsHead> encode_safetensors(std::vector<SafetensorsEntry> tensors,
+                                                  const SafetensorsMetadata& metadata = {});
 
 /// The longest head that is read: the limit of the safetensors library.
 inline constexpr int64_t kMaxSafetensorsHead = 100'000'000;

@@ -6,12 +6,15 @@
 #include <vector>
 
 #include "paceline/core/config/checkpoint_config.h"
+#include "paceline/core/config/debug_config.h"
 #include "paceline/core/config/failure_config.h"
 #include "paceline/core/config/field.h"
+#include "paceline/core/config/tracker_config.h"
 
 namespace paceline {
 
 class UserCallback;
+/// In the order in which they are called.
 using Callbacks = std::vector<std::shared_ptr<UserCallback>>;
 
 }  // namespace paceline
@@ -29,10 +32,21 @@ namespace paceline {
   FIELD(std::optional<std::string>, name, std::nullopt, ::paceline::file_name(),                                     \
         "Name of the run and of its folder; by default the time and a unique ending")                                \
   FIELD(std::string, storage_path, "~/paceline_results", ::paceline::any_value(),                                    \
-        "Folder that holds run folders: absolute, relative to the driver's directory, ~ or file://")                 \
+        "Folder that holds run folders: absolute, relative to the driver's directory, ~, s3://, gs:// or abfs://")   \
   FIELD(::paceline::FailureConfig, failure_config, {}, ::paceline::any_value(), "How often a run is tried again")    \
+  FIELD(::paceline::DebugConfig, debug_config, {}, ::paceline::any_value(), "What is watched while a run trains")    \
   FIELD(::paceline::CheckpointConfig, checkpoint_config, {}, ::paceline::any_value(), "Which checkpoints stay")      \
   FIELD(::paceline::Callbacks, callbacks, {}, ::paceline::any_value(), "UserCallback objects, called in the driver") \
+  FIELD(std::optional<double>, max_time, std::nullopt, ::paceline::more_than(0),                                     \
+        "Seconds after which the run ends as finished, over all attempts and continuations; not set: no limit")      \
+  FIELD(::paceline::Trackers, trackers, {}, ::paceline::any_value(), "Where the metrics go beside the run folder")   \
+  FIELD(double, log_quota_mb, 1024.0, ::paceline::more_than(0),                                                      \
+        "MB that a worker's log may take, and as much for each place in the group those of earlier attempts; the "   \
+        "oldest lines go")                                                                                           \
+  FIELD(double, log_file_mb, 64.0, ::paceline::more_than(0),                                                         \
+        "MB after which a worker's log is continued in a new file: worker_7.log becomes worker_7.log.1, and so on")  \
+  FIELD(bool, quiet, false, ::paceline::any_value(),                                                                 \
+        "The driver prints what workers write, warnings and errors alone")                                           \
   FIELD(std::string, log_level, "INFO", ::paceline::one_of({"DEBUG", "INFO", "WARNING", "ERROR"}),                   \
         "What the driver prints of the controller's log; the file has everything")
 PACELINE_CONFIG(RunConfig, PACELINE_RUN_CONFIG_FIELDS);

@@ -10,12 +10,17 @@ namespace paceline {
 
 /// A number of workers, or a range {min, max} for elastic runs (today a range runs at its maximum).
 struct NumWorkers {
+  /// As few as this are enough.
   int64_t min = 1;
+  /// Never more than this.
   int64_t max = 1;
 
   NumWorkers() = default;
+  /// Exactly `count`.
   NumWorkers(int64_t count) : min(count), max(count) {}  // NOLINT: `.num_workers = 2` is the usual form
-  NumWorkers(int count) : min(count), max(count) {}      // NOLINT: so that {2, 4} is never ambiguous
+  /// Exactly `count`.
+  NumWorkers(int count) : min(count), max(count) {}  // NOLINT: so that {2, 4} is never ambiguous
+  /// From `low` to `high`.
   NumWorkers(int64_t low, int64_t high) : min(low), max(high) {}
 
   bool operator==(const NumWorkers&) const = default;
@@ -26,6 +31,7 @@ struct NumWorkers {
 /// 0 or more, or a range with min ≤ max and max at least 1.
 Constraint worker_count();
 
+/// Amounts by name: "CPU", "GPU".
 using Resources = std::map<std::string, double>;
 
 /// CPU and GPU, each 0 or more.

@@ -1,5 +1,6 @@
 #include "paceline/core/posix/descriptor.h"
 
+#include <arrow/util/io_util.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,7 +29,8 @@ arrow::Result<Descriptor> Descriptor::duplicate() const {
 
 arrow::Status errno_status(const std::string& what) {
   const int code = errno;
-  return arrow::Status::IOError(what, ": ", std::generic_category().message(code));
+  return arrow::Status::IOError(what, ": ", std::generic_category().message(code))
+      .WithDetail(arrow::internal::StatusDetailFromErrno(code));
 }
 
 }  // namespace paceline

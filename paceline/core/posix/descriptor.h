@@ -27,7 +27,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// IOError "WHAT: strerror(errno)"; call right after the failing system call.
+/// IOError "WHAT: strerror(errno)" with errno as its detail; call right after the failing system call.
 arrow::Status errno_status(const std::string& what);
 
 }  // namespace paceline

@@ -26,6 +26,7 @@
 
 namespace paceline {
 
+// How gradients are averaged; PrepareModelOptions::ddp.
 #define PACELINE_DDP_OPTIONS_FIELDS(FIELD)                                                         \
   FIELD(double, bucket_cap_mb, 25.0, ::paceline::more_than(0),                                     \
         "Gradients are averaged in buckets of about this many MiB, while backward goes on")        \
@@ -60,7 +61,9 @@ class DataParallel;
 ///     optimizer.step();
 class NoSync {
  public:
+  /// Begins the scope; it ends with this object.
   explicit NoSync(std::shared_ptr<DataParallel> data_parallel);
+  /// The scope is then the new object's.
   NoSync(NoSync&& other) noexcept = default;
   NoSync& operator=(NoSync&&) = delete;
   ~NoSync();

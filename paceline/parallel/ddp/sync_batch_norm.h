@@ -47,8 +47,10 @@ template <size_t D, class Derived>
 class SyncBatchNormImplBase : public torch::nn::BatchNormImplBase<D, Derived>, public parallel::SynchronizesBatch {
  public:
   // NOLINTBEGIN(bugprone-crtp-constructor-accessibility): Derived inherits them, which needs them public.
+  /// `num_features`: channels of the input, its second dimension.
   explicit SyncBatchNormImplBase(int64_t num_features)
       : SyncBatchNormImplBase(torch::nn::BatchNormOptions(num_features)) {}
+  /// eps, momentum, affine and track_running_stats are those of torch::nn::BatchNorm, with its defaults.
   explicit SyncBatchNormImplBase(const torch::nn::BatchNormOptions& options)
       : torch::nn::BatchNormImplBase<D, Derived>(options) {}
   // NOLINTEND(bugprone-crtp-constructor-accessibility)
@@ -68,11 +70,13 @@ class SyncBatchNormImplBase : public torch::nn::BatchNormImplBase<D, Derived>, p
                                      this->options.eps(), group_);
   }
 
+  /// As in `std::cout << module`.
   void pretty_print(std::ostream& stream) const override {
     stream << "paceline::nn::SyncBatchNorm" << D << "d(" << this->options.num_features() << ")";
   }
 
  protected:
+  /// An error for an input of other dimensions.
   void _check_input_dim(const torch::Tensor& input) override {
     const auto dimensions = static_cast<size_t>(input.dim());
     TORCH_CHECK(dimensions == D + 2 || (D == 1 && dimensions == 2), "SyncBatchNorm", D, "d takes ", D + 2,

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "examples/vision/evaluate.h"
 #include "examples/vision/mnist.h"
 #include "examples/vision/picture.h"
 #include "examples/vision/resnet18.h"
@@ -34,21 +35,6 @@ struct Options {
   int64_t num_epochs = 2;
   int64_t train_digits = 25'088;  // of 60,000, twice: 50,176 images take less than two minutes on two slow cores
 };
-
-/// Share of `loader`'s digits that the model reads correctly, over all ranks.
-template <class Loader>
-double evaluate(ResNet18& model, Loader& loader) {
-  const torch::NoGradGuard no_gradients;
-  model->eval();
-  torch::Tensor counts = torch::zeros({2}, torch::device(paceline::get_device()).dtype(torch::kFloat64));
-  for (auto& [images, labels] : loader) {
-    counts[0] += (model->forward(images).argmax(1) == labels).sum();
-    counts[1] += labels.size(0);
-  }
-  model->train();
-  counts = paceline::all_reduce(counts);
-  return (counts[0] / counts[1]).item<double>();
-}
 
 void train_loop(const paceline::Config& config) {
   const auto num_epochs = config.get<int64_t>("num_epochs");
@@ -76,7 +62,7 @@ void train_loop(const paceline::Config& config) {
       scheduler.step();
     }
     paceline::Metrics metrics = {{"epoch", epoch}, {"loss", loss.item<double>()}};
-    if (epoch + 1 == num_epochs) metrics.set("accuracy", evaluate(model, test_loader));
+    if (epoch + 1 == num_epochs) metrics.set("accuracy", evaluate(model, test_loader).accuracy);
     paceline::report(metrics, paceline::Checkpoint::save(model, optimizer, scheduler, loader));
   }
 }
@@ -181,7 +167,7 @@ int main(int argc, char** argv) {
   try {
     return run(parse(argc, argv));
   } catch (const std::exception& error) {
-    std::cerr << "mnist_resnet18: " << error.what() << "\n";
+    std::cerr << "020_mnist_resnet18: " << error.what() << "\n";
     return 1;
   }
 }

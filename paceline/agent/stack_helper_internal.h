@@ -1,0 +1,26 @@
+// The guardian's helper that reads workers' stacks, of the living and of those that crashed: a process of its own, so
+// that the guardian stays small and never waits, and that what hangs or crashes in reading foreign processes harms
+// nobody.
+#pragma once
+
+#include <sys/types.h>
+
+#include <utility>
+#include <vector>
+
+#include "paceline/core/ids.h"
+#include "paceline/core/posix/descriptor.h"
+
+namespace paceline::agent {
+
+/// Seconds after which the helper is ended by an alarm.
+inline constexpr int kStackHelperSeconds = 30;
+
+/// Forks the helper, which captures the processes, writes WorkerStacks as lines to `output` and ends. The guardian
+/// reaps it. IOError when it cannot be forked. Only for a process with one thread.
+arrow::Result<pid_t> fork_stack_helper(const std::vector<std::pair<WorkerId, pid_t>>& workers, Descriptor output);
+
+/// Forks the helper, which names what is in the crash memory and writes one ProcessStacks to `output` as WorkerStacks.
+arrow::Result<pid_t> fork_crash_helper(Descriptor memory, Descriptor output);
+
+}  // namespace paceline::agent

@@ -1,0 +1,183 @@
+#include "paceline/checkpoint/object_checkpoint.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "paceline/core/fail_point.h"
+#include "paceline/storage/file_writer.h"
+#include "paceline/storage/local.h"
+#include "paceline/storage/location.h"
+#include "paceline/storage/parallel.h"
+
+namespace paceline::checkpoint {
+namespace {
+
+constexpr size_t kReadAtOnce = size_t{32} << 20;  // bytes in memory for each file that is read
+
+std::string shown(const storage::Storage& storage, const std::string& name) {
+  return storage::without_secrets(storage.location(name));
+}
+
+arrow::Status wrong_size(const std::string& file, int64_t got, int64_t wanted) {
+  return arrow::Status::IOError("checkpoint file ", file, " has ", got, " bytes; wanted ", wanted);
+}
+
+arrow::Status damaged(const std::string& file, const std::string& got, const std::string& wanted) {
+  return arrow::Status::IOError("checkpoint file ", file, " is damaged: its checksum is ", got, ", wanted ", wanted);
+}
+
+arrow::Status missing(const std::string& file, int64_t wanted) {
+  return arrow::Status::IOError("checkpoint file ", file, " is missing; wanted ", wanted, " bytes");
+}
+
+arrow::Status check_sum(const std::string& file, const storage::FileSum& got, const FileEntry& wanted) {
+  if (got.size != wanted.size) return wrong_size(file, got.size, wanted.size);
+  return got.checksum == wanted.checksum ? arrow::Status::OK() : damaged(file, got.checksum, wanted.checksum);
+}
+
+// Reads a whole file through `take`, and gives size and checksum.
+template <class Take>
+arrow::Result<storage::FileSum> read_through(const storage::FileReader& file, const Take& take) {
+  storage::Checksum checksum;
+  std::vector<std::byte> buffer(std::min(kReadAtOnce, static_cast<size_t>(file.size())));
+  for (int64_t done = 0; done < file.size();) {
+    ARROW_ASSIGN_OR_RAISE(const size_t count, file.read_at(done, buffer));
+    const auto bytes = std::span(buffer).first(count);
+    checksum.update(bytes);
+    ARROW_RETURN_NOT_OK(take(bytes));
+    if (count == 0) break;
+    done += static_cast<int64_t>(count);
+  }
+  return storage::FileSum{.size = file.size(), .checksum = checksum.hex()};
+}
+
+arrow::Status download_file(const storage::Storage& from, const std::string& name, const std::string& to,
+                            const FileEntry* wanted) {
+  auto opened = from.open(name);
+  if (opened.status().IsKeyError() && wanted != nullptr) return missing(shown(from, name), wanted->size);
+  ARROW_ASSIGN_OR_RAISE(const auto file, std::move(opened));
+  ARROW_RETURN_NOT_OK(storage::make_folders(std::filesystem::path(to).parent_path().string()));
+  ARROW_ASSIGN_OR_RAISE(auto writer, storage::FileWriter::create(to));
+  ARROW_ASSIGN_OR_RAISE(const auto sum, read_through(*file, [&](std::span<const std::byte> bytes) -> arrow::Status {
+                          ARROW_RETURN_NOT_OK(writer.append(bytes));
+                          return writer.flush();
+                        }));
+  ARROW_RETURN_NOT_OK(writer.finish());
+  return wanted == nullptr ? arrow::Status::OK() : check_sum(shown(from, name), sum, *wanted);
+}
+
+}  // namespace
+
+arrow::Status publish_objects(storage::Storage& run, const std::string& folder, const std::vector<StagedFile>& files,
+                              const Manifest& manifest) {
+  ARROW_RETURN_NOT_OK(fail_point("objects.before_upload"));
+  ARROW_ASSIGN_OR_RAISE(const auto before, run.list(folder));
+  const std::string manifest_name = folder + "/" + kManifestName;
+  for (const auto& file : before) {
+    if (file.name != manifest_name) continue;
+    ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_whole(run, manifest_name));
+    if (decode_manifest(text).ok()) {
+      return arrow::Status::AlreadyExists("there is a checkpoint ", shown(run, folder), " already");
+    }
+    ARROW_RETURN_NOT_OK(run.remove(manifest_name));
+  }
+  ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(files.size(), [&](size_t index) -> arrow::Status {
+    const StagedFile& file = files[index];
+    ARROW_ASSIGN_OR_RAISE(const auto sum, run.upload(file.path, folder + "/" + file.name));
+    ARROW_RETURN_NOT_OK(fail_point("objects.after_file"));
+    const auto wanted = manifest.files.find(file.name);
+    return wanted == manifest.files.end() ? arrow::Status::OK() : check_sum(file.path, sum, wanted->second);
+  }));
+  std::set<std::string> named;
+  for (const StagedFile& file : files) named.insert(folder + "/" + file.name);
+  for (const auto& file : before) {
+    if (!named.contains(file.name) && file.name != manifest_name) ARROW_RETURN_NOT_OK(run.remove(file.name));
+  }
+  ARROW_RETURN_NOT_OK(fail_point("objects.before_manifest"));
+  ARROW_RETURN_NOT_OK(run.write(manifest_name, encode_manifest(manifest)));
+  return fail_point("objects.after_manifest");
+}
+
+arrow::Result<ObjectFolders> list_object_folders(const storage::Storage& run) {
+  ARROW_ASSIGN_OR_RAISE(const auto files, run.list());
+  std::map<std::string, bool> has_manifest;
+  for (const auto& file : files) {
+    const size_t slash = file.name.find('/');
+    if (slash == std::string::npos) continue;
+    has_manifest[file.name.substr(0, slash)] |= file.name.substr(slash + 1) == kManifestName;
+  }
+  ObjectFolders folders;
+  for (const auto& [name, whole] : has_manifest) (whole ? folders.checkpoints : folders.others).push_back(name);
+  return folders;
+}
+
+arrow::Status remove_objects(storage::Storage& run, const std::string& folder) {
+  ARROW_RETURN_NOT_OK(run.remove(folder + "/" + kManifestName));
+  ARROW_RETURN_NOT_OK(fail_point("objects.after_manifest_removed"));
+  return run.remove_below(folder);
+}
+
+arrow::Result<Manifest> read_object_manifest(const storage::Storage& checkpoint) {
+  ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_whole(checkpoint, kManifestName));
+  return decode_manifest(text);
+}
+
+arrow::Status check_object_sizes(const storage::Storage& checkpoint, const Manifest& manifest) {
+  ARROW_ASSIGN_OR_RAISE(const auto files, checkpoint.list());
+  std::map<std::string, int64_t> sizes;
+  for (const auto& file : files) sizes[file.name] = file.size;
+  for (const auto& [name, wanted] : manifest.files) {
+    const auto got = sizes.find(name);
+    if (got == sizes.end()) return missing(shown(checkpoint, name), wanted.size);
+    if (got->second != wanted.size) return wrong_size(shown(checkpoint, name), got->second, wanted.size);
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Status verify_objects(const storage::Storage& checkpoint, const Manifest& manifest) {
+  ARROW_RETURN_NOT_OK(check_object_sizes(checkpoint, manifest));
+  const std::vector<std::pair<std::string, FileEntry>> files(manifest.files.begin(), manifest.files.end());
+  return storage::for_each_in_parallel(files.size(), [&](size_t index) -> arrow::Status {
+    const auto& [name, wanted] = files[index];
+    ARROW_ASSIGN_OR_RAISE(const auto file, checkpoint.open(name));
+    const auto nothing = [](std::span<const std::byte>) { return arrow::Status::OK(); };
+    ARROW_ASSIGN_OR_RAISE(const auto sum, read_through(*file, nothing));
+    return check_sum(shown(checkpoint, name), sum, wanted);
+  });
+}
+
+arrow::Status download_objects(const storage::Storage& checkpoint, const std::string& folder) {
+  ARROW_ASSIGN_OR_RAISE(const auto listed, checkpoint.list());
+  if (listed.empty()) {
+    return arrow::Status::IOError("there is no folder ", shown(checkpoint, ""), ", or it has no files");
+  }
+  std::map<std::string, std::optional<FileEntry>> files;
+  for (const auto& file : listed) files[file.name] = std::nullopt;
+  if (files.contains(kManifestName)) {
+    const auto manifest = read_object_manifest(checkpoint);
+    if (!manifest.ok()) {
+      return arrow::Status::IOError(shown(checkpoint, kManifestName), ": ", manifest.status().message());
+    }
+    for (const auto& [name, wanted] : manifest->files) files[name] = wanted;
+  }
+  const std::vector<std::pair<std::string, std::optional<FileEntry>>> wanted(files.begin(), files.end());
+  const std::string temporary = folder + "." + std::to_string(::getpid()) + ".download";
+  ARROW_RETURN_NOT_OK(storage::remove_all(temporary));
+  ARROW_RETURN_NOT_OK(storage::make_folders(temporary));
+  arrow::Status status = storage::for_each_in_parallel(wanted.size(), [&](size_t index) {
+    const auto& [name, entry] = wanted[index];
+    return download_file(checkpoint, name, temporary + "/" + name, entry ? &*entry : nullptr);
+  });
+  if (status.ok() && ::rename(temporary.c_str(), folder.c_str()) != 0) {
+    status = errno_status("renaming " + temporary + " to " + folder);
+  }
+  if (!status.ok()) (void)storage::remove_all(temporary);  // the first error says more
+  return status;
+}
+
+}  // namespace paceline::checkpoint

@@ -1,0 +1,50 @@
+// Checkpoints in an object store: published, listed, verified and deleted there, and downloaded.
+//
+// An object store has no rename. So the files of a checkpoint go straight to their final names, several at once; what
+// else lies below the checkpoint's name is deleted; manifest.json is written last, and is deleted first. A folder is a
+// checkpoint exactly while its manifest is there. Fail points: "objects.before_upload", "objects.after_file",
+// "objects.before_manifest", "objects.after_manifest", "objects.after_manifest_removed". Errors: as in store.h.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <string>
+#include <vector>
+
+#include "paceline/checkpoint/manifest.h"
+#include "paceline/storage/storage.h"
+
+namespace paceline::checkpoint {
+
+/// A file to upload: its name in the checkpoint and where it is.
+struct StagedFile {
+  std::string name;
+  std::string path;
+};
+
+/// Publishes `files` below `folder`. What was uploaded must be what the manifest says; the user's notes are in no
+/// manifest and are uploaded as they are. AlreadyExists when there is a checkpoint.
+arrow::Status publish_objects(storage::Storage& run, const std::string& folder, const std::vector<StagedFile>& files,
+                              const Manifest& manifest);
+/// The names of folders directly below the run's that hold files: with a manifest, and without one.
+struct ObjectFolders {
+  std::vector<std::string> checkpoints;
+  std::vector<std::string> others;
+};
+arrow::Result<ObjectFolders> list_object_folders(const storage::Storage& run);
+/// Deletes a checkpoint, or what is left of one.
+arrow::Status remove_objects(storage::Storage& run, const std::string& folder);
+
+/// The manifest of the checkpoint that `checkpoint` is the folder of. KeyError when there is none, Invalid when it is
+/// damaged.
+arrow::Result<Manifest> read_object_manifest(const storage::Storage& checkpoint);
+/// Finds missing and truncated files with one listing.
+arrow::Status check_object_sizes(const storage::Storage& checkpoint, const Manifest& manifest);
+/// Reads every file and compares its checksum.
+arrow::Status verify_objects(const storage::Storage& checkpoint, const Manifest& manifest);
+
+/// Downloads a checkpoint, or any folder of files, to the local `folder`, which is empty or not there: whole, or not at
+/// all (a folder beside it that is renamed). Files that a manifest names are compared with it on the way.
+arrow::Status download_objects(const storage::Storage& checkpoint, const std::string& folder);
+
+}  // namespace paceline::checkpoint

@@ -1,0 +1,147 @@
+// `paceline run` with programs that are shell scripts.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "paceline/cli/command.h"
+#include "paceline/cli/program_fixture.h"
+#include "paceline/testing/pseudo_terminal.h"
+#include "paceline/testing/temporary_folder.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::TemporaryFolder;
+
+class RunCommandTest : public ::testing::Test {
+ protected:
+  Outcome run(const std::string& flags, const std::string& script) {
+    testing::write_file(folder_ / "script.sh", script);
+    return run_program("run --storage-path " + (folder_ / "runs") + " " + flags + " sh " + (folder_ / "script.sh"));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(RunCommandTest, StartsTheProgramOnEveryRank) {
+  const Outcome outcome = run("-n 2 --name job", "echo rank $RANK of $WORLD_SIZE at $MASTER_ADDR");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("rank 0 of 2 at 127.0.0.1\n"), HasSubstr("rank 1 of 2 at 127.0.0.1\n")));
+  const Outcome shown = run_program("show " + (folder_ / "runs/job"));
+  EXPECT_THAT(shown.output, HasSubstr("job: finished"));
+}
+
+TEST_F(RunCommandTest, GivesTheExitCodeOfTheProgramThatFailedFirst) {
+  const Outcome outcome = run("-n 2", "[ $RANK = 1 ] || sleep 600; echo no such digit >&2; exit 3");
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("Rank 1 of 2"), HasSubstr("exited with code 3\n"),
+                                    HasSubstr("  | no such digit\n"), Not(HasSubstr("train loop"))));
+}
+
+TEST_F(RunCommandTest, AProgramThatASignalHasEndedIsToldAsShellsDo) {
+  const Outcome outcome = run("", "kill -SEGV $$");
+  EXPECT_EQ(outcome.exit_code, 128 + 11);
+  EXPECT_THAT(outcome.output, HasSubstr("crashed with SIGSEGV"));
+}
+
+TEST_F(RunCommandTest, StartsAllRanksAgainWithinTheBudget) {
+  const std::string script =
+      "echo start $RANK $TORCHELASTIC_RESTART_COUNT\n"
+      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0\n"
+      "[ $RANK = 1 ] && kill -KILL $$\n"
+      "sleep 600";
+  const Outcome outcome = run("-n 2 --max_restarts=1 --name job", script);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("start 0 1\n"), HasSubstr("start 1 1\n")));
+  // Another launch of the same name counts its own restarts.
+  const Outcome again = run("-n 1 --name job", "echo restart $TORCHELASTIC_RESTART_COUNT");
+  EXPECT_THAT(again.output, HasSubstr("restart 0\n"));
+}
+
+TEST_F(RunCommandTest, PassesTheSignalOnAndWaits) {
+  const std::string program =
+      "trap 'echo told >&2; exit 0' INT\n"
+      "kill -INT $(cat " +
+      (folder_ / "pid") +
+      ")\n"
+      "while true; do sleep 0.05; done";
+  testing::write_file(folder_ / "script.sh", program);
+  const std::string command = std::string("sh -c 'echo $$ >") + (folder_ / "pid") +
+                              "; exec " PACELINE_PROGRAM " run --storage-path " + (folder_ / "runs") + " sh " +
+                              (folder_ / "script.sh") + "'";
+  const Outcome outcome = run_command_line(command);
+  EXPECT_EQ(outcome.exit_code, 128 + 2) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("told\n"));
+}
+
+TEST_F(RunCommandTest, TellsTheExceptionThatThePythonProgramRecorded) {
+  const Outcome outcome =
+      run("-n 2",
+          "[ $RANK = 1 ] || sleep 600\n"
+          "echo '{\"message\": {\"message\": \"ValueError: bad sample 7\"}}' >$TORCHELASTIC_ERROR_FILE; exit 9");
+  EXPECT_EQ(outcome.exit_code, 9);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("Rank 1 of 2"), HasSubstr("failed with ValueError: bad sample 7")));
+}
+
+TEST_F(RunCommandTest, StandardOutputGoesOnAsItIs) {
+  testing::write_file(folder_ / "script.sh", "echo out $RANK; echo error $RANK >&2");
+  const std::string command = PACELINE_PROGRAM " run -q --storage-path " + (folder_ / "runs");
+  const Outcome outcome = run_command_line("(" + command + " sh " + (folder_ / "script.sh") + " 2>/dev/null)");
+  EXPECT_EQ(outcome.output, "out 0\n");
+  const Outcome filtered = run("-n 2 -q -r 0:1 --local-ranks-filter 0", "echo out $RANK; echo error $RANK >&2");
+  EXPECT_EQ(filtered.output, "(rank 0) error 0\n");
+}
+
+TEST_F(RunCommandTest, ARankUnderADebuggerHasTheTerminal) {
+  if (run_command_line("python3 --version").exit_code != 0) GTEST_SKIP() << "no python";
+  testing::write_file(folder_ / "script.py",
+                      "import os, sys\n"
+                      "rank = os.environ['RANK']\n"
+                      "if rank == '1': breakpoint()\n"
+                      "print('written by', rank)\n"
+                      "sys.exit(4 if rank == '1' else 0)\n");
+  testing::PseudoTerminal terminal({PACELINE_PROGRAM, "run", "-n", "2", "--debug-rank", "1", "--storage-path",
+                                    folder_ / "runs", folder_ / "script.py"});
+  terminal.expect("(Pdb)");
+  terminal.type("continue\n");  // from the first line to the breakpoint
+  terminal.expect("script.py(4)");
+  terminal.type("print('answer', 6 * 7)\n");
+  terminal.expect("answer 42");
+  terminal.type("continue\n");
+  terminal.expect("written by 1");
+  EXPECT_EQ(terminal.exit_code(), 4);
+  EXPECT_THAT(terminal.seen(), Not(HasSubstr("written by 0")));
+}
+
+TEST_F(RunCommandTest, ADebuggerNeedsATerminal) {
+  const Outcome outcome = run_command_line("setsid -w " PACELINE_PROGRAM " run --debug-rank 0 true");
+  EXPECT_EQ(outcome.exit_code, kFailed);
+  EXPECT_THAT(outcome.output, HasSubstr("--debug-rank needs a terminal"));
+}
+
+TEST_F(RunCommandTest, ArgumentsAreThePrograms) {
+  testing::write_file(folder_ / "script.sh", "printf '<%s>' \"$@\"; echo");
+  const Outcome outcome = run_program("run --storage-path " + (folder_ / "runs") + " -- sh " + (folder_ / "script.sh") +
+                                      " --help -- show '' 'a b'");
+  EXPECT_THAT(outcome.output, HasSubstr("<--help><--><show><><a b>\n"));
+}
+
+TEST_F(RunCommandTest, WrongUseAndHelp) {
+  const Outcome unknown = run("--nproc-pre-node 2", "");
+  EXPECT_EQ(unknown.exit_code, kWrongUse);
+  EXPECT_THAT(unknown.output, HasSubstr("--nproc-per-node"));
+  const Outcome missing = run_program("run ./no/such/program");
+  EXPECT_EQ(missing.exit_code, kFailed);
+  EXPECT_THAT(missing.output, HasSubstr("no program ./no/such/program"));
+  const Outcome help = run_program("run --help");
+  EXPECT_EQ(help.exit_code, kDone);
+  EXPECT_THAT(help.output, AllOf(HasSubstr("--nproc-per-node N"), HasSubstr("Examples"), HasSubstr("Exit codes")));
+  EXPECT_EQ(run_program("__complete -- run --nproc").output, "--nproc-per-node\n");
+}
+
+}  // namespace
+}  // namespace paceline::cli

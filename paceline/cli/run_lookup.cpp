@@ -1,0 +1,89 @@
+#include "paceline/cli/run_lookup.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "paceline/cli/known_runs.h"
+#include "paceline/cli/spelling.h"
+#include "paceline/controller/journal.h"
+#include "paceline/controller/object_run.h"
+#include "paceline/core/config/run_config.h"
+#include "paceline/storage/local.h"
+#include "paceline/storage/location.h"
+
+namespace paceline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostNamed = 5;
+
+bool holds_run(const std::string& folder) {
+  std::error_code error;
+  return fs::exists(controller::journal_path(folder), error);
+}
+
+arrow::Status ambiguous(const std::string& text, const std::vector<NamedRun>& meant) {
+  std::string list;
+  for (size_t i = 0; i < std::min(meant.size(), kMostNamed); ++i) list += "\n  " + meant[i].path;
+  if (meant.size() > kMostNamed) list += "\n  and " + std::to_string(meant.size() - kMostNamed) + " more";
+  return arrow::Status::KeyError("\"", text, "\" may be any of ", meant.size(),
+                                 " runs; give more of the name, or the folder:", list);
+}
+
+}  // namespace
+
+arrow::Result<NamedRun> choose_run(const std::string& text, const std::vector<NamedRun>& known) {
+  std::vector<NamedRun> meant;
+  std::ranges::copy_if(known, std::back_inserter(meant), [&](const NamedRun& run) { return run.name == text; });
+  if (meant.empty() && !text.empty()) {
+    std::ranges::copy_if(known, std::back_inserter(meant),
+                         [&](const NamedRun& run) { return run.name.starts_with(text); });
+  }
+  if (meant.size() == 1) return meant.front();
+  if (meant.size() > 1) return ambiguous(text, meant);
+  std::vector<std::string> names;
+  for (const NamedRun& run : known) names.push_back(run.name);
+  return arrow::Status::KeyError("no run is called \"", text, "\"", suggestion(text, names),
+                                 known.empty() ? "" : "; `paceline list` names them");
+}
+
+std::vector<NamedRun> runs_with_names() {
+  std::vector<NamedRun> runs;
+  std::set<std::string> paths;
+  for (track::RunEntry& run : stored_names().ValueOr({})) {
+    paths.insert(run.path);
+    runs.push_back({std::move(run.name), std::move(run.path)});
+  }
+  std::error_code error;
+  const auto storage = storage::resolve_folder(RunConfig{}.storage_path, fs::current_path(error).string());
+  if (!storage.ok()) return runs;
+  for (fs::directory_iterator entry(*storage, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string path = entry->path().string();
+    if (!paths.contains(path) && holds_run(path)) runs.push_back({entry->path().filename().string(), path});
+  }
+  return runs;
+}
+
+arrow::Result<std::string> find_run(const std::string& text) {
+  std::error_code error;
+  if (storage::is_uri(text)) {
+    ARROW_ASSIGN_OR_RAISE(const std::string location, storage::resolve_location(text, ""));
+    return controller::readable_folder(location);
+  }
+  std::string path = fs::absolute(text, error).string();
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (!text.empty() && holds_run(path)) return path;
+  const std::vector<NamedRun> runs = runs_with_names();
+  const bool is_path = text.find('/') != std::string::npos || text == "." || text == "..";
+  if (is_path && std::ranges::find(runs, path, &NamedRun::path) != runs.end()) return path;  // its folder is gone
+  if (is_path) {
+    return arrow::Status::IOError(path, " holds no run (it has no journal); a run's folder is STORAGE_PATH/NAME");
+  }
+  ARROW_ASSIGN_OR_RAISE(NamedRun run, choose_run(text, runs));
+  if (controller::is_reader_copy(run.path)) return controller::readable_folder(controller::run_location(run.path));
+  return std::move(run.path);
+}
+
+}  // namespace paceline::cli

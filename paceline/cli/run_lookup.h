@@ -1,0 +1,32 @@
+// Which run is meant by what a user wrote on the command line.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <string>
+#include <vector>
+
+namespace paceline::cli {
+
+/// A run as far as looking it up goes.
+struct NamedRun {
+  std::string name;
+  std::string path;  // its folder
+
+  bool operator==(const NamedRun&) const = default;
+};
+
+/// The run called `text`, else the only one whose name begins so. Of several runs with that whole name (in several
+/// storage paths) none is chosen. KeyError: none or several; the message names them, or the nearest name. Pure.
+arrow::Result<NamedRun> choose_run(const std::string& text, const std::vector<NamedRun>& known);
+
+/// Runs that can be meant by name: those in the run store, also where their folder is gone, and those in the default
+/// storage path. A run store that cannot be read costs its runs, not the others.
+std::vector<NamedRun> runs_with_names();
+
+/// The folder of the run that `text` means: a folder that holds a run, or did so, the URI of a run in an object store,
+/// else a name or a beginning of a name. Of a run in an object store that another machine has it is a copy, brought up
+/// to date (controller/object_run.h). KeyError as choose_run(); IOError for a path or a URI that holds no run.
+arrow::Result<std::string> find_run(const std::string& text);
+
+}  // namespace paceline::cli

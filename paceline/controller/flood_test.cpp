@@ -1,0 +1,72 @@
+// Reports as fast as two workers can make them. PACELINE_FLOOD_REPORTS of each (the suite labelled `full` has 600,000:
+// 10,000 a second for a minute).
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "paceline/controller/run_fixture.h"
+
+namespace paceline::controller {
+namespace {
+
+int64_t flood_reports() {
+  const char* text = std::getenv("PACELINE_FLOOD_REPORTS");
+  return text == nullptr ? 3000 : std::atoll(text);
+}
+
+// The most memory that this process has had since reset_peak(), in bytes.
+int64_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::atoll(line.c_str() + 6) * 1024;
+  }
+  return 0;
+}
+
+void reset_peak() {
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+class Flood : public RunTest {};
+
+TEST_F(Flood, OfReportsKeepsOrderLosesNothingAndTakesNoMemory) {
+  constexpr int64_t kMostMemory = int64_t{256} << 20;
+  const int64_t reports = flood_reports();
+  request_.run_config.trackers = {{.kind = "tensorboard"}, {.kind = "json_lines"}};
+  request_.take_output = [](int64_t, const std::string&, const std::string&) { return true; };
+  callback_ = std::make_shared<TestCallback>();
+  int64_t told = 0;
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    EXPECT_EQ(metrics[1].get<int64_t>("step"), ++told);
+  };
+  reset_peak();
+  const int64_t before = peak_memory();
+  const RunOutcome outcome = run({{"reports", reports}});
+  EXPECT_LT(peak_memory() - before, kMostMemory);
+  ASSERT_EQ(outcome.state, FinalState::finished) << outcome.error;
+  EXPECT_EQ(told, reports);
+
+  int64_t rows = 0;
+  ASSERT_TRUE(track::visit_history(folder_.path(), [&](const track::HistoryRow& row) {
+                EXPECT_EQ(row.report, rows / 2 + 1);
+                EXPECT_EQ(row.rank, rows % 2);
+                EXPECT_EQ(row.metrics["step"], row.report);
+                ++rows;
+              }).ok());
+  EXPECT_EQ(rows, 2 * reports);
+
+  // Of a long flood a tracker may leave the end to the run's next start; what it has is whole and in order.
+  int64_t tracked = 0;
+  std::ifstream lines(folder_ / "metrics_flat.jsonl");
+  for (std::string line; std::getline(lines, line); ++tracked) ASSERT_EQ(Json::parse(line)["report"], tracked + 1);
+  EXPECT_GT(tracked, 0);
+  if (tracked < reports) {
+    std::ifstream log(folder_ / "logs/controller.log");
+    const std::string text{std::istreambuf_iterator<char>(log), {}};
+    EXPECT_THAT(text, ::testing::HasSubstr("tracker json_lines has not taken all"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::controller

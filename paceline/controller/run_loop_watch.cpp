@@ -1,0 +1,109 @@
+// Watching the ranks' progress: hangs, with evidence before anything is done, and slow ranks.
+
+#include <algorithm>
+#include <fstream>
+
+#include "paceline/controller/failure_text.h"
+#include "paceline/controller/run_loop_internal.h"
+#include "paceline/storage/local.h"
+
+namespace paceline::controller {
+namespace {
+
+constexpr double kWatchSeconds = 1.0;
+
+Duration watch_interval(const DebugConfig& config) {
+  const double seconds = std::clamp(config.hang_floor_s / 10, 0.05, kWatchSeconds);
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+void write_text(const std::string& path, const std::string& text, Log& log) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) log.warning("evidence of a hang could not be written to " + path);
+}
+
+}  // namespace
+
+bool RunLoop::is_watching() const {
+  const bool running = state_.state == State::running || state_.state == State::preempting;
+  const DebugConfig& config = parts_.request.run_config.debug_config;
+  return running && config.hang_action != "off" && !config.debug_rank;
+}
+
+// A worker's progress stands in memory of its agent's machine; nobody could tell that it did not change.
+void RunLoop::watch_if_due(Time now) {
+  if (!is_watching() || now < next_watch_) return;
+  next_watch_ = now + watch_interval(parts_.request.run_config.debug_config);
+  ask_progress({});
+}
+
+std::vector<RankProgress> RunLoop::ranks_progress() const {
+  std::vector<RankProgress> ranks;
+  for (const auto& [id, worker] : state_.workers) {
+    const bool finished = worker.stage == WorkerStage::finished;
+    const auto progress = live_.progress.find(id);
+    if (worker.rank < 0 || progress == live_.progress.end()) continue;
+    if (worker.stage == WorkerStage::training || finished) {
+      ranks.push_back({.rank = worker.rank, .progress = progress->second, .finished = finished});
+    }
+  }
+  std::ranges::sort(ranks, {}, &RankProgress::rank);
+  return ranks;
+}
+
+void RunLoop::watch() {
+  if (!is_watching() || collecting_evidence_) return;
+  const std::vector<RankProgress> ranks = ranks_progress();
+  live_.stragglers = find_stragglers(ranks, parts_.request.run_config.debug_config.straggler_factor);
+  parts_.terminal.stragglers(slow_text(live_.stragglers));
+  for (const Straggler& slow : hang_watch_.new_stragglers(ranks)) {
+    parts_.log.warning("rank " + std::to_string(slow.rank) + " is slow: its steps take " + seconds_text(slow.step_s) +
+                       " without waiting for others, those of the other ranks " + seconds_text(slow.median_s));
+  }
+  if (is_asked_for_validations()) return;  // the ranks wait for the run, or for those that do
+  std::optional<HangVerdict> verdict = hang_watch_.look(ranks);
+  if (!verdict) return;
+  collecting_evidence_ = true;
+  ask_stacks(-1, [this, verdict = *std::move(verdict), ranks, attempt = state_.attempt,
+                  generation = state_.generation](const std::vector<stacks::WorkerStacks>& found) {
+    collecting_evidence_ = false;
+    HangFound event{.attempt = attempt, .generation = generation, .suspects = verdict.suspects, .text = verdict.text};
+    event.evidence = write_evidence(verdict, ranks, found);
+    event.fail = fails_on_hang_ && verdict.certain;
+    for (const stacks::WorkerStacks& worker : found) {
+      const bool suspect = !verdict.suspects.empty() && worker.rank == verdict.suspects.front();
+      if (!suspect || worker.stacks.threads.empty()) continue;
+      for (const stacks::StackFrame& frame : worker.stacks.threads.front().frames) {
+        event.frames.push_back(to_text(frame));
+      }
+    }
+    feed(std::move(event));
+  });
+}
+
+// Gives the folder, "" if it could not be made.
+std::string RunLoop::write_evidence(const HangVerdict& verdict, const std::vector<RankProgress>& ranks,
+                                    const std::vector<stacks::WorkerStacks>& found) {
+  const std::string name = "hang/" + paceline::to_string(parts_.clock.now());
+  std::string folder = parts_.request.run_folder + "/" + name;
+  const arrow::Status made = storage::make_folders_below(parts_.request.run_folder, name);
+  if (!made.ok()) {
+    parts_.log.warning("evidence of a hang could not be written: " + made.message());
+    return "";
+  }
+  Json progress = Json::array();
+  for (const RankProgress& rank : ranks) {
+    Json one = rank.progress;
+    one["rank"] = rank.rank;
+    progress.push_back(std::move(one));
+  }
+  std::string stacks;
+  for (const stacks::WorkerStacks& worker : found) stacks += to_text(worker) + "\n";
+  write_text(folder + "/report.txt", report_text(verdict, ranks), parts_.log);
+  write_text(folder + "/progress.json", encode_json(progress) + "\n", parts_.log);
+  write_text(folder + "/stacks.txt", stacks, parts_.log);
+  return folder;
+}
+
+}  // namespace paceline::controller

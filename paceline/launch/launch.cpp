@@ -1,0 +1,73 @@
+#include "paceline/launch/launch.h"
+
+#include <filesystem>
+
+#include "paceline/controller/journal.h"
+#include "paceline/controller/launcher/local.h"
+#include "paceline/controller/run_folder.h"
+#include "paceline/storage/run_lock.h"
+#include "paceline/track/run_store.h"
+
+namespace paceline::launch {
+namespace {
+
+int exit_code_of(const controller::RunOutcome& outcome, int stop_signal) {
+  if (outcome.state == controller::FinalState::finished) return 0;
+  if (outcome.state == controller::FinalState::aborted) return kSignalExitBase + stop_signal;
+  if (!outcome.first_failure) return 1;
+  if (outcome.first_failure->signal != 0) return kSignalExitBase + outcome.first_failure->signal;
+  return outcome.first_failure->exit_code != 0 ? outcome.first_failure->exit_code : 1;
+}
+
+std::filesystem::path own_path() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+}  // namespace
+
+std::string python_folder() {
+  const auto installed = own_path().parent_path().parent_path() / "share/paceline/python/start";
+  for (const std::string& folder : {installed.string(), std::string(PACELINE_PYTHON_FOLDER)}) {
+    std::error_code error;
+    if (std::filesystem::exists(folder + "/sitecustomize.py", error)) return folder;
+  }
+  return "";
+}
+
+arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guardian& guardian,
+                                        controller::StopSignal& stop) {
+  controller::RunRequest request;
+  request.run_config = launch.run_config;
+  if (!request.run_config.name) request.run_config.name = controller::new_run_name();
+  ARROW_ASSIGN_OR_RAISE(const controller::RunPlace place,
+                        controller::make_run_place(request.run_config.storage_path, *request.run_config.name));
+  request.run_folder = place.folder;
+  request.location = place.location;
+  request.run_store = track::user_run_store().ValueOr("");
+  ARROW_ASSIGN_OR_RAISE(const storage::RunLock lock, storage::RunLock::acquire(request.run_folder));
+
+  ProgramPlan plan = launch.plan;
+  ARROW_ASSIGN_OR_RAISE(const auto earlier, controller::replay(request.run_folder));
+  if (earlier) plan.first_attempt = earlier->attempt.value + 1;
+  request.scaling_config.num_workers = launch.num_workers;
+  request.failure_grace_s = launch.run_config.failure_config.stop_grace_s;
+  request.role = kProgramRole;
+  request.take_output = launch.take_output;
+  request.train_loop_config = plan;
+  // The arguments are for those who look at the list of processes.
+  request.program = {own_path().string(), "run", "--"};
+  request.program.insert(request.program.end(), plan.command.begin(), plan.command.end());
+  request.directory = std::filesystem::current_path().string();
+
+  const SystemClock clock;
+  controller::LocalLauncher launcher(guardian);
+  ARROW_ASSIGN_OR_RAISE(const controller::RunOutcome outcome, controller::run_to_end(request, launcher, clock, stop));
+  LaunchOutcome result{exit_code_of(outcome, stop.signal()), outcome.error, request.location};
+  // What fit() says there is of continuing, which a program of the user's does in its own way.
+  if (outcome.state == controller::FinalState::aborted) {
+    result.error = "the run was stopped; all that the programs wrote: " + request.run_folder + "/logs";
+  }
+  return result;
+}
+
+}  // namespace paceline::launch

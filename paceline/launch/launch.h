@@ -1,0 +1,44 @@
+// A launch: a program started on every rank of one machine, as a run with a folder, a journal, logs and restarts.
+//
+// The calling process is the driver: its controller and agent work as for fit(), and each worker process is a program
+// worker (program_worker.h) that runs the program. Blocks the calling thread; StopSignal may be used from any.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <set>
+
+#include "paceline/agent/guardian.h"
+#include "paceline/controller/controller.h"
+#include "paceline/launch/program.h"
+#include "paceline/launch/program_plan.h"
+
+namespace paceline::launch {
+
+struct Launch {
+  int64_t num_workers = 1;
+  RunConfig run_config;  // a name is made up where there is none
+  ProgramPlan plan;      // first_attempt is found out
+  /// Takes a line that a rank (-1: not known yet) wrote in the terminal's place: true when it has.
+  controller::TakeOutput take_output;
+};
+
+/// The folder that Python programs get in front of PYTHONPATH (python/start): the installed one beside this program, or
+/// the source's; "" when there is neither.
+std::string python_folder();
+
+/// Exit codes beside the program's own.
+inline constexpr int kSignalExitBase = 128;
+
+/// Runs it to the end. The exit code of `paceline run`: 0 when every rank's program has ended with 0; that of the first
+/// that failed, 128 + its signal when one ended it; 128 + the signal that asked for a stop. `error`: what there is to
+/// say about it. A Status is returned for what kept the run from beginning.
+struct LaunchOutcome {
+  int exit_code = 0;
+  std::string error;
+  std::string location;  // of the run: its folder or its URI
+};
+arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guardian& guardian,
+                                        controller::StopSignal& stop);
+
+}  // namespace paceline::launch

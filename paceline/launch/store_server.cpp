@@ -1,0 +1,184 @@
+#include "paceline/launch/store_server.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/core/posix/thread.h"
+#include "paceline/rpc/blocking_socket.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::launch {
+namespace {
+
+std::string new_address() {
+  std::random_device random;
+  char text[64];
+  std::snprintf(text, sizeof text, "@paceline-store-%08x%08x%08x%08x", random(), random(), random(), random());
+  return text;
+}
+
+arrow::Result<Descriptor> listen_at(const std::string& address) {
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return errno_status("cannot make a socket");
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  std::memcpy(where.sun_path + 1, address.data() + 1, address.size() - 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address.size());
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&where), size) != 0) {
+    return errno_status("cannot bind " + address);
+  }
+  if (::listen(socket.get(), SOMAXCONN) != 0) return errno_status("cannot listen at " + address);
+  return socket;
+}
+
+bool is_own_user(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
+
+std::string outcome_of(const arrow::Status& status) {
+  if (status.ok()) return "ok";
+  return status.IsCancelled() ? "timeout" : status.IsInvalid() ? "invalid" : "closed";
+}
+
+// The answer to one request: the operation, carried out on the store.
+class Answer {
+ public:
+  explicit Answer(rpc::KeyValueClient& store) : store_(store) {}
+
+  rpc::Envelope to(const rpc::Envelope& envelope) {
+    const auto request = rpc::unpack<rpc::StoreRequest>(envelope);
+    const arrow::Status status = request.ok() ? execute(*request, envelope.bytes) : request.status();
+    rpc::StoreReply reply{.outcome = outcome_of(status), .number = number_, .error = status.message()};
+    if (status.IsCancelled()) reply.missing = missing_of(request->keys);
+    rpc::Envelope answer = rpc::pack(reply);
+    answer.bytes = std::move(bytes_);
+    answer.reply_to = envelope.request;
+    return answer;
+  }
+
+ private:
+  arrow::Status execute(const rpc::StoreRequest& request, const std::string& bytes) {
+    const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(std::min(request.timeout_s, 1e9) * 1000));
+    const std::string& operation = request.operation;
+    if (operation == "num_keys") return take(store_.num_keys());
+    if (operation == "check") return take(store_.check(request.keys));
+    if (operation == "wait") return store_.wait(request.keys, timeout);
+    if (request.keys.size() != 1) return arrow::Status::Invalid(operation, " takes one key");
+    const std::string& key = request.keys.front();
+    if (operation == "set") return store_.set(key, bytes);
+    if (operation == "get") return take(store_.get(key, timeout));
+    if (operation == "add") return take(store_.add(key, request.amount));
+    if (operation == "append") return store_.append(key, bytes);
+    if (operation == "delete_key") return take(store_.delete_key(key));
+    if (operation == "compare_set") {
+      if (request.expected_size < 0 || request.expected_size > std::ssize(bytes)) {
+        return arrow::Status::Invalid("compare_set announces more bytes than there are");
+      }
+      const auto size = static_cast<size_t>(request.expected_size);
+      return take(store_.compare_set(key, bytes.substr(0, size), bytes.substr(size)));
+    }
+    return arrow::Status::Invalid("the store knows no operation \"", operation, "\"");
+  }
+
+  rpc::Strings missing_of(const rpc::Strings& keys) {
+    rpc::Strings missing;
+    for (const std::string& key : keys) {
+      if (!store_.check({key}).ValueOr(true)) missing.push_back(key);
+    }
+    return missing;
+  }
+
+  arrow::Status take(arrow::Result<std::string> value) {
+    ARROW_ASSIGN_OR_RAISE(bytes_, std::move(value));
+    return arrow::Status::OK();
+  }
+  template <class Number>
+  arrow::Status take(const arrow::Result<Number>& number) {
+    if (number.ok()) number_ = static_cast<int64_t>(*number);
+    return number.status();
+  }
+
+  rpc::KeyValueClient& store_;
+  std::string bytes_;
+  int64_t number_ = 0;
+};
+
+class SocketStoreServer final : public StoreServer {
+ public:
+  SocketStoreServer(std::string address, Descriptor listener, std::shared_ptr<rpc::KeyValueClient> store)
+      : address_(std::move(address)), listener_(std::move(listener)), store_(std::move(store)) {
+    acceptor_ = start_thread([this] { accept(); });
+  }
+
+  ~SocketStoreServer() override {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    acceptor_.join();
+    for (Client& client : clients_) client.socket.shut_down();
+    for (Client& client : clients_) client.thread.join();
+  }
+
+  const std::string& address() const override { return address_; }
+
+ private:
+  struct Client {
+    explicit Client(Descriptor descriptor) : socket(std::move(descriptor)) {}
+    rpc::BlockingSocket socket;
+    std::atomic<bool> gone{false};
+    std::thread thread;
+  };
+
+  // Only this thread, and the destructor after it, touch the list.
+  void accept() {
+    while (true) {
+      Descriptor peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!peer && errno != EINTR && errno != ECONNABORTED) return;  // shut down, or nothing more can be opened
+      if (!peer || !is_own_user(peer.get())) continue;
+      clients_.remove_if([](Client& client) {
+        if (client.gone) client.thread.join();
+        return client.gone.load();
+      });
+      Client& client = clients_.emplace_back(std::move(peer));
+      client.thread = start_thread([this, &client] { serve(client); });
+    }
+  }
+
+  void serve(Client& client) {
+    while (true) {
+      const auto request = client.socket.receive();
+      if (!request.ok() || !*request || !client.socket.send(Answer(*store_).to(**request)).ok()) break;
+    }
+    client.socket.shut_down();
+    client.gone = true;
+  }
+
+  const std::string address_;
+  Descriptor listener_;
+  const std::shared_ptr<rpc::KeyValueClient> store_;
+  std::list<Client> clients_;
+  std::thread acceptor_;
+};
+
+}  // namespace
+
+arrow::Result<std::unique_ptr<StoreServer>> serve_store(std::shared_ptr<rpc::KeyValueClient> store) {
+  std::string address = new_address();
+  ARROW_ASSIGN_OR_RAISE(Descriptor listener, listen_at(address));
+  return std::make_unique<SocketStoreServer>(std::move(address), std::move(listener), std::move(store));
+}
+
+}  // namespace paceline::launch

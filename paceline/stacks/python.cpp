@@ -1,0 +1,128 @@
+#include "paceline/stacks/python.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <vector>
+
+#include "paceline/core/posix/descriptor.h"
+
+namespace paceline::stacks {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of /proc/PID/environ and cmdline: texts that end with a zero byte.
+std::vector<std::string> zero_ended(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::string> texts;
+  for (std::string text; std::getline(file, text, '\0');) texts.push_back(text);
+  return texts;
+}
+
+std::vector<fs::path> folders_to_look_in(pid_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  std::vector<fs::path> folders;
+  std::error_code error;
+  const auto arguments = zero_ended(process + "/cmdline");
+  if (!arguments.empty() && arguments[0].find('/') != std::string::npos) {
+    folders.push_back((fs::read_symlink(process + "/cwd", error) / arguments[0]).parent_path());
+  }
+  for (const std::string& variable : zero_ended(process + "/environ")) {
+    if (variable.starts_with("VIRTUAL_ENV=")) folders.push_back(fs::path(variable.substr(12)) / "bin");
+    if (!variable.starts_with("PATH=")) continue;
+    std::istringstream path(variable.substr(5));
+    for (std::string folder; std::getline(path, folder, ':');) folders.emplace_back(folder);
+  }
+  return folders;
+}
+
+std::string find_py_spy(pid_t pid) {
+  for (const fs::path& folder : folders_to_look_in(pid)) {
+    const std::string candidate = folder / "py-spy";
+    if (folder.is_absolute() && ::access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return "";
+}
+
+struct Output {
+  std::string text;
+  bool ended_well = false;
+};
+
+Output run(std::vector<std::string> arguments, std::chrono::milliseconds patience) {
+  Output output;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return output;
+  const Descriptor read_end(ends[0]);
+  Descriptor write_end(ends[1]);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDERR_FILENO);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  pid_t pid = 0;
+  posix_spawnattr_t attributes;  // with no signal blocked, which the caller may have
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  const int error = ::posix_spawn(&pid, pointers[0], &actions, &attributes, pointers.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  write_end.reset();
+  if (error != 0) return output;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  char buffer[4096];
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd event{read_end.get(), POLLIN, 0};
+    if (left.count() <= 0 || ::poll(&event, 1, static_cast<int>(left.count())) <= 0) break;
+    const ssize_t size = ::read(read_end.get(), buffer, sizeof buffer);
+    if (size <= 0) break;
+    output.text.append(buffer, static_cast<size_t>(size));
+  }
+  if (std::chrono::steady_clock::now() >= deadline) ::kill(pid, SIGKILL);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  output.ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return output;
+}
+
+std::string indented(const std::string& text) {
+  std::istringstream lines(text);
+  std::string result;
+  for (std::string line; std::getline(lines, line);) result += line.empty() ? "" : "  " + line + "\n";
+  return result;
+}
+
+}  // namespace
+
+bool runs_python(const std::string& maps) {
+  std::istringstream lines(maps);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string name = line.substr(line.rfind('/') + 1);
+    if (name.starts_with("libpython") || name.starts_with("python3")) return true;
+  }
+  return false;
+}
+
+PythonStacks python_stacks(pid_t pid, std::chrono::milliseconds patience) {
+  const std::string program = find_py_spy(pid);
+  if (program.empty()) return {.text = "", .problem = "install py-spy (pip install py-spy) for Python frames"};
+  const Output output = run({program, "dump", "--nonblocking", "--pid", std::to_string(pid)}, patience);
+  if (output.ended_well) return {.text = indented(output.text), .problem = ""};
+  const std::string words = output.text.substr(0, output.text.find('\n'));
+  return {.text = "", .problem = program + " could not read the process" + (words.empty() ? "" : ": " + words)};
+}
+
+}  // namespace paceline::stacks

@@ -1,0 +1,44 @@
+// LineReader: the whole lines of a file that another process may be appending to, from where the last reading ended.
+//
+// A last line without its newline is not given: it is being written, or torn. Not thread-safe. Errors: IOError with
+// path and reason; a file that does not exist (yet) has no lines.
+#pragma once
+
+#include <arrow/result.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "paceline/core/posix/descriptor.h"
+
+namespace paceline::storage {
+
+class LineReader {
+ public:
+  /// Begins at byte `offset`, which must be the start of a line.
+  explicit LineReader(std::string path, int64_t offset = 0) : path_(std::move(path)), offset_(offset) {}
+
+  using Take = std::function<arrow::Status(std::string_view line)>;
+
+  /// Gives each line that has come, without its newline, until `take` fails; that line comes again.
+  arrow::Status read(const Take& take);
+  /// The same, of the lines before byte `end` those of the next 256 KiB; of a longer line the whole.
+  arrow::Status read_some(const Take& take, int64_t end = std::numeric_limits<int64_t>::max());
+  /// Whether the file under this path is another one now, or shorter than what was read: a reader must begin anew.
+  bool was_replaced() const;
+
+  const std::string& path() const { return path_; }
+  /// Behind the last line given.
+  int64_t offset() const { return offset_; }
+
+ private:
+  std::string path_;
+  int64_t offset_;
+  Descriptor file_;
+};
+
+}  // namespace paceline::storage

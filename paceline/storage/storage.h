@@ -1,0 +1,70 @@
+// Storage: a folder of files, wherever it is: on a local disk, in an object store, in memory.
+//
+// Names are relative to the folder and '/'-separated, without empty, "." and ".." parts; folders exist exactly as far
+// as files are in them. A file is visible whole or not at all, and what write() and upload() have returned from
+// survives the process and, but for memory, the machine. Thread-safe. Errors: KeyError for a file that is not there,
+// Invalid for a name that cannot be, IOError for all else; messages name the file as a user would write it.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "paceline/storage/checksum.h"
+
+namespace paceline::storage {
+
+struct FileSize {
+  std::string name;
+  int64_t size = 0;  // bytes
+
+  bool operator==(const FileSize&) const = default;
+};
+
+/// An open file. Thread-safe. One that is replaced by another size meanwhile may give bytes of either, or zeros, in an
+/// object store.
+class FileReader {
+ public:
+  virtual ~FileReader() = default;
+  virtual int64_t size() const = 0;
+  /// Reads from `offset` until `buffer` is full or the file ends; gives the bytes read.
+  virtual arrow::Result<size_t> read_at(int64_t offset, std::span<std::byte> buffer) const = 0;
+};
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  /// The file, or the folder itself for "", as a user would write it: a path or a URI.
+  virtual std::string location(const std::string& name = "") const = 0;
+  /// Makes or replaces a file.
+  virtual arrow::Status write(const std::string& name, std::string_view content) = 0;
+  /// Makes or replaces a file with the content of a local one, and gives size and checksum of what was read there.
+  virtual arrow::Result<FileSum> upload(const std::string& local_file, const std::string& name) = 0;
+  virtual arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const = 0;
+  /// All files below `folder`, "" for all there are; names relative to the storage, sorted. Empty where nothing is.
+  virtual arrow::Result<std::vector<FileSize>> list(const std::string& folder = "") const = 0;
+  /// Deletes a file; one that is not there is no error.
+  virtual arrow::Status remove(const std::string& name) = 0;
+  /// Deletes all files below `folder`. An interruption leaves some of them.
+  virtual arrow::Status remove_below(const std::string& folder) = 0;
+};
+
+/// The storage at a location that resolve_location() gave: a local folder, or an object store with retries
+/// (retrying_storage.h). Object stores are not asked anything yet. Invalid or IOError for a URI that makes no sense.
+arrow::Result<std::shared_ptr<Storage>> open_storage(const std::string& location);
+
+/// An object store with the retries that open_storage() gives it.
+std::shared_ptr<Storage> with_retries(std::shared_ptr<Storage> objects);
+
+/// The whole file.
+arrow::Result<std::string> read_whole(const Storage& storage, const std::string& name);
+/// Invalid naming the file for what is no name in a storage.
+arrow::Status check_name(const std::string& name);
+
+}  // namespace paceline::storage

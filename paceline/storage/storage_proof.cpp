@@ -1,0 +1,41 @@
+#include "paceline/storage/storage_proof.h"
+
+#include <cstdio>
+#include <random>
+
+#include "paceline/storage/local.h"
+#include "paceline/storage/location.h"
+
+namespace paceline::storage {
+namespace {
+
+arrow::Status check_at(const std::string& place, const arrow::Result<std::string>& got, const std::string& wanted) {
+  if (got.ok() && *got == wanted) return arrow::Status::OK();
+  const std::string found = got.ok() ? "holds another run's proof" : got.status().message();
+  return arrow::Status::IOError("this worker does not see the run's storage that the driver writes: ", place, " ",
+                                found,
+                                "; use a storage path that every node sees as the same: a shared file system, "
+                                "or an object store with credentials on every node");
+}
+
+}  // namespace
+
+arrow::Result<std::string> write_storage_proof(const std::string& folder, Storage* objects) {
+  std::random_device random;
+  char text[17];
+  std::snprintf(text, sizeof text, "%08x%08x", random(), random());
+  ARROW_RETURN_NOT_OK(make_folders(folder));
+  ARROW_RETURN_NOT_OK(write_atomically(folder + "/" + kStorageProof, text));
+  if (objects != nullptr) ARROW_RETURN_NOT_OK(objects->write(kStorageProof, text));
+  return std::string(text);
+}
+
+arrow::Status check_storage_proof(const std::string& folder, const std::string& location, const std::string& wanted) {
+  const std::string file = folder + "/" + kStorageProof;
+  ARROW_RETURN_NOT_OK(check_at(file, read_file(file), wanted));
+  if (!is_uri(location)) return arrow::Status::OK();
+  ARROW_ASSIGN_OR_RAISE(const auto objects, open_storage(location));
+  return check_at(without_secrets(objects->location(kStorageProof)), read_whole(*objects, kStorageProof), wanted);
+}
+
+}  // namespace paceline::storage

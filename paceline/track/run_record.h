@@ -1,0 +1,103 @@
+// RunRecord: what the run store keeps of a run, and what the command line shows of one. Plain data.
+//
+// Times are seconds since the Unix epoch.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "paceline/core/record.h"
+#include "paceline/track/history.h"
+#include "paceline/track/series.h"
+
+namespace paceline::track {
+
+// `failure`: why it ended, in one line; "" when it did not fail.
+#define PACELINE_ATTEMPT_RECORD_FIELDS(FIELD) \
+  FIELD(int64_t, attempt, 0)                  \
+  FIELD(int64_t, world_size, 0)               \
+  FIELD(double, start, 0.0)                   \
+  FIELD(double, end, 0.0)                     \
+  FIELD(std::string, failure, "")
+PACELINE_RECORD(AttemptRecord, PACELINE_ATTEMPT_RECORD_FIELDS);
+
+// `worker`: its id, which names its log; `rank` -1 when it never had one. `stage`: how far it came.
+#define PACELINE_WORKER_RECORD_FIELDS(FIELD) \
+  FIELD(int64_t, worker, 0)                  \
+  FIELD(int64_t, attempt, 0)                 \
+  FIELD(int64_t, rank, -1)                   \
+  FIELD(std::string, node, "")               \
+  FIELD(int64_t, pid, 0)                     \
+  FIELD(std::string, stage, "")
+PACELINE_RECORD(WorkerRecord, PACELINE_WORKER_RECORD_FIELDS);
+
+// `name`: of its folder, "" for the one made of the report's number. `metrics`: with those of its validation. `status`:
+// "committed" when nobody asked for a validation, else how far that is: "pending_validation", "validated",
+// "validation_timeout", "validation_failed".
+#define PACELINE_CHECKPOINT_RECORD_FIELDS(FIELD)           \
+  FIELD(int64_t, report, 0)                                \
+  FIELD(std::string, name, "")                             \
+  FIELD(nlohmann::json, metrics, nlohmann::json::object()) \
+  FIELD(double, time, 0.0)                                 \
+  FIELD(std::string, status, "committed")
+PACELINE_RECORD(CheckpointRecord, PACELINE_CHECKPOINT_RECORD_FIELDS);
+
+// An event of the journal; `sequence`: its line. `details`: its fields but the bulky ones.
+#define PACELINE_EVENT_RECORD_FIELDS(FIELD) \
+  FIELD(int64_t, sequence, 0)               \
+  FIELD(double, time, 0.0)                  \
+  FIELD(std::string, event, "")             \
+  FIELD(nlohmann::json, details, nlohmann::json::object())
+PACELINE_RECORD(EventRecord, PACELINE_EVENT_RECORD_FIELDS);
+
+// `last`: of any type; `report`, `time`: when it came. `series`: empty for what is no number.
+#define PACELINE_METRIC_RECORD_FIELDS(FIELD) \
+  FIELD(nlohmann::json, last, nullptr)       \
+  FIELD(int64_t, report, 0)                  \
+  FIELD(double, time, 0.0)                   \
+  FIELD(Series, series, {})
+PACELINE_RECORD(MetricRecord, PACELINE_METRIC_RECORD_FIELDS);
+
+// One line of `paceline list`. `created`: when the run was first opened, its identity beside the path; `opened`: when
+// its last driver, process `pid` on `host`, took it. `report`, `metrics`: the last that rank 0 made. `journal_bytes`,
+// `history_bytes`: how much of the run folder is told here.
+#define PACELINE_RUN_ENTRY_FIELDS(FIELD)                   \
+  FIELD(std::string, name, "")                             \
+  FIELD(std::string, path, "")                             \
+  FIELD(std::string, state, "")                            \
+  FIELD(double, since, 0.0)                                \
+  FIELD(double, created, 0.0)                              \
+  FIELD(double, opened, 0.0)                               \
+  FIELD(std::string, host, "")                             \
+  FIELD(int64_t, pid, 0)                                   \
+  FIELD(int64_t, attempt, 0)                               \
+  FIELD(int64_t, world_size, 0)                            \
+  FIELD(int64_t, report, 0)                                \
+  FIELD(nlohmann::json, metrics, nlohmann::json::object()) \
+  FIELD(std::string, error, "")                            \
+  FIELD(int64_t, journal_bytes, 0)                         \
+  FIELD(int64_t, history_bytes, 0)
+PACELINE_RECORD(RunEntry, PACELINE_RUN_ENTRY_FIELDS);
+
+/// A run keeps at most this many events here: the latest.
+inline constexpr size_t kMostEvents = 1000;
+
+struct RunRecord {
+  RunEntry run;
+  std::vector<AttemptRecord> attempts;
+  std::map<int64_t, WorkerRecord> workers;  // by id
+  std::vector<CheckpointRecord> checkpoints;
+  std::map<std::string, MetricRecord> metrics;
+  std::vector<EventRecord> events;
+
+  bool operator==(const RunRecord&) const = default;
+};
+
+/// Takes a row of the history into a run's metrics: rank 0's, as users are shown them, nested names joined by '/'.
+void add_metrics(const HistoryRow& row, RunRecord& record);
+
+/// Whether a run in this state has reached its end.
+bool is_over(const RunEntry& run);
+
+}  // namespace paceline::track

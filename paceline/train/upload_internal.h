@@ -1,0 +1,45 @@
+// How the files of a reported checkpoint become a stage: copied, left where they are, or brought away by the user's own
+// function. Not for users.
+#pragma once
+
+#include <string>
+
+#include "paceline/checkpoint/checkpoint.h"
+#include "paceline/checkpoint/stage.h"
+#include "paceline/core/ids.h"
+#include "paceline/train/session.h"
+
+namespace paceline::train {
+
+/// Where a stage goes.
+struct StagePlace {
+  std::string run_folder;
+  Identity identity;
+  int64_t number = 0;
+
+  checkpoint::Stage create() const;
+  /// Its folder, absolute, before it exists.
+  std::string folder() const;
+};
+
+struct UploadTask {
+  StagePlace stage;
+  Checkpoint checkpoint;
+  CheckpointUploadMode mode = CheckpointUploadMode::sync;
+  bool delete_local = false;
+  CheckpointUploadFn function;
+  /// Name of the checkpoint's folder, given or by default.
+  std::string folder_name;
+  /// Whether the run is in an object store, where files cannot be put in place without the controller.
+  bool to_object_store = false;
+};
+
+/// ConfigError for options that contradict each other, the checkpoint or the run's folder. Told on the train loop's
+/// thread at once.
+void check_upload(const UploadTask& task, const ReportOptions& options);
+/// Whether the local folder is to be deleted.
+bool deletes_local(const Checkpoint& checkpoint, const ReportOptions& options, const std::string& run_folder);
+/// Does it, on any thread: gives the stage as Report::staged wants it. Errors are exceptions.
+std::string perform(const UploadTask& task);
+
+}  // namespace paceline::train

@@ -1,0 +1,36 @@
+#include "paceline/train/validation.h"
+
+#include "paceline/train/registry_internal.h"
+
+namespace paceline {
+namespace {
+
+train::Registry<ValidationFn>& registry() {
+  static train::Registry<ValidationFn> functions(
+      {"validation function", "the function of ValidationConfig", "PACELINE_VALIDATION"});
+  return functions;
+}
+
+}  // namespace
+
+void ValidationConfig::validate() const {
+  if (fn == nullptr) {
+    throw ConfigError("ValidationConfig.fn is not set; allowed: a function registered with PACELINE_VALIDATION");
+  }
+  check_field("ValidationConfig", "max_in_flight", max_in_flight, at_least(1));
+  task_config.validate();
+}
+
+void register_validation(const std::string& name, ValidationFn function) {
+  registry().add(name, function);
+}
+
+std::string validation_name(ValidationFn function) {
+  return registry().name_of(function);
+}
+
+ValidationFn find_validation(const std::string& name) {
+  return registry().find(name);
+}
+
+}  // namespace paceline

@@ -1,0 +1,256 @@
+"""Runs on an object store, moto's S3: real drivers and workers, which are killed, refused and lied to.
+
+Usage: object_runs_test.py SCENARIOS_PROGRAM COMMAND_LINE_PROGRAM CASE
+"""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "paceline" / "testing"))
+import object_servers
+
+SKIPPED = 77
+program, paceline, case = sys.argv[1:]
+
+
+class Machine:
+    """A user's state directory, and programs that run with it."""
+
+    def __init__(self, server, folder):
+        self.server = server
+        self.state = Path(folder) / "state"
+        self.environment = os.environ | server.environment | {
+            "PACELINE_STATE_DIR": str(self.state), "PACELINE_STORAGE_RETRY_S": "30", "XDG_RUNTIME_DIR": folder}
+
+    def start(self, scenario, **environment):
+        return Driver([program, scenario, self.server.uri, "run"], self.environment | environment)
+
+    def run(self, scenario, **environment):
+        with self.start(scenario, **environment) as driver:
+            return driver.wait()
+
+    def result(self):
+        """What a program makes of the run that has nothing but its URI."""
+        output = subprocess.run([program, "result", run_uri(self.server)], env=self.environment, capture_output=True,
+                                text=True)
+        assert output.returncode == 0, output.stdout + output.stderr
+        return output.stdout
+
+    def command(self, *arguments, exit_code=0):
+        """What `paceline ARGUMENTS` prints."""
+        output = subprocess.run([paceline, *arguments], env=self.environment, capture_output=True, text=True)
+        assert output.returncode == exit_code, (arguments, output.returncode, output.stdout + output.stderr)
+        return output.stdout + output.stderr
+
+
+class Driver:
+    def __init__(self, command, environment):
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        text=True)
+        self.output = ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def wait_for(self, text):
+        for line in self.process.stdout:
+            self.output += line
+            if text in line:
+                return
+        raise AssertionError(f"the driver ended without {text!r}:\n{self.output}")
+
+    def kill(self):
+        self.process.kill()
+        self.output += self.process.stdout.read()
+        self.process.wait()
+
+    def wait(self):
+        self.output += self.process.stdout.read()
+        return self.process.wait(), self.output
+
+
+@contextlib.contextmanager
+def machine(server):
+    with tempfile.TemporaryDirectory() as folder:
+        yield Machine(server, folder)
+
+
+def run_uri(server):
+    return server.uri.replace("s3://bucket", "s3://bucket/run")
+
+
+def objects(server):
+    """Arrow leaves empty objects, whose names end with '/', for folders in which it has deleted the last file."""
+    listed = server.client().list_objects_v2(Bucket=object_servers.BUCKET, Prefix="run/")
+    keys = [entry["Key"] for entry in listed.get("Contents", [])]
+    return {key.removeprefix("run/") for key in keys if not key.endswith("/")}
+
+
+def read(server, name):
+    return server.client().get_object(Bucket=object_servers.BUCKET, Key="run/" + name)["Body"].read()
+
+
+def lines(server, name):
+    return [json.loads(line) for line in read(server, f"records/{name}/000000").splitlines()]
+
+
+def reports_in(server):
+    """Pairs of report and rank that are in the mirrored history."""
+    try:
+        return {(row["report"], row["rank"]) for row in lines(server, "metrics.jsonl")}
+    except server.client().exceptions.NoSuchKey:
+        return set()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        expect(time.monotonic() < deadline, "a minute has passed")
+        time.sleep(0.05)
+
+
+def expect(condition, text):
+    assert condition, text
+
+
+def expect_whole(server, here, reports=5):
+    """Every report has its checkpoint and its rows; nothing else is left."""
+    found = objects(server)
+    for name in found:
+        expect(name.startswith(("checkpoint_", "records/")), f"{name} is left over: {found}")
+    folders = {name.split("/")[0] for name in found if name.startswith("checkpoint_")}
+    expect(folders == {f"checkpoint_{report:06}" for report in range(1, reports + 1)}, f"checkpoints: {folders}")
+    for folder in folders:
+        manifest = json.loads(read(server, folder + "/manifest.json"))
+        for file, entry in manifest["files"].items():
+            expect(len(read(server, f"{folder}/{file}")) == entry["size"], f"{folder}/{file} is torn")
+    rows = reports_in(server)
+    wanted = {(report, rank) for report in range(1, reports + 1) for rank in (0, 1)}
+    expect(wanted <= rows, f"history: {sorted(rows)}")
+    result = here.result()
+    expect("state finished" in result and f"checkpoint {run_uri(server).split('?')[0]}/checkpoint_{reports:06}" in result,
+           result)
+
+
+def trains(server):
+    with machine(server) as here, machine(server) as elsewhere:
+        code, output = here.run("sees_its_checkpoints")
+        expect(code == 0 and "state finished" in output, output)
+        expect_whole(server, elsewhere)
+        expect((here.state / "working").exists() and not elsewhere.state.exists(), "reading needs no working folder")
+        log = read(server, "records/logs/controller.log/000000").decode()
+        expect("the checkpoint of report 5 is published" in log, log)
+        # A run that was deleted starts afresh.
+        client = server.client()
+        for name in objects(server):
+            client.delete_object(Bucket=object_servers.BUCKET, Key="run/" + name)
+        code, output = here.run("well")
+        expect(code == 0 and "continu" not in output, output)
+        expect_whole(server, here)
+
+
+def driver_killed(server):
+    with machine(server) as here, machine(server) as elsewhere:
+        with here.start("hang_in_user_code") as first:
+            first.wait_for("checkpoint of report 2 is published")
+            code, output = elsewhere.run("well")
+            expect(code == 2 and re.search(rf"is held by process {first.process.pid} on host", output), output)
+            first.kill()
+        # What it may have been uploading.
+        server.client().put_object(Bucket=object_servers.BUCKET, Key="run/checkpoint_000003/half", Body=b"x")
+        code, output = here.run("hang_in_user_code")
+        expect(code == 0 and "continue from checkpoint_000002" in output, output)
+        expect_whole(server, elsewhere)
+        expect([event["event"] for event in lines(server, "journal.jsonl")].count("run_opened") == 2, "one journal")
+
+
+def other_machine(server):
+    with machine(server) as here, machine(server) as elsewhere:
+        with here.start("hang_in_user_code") as first:
+            first.wait_for("checkpoint of report 2 is published")
+            wait_until(lambda: (2, 1) in reports_in(server))
+            first.kill()
+        claims = [name for name in objects(server) if name.startswith(".lease/")]
+        expect(len(claims) == 1, claims)
+        # As if it had been silent for a minute.
+        server.client().delete_object(Bucket=object_servers.BUCKET, Key="run/" + claims[0])
+        code, output = elsewhere.run("hang_in_user_code")
+        expect(code == 0 and "continue from checkpoint_000002" in output, output)
+        expect_whole(server, elsewhere)
+        # The first machine finds that its own copy is out of date.
+        code, output = here.run("one_report")
+        expect(code == 0 and "the run had finished" in output, output)
+        opened = [event for event in lines(server, "journal.jsonl") if event["event"] == "run_opened"]
+        expect(len(opened) == 3, opened)
+
+
+def command_line(server):
+    uri, place = run_uri(server), run_uri(server).split("?")[0]
+    with machine(server) as here, machine(server) as elsewhere:
+        with here.start("hang_in_user_code") as driver:
+            driver.wait_for("checkpoint of report 2 is published")
+            wait_until(lambda: (2, 1) in reports_in(server))
+            # On the driver's machine the URI is another name of the run; on another it shows what was copied.
+            expect("hang" in here.command("show", uri) or "running" in here.command("show", uri), here.command("show", uri))
+            shown = json.loads(elsewhere.command("show", uri, "--json"))
+            expect((shown["state"], shown["report"]) == ("running", 2), shown)
+            expect(shown["location"].split("?")[0] == place, shown)
+            expect("which cannot be seen from here" in shown["remark"] or shown["host"] == os.uname().nodename, shown)
+            driver.kill()
+        expect("is held by process" not in here.run("hang_in_user_code")[1], "the killed driver holds nothing")
+        # The copy follows; by its name too, once it is known.
+        expect("1 run indexed" in elsewhere.command("index", server.uri), "the storage path is indexed")
+        expect("1 run indexed" in elsewhere.command("index", uri), "the run is indexed")
+        listed = json.loads(elsewhere.command("list", "--json"))
+        expect([(run["name"], run["state"], run["report"]) for run in listed] == [("run", "finished", 5)], listed)
+        expect(place in elsewhere.command("list"), "the list names the URI")
+        expect("checkpoint_000005" in elsewhere.command("show", "run"), "the run is known by name")
+        expect("the checkpoint of report 5 is published" in elsewhere.command("logs", "run", "--controller"), "logs")
+        expect("5" in elsewhere.command("metrics", uri), "metrics")
+        checkpoints = json.loads(elsewhere.command("checkpoint", "ls", "run", "--json"))
+        expect([one["name"] for one in checkpoints] == [f"checkpoint_{n:06}" for n in range(1, 6)], checkpoints)
+        last = uri.replace("/run", "/run/checkpoint_000005")
+        expect("is whole" in elsewhere.command("checkpoint", "verify", last), "a checkpoint by its URI")
+        expect("is finished already" in elsewhere.command("stop", uri, exit_code=1), "nothing to stop")
+        # Looking at it has changed nothing for those who train.
+        code, output = elsewhere.run("one_report")
+        expect(code == 0 and "the run had finished" in output, output)
+        expect("holds no run" in elsewhere.command("show", uri.replace("/run", "/other"), exit_code=1), "no such run")
+        expect("deleted" in elsewhere.command("rm", uri, "--yes"), "it is deleted")
+        expect(not objects(server), objects(server))
+        expect(json.loads(elsewhere.command("list", "--json")) == [], "and forgotten")
+
+
+def storage_fails(server):
+    with machine(server) as here:
+        code, output = here.run("well")
+        expect(code == 0 and "state finished" in output, output)
+        server.faults_are_on = False
+        expect_whole(server, here)
+
+
+def proof(server):
+    server.hidden = "run/.storage_proof"
+    with machine(server) as here:
+        code, output = here.run("well")
+        expect(code == 1 and "does not see the run's storage" in output, output)
+        expect("Rank" in output and "s3://bucket/run/.storage_proof" in output, output)
+        expect(not any(name.startswith("checkpoint_") for name in objects(server)), "it trained")
+
+
+try:
+    with object_servers.S3(every_nth=4 if case == "storage_fails" else 0) as server:
+        globals()[case](server)
+except ImportError as missing:
+    print(f"{missing}: run `make setup`")
+    sys.exit(SKIPPED)

@@ -5,7 +5,6 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/run_lookup.h"
 #include "paceline/cli/table.h"
-#include "paceline/controller/object_run.h"
 #include "paceline/core/clock.h"
 #include "paceline/track/status_line.h"
 
@@ -41,8 +40,8 @@ arrow::Status verify(const std::string& path, bool as_json) {
 }
 
 arrow::Status ls(const std::string& run, bool as_json) {
-  ARROW_ASSIGN_OR_RAISE(const std::string folder, find_run(run));
-  ARROW_ASSIGN_OR_RAISE(const auto store, checkpoint::Store::at(controller::run_location(folder)));
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(run));
+  ARROW_ASSIGN_OR_RAISE(const auto store, checkpoint::Store::at(found.location));
   ARROW_ASSIGN_OR_RAISE(const auto published, store.list());
   Json json = Json::array();
   Table table({"CHECKPOINT", "WRITTEN", "SIZE", "FILES", "TENSORS", "METRICS"});

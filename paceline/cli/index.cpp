@@ -9,7 +9,7 @@
 #include "paceline/cli/known_runs.h"
 #include "paceline/cli/table.h"
 #include "paceline/controller/journal.h"
-#include "paceline/controller/object_run.h"
+#include "paceline/controller/run_records.h"
 #include "paceline/controller/run_reader.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/storage/local.h"

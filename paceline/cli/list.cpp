@@ -4,7 +4,7 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/known_runs.h"
 #include "paceline/cli/table.h"
-#include "paceline/controller/object_run.h"
+#include "paceline/controller/working_folder.h"
 #include "paceline/core/clock.h"
 #include "paceline/track/status_line.h"
 

@@ -163,8 +163,8 @@ class LogView {
 };
 
 arrow::Status logs(const LogSettings& settings) {
-  ARROW_ASSIGN_OR_RAISE(const std::string folder, find_run(settings.run));
-  LogView view(settings, folder);
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(settings.run));
+  LogView view(settings, found.folder);
   ARROW_RETURN_NOT_OK(view.show());
   return settings.follow ? view.follow() : arrow::Status::OK();
 }

@@ -90,8 +90,8 @@ plot::TerminalStyle style() {
 }
 
 arrow::Status metrics(const MetricsSettings& settings) {
-  ARROW_ASSIGN_OR_RAISE(const std::string folder, find_run(settings.run));
-  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, recorded_run(folder));
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(settings.run));
+  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, recorded_run(found.folder));
   if (settings.plot.empty()) {
     print(settings.as_json ? encode_json(json_of(record, "")) + "\n" : table_of(record));
     return arrow::Status::OK();

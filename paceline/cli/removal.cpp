@@ -9,6 +9,7 @@
 
 #include "paceline/controller/journal.h"
 #include "paceline/controller/object_run.h"
+#include "paceline/controller/working_folder.h"
 #include "paceline/storage/local.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/run_lock.h"
@@ -48,16 +49,19 @@ bool has_failed(const KnownRun& known) {
 
 }  // namespace
 
-arrow::Status remove_run(const std::string& folder) {
+arrow::Status remove_run(const FoundRun& run) {
+  const std::string& folder = run.folder;
   std::error_code error;
-  if (!fs::exists(controller::journal_path(folder), error)) return forget(folder);
+  if (!fs::exists(controller::journal_path(folder), error)) {
+    if (controller::is_reader_copy(folder)) ARROW_RETURN_NOT_OK(storage::remove_all(folder));
+    return forget(folder);
+  }
   {
     // Nobody can start the run while it is being deleted.
     ARROW_ASSIGN_OR_RAISE(const auto lock, storage::RunLock::acquire(folder));
-    const std::string location = controller::run_location(folder);
-    if (storage::is_uri(location)) {
+    if (storage::is_uri(run.location)) {
       const auto note = [](const std::string& text) { std::cerr << text << std::endl; };
-      ARROW_RETURN_NOT_OK(controller::delete_object_run(location, folder, note));
+      ARROW_RETURN_NOT_OK(controller::delete_object_run(run.location, folder, note));
     }
     ARROW_RETURN_NOT_OK(delete_folder(folder));
   }

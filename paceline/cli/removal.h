@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "paceline/cli/known_runs.h"
+#include "paceline/cli/run_lookup.h"
 
 namespace paceline::cli {
 
 /// Deletes the run's folder, whole or not at all for readers, and forgets the run. A folder that is gone is only
 /// forgotten; of a link the link and what it leads to are deleted. AlreadyExists, naming the driver, for a live run.
-arrow::Status remove_run(const std::string& folder);
+arrow::Status remove_run(const FoundRun& run);
 
 /// Which runs `prune` deletes: those that meet every criterion that is set. Live runs never, nor those whose driver is
 /// on another machine.

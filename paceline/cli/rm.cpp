@@ -7,8 +7,9 @@
 #include "paceline/cli/removal.h"
 #include "paceline/cli/run_lookup.h"
 #include "paceline/cli/table.h"
-#include "paceline/controller/object_run.h"
+#include "paceline/controller/working_folder.h"
 #include "paceline/core/clock.h"
+#include "paceline/storage/location.h"
 
 namespace paceline::cli {
 namespace {
@@ -18,12 +19,12 @@ struct Removed {
   std::vector<arrow::Status> problems;
 };
 
-Removed remove_all(const std::vector<std::string>& folders) {
+Removed remove_all(const std::vector<FoundRun>& runs) {
   Removed removed;
-  for (const std::string& folder : folders) {
-    const arrow::Status status = remove_run(folder);
+  for (const FoundRun& run : runs) {
+    const arrow::Status status = remove_run(run);
     if (status.ok()) {
-      removed.paths.push_back(folder);
+      removed.paths.push_back(run.folder);
     } else {
       removed.problems.push_back(status);
     }
@@ -55,20 +56,20 @@ arrow::Result<bool> is_agreed(const std::string& question) {
 }
 
 int remove(const std::vector<std::string>& runs, bool yes, bool as_json) {
-  std::vector<std::string> folders;
+  std::vector<FoundRun> found;
   for (const std::string& run : runs) {
-    const auto folder = find_run(run);
-    if (!folder.ok()) return report(folder.status());
-    folders.push_back(*folder);
+    auto one = find_run(run);
+    if (!one.ok()) return report(one.status());
+    found.push_back(*std::move(one));
   }
   if (!yes) {
     std::string list;
-    for (const std::string& folder : folders) list += "\n  " + printable(controller::run_location(folder));
+    for (const FoundRun& run : found) list += "\n  " + printable(storage::without_secrets(run.location));
     const auto agreed = is_agreed("Delete with all checkpoints:" + list + "\n?");
     if (!agreed.ok()) return report(agreed.status());
     if (!*agreed) return report(arrow::Status::Cancelled("nothing was deleted"));
   }
-  return tell(remove_all(folders), as_json);
+  return tell(remove_all(found), as_json);
 }
 
 struct PruneSettings {
@@ -114,9 +115,9 @@ int prune(PruneSettings& settings, bool as_json) {
     show_plan(*runs, as_json);
     return kDone;
   }
-  std::vector<std::string> folders;
-  for (const KnownRun& known : *runs) folders.push_back(known.run.path);
-  return tell(remove_all(folders), as_json);
+  std::vector<FoundRun> found;
+  for (const KnownRun& known : *runs) found.push_back({known.run.path, controller::run_location(known.run.path)});
+  return tell(remove_all(found), as_json);
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 #include "paceline/cli/known_runs.h"
 #include "paceline/cli/spelling.h"
 #include "paceline/controller/journal.h"
-#include "paceline/controller/object_run.h"
+#include "paceline/controller/run_records.h"
+#include "paceline/controller/working_folder.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/storage/local.h"
 #include "paceline/storage/location.h"
@@ -66,24 +67,29 @@ std::vector<NamedRun> runs_with_names() {
   return runs;
 }
 
-arrow::Result<std::string> find_run(const std::string& text) {
+arrow::Result<FoundRun> find_run(const std::string& text) {
   std::error_code error;
   if (storage::is_uri(text)) {
-    ARROW_ASSIGN_OR_RAISE(const std::string location, storage::resolve_location(text, ""));
-    return controller::readable_folder(location);
+    ARROW_ASSIGN_OR_RAISE(std::string location, storage::resolve_location(text, ""));
+    ARROW_ASSIGN_OR_RAISE(std::string folder, controller::readable_folder(location));
+    return FoundRun{std::move(folder), std::move(location)};
   }
   std::string path = fs::absolute(text, error).string();
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  if (!text.empty() && holds_run(path)) return path;
+  if (!text.empty() && holds_run(path)) return FoundRun{path, controller::run_location(path)};
   const std::vector<NamedRun> runs = runs_with_names();
   const bool is_path = text.find('/') != std::string::npos || text == "." || text == "..";
-  if (is_path && std::ranges::find(runs, path, &NamedRun::path) != runs.end()) return path;  // its folder is gone
+  if (is_path && std::ranges::find(runs, path, &NamedRun::path) != runs.end()) return FoundRun{path, path};  // it is gone
   if (is_path) {
     return arrow::Status::IOError(path, " holds no run (it has no journal); a run's folder is STORAGE_PATH/NAME");
   }
-  ARROW_ASSIGN_OR_RAISE(NamedRun run, choose_run(text, runs));
-  if (controller::is_reader_copy(run.path)) return controller::readable_folder(controller::run_location(run.path));
-  return std::move(run.path);
+  ARROW_ASSIGN_OR_RAISE(const NamedRun run, choose_run(text, runs));
+  FoundRun found{run.path, controller::run_location(run.path)};
+  if (controller::is_reader_copy(run.path)) {
+    const auto copy = controller::readable_folder(found.location);
+    if (!copy.status().IsKeyError()) ARROW_RETURN_NOT_OK(copy.status());  // of a deleted run the store knows something
+  }
+  return found;
 }
 
 }  // namespace paceline::cli

@@ -24,9 +24,15 @@ arrow::Result<NamedRun> choose_run(const std::string& text, const std::vector<Na
 /// storage path. A run store that cannot be read costs its runs, not the others.
 std::vector<NamedRun> runs_with_names();
 
-/// The folder of the run that `text` means: a folder that holds a run, or did so, the URI of a run in an object store,
-/// else a name or a beginning of a name. Of a run in an object store that another machine has it is a copy, brought up
-/// to date (controller/object_run.h). KeyError as choose_run(); IOError for a path or a URI that holds no run.
-arrow::Result<std::string> find_run(const std::string& text);
+struct FoundRun {
+  /// On this machine; of a run in an object store that another machine has a copy, brought up to date.
+  std::string folder;
+  /// Where the run is: the folder, or a URI, with its keys where they were given.
+  std::string location;
+};
+
+/// The run that `text` means: a folder that holds a run, or did so, the URI of a run in an object store, else a name or
+/// a beginning of a name. KeyError as choose_run(), and for a URI that holds no run; IOError for such a path.
+arrow::Result<FoundRun> find_run(const std::string& text);
 
 }  // namespace paceline::cli

@@ -40,9 +40,9 @@ TEST(RunLookup, FindsFoldersAndNamesInTheDefaultStorage) {
   ::setenv("HOME", home.path().c_str(), 1);
   const std::string run = home / "paceline_results/a run";
   testing::write_file(run + "/journal.jsonl", "");
-  EXPECT_EQ(find_run(run).ValueOrDie(), run);
-  EXPECT_EQ(find_run("a run").ValueOrDie(), run);
-  EXPECT_EQ(find_run("a").ValueOrDie(), run);
+  EXPECT_EQ(find_run(run).ValueOrDie().folder, run);
+  EXPECT_EQ(find_run("a run").ValueOrDie().folder, run);
+  EXPECT_EQ(find_run("a").ValueOrDie().folder, run);
   EXPECT_THAT(find_run(home.path()).status().message(), HasSubstr("holds no run"));
   EXPECT_THAT(find_run("./a run").status().message(), HasSubstr("holds no run"));
   EXPECT_THAT(find_run("b").status().message(), HasSubstr("no run is called \"b\""));

@@ -6,7 +6,7 @@
 
 #include "paceline/checkpoint/store.h"
 #include "paceline/cli/table.h"
-#include "paceline/controller/object_run.h"
+#include "paceline/controller/working_folder.h"
 #include "paceline/core/clock.h"
 #include "paceline/track/status_line.h"
 

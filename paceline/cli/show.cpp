@@ -24,8 +24,8 @@ std::string remark_of(const track::RunEntry& run, DriverState driver) {
 }
 
 arrow::Status show(const std::string& text, bool as_json) {
-  ARROW_ASSIGN_OR_RAISE(const std::string folder, find_run(text));
-  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, recorded_run(folder));
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(text));
+  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, recorded_run(found.folder));
   RunSummary run = summary_of(record);
   const KnownRun known = with_fate(record.run);
   run.gone = known.gone;

@@ -10,8 +10,8 @@ namespace paceline::cli {
 namespace {
 
 arrow::Status show_stacks(const std::string& text, int64_t rank, bool as_json) {
-  ARROW_ASSIGN_OR_RAISE(const std::string folder, find_run(text));
-  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, controller::read_run_folder(folder));
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(text));
+  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, controller::read_run_folder(found.folder));
   const track::RunEntry& run = record.run;
   if (track::is_over(run))
     return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives");

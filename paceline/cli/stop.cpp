@@ -8,8 +8,8 @@ namespace paceline::cli {
 namespace {
 
 arrow::Status stop(const std::string& text, bool as_json) {
-  ARROW_ASSIGN_OR_RAISE(const std::string folder, find_run(text));
-  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, controller::read_run_folder(folder));
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(text));
+  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, controller::read_run_folder(found.folder));
   const track::RunEntry& run = record.run;
   if (track::is_over(run)) return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, " already");
   ARROW_ASSIGN_OR_RAISE(const Json status, controller::request_stop(run.path, "paceline stop"));

@@ -34,7 +34,7 @@ arrow::Status remove_torn_line(const std::string& path, int file) {
 }  // namespace
 
 std::string journal_path(const std::string& run_folder) {
-  return run_folder + "/journal.jsonl";
+  return run_folder + "/" + kJournalName;
 }
 
 Time journal_time(Time now) {

@@ -17,6 +17,7 @@
 
 namespace paceline::controller {
 
+inline constexpr const char* kJournalName = "journal.jsonl";
 /// Path of the journal in a run folder.
 std::string journal_path(const std::string& run_folder);
 

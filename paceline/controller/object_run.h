@@ -42,32 +42,9 @@ class ObjectRun {
   std::unique_ptr<storage::FileMirror> mirror_;
 };
 
-/// Makes the working folder of a run at a URI, $STATE/working/NAME_HASH, and notes there where the run is.
-arrow::Result<std::string> make_working_folder(const std::string& location);
-/// Where the run is whose folder on this machine this is: the URI, without keys, of a working folder; else the folder.
-std::string run_location(const std::string& folder);
-
-/// The folder on this machine that shows the run at a URI to readers: the working folder that a driver here has, or had
-/// last; else a copy of the run's records there, brought up to date. Holds no lease. IOError when no run is there.
-arrow::Result<std::string> readable_folder(const std::string& location);
-/// Whether the folder is such a copy, which may be out of date.
-bool is_reader_copy(const std::string& folder);
-
 /// Deletes all that is in the object store of the run at a URI; an interruption leaves a run that can be deleted again.
 /// The caller has locked `folder`, its working folder. AlreadyExists when another driver holds the run; `note` says why
 /// it takes long.
 arrow::Status delete_object_run(const std::string& location, const std::string& folder, const ObjectRun::Tell& note);
-
-/// Journal and history of a run at a location, as a folder: the run's own where it is local, else a temporary copy that
-/// goes with the object. Readers hold no lease.
-class RunRecords {
- public:
-  static arrow::Result<RunRecords> open(const std::string& location);
-  const std::string& folder() const { return *folder_; }
-
- private:
-  explicit RunRecords(std::shared_ptr<const std::string> folder) : folder_(std::move(folder)) {}
-  std::shared_ptr<const std::string> folder_;
-};
 
 }  // namespace paceline::controller

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <random>
 
-#include "paceline/controller/object_run.h"
+#include "paceline/controller/working_folder.h"
 #include "paceline/storage/local.h"
 #include "paceline/storage/location.h"
 

@@ -258,6 +258,9 @@ class ArrowStorage final : public Storage {
 }  // namespace
 
 arrow::Result<std::shared_ptr<Storage>> open_object_storage(const std::string& uri) {
+  if (uri.find("…") != std::string::npos && uri == without_secrets(uri)) {
+    return arrow::Status::Invalid("the keys that were in ", uri, " are not kept; give them in the environment");
+  }
   std::string base;
   auto system = uri.starts_with("s3:") ? make_s3(uri, &base) : afs::FileSystemFromUri(uri, &base);
   if (!system.ok()) return explain("opening " + without_secrets(uri), system.status());

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "paceline/storage/memory_storage.h"
 #include "paceline/testing/faulty_storage.h"
@@ -68,6 +70,31 @@ TEST_F(FileMirrorTest, WhatIsDeletedIsDeletedThere) {
   std::filesystem::remove(folder / "journal");
   mirror();
   EXPECT_EQ(mirrored("journal"), "one\n");
+}
+
+TEST_F(FileMirrorTest, ADeletionThatFailsIsTriedAgain) {
+  write_file(folder / "journal", "text");
+  write_file(folder / "old.log", std::string(2 * kSegmentBytes, 'a'));
+  std::atomic<bool> fails = false;
+  const auto faulty = std::make_shared<testing::GuardedStorage>(
+      memory, [&](const auto&, const std::string& name, int64_t) {
+        const bool refused = fails && name.ends_with("old.log/000000");
+        return refused ? arrow::Status::IOError("no") : arrow::Status::OK();
+      });
+  FileMirror mirror(faulty, folder.path(), [this] {
+    std::vector<std::string> names = {"journal"};
+    if (std::filesystem::exists(folder / "old.log")) names.emplace_back("old.log");
+    return names;
+  });
+  mirror.push();
+  while (mirrored("old.log").size() != 2 * kSegmentBytes) std::this_thread::yield();
+  fails = true;
+  std::filesystem::remove(folder / "old.log");
+  mirror.push();
+  while (mirrored_files(*memory).ValueOrDie()[1].size != kSegmentBytes) std::this_thread::yield();  // one is gone
+  fails = false;
+  EXPECT_TRUE(mirror.finish(kPatience).ok());
+  EXPECT_THAT(mirrored_files(*memory).ValueOrDie(), ElementsAre(FileSize{"journal", 4}));
 }
 
 TEST_F(FileMirrorTest, OnlyTheLastSegmentIsWrittenAgain) {

@@ -118,6 +118,22 @@ TEST_F(RunStoreTest, ListsTheLastOpenedFirstAndForgets) {
   EXPECT_EQ(store.names().ValueOrDie()[0].name, "mnist");
 }
 
+TEST_F(RunStoreTest, AVisitThatStopsHalfWayLeavesNothingBehind) {
+  RunStore store = open();
+  for (const double created : {1.0, 2.0, 3.0}) {
+    ASSERT_TRUE(store.put(record_of("/" + std::to_string(static_cast<int>(created)), created)).ok());
+  }
+  std::vector<std::string> paths;
+  const arrow::Status visited = store.visit([&paths](const RunEntry& run) {
+    paths.push_back(run.path);
+    return paths.size() < 2;
+  });
+  ASSERT_TRUE(visited.ok()) << visited.ToString();
+  EXPECT_THAT(paths, ElementsAre("/3", "/2"));
+  EXPECT_TRUE(store.put(record_of("/4", 4)).ok()) << "nothing is locked";
+  EXPECT_THAT(store.list().ValueOrDie(), SizeIs(4));
+}
+
 TEST_F(RunStoreTest, TakesAnyNameThatAFolderCanHave) {
   RunStore store = open();
   for (const std::string path : {"/with space/and\nnewline", "/\xff\xfe not UTF-8", "/quote's \"and\" ; --"}) {

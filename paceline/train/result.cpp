@@ -7,7 +7,7 @@
 #include "paceline/checkpoint/retention.h"
 #include "paceline/checkpoint/store.h"
 #include "paceline/controller/journal.h"
-#include "paceline/controller/object_run.h"
+#include "paceline/controller/run_records.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
 #include "paceline/track/history.h"

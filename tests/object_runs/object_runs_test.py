@@ -23,11 +23,14 @@ program, paceline, case = sys.argv[1:]
 class Machine:
     """A user's state directory, and programs that run with it."""
 
-    def __init__(self, server, folder):
+    def __init__(self, server, folder, has_keys):
         self.server = server
         self.state = Path(folder) / "state"
         self.environment = os.environ | server.environment | {
             "PACELINE_STATE_DIR": str(self.state), "PACELINE_STORAGE_RETRY_S": "30", "XDG_RUNTIME_DIR": folder}
+        if not has_keys:
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+                del self.environment[name]
 
     def start(self, scenario, **environment):
         return Driver([program, scenario, self.server.uri, "run"], self.environment | environment)
@@ -80,9 +83,9 @@ class Driver:
 
 
 @contextlib.contextmanager
-def machine(server):
+def machine(server, has_keys=True):
     with tempfile.TemporaryDirectory() as folder:
-        yield Machine(server, folder)
+        yield Machine(server, folder, has_keys)
 
 
 def run_uri(server):
@@ -226,9 +229,24 @@ def command_line(server):
         code, output = elsewhere.run("one_report")
         expect(code == 0 and "the run had finished" in output, output)
         expect("holds no run" in elsewhere.command("show", uri.replace("/run", "/other"), exit_code=1), "no such run")
-        expect("deleted" in elsewhere.command("rm", uri, "--yes"), "it is deleted")
-        expect(not objects(server), objects(server))
+        keys_in_uris(server, uri.replace("s3://", "s3://test:test@"))
+        # Where it was known it shows as deleted as soon as somebody looks.
+        expect("its folder was deleted" in elsewhere.command("show", "run"), "it shows as deleted")
+        expect("deleted" in elsewhere.command("list"), "and is listed so")
+        expect("deleted" in elsewhere.command("rm", "run", "--yes"), "it is forgotten")
         expect(json.loads(elsewhere.command("list", "--json")) == [], "and forgotten")
+
+
+def keys_in_uris(server, uri):
+    """Keys in a URI do for what is asked with it, and are kept nowhere."""
+    with machine(server, has_keys=False) as keyless:
+        expect("finished" in keyless.command("show", uri), "show")
+        expect("checkpoint_000005" in keyless.command("checkpoint", "ls", uri), "checkpoint ls")
+        expect("are not kept; give them" in keyless.command("rm", "run", "--yes", exit_code=1), "no keys, no deletion")
+        expect("test:test" not in keyless.command("list"), "shown")
+        expect("deleted" in keyless.command("rm", uri, "--yes"), "it is deleted")
+        expect(not objects(server), objects(server))
+        expect(json.loads(keyless.command("list", "--json")) == [], "and forgotten")
 
 
 def storage_fails(server):

@@ -76,7 +76,7 @@ docs: setup  ## Make the API reference and the guides as pages: build/docs/index
 .PHONY: lint
 lint: setup  ## Check layers, format and documentation, and changed files with clang-tidy [BASE=commit]
 	@tools/setup --docs
-	@$(call configure,release)
+	@$(call configure,lint)
 	@tools/lint $(BASE)
 
 .PHONY: clean

@@ -6,7 +6,7 @@ test. So: `pip download --no-deps` (about 0.5 GB, deleted afterwards), the heade
 `-fsyntax-only` with the commands of a configured build. A file whose headers no wheel has (CUDA's, NCCL's) is skipped
 and named.
 
-    tools/check_torch.py 2.12.1 [--build build/release] [--wheel torch-2.12.1-….whl] [--include FOLDER]… [FILE…]
+    tools/check_torch.py 2.12.1 [--build build/lint] [--wheel torch-2.12.1-….whl] [--include FOLDER]… [FILE…]
 """
 import argparse
 import json
@@ -110,7 +110,7 @@ def check(wheel: pathlib.Path, build: pathlib.Path, extra: list[pathlib.Path], o
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("version", help="of torch, such as 2.12.1")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help="a configured build folder")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/lint", help="a configured build folder")
     parser.add_argument("--wheel", type=pathlib.Path, help="use this file instead of a download")
     parser.add_argument("--include", type=pathlib.Path, action="append", default=[], help="further headers (CUDA, NCCL)")
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="only these sources")

@@ -5,7 +5,7 @@ Changed means: different from the merge base with origin/main, or where HEAD is 
 that are not committed count. A changed header is checked through the source of the same name. GCC's precompiled
 headers mean nothing to clang, so each file must include what it uses.
 
-    tools/tidy.py [--base COMMIT] [--all] [--build build/release] [--seconds 900] [FILE…]
+    tools/tidy.py [--base COMMIT] [--all] [--build build/lint] [--seconds 900] [FILE…]
 """
 import argparse
 import concurrent.futures
@@ -99,7 +99,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", default=None)
     parser.add_argument("--all", action="store_true", help="every file of the build, changed or not")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/lint")
     parser.add_argument("--seconds", type=float, default=900, help="stop after this time and say what was left out")
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     options = parser.parse_args()

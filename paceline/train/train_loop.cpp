@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-train::Registry<TrainLoop>& registry() {
+train::Registry<TrainLoop>& train_loops() {
   static train::Registry<TrainLoop> loops(
       {"train loop", "the train loop given to TorchTrainer", "PACELINE_TRAIN_LOOP"});
   return loops;
@@ -35,15 +35,15 @@ TrainLoop::TrainLoop(ReturningWithConfig function) noexcept
       }) {}
 
 void register_train_loop(const std::string& name, TrainLoop loop) {
-  registry().add(name, loop);
+  train_loops().add(name, loop);
 }
 
 std::string train_loop_name(const TrainLoop& loop) {
-  return registry().name_of(loop);
+  return train_loops().name_of(loop);
 }
 
 TrainLoop find_train_loop(const std::string& name) {
-  return registry().find(name);
+  return train_loops().find(name);
 }
 
 }  // namespace paceline

@@ -30,11 +30,11 @@ __attribute__((noinline)) void ask_for_a_number(const paceline::Config& config) 
 namespace paceline::train {
 namespace {
 
-using testing::Each;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 std::exception_ptr caught(const std::function<void()>& body) {
   try {

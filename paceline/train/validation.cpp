@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-train::Registry<ValidationFn>& registry() {
+train::Registry<ValidationFn>& validations() {
   static train::Registry<ValidationFn> functions(
       {"validation function", "the function of ValidationConfig", "PACELINE_VALIDATION"});
   return functions;
@@ -22,15 +22,15 @@ void ValidationConfig::validate() const {
 }
 
 void register_validation(const std::string& name, ValidationFn function) {
-  registry().add(name, function);
+  validations().add(name, function);
 }
 
 std::string validation_name(ValidationFn function) {
-  return registry().name_of(function);
+  return validations().name_of(function);
 }
 
 ValidationFn find_validation(const std::string& name) {
-  return registry().find(name);
+  return validations().find(name);
 }
 
 }  // namespace paceline

@@ -20,8 +20,8 @@ constexpr Colour kPage = {246, 247, 249};
 constexpr Colour kInk = {24, 28, 38};
 constexpr Colour kRight = {22, 128, 74};
 constexpr Colour kWrong = {198, 40, 40};
-constexpr int64_t kSide = 3;        // digits in a row, and rows
-constexpr int64_t kDigit = 28 * 8;  // pixels of a digit's side
+constexpr int64_t kDigitsInRow = 3;  // and rows
+constexpr int64_t kDigit = 28 * 8;   // pixels of a digit's side
 constexpr int64_t kMargin = 28;
 constexpr int64_t kCaption = 34;  // height of the line beneath a digit
 constexpr int64_t kFontScale = 2;
@@ -70,10 +70,10 @@ void draw_predictions(const torch::Tensor& pixels, const torch::Tensor& labels, 
                       const std::string& path) {
   constexpr int64_t kStepX = kDigit + kMargin;
   constexpr int64_t kStepY = kDigit + kCaption + kMargin;
-  torch::Tensor image = tensor_of(kPage).repeat({kMargin + kSide * kStepY, kMargin + kSide * kStepX, 1});
-  for (int64_t i = 0; i < kSide * kSide; ++i) {
-    const int64_t top = kMargin + i / kSide * kStepY;
-    const int64_t left = kMargin + i % kSide * kStepX;
+  torch::Tensor image = tensor_of(kPage).repeat({kMargin + kDigitsInRow * kStepY, kMargin + kDigitsInRow * kStepX, 1});
+  for (int64_t i = 0; i < kDigitsInRow * kDigitsInRow; ++i) {
+    const int64_t top = kMargin + i / kDigitsInRow * kStepY;
+    const int64_t left = kMargin + i % kDigitsInRow * kStepX;
     const auto label = labels[i].item<int64_t>();
     const auto prediction = predictions[i].item<int64_t>();
     image.index_put_({Slice(top, top + kDigit), Slice(left, left + kDigit)}, enlarge(pixels[i]));

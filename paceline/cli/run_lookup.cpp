@@ -79,7 +79,8 @@ arrow::Result<FoundRun> find_run(const std::string& text) {
   if (!text.empty() && holds_run(path)) return FoundRun{path, controller::run_location(path)};
   const std::vector<NamedRun> runs = runs_with_names();
   const bool is_path = text.find('/') != std::string::npos || text == "." || text == "..";
-  if (is_path && std::ranges::find(runs, path, &NamedRun::path) != runs.end()) return FoundRun{path, path};  // it is gone
+  if (is_path && std::ranges::find(runs, path, &NamedRun::path) != runs.end())
+    return FoundRun{path, path};  // it is gone
   if (is_path) {
     return arrow::Status::IOError(path, " holds no run (it has no journal); a run's folder is STORAGE_PATH/NAME");
   }

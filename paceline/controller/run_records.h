@@ -12,7 +12,8 @@
 namespace paceline::controller {
 
 /// The folder on this machine that shows the run at a URI: the working folder that a driver here has, or had last; else
-/// a copy of the run's records there, brought up to date. KeyError when no run is there; what a copy showed of one that was there is gone then.
+/// a copy of the run's records there, brought up to date. KeyError when no run is there; what a copy showed of one that
+/// was there is gone then.
 arrow::Result<std::string> readable_folder(const std::string& location);
 
 /// Journal and history of a run at a location, as a folder: the run's own where it is local, else a temporary copy that

@@ -76,8 +76,8 @@ TEST_F(FileMirrorTest, ADeletionThatFailsIsTriedAgain) {
   write_file(folder / "journal", "text");
   write_file(folder / "old.log", std::string(2 * kSegmentBytes, 'a'));
   std::atomic<bool> fails = false;
-  const auto faulty = std::make_shared<testing::GuardedStorage>(
-      memory, [&](const auto&, const std::string& name, int64_t) {
+  const auto faulty =
+      std::make_shared<testing::GuardedStorage>(memory, [&](const auto&, const std::string& name, int64_t) {
         const bool refused = fails && name.ends_with("old.log/000000");
         return refused ? arrow::Status::IOError("no") : arrow::Status::OK();
       });

@@ -43,13 +43,13 @@ TEST(TrainLoop, ErrorsSayWhatToWrite) {
     train_loop_name(elsewhere);
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("PACELINE_TRAIN_LOOP"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("PACELINE_TRAIN_LOOP"));
   }
   try {
     find_train_loop("nobody");
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("registered: plain, with_config"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("registered: plain, with_config"));
   }
 }
 

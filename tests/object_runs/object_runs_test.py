@@ -242,6 +242,7 @@ def keys_in_uris(server, uri):
     with machine(server, has_keys=False) as keyless:
         expect("finished" in keyless.command("show", uri), "show")
         expect("checkpoint_000005" in keyless.command("checkpoint", "ls", uri), "checkpoint ls")
+        expect("1 run indexed" in keyless.command("index", uri), "index")
         expect("are not kept; give them" in keyless.command("rm", "run", "--yes", exit_code=1), "no keys, no deletion")
         expect("test:test" not in keyless.command("list"), "shown")
         expect("deleted" in keyless.command("rm", uri, "--yes"), "it is deleted")

@@ -229,11 +229,15 @@ def command_line(server):
         code, output = elsewhere.run("one_report")
         expect(code == 0 and "the run had finished" in output, output)
         expect("holds no run" in elsewhere.command("show", uri.replace("/run", "/other"), exit_code=1), "no such run")
-        keys_in_uris(server, uri.replace("s3://", "s3://test:test@"))
-        # Where it was known it shows as deleted as soon as somebody looks.
-        expect("its folder was deleted" in elsewhere.command("show", "run"), "it shows as deleted")
-        expect("deleted" in elsewhere.command("list"), "and is listed so")
-        expect("deleted" in elsewhere.command("rm", "run", "--yes"), "it is forgotten")
+        with machine(server) as reader:
+            expect("1 run indexed" in reader.command("index", uri), "the run is indexed")
+            keys_in_uris(server, uri.replace("s3://", "s3://test:test@"))
+            # Where it was only read it shows as deleted as soon as somebody looks.
+            expect("its folder was deleted" in reader.command("show", "run"), "it shows as deleted")
+            expect("deleted" in reader.command("list"), "and is listed so")
+            expect("deleted" in reader.command("rm", "run", "--yes"), "it is forgotten")
+            expect(json.loads(reader.command("list", "--json")) == [], "by all")
+        expect("deleted" in elsewhere.command("rm", "run", "--yes"), "what a driver here had is deleted")
         expect(json.loads(elsewhere.command("list", "--json")) == [], "and forgotten")
 
 

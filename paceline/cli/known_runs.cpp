@@ -4,10 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "paceline/controller/journal.h"
@@ -15,7 +12,7 @@
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/process_usage.h"
-#include "paceline/core/posix/thread.h"
+#include "paceline/track/status_line.h"
 
 namespace paceline::cli {
 namespace {
@@ -46,65 +43,6 @@ class Journals {
   Descriptor descriptor_;
 };
 
-// The store's runs in batches that a thread reads ahead: of ten thousand, reading takes as long as what is done with
-// them.
-class ReadAhead {
- public:
-  explicit ReadAhead(const track::RunStore& store) : thread_(start_thread([this, &store] { read(store); })) {}
-  ReadAhead(const ReadAhead&) = delete;
-  ~ReadAhead() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopped_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-
-  // The next runs; none at the end.
-  arrow::Result<std::vector<track::RunEntry>> next() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !batch_.empty() || ended_; });
-    if (batch_.empty()) ARROW_RETURN_NOT_OK(status_);
-    std::vector<track::RunEntry> batch = std::exchange(batch_, {});
-    changed_.notify_all();
-    return batch;
-  }
-
- private:
-  static constexpr size_t kBatch = 256;
-
-  void read(const track::RunStore& store) {
-    std::vector<track::RunEntry> batch;
-    const arrow::Status status = store.visit([&](track::RunEntry run) {
-      batch.push_back(std::move(run));
-      return batch.size() < kBatch || hand_over(batch);
-    });
-    if (!batch.empty()) hand_over(batch);
-    const std::lock_guard lock(mutex_);
-    status_ = status;
-    ended_ = true;
-    changed_.notify_all();
-  }
-
-  bool hand_over(std::vector<track::RunEntry>& batch) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return batch_.empty() || stopped_; });
-    if (stopped_) return false;
-    batch_ = std::exchange(batch, {});
-    changed_.notify_all();
-    return true;
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<track::RunEntry> batch_;
-  bool stopped_ = false;
-  bool ended_ = false;
-  arrow::Status status_;
-  std::thread thread_;  // last: it uses the others
-};
-
 // The recorder of a driver that was killed may not have written the last second: what the store shall know.
 std::optional<track::RunRecord> catch_up(KnownRun& known) {
   if (known.driver != DriverState::gone && known.driver != DriverState::elsewhere) return std::nullopt;
@@ -114,6 +52,7 @@ std::optional<track::RunRecord> catch_up(KnownRun& known) {
   auto record = controller::read_run_folder(known.run.path);
   if (!record.ok()) return std::nullopt;  // `paceline show` says why
   known.run = record->run;
+  known.metrics = track::metrics_text(known.run.metrics);
   known.driver = driver_state(known.run);
   return *std::move(record);
 }
@@ -168,26 +107,20 @@ arrow::Result<std::vector<track::RunEntry>> stored_names() {
   return store.names();
 }
 
-arrow::Status visit_known_runs(const std::function<bool(KnownRun known)>& visit) {
+arrow::Status visit_known_runs(track::RunStore::Metrics wanted, const std::function<bool(KnownRun known)>& visit) {
   ARROW_ASSIGN_OR_RAISE(const std::string path, track::user_run_store());
   if (::access(path.c_str(), F_OK) != 0) return arrow::Status::OK();
-  ARROW_ASSIGN_OR_RAISE(const auto store, track::RunStore::open_for_reading(path));
-  Journals journals;
   std::vector<track::RunRecord> news;
   {
-    ReadAhead ahead(store);
-    bool wanted = true;
-    while (wanted) {
-      ARROW_ASSIGN_OR_RAISE(std::vector<track::RunEntry> runs, ahead.next());
-      for (size_t i = 0; i < runs.size() && wanted; ++i) {
-        KnownRun known{.run = std::move(runs[i])};
-        known.gone = !journals.has(known.run.path);
-        if (!known.gone) known.driver = driver_state(known.run);
-        if (auto record = catch_up(known)) news.push_back(*std::move(record));
-        wanted = visit(std::move(known));
-      }
-      wanted = wanted && !runs.empty();
-    }
+    ARROW_ASSIGN_OR_RAISE(const auto store, track::RunStore::open_for_reading(path));
+    Journals journals;
+    ARROW_RETURN_NOT_OK(store.visit(wanted, [&](track::RunEntry run, std::string metrics) {
+      KnownRun known{.run = std::move(run), .metrics = std::move(metrics)};
+      known.gone = !journals.has(known.run.path);
+      if (!known.gone) known.driver = driver_state(known.run);
+      if (auto record = catch_up(known)) news.push_back(*std::move(record));
+      return visit(std::move(known));
+    }));
   }
   put(news);  // nobody reads the store any more
   return arrow::Status::OK();
@@ -195,7 +128,7 @@ arrow::Status visit_known_runs(const std::function<bool(KnownRun known)>& visit)
 
 arrow::Result<std::vector<KnownRun>> known_runs() {
   std::vector<KnownRun> runs;
-  ARROW_RETURN_NOT_OK(visit_known_runs([&runs](KnownRun known) {
+  ARROW_RETURN_NOT_OK(visit_known_runs(track::RunStore::Metrics::values, [&runs](KnownRun known) {
     runs.push_back(std::move(known));
     return true;
   }));

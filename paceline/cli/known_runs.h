@@ -29,7 +29,8 @@ DriverState driver_state(const track::RunEntry& run);
 struct KnownRun {
   track::RunEntry run;
   DriverState driver = DriverState::none;
-  bool gone = false;  // the run's folder was deleted
+  bool gone = false;    // the run's folder was deleted
+  std::string metrics;  // the last, as they are shown
 
   /// "running", "driver died", "deleted", …
   std::string state_text() const;
@@ -39,8 +40,9 @@ struct KnownRun {
 arrow::Result<track::RunRecord> recorded_run(const std::string& folder);
 
 /// Calls `visit` with each run in the run store, the last opened first, until it gives false; none where there is no
-/// store yet. What a driver that died did not write any more is read from the run's folder, and written.
-arrow::Status visit_known_runs(const std::function<bool(KnownRun known)>& visit);
+/// store yet. What a driver that died did not write any more is read from the run's folder, and written. With
+/// Metrics::text no RunEntry needs to have metrics.
+arrow::Status visit_known_runs(track::RunStore::Metrics wanted, const std::function<bool(KnownRun known)>& visit);
 /// All of them.
 arrow::Result<std::vector<KnownRun>> known_runs();
 /// The same of one run.

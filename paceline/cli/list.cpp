@@ -6,7 +6,6 @@
 #include "paceline/cli/table.h"
 #include "paceline/controller/working_folder.h"
 #include "paceline/core/clock.h"
-#include "paceline/track/status_line.h"
 
 namespace paceline::cli {
 namespace {
@@ -37,7 +36,7 @@ class Listing {
     const track::RunEntry& run = known.run;
     ++count_;
     table_.add({run.name, known.state_text(), ago_text(now_ - run.opened), std::to_string(run.world_size),
-                std::to_string(run.report), track::metrics_text(run.metrics), controller::run_location(run.path)});
+                std::to_string(run.report), known.metrics, controller::run_location(run.path)});
   }
   std::string text() const {
     if (count_ == 0) return "no runs; `paceline index FOLDER` takes up what is in a storage path\n";
@@ -54,7 +53,8 @@ arrow::Status list(const Selection& selection, bool as_json) {
   Listing listing;
   Json all = Json::array();
   size_t left = selection.most > 0 ? selection.most : SIZE_MAX;
-  ARROW_RETURN_NOT_OK(visit_known_runs([&](const KnownRun& known) {
+  const auto metrics = as_json ? track::RunStore::Metrics::values : track::RunStore::Metrics::text;
+  ARROW_RETURN_NOT_OK(visit_known_runs(metrics, [&](const KnownRun& known) {
     if (!is_meant(known, selection.state)) return true;
     if (as_json) {
       all.push_back(json_of(known));

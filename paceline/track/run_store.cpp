@@ -10,6 +10,7 @@
 #include "paceline/core/state_directory.h"
 #include "paceline/track/run_store_schema_internal.h"
 #include "paceline/track/sqlite_internal.h"
+#include "paceline/track/status_line.h"
 
 namespace paceline::track {
 namespace {
@@ -18,7 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRunColumns =
     "path, name, state, since, created, opened, host, pid, attempt, world_size, report, metrics, error, journal_bytes, "
-    "history_bytes";
+    "history_bytes, metrics_text";
+constexpr int kMetricsText = 15;  // its place among them
 
 // Several machines may write there, and they share no memory, which a write-ahead log needs.
 bool is_on_network(const std::string& path) {
@@ -80,7 +82,9 @@ arrow::Result<Database> find_database(const std::string& path) {
   return failed;
 }
 
-RunEntry entry_of(const Statement& row) {
+// Metrics are left out where their text, which earlier versions did not write, will do.
+RunEntry entry_of(const Statement& row, RunStore::Metrics wanted = RunStore::Metrics::values) {
+  const bool has_values = wanted == RunStore::Metrics::values || row.text(kMetricsText).empty();
   return {.name = row.text(1),
           .path = row.text(0),
           .state = row.text(2),
@@ -92,7 +96,7 @@ RunEntry entry_of(const Statement& row) {
           .attempt = row.integer(8),
           .world_size = row.integer(9),
           .report = row.integer(10),
-          .metrics = row.json(11),
+          .metrics = has_values ? row.json(11) : Json::object(),
           .error = row.text(12),
           .journal_bytes = row.integer(13),
           .history_bytes = row.integer(14)};
@@ -138,10 +142,10 @@ struct RunStore::Connection {
     ARROW_ASSIGN_OR_RAISE(Statement put,
                           database.prepare(std::string("INSERT OR REPLACE INTO runs (id, ") + kRunColumns +
                                            ") VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                                           "?, ?, ?) RETURNING id"));
+                                           "?, ?, ?, ?) RETURNING id"));
     put.bind(id).bind(run.path).bind(run.name).bind(run.state).bind(run.since).bind(run.created).bind(run.opened);
     put.bind(run.host).bind(run.pid).bind(run.attempt).bind(run.world_size).bind(run.report).bind_json(run.metrics);
-    put.bind(run.error).bind(run.journal_bytes).bind(run.history_bytes);
+    put.bind(run.error).bind(run.journal_bytes).bind(run.history_bytes).bind(metrics_text(run.metrics));
     ARROW_RETURN_NOT_OK(put.next());
     id = put.integer(0);
     ARROW_RETURN_NOT_OK(put.run());
@@ -264,7 +268,8 @@ arrow::Status RunStore::remove(const std::string& path) {
   return with_advice(remove());
 }
 
-arrow::Status RunStore::visit(const std::function<bool(RunEntry run)>& visit) const {
+arrow::Status RunStore::visit(Metrics wanted,
+                              const std::function<bool(RunEntry run, std::string metrics)>& visit) const {
   const auto read = [&]() -> arrow::Status {
     // Sorting whole rows takes longer than to look each up; while `order` is read both see one state of the store.
     ARROW_ASSIGN_OR_RAISE(Statement order,
@@ -275,8 +280,12 @@ arrow::Status RunStore::visit(const std::function<bool(RunEntry run)>& visit) co
       ARROW_ASSIGN_OR_RAISE(const bool more, order.next());
       if (!more) return arrow::Status::OK();
       ARROW_ASSIGN_OR_RAISE(const bool found, row.bind(order.integer(0)).next());
-      if (found && !visit(entry_of(row))) return arrow::Status::OK();
-      if (found) ARROW_RETURN_NOT_OK(row.run());  // to its end
+      if (!found) continue;
+      RunEntry run = entry_of(row, wanted);
+      std::string metrics = row.text(kMetricsText);
+      if (metrics.empty()) metrics = metrics_text(run.metrics);
+      if (!visit(std::move(run), std::move(metrics))) return arrow::Status::OK();
+      ARROW_RETURN_NOT_OK(row.run());  // to its end
     }
   };
   return with_advice(read());
@@ -284,7 +293,7 @@ arrow::Status RunStore::visit(const std::function<bool(RunEntry run)>& visit) co
 
 arrow::Result<std::vector<RunEntry>> RunStore::list() const {
   std::vector<RunEntry> runs;
-  ARROW_RETURN_NOT_OK(visit([&runs](RunEntry run) {
+  ARROW_RETURN_NOT_OK(visit(Metrics::values, [&runs](RunEntry run, const std::string&) {
     runs.push_back(std::move(run));
     return true;
   }));
@@ -315,7 +324,8 @@ arrow::Result<std::optional<RunRecord>> RunStore::find(const std::string& path) 
     if (!known) return arrow::Status::OK();
     record.emplace();
     record->run = entry_of(row);
-    return connection_->read_parts(row.integer(15), *record);  // under the same snapshot: `row` is still open
+    return connection_->read_parts(row.integer(kMetricsText + 1),
+                                   *record);  // under the same snapshot: `row` is still open
   };
   ARROW_RETURN_NOT_OK(with_advice(read()));
   return record;

@@ -19,7 +19,7 @@
 
 namespace paceline::track {
 
-inline constexpr int kRunStoreVersion = 2;
+inline constexpr int kRunStoreVersion = 3;
 /// How long a lock of another process is waited for, in milliseconds.
 inline constexpr int kRunStorePatience = 10'000;
 
@@ -44,9 +44,12 @@ class RunStore {
   /// Forgets the run of that folder; none is not an error.
   arrow::Status remove(const std::string& path);
 
-  /// Calls `visit` with one run after the other, the last opened first, until it gives false. A store on a network file
-  /// system cannot be written meanwhile.
-  arrow::Status visit(const std::function<bool(RunEntry run)>& visit) const;
+  /// Whether a visit decodes metrics, which of thousands of runs takes longer than all else.
+  enum class Metrics { values, text };
+  /// Calls `visit` with one run after the other, the last opened first, until it gives false; `metrics`: as they are
+  /// shown (status_line.h), without Metrics::values the run has no others. A store on a network file system cannot be
+  /// written meanwhile.
+  arrow::Status visit(Metrics wanted, const std::function<bool(RunEntry run, std::string metrics)>& visit) const;
   /// All runs, the last opened first.
   arrow::Result<std::vector<RunEntry>> list() const;
   /// Names and paths of all runs, the last opened first: RunEntry with these alone.

@@ -32,6 +32,9 @@ constexpr std::array<const char*, kRunStoreVersion> kMigrations = {R"sql(
 )sql",
                                                                    R"sql(
   ALTER TABLE checkpoints ADD COLUMN status TEXT NOT NULL DEFAULT 'committed';
+)sql",
+                                                                   R"sql(
+  ALTER TABLE runs ADD COLUMN metrics_text TEXT NOT NULL DEFAULT '';
 )sql"};
 
 arrow::Result<int64_t> version_of(const Database& database) {

@@ -124,8 +124,9 @@ TEST_F(RunStoreTest, AVisitThatStopsHalfWayLeavesNothingBehind) {
     ASSERT_TRUE(store.put(record_of("/" + std::to_string(static_cast<int>(created)), created)).ok());
   }
   std::vector<std::string> paths;
-  const arrow::Status visited = store.visit([&paths](const RunEntry& run) {
+  const arrow::Status visited = store.visit(RunStore::Metrics::text, [&](const RunEntry& run, const std::string& text) {
     paths.push_back(run.path);
+    EXPECT_EQ(text, "eval/top1 0.5, loss nan");
     return paths.size() < 2;
   });
   ASSERT_TRUE(visited.ok()) << visited.ToString();
@@ -200,11 +201,19 @@ TEST_F(RunStoreTest, AStoreOfAnEarlierVersionIsBroughtUpToDateByReading) {
   ASSERT_TRUE(open().put(record_of("/a")).ok());
   sqlite3* earlier = nullptr;
   ASSERT_EQ(::sqlite3_open(path_.c_str(), &earlier), SQLITE_OK);
-  const char* back = "ALTER TABLE checkpoints DROP COLUMN status; PRAGMA user_version = 1";
+  const char* back =
+      "ALTER TABLE checkpoints DROP COLUMN status; ALTER TABLE runs DROP COLUMN metrics_text; PRAGMA user_version = 1";
   ASSERT_EQ(::sqlite3_exec(earlier, back, nullptr, nullptr, nullptr), SQLITE_OK);
   ::sqlite3_close(earlier);
-  const auto found = RunStore::open_for_reading(path_).ValueOrDie().find("/a").ValueOrDie();
-  EXPECT_EQ(found.value().checkpoints.at(0).status, "committed");
+  const RunStore store = RunStore::open_for_reading(path_).ValueOrDie();
+  EXPECT_EQ(store.find("/a").ValueOrDie().value().checkpoints.at(0).status, "committed");
+  std::string shown;
+  const arrow::Status visited = store.visit(RunStore::Metrics::text, [&shown](const RunEntry&, std::string metrics) {
+    shown = std::move(metrics);
+    return true;
+  });
+  ASSERT_TRUE(visited.ok()) << visited.ToString();
+  EXPECT_EQ(shown, "eval/top1 0.5, loss nan") << "of a run that an earlier version wrote";
 }
 
 TEST_F(RunStoreTest, AStoreThatIsNotThereIsNotMadeByReading) {

@@ -271,21 +271,15 @@ arrow::Status RunStore::remove(const std::string& path) {
 arrow::Status RunStore::visit(Metrics wanted,
                               const std::function<bool(RunEntry run, std::string metrics)>& visit) const {
   const auto read = [&]() -> arrow::Status {
-    // Sorting whole rows takes longer than to look each up; while `order` is read both see one state of the store.
-    ARROW_ASSIGN_OR_RAISE(Statement order,
-                          connection_->database.prepare("SELECT id FROM runs ORDER BY opened DESC, id DESC"));
-    ARROW_ASSIGN_OR_RAISE(
-        Statement row, connection_->database.prepare(std::string("SELECT ") + kRunColumns + " FROM runs WHERE id = ?"));
+    ARROW_ASSIGN_OR_RAISE(Statement row, connection_->database.prepare(std::string("SELECT ") + kRunColumns +
+                                                                       " FROM runs ORDER BY opened DESC, id DESC"));
     while (true) {
-      ARROW_ASSIGN_OR_RAISE(const bool more, order.next());
+      ARROW_ASSIGN_OR_RAISE(const bool more, row.next());
       if (!more) return arrow::Status::OK();
-      ARROW_ASSIGN_OR_RAISE(const bool found, row.bind(order.integer(0)).next());
-      if (!found) continue;
       RunEntry run = entry_of(row, wanted);
       std::string metrics = row.text(kMetricsText);
       if (metrics.empty()) metrics = metrics_text(run.metrics);
       if (!visit(std::move(run), std::move(metrics))) return arrow::Status::OK();
-      ARROW_RETURN_NOT_OK(row.run());  // to its end
     }
   };
   return with_advice(read());

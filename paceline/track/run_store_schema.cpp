@@ -35,6 +35,7 @@ constexpr std::array<const char*, kRunStoreVersion> kMigrations = {R"sql(
 )sql",
                                                                    R"sql(
   ALTER TABLE runs ADD COLUMN metrics_text TEXT NOT NULL DEFAULT '';
+  CREATE INDEX runs_by_opened ON runs (opened);
 )sql"};
 
 arrow::Result<int64_t> version_of(const Database& database) {

@@ -202,7 +202,8 @@ TEST_F(RunStoreTest, AStoreOfAnEarlierVersionIsBroughtUpToDateByReading) {
   sqlite3* earlier = nullptr;
   ASSERT_EQ(::sqlite3_open(path_.c_str(), &earlier), SQLITE_OK);
   const char* back =
-      "ALTER TABLE checkpoints DROP COLUMN status; ALTER TABLE runs DROP COLUMN metrics_text; PRAGMA user_version = 1";
+      "ALTER TABLE checkpoints DROP COLUMN status; ALTER TABLE runs DROP COLUMN metrics_text; "
+      "DROP INDEX runs_by_opened; PRAGMA user_version = 1";
   ASSERT_EQ(::sqlite3_exec(earlier, back, nullptr, nullptr, nullptr), SQLITE_OK);
   ::sqlite3_close(earlier);
   const RunStore store = RunStore::open_for_reading(path_).ValueOrDie();

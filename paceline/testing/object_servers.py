@@ -10,6 +10,7 @@ import hmac
 import http.server
 import logging
 import os
+import pathlib
 import re
 import shutil
 import socket
@@ -121,20 +122,34 @@ class QuietThreadingServer(http.server.ThreadingHTTPServer):
         pass  # clients close connections that they have read enough from
 
 
+PROJECT = pathlib.Path(__file__).parents[2]
+
+
+def program_of_azurite(folder):
+    return pathlib.Path(folder) / "node_modules/.bin/azurite-blob"
+
+
 class Azure:
-    """Azurite, where npm's package is installed (`azurite-blob` on the PATH, or named by PACELINE_AZURITE_BLOB)."""
+    """Azurite, npm's package, which install() has put into a folder."""
 
     ACCOUNT = "devstoreaccount1"  # the emulator's own, with its published key
     KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
     environment = {}
 
+    def __init__(self, folder):
+        self.program = program_of_azurite(folder)
+
     @staticmethod
-    def program():
-        return os.environ.get("PACELINE_AZURITE_BLOB") or shutil.which("azurite-blob")
+    def install(folder):
+        """What it takes is 365 MB. Whether it is there."""
+        if not program_of_azurite(folder).exists() and shutil.which("npm"):
+            version = re.search(r"^AZURITE_VERSION=(\S+)$", (PROJECT / "versions.env").read_text(), re.MULTILINE)[1]
+            subprocess.run(["npm", "install", "--silent", "--no-save", "--prefix", folder, f"azurite@{version}"])
+        return program_of_azurite(folder).exists()
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            [self.program(), "--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence",
+            [self.program, "--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence",
              "--skipApiVersionCheck", "--silent", "--disableTelemetry"],
             stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:

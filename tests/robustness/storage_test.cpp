@@ -78,6 +78,8 @@ TEST_F(StorageFaults, AFullDiskEndsTheRunAndKeepsWhatIsPublished) {
   }
   const int64_t published = count_whole_checkpoints(storage + "/run");
   EXPECT_GE(published, 4);
+  // Not always of that number: what one that had no room gives back can be room for the next.
+  const std::string latest = checkpoint::Store(storage + "/run").list().ValueOrDie().back().name;
 
   disk.fill();  // not a byte is left for a journal either
   {
@@ -91,7 +93,7 @@ TEST_F(StorageFaults, AFullDiskEndsTheRunAndKeepsWhatIsPublished) {
   ASSERT_TRUE(disk.resize("size=64m"));
   auto driver = train(storage, "run", {{"REPORTS", "2"}, {"KIBIBYTES", "1024"}});
   EXPECT_EQ(driver.wait(), 0) << driver.output();
-  EXPECT_THAT(driver.output(), HasSubstr("continue from " + checkpoint::checkpoint_name(published)));
+  EXPECT_THAT(driver.output(), HasSubstr("continue from " + latest));
   EXPECT_EQ(count_whole_checkpoints(storage + "/run"), published + 2);
   expect_clean(driver, storage + "/run");
 }

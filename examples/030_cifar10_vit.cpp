@@ -121,7 +121,7 @@ Options parse(int argc, char** argv) {
                                                       std::to_string(options.num_workers) + " workers equally");
     }
   } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error));
+    std::exit(app.exit(error) == 0 ? 0 : 2);  // 0: --help
   }
   return options;
 }

@@ -74,7 +74,9 @@ int run_program(std::span<const AddCommand> commands, const std::string& version
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error);  // --help and --version
-    std::fprintf(stderr, "paceline: %s; `%s --help` explains it\n", explain(program, error).c_str(),
+    const std::string what = explain(program, error);
+    const char* joint = what.ends_with('?') ? "" : ";";
+    std::fprintf(stderr, "paceline: %s%s `%s --help` explains it\n", what.c_str(), joint,
                  place_of(program).words.c_str());
     return kWrongUse;
   } catch (const std::exception& error) {  // of the standard library: a working directory that was deleted, no memory

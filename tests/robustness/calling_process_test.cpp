@@ -77,7 +77,7 @@ TEST_F(CallingProcess, AnExceptionIsATrainingFailedErrorWithItsFrames) {
   auto driver = start("exception_everywhere", {{"WORKERS", "0"}});
   EXPECT_EQ(driver.wait(), 1);
   EXPECT_THAT(driver.output(), AllOf(HasSubstr("TrainingFailedError: Rank 0 of 1"), HasSubstr("std::runtime_error"),
-                                     HasSubstr("bad sample 12345"), HasSubstr("scenarios.cpp:")));
+                                     HasSubstr("bad sample 12345"), HasSubstr("fault_loops.cpp:")));
   const Result result = Result::from_path(folder());
   EXPECT_EQ(result.state, "errored");
   EXPECT_THAT(result.error.value_or(""), HasSubstr("bad sample 12345"));

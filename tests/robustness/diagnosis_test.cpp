@@ -52,7 +52,7 @@ TEST_F(Diagnosis, ARankThatHangsInUserCodeIsNamedShownAndReplaced) {
   EXPECT_EQ(driver.wait(), 0) << driver.output();
   EXPECT_THAT(driver.output(),
               AllOf(HasSubstr("rank 1 makes no progress"), HasSubstr("rank 0 waits in "), HasSubstr("state finished")));
-  EXPECT_THAT(evidence("stacks.txt"), AllOf(HasSubstr("wait_for_a_lock_of_its_own() (scenarios.cpp:"),
+  EXPECT_THAT(evidence("stacks.txt"), AllOf(HasSubstr("wait_for_a_lock_of_its_own() (fault_loops.cpp:"),
                                             HasSubstr("rank 0, process "), HasSubstr("rank 1, process ")));
   EXPECT_THAT(evidence("report.txt"), HasSubstr("rank 1 is in "));
   EXPECT_THAT(evidence("progress.json"), HasSubstr("\"collectives\""));
@@ -173,8 +173,8 @@ TEST_F(Diagnosis, AWorkerThatTheKernelKilledForItsMemoryIsToldWithTheLimit) {
 TEST_F(Diagnosis, AWorkerThatGetsNoMoreMemoryFailsAloneAndSaysSo) {
   auto driver = start("use_all_memory", {{"LIMITED_ADDRESS_SPACE", "1"}});
   EXPECT_EQ(driver.wait(), 1);
-  EXPECT_THAT(driver.output(), AllOf(HasSubstr("Rank 1 of 2"), HasSubstr("std::bad_alloc"), HasSubstr("scenarios.cpp"),
-                                     Not(HasSubstr("Rank 0 of 2"))));
+  EXPECT_THAT(driver.output(), AllOf(HasSubstr("Rank 1 of 2"), HasSubstr("std::bad_alloc"),
+                                     HasSubstr("fault_loops.cpp"), Not(HasSubstr("Rank 0 of 2"))));
   expect_clean(driver);
 }
 

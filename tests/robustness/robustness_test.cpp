@@ -28,7 +28,7 @@ TEST_F(Robustness, AnExceptionNamesRankTypeTextAndTheUsersLine) {
   auto driver = start("exception");
   EXPECT_EQ(driver.wait(), 1);
   EXPECT_THAT(driver.output(), AllOf(HasSubstr("rank 1"), HasSubstr("std::runtime_error"),
-                                     HasSubstr("the disk of the data is gone"), HasSubstr("scenarios.cpp:")));
+                                     HasSubstr("the disk of the data is gone"), HasSubstr("fault_loops.cpp:")));
   EXPECT_EQ(checkpoints().size(), 2u);
   expect_clean(driver);
 }
@@ -65,7 +65,7 @@ TEST_F(Robustness, ACrashIsNamedWithItsSignalAddressAndStack) {
   auto driver = start("crash");
   EXPECT_EQ(driver.wait(), 1);
   EXPECT_THAT(driver.output(), AllOf(HasSubstr("Rank 1 of 2"), HasSubstr("SIGSEGV"), HasSubstr("a null pointer"),
-                                     HasSubstr("write_to_nowhere(int volatile*) (scenarios.cpp:")));
+                                     HasSubstr("write_to_nowhere(int volatile*) (fault_loops.cpp:")));
   expect_clean(driver);
 }
 
@@ -304,7 +304,7 @@ TEST_F(Robustness, AnErrorOfADataSetNamesRowTypeAndTheUsersLine) {
   auto driver = start("torn_sample");
   EXPECT_EQ(driver.wait(), 1);
   EXPECT_THAT(driver.output(), AllOf(HasSubstr("std::runtime_error"), HasSubstr("is torn"), HasSubstr("row "),
-                                     HasSubstr("at get (scenarios.cpp:")));
+                                     HasSubstr("at get (session_loops.cpp:")));
   expect_clean(driver);
 }
 

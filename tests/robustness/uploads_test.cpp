@@ -37,7 +37,7 @@ TEST_F(UploadRuns, AFailedUploadFailsTheAttemptWithItsCause) {
   auto driver = start("failing_upload");
   EXPECT_EQ(driver.wait(), 1);
   EXPECT_THAT(driver.output(), AllOf(HasSubstr("rank 0"), HasSubstr("the checkpoint of report 1 could not be uploaded"),
-                                     HasSubstr("quota exceeded"), HasSubstr("scenarios.cpp")));
+                                     HasSubstr("quota exceeded"), HasSubstr("report_loops.cpp")));
   expect_clean(driver);
 }
 

@@ -20,7 +20,7 @@ namespace paceline::checkpoint {
 /// The tensors of one checkpoint.
 ///
 ///     ARROW_ASSIGN_OR_RAISE(const auto reader, TensorReader::open(checkpoint_path));
-///     ARROW_ASSIGN_OR_RAISE(const auto bytes, reader.read_whole("fc.weight"));
+///     ARROW_ASSIGN_OR_RAISE(const auto bytes, reader.read_whole("model/fc.weight"));
 class TensorReader {
  public:
   /// Reads the manifest, and finds missing and truncated files by their sizes.

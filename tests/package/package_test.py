@@ -143,7 +143,7 @@ def test_full_trains(prefix, tmp_path):
     assert (float(slope), float(offset)) == (pytest.approx(3, abs=0.1), pytest.approx(-1, abs=0.1))
     shown = succeed(tmp_path / "build/show_run", tmp_path / "results/line").splitlines()
     assert [line.split(":")[0] for line in shown[:4]] == ["report 1", "report 2", "report 3", "report 4"]
-    assert shown[4:] == ["bias: F32 [1]", "weight: F32 [1,1]"]
+    assert shown[4:] == ["model/bias: F32 [1]", "model/weight: F32 [1,1]"]
     assert "finished" in succeed(prefix / "bin/paceline", "show", tmp_path / "results/line")
 
 

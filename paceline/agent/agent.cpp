@@ -41,7 +41,7 @@ class AgentThread final : public Agent, public ProcessHost {
 
  private:
   void handle_controller(rpc::Envelope envelope);
-  void start_process(const rpc::Envelope& envelope);
+  void start_process(rpc::Envelope envelope);
   void handle_guardian(rpc::Envelope envelope);
   void tell_progress(int64_t request);
   void tell_stacks(const rpc::Envelope& envelope);
@@ -103,7 +103,7 @@ AgentThread::~AgentThread() {
 }
 
 void AgentThread::handle_controller(rpc::Envelope envelope) {
-  if (envelope.type == rpc::StartProcess::kType) return start_process(envelope);
+  if (envelope.type == rpc::StartProcess::kType) return start_process(std::move(envelope));
   if (envelope.type == rpc::ProgressRequest::kType) return tell_progress(envelope.request);
   if (envelope.type == rpc::StacksRequest::kType) return tell_stacks(envelope);
   if (envelope.type == rpc::Leftovers::kType) return send_to_guardian(std::move(envelope));
@@ -112,7 +112,7 @@ void AgentThread::handle_controller(rpc::Envelope envelope) {
   if (found != processes_.end()) found->second->deliver(std::move(envelope));
 }
 
-void AgentThread::start_process(const rpc::Envelope& envelope) {
+void AgentThread::start_process(rpc::Envelope envelope) {
   const auto refuse = [&](const std::string& error) {
     send_to_controller(rpc::pack(rpc::ProcessStartFailed{.error = error}, envelope.identity));
   };
@@ -127,7 +127,8 @@ void AgentThread::start_process(const rpc::Envelope& envelope) {
   if (process != nullptr) {
     return refuse("there is a process with the id " + std::to_string(envelope.identity.worker.value) + " already");
   }
-  process = std::make_shared<Process>(loop_, *this, envelope.identity, *std::move(settings), options_);
+  process = std::make_shared<Process>(loop_, *this, envelope.identity, *std::move(settings), std::move(envelope.bytes),
+                                      options_);
   process->start();
 }
 

@@ -132,6 +132,16 @@ TEST_F(AgentTest, PassesMessagesToTheProcessAfterItsWelcome) {
   EXPECT_THAT(controller_->types(1), ElementsAre("process_started", "echo", "echo", "process_exited"));
 }
 
+TEST_F(AgentTest, TheBytesOfAStartBecomeTheWelcomes) {
+  rpc::Envelope start = rpc::pack(rpc::StartProcess{.arguments = {program_beside_test("agent_test_process"), "echo"}},
+                                  {.worker = WorkerId{1}});
+  start.bytes = std::string("opaque\0bytes", 12);
+  controller_->send(std::move(start));
+  EXPECT_EQ(controller_->wait(1, "echo").bytes, std::string("opaque\0bytes", 12));
+  controller_->send(1, rpc::EndProcess{.grace_s = 60});
+  wait_for_exit(1);
+}
+
 TEST_F(AgentTest, StopsGracefullyThenKillsTheTree) {
   controller_->start(1, {"daemon", "1"});
   const auto daemon = pidfd_of(controller_->wait_for_line(1, "ready").at(0));

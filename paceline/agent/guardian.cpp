@@ -1,6 +1,8 @@
 #include "paceline/agent/guardian.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -10,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 
 #include "paceline/agent/guardian_internal.h"
 #include "paceline/agent/process_tree_internal.h"
@@ -64,6 +67,34 @@ arrow::Result<Guardian> Guardian::fork_now() {
   const arrow::Status status = pid < 0 ? errno_status("forking the guardian") : arrow::Status::OK();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   ARROW_RETURN_NOT_OK(status);
+  return Guardian(pid, std::move(lease.first));
+}
+
+arrow::Result<Guardian> Guardian::start(const std::string& program) {
+  ARROW_ASSIGN_OR_RAISE(auto lease, make_socket_pair());
+  ARROW_ASSIGN_OR_RAISE(const Descriptor driver, open_pidfd(::getpid()));
+  // Neither may be where the other shall be.
+  const Descriptor high_lease(::fcntl(lease.second.get(), F_DUPFD_CLOEXEC, kDriver + 1));
+  const Descriptor high_driver(::fcntl(driver.get(), F_DUPFD_CLOEXEC, kDriver + 1));
+  if (!high_lease || !high_driver) return errno_status("starting the guardian");
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawn_file_actions_adddup2(&files, high_lease.get(), kLease);
+  ::posix_spawn_file_actions_adddup2(&files, high_driver.get(), kDriver);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  char* const arguments[] = {const_cast<char*>(program.c_str()), nullptr};
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, program.c_str(), &files, &attributes, arguments, environ);
+  ::posix_spawn_file_actions_destroy(&files);
+  ::posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    return arrow::Status::IOError("the guardian, ", program, ", cannot be started: ", std::strerror(error));
+  }
   return Guardian(pid, std::move(lease.first));
 }
 

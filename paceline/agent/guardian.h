@@ -1,10 +1,11 @@
 // Guardian: the small process that starts every process of a run and outlives none of them.
 //
-// init() forks it before threads exist. It is a child subreaper, the parent of every worker, and holds one end of a
-// socket pair as its lease: when the other end closes, because the driver ended in whatever way, it kills all trees
-// below it and ends. So no worker survives its driver, and the driver's own SIGCHLD and children stay the user's: the
-// guardian's end raises no SIGCHLD, and wait() in the user's program does not see it.
-// When a process ends, what is left of its tree (re-parented to the guardian) is killed before its exit is reported.
+// init() forks it before threads exist; a driver that has threads (Python's) starts it as a program of its own. It is a
+// child subreaper, the parent of every worker, and holds one end of a socket pair as its lease: when the other end
+// closes, because the driver ended in whatever way, it kills all trees below it and ends. So no worker survives its
+// driver, and the driver's own SIGCHLD and children stay the user's: the guardian's end raises no SIGCHLD, and wait()
+// in the user's program does not see it. When a process ends, what is left of its tree (re-parented to the guardian) is
+// killed before its exit is reported.
 //
 // Guardian (the driver's handle) is not thread-safe. Ownership: the process that forked it; a copy of the handle in a
 // process that the driver forks does nothing.
@@ -12,6 +13,8 @@
 
 #include <arrow/result.h>
 #include <sys/types.h>
+
+#include <string>
 
 #include "paceline/core/posix/descriptor.h"
 
@@ -22,6 +25,9 @@ class Guardian {
   /// Forks the guardian. The child closes every descriptor but its lease and standard error. Invalid when the process
   /// has more than one thread, IOError when it cannot be forked.
   static arrow::Result<Guardian> fork_now();
+  /// Starts the guardian from `program`, the file paceline_guardian: for processes that have threads already. It is an
+  /// ordinary child, which wait() sees. IOError when it cannot be started.
+  static arrow::Result<Guardian> start(const std::string& program);
 
   Guardian(Guardian&&) = default;
   Guardian& operator=(Guardian&& other) noexcept;

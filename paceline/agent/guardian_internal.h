@@ -5,6 +5,10 @@
 
 namespace paceline::agent {
 
+/// Where the guardian has its descriptors, and where the program paceline_guardian expects them.
+inline constexpr int kLease = 3;
+inline constexpr int kDriver = 4;
+
 /// Becomes the guardian. `lease` brings new connections and ends when the driver lets go of it; `driver` is a pidfd of
 /// the driver, because a process that the driver forked may hold a copy of the lease's other end.
 /// Call right after the fork, with all signals blocked.

@@ -16,10 +16,14 @@ namespace paceline::agent {
 
 // agent → guardian: start arguments[0] in `directory` ("" for the driver's), in a process group of its own. Standard
 // input is empty. `environment` replaces the whole environment, but for PACELINE_CHANNEL.
+// With `fork_server` the process is forked from the fork server of that command line and `fork_server_key`; where there
+// is none yet it is started with this environment and directory, and stays for as long as the guardian.
 #define PACELINE_SPAWN_FIELDS(FIELD)     \
   FIELD(rpc::Strings, arguments, {})     \
   FIELD(rpc::StringMap, environment, {}) \
-  FIELD(std::string, directory, "")
+  FIELD(std::string, directory, "")      \
+  FIELD(rpc::Strings, fork_server, {})   \
+  FIELD(std::string, fork_server_key, "")
 PACELINE_MESSAGE(Spawn, "spawn", PACELINE_SPAWN_FIELDS);
 
 // guardian → agent: with descriptors, in this order: a pidfd, the read ends of standard output and standard error, the
@@ -56,5 +60,26 @@ PACELINE_MESSAGE(Stopped, "stopped", PACELINE_STOPPED_FIELDS);
   FIELD(ExitStatus, status, {})       \
   FIELD(MemoryFacts, memory, {})
 PACELINE_MESSAGE(Exited, "exited", PACELINE_EXITED_FIELDS);
+
+/// Environment variable of a fork server that names its end of its channel to the guardian, a descriptor number.
+inline constexpr const char* kForkServerVariable = "PACELINE_FORK_SERVER";
+
+// guardian → fork server: fork a process with the descriptors, in this order: its standard output, its standard error,
+// its end of its channel, which `environment`, the whole of it, names (fork_server.h).
+#define PACELINE_FORK_WORKER_FIELDS(FIELD) \
+  FIELD(rpc::StringMap, environment, {})   \
+  FIELD(std::string, directory, "")
+PACELINE_MESSAGE(ForkWorker, "fork_worker", PACELINE_FORK_WORKER_FIELDS);
+
+// guardian → fork server: nobody waits for a process now. After each Forked comes this or the next ForkWorker.
+#define PACELINE_IDLE_FIELDS(FIELD)
+PACELINE_MESSAGE(Idle, "idle", PACELINE_IDLE_FIELDS);
+
+// fork server → guardian: the process is the guardian's child now, and begins with the guardian's next message. Not
+// forked: `error` says why.
+#define PACELINE_FORKED_FIELDS(FIELD) \
+  FIELD(int64_t, pid, 0)              \
+  FIELD(std::string, error, "")
+PACELINE_MESSAGE(Forked, "forked", PACELINE_FORKED_FIELDS);
 
 }  // namespace paceline::agent

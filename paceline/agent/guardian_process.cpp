@@ -15,6 +15,7 @@
 #include <optional>
 #include <set>
 
+#include "paceline/agent/fork_servers_internal.h"
 #include "paceline/agent/guardian_internal.h"
 #include "paceline/agent/guardian_messages.h"
 #include "paceline/agent/out_of_memory_internal.h"
@@ -28,9 +29,6 @@
 
 namespace paceline::agent {
 namespace {
-
-constexpr int kLease = 3;
-constexpr int kDriver = 4;
 
 class GuardianProcess {
  public:
@@ -64,6 +62,7 @@ class GuardianProcess {
   void close(int64_t connection);
   void handle(int64_t connection, rpc::Envelope& envelope);
   void start(int64_t connection, const rpc::Envelope& envelope);
+  void tell_started(const ForkOrder& order, arrow::Result<SpawnedProcess> process);
   void kill_tree(pid_t pid, Child& child);
   void take_stacks(int64_t connection, rpc::Envelope& envelope);
   void name_crash(rpc::Envelope& envelope);
@@ -85,6 +84,9 @@ class GuardianProcess {
   std::map<int64_t, rpc::Leftovers> leftovers_;  // by connection; outlives it, because it ends before the driver does
   std::map<pid_t, Child> running_;
   std::set<pid_t> helpers_;
+  ForkServers fork_servers_{[this](const ForkOrder& order, arrow::Result<SpawnedProcess> process) {
+    tell_started(order, std::move(process));
+  }};
   std::vector<Ended> ended_;  // reaped, but something of their trees may still be there
   std::array<std::byte, size_t{64} << 10> buffer_;
 };
@@ -99,6 +101,8 @@ void GuardianProcess::run() {
 bool GuardianProcess::serve() {
   std::vector<pollfd> events = {
       {lease_.get(), POLLIN, 0}, {driver_.get(), POLLIN, 0}, {child_signals_.get(), POLLIN, 0}};
+  const std::vector<int> fork_servers = fork_servers_.descriptors();
+  for (const int descriptor : fork_servers) events.push_back({descriptor, POLLIN, 0});
   std::vector<int64_t> ids;
   for (const auto& [id, connection] : connections_) {
     events.push_back({connection.socket.get(), POLLIN, 0});
@@ -111,8 +115,11 @@ bool GuardianProcess::serve() {
     [[maybe_unused]] const ssize_t size = ::read(child_signals_.get(), &signal, sizeof signal);
     take_child_events();
   }
+  for (size_t i = 0; i < fork_servers.size(); ++i) {
+    if (events[i + 3].revents != 0) fork_servers_.receive(fork_servers[i]);
+  }
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (events[i + 3].revents != 0) receive(ids[i]);
+    if (events[i + 3 + fork_servers.size()].revents != 0) receive(ids[i]);
   }
   return events[0].revents == 0 || accept();
 }
@@ -171,20 +178,24 @@ void GuardianProcess::handle(int64_t connection, rpc::Envelope& envelope) {
 
 void GuardianProcess::start(int64_t connection, const rpc::Envelope& envelope) {
   if (running_.empty()) out_of_memory_.forget();
-  auto process = [&]() -> arrow::Result<SpawnedProcess> {
-    ARROW_ASSIGN_OR_RAISE(const Spawn request, rpc::unpack<Spawn>(envelope));
-    return spawn(request);
-  }();
+  const auto request = rpc::unpack<Spawn>(envelope);
+  if (!request.ok()) return tell_started({connection, envelope.identity}, request.status());
+  if (!request->fork_server.empty()) return fork_servers_.fork(*request, {connection, envelope.identity});
+  tell_started({connection, envelope.identity}, spawn(*request));
+}
+
+void GuardianProcess::tell_started(const ForkOrder& order, arrow::Result<SpawnedProcess> process) {
   if (!process.ok()) {
-    return send(connection, rpc::pack(Spawned{.error = process.status().message()}, envelope.identity));
+    return send(order.connection, rpc::pack(Spawned{.error = process.status().message()}, order.identity));
   }
-  running_[process->pid] = {.connection = connection, .identity = envelope.identity};
-  rpc::Envelope reply = rpc::pack(Spawned{.pid = process->pid}, envelope.identity);
+  Child& child = running_[process->pid] = {.connection = order.connection, .identity = order.identity};
+  if (connections_.count(order.connection) == 0) return kill_tree(process->pid, child);  // closed meanwhile
+  rpc::Envelope reply = rpc::pack(Spawned{.pid = process->pid}, order.identity);
   reply.descriptors.push_back(std::move(process->pidfd));
   reply.descriptors.push_back(std::move(process->standard_output));
   reply.descriptors.push_back(std::move(process->standard_error));
   reply.descriptors.push_back(std::move(process->channel));
-  send(connection, std::move(reply));
+  send(order.connection, std::move(reply));
 }
 
 void GuardianProcess::kill_tree(pid_t pid, Child& child) {
@@ -266,6 +277,7 @@ void GuardianProcess::take_child_events() {
 void GuardianProcess::take_end(pid_t pid) {
   const auto found = running_.find(pid);
   helpers_.erase(pid);
+  fork_servers_.note_end(pid);
   // While it is not reaped, its number, and so the group's, is nobody else's.
   if (found != running_.end()) ::kill(-pid, SIGKILL);
   int wait_status = 0;
@@ -290,7 +302,7 @@ void GuardianProcess::take_end(pid_t pid) {
 bool GuardianProcess::kill_orphans() {
   bool found = false;
   for (const pid_t pid : children_of(::getpid())) {
-    const bool own = running_.count(pid) != 0 || helpers_.count(pid) != 0;
+    const bool own = running_.count(pid) != 0 || helpers_.count(pid) != 0 || fork_servers_.contains(pid);
     if (own || running_.count(::getpgid(pid)) != 0) continue;
     ::kill(pid, SIGKILL);
     found = true;

@@ -107,6 +107,17 @@ TEST_F(GuardianTest, SaysWhyAProcessCannotStart) {
   EXPECT_THAT(connection.receive<Spawned>().error, HasSubstr("spawn"));
 }
 
+TEST_F(GuardianTest, IsStartedAsAProgramToo) {
+  std::thread([] {}).join();  // a process that has, or had, threads
+  const Guardian guardian = Guardian::start(program_beside_test("paceline_guardian")).ValueOrDie();
+  Connection connection(guardian);
+  connection.spawn(1, {"describe"});
+  const rpc::Envelope spawned = connection.receive();
+  EXPECT_THAT(read_lines(spawned.descriptors.at(1)), Contains("descriptors 0 1 2 3 "));
+  EXPECT_EQ(connection.receive<Exited>().status, ExitStatus{});
+  EXPECT_THAT(Guardian::start("/no/such/program").status().message(), HasSubstr("/no/such/program"));
+}
+
 TEST_F(GuardianTest, KillsWhatHasLeftTheTree) {
   const Guardian guardian = Guardian::fork_now().ValueOrDie();
   Connection connection(guardian);

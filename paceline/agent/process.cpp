@@ -43,11 +43,12 @@ bool has_ended(int pidfd) {
 }  // namespace
 
 Process::Process(boost::asio::io_context& loop, ProcessHost& host, const Identity& identity, rpc::StartProcess settings,
-                 const AgentOptions& options)
+                 std::string attachment, const AgentOptions& options)
     : loop_(loop),
       host_(host),
       identity_(identity),
       settings_(std::move(settings)),
+      attachment_(std::move(attachment)),
       options_(options),
       pidfd_(loop),
       heartbeat_timer_(loop),
@@ -59,8 +60,11 @@ void Process::start() {
       LogFile::open(settings_.log_file, {.file_bytes = settings_.log_file_bytes, .most_files = settings_.log_files});
   if (!log.ok()) return fail_to_start(log.status().message());
   log_ = *std::move(log);
-  const Spawn request{
-      .arguments = settings_.arguments, .environment = settings_.environment, .directory = settings_.directory};
+  const Spawn request{.arguments = settings_.arguments,
+                      .environment = settings_.environment,
+                      .directory = settings_.directory,
+                      .fork_server = settings_.fork_server,
+                      .fork_server_key = settings_.fork_server_key};
   host_.send_to_guardian(rpc::pack(request, identity_));
 }
 
@@ -103,6 +107,7 @@ void Process::begin(rpc::Envelope envelope) {
   welcome.type = rpc::Welcome::kType;
   welcome.identity = identity_;
   welcome.body = settings_.welcome;
+  welcome.bytes = std::move(attachment_);
   // A process that is gone already cannot be told; its end will be.
   [[maybe_unused]] const arrow::Status sent = channel_->send(std::move(welcome));
   for (rpc::Envelope& waiting : std::exchange(waiting_, {})) deliver(std::move(waiting));

@@ -32,9 +32,9 @@ class ProcessHost {
 
 class Process : public std::enable_shared_from_this<Process> {
  public:
-  /// `identity` is the one of the StartProcess. The options outlive it.
+  /// `identity` is the one of the StartProcess, `attachment` its bytes. The options outlive it.
   Process(boost::asio::io_context& loop, ProcessHost& host, const Identity& identity, rpc::StartProcess settings,
-          const AgentOptions& options);
+          std::string attachment, const AgentOptions& options);
 
   /// Asks the guardian to start it.
   void start();
@@ -77,6 +77,7 @@ class Process : public std::enable_shared_from_this<Process> {
   ProcessHost& host_;
   const Identity identity_;
   const rpc::StartProcess settings_;
+  std::string attachment_;  // until it is sent
   const AgentOptions& options_;
 
   State state_ = State::starting;

@@ -44,7 +44,7 @@ class FileActions {
     ::posix_spawn_file_actions_init(&actions_);
     if (!directory.empty()) ::posix_spawn_file_actions_addchdir_np(&actions_, directory.c_str());
     ::posix_spawn_file_actions_adddup2(&actions_, standard_output, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions_, standard_error, STDERR_FILENO);
+    if (standard_error != STDERR_FILENO) ::posix_spawn_file_actions_adddup2(&actions_, standard_error, STDERR_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions_, channel, kChannelDescriptor);
   }
   FileActions(const FileActions&) = delete;
@@ -69,33 +69,47 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-std::vector<std::string> environment_of(const Spawn& request) {
-  rpc::StringMap environment = request.environment;
-  environment["PACELINE_CHANNEL"] = std::to_string(kChannelDescriptor);
-  std::vector<std::string> entries;
-  for (const auto& [name, value] : environment) entries.push_back(name + "=" + value);
-  return entries;
+// Starts arguments[0]; `channel_variable` names its end of the channel.
+arrow::Result<pid_t> start(rpc::Strings arguments, rpc::StringMap variables, const std::string& directory,
+                           const char* channel_variable, const FileActions& actions) {
+  if (arguments.empty()) return arrow::Status::Invalid("starting a process: no program was given");
+  variables[channel_variable] = std::to_string(kChannelDescriptor);
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  const Attributes attributes;
+  pid_t pid = 0;
+  errno = ::posix_spawn(&pid, arguments[0].c_str(), actions.get(), attributes.get(), pointers(arguments).data(),
+                        pointers(environment).data());
+  if (errno == 0) return pid;
+  const std::string place = directory.empty() ? "" : " in the directory " + directory;
+  return errno_status("starting the program " + arguments[0] + place);
 }
 
 }  // namespace
 
-arrow::Result<SpawnedProcess> spawn(const Spawn& request) {
-  if (request.arguments.empty()) return arrow::Status::Invalid("starting a process: no program was given");
+arrow::Result<ProcessEnds> make_process_ends() {
   ARROW_ASSIGN_OR_RAISE(auto output, make_pipe());
   ARROW_ASSIGN_OR_RAISE(auto error_output, make_pipe());
   ARROW_ASSIGN_OR_RAISE(auto channel, make_socket_pair());
+  return ProcessEnds{std::move(output.first),  std::move(error_output.first),  std::move(channel.first),
+                     std::move(output.second), std::move(error_output.second), std::move(channel.second)};
+}
 
-  std::vector<std::string> arguments = request.arguments;
-  std::vector<std::string> environment = environment_of(request);
-  const Attributes attributes;
-  const FileActions actions(request.directory, output.second.get(), error_output.second.get(), channel.second.get());
+arrow::Result<SpawnedForkServer> spawn_fork_server(const Spawn& request) {
+  ARROW_ASSIGN_OR_RAISE(auto channel, make_socket_pair());
+  const FileActions actions(request.directory, STDERR_FILENO, STDERR_FILENO, channel.second.get());
+  ARROW_ASSIGN_OR_RAISE(const pid_t pid, start(request.fork_server, request.environment, request.directory,
+                                               kForkServerVariable, actions));
+  return SpawnedForkServer{pid, std::move(channel.first)};
+}
+
+arrow::Result<SpawnedProcess> spawn(const Spawn& request) {
+  ARROW_ASSIGN_OR_RAISE(ProcessEnds ends, make_process_ends());
+  const FileActions actions(request.directory, ends.its_output.get(), ends.its_error_output.get(),
+                            ends.its_channel.get());
   SpawnedProcess process;
-  errno = ::posix_spawn(&process.pid, arguments[0].c_str(), actions.get(), attributes.get(), pointers(arguments).data(),
-                        pointers(environment).data());
-  if (errno != 0) {
-    const std::string place = request.directory.empty() ? "" : " in the directory " + request.directory;
-    return errno_status("starting the program " + arguments[0] + place);
-  }
+  ARROW_ASSIGN_OR_RAISE(
+      process.pid, start(request.arguments, request.environment, request.directory, rpc::kChannelVariable, actions));
   auto pidfd = open_pidfd(process.pid);
   if (!pidfd.ok()) {
     ::kill(-process.pid, SIGKILL);
@@ -103,9 +117,9 @@ arrow::Result<SpawnedProcess> spawn(const Spawn& request) {
     return pidfd.status();
   }
   process.pidfd = *std::move(pidfd);
-  process.standard_output = std::move(output.first);
-  process.standard_error = std::move(error_output.first);
-  process.channel = std::move(channel.first);
+  process.standard_output = std::move(ends.standard_output);
+  process.standard_error = std::move(ends.standard_error);
+  process.channel = std::move(ends.channel);
   return process;
 }
 

@@ -9,6 +9,14 @@
 
 namespace paceline::agent {
 
+/// The streams and the channel of a process that is about to be started: our ends and its own.
+struct ProcessEnds {
+  Descriptor standard_output, standard_error;            // read ends
+  Descriptor channel;                                    // ours of the socket pair
+  Descriptor its_output, its_error_output, its_channel;  // close them once the process has them
+};
+arrow::Result<ProcessEnds> make_process_ends();
+
 struct SpawnedProcess {
   pid_t pid = 0;
   Descriptor pidfd;
@@ -16,6 +24,13 @@ struct SpawnedProcess {
   Descriptor standard_error;
   Descriptor channel;  // the caller's end of the socket pair; the process finds its own by PACELINE_CHANNEL
 };
+
+/// A fork server, with its channel to us: it finds its end by kForkServerVariable. Its output is the caller's.
+struct SpawnedForkServer {
+  pid_t pid = 0;
+  Descriptor channel;
+};
+arrow::Result<SpawnedForkServer> spawn_fork_server(const Spawn& request);
 
 /// The process leads a process group of its own; its signals are at their defaults and none is blocked. Its standard
 /// input is the caller's. All descriptors of the caller beyond 2 must be closed on exec, and 0 to 2 must be open.

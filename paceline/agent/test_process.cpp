@@ -10,11 +10,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <future>
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "paceline/agent/fork_server.h"
 #include "paceline/core/progress.h"
 #include "paceline/rpc/blocking_socket.h"
 #include "paceline/rpc/messages.h"
@@ -199,6 +203,28 @@ int describe_itself(const Arguments&) {
   return 0;
 }
 
+int run(const std::string& what, const Arguments& arguments);
+
+// Forks processes that do what their variable DO says, in words; "threads" begins a thread first, "leave" ends at once.
+int serve_forks(const Arguments& arguments) {
+  if (arguments.at(0) == "leave") return 0;
+  if (arguments.at(0) == "threads") {
+    std::promise<void> runs;
+    std::thread([&runs] { runs.set_value(), sleep_for_ever(); }).detach();
+    runs.get_future().wait();
+  }
+  auto server = agent::ForkServer::connect().ValueOrDie();
+  bool was_idle = false;
+  const auto worker = server.serve(::fork, [&] { was_idle = true; }).ValueOrDie();
+  if (!worker) return 0;
+  ::clearenv();
+  if (was_idle) ::setenv("FORKED_AFTER_A_REST", "yes", 1);
+  for (const auto& [name, value] : worker->environment) ::setenv(name.c_str(), value.c_str(), 1);
+  std::istringstream words(worker->environment.at("DO"));
+  const Arguments all{std::istream_iterator<std::string>(words), {}};
+  return run(all.front(), {all.begin() + 1, all.end()});
+}
+
 int run(const std::string& what, const Arguments& arguments) {
   const std::map<std::string, std::function<int(const Arguments&)>> actions = {
       {"exit", [](const Arguments& a) { return std::stoi(a.at(0)); }},
@@ -215,6 +241,7 @@ int run(const std::string& what, const Arguments& arguments) {
       {"progress", note_progress},
       {"fail", fail_slowly},
       {"describe", describe_itself},
+      {"serve_forks", serve_forks},
   };
   return actions.at(what)(arguments);
 }

@@ -45,8 +45,12 @@ struct RunRequest {
   std::string role = "worker";
   std::string train_loop;
   Json train_loop_config = Json::object();
+  /// What the workers' program needs beside that, as bytes that only it understands: Python's train loop.
+  std::string attachment;
   /// Command line of a worker: the driver's own program and arguments.
   std::vector<std::string> program;
+  /// Command line of a process from which workers are forked (agent/fork_server.h); empty: each is started by itself.
+  std::vector<std::string> fork_server;
   /// Working directory of the workers: the driver's.
   std::string directory;
   /// Empty: all output goes to the terminal.

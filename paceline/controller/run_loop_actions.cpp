@@ -59,9 +59,11 @@ void RunLoop::execute(const StartWorker& action) {
   const int64_t here = workers_on_node_[action.node];
   warn_about_cores(node, here);
   const int64_t threads = threads_of(parts_.request.scaling_config, node, here);
-  send(action.worker,
-       rpc::pack(start_message(parts_.request, action.worker, threads, environment_, parts_.storage_proof),
-                 identity_of(action.worker)));
+  rpc::Envelope start =
+      rpc::pack(start_message(parts_.request, action.worker, threads, environment_, parts_.storage_proof));
+  start.bytes = parts_.request.attachment;
+  start.identity = identity_of(action.worker);
+  send(action.worker, std::move(start));
 }
 
 void RunLoop::warn_about_cores(const Node& node, int64_t workers) {

@@ -18,10 +18,12 @@ void RunLoop::execute(const StartValidation& action) {
   }
   const Node& node = state_.nodes[static_cast<size_t>(action.node)];
   const int64_t threads = threads_of(parts_.request.scaling_config, node, workers_on_node_[action.node]);
-  const rpc::StartProcess message =
-      start_validation_message(parts_.request, action, checkpoint_path(action.report), threads, environment_);
+  rpc::Envelope start = rpc::pack(
+      start_validation_message(parts_.request, action, checkpoint_path(action.report), threads, environment_));
+  start.bytes = parts_.request.attachment;
+  start.identity = identity_of(action.worker);
   // An agent that is gone says so by its channel's end.
-  [[maybe_unused]] const arrow::Status sent = agents_[agent]->send(rpc::pack(message, identity_of(action.worker)));
+  [[maybe_unused]] const arrow::Status sent = agents_[agent]->send(std::move(start));
 }
 
 void RunLoop::execute(const EndValidation& action) {

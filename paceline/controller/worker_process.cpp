@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "paceline/controller/worker_logs.h"
@@ -18,6 +19,17 @@ rpc::StringMap inherited_environment() {
     environment.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return environment;
+}
+
+std::string fork_server_key(const rpc::StringMap& environment) {
+  constexpr std::array kReadWhenLoaded = {"OMP_",   "MKL_",     "GOMP_", "KMP_",   "OPENBLAS_", "CUDA_", "NCCL_",
+                                          "TORCH_", "PYTORCH_", "LD_",   "PYTHON", "MALLOC_",   "JE_",   "VIRTUAL_ENV"};
+  std::string key;
+  for (const auto& [name, value] : environment) {
+    const auto begins = [&](const char* prefix) { return name.starts_with(prefix); };
+    if (std::ranges::any_of(kReadWhenLoaded, begins)) key += name + "=" + value + "\n";
+  }
+  return key;
 }
 
 int64_t threads_of(const ScalingConfig& scaling, const Node& node, int64_t workers_on_node) {
@@ -51,6 +63,8 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
           .arguments = request.program,
           .environment = environment,
           .directory = request.directory,
+          .fork_server = request.fork_server,
+          .fork_server_key = fork_server_key(environment),
           .log_file = request.run_folder + "/" + worker_log(worker),
           .log_file_bytes = log.file_bytes,
           .log_files = log.files,

@@ -11,6 +11,10 @@ namespace paceline::controller {
 /// The driver's environment, as workers get it: all of it but what is Paceline's own.
 rpc::StringMap inherited_environment();
 
+/// Equal for environments that mean the same to a process while it loads its libraries (OMP_, CUDA_, LD_, PYTHON…):
+/// workers can be forked from one that was started with either.
+std::string fork_server_key(const rpc::StringMap& environment);
+
 /// Threads of a worker: what was asked for, else its share of the node's cores, at least 1.
 int64_t threads_of(const ScalingConfig& scaling, const Node& node, int64_t workers_on_node);
 

@@ -53,6 +53,7 @@ class Session {
     ARROW_ASSIGN_OR_RAISE(std::optional<rpc::Envelope> first, socket_.receive());
     if (!first) return arrow::Status::IOError("the agent closed the channel before it said what this process is for");
     ARROW_ASSIGN_OR_RAISE(welcome_, rpc::unpack<rpc::Welcome>(*first));
+    attachment_ = std::move(first->bytes);
     identity_ = first->identity;
     // The guardian's helper reads this process's stacks; Yama lets only ancestors do so by themselves.
     stacks::allow_capture(::getppid());
@@ -78,6 +79,7 @@ class Session {
   }
 
   const rpc::Welcome& welcome() const { return welcome_; }
+  const std::string& attachment() const { return attachment_; }
   Progress& progress() { return *progress_; }
 
   arrow::Result<std::optional<Assignment>> next_assignment() {
@@ -216,6 +218,7 @@ class Session {
   Outbox outbox_;
   const std::shared_ptr<PendingRequests> requests_;
   rpc::Welcome welcome_;
+  std::string attachment_;
   std::optional<Progress> progress_;
   ControllerEpoch epoch_;  // the control thread's
 
@@ -248,6 +251,7 @@ class SocketConnection final : public Connection {
   }
 
   const rpc::Welcome& welcome() const override { return session_->welcome(); }
+  const std::string& attachment() const override { return session_->attachment(); }
   arrow::Result<std::optional<Assignment>> next_assignment() override { return session_->next_assignment(); }
   Progress& progress() override { return session_->progress(); }
   void send(rpc::Envelope envelope) override { session_->send(std::move(envelope)); }

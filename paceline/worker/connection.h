@@ -47,6 +47,8 @@ class Connection {
   virtual ~Connection() = default;
 
   virtual const rpc::Welcome& welcome() const = 0;
+  /// The bytes that came with it.
+  virtual const std::string& attachment() const = 0;
   /// Waits for the next Assign; nullopt when the worker shall end instead (a Stop has come, then and from now on).
   virtual arrow::Result<std::optional<Assignment>> next_assignment() = 0;
   virtual Progress& progress() = 0;

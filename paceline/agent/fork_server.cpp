@@ -1,0 +1,115 @@
+#include "paceline/agent/fork_server.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+#include "paceline/agent/process_tree_internal.h"
+
+namespace paceline::agent {
+namespace {
+
+arrow::Status check_threads() {
+  const int threads = count_threads();
+  if (threads == 1) return arrow::Status::OK();
+  return arrow::Status::Invalid("the process that workers are forked from must have one thread, but it has ", threads,
+                                ": a module that it has imported starts threads");
+}
+
+arrow::Result<std::pair<Descriptor, Descriptor>> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_status("making a pipe");
+  return std::pair{Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+void wait_for_end(const Descriptor& pipe) {
+  char byte;
+  while (::read(pipe.get(), &byte, 1) < 0 && errno == EINTR) {
+  }
+}
+
+// What ForkWorker's descriptors become.
+arrow::Status take_place(ForkWorker& worker, std::vector<Descriptor> descriptors) {
+  if (descriptors.size() != 3) return arrow::Status::Invalid("a worker is forked with three descriptors");
+  const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ::dup2(nothing.get(), STDIN_FILENO);
+  ::dup2(descriptors[0].get(), STDOUT_FILENO);
+  ::dup2(descriptors[1].get(), STDERR_FILENO);
+  const int channel = descriptors[2].release();
+  worker.environment[rpc::kChannelVariable] = std::to_string(channel);
+  if (!worker.directory.empty() && ::chdir(worker.directory.c_str()) != 0) {
+    return errno_status("entering the directory " + worker.directory);
+  }
+  return arrow::Status::OK();
+}
+
+}  // namespace
+
+arrow::Result<ForkServer> ForkServer::connect() {
+  const char* variable = std::getenv(kForkServerVariable);
+  if (variable == nullptr) {
+    return arrow::Status::Invalid(kForkServerVariable, " is not set: no guardian has started this process");
+  }
+  Descriptor channel(std::atoi(variable));
+  ::unsetenv(kForkServerVariable);
+  if (::fcntl(channel.get(), F_SETFD, FD_CLOEXEC) != 0) return errno_status("taking the guardian's channel");
+  return ForkServer(std::move(channel));
+}
+
+arrow::Result<std::optional<ForkWorker>> ForkServer::serve(const std::function<pid_t()>& fork,
+                                                           const std::function<void()>& idle) {
+  while (true) {
+    ARROW_ASSIGN_OR_RAISE(auto request, socket_->receive());
+    hold_.reset();
+    if (!request) return std::nullopt;
+    if (request->type == Idle::kType) {
+      idle();
+      continue;
+    }
+    ARROW_ASSIGN_OR_RAISE(ForkWorker worker, rpc::unpack<ForkWorker>(*request));
+    const auto pid = fork_twice(fork);
+    if (pid.ok() && *pid == 0) {
+      socket_.reset();
+      ARROW_RETURN_NOT_OK(take_place(worker, std::move(request->descriptors)));
+      return worker;
+    }
+    request.reset();  // the worker's ends of its pipes are its own
+    const Forked reply = pid.ok() ? Forked{.pid = *pid} : Forked{.error = pid.status().message()};
+    ARROW_RETURN_NOT_OK(socket_->send(rpc::pack(reply)));
+  }
+}
+
+// 0 in the forked process. The one between ends at once, so that the guardian, a subreaper, is the other's parent.
+arrow::Result<pid_t> ForkServer::fork_twice(const std::function<pid_t()>& fork) {
+  ARROW_RETURN_NOT_OK(check_threads());
+  ARROW_ASSIGN_OR_RAISE(auto pid_pipe, make_pipe());
+  ARROW_ASSIGN_OR_RAISE(auto hold, make_pipe());
+  auto& [from_between, to_server] = pid_pipe;
+  const pid_t between = fork();
+  if (between < 0) return errno_status("forking a worker");
+  if (between == 0) {
+    const pid_t worker = fork();
+    if (worker == 0) {
+      hold.second.reset();
+      wait_for_end(hold.first);
+      return 0;
+    }
+    [[maybe_unused]] const ssize_t written = ::write(to_server.get(), &worker, sizeof worker);
+    ::_exit(0);
+  }
+  to_server.reset();
+  pid_t worker = -1;
+  const ssize_t size = ::read(from_between.get(), &worker, sizeof worker);
+  while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  hold_ = std::move(hold.second);
+  if (size != sizeof worker || worker < 0) return arrow::Status::IOError("forking a worker failed");
+  return worker;
+}
+
+}  // namespace paceline::agent

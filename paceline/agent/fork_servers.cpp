@@ -1,0 +1,125 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include "paceline/agent/fork_servers_internal.h"
+#include "paceline/core/posix/pidfd.h"
+#include "paceline/core/posix/socket_pair.h"
+
+namespace paceline::agent {
+namespace {
+
+// A server is asked for one process at a time, and what it is sent fits into the socket.
+arrow::Status send_to(const Descriptor& channel, const rpc::Envelope& envelope, std::vector<int> descriptors) {
+  ARROW_ASSIGN_OR_RAISE(const std::string frame, rpc::encode_frame_start(envelope));
+  std::span<const std::byte> rest = std::as_bytes(std::span(frame));
+  while (!rest.empty()) {
+    ARROW_ASSIGN_OR_RAISE(const size_t sent, send_some(channel.get(), rest, descriptors));
+    if (sent == 0) return arrow::Status::IOError("it reads nothing");
+    rest = rest.subspan(sent);
+    descriptors.clear();
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Result<SpawnedProcess> adopt(const Forked& forked, ProcessEnds ends) {
+  if (!forked.error.empty()) return arrow::Status::IOError(forked.error);
+  const auto pid = static_cast<pid_t>(forked.pid);
+  ::setpgid(pid, pid);
+  ARROW_ASSIGN_OR_RAISE(Descriptor pidfd, open_pidfd(pid));
+  return SpawnedProcess{pid, std::move(pidfd), std::move(ends.standard_output), std::move(ends.standard_error),
+                        std::move(ends.channel)};
+}
+
+}  // namespace
+
+void ForkServers::fork(const Spawn& request, const ForkOrder& order) {
+  auto ends = make_process_ends();
+  if (!ends.ok()) return on_answer_(order, ends.status());
+  const auto server = server_for(request);
+  if (!server.ok()) return on_answer_(order, server.status());
+  auto& waiting = (*server)->second.waiting;
+  waiting.push_back({order, {.environment = request.environment, .directory = request.directory}, *std::move(ends)});
+  if (waiting.size() == 1) ask(*server);
+}
+
+arrow::Result<ForkServers::Servers::iterator> ForkServers::server_for(const Spawn& request) {
+  std::string name = request.fork_server_key;
+  for (const std::string& argument : request.fork_server) name += '\0' + argument;
+  const auto found = servers_.find(name);
+  if (found != servers_.end()) return found;
+  ARROW_ASSIGN_OR_RAISE(SpawnedForkServer spawned, spawn_fork_server(request));
+  ::fcntl(spawned.channel.get(), F_SETFL, O_NONBLOCK);
+  return servers_.emplace(name, Server{.pid = spawned.pid, .channel = std::move(spawned.channel)}).first;
+}
+
+void ForkServers::ask(Servers::iterator server) {
+  Waiting& next = server->second.waiting.front();
+  rpc::Envelope envelope = rpc::pack(next.worker);
+  const std::vector<int> descriptors = {next.ends.its_output.get(), next.ends.its_error_output.get(),
+                                        next.ends.its_channel.get()};
+  for (const int descriptor : descriptors) envelope.descriptors.emplace_back(::dup(descriptor));
+  const arrow::Status sent = send_to(server->second.channel, envelope, descriptors);
+  if (!sent.ok()) give_up(server, sent.message());
+}
+
+std::vector<int> ForkServers::descriptors() const {
+  std::vector<int> all;
+  for (const auto& [name, server] : servers_) all.push_back(server.channel.get());
+  return all;
+}
+
+void ForkServers::receive(int descriptor) {
+  const auto server = std::ranges::find(servers_, descriptor, [](const auto& one) { return one.second.channel.get(); });
+  if (server == servers_.end()) return;
+  std::array<std::byte, 4096> buffer;
+  auto received = receive_some(descriptor, buffer);
+  const bool fits = received.ok() && !received->closed &&
+                    server->second.reader.feed({buffer.data(), received->bytes}, std::move(received->descriptors)).ok();
+  fits ? take_answers(server) : give_up(server, "it has closed its channel");
+}
+
+void ForkServers::take_answers(Servers::iterator server) {
+  while (true) {
+    const auto envelope = server->second.reader.next();
+    if (!envelope.ok()) return give_up(server, envelope.status().message());
+    if (!envelope->has_value()) return;
+    auto& waiting = server->second.waiting;
+    const auto forked = rpc::unpack<Forked>(**envelope);
+    if (!forked.ok() || waiting.empty()) return give_up(server, "it has said what makes no sense");
+    Waiting done = std::move(waiting.front());
+    waiting.pop_front();
+    on_answer_(done.order, adopt(*forked, std::move(done.ends)));
+    if (!waiting.empty()) {
+      ask(server);
+    } else if (const arrow::Status sent = send_to(server->second.channel, rpc::pack(Idle{}), {}); !sent.ok()) {
+      return give_up(server, sent.message());
+    }
+  }
+}
+
+bool ForkServers::contains(pid_t pid) const {
+  const pid_t group = ::getpgid(pid);
+  return std::ranges::any_of(servers_, [&](const auto& one) { return one.second.pid == group; });
+}
+
+void ForkServers::note_end(pid_t pid) {
+  const auto server = std::ranges::find(servers_, pid, [](const auto& one) { return one.second.pid; });
+  if (server != servers_.end()) give_up(server, "it has ended");
+}
+
+// The next order starts another.
+void ForkServers::give_up(Servers::iterator server, const std::string& why) {
+  Server gone = std::move(server->second);
+  servers_.erase(server);
+  ::kill(gone.pid, SIGKILL);
+  for (const Waiting& waiting : gone.waiting) {
+    on_answer_(waiting.order, arrow::Status::IOError("the process that workers are forked from is gone: ", why,
+                                                     "; it has written why to the driver's standard error"));
+  }
+}
+
+}  // namespace paceline::agent

@@ -1,0 +1,67 @@
+// ForkServers: the guardian's fork servers (fork_server.h), and the processes that they are asked for.
+//
+// Not thread-safe. What the guardian waits for: answers at descriptors(), the ends of the servers' processes.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "paceline/agent/guardian_messages.h"
+#include "paceline/agent/spawn_internal.h"
+#include "paceline/core/ids.h"
+#include "paceline/rpc/frame.h"
+
+namespace paceline::agent {
+
+/// Who has asked for a process.
+struct ForkOrder {
+  int64_t connection = 0;
+  Identity identity;
+};
+
+class ForkServers {
+ public:
+  /// Told of each order, some time after fork(): the process, a child of this process now, or why there is none.
+  using OnAnswer = std::function<void(const ForkOrder& order, arrow::Result<SpawnedProcess> process)>;
+  explicit ForkServers(OnAnswer on_answer) : on_answer_(std::move(on_answer)) {}
+
+  /// Asks the server that `request` names, which is started if there is none.
+  void fork(const Spawn& request, const ForkOrder& order);
+  /// The servers' ends of their channels.
+  std::vector<int> descriptors() const;
+  /// Something has come at one of them.
+  void receive(int descriptor);
+  /// Whether `pid` is a server, or of a server's process group: a process that is being forked.
+  bool contains(pid_t pid) const;
+  /// The process has ended; nothing if it is no server.
+  void note_end(pid_t pid);
+
+ private:
+  struct Waiting {
+    ForkOrder order;
+    ForkWorker worker;
+    ProcessEnds ends;
+  };
+  struct Server {
+    pid_t pid = 0;
+    Descriptor channel;
+    rpc::FrameReader reader;
+    std::deque<Waiting> waiting;  // the first has been asked for
+  };
+  using Servers = std::map<std::string, Server>;  // by command line and key
+
+  arrow::Result<Servers::iterator> server_for(const Spawn& request);
+  void ask(Servers::iterator server);
+  void take_answers(Servers::iterator server);
+  void give_up(Servers::iterator server, const std::string& why);
+
+  OnAnswer on_answer_;
+  Servers servers_;
+};
+
+}  // namespace paceline::agent

@@ -1,7 +1,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
-#include "paceline/comm/control_store_internal.h"
+#include "paceline/comm/control_store.h"
 #include "paceline/core/error.h"
 
 namespace paceline::comm {

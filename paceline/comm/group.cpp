@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "paceline/comm/backend_internal.h"
-#include "paceline/comm/control_store_internal.h"
+#include "paceline/comm/control_store.h"
 #include "paceline/comm/group_internal.h"
 #include "paceline/core/error.h"
 

@@ -5,9 +5,11 @@
 #include <filesystem>
 
 #include "paceline/core/error.h"
-#include "paceline/train/driver_internal.h"
+#include "paceline/train/driver.h"
 #include "paceline/train/launch_overrides_internal.h"
-#include "paceline/train/worker_internal.h"
+#include "paceline/train/train_loop.h"
+#include "paceline/train/validation.h"
+#include "paceline/train/worker_program.h"
 #include "paceline/worker/connection.h"
 
 namespace paceline {
@@ -16,7 +18,32 @@ namespace {
 
 std::optional<Driver> the_driver;
 
+// Functions of this very program, found by their names.
+class OwnProgram final : public WorkerProgram {
+ public:
+  std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start) override {
+    loop_ = find_train_loop(start.welcome.train_loop);  // before anybody waits for this rank
+    return WorkerProgram::connect(options, start);
+  }
+  Json train(const WorkerStart& start) override { return (*loop_)(Config(start.welcome.train_loop_config)); }
+  Metrics validate(const rpc::Welcome& welcome, const std::string&) override {
+    const ValidationFn validate = find_validation(welcome.validation_fn);
+    return validate(CheckpointAccess::published(welcome.checkpoint), Config(welcome.validation_config));
+  }
+
+ private:
+  std::optional<TrainLoop> loop_;
+};
+
 }  // namespace
+
+void become_driver(Driver driver) {
+  if (!the_driver) the_driver.emplace(std::move(driver));
+}
+
+bool is_driver() {
+  return the_driver.has_value();
+}
 
 const Driver& driver() {
   if (!the_driver) {
@@ -30,14 +57,17 @@ const Driver& driver() {
 }  // namespace train
 
 void init(int argc, char** argv) {
-  if (worker::Connection::offered()) train::run_worker();
-  if (train::the_driver) return;
+  if (worker::Connection::offered()) {
+    train::OwnProgram program;
+    train::run_worker(program);
+  }
+  if (train::is_driver()) return;
   train::launch_overrides();
   auto guardian = agent::Guardian::fork_now();
   if (!guardian.ok()) throw UsageError("paceline::init: " + guardian.status().message());
   std::vector<std::string> program{std::filesystem::read_symlink("/proc/self/exe").string()};
   program.insert(program.end(), argv + (argc > 0 ? 1 : 0), argv + argc);
-  train::the_driver.emplace(train::Driver{std::move(program), *std::move(guardian)});
+  train::become_driver({.program = std::move(program), .guardian = *std::move(guardian)});
 }
 
 }  // namespace paceline

@@ -35,9 +35,9 @@ RunOptions options_of(const RunRequest& request, int64_t world_size, bool valida
 
 }  // namespace
 
-LocalController::LocalController(RunRequest request, int64_t world_size, ValidationFn validation)
+LocalController::LocalController(RunRequest request, int64_t world_size, Validation validation)
     : request_(std::move(request)),
-      validation_(validation),
+      validation_(std::move(validation)),
       lock_(lock_run_folder(request_.run_folder)),
       terminal_(track::make_terminal(stderr, nullptr, request_.run_config.quiet)),
       finished_(static_cast<size_t>(world_size), false) {

@@ -27,7 +27,7 @@
 #include "paceline/storage/run_lock.h"
 #include "paceline/track/terminal.h"
 #include "paceline/track/tracker/trackers.h"
-#include "paceline/train/validation.h"
+#include "paceline/train/training_run.h"
 
 namespace paceline::train {
 
@@ -53,7 +53,7 @@ class LocalController {
  public:
   /// Takes the run over and begins the next attempt. `request` as for run_to_end(), but the folder is locked here.
   /// `validation` validates checkpoints, null for none.
-  LocalController(controller::RunRequest request, int64_t world_size, ValidationFn validation);
+  LocalController(controller::RunRequest request, int64_t world_size, Validation validation);
   ~LocalController();
 
   int64_t attempt() const { return state_.attempt.value; }
@@ -94,7 +94,7 @@ class LocalController {
   void execute(const controller::Finish& action);
 
   const controller::RunRequest request_;
-  const ValidationFn validation_;
+  const Validation validation_;
   const storage::RunLock lock_;
   const SystemClock clock_;
   std::unique_ptr<track::Terminal> terminal_;

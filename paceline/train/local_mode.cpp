@@ -129,7 +129,7 @@ class ThreadCount {
 };
 
 // Place, device and group; the run's name and folder are agreed upon with the group.
-SessionOptions join_group(const LocalRun& run) {
+SessionOptions join_group(const TrainingRun& run) {
   SessionOptions options;
   auto& context = options.context;
   if (under_torchrun()) {
@@ -139,7 +139,8 @@ SessionOptions join_group(const LocalRun& run) {
     context.local_world_size = torchrun_local_world_size();
     context.node_rank = environment_number("GROUP_RANK", 0);
   }
-  options.device = device_of(context.local_rank, run.scaling_config);
+  options.devices = devices_of(context.local_rank, run.scaling_config);
+  options.device = options.devices.front();
   select_device(options.device);
   options.debug_config = run.run_config.debug_config;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(run.torch_config.timeout_s * 1000));
@@ -153,7 +154,8 @@ SessionOptions join_group(const LocalRun& run) {
   return options;
 }
 
-std::unique_ptr<LocalController> take_over(const LocalRun& run, int64_t world_size, LocalBeginning& beginning) {
+std::unique_ptr<LocalController> take_over(const TrainingRun& run, const std::string& start_from, int64_t world_size,
+                                           LocalBeginning& beginning) {
   controller::RunRequest request;
   request.run_config = run.run_config;
   if (!request.run_config.name) request.run_config.name = controller::new_run_name();
@@ -163,13 +165,9 @@ std::unique_ptr<LocalController> take_over(const LocalRun& run, int64_t world_si
   request.run_store = track::user_run_store().ValueOr("");
   request.scaling_config = run.scaling_config;
   request.train_loop_config = run.train_loop_config.json();
-  if (!run.resume_from_checkpoint.empty()) request.resume_from_checkpoint = run.resume_from_checkpoint;
-  ValidationFn validation = nullptr;
-  if (run.validation_config) {
-    validation = run.validation_config->fn;
-    request.validation_task = run.validation_config->task_config;
-  }
-  auto controller = std::make_unique<LocalController>(request, world_size, validation);
+  if (!start_from.empty()) request.resume_from_checkpoint = start_from;
+  request.validation_task = run.validation_task;
+  auto controller = std::make_unique<LocalController>(request, world_size, run.validation);
   beginning = {.name = *request.run_config.name,
                .folder = request.run_folder,
                .location = request.location,
@@ -182,12 +180,13 @@ std::unique_ptr<LocalController> take_over(const LocalRun& run, int64_t world_si
 }
 
 // All ranks begin, or none does.
-std::unique_ptr<LocalController> begin(const LocalRun& run, comm::Group& group, LocalBeginning& beginning) {
+std::unique_ptr<LocalController> begin(const TrainingRun& run, const std::string& start_from, comm::Group& group,
+                                       LocalBeginning& beginning) {
   std::unique_ptr<LocalController> controller;
   std::exception_ptr error;
   if (group.rank() == 0) {
     try {
-      controller = take_over(run, group.size(), beginning);
+      controller = take_over(run, start_from, group.size(), beginning);
     } catch (const std::exception& problem) {
       error = std::current_exception();
       beginning.error = problem.what();
@@ -235,12 +234,12 @@ int64_t torchrun_local_world_size() {
   return environment_number("LOCAL_WORLD_SIZE", environment_number("WORLD_SIZE", 1));
 }
 
-LocalOutcome run_in_process(const LocalRun& run, controller::StopSignal& stop) {
+LocalOutcome run_in_process(const TrainingRun& run, const std::string& start_from, controller::StopSignal& stop) {
   const ThreadCount threads(run.scaling_config.threads_per_worker);
   SessionOptions options = join_group(run);
   comm::Group& group = *options.group;
   LocalBeginning beginning;
-  const auto controller = begin(run, group, beginning);
+  const auto controller = begin(run, start_from, group, beginning);
   options.context.experiment_name = beginning.name;
   options.context.storage = beginning.location;
   options.run_folder = beginning.folder;
@@ -249,7 +248,7 @@ LocalOutcome run_in_process(const LocalRun& run, controller::StopSignal& stop) {
       .epoch = {1}, .attempt = {beginning.attempt}, .generation = {0}, .worker = {options.context.world_rank + 1}};
   options.checkpoint = beginning.checkpoint;
   options.first_report = beginning.first_report;
-  options.has_validation = run.validation_config.has_value();
+  options.has_validation = run.validation != nullptr;
   LocalSink sink(group, controller.get(), beginning.checkpoints);
   options.sink = &sink;
 

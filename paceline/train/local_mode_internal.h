@@ -7,23 +7,9 @@
 #include <string>
 
 #include "paceline/controller/controller.h"
-#include "paceline/core/config/run_config.h"
-#include "paceline/core/config/scaling_config.h"
-#include "paceline/train/torch_config.h"
-#include "paceline/train/train_loop.h"
-#include "paceline/train/validation.h"
+#include "paceline/train/training_run.h"
 
 namespace paceline::train {
-
-struct LocalRun {
-  TrainLoop loop;
-  Config train_loop_config;
-  RunConfig run_config;
-  ScalingConfig scaling_config;
-  TorchConfig torch_config;
-  std::optional<ValidationConfig> validation_config;
-  std::string resume_from_checkpoint;
-};
 
 struct LocalOutcome {
   std::string location;  // of the run: its folder or its URI
@@ -37,8 +23,8 @@ bool under_torchrun();
 /// Workers of this machine that torchrun has started; 1 without torchrun.
 int64_t torchrun_local_world_size();
 
-/// Runs the loop to its end; what it throws is in the outcome. Throws only for what kept it from beginning, or when the
-/// run folder cannot be written.
-LocalOutcome run_in_process(const LocalRun& run, controller::StopSignal& stop);
+/// Runs the loop to its end, from the checkpoint at `start_from` ("" for none); what it throws is in the outcome.
+/// Throws only for what kept it from beginning, or when the run folder cannot be written.
+LocalOutcome run_in_process(const TrainingRun& run, const std::string& start_from, controller::StopSignal& stop);
 
 }  // namespace paceline::train

@@ -54,6 +54,7 @@ Result Result::from_path(const std::string& path) {
   result.state = Json(state->state).get<std::string>();
   if (!state->error.empty()) result.error = state->error;
   if (!state->stop_reason.empty()) result.stop_reason = state->stop_reason;
+  result.worker_errors = state->worker_errors;
   result.return_value = state->return_value;
   throw_if_error(track::visit_history(records.folder(), [&result](const track::HistoryRow& row) {
     if (row.rank == 0) result.metrics = Metrics(track::shown_metrics(row));

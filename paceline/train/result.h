@@ -3,6 +3,7 @@
 
 #include <arrow/table.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ struct Result {
   std::optional<std::string> stop_reason;
   /// The message of the error that ended the run.
   std::optional<std::string> error;
+  /// Errors of the last attempt's workers by rank; what concerns the whole group is under -1.
+  std::map<int64_t, std::string> worker_errors;
   /// What rank 0's train loop returned; null otherwise.
   Json return_value;
 

@@ -280,9 +280,14 @@ WithoutSession::~WithoutSession() {
   current_session = session_;
 }
 
-torch::Device device_of(int64_t local_rank, const ScalingConfig& scaling) {
-  if (!scaling.use_gpu) return torch::kCPU;
-  return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(local_rank * gpus_per_worker(scaling)));
+std::vector<torch::Device> devices_of(int64_t local_rank, const ScalingConfig& scaling) {
+  if (!scaling.use_gpu) return {torch::kCPU};
+  std::vector<torch::Device> devices;
+  const int64_t each = gpus_per_worker(scaling);
+  for (int64_t gpu = local_rank * each; gpu < (local_rank + 1) * each; ++gpu) {
+    devices.emplace_back(torch::kCUDA, static_cast<torch::DeviceIndex>(gpu));
+  }
+  return devices;
 }
 
 void select_device(torch::Device device) {
@@ -312,6 +317,10 @@ std::vector<ReportedCheckpoint> get_all_reported_checkpoints(CheckpointConsisten
 
 torch::Device get_device() {
   return Session::current("get_device()").options().device;
+}
+
+std::vector<torch::Device> get_devices() {
+  return Session::current("get_devices()").options().devices;
 }
 
 void barrier() {

@@ -120,6 +120,8 @@ std::vector<ReportedCheckpoint> get_all_reported_checkpoints(
     std::optional<double> timeout_s = std::nullopt);
 /// Where this worker computes: its GPU with use_gpu, else the CPU.
 torch::Device get_device();
+/// All devices of this worker: with ScalingConfig.resources_per_worker {"GPU": 2} two GPUs.
+std::vector<torch::Device> get_devices();
 
 /// Waits for all ranks. CollectiveError naming the missing ranks after TorchConfig::timeout_s seconds.
 void barrier();

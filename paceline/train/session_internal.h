@@ -49,7 +49,8 @@ class ReportSink {
 struct SessionOptions {
   Identity identity;
   TrainContext::Values context;
-  torch::Device device = torch::kCPU;
+  torch::Device device = torch::kCPU;  // the first of devices
+  std::vector<torch::Device> devices{torch::kCPU};
   std::shared_ptr<comm::Group> group;
   std::shared_ptr<rpc::KeyValueClient> store;  // null where there is no controller: then the group's own collectives do
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
@@ -183,8 +184,8 @@ class WithoutSession {
   Session* const session_;
 };
 
-/// The device of the worker with this local rank. With several GPUs each it is the first of its own.
-torch::Device device_of(int64_t local_rank, const ScalingConfig& scaling);
+/// The devices of the worker with this local rank: the CPU, or its GPUs.
+std::vector<torch::Device> devices_of(int64_t local_rank, const ScalingConfig& scaling);
 /// Makes `device` that of this thread's new tensors and streams; nothing for the CPU.
 void select_device(torch::Device device);
 

@@ -13,8 +13,8 @@
 // rank's fit() throws what it saw itself; starting again is torchrun's affair.
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <string>
 
 #include "paceline/controller/callback.h"
 #include "paceline/core/config/run_config.h"
@@ -26,8 +26,8 @@
 
 namespace paceline {
 
-namespace controller {
-class StopSignal;
+namespace train {
+struct TrainingRun;
 }
 
 /// What a run is made of. Every field may be left out.
@@ -65,13 +65,7 @@ class TorchTrainer {
   Result fit();
 
  private:
-  Result fit_in_process(const std::string& start_from, controller::StopSignal& stop);
-  Result fit_with_workers(const std::string& start_from, controller::StopSignal& stop);
-
-  TrainLoop loop_;
-  std::string loop_name_;
-  std::string validation_name_;
-  TorchTrainerOptions options_;
+  std::shared_ptr<const train::TrainingRun> run_;
 };
 
 }  // namespace paceline

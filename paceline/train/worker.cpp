@@ -16,10 +16,8 @@
 #include "paceline/train/failure_internal.h"
 #include "paceline/train/session_internal.h"
 #include "paceline/train/torch_config.h"
-#include "paceline/train/train_loop.h"
 #include "paceline/train/user_frames.h"
-#include "paceline/train/validation.h"
-#include "paceline/train/worker_internal.h"
+#include "paceline/train/worker_program.h"
 #include "paceline/worker/connection.h"
 
 namespace paceline::train {
@@ -86,7 +84,8 @@ class LiveSession {
   Session* session_ = nullptr;
 };
 
-SessionOptions session_options(worker::Connection& connection, const worker::Assignment& assignment, ReportSink& sink) {
+SessionOptions session_options(WorkerProgram& program, const WorkerStart& start, worker::Connection& connection,
+                               const worker::Assignment& assignment, ReportSink& sink) {
   const auto& welcome = connection.welcome();
   const auto& assign = assignment.assign;
   const auto scaling = welcome.scaling_config.get<ScalingConfig>();
@@ -102,17 +101,18 @@ SessionOptions session_options(worker::Connection& connection, const worker::Ass
                      .experiment_name = welcome.run_name,
                      .storage = welcome.location};
   options.run_folder = welcome.run_folder;
-  options.device = device_of(assign.local_rank, scaling);
+  options.devices = devices_of(assign.local_rank, scaling);
+  options.device = options.devices.front();
   select_device(options.device);
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(torch_config.timeout_s * 1000));
-  if (assign.world_size > 1) options.store = connection.store();
-  options.group = comm::Group::create({.backend = torch_config.backend.value_or(""),
-                                       .rank = assign.rank.value,
-                                       .world_size = assign.world_size,
-                                       .device = options.device,
-                                       .timeout = options.timeout,
-                                       .progress = &connection.progress()},
-                                      options.store);
+  if (assign.world_size > 1) options.store = start.store;
+  options.group = program.connect({.backend = torch_config.backend.value_or(""),
+                                   .rank = assign.rank.value,
+                                   .world_size = assign.world_size,
+                                   .device = options.device,
+                                   .timeout = options.timeout,
+                                   .progress = &connection.progress()},
+                                  start);
   options.checkpoint = assign.checkpoint;
   options.first_report = assign.first_report;
   options.has_validation = !welcome.validation_fn.empty();
@@ -130,9 +130,9 @@ void prove_storage(const rpc::Welcome& welcome) {
 
 // From the moment at which the loop throws, the agent waits for the Failed that follows: unwinding the user's stack and
 // looking up the names of its frames take a while.
-Json call_loop(const TrainLoop& loop, Session& session, const Config& config) {
+Json call_loop(WorkerProgram& program, const WorkerStart& start, Session& session) {
   try {
-    return loop(config);
+    return program.train(start);
   } catch (const Stopped&) {
     throw;
   } catch (...) {
@@ -143,15 +143,19 @@ Json call_loop(const TrainLoop& loop, Session& session, const Config& config) {
 
 // One generation: the train loop from its first line to its return. True when it returned. `group` is the generation's:
 // it outlives the loop, because a rank whose loop has returned may be one that others are still connecting to.
-bool run_generation(worker::Connection& connection, const worker::Assignment& assignment, LiveSession& live,
-                    std::shared_ptr<comm::Group>& group) {
+bool run_generation(WorkerProgram& program, worker::Connection& connection, const worker::Assignment& assignment,
+                    LiveSession& live, std::shared_ptr<comm::Group>& group) {
   ConnectionSink sink(connection);
   const ThrowRecorder recorder;
   std::optional<Session> session;  // outlives the loop by the reports that are on their way
   try {
-    const TrainLoop loop = find_train_loop(connection.welcome().train_loop);
     prove_storage(connection.welcome());
-    SessionOptions options = session_options(connection, assignment, sink);
+    const WorkerStart start{.welcome = connection.welcome(),
+                            .attachment = connection.attachment(),
+                            .assign = assignment.assign,
+                            .store = connection.store(),
+                            .progress = connection.progress()};
+    SessionOptions options = session_options(program, start, connection, assignment, sink);
     group = options.group;
     const bool debugged = options.debug_config.debug_rank == options.context.world_rank;
     session.emplace(std::move(options));
@@ -159,14 +163,14 @@ bool run_generation(worker::Connection& connection, const worker::Assignment& as
     if (const auto reason = connection.stop_reason()) session->stop(*reason);
     if (debugged) wait_for_debugger();
     session->set_phase(Phase::training);
-    Json value = call_loop(loop, *session, Config(connection.welcome().train_loop_config));
+    Json value = call_loop(program, start, *session);
     session->set_phase(Phase::checkpoint);
     session->finish_uploads();
     session->set_phase(Phase::ended);
     connection.send(rpc::pack(rpc::Finished{.reports = session->reports(), .return_value = std::move(value)}));
     return true;
   } catch (...) {
-    rpc::Failed failed = failure_of(std::current_exception());
+    rpc::Failed failed = program.describe(std::current_exception());
     // A collective that waited when the stop came was ended by it.
     if (failed.collateral && connection.stop_reason()) failed.stopped = true;
     connection.send(rpc::pack(failed));
@@ -180,33 +184,42 @@ bool run_generation(worker::Connection& connection, const worker::Assignment& as
 }
 
 // The whole life of a process that validates one checkpoint. True when the function has returned.
-bool run_validation(worker::Connection& connection) {
-  const auto& welcome = connection.welcome();
+bool run_validation(WorkerProgram& program, worker::Connection& connection) {
   const ThrowRecorder recorder;
   connection.progress().set_phase(Phase::validation);
   try {
-    const ValidationFn validate = find_validation(welcome.validation_fn);
-    const Metrics metrics =
-        validate(CheckpointAccess::published(welcome.checkpoint), Config(welcome.validation_config));
+    const Metrics metrics = program.validate(connection.welcome(), connection.attachment());
     connection.send(rpc::pack(rpc::Validated{.metrics = metrics.json()}));
     return true;
   } catch (...) {
     connection.progress().set_phase(Phase::failing);
-    connection.send(rpc::pack(failure_of(std::current_exception())));
+    connection.send(rpc::pack(program.describe(std::current_exception())));
     return false;
   }
 }
 
-[[noreturn]] void end_process(worker::Connection& connection, int code) {
+[[noreturn]] void end_process(WorkerProgram& program, worker::Connection& connection, int code) {
   (void)connection.flush();
-  std::fflush(nullptr);
+  program.flush();
   // Not exit(): the user's static objects and LibTorch's threads have nothing left to do that could not hang.
   ::_exit(code);
 }
 
 }  // namespace
 
-void run_worker() {
+std::shared_ptr<comm::Group> WorkerProgram::connect(const comm::GroupOptions& options, const WorkerStart& start) {
+  return comm::Group::create(options, options.world_size > 1 ? start.store : nullptr);
+}
+
+rpc::Failed WorkerProgram::describe(const std::exception_ptr& exception) {
+  return failure_of(exception);
+}
+
+void WorkerProgram::flush() {
+  std::fflush(nullptr);
+}
+
+void run_worker(WorkerProgram& program) {
   static const SystemClock clock;
   auto connected = worker::Connection::connect(clock);
   if (!connected.ok()) {
@@ -225,7 +238,8 @@ void run_worker() {
   }
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   torch::set_num_threads(static_cast<int>(connection.welcome().threads));
-  if (role == "validation") end_process(connection, run_validation(connection) ? 0 : kTrainLoopFailed);
+  if (role == "validation")
+    end_process(program, connection, run_validation(program, connection) ? 0 : kTrainLoopFailed);
   static LiveSession live;
   connection.on_stop([](const rpc::Stop& stop) { live.with([&](Session& session) { session.stop(stop.reason); }); });
   connection.on_checkpoint([](const rpc::CheckpointCommitted& committed) {
@@ -234,8 +248,9 @@ void run_worker() {
   std::shared_ptr<comm::Group> group;
   while (true) {
     auto assignment = connection.next_assignment();
-    if (!assignment.ok() || !*assignment) end_process(connection, 0);
-    if (!run_generation(connection, **assignment, live, group)) end_process(connection, kTrainLoopFailed);
+    if (!assignment.ok() || !*assignment) end_process(program, connection, 0);
+    if (!run_generation(program, connection, **assignment, live, group))
+      end_process(program, connection, kTrainLoopFailed);
   }
 }
 

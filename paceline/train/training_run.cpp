@@ -1,0 +1,179 @@
+#include "paceline/train/training_run.h"
+
+#include <torch/torch.h>
+
+#include <filesystem>
+
+#include "paceline/comm/group.h"
+#include "paceline/controller/controller.h"
+#include "paceline/controller/launcher/local.h"
+#include "paceline/controller/run_folder.h"
+#include "paceline/core/error.h"
+#include "paceline/storage/location.h"
+#include "paceline/storage/storage.h"
+#include "paceline/track/run_store.h"
+#include "paceline/track/tracker/tracker.h"
+#include "paceline/train/driver.h"
+#include "paceline/train/interrupt_internal.h"
+#include "paceline/train/launch_overrides_internal.h"
+#include "paceline/train/local_mode_internal.h"
+#include "paceline/train/run_folder_internal.h"
+#include "paceline/train/session_internal.h"
+
+namespace paceline::train {
+namespace {
+
+std::string count_text(int64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+void refuse_missing_gpus(const ScalingConfig& scaling) {
+  const int64_t gpus = torch::cuda::device_count();  // NOLINT(bugprone-signed-char-misuse)
+  const int64_t each = gpus_per_worker(scaling);
+  const bool in_process = scaling.num_workers.max == 0;
+  const int64_t workers = in_process ? torchrun_local_world_size() : scaling.num_workers.max;
+  if (workers * each <= gpus) return;
+  const std::string who = in_process && workers == 1 ? "the train loop in the calling process (num_workers = 0)"
+                          : in_process ? "torchrun's " + count_text(workers, "worker") + " on this machine"
+                                       : "ScalingConfig.num_workers = " + std::to_string(workers);
+  throw ConfigError(who + " with use_gpu and " + count_text(each, "GPU") + " each needs " +
+                    count_text(workers * each, "GPU") + ", but this machine has " + count_text(gpus, "GPU") +
+                    (workers == 1 ? "" : "; use fewer workers") + "; or set use_gpu = false");
+}
+
+void refuse_what_cannot_run(const ScalingConfig& scaling, const TorchConfig& torch_config) {
+  if (scaling.use_tpu || scaling.topology) {
+    throw ConfigError(std::string("ScalingConfig.") + (scaling.use_tpu ? "use_tpu" : "topology") +
+                      " is set, but Paceline has no TPU support; use CPUs or use_gpu");
+  }
+  const auto gpus_wanted = scaling.resources_per_worker.find("GPU");
+  if (!scaling.use_gpu && gpus_wanted != scaling.resources_per_worker.end() && gpus_wanted->second > 0) {
+    throw ConfigError("ScalingConfig.resources_per_worker asks for GPUs but use_gpu is false; set use_gpu = true");
+  }
+  if (!scaling.use_gpu && torch_config.backend == "nccl") {
+    throw ConfigError(
+        "TorchConfig.backend is \"nccl\", which carries GPU tensors only, but ScalingConfig.use_gpu is false; set "
+        "use_gpu = true or backend = \"gloo\"");
+  }
+  if (!scaling.use_gpu) return;
+  refuse_missing_gpus(scaling);
+  if (torch_config.backend.value_or("nccl") == "nccl" && !comm::backend_is_available("nccl")) {
+    throw ConfigError(
+        "use_gpu takes TorchConfig.backend \"nccl\", but this build of LibTorch has no NCCL; set backend = "
+        "\"gloo\", or use LibTorch for CUDA");
+  }
+}
+
+void refuse_missing_rank(const std::optional<int64_t>& debug_rank, int64_t workers) {
+  if (!debug_rank) return;
+  if (workers == 0) {
+    throw ConfigError("DebugConfig.debug_rank is set, but ScalingConfig.num_workers is 0: run the program under gdb");
+  }
+  if (*debug_rank >= workers) {
+    throw ConfigError("DebugConfig.debug_rank is " + std::to_string(*debug_rank) + "; allowed: 0 to " +
+                      std::to_string(workers - 1) + ", ScalingConfig.num_workers is " + std::to_string(workers));
+  }
+}
+
+// The folder of the checkpoint to start from, "" for none.
+std::string checkpoint_to_start_from(const std::optional<Checkpoint>& checkpoint) {
+  if (!checkpoint) return "";
+  std::error_code error;
+  const bool is_there = storage::is_uri(checkpoint->path())
+                            ? !value_or_throw(value_or_throw(storage::open_storage(checkpoint->path()))->list()).empty()
+                            : std::filesystem::is_directory(checkpoint->path(), error);
+  if (!is_there) {
+    throw StorageError("TorchTrainerOptions.resume_from_checkpoint is \"" +
+                       storage::without_secrets(checkpoint->path()) +
+                       "\", but there is no such folder; was the checkpoint deleted, or superseded by later ones?");
+  }
+  return checkpoint->path();
+}
+
+// A storage that has made the run fail may not tell its result either.
+Result result_of(const std::string& location, controller::FinalState state, const std::string& error) {
+  const bool failed = state == controller::FinalState::errored;
+  Result result;
+  try {
+    result = Result::from_path(location);
+  } catch (const Error&) {
+    if (!failed) throw;
+    result.path = location;
+    result.state = "errored";
+    result.error = error;
+  }
+  if (failed) throw TrainingFailedError(error, std::move(result));
+  return result;
+}
+
+Result fit_in_process(const TrainingRun& run, const std::string& start_from, controller::StopSignal& stop) {
+  const LocalOutcome outcome = run_in_process(run, start_from, stop);
+  return result_of(outcome.location, outcome.state, outcome.error);
+}
+
+Result fit_with_workers(const TrainingRun& run, const std::string& start_from, controller::StopSignal& stop) {
+  const Driver& driver = train::driver();
+  controller::RunRequest request;
+  request.run_config = run.run_config;
+  if (!request.run_config.name) request.run_config.name = controller::new_run_name();
+  const controller::RunPlace place = prepare_run_place(request.run_config);
+  request.run_folder = place.folder;
+  request.location = place.location;
+  const storage::RunLock lock = lock_run_folder(request.run_folder);
+  request.run_store = track::user_run_store().ValueOr("");
+  request.scaling_config = run.scaling_config;
+  request.torch_config = run.torch_config;
+  request.train_loop = run.loop_name;
+  request.train_loop_config = run.train_loop_config.json();
+  request.attachment = run.attachment;
+  request.program = driver.program;
+  request.fork_server = driver.fork_server;
+  request.directory = std::filesystem::current_path();
+  request.validation_fn = run.validation_name;
+  request.validation_task = run.validation_task;
+  request.max_validations = run.max_validations;
+  if (!start_from.empty()) request.resume_from_checkpoint = start_from;
+
+  const SystemClock clock;
+  controller::LocalLauncher launcher(driver.guardian);
+  const auto outcome = value_or_throw(controller::run_to_end(request, launcher, clock, stop));
+  return result_of(request.location, outcome.state, outcome.error);
+}
+
+}  // namespace
+
+void prepare(TrainingRun& run) {
+  override_with(launch_overrides(), run.scaling_config, run.run_config);
+  run.scaling_config.validate();
+  run.run_config.validate();
+  run.run_config.failure_config.validate();
+  run.run_config.debug_config.validate();
+  run.run_config.checkpoint_config.validate();
+  for (const TrackerConfig& tracker : run.run_config.trackers) {
+    tracker.validate();
+    throw_if_error(track::check_tracker(tracker));
+  }
+  run.torch_config.validate();
+  check_field("ValidationConfig", "max_in_flight", run.max_validations, at_least(1));
+  run.validation_task.validate();
+  refuse_what_cannot_run(run.scaling_config, run.torch_config);
+  refuse_missing_rank(run.run_config.debug_config.debug_rank, run.scaling_config.num_workers.max);
+}
+
+Result fit(const TrainingRun& run) {
+  const bool in_process = run.scaling_config.num_workers.max == 0;
+  if (!in_process && under_torchrun()) {
+    throw UsageError("fit() with " + std::to_string(run.scaling_config.num_workers.max) +
+                     " workers was called in a process that torchrun started (RANK and WORLD_SIZE are set); set "
+                     "num_workers = 0 to join torchrun's group, or start the program without torchrun");
+  }
+  if (Session::current_or_null() != nullptr) {
+    throw UsageError("fit() was called inside a train loop; call it in main(), after paceline::init()");
+  }
+  const std::string start_from = checkpoint_to_start_from(run.resume_from_checkpoint);
+  controller::StopSignal stop;
+  const InterruptGuard interrupts(stop);
+  return in_process ? fit_in_process(run, start_from, stop) : fit_with_workers(run, start_from, stop);
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,46 @@
+// TrainingRun: what a run is made of, whatever language its train loop is written in. Not for users: TorchTrainer makes
+// one for C++, the Python package for Python.
+//
+// Threading: as TorchTrainer (trainer.h).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "paceline/core/config/run_config.h"
+#include "paceline/core/config/scaling_config.h"
+#include "paceline/core/config/validation_config.h"
+#include "paceline/core/dictionary.h"
+#include "paceline/train/result.h"
+#include "paceline/train/torch_config.h"
+
+namespace paceline::train {
+
+/// Looks at a published checkpoint; what it returns joins the checkpoint's metrics.
+using Validation = std::function<Metrics(const Checkpoint&, const Config&)>;
+
+struct TrainingRun {
+  /// The train loop, called in this process with num_workers = 0.
+  std::function<Json(const Config&)> loop;
+  /// What workers find it by: its name, and bytes that their WorkerProgram understands.
+  std::string loop_name;
+  std::string attachment;
+  Config train_loop_config;
+  ScalingConfig scaling_config;
+  RunConfig run_config;
+  TorchConfig torch_config;
+  /// Called in this process with num_workers = 0, by its name elsewhere; "" for a run without validations.
+  Validation validation;
+  std::string validation_name;
+  ValidationTaskConfig validation_task;
+  int64_t max_validations = 1;
+  std::optional<Checkpoint> resume_from_checkpoint;
+};
+
+/// Puts what `paceline run` says in place of the run's own settings and checks them: ConfigError.
+void prepare(TrainingRun& run);
+/// Runs to the end, as TorchTrainer::fit(). `run` is prepared.
+Result fit(const TrainingRun& run);
+
+}  // namespace paceline::train

@@ -1,0 +1,16 @@
+// A callback written in Python as a UserCallback of the controller. Threading: made and destroyed anywhere; it takes
+// the GIL itself.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+
+#include "paceline/controller/callback.h"
+
+namespace paceline::python {
+
+/// `target` has the methods of paceline.train.UserCallback; those that it lacks are not called.
+std::shared_ptr<UserCallback> make_callback(pybind11::object target);
+
+}  // namespace paceline::python

@@ -1,0 +1,94 @@
+// train/session.h: what a train loop calls.
+#include "paceline/train/session.h"
+
+#include <pybind11/functional.h>
+#include <pybind11/native_enum.h>
+#include <pybind11/stl.h>
+
+#include "python/bindings/json.h"
+#include "python/bindings/modules.h"
+
+namespace paceline::python {
+namespace {
+
+namespace py = pybind11;
+
+ValidationTaskConfig task_of(const py::dict& values) {
+  return to_json(values, "ValidationTaskConfig").get<ValidationTaskConfig>();
+}
+
+void report_to_session(const py::dict& metrics, const std::optional<Checkpoint>& checkpoint, const std::string& reduce,
+                       CheckpointUploadMode mode, std::optional<bool> delete_local, CheckpointUploadFn upload,
+                       const std::string& dir_name, const std::optional<py::dict>& validation) {
+  ReportOptions options{.reduce = reduce,
+                        .checkpoint_upload_mode = mode,
+                        .delete_local_checkpoint_after_upload = delete_local,
+                        .checkpoint_upload_fn = std::move(upload),
+                        .checkpoint_dir_name = dir_name};
+  if (validation) options.validation = task_of(*validation);
+  const Metrics values(to_json(metrics, "metrics"));
+  const py::gil_scoped_release without_gil;
+  report(values, checkpoint, options);
+}
+
+}  // namespace
+
+void bind_session(py::module_& module) {
+  const auto without_gil = py::call_guard<py::gil_scoped_release>();
+  py::native_enum<CheckpointUploadMode>(module, "CheckpointUploadMode", "enum.Enum")
+      .value("SYNC", CheckpointUploadMode::sync)
+      .value("ASYNC", CheckpointUploadMode::async)
+      .value("NO_UPLOAD", CheckpointUploadMode::no_upload)
+      .finalize();
+  py::native_enum<CheckpointConsistencyMode>(module, "CheckpointConsistencyMode", "enum.Enum")
+      .value("COMMITTED", CheckpointConsistencyMode::committed)
+      .value("VALIDATED", CheckpointConsistencyMode::validated)
+      .finalize();
+  py::native_enum<ReportedCheckpointStatus>(module, "ReportedCheckpointStatus", "enum.Enum")
+      .value("COMMITTED", ReportedCheckpointStatus::committed)
+      .value("PENDING_VALIDATION", ReportedCheckpointStatus::pending_validation)
+      .value("VALIDATED", ReportedCheckpointStatus::validated)
+      .value("VALIDATION_TIMEOUT", ReportedCheckpointStatus::validation_timeout)
+      .value("VALIDATION_FAILED", ReportedCheckpointStatus::validation_failed)
+      .finalize();
+  py::class_<ReportedCheckpoint>(module, "ReportedCheckpoint")
+      .def_readonly("checkpoint", &ReportedCheckpoint::checkpoint)
+      .def_property_readonly("metrics", [](const ReportedCheckpoint& one) { return to_python(one.metrics.json()); })
+      .def_readonly("status", &ReportedCheckpoint::status);
+  py::class_<TrainContext>(module, "TrainContext")
+      .def("get_world_rank", &TrainContext::get_world_rank)
+      .def("get_world_size", &TrainContext::get_world_size)
+      .def("get_local_rank", &TrainContext::get_local_rank)
+      .def("get_local_world_size", &TrainContext::get_local_world_size)
+      .def("get_node_rank", &TrainContext::get_node_rank)
+      .def("get_experiment_name", &TrainContext::get_experiment_name)
+      .def("get_attempt", &TrainContext::get_attempt)
+      .def("get_storage", &TrainContext::get_storage);
+  module.def("report", &report_to_session, py::arg("metrics"), py::arg("checkpoint"), py::arg("reduce"),
+             py::arg("checkpoint_upload_mode"), py::arg("delete_local_checkpoint_after_upload"),
+             py::arg("checkpoint_upload_fn"), py::arg("checkpoint_dir_name"), py::arg("validation"));
+  module.def("get_context", &get_context);
+  module.def("get_checkpoint", &get_checkpoint);
+  module.def("get_all_reported_checkpoints", &get_all_reported_checkpoints, py::arg("mode"), py::arg("timeout_s"),
+             without_gil);
+  module.def("get_device", [] {
+    const torch::Device device = get_device();
+    return device.str();
+  });
+  module.def("get_devices", [] {
+    std::vector<std::string> names;
+    for (const torch::Device& device : get_devices()) names.push_back(device.str());
+    return names;
+  });
+  module.def("barrier", &barrier, without_gil);
+  module.def("broadcast_from_rank_zero", [](const py::object& value) {
+    const Json json = to_json(value, "the value");
+    const auto sent = [&] {
+      const py::gil_scoped_release released;
+      return broadcast_from_rank_zero(json);
+    }();
+    return to_python(sent);
+  });
+}
+
+}  // namespace paceline::python

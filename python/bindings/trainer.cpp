@@ -1,0 +1,138 @@
+// train/training_run.h, train/result.h: the driver's side of a run.
+#include <arrow/c/bridge.h>
+#include <pybind11/stl.h>
+
+#include "paceline/agent/guardian.h"
+#include "paceline/core/error.h"
+#include "paceline/train/driver.h"
+#include "paceline/train/training_run.h"
+#include "python/bindings/callback.h"
+#include "python/bindings/json.h"
+#include "python/bindings/modules.h"
+
+namespace paceline::python {
+namespace {
+
+namespace py = pybind11;
+
+template <class Settings>
+Settings settings(const py::dict& run, const char* name) {
+  try {
+    return to_json(run[name], name).get<Settings>();
+  } catch (const Json::exception& error) {
+    throw ConfigError(error.what());
+  }
+}
+
+// A Python callable that is called, and destroyed, wherever C++ wants to.
+std::shared_ptr<const py::object> shared(py::object object) {
+  return {new py::object(std::move(object)), [](const py::object* held) {
+            const py::gil_scoped_acquire gil;
+            delete held;
+          }};
+}
+
+train::TrainingRun training_run(const py::dict& values) {
+  train::TrainingRun run;
+  run.loop_name = values["loop_name"].cast<std::string>();
+  run.attachment = values["attachment"].cast<std::string>();
+  run.train_loop_config = Config(to_json(values["train_loop_config"], "train_loop_config"));
+  run.scaling_config = settings<ScalingConfig>(values, "scaling_config");
+  run.run_config = settings<RunConfig>(values, "run_config");
+  run.torch_config = settings<TorchConfig>(values, "torch_config");
+  for (const auto& callback : values["callbacks"]) {
+    run.run_config.callbacks.push_back(make_callback(py::reinterpret_borrow<py::object>(callback)));
+  }
+  run.loop = [loop = shared(values["loop"])](const Config&) {
+    const py::gil_scoped_acquire gil;
+    return to_json((*loop)(), "the return value");
+  };
+  if (!values["validation"].is_none()) {
+    run.validation_name = values["validation_name"].cast<std::string>();
+    run.validation = [validation = shared(values["validation"])](const Checkpoint& checkpoint, const Config& config) {
+      const py::gil_scoped_acquire gil;
+      return Metrics(to_json((*validation)(checkpoint, to_python(config.json())), "the validation's metrics"));
+    };
+    run.validation_task = settings<ValidationTaskConfig>(values, "validation_task");
+    run.max_validations = values["max_validations"].cast<int64_t>();
+  }
+  run.resume_from_checkpoint = values["resume_from_checkpoint"].cast<std::optional<Checkpoint>>();
+  return run;
+}
+
+// pyarrow takes it over: by Arrow's C stream interface, which every version of both understands.
+py::capsule history_stream(const Result& result) {
+  auto stream = std::make_unique<ArrowArrayStream>();
+  {
+    const py::gil_scoped_release without_gil;
+    const auto table = result.metrics_history();
+    throw_if_error(arrow::ExportRecordBatchReader(std::make_shared<arrow::TableBatchReader>(table), stream.get()));
+  }
+  return py::capsule(stream.release(), "arrow_array_stream", [](void* held) {
+    auto* const owned = static_cast<ArrowArrayStream*>(held);
+    if (owned->release != nullptr) owned->release(owned);
+    delete owned;
+  });
+}
+
+py::list best_checkpoints(const Result& result) {
+  py::list best;
+  for (const auto& [checkpoint, metrics] : result.best_checkpoints) {
+    best.append(py::make_tuple(checkpoint, to_python(metrics.json())));
+  }
+  return best;
+}
+
+}  // namespace
+
+void bind_trainer(py::module_& module) {
+  py::class_<Result>(module, "Result")
+      .def_static("from_path", &Result::from_path, py::arg("path"), py::call_guard<py::gil_scoped_release>())
+      .def_readonly("state", &Result::state)
+      .def_property_readonly("metrics", [](const Result& result) { return to_python(result.metrics.json()); })
+      .def_readonly("checkpoint", &Result::checkpoint)
+      .def_property_readonly("best_checkpoints", &best_checkpoints)
+      .def_readonly("path", &Result::path)
+      .def_readonly("stop_reason", &Result::stop_reason)
+      .def_readonly("error", &Result::error)
+      .def_readonly("worker_errors", &Result::worker_errors)
+      .def_property_readonly("return_value", [](const Result& result) { return to_python(result.return_value); })
+      .def("metrics_history", &history_stream)
+      .def("get_best_checkpoint", &Result::get_best_checkpoint, py::arg("metric"), py::arg("mode"));
+  module.def("is_driver", &train::is_driver);
+  module.def(
+      "become_driver",
+      [](std::vector<std::string> program, std::vector<std::string> fork_server, const std::string& guardian) {
+        train::become_driver(
+            {std::move(program), std::move(fork_server), value_or_throw(agent::Guardian::start(guardian))});
+      },
+      py::arg("program"), py::arg("fork_server"), py::arg("guardian"),
+      "Command lines of a worker and of the process that workers are forked from; the program paceline_guardian.");
+  module.def(
+      "fit",
+      [](const py::dict& values) {
+        train::TrainingRun run = training_run(values);
+        const auto outcome = [&]() -> std::pair<Result, bool> {
+          const py::gil_scoped_release without_gil;
+          try {
+            train::prepare(run);
+            return {train::fit(run), false};
+          } catch (const TrainingFailedError& error) {
+            Result failed = error.result();
+            failed.error = error.what();
+            return {std::move(failed), true};
+          }
+        }();
+        return py::make_tuple(outcome.first, outcome.second);
+      },
+      py::arg("run"), "The result, and whether the run has failed.");
+  module.def(
+      "check_run",
+      [](const py::dict& values) {
+        train::TrainingRun run = training_run(values);
+        train::prepare(run);
+      },
+      py::arg("run"), "ConfigError for what fit() would refuse.");
+}
+
+}  // namespace paceline::python

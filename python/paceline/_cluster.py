@@ -1,0 +1,109 @@
+"""What programs ask of a cluster, answered for this machine."""
+
+import os
+import socket
+import sys
+from typing import Any, Dict, List
+
+_initialized = False
+
+# What Ray sets for its programs; the same settings here have PACELINE_ for RAY_.
+_RAY_PREFIX = "RAY_TRAIN_"
+
+
+def init(*args: Any, **kwargs: Any) -> Dict[str, Any]:
+    """Nothing has to be started on one machine: fit() does without. Arguments of ``ray.init`` are accepted.
+
+    Returns:
+        What is known of this machine: ``{"node_ip_address": …, "address": "local"}``.
+
+    Raises:
+        RuntimeError: When called twice without ``ignore_reinit_error=True`` or shutdown().
+        ValueError: For the address of a cluster.
+    """
+    global _initialized
+    address = kwargs.get("address", args[0] if args else None)
+    if address not in (None, "auto", "local"):
+        raise ValueError(f"paceline.init(address={address!r}): runs on many machines are not there yet; leave it out")
+    if _initialized and not kwargs.get("ignore_reinit_error", False):
+        raise RuntimeError("paceline.init() was called before; call paceline.shutdown() first, or leave one out")
+    _initialized = True
+    for name, value in (kwargs.get("runtime_env") or {}).get("env_vars", {}).items():
+        os.environ[name] = str(value)
+    note_ray_settings()
+    return {"node_ip_address": "127.0.0.1", "address": "local"}
+
+
+def shutdown(*args: Any, **kwargs: Any) -> None:
+    """The opposite of init()."""
+    global _initialized
+    _initialized = False
+
+
+def is_initialized() -> bool:
+    """Whether init() was called."""
+    return _initialized
+
+
+def nodes() -> List[Dict[str, Any]]:
+    """The machines of a run: this one."""
+    host = socket.gethostname()
+    return [{"NodeID": host, "Alive": True, "NodeManagerAddress": "127.0.0.1", "NodeManagerHostname": host,
+             "Resources": cluster_resources()}]  # fmt: skip
+
+
+def cluster_resources() -> Dict[str, float]:
+    """CPUs that this process may use, GPUs that it sees, memory in bytes."""
+    resources = {"CPU": float(len(os.sched_getaffinity(0))), "memory": float(_memory())}
+    import torch
+
+    if torch.cuda.is_available():
+        resources["GPU"] = float(torch.cuda.device_count())
+    return resources
+
+
+def available_resources() -> Dict[str, float]:
+    """The same: nothing is reserved between runs."""
+    return cluster_resources()
+
+
+def _memory():
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def note_ray_settings() -> None:
+    """One notice for Ray's own variables, which mean nothing here."""
+    found = sorted(name for name in os.environ if name.startswith(_RAY_PREFIX))
+    if found:
+        print(
+            f"paceline: {', '.join(found)} set for Ray Train; Paceline reads them as "
+            f"{', '.join('PACELINE_' + name.removeprefix('RAY_') for name in found)}",
+            file=sys.stderr,
+        )
+
+
+def _not_here(name: str) -> Any:
+    raise NotImplementedError(
+        f"paceline.{name} does not exist: Paceline trains, and runs no tasks or actors. docs/porting.md says what to use "
+        "instead; a program may use Ray's own beside it (import ray)"
+    )
+
+
+def remote(*args: Any, **kwargs: Any) -> Any:
+    """Raises NotImplementedError: there are no tasks and actors (docs/porting.md)."""
+    _not_here("remote")
+
+
+def get(*args: Any, **kwargs: Any) -> Any:
+    """Raises NotImplementedError, as remote()."""
+    _not_here("get")
+
+
+def put(*args: Any, **kwargs: Any) -> Any:
+    """Raises NotImplementedError, as remote()."""
+    _not_here("put")
+
+
+def wait(*args: Any, **kwargs: Any) -> Any:
+    """Raises NotImplementedError, as remote()."""
+    _not_here("wait")

@@ -1,0 +1,29 @@
+"""The driver's side of this process: started at the first fit()."""
+
+import json
+import os
+import sys
+
+from paceline._native import native
+
+GUARDIAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "paceline_guardian")
+
+
+def ensure():
+    """Starts the guardian, once."""
+    if native.is_driver():
+        return
+    worker = [sys.executable, "-m", "paceline._worker"]
+    warm = [sys.executable, "-m", "paceline._warm", json.dumps(_imported_packages())]
+    native.become_driver(worker, warm, GUARDIAN)
+
+
+def _imported_packages():
+    """Installed packages that this process has imported: workers will want them too. Not the user's own modules, which
+    may change between two runs."""
+    names = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if "." not in name and not name.startswith("_") and f"{os.sep}site-packages{os.sep}" in file:
+            names.append(name)
+    return sorted(names)

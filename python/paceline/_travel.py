@@ -1,0 +1,90 @@
+"""What travels from the driver to its workers: the train loop with its configuration, pickled by cloudpickle.
+
+Functions and classes of `__main__`, of notebook cells, lambdas and closures travel as their code; those of modules by
+name, for which workers have the driver's `sys.path`. Nothing here is ever stored.
+"""
+
+import dataclasses
+import inspect
+import io
+import os
+import pickle
+import sys
+from typing import Any, Callable, Optional
+
+import cloudpickle
+
+
+@dataclasses.dataclass(frozen=True)
+class Cargo:
+    """What the workers of a run need of their driver."""
+
+    train_loop: Callable[[], Any]  # with its configuration bound
+    validation: Optional[Callable[..., dict]] = None
+
+
+def pack(cargo: Cargo) -> bytes:
+    """TypeError naming the variable that cannot be pickled."""
+    inner = _dumps(cargo)
+    # What is inside can only be loaded when the modules it names can be found.
+    return pickle.dumps((_search_path(), sys.argv, inner))
+
+
+def unpack(attachment: bytes) -> Cargo:
+    """Loads what pack() gave, after taking over the driver's sys.path and sys.argv."""
+    path, argv, inner = pickle.loads(attachment)
+    sys.path[:] = path + [entry for entry in sys.path if entry not in path]
+    sys.argv[:] = argv
+    return pickle.loads(inner)
+
+
+def _search_path():
+    # "" and relative entries mean the driver's working directory, which is the workers' too.
+    return [os.path.abspath(entry) for entry in sys.path]
+
+
+def _dumps(cargo):
+    try:
+        return cloudpickle.dumps(cargo)
+    except Exception as error:
+        culprit = _find_culprit(cargo)
+        message = f"the train loop cannot be sent to the workers: {type(error).__name__}: {error}"
+        raise TypeError(f"{message}; what cannot be pickled is {culprit}" if culprit else message) from error
+
+
+def _can_travel(value) -> bool:
+    try:
+        cloudpickle.dump(value, io.BytesIO())
+        return True
+    except Exception:
+        return False
+
+
+def _find_culprit(value, name="the train loop", depth=0) -> str:
+    """The innermost named part of `value` that cannot be pickled; "" where there is none."""
+    if _can_travel(value):
+        return ""
+    for part_name, part in _parts(value) if depth < 10 else ():
+        culprit = _find_culprit(part, part_name, depth + 1)
+        if culprit:
+            return culprit
+    return f"{name} ({type(value).__module__}.{type(value).__qualname__})"
+
+
+def _parts(value):
+    if isinstance(value, Cargo):
+        return [("the train loop", value.train_loop), ("the validation function", value.validation)]
+    if inspect.isfunction(value):
+        names = inspect.getclosurevars(value)
+        return [(f"the variable {key!r} of {value.__qualname__}", part)
+                for part_of in (names.nonlocals, names.globals) for key, part in part_of.items()]
+    if inspect.ismethod(value):
+        return [("self", value.__self__)]
+    if hasattr(value, "func") and hasattr(value, "args"):  # functools.partial
+        return [("the train loop", value.func), *((f"argument {i}", part) for i, part in enumerate(value.args))]
+    if isinstance(value, dict):
+        return [(f"the entry {key!r}", part) for key, part in value.items()]
+    if isinstance(value, (list, tuple, set)):
+        return [(f"element {i}", part) for i, part in enumerate(value)]
+    return [(f"the attribute {key!r} of a {type(value).__qualname__}", part)
+            for key, part in getattr(value, "__dict__", {}).items()]

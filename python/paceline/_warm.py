@@ -1,0 +1,80 @@
+"""The warm process that workers are forked from: `python -m paceline._warm '["torch", …]'`, started by the guardian.
+
+It imports torch and what the driver has imported, once, and has one thread whenever it forks: an import that starts
+threads is left out, by beginning again without it. Workers share its memory as long as they do not write to it.
+"""
+
+import os
+
+# numpy's OpenBLAS and Arrow's jemalloc start threads when they are loaded, unless they are told not to.
+os.environ.update(OPENBLAS_NUM_THREADS="1", JE_ARROW_MALLOC_CONF="background_thread:false")
+
+import gc  # noqa: E402
+import importlib  # noqa: E402
+import json  # noqa: E402
+import sys  # noqa: E402
+
+
+def _threads() -> int:
+    """Those that do not block every signal: jemalloc's housekeeping inside libarrow does."""
+    count = 0
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/status") as status:
+            blocked = next(line for line in status if line.startswith("SigBlk:")).split()[1]
+        count += int(blocked, 16) & 0x3FFFFFFF != 0x3FFFFFFF
+    return count
+
+
+def _import(modules, without):
+    """Begins again, without the module that has started a thread."""
+    for name in modules:
+        if name in without:
+            continue
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            continue  # the worker that imports it will say why
+        if _threads() > 1:
+            os.execv(sys.executable, [sys.executable, "-m", "paceline._warm", json.dumps(modules), *without, name])
+
+
+def _idle():
+    # What torch.nn.parallel.DistributedDataParallel() would import in each worker.
+    try:
+        import torch._dynamo  # noqa: F401
+    except Exception:
+        pass
+    gc.freeze()
+
+
+def main():
+    import torch  # noqa: F401
+    import torch.distributed  # noqa: F401
+    import torch.nn.parallel  # noqa: F401
+
+    import paceline.train.torch  # noqa: F401
+    from paceline import _worker
+    from paceline._native import native
+
+    _import(json.loads(sys.argv[1]), sys.argv[2:])
+    gc.collect()
+    gc.freeze()
+    environment = native.serve_forks(os.fork, _idle)
+    if environment is None:
+        return
+    _become_worker(environment)
+    _worker.main()
+
+
+def _become_worker(environment):
+    os.environ.clear()
+    os.environ.update(environment)
+    import random
+
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""A worker process: `python -m paceline._worker`, started by the guardian."""
+
+import os
+import sys
+import traceback
+
+from paceline._native import native
+from paceline._travel import unpack
+from paceline.train._values import encoded
+
+
+PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class Program:
+    """What the extension calls (train/worker_program.h)."""
+
+    def train(self, attachment, torch_config, store, node):
+        from paceline.train.torch import _group
+
+        cargo = unpack(attachment)
+        with _group.joined(torch_config, store):
+            return encoded(cargo.train_loop())
+
+    def validate(self, attachment, checkpoint, config):
+        return unpack(attachment).validation(checkpoint, config)
+
+    def describe(self, exception):
+        return {
+            "kind": type(exception).__qualname__,
+            "text": _text(exception),
+            "frames": _frames(exception),
+            "stopped": isinstance(exception, native.Stopped),
+            "collateral": isinstance(exception, native.CollectiveError),
+        }
+
+    def flush(self):
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:
+                pass
+
+
+def _text(exception):
+    """What it says, and what it was raised from."""
+    text = str(exception)
+    cause = exception.__cause__ or (None if exception.__suppress_context__ else exception.__context__)
+    return text if cause is None else f"{text} (after {type(cause).__qualname__}: {cause})"
+
+
+def _frames(exception):
+    """The user's own, innermost first: without Paceline's."""
+    frames = traceback.extract_tb(exception.__traceback__)
+    return [
+        f"{frame.name} ({frame.filename}:{frame.lineno}): {frame.line}"
+        for frame in reversed(frames)
+        if not frame.filename.startswith(PACKAGE)
+    ]
+
+
+def main():
+    sys.stdout.reconfigure(line_buffering=True)
+    native.run_worker(Program())
+
+
+if __name__ == "__main__":
+    main()

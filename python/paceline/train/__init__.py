@@ -1,0 +1,41 @@
+"""Training on a group of workers: configuration, what a train loop calls, what a run leaves."""
+
+from paceline.train import collective
+from paceline.train.callback import UserCallback
+from paceline.train.checkpoint import Checkpoint
+from paceline.train.config import (
+    CheckpointConfig,
+    DebugConfig,
+    FailureConfig,
+    LoggingConfig,
+    RunConfig,
+    ScalingConfig,
+    TrackerConfig,
+    ValidationConfig,
+    ValidationTaskConfig,
+)
+from paceline.train.context import TrainContext, get_context
+from paceline.train.errors import (
+    CollectiveError,
+    ConfigError,
+    ControllerError,
+    PacelineError,
+    StorageError,
+    TrainingFailedError,
+    UsageError,
+    WorkerGroupError,
+)
+from paceline.train.result import Result
+from paceline.train.session import (
+    CheckpointConsistencyMode,
+    CheckpointUploadMode,
+    ReportedCheckpoint,
+    ReportedCheckpointStatus,
+    get_all_reported_checkpoints,
+    get_checkpoint,
+    get_dataset_shard,
+    report,
+)
+from paceline.train.trainer import DataParallelTrainer
+
+__all__ = [name for name in dir() if not name.startswith("_")]

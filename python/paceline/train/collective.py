@@ -1,0 +1,22 @@
+"""Meetings of a run's ranks outside torch.distributed."""
+
+import base64
+import pickle
+from typing import Any
+
+from paceline._native import native
+
+
+def barrier() -> None:
+    """Waits for all ranks. CollectiveError naming the missing ranks after TorchConfig.timeout_s seconds."""
+    native.barrier()
+
+
+def broadcast_from_rank_zero(data: Any) -> Any:
+    """Rank 0's value, on every rank. Every rank calls it; meant for small values (kilobytes).
+
+    Args:
+        data: Anything that can be pickled; of the other ranks' it is ignored.
+    """
+    text = base64.b64encode(pickle.dumps(data)).decode() if native.get_context().get_world_rank() == 0 else ""
+    return pickle.loads(base64.b64decode(native.broadcast_from_rank_zero(text)))

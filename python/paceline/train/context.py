@@ -1,0 +1,51 @@
+"""TrainContext: a worker's place in its run."""
+
+from paceline._native import native
+
+
+class TrainContext:
+    """This worker's place in the run; get_context() gives it."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def get_world_size(self) -> int:
+        """Workers in the group."""
+        return self._values.get_world_size()
+
+    def get_world_rank(self) -> int:
+        """Rank in the whole worker group, from 0."""
+        return self._values.get_world_rank()
+
+    def get_local_rank(self) -> int:
+        """Rank among the workers of this machine, from 0."""
+        return self._values.get_local_rank()
+
+    def get_local_world_size(self) -> int:
+        """Workers of this machine."""
+        return self._values.get_local_world_size()
+
+    def get_node_rank(self) -> int:
+        """Rank of this machine, from 0."""
+        return self._values.get_node_rank()
+
+    def get_experiment_name(self) -> str:
+        """Name of the run."""
+        return self._values.get_experiment_name()
+
+    def get_attempt(self) -> int:
+        """Which attempt of the run this is, from 1."""
+        return self._values.get_attempt()
+
+    def get_storage(self) -> str:
+        """The run's folder, or its URI."""
+        return self._values.get_storage()
+
+
+def get_context() -> TrainContext:
+    """This worker's place in the run.
+
+    Raises:
+        RuntimeError: Outside a train loop.
+    """
+    return TrainContext(native.get_context())

@@ -1,0 +1,56 @@
+"""What fit() and the functions of a train loop raise."""
+
+from typing import Any, Dict, Optional
+
+from paceline._native import native
+
+PacelineError = native.PacelineError
+ConfigError = native.ConfigError
+UsageError = native.UsageError
+StorageError = native.StorageError
+CollectiveError = native.CollectiveError
+
+
+class TrainingFailedError(RuntimeError):
+    """A run has not finished. Its text is the whole story: which ranks failed, why, and where their logs are.
+
+    Attributes:
+        result: What the run has left all the same (:class:`Result`): checkpoints, metrics, the path.
+    """
+
+    def __init__(self, message: str, result: Optional[Any] = None):
+        super().__init__(message)
+        self.result = result
+
+    def __reduce__(self):
+        return (type(self), (str(self), self.result))
+
+
+class WorkerGroupError(TrainingFailedError):
+    """Workers have failed: the train loop raised, or a process ended.
+
+    Attributes:
+        worker_failures: Errors of the last attempt by rank, as exceptions whose text is the rank's own.
+    """
+
+    def __init__(self, error_message: str, worker_failures: Dict[int, Exception], result: Optional[Any] = None):
+        super().__init__(error_message, result)
+        self.worker_failures = worker_failures
+
+    def __reduce__(self):
+        return (type(self), (str(self), self.worker_failures, self.result))
+
+
+class ControllerError(TrainingFailedError):
+    """The run has failed outside the workers: a callback raised, the storage could not be written.
+
+    Attributes:
+        controller_failure: The same as an exception.
+    """
+
+    def __init__(self, controller_failure: Exception, result: Optional[Any] = None):
+        super().__init__(str(controller_failure), result)
+        self.controller_failure = controller_failure
+
+    def __reduce__(self):
+        return (type(self), (self.controller_failure, self.result))

@@ -1,0 +1,99 @@
+"""Result: what a run has left in its folder."""
+
+import os
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+import pyarrow
+import pyarrow.compute
+
+from paceline._native import native
+from paceline.train._values import decoded
+from paceline.train.checkpoint import Checkpoint
+
+
+class Result:
+    """A run as it stands in its folder: fit() returns it, from_path() reads it later.
+
+    Attributes:
+        metrics: The last metrics of rank 0 (reduced over ranks where report() said so); None when nothing was reported.
+        checkpoint: The latest checkpoint.
+        error: The exception that ended the run, None when it finished.
+        path: The run's folder: local, or the URI of one in an object store.
+        best_checkpoints: Checkpoints that are still there with their metrics, best first.
+        return_value: What rank 0's train loop returned; only from fit() when it is not made of plain values.
+        state: ``"finished"``, ``"errored"``, ``"aborted"``, or the state in which an unfinished run stands.
+        stop_reason: Why the run was stopped, None when it was not.
+    """
+
+    def __init__(self, result, trusted: bool = False):
+        self._native = result
+        self.metrics: Optional[Dict[str, Any]] = result.metrics or None
+        self.checkpoint = Checkpoint._from_native(result.checkpoint)
+        self.error: Optional[Exception] = RuntimeError(result.error) if result.error else None
+        self.path: str = result.path
+        self.best_checkpoints: List[Tuple[Checkpoint, Dict[str, Any]]] = [
+            (Checkpoint._from_native(checkpoint), metrics) for checkpoint, metrics in result.best_checkpoints
+        ]
+        self.return_value: Any = decoded(result.return_value, trusted)
+        self.state: str = result.state
+        self.stop_reason: Optional[str] = result.stop_reason
+
+    @property
+    def filesystem(self):
+        """The pyarrow filesystem of the run's folder."""
+        import pyarrow.fs
+
+        return pyarrow.fs.FileSystem.from_uri(self.path)[0] if "://" in self.path else pyarrow.fs.LocalFileSystem()
+
+    @property
+    def metrics_history(self) -> pyarrow.Table:
+        """Every report of every rank: columns report, attempt, rank, time, checkpoint, and one per metric."""
+        return pyarrow.table(_Stream(self._native.metrics_history()))
+
+    @property
+    def metrics_dataframe(self):
+        """Rank 0's reports, a row each: a pandas DataFrame where pandas is installed, else a pyarrow Table."""
+        history = self.metrics_history
+        table = history.filter(pyarrow.compute.equal(history["rank"], 0)) if history.num_rows else history
+        try:
+            return table.to_pandas()
+        except ImportError:
+            return table
+
+    def get_best_checkpoint(self, metric: str, mode: str) -> Optional[Checkpoint]:
+        """The kept checkpoint whose ``metric`` is highest (``mode`` ``"max"``) or lowest (``"min"``).
+
+        Raises:
+            RuntimeError: Naming the metrics that there are when no kept checkpoint has it.
+        """
+        try:
+            return Checkpoint._from_native(self._native.get_best_checkpoint(metric, mode))
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None
+
+    @classmethod
+    def from_path(cls, path: Union[str, os.PathLike], storage_filesystem: Optional[Any] = None) -> "Result":
+        """The result of a run from nothing but its folder, local or ``s3://…``, ``gs://…``, ``abfs://…``.
+
+        Raises:
+            RuntimeError: When there is no run in it.
+        """
+        try:
+            return cls(native.Result.from_path(os.fspath(path).rstrip("/")))
+        except OSError as error:
+            raise RuntimeError(str(error)) from None
+
+    def __repr__(self) -> str:
+        return (
+            f"Result(state={self.state!r}, metrics={self.metrics!r}, checkpoint={self.checkpoint!r}, path={self.path!r})"
+        )
+
+
+class _Stream:
+    """What pyarrow reads: the protocol of Arrow's C stream interface."""
+
+    def __init__(self, capsule):
+        self._capsule = capsule
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._capsule

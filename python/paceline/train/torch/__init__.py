@@ -1,0 +1,22 @@
+"""Training with PyTorch: TorchTrainer, and what a train loop prepares its model and data with."""
+
+from paceline.train.torch.amp import accelerate, backward, prepare_optimizer
+from paceline.train.torch.config import TorchConfig
+from paceline.train.torch.data_loader import prepare_data_loader
+from paceline.train.torch.device import get_device, get_devices
+from paceline.train.torch.model import prepare_model
+from paceline.train.torch.reproducibility import enable_reproducibility
+from paceline.train.torch.trainer import TorchTrainer
+
+__all__ = [
+    "TorchConfig",
+    "TorchTrainer",
+    "accelerate",
+    "backward",
+    "enable_reproducibility",
+    "get_device",
+    "get_devices",
+    "prepare_data_loader",
+    "prepare_model",
+    "prepare_optimizer",
+]

@@ -1,0 +1,53 @@
+"""A worker's torch.distributed process group, and the variables that programs look for."""
+
+import contextlib
+import datetime
+import os
+import socket
+
+import torch
+import torch.distributed as dist
+
+from paceline._native import native
+
+
+@contextlib.contextmanager
+def joined(torch_config, store):
+    """Joins the group of this generation over `store`; leaves it afterwards."""
+    context = native.get_context()
+    device = torch.device(native.get_device())
+    rank, world_size = context.get_world_rank(), context.get_world_size()
+    timeout = datetime.timedelta(seconds=torch_config.get("timeout_s", 1800))
+    os.environ.update(_variables(context, device, _master_port(store, rank)))
+    backend = torch_config.get("backend") or ("nccl" if device.type == "cuda" else "gloo")
+    if backend == "nccl":
+        if not {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_BLOCKING_WAIT"} & os.environ.keys():
+            os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "1"
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timeout)
+    yield
+
+
+def _variables(context, device, master_port):
+    return {
+        "RANK": str(context.get_world_rank()),
+        "WORLD_SIZE": str(context.get_world_size()),
+        "LOCAL_RANK": str(context.get_local_rank()),
+        "LOCAL_WORLD_SIZE": str(context.get_local_world_size()),
+        "NODE_RANK": str(context.get_node_rank()),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": master_port,
+        "ACCELERATE_TORCH_DEVICE": str(device),
+        # Connections of ranks on one machine stay on it.
+        "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo"),
+    }
+
+
+def _master_port(store, rank):
+    """For programs that make a TCPStore of their own: free when rank 0 looked."""
+    if rank == 0:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            store.set("master_port", str(probe.getsockname()[1]))
+    return store.get("master_port").decode()

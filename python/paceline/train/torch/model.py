@@ -1,0 +1,67 @@
+"""prepare_model: a model that trains on this worker's device, together with the other ranks."""
+
+from typing import Any, Dict, Optional, Union
+
+import torch
+
+from paceline._native import native
+from paceline.train.torch import amp
+from paceline.train.torch.device import get_device
+
+
+def prepare_model(
+    model: torch.nn.Module,
+    move_to_device: Union[bool, torch.device] = True,
+    parallel_strategy: Optional[str] = "ddp",
+    parallel_strategy_kwargs: Optional[Dict[str, Any]] = None,
+) -> torch.nn.Module:
+    """Moves the model to this worker's device and makes it train with the other ranks.
+
+    ``model.module`` is the model itself, whatever the strategy and the number of workers.
+
+    Args:
+        model: The same on every rank.
+        move_to_device: Whether to move it, or where to.
+        parallel_strategy: ``"ddp"``: every rank has all of it. ``"fsdp"``: each rank has its shard of every parameter
+            (FSDP2, ``fully_shard``). None leaves the model to this rank alone.
+        parallel_strategy_kwargs: Arguments of DistributedDataParallel; or of ``fully_shard``, for which those of FSDP1
+            do too where they can be translated.
+
+    Returns:
+        The model to train: wrapped by DistributedDataParallel, sharded, or in a group of one the model itself.
+
+    Raises:
+        RuntimeError: Outside a train loop.
+        ValueError: For another strategy, and for arguments of FSDP1 that FSDP2 has nothing for; each is named.
+
+    Example:
+        >>> model = prepare_model(torchvision.models.resnet18())
+        >>> model = prepare_model(model, parallel_strategy="fsdp",
+        ...                       parallel_strategy_kwargs={"reshard_after_forward": False})
+    """
+    context = native.get_context()
+    if parallel_strategy not in (None, False, "", "ddp", "fsdp"):
+        raise ValueError(f"prepare_model(parallel_strategy={parallel_strategy!r}); allowed: 'ddp', 'fsdp' or None")
+    device = move_to_device if isinstance(move_to_device, torch.device) else get_device()
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if move_to_device:
+        model = model.to(device)
+    model = amp.autocast(model)
+    kwargs = dict(parallel_strategy_kwargs or {})
+    if parallel_strategy == "fsdp":
+        from paceline.train.torch import fsdp
+
+        return _with_module(fsdp.shard(model, device, kwargs) if context.get_world_size() > 1 else model)
+    if not parallel_strategy or context.get_world_size() == 1:
+        return _with_module(model)
+    if device.type != "cpu":
+        kwargs = {"device_ids": [device], "output_device": device, **kwargs}
+    return torch.nn.parallel.DistributedDataParallel(model, **kwargs)
+
+
+def _with_module(model):
+    """Past nn.Module, for which a submodule `module` would be one more in the state dict."""
+    if not hasattr(model, "module"):
+        object.__setattr__(model, "module", model)
+    return model

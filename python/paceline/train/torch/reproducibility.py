@@ -1,0 +1,68 @@
+"""enable_reproducibility: what repeats a run exactly, as far as it can be done."""
+
+import os
+import random
+from typing import Optional
+
+import torch
+
+from paceline._native import native
+
+_seed: Optional[int] = None
+
+
+def enable_reproducibility(seed: int = 0) -> None:
+    """Seeds torch, random and numpy on this worker, and asks for deterministic algorithms.
+
+    Loaders that prepare_data_loader() gives afterwards seed their own worker processes too. Operations that have no
+    deterministic form raise an error; results still depend on the number of workers and threads, and on the hardware.
+    Call it first in the train loop: some GPU libraries read the setting once.
+
+    Args:
+        seed: The same on all workers gives them equal random numbers.
+
+    Raises:
+        RuntimeError: Outside a train loop.
+    """
+    global _seed
+    native.get_context()
+    _seed = seed
+    torch.manual_seed(seed)
+    random.seed(seed)
+    try:
+        import numpy
+
+        numpy.random.seed(seed)
+    except ImportError:
+        pass
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+
+
+def add_seeds(arguments: dict) -> None:
+    """To a loader's arguments, where the loop has asked for reproducibility."""
+    if _seed is None:
+        return
+    if arguments.get("generator") is None:
+        arguments["generator"] = torch.Generator().manual_seed(_seed)
+    arguments["worker_init_fn"] = _SeededWorker(arguments.get("worker_init_fn"))
+
+
+class _SeededWorker:
+    """worker_init_fn of a loader: torch seeds its workers by itself, random and numpy not always."""
+
+    def __init__(self, then):
+        self._then = then
+
+    def __call__(self, worker_id: int) -> None:
+        seed = torch.initial_seed() % 2**32
+        random.seed(seed)
+        try:
+            import numpy
+
+            numpy.random.seed(seed)
+        except ImportError:
+            pass
+        if self._then is not None:
+            self._then(worker_id)

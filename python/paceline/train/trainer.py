@@ -1,0 +1,169 @@
+"""DataParallelTrainer: runs a train loop on a group of worker processes."""
+
+import functools
+import inspect
+import os
+from typing import Any, Callable, Dict, Optional, Union
+
+from paceline import _driver
+from paceline._native import native
+from paceline._travel import Cargo, pack
+from paceline.train import _values
+from paceline.train._settings import plain
+from paceline.train.callback import Adapter
+from paceline.train.checkpoint import Checkpoint
+from paceline.train.config import RunConfig, ScalingConfig, ValidationConfig
+from paceline.train.errors import ControllerError, TrainingFailedError, WorkerGroupError
+from paceline.train.result import Result
+
+
+class DataParallelTrainer:
+    """Runs ``train_loop_per_worker`` on every worker of a group, and starts it again when workers fail.
+
+    Args:
+        train_loop_per_worker: Function of no argument, or of one, which gets ``train_loop_config``. What rank 0's call
+            returns is in ``Result.return_value``.
+        train_loop_config: Handed to the train loop; anything that can be pickled.
+        scaling_config: How many workers, and what each of them gets.
+        run_config: Name, storage path, failures, what is kept.
+        datasets: By name; ``get_dataset_shard(name)`` gives each worker its share.
+        validation_config: How reported checkpoints are validated on the side.
+        resume_from_checkpoint: A new run starts from this checkpoint: get_checkpoint() gives it until the run has one of
+            its own.
+
+    Raises:
+        ValueError: For a train loop with more than one required argument, or a setting that is not allowed.
+    """
+
+    def __init__(
+        self,
+        train_loop_per_worker: Union[Callable[[], Any], Callable[[Dict], Any]],
+        *,
+        train_loop_config: Optional[Dict] = None,
+        scaling_config: Optional[ScalingConfig] = None,
+        run_config: Optional[RunConfig] = None,
+        datasets: Optional[Dict[str, Any]] = None,
+        dataset_config: Optional[Any] = None,
+        validation_config: Optional[ValidationConfig] = None,
+        metadata: Optional[Dict[str, Any]] = None,
+        resume_from_checkpoint: Optional[Checkpoint] = None,
+    ):
+        if metadata is not None:
+            raise DeprecationWarning("metadata=… is not supported any more; put it into train_loop_config")
+        if datasets:
+            raise NotImplementedError("datasets=… comes with the data engine; load the data in the train loop meanwhile")
+        self.train_loop_per_worker = train_loop_per_worker
+        self.train_loop_config = train_loop_config
+        self.scaling_config = scaling_config or ScalingConfig()
+        self.run_config = run_config or RunConfig()
+        self.datasets = datasets or {}
+        self.dataset_config = dataset_config
+        self.validation_config = validation_config
+        self.resume_from_checkpoint = resume_from_checkpoint
+        self._train_loop = _bound(train_loop_per_worker, train_loop_config)
+
+    def fit(self) -> Result:
+        """Runs to the end. The same name and storage path continue an unfinished run.
+
+        Raises:
+            WorkerGroupError: When workers have failed more often than ``FailureConfig.max_failures`` allows.
+            ControllerError: When the run has failed outside the workers.
+            KeyboardInterrupt: After Ctrl-C, when the run has been stopped cleanly; the same name continues it.
+        """
+        in_process = self.scaling_config.max_workers == 0
+        if not in_process:
+            _driver.ensure()
+        outcome, failed = native.fit(self._request(in_process))
+        result = Result(outcome, trusted=True)
+        if failed:
+            result.error = _failure(outcome, result)
+            raise result.error
+        if result.state == "aborted" and result.stop_reason == INTERRUPTED:
+            raise KeyboardInterrupt(f"the run was stopped; fit() with the same name continues it: {result.path}")
+        return result
+
+    @classmethod
+    def restore(cls, *args, **kwargs):
+        """Not supported: a trainer with the same name and storage path continues a run."""
+        raise DeprecationWarning("restore() is not supported any more; fit() with the same RunConfig continues a run")
+
+    @classmethod
+    def can_restore(cls, *args, **kwargs):
+        """Not supported, as restore()."""
+        raise DeprecationWarning("can_restore() is not supported any more; fit() with the same RunConfig continues a run")
+
+    def _request(self, in_process: bool) -> Dict[str, Any]:
+        validation = self.validation_config
+        cargo = Cargo(self._train_loop, validation and _Validation(validation.fn))
+        return {
+            "loop_name": getattr(self.train_loop_per_worker, "__qualname__", repr(self.train_loop_per_worker)),
+            "loop": lambda: _values.encoded(self._train_loop()),
+            "attachment": b"" if in_process else pack(cargo),
+            "train_loop_config": _shown(self.train_loop_config or {}),
+            "scaling_config": self.scaling_config._to_settings(),
+            "run_config": self.run_config._to_settings(),
+            "torch_config": self._torch_settings(),
+            "callbacks": [Adapter(callback) for callback in self.run_config.callbacks],
+            "validation": validation and _Validation(validation.fn),
+            "validation_name": getattr(validation and validation.fn, "__qualname__", "validation"),
+            "validation_task": validation.task_config._to_settings() if validation else {},
+            "max_validations": validation.max_in_flight if validation else 1,
+            "resume_from_checkpoint": self.resume_from_checkpoint and self.resume_from_checkpoint._native,
+        }
+
+    def _torch_settings(self) -> Dict[str, Any]:
+        return {}
+
+
+# What the controller gives as the reason when Ctrl-C has stopped a run.
+INTERRUPTED = "the driver was interrupted"
+
+
+class _Validation:
+    """A validation function as processes call it: with keyword arguments."""
+
+    def __init__(self, function):
+        self._function = function
+
+    def __call__(self, checkpoint, config):
+        metrics = self._function(Checkpoint._from_native(checkpoint), **config)
+        if not isinstance(metrics, dict):
+            raise ValueError(f"the validation function has returned a {type(metrics).__name__}; wanted: a dict of metrics")
+        return metrics
+
+
+def _bound(train_loop, config):
+    """The train loop as a function of no argument."""
+    if not callable(train_loop):
+        raise ValueError(f"train_loop_per_worker is a {type(train_loop).__name__}; wanted: a function")
+    parameters = inspect.signature(train_loop).parameters.values()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    required = [one for one in parameters if one.kind in positional and one.default is inspect.Parameter.empty]
+    if len(required) > 1:
+        raise ValueError(
+            f"train_loop_per_worker takes {len(required)} arguments ({', '.join(one.name for one in required)}); allowed: "
+            "none, or one, which gets train_loop_config"
+        )
+    return functools.partial(train_loop, config or {}) if required else train_loop
+
+
+def _shown(config):
+    """`config` for the records, as far as it is plain values."""
+
+    def shown(value):
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, dict):
+            return {str(key): shown(part) for key, part in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [shown(part) for part in value]
+        return os.fspath(value) if isinstance(value, os.PathLike) else f"<{type(value).__name__}>"
+
+    return shown(plain(config))
+
+
+def _failure(outcome, result) -> TrainingFailedError:
+    errors = {rank: RuntimeError(text) for rank, text in outcome.worker_errors.items()}
+    if errors:
+        return WorkerGroupError(outcome.error, errors, result)
+    return ControllerError(RuntimeError(outcome.error), result)

@@ -52,6 +52,8 @@ struct RunEnding {
 class UserCallback {
  public:
   virtual ~UserCallback() = default;
+  /// What messages call it; "": its class's name.
+  virtual std::string name() const { return ""; }
   /// All workers of an attempt have joined and begin to train; once for each attempt.
   virtual void after_start(const RunContext& run) {}
   /// As after_start(), and before it, when the attempt has another number of workers than the one before it.

@@ -61,7 +61,8 @@ void CallbackCaller::call(const RunState& state, const char* name, const Call& c
     } catch (...) {
       error = "an exception of unknown type";
     }
-    const std::string what = type_name(typeid(*callback)) + "::" + name;
+    const std::string own_name = callback->name();
+    const std::string what = (own_name.empty() ? type_name(typeid(*callback)) : own_name) + "::" + name;
     // At the very end there is nothing left to end; the run's own result stands.
     if (error && is_terminal(state.state)) log_.error("callback " + what + " failed: " + *error);
     if (error) feed_(CallbackFailed{what, *error});

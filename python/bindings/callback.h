@@ -10,7 +10,7 @@
 
 namespace paceline::python {
 
-/// `target` has the methods of paceline.train.UserCallback; those that it lacks are not called.
+/// `target` is an Adapter of paceline.train.callback.
 std::shared_ptr<UserCallback> make_callback(pybind11::object target);
 
 }  // namespace paceline::python

@@ -1,6 +1,7 @@
 // controller/callback.h: callbacks written in Python, called on the controller's thread.
 #include <pybind11/stl.h>
 
+#include "paceline/core/error.h"
 #include "python/bindings/callback.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
@@ -20,6 +21,10 @@ class PythonCallback final : public UserCallback {
   PythonCallback(const PythonCallback&) = delete;
   PythonCallback& operator=(const PythonCallback&) = delete;
 
+  std::string name() const override {
+    const py::gil_scoped_acquire gil;
+    return py::str(target_.attr("name"));
+  }
   void after_start(const RunContext& run) override { call("after_start", run); }
   void after_resize(const RunContext& run, int64_t former_world_size) override {
     call("after_resize", run, former_world_size);
@@ -41,8 +46,11 @@ class PythonCallback final : public UserCallback {
   template <class... Arguments>
   void call(const char* name, const Arguments&... arguments) {
     const py::gil_scoped_acquire gil;
-    const py::object function = py::getattr(target_, name, py::none());
-    if (!function.is_none()) function(arguments...);
+    try {
+      target_.attr(name)(arguments...);
+    } catch (py::error_already_set& error) {
+      throw Error(target_.attr("text_of")(error.value()).template cast<std::string>());
+    }
   }
 
   py::object target_;

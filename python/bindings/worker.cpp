@@ -2,6 +2,7 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "paceline/checkpoint/checkpoint.h"
 #include "paceline/comm/control_store.h"
 #include "paceline/train/worker_program.h"
 #include "python/bindings/json.h"
@@ -35,9 +36,10 @@ class PythonProgram final : public train::WorkerProgram {
 
   Metrics validate(const rpc::Welcome& welcome, const std::string& attachment) override {
     const py::gil_scoped_acquire gil;
-    return Metrics(to_json(
-        program_.attr("validate")(py::bytes(attachment), welcome.checkpoint, to_python(welcome.validation_config)),
-        "the validation's metrics"));
+    return Metrics(
+        to_json(program_.attr("validate")(py::bytes(attachment), CheckpointAccess::published(welcome.checkpoint),
+                                          to_python(welcome.validation_config)),
+                "the validation's metrics"));
   }
 
   rpc::Failed describe(const std::exception_ptr& exception) override {

@@ -1,5 +1,6 @@
 """What users may hook into a run, in the driver."""
 
+import traceback
 from typing import Any, Dict, List, Optional
 
 from paceline.train.checkpoint import Checkpoint
@@ -41,9 +42,16 @@ class Adapter:
 
     def __init__(self, callback: UserCallback):
         self._callback = callback
+        self.name = type(callback).__qualname__
         self.after_start = callback.after_start
         self.after_resize = callback.after_resize
         self.after_finish = callback.after_finish
+
+    @staticmethod
+    def text_of(error):
+        """What the callback has raised, and where."""
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__qualname__}: {error} (at {last.name}, {last.filename}:{last.lineno})"
 
     def after_report(self, run_context, metrics, checkpoint):
         self._callback.after_report(run_context, metrics, Checkpoint._from_native(checkpoint))

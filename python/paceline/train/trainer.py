@@ -163,7 +163,7 @@ def _shown(config):
 
 
 def _failure(outcome, result) -> TrainingFailedError:
-    errors = {rank: RuntimeError(text) for rank, text in outcome.worker_errors.items()}
+    errors = {rank: RuntimeError(text) for rank, text in outcome.worker_errors.items() if rank >= 0}
     if errors:
         return WorkerGroupError(outcome.error, errors, result)
     return ControllerError(RuntimeError(outcome.error), result)

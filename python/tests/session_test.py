@@ -1,0 +1,206 @@
+"""report() and its kin: uploads, checkpoints, validation, callbacks, collectives, runs in the calling process."""
+
+import os
+
+import pytest
+
+import paceline.train as train
+from paceline.train import (
+    Checkpoint,
+    CheckpointConfig,
+    CheckpointConsistencyMode,
+    CheckpointUploadMode,
+    ReportedCheckpointStatus,
+    Result,
+    ScalingConfig,
+    UserCallback,
+    ValidationConfig,
+    ValidationTaskConfig,
+)
+from paceline.train.torch import TorchTrainer
+
+
+def fit(loop, settings, workers=2, config=None, **arguments):
+    scaling = ScalingConfig(num_workers=workers)
+    return TorchTrainer(loop, train_loop_config=config, scaling_config=scaling, run_config=settings, **arguments).fit()
+
+
+def folder_with(scratch, name, text):
+    """A new folder with a file of this rank."""
+    rank = train.get_context().get_world_rank()
+    folder = os.path.join(scratch, f"{name}_{rank}")
+    os.makedirs(folder)
+    with open(os.path.join(folder, f"rank_{rank}.txt"), "w") as file:
+        file.write(text)
+    return folder
+
+
+def test_what_ranks_hand_over_is_merged_and_read_back(run_config, tmp_path):
+    def loop(config):
+        train.report({"n": 1}, Checkpoint.from_directory(folder_with(config["scratch"], "a", "hello")))
+
+    result = fit(loop, run_config(), config={"scratch": str(tmp_path)})
+    with result.checkpoint.as_directory() as folder:
+        assert sorted(name for name in os.listdir(folder) if name.startswith("rank")) == ["rank_0.txt", "rank_1.txt"]
+    copy = result.checkpoint.to_directory(tmp_path / "copy")
+    assert open(os.path.join(copy, "rank_1.txt")).read() == "hello"
+    again = Result.from_path(result.path + "/")
+    assert again.checkpoint == result.checkpoint and again.metrics == {"n": 1} and again.error is None
+
+
+def test_every_way_to_upload(run_config, tmp_path):
+    def loop(config):
+        scratch = config["scratch"]
+        asynchronous = folder_with(scratch, "async", "1")
+        train.report({"n": 1}, Checkpoint(asynchronous), checkpoint_upload_mode=CheckpointUploadMode.ASYNC)
+        kept = folder_with(scratch, "sync", "2")
+        train.report({"n": 2}, Checkpoint(kept), checkpoint_dir_name="mine")
+        storage = train.get_context().get_storage()
+        there = os.path.join(storage, "there")
+        if train.get_context().get_world_rank() == 0:
+            os.makedirs(there)
+            open(os.path.join(there, "file"), "w").close()
+            train.report({"n": 3}, Checkpoint(there), "there", CheckpointUploadMode.NO_UPLOAD)
+        else:
+            train.report({"n": 3}, checkpoint_dir_name="there")
+
+        def upload(checkpoint, dir_name):
+            target = os.path.join(storage, dir_name)
+            os.makedirs(target, exist_ok=True)
+            with checkpoint.as_directory() as folder:
+                for name in os.listdir(folder):
+                    os.rename(os.path.join(folder, name), os.path.join(target, name))
+            return Checkpoint(target)
+
+        own = Checkpoint(folder_with(scratch, "own", "4"))
+        train.report({"n": 4}, own, checkpoint_upload_fn=upload)
+        all_of_them = train.get_all_reported_checkpoints(CheckpointConsistencyMode.COMMITTED)
+        return [os.path.exists(asynchronous), os.path.exists(kept), [one.metrics["n"] for one in all_of_them]]
+
+    result = fit(loop, run_config(), config={"scratch": str(tmp_path)})
+    assert result.return_value == [False, True, [1, 2, 3, 4]]
+    assert [os.path.basename(checkpoint.path) for checkpoint, _ in result.best_checkpoints][1:3] == ["there", "mine"]
+
+
+def test_metrics_that_hold_tensors_are_refused(run_config):
+    def loop():
+        import torch
+
+        with pytest.raises(ValueError, match=r"metrics\['loss'\] is a torch.Tensor"):
+            train.report({"loss": torch.ones(1)})
+        with pytest.raises(TypeError, match=r"metrics\['eval'\]\['f'\] is a function"):
+            train.report({"eval": {"f": loop}})
+        train.report({"mean": float(train.get_context().get_world_rank())}, reduce="mean")
+
+    assert fit(loop, run_config()).metrics == {"mean": 0.5}
+
+
+def test_numpy_numbers_are_numbers(run_config):
+    def loop():
+        import numpy
+
+        train.report({"a": numpy.float32(0.5), "b": numpy.int64(3), "c": [numpy.bool_(True)]})
+
+    assert fit(loop, run_config(), workers=1).metrics == {"a": 0.5, "b": 3, "c": [True]}
+
+
+def test_retention_keeps_the_best(run_config, tmp_path):
+    def loop(config):
+        for step, score in enumerate([1, 5, 3, 4]):
+            train.report({"score": score}, Checkpoint(folder_with(config["scratch"], f"s{step}", "x")))
+
+    keep = CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="score")
+    result = fit(loop, run_config(checkpoint_config=keep), config={"scratch": str(tmp_path)})
+    assert [metrics["score"] for _, metrics in result.best_checkpoints] == [5, 4]
+    assert result.get_best_checkpoint("score", "min") == result.checkpoint
+    with pytest.raises(RuntimeError, match="score"):
+        result.get_best_checkpoint("accuracy", "max")
+    assert list(result.metrics_dataframe["score"]) == [1, 5, 3, 4]
+
+
+def look_at(checkpoint, factor, offset=0):
+    with checkpoint.as_directory() as folder:
+        return {"seen": factor * len(os.listdir(folder)) + offset}
+
+
+def test_checkpoints_are_validated_on_the_side(run_config, tmp_path):
+    def loop(config):
+        checkpoint = Checkpoint(folder_with(config["scratch"], "a", "x"))
+        train.report({"n": 1}, checkpoint, validation=ValidationTaskConfig(fn_kwargs={"offset": 1000}))
+        (one,) = train.get_all_reported_checkpoints()
+        return [one.status.name, one.metrics["seen"] > 1000]
+
+    validation = ValidationConfig(look_at, ValidationTaskConfig(fn_kwargs={"factor": 1}))
+    result = fit(loop, run_config(), config={"scratch": str(tmp_path)}, validation_config=validation)
+    assert result.return_value == [ReportedCheckpointStatus.VALIDATED.name, True]
+
+
+class Notes(UserCallback):
+    def __init__(self):
+        self.notes = []
+
+    def after_start(self, run_context):
+        self.notes.append(("start", run_context.attempt, run_context.world_size))
+
+    def after_report(self, run_context, metrics, checkpoint):
+        self.notes.append(("report", [one["n"] for one in metrics], checkpoint is not None))
+        if metrics[0]["n"] == 3:
+            run_context.stop("enough")
+
+    def after_exception(self, run_context, worker_exceptions):
+        self.notes.append(("exception", sorted(worker_exceptions)))
+
+    def after_finish(self, run_context, state, error, stop_reason):
+        self.notes.append(("finish", state, stop_reason))
+
+
+def test_callbacks_see_the_run_and_may_stop_it(run_config):
+    def loop():
+        n = 0
+        while True:
+            n += 1
+            train.report({"n": n})
+            train.collective.barrier()
+
+    callback = Notes()
+    result = fit(loop, run_config(callbacks=[callback]))
+    assert result.state == "finished" and result.stop_reason == "enough"
+    assert callback.notes[:2] == [("start", 1, 2), ("report", [1, 1], False)]
+    assert callback.notes[-1] == ("finish", "finished", "enough")
+
+
+def test_a_callback_that_raises_is_a_controller_error(run_config):
+    class Broken(UserCallback):
+        def after_report(self, run_context, metrics, checkpoint):
+            raise ValueError("the callback is broken")
+
+    with pytest.raises(train.ControllerError, match="the callback is broken"):
+        fit(lambda: train.report({"n": 1}), run_config(callbacks=[Broken()]))
+
+
+def test_rank_zeros_value_reaches_all(run_config):
+    def loop():
+        value = train.collective.broadcast_from_rank_zero({"set": {train.get_context().get_world_rank()}})
+        train.report({"ok": int(value == {"set": {0}})}, reduce="min")
+
+    assert fit(loop, run_config()).metrics == {"ok": 1}
+
+
+def test_no_workers_run_in_the_calling_process(run_config, tmp_path):
+    seen = []
+
+    def loop(config):
+        seen.append(os.getpid())
+        train.report({"n": 1}, Checkpoint(folder_with(config["scratch"], "a", "x")))
+        return {"set": {1}}
+
+    result = fit(loop, run_config(), workers=0, config={"scratch": str(tmp_path)})
+    assert seen == [os.getpid()]
+    assert result.metrics == {"n": 1} and result.return_value == {"set": {1}} and result.checkpoint is not None
+
+
+def test_a_folder_without_a_run_is_a_runtime_error(tmp_path):
+    with pytest.raises(RuntimeError, match="no journal"):
+        Result.from_path(tmp_path)
+    with pytest.raises(RuntimeError, match="no run folder"):
+        Result.from_path(tmp_path / "nowhere")

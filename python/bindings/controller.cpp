@@ -3,6 +3,7 @@
 
 #include "paceline/core/error.h"
 #include "python/bindings/callback.h"
+#include "python/bindings/exception.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
 
@@ -49,7 +50,7 @@ class PythonCallback final : public UserCallback {
     try {
       target_.attr(name)(arguments...);
     } catch (py::error_already_set& error) {
-      throw Error(target_.attr("text_of")(error.value()).template cast<std::string>());
+      throw Error(target_.attr("text_of")(exception_of(error)).template cast<std::string>());
     }
   }
 

@@ -5,6 +5,7 @@
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/comm/control_store.h"
 #include "paceline/train/worker_program.h"
+#include "python/bindings/exception.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
 
@@ -47,7 +48,7 @@ class PythonProgram final : public train::WorkerProgram {
       std::rethrow_exception(exception);
     } catch (const py::error_already_set& error) {
       const py::gil_scoped_acquire gil;
-      const py::object said = program_.attr("describe")(error.value());
+      const py::object said = program_.attr("describe")(exception_of(error));
       return {.kind = said["kind"].cast<std::string>(),
               .text = said["text"].cast<std::string>(),
               .frames = said["frames"].cast<std::vector<std::string>>(),

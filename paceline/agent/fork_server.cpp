@@ -4,10 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "paceline/agent/process_tree_internal.h"
 
@@ -55,7 +56,12 @@ arrow::Result<ForkServer> ForkServer::connect() {
   if (variable == nullptr) {
     return arrow::Status::Invalid(kForkServerVariable, " is not set: no guardian has started this process");
   }
-  Descriptor channel(std::atoi(variable));
+  const std::string_view text = variable;
+  int number = -1;
+  if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc()) {
+    return arrow::Status::Invalid(kForkServerVariable, " is \"", text, "\"; wanted the number of a descriptor");
+  }
+  Descriptor channel(number);
   ::unsetenv(kForkServerVariable);
   if (::fcntl(channel.get(), F_SETFD, FD_CLOEXEC) != 0) return errno_status("taking the guardian's channel");
   return ForkServer(std::move(channel));

@@ -80,7 +80,7 @@ void RunLoop::receive_checkpoints_request(const Worker& worker, const rpc::Envel
     question.deadline = parts_.clock.now() +
                         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(question.wanted.timeout_s));
   }
-  checkpoints_questions_.push_back(std::move(question));
+  checkpoints_questions_.push_back(question);
 }
 
 // Whether a worker waits for what is published or validated here, not for reports of other ranks.

@@ -14,12 +14,13 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
 // A hang counts after a few seconds; no busy machine holds a rank up for so long.
-const Environment kQuickHangs = {{"HANG_FLOOR", "2"}, {"HANG_START", "10"}, {"HANG_ACTION", "fail"}};
+Environment quick_hangs() {
+  return {{"HANG_FLOOR", "2"}, {"HANG_START", "10"}, {"HANG_ACTION", "fail"}};
+}
 
 Environment with(Environment environment, const Environment& more) {
   environment.insert(more.begin(), more.end());
@@ -48,7 +49,7 @@ class Diagnosis : public Robustness {
 };
 
 TEST_F(Diagnosis, ARankThatHangsInUserCodeIsNamedShownAndReplaced) {
-  auto driver = start("hang_in_user_code", with(kQuickHangs, {{"MAX_FAILURES", "1"}}));
+  auto driver = start("hang_in_user_code", with(quick_hangs(), {{"MAX_FAILURES", "1"}}));
   EXPECT_EQ(driver.wait(), 0) << driver.output();
   EXPECT_THAT(driver.output(),
               AllOf(HasSubstr("rank 1 makes no progress"), HasSubstr("rank 0 waits in "), HasSubstr("state finished")));
@@ -61,7 +62,7 @@ TEST_F(Diagnosis, ARankThatHangsInUserCodeIsNamedShownAndReplaced) {
 }
 
 TEST_F(Diagnosis, TheErrorOfAHangHasTheStackOfTheRankThatIsNotThere) {
-  auto driver = start("hang_in_user_code", kQuickHangs);
+  auto driver = start("hang_in_user_code", quick_hangs());
   EXPECT_EQ(driver.wait(), 1);
   EXPECT_THAT(driver.output(), AllOf(HasSubstr("The run hangs: rank 1 makes no progress"),
                                      HasSubstr("at (anonymous namespace)::wait_for_a_lock_of_its_own()")));
@@ -69,7 +70,7 @@ TEST_F(Diagnosis, TheErrorOfAHangHasTheStackOfTheRankThatIsNotThere) {
 }
 
 TEST_F(Diagnosis, AHangThatIsOnlyObservedIsReportedAndGoesOn) {
-  auto driver = start("hang_in_user_code", with({{"HANG_ACTION", "observe"}}, kQuickHangs));
+  auto driver = start("hang_in_user_code", with({{"HANG_ACTION", "observe"}}, quick_hangs()));
   ASSERT_TRUE(driver.wait_for_output("this looks like a hang: rank 1")) << driver.output();
   driver.signal(SIGINT);
   driver.signal(SIGINT);
@@ -80,7 +81,7 @@ TEST_F(Diagnosis, AHangThatIsOnlyObservedIsReportedAndGoesOn) {
 }
 
 TEST_F(Diagnosis, RanksThatCallDifferentCollectivesAreToldApart) {
-  auto driver = start("skip_a_collective", kQuickHangs);
+  auto driver = start("skip_a_collective", quick_hangs());
   EXPECT_EQ(driver.wait(), 1);
   EXPECT_THAT(driver.output(), AllOf(HasSubstr("in different collectives"), HasSubstr("waits in all_reduce "),
                                      HasSubstr("waits in barrier ")));
@@ -96,7 +97,7 @@ void stop_for_a_while(pid_t pid) {
 }
 
 TEST_F(Diagnosis, ADriverThatWasStoppedForAWhileGoesOn) {
-  auto driver = start("endless", with(kQuickHangs, {{"HEARTBEAT_TIMEOUT", "1"}}));
+  auto driver = start("endless", with(quick_hangs(), {{"HEARTBEAT_TIMEOUT", "1"}}));
   ASSERT_TRUE(driver.wait_for_output("looping"));
   stop_for_a_while(driver.pid());
   driver.signal(SIGINT);
@@ -106,7 +107,7 @@ TEST_F(Diagnosis, ADriverThatWasStoppedForAWhileGoesOn) {
 }
 
 TEST_F(Diagnosis, AGuardianThatWasStoppedForAWhileDoesNotMatter) {
-  auto driver = start("endless", with(kQuickHangs, {{"HEARTBEAT_TIMEOUT", "1"}}));
+  auto driver = start("endless", with(quick_hangs(), {{"HEARTBEAT_TIMEOUT", "1"}}));
   ASSERT_TRUE(driver.wait_for_output("looping"));
   for (const pid_t pid : driver.processes()) {
     if (text_of("/proc/" + std::to_string(pid) + "/comm") == "paceline-guard\n") stop_for_a_while(pid);

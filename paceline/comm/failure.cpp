@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <exception>
+#include <mutex>
 
 #include "paceline/comm/failure_internal.h"
 #include "paceline/core/error.h"
 
 namespace paceline::comm {
+namespace {
+
+std::mutex last_failure_mutex;
+std::string last_failure;
+
+}  // namespace
 
 std::string cause_of(const std::exception& failure) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&failure);
@@ -18,11 +25,21 @@ std::string cause_of(const std::exception& failure) {
 
 void throw_failure(const std::string& operation, int64_t rank, int64_t world_size, const std::string& cause) {
   const bool stopping = cause.find(kToldToStop) != std::string::npos;
-  throw CollectiveError(
+  const std::string text =
       operation + " failed on rank " + std::to_string(rank) + " of " + std::to_string(world_size) + ": " + cause +
       (stopping ? ""
                 : ". Another rank may have failed first: see the logs of the other ranks. If they are "
-                  "only slow, raise TorchConfig.timeout_s"));
+                  "only slow, raise TorchConfig.timeout_s");
+  {
+    const std::lock_guard lock(last_failure_mutex);
+    last_failure = text;
+  }
+  throw CollectiveError(text);
+}
+
+bool tells_last_failure(const std::string& text) {
+  const std::lock_guard lock(last_failure_mutex);
+  return !last_failure.empty() && text.find(last_failure) != std::string::npos;
 }
 
 void report_failures(const std::string& operation, int64_t rank, int64_t world_size,

@@ -17,6 +17,9 @@ constexpr const char* kToldToStop = "aborted: this rank was told to stop";
 [[noreturn]] void throw_failure(const std::string& operation, int64_t rank, int64_t world_size,
                                 const std::string& cause);
 
+/// Whether `text` has in it what throw_failure() has thrown last in this process.
+bool tells_last_failure(const std::string& text);
+
 /// Runs `body`; its exceptions become CollectiveErrors. Those that already are pass unchanged.
 void report_failures(const std::string& operation, int64_t rank, int64_t world_size, const std::function<void()>& body);
 

@@ -4,6 +4,7 @@
 
 #include "paceline/comm/backend_internal.h"
 #include "paceline/comm/failure_internal.h"
+#include "paceline/comm/watched_gloo.h"
 
 namespace paceline::comm {
 namespace {
@@ -58,11 +59,10 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<Tensors>;
 
-  WatchedGloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings,
-              c10::intrusive_ptr<Options> options)
-      : ProcessGroupGloo(store, static_cast<int>(settings.rank), static_cast<int>(settings.world_size),
-                         std::move(options)),
-        progress_(settings.progress) {}
+  WatchedGloo(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
+              c10::intrusive_ptr<Options> options, Progress* progress)
+      : ProcessGroupGloo(store, static_cast<int>(rank), static_cast<int>(world_size), std::move(options)),
+        progress_(progress) {}
 
   // The two collectives that c10d::Reducer starts by itself.
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
@@ -77,6 +77,9 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   WorkPointer allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
     return counted(Collective::all_gather, [&] { return ProcessGroupGloo::allgather(outputs, inputs, options); });
   }
+  WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
+    return counted(Collective::all_gather, [&] { return ProcessGroupGloo::_allgather_base(output, input, options); });
+  }
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     return counted(Collective::reduce, [&] { return ProcessGroupGloo::reduce(tensors, options); });
   }
@@ -90,6 +93,11 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
                              const c10d::ReduceScatterOptions& options) override {
     return counted(Collective::reduce_scatter,
                    [&] { return ProcessGroupGloo::reduce_scatter(outputs, inputs, options); });
+  }
+  WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                   const c10d::ReduceScatterOptions& options) override {
+    return counted(Collective::reduce_scatter,
+                   [&] { return ProcessGroupGloo::_reduce_scatter_base(output, input, options); });
   }
   WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_counts,
                             std::vector<int64_t>& input_counts, const c10d::AllToAllOptions& options) override {
@@ -137,15 +145,51 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   std::once_flag closed_;
 };
 
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options_for(std::chrono::milliseconds timeout) {
+  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+  options->threads = 2;  // as PyTorch: two collectives of a group can be under way
+  return options;
+}
+
+// Those that make_watched_gloo() has made.
+std::mutex groups_mutex;
+std::vector<c10::weak_intrusive_ptr<WatchedGloo>> groups;
+
 }  // namespace
 
 Backend make_gloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
-  auto options = c10d::ProcessGroupGloo::Options::create(settings.timeout);
+  auto options = options_for(settings.timeout);
   options->devices.push_back(settings.loopback ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
                                                : c10d::ProcessGroupGloo::createDefaultDevice());
-  options->threads = 2;  // as PyTorch: two collectives of a group can be under way
-  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings, options);
+  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress);
   return {gloo, [gloo] { gloo->close_connections(); }};
+}
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo> make_watched_gloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                                             const WatchedGlooOptions& settings) {
+  auto options = options_for(settings.timeout);
+  for (const std::string& interface : settings.interfaces) {
+    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
+  }
+  if (options->devices.empty()) {
+    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  }
+  if (settings.progress != nullptr) settings.progress->forget_collectives();
+  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress);
+  const std::lock_guard lock(groups_mutex);
+  groups.emplace_back(gloo);
+  return gloo;
+}
+
+void abort_watched_gloo() {
+  const std::lock_guard lock(groups_mutex);
+  for (const auto& group : groups) {
+    if (const auto alive = group.lock()) alive->close_connections();
+  }
+}
+
+bool is_collective_failure(const std::string& text) {
+  return tells_last_failure(text);
 }
 
 }  // namespace paceline::comm

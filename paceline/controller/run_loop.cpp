@@ -25,7 +25,7 @@ RunLoop::RunLoop(RunParts parts, Journal journal, ReportLog report_log, RunState
       report_log_(std::move(report_log)),
       state_(std::move(earlier)),
       callbacks_(parts_.request, parts_.log, [this](Event event) { feed(std::move(event)); }),
-      environment_(inherited_environment()),
+      environment_(worker_environment(parts_.request.run_config)),
       hang_watch_(parts.request.run_config.debug_config),
       fails_on_hang_(fails_on_hang(parts.request.run_config.debug_config)) {}
 

@@ -10,8 +10,8 @@
 
 namespace paceline::controller {
 
-rpc::StringMap inherited_environment() {
-  rpc::StringMap environment;
+rpc::StringMap worker_environment(const RunConfig& run_config) {
+  rpc::StringMap environment = run_config.worker_environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const size_t equals = text.find('=');

@@ -8,8 +8,8 @@
 
 namespace paceline::controller {
 
-/// The driver's environment, as workers get it: all of it but what is Paceline's own.
-rpc::StringMap inherited_environment();
+/// What workers get: the driver's environment but what is Paceline's own, and what `run_config` says over it.
+rpc::StringMap worker_environment(const RunConfig& run_config);
 
 /// Equal for environments that mean the same to a process while it loads its libraries (OMP_, CUDA_, LD_, PYTHON…):
 /// workers can be forked from one that was started with either.

@@ -34,11 +34,14 @@ std::string describe_values(const torch::Tensor& values) {
 
 void NanWatch::watch(const torch::nn::Module& module) {
   for (const auto& parameter : module.named_parameters()) {
-    if (!parameter.value().requires_grad()) continue;
-    parameter.value().register_hook([watch = weak_from_this(), name = parameter.key()](const torch::Tensor& gradient) {
-      if (const auto alive = watch.lock()) alive->arrive(name, gradient);
-    });
+    if (parameter.value().requires_grad()) watch(parameter.key(), parameter.value());
   }
+}
+
+void NanWatch::watch(const std::string& name, const torch::Tensor& parameter) {
+  parameter.register_hook([watch = weak_from_this(), name](const torch::Tensor& gradient) {
+    if (const auto alive = watch.lock()) alive->arrive(name, gradient);
+  });
 }
 
 void NanWatch::arrive(const std::string& name, const torch::Tensor& gradient) {

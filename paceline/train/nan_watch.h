@@ -45,6 +45,8 @@ class NanWatch : public std::enable_shared_from_this<NanWatch> {
 
   /// Watches the gradients of the module's parameters for as long as the watch lives.
   void watch(const torch::nn::Module& module);
+  /// The same for one tensor that needs a gradient.
+  void watch(const std::string& name, const torch::Tensor& parameter);
   /// Looks at the numbers that a report() hands over.
   void check(const Metrics& metrics);
 

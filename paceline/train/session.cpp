@@ -266,6 +266,10 @@ void Session::watch(const torch::nn::Module& module) {
   if (nan_watch_ != nullptr) nan_watch_->watch(module);
 }
 
+void Session::watch(const std::string& name, const torch::Tensor& parameter) {
+  if (nan_watch_ != nullptr) nan_watch_->watch(name, parameter);
+}
+
 void Session::void_step() {
   ledger_->void_step();
   for (const auto& [module, model] : models_) model->void_step();

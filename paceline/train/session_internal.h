@@ -134,6 +134,7 @@ class Session {
   std::shared_ptr<parallel::DataParallel> data_parallel(const torch::nn::Module& module) const;
   /// The gradients of the module are watched, if that is wanted.
   void watch(const torch::nn::Module& module);
+  void watch(const std::string& name, const torch::Tensor& parameter);
   /// A module that prepare_model() has left to this rank alone.
   void adopt_local(std::shared_ptr<torch::nn::Module> module) { local_modules_.push_back(std::move(module)); }
   const std::vector<std::shared_ptr<torch::nn::Module>>& local_modules() const { return local_modules_; }

@@ -219,6 +219,10 @@ void WorkerProgram::flush() {
   std::fflush(nullptr);
 }
 
+void watch_gradient(const std::string& name, const torch::Tensor& parameter) {
+  Session::current("prepare_model()").watch(name, parameter);
+}
+
 void run_worker(WorkerProgram& program) {
   static const SystemClock clock;
   auto connected = worker::Connection::connect(clock);
@@ -241,7 +245,10 @@ void run_worker(WorkerProgram& program) {
   if (role == "validation")
     end_process(program, connection, run_validation(program, connection) ? 0 : kTrainLoopFailed);
   static LiveSession live;
-  connection.on_stop([](const rpc::Stop& stop) { live.with([&](Session& session) { session.stop(stop.reason); }); });
+  connection.on_stop([&program](const rpc::Stop& stop) {
+    live.with([&](Session& session) { session.stop(stop.reason); });
+    program.abort_collectives();
+  });
   connection.on_checkpoint([](const rpc::CheckpointCommitted& committed) {
     live.with([&](Session& session) { session.set_checkpoint(committed.path, committed.index); });
   });

@@ -35,6 +35,8 @@ class WorkerProgram {
   virtual ~WorkerProgram() = default;
   /// The group of this generation's ranks: by default C++'s own. Null for a program that connects its ranks itself.
   virtual std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start);
+  /// The run is being stopped, said by another thread: collectives that wait are to fail.
+  virtual void abort_collectives() {}
   /// Runs the train loop, inside a session; what it returns.
   virtual Json train(const WorkerStart& start) = 0;
   /// Validates the checkpoint at `welcome.checkpoint`; its metrics.
@@ -44,6 +46,9 @@ class WorkerProgram {
   /// The process ends with this call's return: what is buffered is written.
   virtual void flush();
 };
+
+/// What prepare_model() does for a loop of another language: the gradient of `parameter` is watched, if that is wanted.
+void watch_gradient(const std::string& name, const torch::Tensor& parameter);
 
 /// Connects to the agent, calls the program once per assignment, and ends the process.
 [[noreturn]] void run_worker(WorkerProgram& program);

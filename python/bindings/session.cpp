@@ -5,6 +5,7 @@
 #include <pybind11/native_enum.h>
 #include <pybind11/stl.h>
 
+#include "paceline/train/prepare_data_loader.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
 
@@ -30,6 +31,24 @@ void report_to_session(const py::dict& metrics, const std::optional<Checkpoint>&
   const py::gil_scoped_release without_gil;
   report(values, checkpoint, options);
 }
+
+// The session's side of a loader: the phases and steps of the loop, and its end when the run is being stopped.
+class Loader {
+ public:
+  void before_batch() {
+    if (batch_) place_.ledger->applied(*std::exchange(batch_, std::nullopt));
+    place_.before_batch();
+  }
+  void after_batch() {
+    batch_ = place_.ledger->begin();
+    place_.after_batch();
+  }
+  void after_last_batch() { place_.after_batch(); }
+
+ private:
+  LoaderPlace place_ = train::loader_place();
+  std::optional<StepLedger::Mark> batch_;
+};
 
 }  // namespace
 
@@ -80,6 +99,11 @@ void bind_session(py::module_& module) {
     for (const torch::Device& device : get_devices()) names.push_back(device.str());
     return names;
   });
+  py::class_<Loader>(module, "Loader")
+      .def(py::init<>())
+      .def("before_batch", &Loader::before_batch)
+      .def("after_batch", &Loader::after_batch)
+      .def("after_last_batch", &Loader::after_last_batch);
   module.def("barrier", &barrier, without_gil);
   module.def("broadcast_from_rank_zero", [](const py::object& value) {
     const Json json = to_json(value, "the value");

@@ -1,9 +1,16 @@
 // train/worker_program.h: a worker process whose train loop is written in Python.
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <pybind11/chrono.h>
+#include <pybind11/stl.h>
 
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/comm/control_store.h"
+#include "paceline/comm/watched_gloo.h"
+#include "paceline/core/error.h"
+#include "paceline/core/posix/process_title.h"
 #include "paceline/train/worker_program.h"
 #include "python/bindings/exception.h"
 #include "python/bindings/json.h"
@@ -15,6 +22,19 @@ namespace {
 namespace py = pybind11;
 using train::WorkerStart;
 
+// Where the group of all ranks counts its collectives; null outside a train loop.
+Progress* progress = nullptr;
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
+                                                     int64_t world_size, std::chrono::milliseconds timeout,
+                                                     const std::vector<std::string>& interfaces, bool counted) {
+  return comm::make_watched_gloo(store, {.rank = rank,
+                                         .world_size = world_size,
+                                         .timeout = timeout,
+                                         .interfaces = interfaces,
+                                         .progress = counted ? progress : nullptr});
+}
+
 // Calls the object of paceline._worker. All calls come from the thread that has called run_worker(), with no GIL.
 class PythonProgram final : public train::WorkerProgram {
  public:
@@ -25,14 +45,16 @@ class PythonProgram final : public train::WorkerProgram {
     return options.world_size == 1 ? WorkerProgram::connect(options, start) : nullptr;
   }
 
+  void abort_collectives() override { comm::abort_watched_gloo(); }
+
   Json train(const WorkerStart& start) override {
+    progress = &start.progress;
     const py::gil_scoped_acquire gil;
     const auto torch_config = start.welcome.torch_config;
     const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(torch_config.value("timeout_s", 1800.0) * 1e3));
     const c10::intrusive_ptr<c10d::Store> store = comm::make_control_store(start.store, timeout);
-    return to_json(
-        program_.attr("train")(py::bytes(start.attachment), to_python(torch_config), store, start.assign.node),
-        "the return value");
+    return to_json(program_.attr("train")(py::bytes(start.attachment), to_python(torch_config), store),
+                   "the return value");
   }
 
   Metrics validate(const rpc::Welcome& welcome, const std::string& attachment) override {
@@ -48,12 +70,14 @@ class PythonProgram final : public train::WorkerProgram {
       std::rethrow_exception(exception);
     } catch (const py::error_already_set& error) {
       const py::gil_scoped_acquire gil;
-      const py::object said = program_.attr("describe")(exception_of(error));
+      const py::object exception = exception_of(error);
+      const py::object said = program_.attr("describe")(exception);
+      const bool collateral = comm::is_collective_failure(py::str(exception));
       return {.kind = said["kind"].cast<std::string>(),
               .text = said["text"].cast<std::string>(),
               .frames = said["frames"].cast<std::vector<std::string>>(),
               .stopped = said["stopped"].cast<bool>(),
-              .collateral = said["collateral"].cast<bool>()};
+              .collateral = collateral || said["collateral"].cast<bool>()};
     } catch (...) {
       return WorkerProgram::describe(exception);
     }
@@ -82,6 +106,11 @@ void bind_worker(py::module_& module) {
         train::run_worker(worker);
       },
       py::arg("program"), "Never returns: the process ends with its work.");
+  module.def("make_gloo", &make_gloo, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("timeout"),
+             py::arg("interfaces"), py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
+             "A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks.");
+  module.def("watch_gradient", &train::watch_gradient, py::arg("name"), py::arg("parameter"));
+  module.def("set_process_title", [](const std::string& title) { (void)set_process_title(title); }, py::arg("title"));
 }
 
 }  // namespace paceline::python

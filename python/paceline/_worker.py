@@ -15,7 +15,7 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 class Program:
     """What the extension calls (train/worker_program.h)."""
 
-    def train(self, attachment, torch_config, store, node):
+    def train(self, attachment, torch_config, store, node=None):
         from paceline.train.torch import _group
 
         cargo = unpack(attachment)

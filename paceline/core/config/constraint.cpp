@@ -63,4 +63,14 @@ Constraint file_name() {
           "a name without '/' that is neither empty nor \".\" nor \"..\""};
 }
 
+Constraint variables() {
+  return {[](const Json& value) {
+            const auto& items = value.items();
+            return std::all_of(items.begin(), items.end(), [](const auto& item) {
+              return !item.key().empty() && item.key().find('=') == std::string::npos && item.value().is_string();
+            });
+          },
+          "names without '=' and their values"};
+}
+
 }  // namespace paceline

@@ -26,5 +26,7 @@ Constraint from_to(double low, double high);
 Constraint one_of(std::vector<std::string> names);
 /// A string that can be one component of a path: not empty, no '/', not "." or "..".
 Constraint file_name();
+/// Names and values of environment variables: no name is empty or has a '='.
+Constraint variables();
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 // RunConfig: what a run is called, where it is stored, how it fails, what it keeps.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ namespace paceline {
 class UserCallback;
 /// In the order in which they are called.
 using Callbacks = std::vector<std::shared_ptr<UserCallback>>;
+/// Environment variables by name.
+using Variables = std::map<std::string, std::string>;
 
 }  // namespace paceline
 
@@ -37,6 +40,8 @@ namespace paceline {
   FIELD(::paceline::DebugConfig, debug_config, {}, ::paceline::any_value(), "What is watched while a run trains")    \
   FIELD(::paceline::CheckpointConfig, checkpoint_config, {}, ::paceline::any_value(), "Which checkpoints stay")      \
   FIELD(::paceline::Callbacks, callbacks, {}, ::paceline::any_value(), "UserCallback objects, called in the driver") \
+  FIELD(::paceline::Variables, worker_environment, {}, ::paceline::variables(),                                      \
+        "Environment variables of the workers, over the driver's")                                                   \
   FIELD(std::optional<double>, max_time, std::nullopt, ::paceline::more_than(0),                                     \
         "Seconds after which the run ends as finished, over all attempts and continuations; not set: no limit")      \
   FIELD(::paceline::Trackers, trackers, {}, ::paceline::any_value(), "Where the metrics go beside the run folder")   \

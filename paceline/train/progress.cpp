@@ -6,11 +6,27 @@ namespace paceline::train {
 
 using namespace std::chrono_literals;
 
-ProgressReporter::ProgressReporter(std::string label, int64_t total)
-    : label_(std::move(label)), total_(total), start_(std::chrono::steady_clock::now()), shown_(start_) {
-  const Session* session = Session::current_or_null();
-  shows_ = session != nullptr && session->options().context.world_rank == 0;
+namespace {
+
+Session* showing_session() {
+  Session* const session = Session::current_or_null();
+  return session != nullptr && session->options().context.world_rank == 0 ? session : nullptr;
 }
+
+}  // namespace
+
+void show_progress(const std::string& label, int64_t done, int64_t total, double rate) {
+  if (Session* const session = showing_session()) {
+    session->options().sink->show_progress({.label = label, .done = done, .total = total, .rate = rate});
+  }
+}
+
+ProgressReporter::ProgressReporter(std::string label, int64_t total)
+    : label_(std::move(label)),
+      total_(total),
+      shows_(showing_session() != nullptr),
+      start_(std::chrono::steady_clock::now()),
+      shown_(start_) {}
 
 void ProgressReporter::step() {
   ++done_;
@@ -26,11 +42,9 @@ void ProgressReporter::finish() {
 }
 
 void ProgressReporter::show() {
-  Session* session = Session::current_or_null();
-  if (session == nullptr) return;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
-  session->options().sink->show_progress({.label = label_, .done = done_, .total = total_, .rate = rate});
+  show_progress(label_, done_, total_, rate);
 }
 
 }  // namespace paceline::train

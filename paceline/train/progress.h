@@ -8,6 +8,10 @@
 namespace paceline {
 namespace train {
 
+/// Shows that `done` of `total` (0: nobody knows) steps are done, `rate` a second. Does nothing outside rank 0 of a
+/// session.
+void show_progress(const std::string& label, int64_t done, int64_t total, double rate);
+
 /// Tells the terminal, at most five times a second and at the end. Does nothing outside rank 0 of a session.
 class ProgressReporter {
  public:
@@ -21,7 +25,7 @@ class ProgressReporter {
   std::string label_;
   int64_t total_;
   int64_t done_ = 0;
-  bool shows_ = false;
+  bool shows_;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point shown_;
 };

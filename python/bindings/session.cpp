@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include "paceline/train/prepare_data_loader.h"
+#include "paceline/train/progress.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
 
@@ -104,6 +105,8 @@ void bind_session(py::module_& module) {
       .def("before_batch", &Loader::before_batch)
       .def("after_batch", &Loader::after_batch)
       .def("after_last_batch", &Loader::after_last_batch);
+  module.def("show_progress", &train::show_progress, py::arg("label"), py::arg("done"), py::arg("total"),
+             py::arg("rate"));
   module.def("barrier", &barrier, without_gil);
   module.def("broadcast_from_rank_zero", [](const py::object& value) {
     const Json json = to_json(value, "the value");

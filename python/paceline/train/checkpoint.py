@@ -2,12 +2,37 @@
 
 import contextlib
 import os
+import shutil
+import tempfile
+import weakref
 from typing import Any, Dict, Iterator, Optional, Union
 
 from paceline._native import native
 
+# What Ray Train's class once had, and what to use instead.
+_REMOVED = {
+    "from_bytes": "from_dict() and from_directory()",
+    "to_bytes": "to_dict() and to_directory()",
+    "get_internal_representation": "path",
+    "from_uri": "Checkpoint(uri)",
+    "to_uri": "to_directory(), and the tools of the object store",
+    "uri": "path, which is the URI of a checkpoint in an object store",
+    "get_preprocessor": "get_metadata()",
+    "set_preprocessor": "set_metadata()",
+}
 
-class Checkpoint:
+
+class _Removed(type):
+    def __getattr__(cls, name):
+        raise _attribute_error(cls, name)
+
+
+def _attribute_error(cls, name):
+    instead = f"; use {_REMOVED[name]}" if name in _REMOVED else ""
+    return AttributeError(f"Checkpoint has no {name!r}{instead}", name=name, obj=cls)
+
+
+class Checkpoint(metaclass=_Removed):
     """A folder of a checkpoint: the user's own before report(), the published one afterwards.
 
     Args:
@@ -23,7 +48,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: Union[str, os.PathLike], filesystem: Optional[Any] = None):
-        if filesystem is not None:
+        if filesystem is not None and getattr(filesystem, "type_name", "") != "local":
             raise ValueError("Checkpoint(filesystem=…): give the URI as path (s3://…, gs://…, abfs://…) instead")
         self._native = native.Checkpoint.from_directory(os.fspath(path))
 
@@ -31,6 +56,58 @@ class Checkpoint:
     def from_directory(cls, path: Union[str, os.PathLike]) -> "Checkpoint":
         """A checkpoint of the user's own files; the folder is copied when it is reported."""
         return cls(path)
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "Checkpoint":
+        """A checkpoint of a dictionary: a model's state_dict(), an optimizer's, numbers, nested as you like.
+
+        Tensors are kept as safetensors, plain values (numbers, strings, lists, tuples, dicts) as JSON; whatever else
+        there is is pickled, for which to_dict() has to be asked. Tensors of GPUs come back on the CPU, parameters as
+        tensors; the prefix ``module.`` of state dicts of DistributedDataParallel is dropped.
+
+        Args:
+            data: By name; ``_timestamp`` and ``_current_checkpoint_id`` in it are replaced by to_dict().
+
+        Raises:
+            TypeError: Naming the entry that cannot be kept: one that cannot be pickled, or a shard of a tensor.
+
+        Example:
+            >>> report({"loss": loss}, checkpoint=Checkpoint.from_dict({"model": model.state_dict(), "epoch": epoch}))
+        """
+        from paceline.train import dict_checkpoint
+
+        folder = tempfile.mkdtemp(prefix="paceline_dict_")
+        try:
+            dict_checkpoint.write(data, folder)
+            self = cls(folder)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        self._folder = weakref.finalize(self, _delete, folder, os.getpid())
+        return self
+
+    def to_dict(self, allow_pickle: bool = False) -> Dict[str, Any]:
+        """The dictionary that from_dict() was given.
+
+        Beside its entries it has Ray Train's ``_timestamp`` (seconds since the Unix epoch of the report, or of
+        from_dict()), ``_current_checkpoint_id`` (the report's number, None before) and ``_preprocessor`` (None).
+
+        Args:
+            allow_pickle: Whether entries that had to be pickled may be unpickled, which runs code from the file: only
+                for checkpoints whose writer you trust.
+
+        Raises:
+            ValueError: For pickled entries, by name, without ``allow_pickle``; for a checkpoint of other files.
+        """
+        from paceline.train import dict_checkpoint
+
+        with self.as_directory() as folder:
+            return dict_checkpoint.read(folder, allow_pickle)
+
+    def _keep_folder(self) -> None:
+        """Whoever uploads the folder while training goes on deletes it, or not, as report() was told."""
+        if folder := getattr(self, "_folder", None):
+            folder.detach()
 
     @classmethod
     def _from_native(cls, checkpoint) -> Optional["Checkpoint"]:
@@ -44,6 +121,11 @@ class Checkpoint:
     def path(self) -> str:
         """The folder, or the URI of one in an object store."""
         return self._native.path
+
+    @property
+    def filesystem(self) -> Any:
+        """The pyarrow filesystem of the folder."""
+        return filesystem_of(self.path)
 
     def to_directory(self, path: Optional[Union[str, os.PathLike]] = None) -> str:
         """Copies the files to ``path`` (by default a new temporary folder) and returns it."""
@@ -79,12 +161,27 @@ class Checkpoint:
     def __hash__(self) -> int:
         return hash(self.path)
 
+    def __getattr__(self, name: str) -> Any:
+        raise _attribute_error(self, name)
+
     def __repr__(self) -> str:
         return f"Checkpoint(path={self.path!r})"
 
     # The object of the extension has no pickled form; a published checkpoint's path is all there is to it.
     def __reduce__(self):
         return (_unpickled, (self.path,))
+
+
+def filesystem_of(path: str) -> Any:
+    """The pyarrow filesystem of a folder: local, or that of a URI."""
+    import pyarrow.fs  # takes longer than all else here
+
+    return pyarrow.fs.FileSystem.from_uri(path)[0] if "://" in path else pyarrow.fs.LocalFileSystem()
+
+
+def _delete(folder, pid):
+    if os.getpid() == pid:  # not in processes that were forked from there
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unpickled(path):

@@ -70,6 +70,8 @@ def report(
     _refuse_tensors(metrics)
     if validation is True:
         validation = ValidationTaskConfig()
+    if checkpoint is not None and checkpoint_upload_mode is CheckpointUploadMode.ASYNC:
+        checkpoint._keep_folder()
     native.report(
         metrics,
         None if checkpoint is None else checkpoint._native,

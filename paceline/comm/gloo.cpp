@@ -1,3 +1,4 @@
+#include <atomic>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
@@ -18,6 +19,12 @@ class ReportedWork final : public c10d::Work {
         work_(std::move(work)),
         operation_(std::move(operation)),
         world_size_(world_size) {}
+  ~ReportedWork() override { end(); }
+  ReportedWork(const ReportedWork&) = delete;
+  ReportedWork& operator=(const ReportedWork&) = delete;
+
+  /// Work without a future: the collective ends when somebody has waited for it.
+  void end_when_awaited(Progress* progress) { progress_ = progress; }
 
   bool isCompleted() override { return work_->isCompleted(); }
   bool isSuccess() const override { return work_->isSuccess(); }
@@ -30,6 +37,7 @@ class ReportedWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override {
     bool done = false;
     report_failures(operation_, rank_, world_size_, [&] { done = work_->wait(timeout); });
+    end();
     return done;
   }
 
@@ -46,9 +54,14 @@ class ReportedWork final : public c10d::Work {
   }
 
  private:
+  void end() {
+    if (Progress* const progress = progress_.exchange(nullptr)) progress->end_collective();
+  }
+
   const c10::intrusive_ptr<c10d::Work> work_;
   const std::string operation_;
   const int world_size_;
+  std::atomic<Progress*> progress_{nullptr};
 };
 
 // Gloo whose waiting collectives can be made to fail from another thread, and which counts all of them. c10d offers the
@@ -91,13 +104,11 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   }
   WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
                              const c10d::ReduceScatterOptions& options) override {
-    return counted(Collective::reduce_scatter,
-                   [&] { return ProcessGroupGloo::reduce_scatter(outputs, inputs, options); });
+    return counted_until_awaited([&] { return ProcessGroupGloo::reduce_scatter(outputs, inputs, options); });
   }
   WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                    const c10d::ReduceScatterOptions& options) override {
-    return counted(Collective::reduce_scatter,
-                   [&] { return ProcessGroupGloo::_reduce_scatter_base(output, input, options); });
+    return counted_until_awaited([&] { return ProcessGroupGloo::_reduce_scatter_base(output, input, options); });
   }
   WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_counts,
                             std::vector<int64_t>& input_counts, const c10d::AllToAllOptions& options) override {
@@ -122,8 +133,22 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   }
 
  private:
-  WorkPointer reported(const char* operation, WorkPointer work) {
+  c10::intrusive_ptr<ReportedWork> reported(const char* operation, WorkPointer work) {
     return c10::make_intrusive<ReportedWork>(std::move(work), operation, getRank(), getSize());
+  }
+
+  // The work of Gloo's reduce_scatter is made of others and has no future.
+  template <class Start>
+  WorkPointer counted_until_awaited(const Start& start) {
+    if (progress_ != nullptr) progress_->begin_collective(Collective::reduce_scatter);
+    try {
+      auto work = reported("reduce_scatter", start());
+      work->end_when_awaited(progress_);
+      return work;
+    } catch (...) {
+      if (progress_ != nullptr) progress_->end_collective();
+      throw;
+    }
   }
 
   template <class Start>

@@ -212,7 +212,7 @@ def test_a_run_keeps_dictionaries_and_goes_on_from_them(run_config, tmp_path):
     assert ["dict_checkpoint.pickle" in manifest["files"] for manifest in manifests] == [False, True, False]
     resumed = fit(resume_from_checkpoint=Checkpoint.from_dict({"epoch": 1}))
     assert [metrics["epoch"] for _, metrics in resumed.best_checkpoints] == [2]
-    assert not any((tmp_path / "scratch").glob("paceline_dict_*"))
+    assert not any((tmp_path / "scratch").glob("paceline_checkpoint_*"))
 
 
 def test_what_ray_train_has_removed_says_what_to_use():

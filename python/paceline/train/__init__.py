@@ -1,6 +1,7 @@
 """Training on a group of workers: configuration, what a train loop calls, what a run leaves."""
 
 from paceline.train import collective
+from paceline.train.backend import Backend, BackendConfig
 from paceline.train.callback import UserCallback
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import (
@@ -12,19 +13,25 @@ from paceline.train.config import (
     ScalingConfig,
     TrackerConfig,
     ValidationConfig,
+    ValidationFn,
     ValidationTaskConfig,
 )
 from paceline.train.context import TrainContext, get_context
+from paceline.train.data_config import DataConfig
 from paceline.train.errors import (
     CollectiveError,
     ConfigError,
     ControllerError,
+    NCCLHangError,
     PacelineError,
+    PreemptionError,
     StorageError,
     TrainingFailedError,
     UsageError,
     WorkerGroupError,
 )
+from paceline.train.preemption import PreemptionInfo, get_preemption_info
+from paceline.train.progress import progress
 from paceline.train.result import Result
 from paceline.train.session import (
     CheckpointConsistencyMode,
@@ -36,6 +43,9 @@ from paceline.train.session import (
     get_dataset_shard,
     report,
 )
+from paceline.train.sync_config import SyncConfig
 from paceline.train.trainer import DataParallelTrainer
+
+TRAIN_DATASET_KEY = "train"
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from typing import Any, Dict, Iterator, Optional, Union
+from typing import Any, Callable, Dict, Iterator, Optional, Union
 
 from paceline._native import native
 
@@ -76,15 +76,7 @@ class Checkpoint(metaclass=_Removed):
         """
         from paceline.train import dict_checkpoint
 
-        folder = tempfile.mkdtemp(prefix="paceline_dict_")
-        try:
-            dict_checkpoint.write(data, folder)
-            self = cls(folder)
-        except BaseException:
-            shutil.rmtree(folder)
-            raise
-        self._folder = weakref.finalize(self, _delete, folder, os.getpid())
-        return self
+        return cls._made_by(lambda folder: dict_checkpoint.write(data, folder))
 
     def to_dict(self, allow_pickle: bool = False) -> Dict[str, Any]:
         """The dictionary that from_dict() was given.
@@ -103,6 +95,19 @@ class Checkpoint(metaclass=_Removed):
 
         with self.as_directory() as folder:
             return dict_checkpoint.read(folder, allow_pickle)
+
+    @classmethod
+    def _made_by(cls, write: Callable[[str], None]) -> "Checkpoint":
+        """Of a new folder that `write` fills; it is deleted with the object."""
+        folder = tempfile.mkdtemp(prefix="paceline_checkpoint_")
+        try:
+            write(folder)
+            self = cls(folder)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        self._folder = weakref.finalize(self, _delete, folder, os.getpid())
+        return self
 
     def _keep_folder(self) -> None:
         """Whoever uploads the folder while training goes on deletes it, or not, as report() was told."""

@@ -6,10 +6,11 @@ there, so that both languages refuse the same with the same words.
 
 import dataclasses
 import os
-from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, Union
+from typing import Any, Dict, List, Literal, Optional, Protocol, Tuple, Union
 
 from paceline._native import native
 from paceline.train._settings import plain, refuse
+from paceline.train.checkpoint import Checkpoint
 
 
 @dataclasses.dataclass
@@ -348,6 +349,12 @@ class RunConfig:
         return settings
 
 
+class ValidationFn(Protocol):
+    """A function that looks at a published checkpoint; what it returns joins the checkpoint's metrics."""
+
+    def __call__(self, checkpoint: Checkpoint, **kwargs: Any) -> Dict[str, Any]: ...
+
+
 @dataclasses.dataclass
 class ValidationTaskConfig:
     """What one validation of a checkpoint gets.
@@ -380,7 +387,7 @@ class ValidationConfig:
         max_in_flight: Validations at once; the others wait.
     """
 
-    fn: Callable[..., dict]
+    fn: ValidationFn
     task_config: Optional[ValidationTaskConfig] = None
     ray_remote_kwargs: Optional[dict] = None
     max_in_flight: int = 1

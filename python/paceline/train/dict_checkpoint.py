@@ -107,7 +107,7 @@ class _Encoder:
             parts = [self.encoded(part, (*path, i)) for i, part in enumerate(value)]
             return parts if kind is list else {"$tuple": parts}
         if kind is dict or kind in _DICTS.values():
-            return self._dict(_without_module(value), path)
+            return self._dict(without_module(value), path)
         if kind in (torch.Tensor, torch.nn.Parameter) and _is_storable(value):
             return {"$tensor": self._stored(value, path)}
         if kind.__module__ == "numpy" and (tensor := _from_numpy(value)) is not None:
@@ -183,8 +183,8 @@ def _from_numpy(value):
     return tensor if _is_storable(tensor) else None
 
 
-def _without_module(value):
-    """State dicts of DistributedDataParallel have "module." before every name."""
+def without_module(value):
+    """A state dict of DistributedDataParallel without the "module." before every name; anything else as it is."""
     if not value or not all(type(key) is str and key.startswith("module.") for key in value):
         return value
     if not all(isinstance(part, torch.Tensor) for part in value.values()):

@@ -3,6 +3,7 @@
 from typing import Any, Dict, Optional
 
 from paceline._native import native
+from paceline.train.preemption import PreemptionInfo
 
 PacelineError = native.PacelineError
 ConfigError = native.ConfigError
@@ -41,6 +42,10 @@ class WorkerGroupError(TrainingFailedError):
         return (type(self), (str(self), self.worker_failures, self.result))
 
 
+class NCCLHangError(WorkerGroupError):
+    """Ranks made no progress, and the run was to end for it (``DebugConfig.hang_action``)."""
+
+
 class ControllerError(TrainingFailedError):
     """The run has failed outside the workers: a callback raised, the storage could not be written.
 
@@ -54,3 +59,21 @@ class ControllerError(TrainingFailedError):
 
     def __reduce__(self):
         return (type(self), (self.controller_failure, self.result))
+
+
+class PreemptionError(TrainingFailedError):
+    """Machines were taken away more often than ``FailureConfig.max_preemption_failures`` allows.
+
+    Attributes:
+        preemption_info: Which machines and ranks (:class:`PreemptionInfo`).
+        drain_timed_out: Whether workers were still running when the time was up.
+    """
+
+    def __init__(self, preemption_info: PreemptionInfo, drain_timed_out: bool = False, result: Optional[Any] = None):
+        ranks = preemption_info.preempted_ranks
+        super().__init__(f"machines with the ranks {ranks} were taken away (drain_timed_out={drain_timed_out})", result)
+        self.preemption_info = preemption_info
+        self.drain_timed_out = drain_timed_out
+
+    def __reduce__(self):
+        return (type(self), (self.preemption_info, self.drain_timed_out, self.result))

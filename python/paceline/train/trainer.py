@@ -1,5 +1,6 @@
 """DataParallelTrainer: runs a train loop on a group of worker processes."""
 
+import contextlib
 import functools
 import inspect
 import os
@@ -10,6 +11,7 @@ from paceline._native import native
 from paceline._travel import Cargo, pack
 from paceline.train import _values
 from paceline.train._settings import plain
+from paceline.train.backend import BackendConfig, refuse_hooks
 from paceline.train.callback import Adapter
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import RunConfig, ScalingConfig, ValidationConfig
@@ -24,6 +26,7 @@ class DataParallelTrainer:
         train_loop_per_worker: Function of no argument, or of one, which gets ``train_loop_config``. What rank 0's call
             returns is in ``Result.return_value``.
         train_loop_config: Handed to the train loop; anything that can be pickled.
+        backend_config: What is done around the train loop on each worker.
         scaling_config: How many workers, and what each of them gets.
         run_config: Name, storage path, failures, what is kept.
         datasets: By name; ``get_dataset_shard(name)`` gives each worker its share.
@@ -33,6 +36,7 @@ class DataParallelTrainer:
 
     Raises:
         ValueError: For a train loop with more than one required argument, or a setting that is not allowed.
+        NotImplementedError: For a backend with hooks that Ray Train calls in its controller.
     """
 
     def __init__(
@@ -40,6 +44,7 @@ class DataParallelTrainer:
         train_loop_per_worker: Union[Callable[[], Any], Callable[[Dict], Any]],
         *,
         train_loop_config: Optional[Dict] = None,
+        backend_config: Optional[BackendConfig] = None,
         scaling_config: Optional[ScalingConfig] = None,
         run_config: Optional[RunConfig] = None,
         datasets: Optional[Dict[str, Any]] = None,
@@ -54,13 +59,15 @@ class DataParallelTrainer:
             raise NotImplementedError("datasets=… comes with the data engine; load the data in the train loop meanwhile")
         self.train_loop_per_worker = train_loop_per_worker
         self.train_loop_config = train_loop_config
+        self.backend_config = backend_config or BackendConfig()
         self.scaling_config = scaling_config or ScalingConfig()
         self.run_config = run_config or RunConfig()
         self.datasets = datasets or {}
         self.dataset_config = dataset_config
         self.validation_config = validation_config
         self.resume_from_checkpoint = resume_from_checkpoint
-        self._train_loop = _bound(train_loop_per_worker, train_loop_config)
+        refuse_hooks(self.backend_config)
+        self._train_loop = _within(self.backend_config, _bound(train_loop_per_worker, train_loop_config))
 
     def fit(self) -> Result:
         """Runs to the end. The same name and storage path continue an unfinished run.
@@ -149,6 +156,17 @@ def _bound(train_loop, config):
 
 def _shown(config):
     """`config` for the records, as far as it is plain values."""
+
+def _within(backend_config, train_loop):
+    """The train loop in the context that the backend gives each worker."""
+    make_context = backend_config.train_func_context
+    return train_loop if make_context is contextlib.nullcontext else functools.partial(_call_within, make_context, train_loop)
+
+
+def _call_within(make_context, train_loop):
+    with make_context():
+        return train_loop()
+
 
     def shown(value):
         if value is None or isinstance(value, (bool, int, float, str)):

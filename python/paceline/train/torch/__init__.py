@@ -6,9 +6,11 @@ from paceline.train.torch.data_loader import prepare_data_loader
 from paceline.train.torch.device import get_device, get_devices
 from paceline.train.torch.model import prepare_model
 from paceline.train.torch.reproducibility import enable_reproducibility
+from paceline.train.torch.torch_checkpoint import TorchCheckpoint
 from paceline.train.torch.trainer import TorchTrainer
 
 __all__ = [
+    "TorchCheckpoint",
     "TorchConfig",
     "TorchTrainer",
     "accelerate",

@@ -3,9 +3,11 @@
 import dataclasses
 from typing import Optional
 
+from paceline.train.backend import BackendConfig
+
 
 @dataclasses.dataclass
-class TorchConfig:
+class TorchConfig(BackendConfig):
     """How the workers' process group is made. It meets over Paceline's own store: nothing listens for it.
 
     Args:

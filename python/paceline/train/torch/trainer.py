@@ -43,6 +43,7 @@ class TorchTrainer(DataParallelTrainer):
         super().__init__(
             train_loop_per_worker,
             train_loop_config=train_loop_config,
+            backend_config=self.torch_config,
             scaling_config=scaling_config,
             run_config=run_config,
             datasets=datasets,

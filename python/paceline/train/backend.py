@@ -1,0 +1,65 @@
+"""Backend, BackendConfig: what a program of one's own does around a train loop."""
+
+import contextlib
+from typing import Any, Callable, ContextManager, Dict, Optional, Type
+
+
+class Backend:
+    """What Ray Train calls in its controller, with a worker group of actors. Paceline has none: a class that overrides
+    ``on_start``, ``on_training_start`` or ``on_shutdown`` is refused; ``BackendConfig.train_func_context`` runs on each
+    worker, around the train loop, when the group has its ranks."""
+
+    share_cuda_visible_devices: bool = False
+    has_replica_groups: bool = False
+
+    def on_start(self, worker_group: Any, backend_config: "BackendConfig") -> None:
+        """Never called."""
+
+    def on_training_start(self, worker_group: Any, backend_config: "BackendConfig") -> None:
+        """Never called."""
+
+    def on_shutdown(self, worker_group: Any, backend_config: "BackendConfig") -> None:
+        """Never called."""
+
+
+class BackendConfig:
+    """Derive to wrap every worker's train loop (``DataParallelTrainer(backend_config=…)``).
+
+    Example:
+        >>> class Profiled(BackendConfig):
+        ...     @property
+        ...     def train_func_context(self):
+        ...         return torch.profiler.profile  # entered on each worker, left when its train loop has ended
+    """
+
+    @property
+    def backend_cls(self) -> Type[Backend]:
+        """The class whose hooks Ray Train calls."""
+        return Backend
+
+    @property
+    def train_func_context(self) -> Callable[[], ContextManager]:
+        """Makes the context manager in which a worker runs its train loop."""
+        return contextlib.nullcontext
+
+    @property
+    def framework(self) -> Optional[Any]:
+        """Of no effect."""
+        return None
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Of no effect."""
+        return {}
+
+
+def refuse_hooks(config: BackendConfig) -> None:
+    """NotImplementedError for hooks that would have to run in the controller."""
+    backend = config.backend_cls
+    overridden = [
+        name for name in ("on_start", "on_training_start", "on_shutdown") if getattr(backend, name) is not getattr(Backend, name)
+    ]
+    if overridden:
+        raise NotImplementedError(
+            f"{backend.__name__}.{overridden[0]}() is called by Ray Train with a worker group of actors, which Paceline does "
+            "not have; override train_func_context of the BackendConfig: it runs on each worker, around the train loop"
+        )

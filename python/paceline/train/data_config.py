@@ -1,0 +1,28 @@
+"""DataConfig: which of a trainer's datasets are split among the workers."""
+
+from typing import Any, Dict, List, Literal, Optional, Union
+
+
+class DataConfig:
+    """Which of a trainer's datasets are split among the workers. For the data engine, which is not there yet.
+
+    Args:
+        datasets_to_split: ``"all"``, or their names; each worker gets all of the others.
+        execution_options: How they are read: for all of them, or by name.
+        enable_shard_locality: Whether a worker prefers data that is on its machine.
+
+    Raises:
+        TypeError: For another datasets_to_split.
+    """
+
+    def __init__(
+        self,
+        datasets_to_split: Union[Literal["all"], List[str]] = "all",
+        execution_options: Optional[Union[Any, Dict[str, Any]]] = None,
+        enable_shard_locality: bool = True,
+    ):
+        if datasets_to_split != "all" and not isinstance(datasets_to_split, list):
+            raise TypeError(f"DataConfig.datasets_to_split is {datasets_to_split!r}; allowed: 'all' or a list of names")
+        self._datasets_to_split = datasets_to_split
+        self._execution_options = execution_options
+        self._enable_shard_locality = enable_shard_locality

@@ -1,8 +1,16 @@
 """Fixtures: runs go into a temporary folder each; nothing of a test is the user's."""
 
+import os
+import pathlib
+import runpy
+
 import pytest
 
 from paceline.train import RunConfig
+
+START = pathlib.Path(__file__).resolve().parent / "start"
+runpy.run_path(str(START / "sitecustomize.py"))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(START), os.environ.get("PYTHONPATH"))))  # of what tests start
 
 
 @pytest.fixture

@@ -1,0 +1,39 @@
+"""Training with PyTorch Lightning: strategies, an environment and a callback for a ``Trainer`` in a train loop.
+
+They are made for the package that is imported already, ``lightning`` or ``pytorch_lightning``, and for ``lightning`` when
+both are or none is. Ray Train's names are aliases.
+
+Example:
+    >>> def train_loop():
+    ...     trainer = pl.Trainer(max_epochs=10, accelerator="auto", devices="auto", strategy=DDPStrategy(),
+    ...                          plugins=[LightningEnvironment()], callbacks=[TrainReportCallback()],
+    ...                          enable_checkpointing=False)
+    ...     prepare_trainer(trainer).fit(MyLightningModule(), MyDataModule())
+    >>> TorchTrainer(train_loop, scaling_config=ScalingConfig(num_workers=4)).fit()
+"""
+
+from paceline.train.lightning.environment import LightningEnvironment
+from paceline.train.lightning.report_callback import TrainReportCallback
+from paceline.train.lightning.strategies import DDPStrategy, DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
+from paceline.train.lightning.trainer import prepare_trainer
+
+RayDDPStrategy = DDPStrategy
+RayDeepSpeedStrategy = DeepSpeedStrategy
+RayFSDPStrategy = FSDPStrategy
+RayLightningEnvironment = LightningEnvironment
+RayTrainReportCallback = TrainReportCallback
+
+__all__ = [
+    "DDPStrategy",
+    "DeepSpeedStrategy",
+    "FSDPStrategy",
+    "LightningEnvironment",
+    "ModelParallelStrategy",
+    "RayDDPStrategy",
+    "RayDeepSpeedStrategy",
+    "RayFSDPStrategy",
+    "RayLightningEnvironment",
+    "RayTrainReportCallback",
+    "TrainReportCallback",
+    "prepare_trainer",
+]

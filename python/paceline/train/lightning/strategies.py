@@ -1,0 +1,94 @@
+"""Lightning's strategies on the workers of a run."""
+
+from typing import Any, Dict
+
+import torch
+from torch.distributed.fsdp import FullStateDictConfig, FullyShardedDataParallel, StateDictType
+
+from paceline.train.lightning._package import pl
+from paceline.train.torch.device import get_device
+
+
+class _OnWorker:
+    """To Lightning each worker has one device, its own; how many there are, the environment knows."""
+
+    @property
+    def root_device(self) -> torch.device:
+        return get_device()
+
+    @property
+    def distributed_sampler_kwargs(self) -> Dict[str, Any]:
+        return {"num_replicas": self.world_size, "rank": self.global_rank}
+
+
+class DDPStrategy(_OnWorker, pl.strategies.DDPStrategy):
+    """Lightning's DDPStrategy, with its arguments, on this worker's device.
+
+    The process group is there already: ``process_group_backend``, ``timeout`` and ``start_method`` have no effect;
+    :class:`paceline.train.torch.TorchConfig` has the first two.
+
+    Example:
+        >>> trainer = prepare_trainer(pl.Trainer(strategy=DDPStrategy(), plugins=[LightningEnvironment()]))
+    """
+
+
+class FSDPStrategy(_OnWorker, pl.strategies.FSDPStrategy):
+    """Lightning's FSDPStrategy, with its arguments, on this worker's device; on CPUs too.
+
+    It shards with PyTorch's first FSDP; :class:`ModelParallelStrategy` with its second. With
+    ``state_dict_type="sharded"`` every rank writes its part of a checkpoint.
+    """
+
+    def _setup_model(self, model: torch.nn.Module) -> torch.nn.Module:
+        wrapped = any(isinstance(part, FullyShardedDataParallel) for part in model.modules())
+        if self.root_device.type == "cpu" and not wrapped:
+            # Lightning gives FSDP the device's index; without one FSDP looks for a GPU. What is wrapped it leaves alone.
+            policy = {name: self.kwargs.pop(name) for name in ("auto_wrap_policy",) if name in self.kwargs}
+            model = FullyShardedDataParallel(
+                model,
+                device_id=self.root_device,
+                cpu_offload=self.cpu_offload,
+                mixed_precision=self.mixed_precision_config,
+                sharding_strategy=self.sharding_strategy,
+                **policy,
+                **self.kwargs,
+            )
+            model = super()._setup_model(model)
+            self.kwargs.update(policy)
+            return model
+        return super()._setup_model(model)
+
+    def lightning_module_state_dict(self) -> Dict[str, Any]:
+        if self.root_device.type != "cpu" or self._state_dict_type != "full":
+            return super().lightning_module_state_dict()
+        # Lightning would have FSDP move what it has gathered to the CPU: it is there, and would be freed.
+        whole = FullStateDictConfig(offload_to_cpu=False, rank0_only=True)
+        with FullyShardedDataParallel.state_dict_type(self.model, StateDictType.FULL_STATE_DICT, whole):
+            return self.model.state_dict()
+
+
+class ModelParallelStrategy(_OnWorker, pl.strategies.ModelParallelStrategy):
+    """Lightning's ModelParallelStrategy on this worker's device: FSDP2 and tensor parallelism, as ``configure_model`` of the
+    LightningModule applies them to ``self.device_mesh``.
+
+    Args:
+        data_parallel_size: Workers that share the batches; by default all that tensor parallelism leaves.
+        tensor_parallel_size: Workers that share each layer. By default 1.
+    """
+
+    distributed_sampler_kwargs = pl.strategies.ModelParallelStrategy.distributed_sampler_kwargs
+
+    def setup_environment(self) -> None:
+        if self._tensor_parallel_size == "auto":
+            self._tensor_parallel_size = 1
+        if self._data_parallel_size == "auto":
+            self._data_parallel_size = self.world_size // self._tensor_parallel_size
+        super().setup_environment()
+
+
+class DeepSpeedStrategy(_OnWorker, pl.strategies.DeepSpeedStrategy):
+    """Lightning's DeepSpeedStrategy, with its arguments, on this worker's device.
+
+    Raises:
+        RuntimeError: From Lightning, without GPUs. DeepSpeed itself runs on CPUs too (``DS_ACCELERATOR=cpu``).
+    """

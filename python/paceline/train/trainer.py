@@ -104,7 +104,7 @@ class DataParallelTrainer:
         cargo = Cargo(self._train_loop, validation and _Validation(validation.fn))
         return {
             "loop_name": getattr(self.train_loop_per_worker, "__qualname__", repr(self.train_loop_per_worker)),
-            "loop": lambda: _values.encoded(self._train_loop()),
+            "loop": lambda: _values.encoded(self._run_in_process()),
             "attachment": b"" if in_process else pack(cargo),
             "train_loop_config": _shown(self.train_loop_config or {}),
             "scaling_config": self.scaling_config._to_settings(),
@@ -117,6 +117,9 @@ class DataParallelTrainer:
             "max_validations": validation.max_in_flight if validation else 1,
             "resume_from_checkpoint": self.resume_from_checkpoint and self.resume_from_checkpoint._native,
         }
+
+    def _run_in_process(self) -> Any:
+        return self._train_loop()
 
     def _torch_settings(self) -> Dict[str, Any]:
         return {}
@@ -154,9 +157,6 @@ def _bound(train_loop, config):
     return functools.partial(train_loop, config or {}) if required else train_loop
 
 
-def _shown(config):
-    """`config` for the records, as far as it is plain values."""
-
 def _within(backend_config, train_loop):
     """The train loop in the context that the backend gives each worker."""
     make_context = backend_config.train_func_context
@@ -167,6 +167,9 @@ def _call_within(make_context, train_loop):
     with make_context():
         return train_loop()
 
+
+def _shown(config):
+    """`config` for the records, as far as it is plain values."""
 
     def shown(value):
         if value is None or isinstance(value, (bool, int, float, str)):

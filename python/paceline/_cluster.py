@@ -2,13 +2,11 @@
 
 import os
 import socket
-import sys
 from typing import Any, Dict, List
 
-_initialized = False
+from paceline import _environment
 
-# What Ray sets for its programs; the same settings here have PACELINE_ for RAY_.
-_RAY_PREFIX = "RAY_TRAIN_"
+_initialized = False
 
 
 def init(*args: Any, **kwargs: Any) -> Dict[str, Any]:
@@ -30,7 +28,7 @@ def init(*args: Any, **kwargs: Any) -> Dict[str, Any]:
     _initialized = True
     for name, value in (kwargs.get("runtime_env") or {}).get("env_vars", {}).items():
         os.environ[name] = str(value)
-    note_ray_settings()
+    _environment.note_others()
     return {"node_ip_address": "127.0.0.1", "address": "local"}
 
 
@@ -69,17 +67,6 @@ def available_resources() -> Dict[str, float]:
 
 def _memory():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def note_ray_settings() -> None:
-    """One notice for Ray's own variables, which mean nothing here."""
-    found = sorted(name for name in os.environ if name.startswith(_RAY_PREFIX))
-    if found:
-        print(
-            f"paceline: {', '.join(found)} set for Ray Train; Paceline reads them as "
-            f"{', '.join('PACELINE_' + name.removeprefix('RAY_') for name in found)}",
-            file=sys.stderr,
-        )
 
 
 def _not_here(name: str) -> Any:

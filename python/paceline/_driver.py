@@ -4,6 +4,7 @@ import json
 import os
 import sys
 
+from paceline import _environment
 from paceline._native import native
 
 GUARDIAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "paceline_guardian")
@@ -13,6 +14,7 @@ def ensure():
     """Starts the guardian, once."""
     if native.is_driver():
         return
+    _environment.note_others()
     worker = [sys.executable, "-m", "paceline._worker"]
     warm = [sys.executable, "-m", "paceline._warm", json.dumps(_imported_packages())]
     native.become_driver(worker, warm, GUARDIAN)

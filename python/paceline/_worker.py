@@ -4,6 +4,7 @@ import os
 import sys
 import traceback
 
+from paceline import _environment, _progress_bars
 from paceline._native import native
 from paceline._travel import unpack
 from paceline.train._values import encoded
@@ -15,9 +16,14 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 class Program:
     """What the extension calls (train/worker_program.h)."""
 
-    def train(self, attachment, torch_config, store, node=None):
+    def train(self, attachment, torch_config, store):
         from paceline.train.torch import _group
 
+        context = native.get_context()
+        native.set_process_title(f"paceline worker {context.get_world_rank()} of {context.get_experiment_name()}")
+        _progress_bars.connect()
+        if _environment.is_set("CHDIR_TO_TRIAL_DIR"):
+            _enter(os.path.join(context.get_storage(), "artifacts"))
         cargo = unpack(attachment)
         with _group.joined(torch_config, store):
             return encoded(cargo.train_loop())
@@ -40,6 +46,13 @@ class Program:
                 stream.flush()
             except Exception:
                 pass
+
+
+def _enter(folder):
+    if "://" in folder:
+        raise ValueError(f"PACELINE_TRAIN_CHDIR_TO_TRIAL_DIR is set, but the run is in an object store: {folder}; unset it")
+    os.makedirs(folder, exist_ok=True)
+    os.chdir(folder)
 
 
 def _text(exception):

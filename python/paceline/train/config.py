@@ -8,7 +8,9 @@ import dataclasses
 import os
 from typing import Any, Dict, List, Literal, Optional, Protocol, Tuple, Union
 
+from paceline import _environment
 from paceline._native import native
+from paceline.train._filesystem import located
 from paceline.train._settings import plain, refuse
 from paceline.train.checkpoint import Checkpoint
 
@@ -140,8 +142,12 @@ class FailureConfig:
     max_preemption_failures: int = -1
     relax_collectives_on_preemption: bool = False
     preemption_grace_s: float = 0.0
-    start_timeout_s: float = 60.0
-    heartbeat_timeout_s: float = 30.0
+    start_timeout_s: float = dataclasses.field(
+        default_factory=lambda: _environment.number("WORKER_GROUP_START_TIMEOUT_S", 60.0)
+    )
+    heartbeat_timeout_s: float = dataclasses.field(
+        default_factory=lambda: _environment.number("WORKER_HEALTH_CHECK_TIMEOUT_S", 30.0)
+    )
     stop_grace_s: float = 5.0
 
     def __post_init__(self):
@@ -272,9 +278,12 @@ class RunConfig:
         name: Name of the run and of its folder; by default the time and a unique ending. The same name and
             ``storage_path`` continue a run.
         storage_path: Folder that holds run folders: a path or ``s3://…``, ``gs://…``, ``abfs://…``.
+        storage_filesystem: A pyarrow filesystem that ``storage_path`` lies in; becomes part of ``storage_path``. What a URI
+            cannot say (a filesystem of one's own) is refused.
         failure_config, checkpoint_config, debug_config: As their classes say.
         callbacks: :class:`UserCallback` objects, called in the driver.
-        worker_runtime_env: ``{"env_vars": {…}}``: environment variables of the workers, over the driver's.
+        worker_runtime_env: ``{"env_vars": {…}}``: environment variables of the workers, over the driver's. Workers have the
+            driver's packages and directory: other entries are refused.
         logging_config: What the driver prints of the controller's log.
         trackers: Places beside the run folder to which the metrics go.
         max_time: Seconds after which the run ends as finished, over all attempts.
@@ -316,11 +325,14 @@ class RunConfig:
         )
         if self.storage_path is not None:
             self.storage_path = os.fspath(self.storage_path)
+        if self.storage_filesystem is not None:
+            self.storage_path = located(self.storage_path or "", self.storage_filesystem)
+        _check_runtime_env(self.worker_runtime_env)
         self.failure_config = self.failure_config or FailureConfig()
         self.checkpoint_config = self.checkpoint_config or CheckpointConfig()
         self.debug_config = self.debug_config or DebugConfig()
         self.logging_config = self.logging_config or LoggingConfig()
-        self.callbacks = list(self.callbacks or [])
+        self.callbacks = [*(self.callbacks or []), *_environment.callbacks()]
         from paceline.train.callback import UserCallback
 
         for callback in self.callbacks:
@@ -337,6 +349,7 @@ class RunConfig:
             "failure_config": self.failure_config._to_settings(),
             "debug_config": self.debug_config._to_settings(),
             "checkpoint_config": self.checkpoint_config._to_settings(),
+            "worker_environment": {name: str(value) for name, value in self._env_vars().items()},
             "max_time": self.max_time,
             "trackers": [tracker._to_settings() for tracker in self.trackers],
             "log_quota_mb": self.log_quota_mb,
@@ -347,6 +360,18 @@ class RunConfig:
         if self.storage_path is not None:
             settings["storage_path"] = self.storage_path
         return settings
+
+    def _env_vars(self) -> Dict[str, Any]:
+        return (self.worker_runtime_env or {}).get("env_vars") or {}
+
+
+def _check_runtime_env(runtime_env):
+    others = [name for name, value in (runtime_env or {}).items() if name != "env_vars" and value]
+    if others:
+        raise ValueError(
+            f"RunConfig.worker_runtime_env has {', '.join(map(repr, others))}; allowed: 'env_vars'. Workers run in the driver's "
+            "environment and directory: install packages there before, and start the driver where its files are"
+        )
 
 
 class ValidationFn(Protocol):

@@ -14,19 +14,52 @@ from paceline._native import native
 @contextlib.contextmanager
 def joined(torch_config, store):
     """Joins the group of this generation over `store`; leaves it afterwards."""
+    from paceline.train.torch import _gloo
+
     context = native.get_context()
     device = torch.device(native.get_device())
-    rank, world_size = context.get_world_rank(), context.get_world_size()
-    timeout = datetime.timedelta(seconds=torch_config.get("timeout_s", 1800))
+    rank = context.get_world_rank()
     os.environ.update(_variables(context, device, _master_port(store, rank)))
-    backend = torch_config.get("backend") or ("nccl" if device.type == "cuda" else "gloo")
-    if backend == "nccl":
+    if _backend(torch_config, device) == "nccl":
         if not {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_BLOCKING_WAIT"} & os.environ.keys():
             os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "1"
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timeout)
+    _gloo.watch()
+    _init(torch_config, store, rank, context.get_world_size())
     yield
+
+
+@contextlib.contextmanager
+def joined_in_process(torch_config):
+    """As joined(), for a train loop in the driver's own process: with torchrun's other processes, or alone. A group that is
+    there already stays."""
+    if dist.is_initialized():
+        yield
+        return
+    context = native.get_context()
+    rank, world_size = context.get_world_rank(), context.get_world_size()
+    if world_size > 1:  # the session's own group has met at this store before
+        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = dist.PrefixStore(f"paceline/python_{start}", dist.TCPStore(address, port, is_master=False))
+    else:
+        store = dist.HashStore()
+    _init(torch_config, store, rank, world_size)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def _init(torch_config, store, rank, world_size):
+    timeout = datetime.timedelta(seconds=torch_config.get("timeout_s", 1800))
+    backend = _backend(torch_config, torch.device(native.get_device()))
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timeout)
+
+
+def _backend(torch_config, device):
+    return torch_config.get("backend") or ("nccl" if device.type == "cuda" else "gloo")
 
 
 def _variables(context, device, master_port):

@@ -1,6 +1,7 @@
 """Mixed precision by three calls, as Ray Train once had it: accelerate(), prepare_optimizer(), backward()."""
 
-from typing import Optional
+import contextlib
+from typing import Iterator, Optional
 
 import torch
 
@@ -27,6 +28,18 @@ def accelerate(amp: bool = False) -> None:
     on_gpu = get_device().type == "cuda"
     _dtype = torch.float16 if on_gpu else torch.bfloat16
     _scaler = torch.amp.GradScaler(enabled=on_gpu)
+
+
+@contextlib.contextmanager
+def own_state() -> Iterator[None]:
+    """Around a train loop whose process goes on after it."""
+    global _scaler, _dtype
+    before = _scaler, _dtype
+    _scaler = _dtype = None
+    try:
+        yield
+    finally:
+        _scaler, _dtype = before
 
 
 def autocast(model: torch.nn.Module) -> torch.nn.Module:

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Optional
 
+from paceline import _environment
 from paceline.train.backend import BackendConfig
 
 
@@ -22,7 +23,7 @@ class TorchConfig(BackendConfig):
 
     backend: Optional[str] = None
     init_method: str = "env"
-    timeout_s: float = 1800
+    timeout_s: float = dataclasses.field(default_factory=lambda: _environment.number("COLLECTIVE_TIMEOUT_S", 1800))
 
     def __post_init__(self):
         if self.init_method not in ("env", "tcp"):

@@ -160,7 +160,23 @@ class _PreparedDataLoader(DataLoader):
         super().__init__(**arguments)
 
     def __iter__(self):
-        batches = super().__iter__()
+        return self._told(self._moved(super().__iter__()))
+
+    @staticmethod
+    def _told(batches):
+        """The session sees steps and waiting, and ends the loop when the run is being stopped."""
+        session = native.Loader()
+        batches = iter(batches)
+        while True:
+            session.before_batch()
+            batch = next(batches, _END)
+            if batch is _END:
+                session.after_last_batch()
+                return
+            session.after_batch()
+            yield batch
+
+    def _moved(self, batches):
         if self._device is None or self._device.type == "cpu":
             return batches
         return self._prefetched(batches) if self._auto_transfer else (_to(batch, self._device) for batch in batches)

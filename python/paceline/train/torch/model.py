@@ -48,6 +48,10 @@ def prepare_model(
     if move_to_device:
         model = model.to(device)
     model = amp.autocast(model)
+    if parallel_strategy != "fsdp":  # whose gradients come in shards
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                native.watch_gradient(name, parameter)
     kwargs = dict(parallel_strategy_kwargs or {})
     if parallel_strategy == "fsdp":
         from paceline.train.torch import fsdp

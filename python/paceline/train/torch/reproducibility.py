@@ -1,8 +1,9 @@
 """enable_reproducibility: what repeats a run exactly, as far as it can be done."""
 
+import contextlib
 import os
 import random
-from typing import Optional
+from typing import Iterator, Optional
 
 import torch
 
@@ -38,6 +39,19 @@ def enable_reproducibility(seed: int = 0) -> None:
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = False
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+
+
+@contextlib.contextmanager
+def own_state() -> Iterator[None]:
+    """Around a train loop whose process goes on after it."""
+    global _seed
+    before = _seed, torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
+    _seed = None
+    try:
+        yield
+    finally:
+        _seed, deterministic, torch.backends.cudnn.benchmark = before
+        torch.use_deterministic_algorithms(deterministic)
 
 
 def add_seeds(arguments: dict) -> None:

@@ -53,5 +53,11 @@ class TorchTrainer(DataParallelTrainer):
             resume_from_checkpoint=resume_from_checkpoint,
         )
 
+    def _run_in_process(self) -> Any:
+        from paceline.train.torch import _group, amp, reproducibility
+
+        with _group.joined_in_process(self._torch_settings()), amp.own_state(), reproducibility.own_state():
+            return super()._run_in_process()
+
     def _torch_settings(self) -> Dict[str, Any]:
         return {"backend": self.torch_config.backend, "timeout_s": self.torch_config.timeout_s}

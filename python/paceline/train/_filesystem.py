@@ -1,0 +1,53 @@
+"""A pyarrow filesystem as part of a location: scripts give both, the C++ core takes one URI (docs/storage.md)."""
+
+import os
+import urllib.parse
+from typing import Any
+
+from pyarrow import fs
+
+# By the class of the filesystem: the scheme of its URIs, those of its settings that a URI can say, and those that it
+# takes from the environment in each process.
+_S3 = ("s3", {"region", "scheme", "endpoint_override", "allow_bucket_creation", "tls_ca_file_path"}, {"access_key", "secret_key"})
+_GCS = ("gs", {"scheme", "endpoint_override", "retry_limit_seconds"}, set())
+
+
+def located(path: str, filesystem: Any) -> str:
+    """The location of `path` in `filesystem`.
+
+    Raises:
+        ValueError: For a filesystem that workers could not open by a URI, or a setting that a URI cannot say.
+    """
+    if isinstance(filesystem, fs.SubTreeFileSystem):
+        return located(os.path.join(filesystem.base_path, path.lstrip("/")), filesystem.base_fs)
+    if isinstance(filesystem, fs.LocalFileSystem):
+        return path
+    known = [kind for name, kind in (("S3FileSystem", _S3), ("GcsFileSystem", _GCS)) if isinstance(filesystem, getattr(fs, name, ()))]
+    if not known:
+        raise ValueError(
+            f"a filesystem of type {type(filesystem).__name__} cannot be handed over; give the location as a URI instead "
+            "(s3://…, gs://…, abfs://…; docs/storage.md): every worker opens it by itself"
+        )
+    scheme, options, keys = known[0]
+    settings, usual = _settings(filesystem), _settings(type(filesystem)())
+    changed = {name: value for name, value in settings.items() if value and value != usual.get(name)}
+    user = urllib.parse.quote(changed["access_key"], safe="") if "access_key" in changed else ""
+    if user:
+        user += ":" + urllib.parse.quote(changed.get("secret_key", ""), safe="") + "@"
+    unknown = changed.keys() - options - keys
+    if unknown:
+        raise ValueError(
+            f"a {type(filesystem).__name__} with {', '.join(sorted(unknown))} cannot be handed over; give the location as a "
+            "URI, and the rest in the environment (docs/storage.md)"
+        )
+    query = urllib.parse.urlencode({name: _text(changed[name]) for name in sorted(changed.keys() & options)})
+    path = path.removeprefix(f"{scheme}://").lstrip("/")
+    return f"{scheme}://{user}{path}" + (f"?{query}" if query else "")
+
+
+def _settings(filesystem):
+    return filesystem.__reduce__()[1][0]
+
+
+def _text(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,38 @@
+"""torch.distributed's groups over Gloo, watched: collectives count as progress, name rank and operation when they fail, and
+end when the run is stopped (paceline/comm/watched_gloo.h)."""
+
+import datetime
+import os
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from paceline._native import native
+
+_Original = distributed_c10d.ProcessGroupGloo
+
+
+class _Watched(type):
+    """torch's class to all that look at it, but for what a call makes."""
+
+    def __call__(cls, store, rank, size, timeout=distributed_c10d.default_pg_timeout):
+        if not isinstance(timeout, datetime.timedelta):  # Options, of programs that choose their own devices
+            return _Original(store, rank, size, timeout)
+        interfaces = list(filter(None, os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")))
+        # Counts are compared between all ranks, so that they are of the one group that all have.
+        return native.make_gloo(store, rank, size, timeout, interfaces, counted=not dist.is_initialized())
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, _Original)
+
+    def __getattr__(cls, name):
+        return getattr(_Original, name)
+
+
+class _ProcessGroupGloo(metaclass=_Watched):
+    pass
+
+
+def watch() -> None:
+    """From now on, groups of this process are watched."""
+    distributed_c10d.ProcessGroupGloo = _ProcessGroupGloo

@@ -1,0 +1,261 @@
+"""Worker processes: what they run in, what becomes of their output, and how they fail together."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, TensorDataset
+
+import paceline.train as train
+from paceline.train import DebugConfig, FailureConfig, RunConfig, ScalingConfig
+from paceline.train.torch import TorchTrainer, prepare_data_loader, prepare_model
+
+
+def fit(loop, settings, workers=2):
+    return TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=workers), run_config=settings).fit()
+
+
+def test_workers_say_who_they_are(run_config):
+    def loop():
+        with open("/proc/self/cmdline") as file:
+            return file.read().rstrip("\0")
+
+    assert fit(loop, run_config(name="mine")).return_value == "paceline worker 0 of mine"
+
+
+def test_workers_have_the_drivers_directory_or_one_of_the_run(run_config, monkeypatch):
+    assert fit(os.getcwd, run_config(), workers=1).return_value == os.getcwd()
+    monkeypatch.setenv("PACELINE_TRAIN_CHDIR_TO_TRIAL_DIR", "1")
+    result = fit(os.getcwd, run_config())
+    assert result.return_value == os.path.join(result.path, "artifacts")
+
+
+def test_variables_of_the_run_go_over_the_drivers(run_config, monkeypatch):
+    monkeypatch.setenv("A_VARIABLE", "the driver's")
+    monkeypatch.setenv("ANOTHER_VARIABLE", "the driver's")
+    settings = run_config(worker_runtime_env={"env_vars": {"A_VARIABLE": "the run's", "A_NUMBER": 3}})
+    found = fit(lambda: [os.environ[name] for name in ("A_VARIABLE", "ANOTHER_VARIABLE", "A_NUMBER")], settings)
+    assert found.return_value == ["the run's", "the driver's", "3"]
+
+
+def test_what_workers_cannot_be_given_is_refused_by_name():
+    with pytest.raises(ValueError, match="'pip'.*install packages there"):
+        RunConfig(worker_runtime_env={"pip": ["torch"]})
+    with pytest.raises(ValueError, match="names without '='"):
+        RunConfig(worker_runtime_env={"env_vars": {"A=B": "1"}})
+
+
+def test_variables_read_when_libraries_are_loaded_reach_them(run_config, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    def started_with():
+        with open("/proc/self/environ") as file:  # of the process that the worker was forked from
+            return file.read().split("\0")
+
+    settings = run_config(worker_runtime_env={"env_vars": {"MKL_VERBOSE": "0"}})
+    assert {"OMP_NUM_THREADS=1", "MKL_VERBOSE=0"} <= set(fit(started_with, settings, workers=1).return_value)
+
+
+def run_program(tmp_path, text, **environment):
+    """A driver of its own: its standard output and its standard error, where its workers' output goes."""
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(text))
+    done = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, timeout=200, env={**os.environ, **environment}, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def test_output_of_all_kinds_arrives_in_order_marked_by_rank(tmp_path):
+    _, shown = run_program(
+        tmp_path,
+        """
+        import logging, sys, warnings
+        import paceline.train as train
+        from paceline.train.torch import TorchTrainer
+
+        def loop():
+            from tqdm import tqdm
+            rank = train.get_context().get_world_rank()
+            print("one")
+            print("two", file=sys.stderr)
+            logging.getLogger("user").warning("three")
+            warnings.warn("four")
+            for _ in tqdm(range(20), desc="steps"):
+                pass
+            print("five")
+
+        TorchTrainer(
+            loop, scaling_config=train.ScalingConfig(num_workers=2), run_config=train.RunConfig(storage_path="results")
+        ).fit()
+        """,
+    )
+    lines = shown.splitlines()
+    for rank in (0, 1):
+        mark = f"(rank {rank}) "
+        own = [line.removeprefix(mark) for line in lines if line.startswith(mark)]
+        first = {"one": own.index("one"), "five": own.index("five")}
+        assert own.index("two") < own.index("three") and any("UserWarning: four" in line for line in own)
+        assert first["one"] < first["five"]
+        # One line is left of rank 0's bar, and nothing of the others'.
+        assert len([line for line in own if line.startswith("steps: 100%")]) == (1 if rank == 0 else 0)
+
+
+def test_settings_of_ray_train_get_one_notice(tmp_path):
+    _, shown = run_program(
+        tmp_path,
+        """
+        import paceline
+        paceline.init()
+        paceline.shutdown()
+        paceline.init()
+        """,
+        RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S="90",
+        RAY_TRAIN_HEALTH_CHECK_INTERVAL_S="1",
+        PACELINE_TRAIN_ENABLE_PRINT_PATCH="0",
+    )
+    assert shown.splitlines() == [
+        "paceline: PACELINE_TRAIN_ENABLE_PRINT_PATCH has no effect: all output of workers arrives, marked by rank",
+        "paceline: RAY_TRAIN_HEALTH_CHECK_INTERVAL_S is Ray Train's; Paceline does without: nothing is polled",
+        "paceline: RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S is Ray Train's; Paceline reads "
+        "PACELINE_TRAIN_WORKER_GROUP_START_TIMEOUT_S",
+    ]
+
+
+class FromTheEnvironment(train.UserCallback):
+    finished = []
+
+    def after_finish(self, run_context, state, error, stop_reason):
+        self.finished.append(state)
+
+
+def test_settings_come_from_the_environment(run_config, monkeypatch):
+    monkeypatch.setenv("PACELINE_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "90")
+    monkeypatch.setenv("PACELINE_TRAIN_CALLBACKS", f"{__name__}.FromTheEnvironment")
+    assert FailureConfig().start_timeout_s == 90 and FailureConfig(start_timeout_s=5).start_timeout_s == 5
+    assert fit(lambda: None, run_config(), workers=1).state == "finished"
+    assert FromTheEnvironment.finished == ["finished"]
+    monkeypatch.setenv("PACELINE_TRAIN_CALLBACKS", "nowhere.Nothing")
+    with pytest.raises(ValueError, match="'nowhere.Nothing', which is not there"):
+        RunConfig()
+    monkeypatch.setenv("PACELINE_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "soon")
+    with pytest.raises(ValueError, match="WORKER_GROUP_START_TIMEOUT_S is 'soon'"):
+        FailureConfig()
+
+
+def test_an_import_that_fails_on_a_worker_says_so(run_config):
+    def loop():
+        import a_module_that_is_not_there  # noqa: F401
+
+    with pytest.raises(train.WorkerGroupError, match="ModuleNotFoundError: No module named 'a_module_that_is_not_there'"):
+        fit(loop, run_config())
+
+
+def test_a_rank_that_waits_for_a_failed_one_is_folded_under_it(run_config):
+    def loop():
+        if train.get_context().get_world_rank() == 1:
+            raise ValueError("the cause")
+        dist.all_reduce(torch.ones(1))
+
+    def in_backward():
+        model = prepare_model(torch.nn.Linear(1, 1))
+        loss = model(torch.ones(1, 1)).sum()
+        if train.get_context().get_world_rank() == 1:
+            raise ValueError("the cause")
+        loss.backward()
+
+    for failing in (loop, in_backward):
+        with pytest.raises(train.WorkerGroupError) as caught:
+            fit(failing, run_config())
+        first = str(caught.value).splitlines()[0]
+        assert first.startswith("Rank 1 of 2") and first.endswith("ValueError: the cause")
+
+
+def test_a_rank_that_waits_in_a_collective_is_stopped_at_once(run_config):
+    class Stops(train.UserCallback):
+        def after_report(self, run_context, metrics, checkpoint):
+            run_context.stop("enough")
+
+    def loop():
+        train.report({"n": 1})
+        if train.get_context().get_world_rank() == 0:
+            dist.all_reduce(torch.ones(1))  # rank 1 never comes
+        else:
+            loader = prepare_data_loader(DataLoader(TensorDataset(torch.ones(4))))
+            while True:
+                list(loader)
+
+    settings = run_config(callbacks=[Stops()], failure_config=FailureConfig(stop_grace_s=100))
+    result = fit(loop, settings)
+    assert result.state == "finished" and result.stop_reason == "enough"
+
+
+def test_a_hang_names_the_collective_and_who_is_not_there(run_config):
+    def loop():
+        for _ in range(4):
+            train.report({"n": 1})
+            dist.all_reduce(torch.ones(1))
+        if train.get_context().get_world_rank() == 0:
+            dist.all_reduce(torch.ones(1))
+        else:
+            import threading
+
+            threading.Event().wait()
+
+    debug = DebugConfig(hang_action="fail", hang_floor_s=0.5, hang_factor=1, hang_start_s=1)
+    with pytest.raises(train.TrainingFailedError, match="The run hangs.*rank 1.*rank 0 waits in all_reduce 5"):
+        fit(loop, run_config(debug_config=debug))
+
+
+def test_the_first_gradient_that_is_not_finite_is_named(run_config):
+    def loop():
+        model = prepare_model(torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)))
+        for _ in prepare_data_loader(DataLoader(TensorDataset(torch.ones(4)), batch_size=2)):
+            (model(torch.ones(1, 1)) * float("nan")).sum().backward()
+
+    with pytest.raises(train.WorkerGroupError, match=r"step 1: the gradient of 1\.\w+ is not finite"):
+        fit(loop, run_config(debug_config=DebugConfig(nan_watch="stop")))
+
+
+def test_loops_in_the_calling_process_have_a_process_group_and_leave_nothing_behind(run_config):
+    def loop():
+        train.torch.enable_reproducibility(3)
+        train.torch.accelerate(amp=True)
+        total = torch.ones(1)
+        dist.all_reduce(total)
+        return [dist.get_world_size(), total.item()]
+
+    for _ in range(2):
+        assert fit(loop, run_config(), workers=0).return_value == [1, 1.0]
+        assert not dist.is_initialized() and not torch.are_deterministic_algorithms_enabled()
+
+
+def test_under_torchrun_loops_join_its_group(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import torch
+            import torch.distributed as dist
+            import paceline.train as train
+            from paceline.train.torch import TorchTrainer
+
+            def loop():
+                total = torch.tensor([train.get_context().get_world_rank() + 1.0])
+                dist.all_reduce(total)
+                train.report({"total": total.item()})
+
+            result = TorchTrainer(
+                loop, scaling_config=train.ScalingConfig(num_workers=0), run_config=train.RunConfig(storage_path="results", name="run")
+            ).fit()
+            assert result.metrics == {"total": 3.0}, result
+            """
+        )
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

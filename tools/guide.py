@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""The blocks of the guide (docs/guide/*.md, docs/porting.md) as programs, so that the tests run what the pages show.
+
+What a block is stands behind its three ticks:
+
+    cpp             at namespace scope: functions, classes, PACELINE_TRAIN_LOOP
+    cpp main        statements of main()
+    python          statements
+    sh              commands, in the Python program and in the C++ program
+    python train.py a file in the working directory; any language, any name with a dot
+    text            what the block before it writes, or the two before it, in C++ and in Python
+
+All else (cmake, diff, blocks without a language) is only read. A page's blocks of a language, in their order, make one
+program; each page has a working directory. The lines of a text block appear among those that were written, in this order
+(of each rank, for lines with "(rank 0)" in front), and … stands for anything.
+
+    tools/guide.py OUT.cpp PAGE…     writes the pages' C++ programs as one: it runs the page whose name is its argument
+"""
+import collections
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MARK = "@@@ "
+
+
+@dataclasses.dataclass
+class Block:
+    page: pathlib.Path
+    line: int  # of its first line, from 1
+    language: str
+    word: str  # behind the language
+    code: str
+    output: list[str] = dataclasses.field(default_factory=list)  # lines that it has to write
+
+    @property
+    def is_file(self) -> bool:
+        return "." in self.word
+
+    def runs_in(self, language: str) -> bool:
+        """Whether it is a step of the page's program in "cpp" or "python"."""
+        return (self.language, self.word) in ((language, "main" if language == "cpp" else ""), ("sh", ""))
+
+    def __str__(self):
+        return f"{self.page}:{self.line}"
+
+
+def pages() -> list[pathlib.Path]:
+    return [*sorted((ROOT / "docs/guide").glob("*.md")), ROOT / "docs/porting.md"]
+
+
+def groups(page: pathlib.Path) -> list[list[Block]]:
+    """The blocks of a page; those between which no words stand are together, and texts with the blocks that write them."""
+    found, lines = [[]], page.read_text().splitlines()
+    number = 0
+    while number < len(lines):
+        fence = re.fullmatch(r"```(\w*) ?(.*)", lines[number])
+        number += 1
+        if fence is None:
+            if lines[number - 1].strip() and found[-1]:
+                found.append([])
+            continue
+        end = lines.index("```", number)
+        block = Block(page, number + 1, fence[1], fence[2], "\n".join(lines[number:end]) + "\n")
+        if block.language == "text":
+            attach(block, found[-1])
+        else:
+            found[-1].append(block)
+        number = end + 1
+    return found
+
+
+def attach(text: Block, group: list[Block]) -> None:
+    writers = [[block for block in group if block.runs_in(language)][-1:] for language in ("cpp", "python")]
+    if not any(writers):
+        raise ValueError(f"{text}: no block before it writes this text")
+    for block in sum(writers, []):
+        block.output = text.code.splitlines()
+
+
+def blocks(page: pathlib.Path) -> list[Block]:
+    return sum(groups(page), [])
+
+
+def steps(page: pathlib.Path, language: str) -> list[Block]:
+    """The blocks that the page's program executes one after another."""
+    return [block for block in blocks(page) if block.runs_in(language)]
+
+
+def write_files(page: pathlib.Path, folder: pathlib.Path) -> None:
+    for block in blocks(page):
+        if block.is_file:
+            (folder / block.word).write_text(block.code)
+
+
+def without_twin(page: pathlib.Path) -> list[Block]:
+    """C++ blocks that stand together with no other language."""
+    return [group[0] for group in groups(page) if {block.language for block in group} == {"cpp"}]
+
+
+def missing(expected: list[str], written: str) -> str | None:
+    """The first expected line that was not written after the ones before it."""
+    streams = collections.defaultdict(list)
+    for line in written.splitlines():
+        streams[rank_of(line)].append(line.rstrip())
+    rests = {rank: iter(lines) for rank, lines in streams.items()}
+    for line in filter(None, map(str.rstrip, expected)):
+        pattern = re.compile(".*".join(map(re.escape, line.split("…"))))
+        if not any(pattern.fullmatch(other) for other in rests.get(rank_of(line), ())):
+            return line
+    return None
+
+
+def rank_of(line: str) -> str:
+    marked = re.match(r"\(rank \d+\)", line)
+    return marked[0] if marked else ""
+
+
+# ---- C++ ----
+
+PROLOGUE = """// Made by tools/guide.py of the guide's pages.
+#include <cstdlib>
+#include <iostream>
+
+{includes}
+
+// Names of train loops are a page's own.
+#undef PACELINE_TRAIN_LOOP_NAMED_
+#define PACELINE_TRAIN_LOOP_NAMED_(function, number) \\
+  [[maybe_unused]] static const ::paceline::TrainLoopRegistration paceline_train_loop_##number((page() + #function).c_str(), function)
+#undef PACELINE_VALIDATION_NAMED_
+#define PACELINE_VALIDATION_NAMED_(function, number) \\
+  [[maybe_unused]] static const ::paceline::ValidationRegistration paceline_validation_##number((page() + #function).c_str(), function)
+
+namespace guide {{
+void begin(const char* block) {{ std::cout << std::flush << "{mark}" << block << std::endl; }}
+void run(const std::string& commands) {{
+  if (std::system(("bash -euc " + commands).c_str()) != 0) throw std::runtime_error("the commands have failed");
+}}
+}}  // namespace guide
+"""
+
+EPILOGUE = """
+int main(int argc, char** argv) {{
+  const std::string page = argc > 1 ? argv[1] : "";
+  paceline::init(argc, argv);
+  try {{
+{calls}
+    std::cerr << "no such page: " << page << "\\n";
+    return 2;
+  }} catch (const std::exception& error) {{
+    std::cerr << error.what() << std::endl;
+    return 1;
+  }}
+}}
+"""
+
+
+def cpp_program(all_pages: list[pathlib.Path]) -> str:
+    includes, bodies, calls = ["#include <paceline/paceline.h>"], [], []
+    for page in all_pages:
+        namespace = f"guide::{page.stem}"
+        declared, executed = [], []
+        for block in blocks(page):
+            if block.language not in ("cpp", "sh") or block.is_file:
+                continue
+            lines = block.code.splitlines()
+            includes += [line for line in lines if line.startswith("#include")]
+            lines = ["" if line.startswith("#include") else line for line in lines]
+            place = f'#line {block.line} "{page}"'
+            if not block.runs_in("cpp"):
+                declared += [place, *lines]
+            elif block.language == "sh":
+                executed += [f'guide::begin("{block.line}");', f"guide::run({cpp_string(shell_word(block.code))});"]
+            else:
+                executed += [f'guide::begin("{block.line}");', place, *lines]
+        if not declared and not executed:
+            continue
+        bodies += [f"namespace {namespace} {{", f'static std::string page() {{ return "{page.stem}."; }}', *declared]
+        calls.append(f'    if (page == "{page.stem}") return {namespace}::run(), 0;')
+        bodies += ["void run() {", *executed, "}"]
+        bodies.append(f"}}  // namespace {namespace}")
+    return "\n".join([PROLOGUE.format(includes="\n".join(dict.fromkeys(includes)), mark=MARK), *bodies,
+                      EPILOGUE.format(calls="\n".join(calls))])
+
+
+def shell_word(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def cpp_string(text: str) -> str:
+    return f'R"___({text})___"'
+
+
+def by_block(output: str) -> dict[int, str]:
+    """What a C++ program has written, by the line of its blocks."""
+    parts = re.split(rf"^{MARK}(\d+)\n", output, flags=re.MULTILINE)
+    return {int(line): text for line, text in zip(parts[1::2], parts[2::2])}
+
+
+def main() -> None:
+    out, *names = sys.argv[1:]
+    text = cpp_program([pathlib.Path(name) for name in names])
+    pathlib.Path(out).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

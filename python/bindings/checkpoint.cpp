@@ -20,6 +20,7 @@ namespace py = pybind11;
 
 void bind_checkpoint(py::module_& module) {
   const auto without_gil = py::call_guard<py::gil_scoped_release>();
+  py::class_<Folder>(module, "Folder").def("__fspath__", [](const Folder& folder) { return *folder.path; });
   py::class_<Checkpoint>(module, "Checkpoint")
       .def_static("from_directory", &Checkpoint::from_directory, py::arg("path"), without_gil)
       .def_static("published", &CheckpointAccess::published, py::arg("path"))
@@ -33,7 +34,6 @@ void bind_checkpoint(py::module_& module) {
       .def("update_metadata", [](Checkpoint& checkpoint, const py::dict& metadata) {
         checkpoint.update_metadata(to_json(metadata, "metadata"));
       });
-  py::class_<Folder>(module, "Folder").def("__fspath__", [](const Folder& folder) { return *folder.path; });
 }
 
 }  // namespace paceline::python

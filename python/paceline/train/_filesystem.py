@@ -9,7 +9,7 @@ from pyarrow import fs
 # By the class of the filesystem: the scheme of its URIs, those of its settings that a URI can say, and those that it
 # takes from the environment in each process.
 _S3 = ("s3", {"region", "scheme", "endpoint_override", "allow_bucket_creation", "tls_ca_file_path"}, {"access_key", "secret_key"})
-_GCS = ("gs", {"scheme", "endpoint_override", "retry_limit_seconds"}, set())
+_GCS = ("gs", {"scheme", "endpoint_override", "retry_limit_seconds"}, frozenset[str]())
 
 
 def located(path: str, filesystem: Any) -> str:

@@ -110,7 +110,7 @@ class ScalingConfig:
     def _to_settings(self) -> dict:
         known = {name: amount for name, amount in (self.resources_per_worker or {}).items() if name in ("CPU", "GPU")}
         return {
-            "num_workers": list(self.num_workers) if self.elasticity_enabled else self.num_workers,
+            "num_workers": list(self.num_workers) if isinstance(self.num_workers, tuple) else self.num_workers,
             "use_gpu": bool(self.use_gpu),
             "resources_per_worker": known,
             "threads_per_worker": self.threads_per_worker,
@@ -346,16 +346,16 @@ class RunConfig:
     def _to_settings(self) -> dict:
         settings = {
             "name": self.name,
-            "failure_config": self.failure_config._to_settings(),
-            "debug_config": self.debug_config._to_settings(),
-            "checkpoint_config": self.checkpoint_config._to_settings(),
+            "failure_config": plain(self.failure_config),
+            "debug_config": plain(self.debug_config),
+            "checkpoint_config": plain(self.checkpoint_config),
             "worker_environment": {name: str(value) for name, value in self._env_vars().items()},
             "max_time": self.max_time,
             "trackers": [tracker._to_settings() for tracker in self.trackers],
             "log_quota_mb": self.log_quota_mb,
             "log_file_mb": self.log_file_mb,
             "quiet": self.quiet,
-            "log_level": self.logging_config.log_level,
+            "log_level": (self.logging_config or LoggingConfig()).log_level,
         }
         if self.storage_path is not None:
             settings["storage_path"] = self.storage_path

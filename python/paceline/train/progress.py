@@ -1,7 +1,7 @@
 """progress(): a loop with a progress display."""
 
 import time
-from typing import Iterable, Iterator, TypeVar
+from typing import Iterable, Iterator, Sized, TypeVar
 
 from paceline._native import native
 
@@ -25,7 +25,7 @@ def progress(iterable: Iterable[Item], label: str) -> Iterator[Item]:
         ...     ...
     """
     native.get_context()
-    total = len(iterable) if hasattr(iterable, "__len__") else 0
+    total = len(iterable) if isinstance(iterable, Sized) else 0
     start = shown = time.monotonic()
     done = 0
     for item in iterable:

@@ -101,7 +101,8 @@ class DataParallelTrainer:
 
     def _request(self, in_process: bool) -> Dict[str, Any]:
         validation = self.validation_config
-        cargo = Cargo(self._train_loop, validation and _Validation(validation.fn))
+        validate = _Validation(validation.fn) if validation else None
+        cargo = Cargo(self._train_loop, validate)
         return {
             "loop_name": getattr(self.train_loop_per_worker, "__qualname__", repr(self.train_loop_per_worker)),
             "loop": lambda: _values.encoded(self._run_in_process()),
@@ -110,10 +111,10 @@ class DataParallelTrainer:
             "scaling_config": self.scaling_config._to_settings(),
             "run_config": self.run_config._to_settings(),
             "torch_config": self._torch_settings(),
-            "callbacks": [Adapter(callback) for callback in self.run_config.callbacks],
-            "validation": validation and _Validation(validation.fn),
+            "callbacks": [Adapter(callback) for callback in self.run_config.callbacks or ()],
+            "validation": validate,
             "validation_name": getattr(validation and validation.fn, "__qualname__", "validation"),
-            "validation_task": validation.task_config._to_settings() if validation else {},
+            "validation_task": plain(validation.task_config) if validation else {},
             "max_validations": validation.max_in_flight if validation else 1,
             "resume_from_checkpoint": self.resume_from_checkpoint and self.resume_from_checkpoint._native,
         }
@@ -184,7 +185,7 @@ def _shown(config):
 
 
 def _failure(outcome, result) -> TrainingFailedError:
-    errors = {rank: RuntimeError(text) for rank, text in outcome.worker_errors.items() if rank >= 0}
+    errors: Dict[int, Exception] = {rank: RuntimeError(text) for rank, text in outcome.worker_errors.items() if rank >= 0}
     if errors:
         return WorkerGroupError(outcome.error, errors, result)
     return ControllerError(RuntimeError(outcome.error), result)

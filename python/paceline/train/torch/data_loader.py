@@ -132,14 +132,15 @@ class _DistributedBatchSampler(Sampler):
 
     def set_epoch(self, epoch: int) -> None:
         for sampler in (self.batches, getattr(self.batches, "sampler", None)):
-            if hasattr(sampler, "set_epoch"):
-                sampler.set_epoch(epoch)
+            if (set_epoch := getattr(sampler, "set_epoch", None)) is not None:
+                set_epoch(epoch)
 
     def __len__(self) -> int:
         return -(-len(self.batches) // self.world_size)
 
     def __iter__(self) -> Iterator:
-        first, turn, own = [], 0, None
+        first: list = []
+        turn, own = 0, None
         for batch in self.batches:
             if len(first) < self.world_size:
                 first.append(batch)

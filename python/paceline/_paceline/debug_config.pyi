@@ -1,0 +1,8 @@
+from __future__ import annotations
+__all__: list[str] = ['check', 'fields']
+def check(values: dict) -> None:
+    """
+    ConfigError for a value that is not allowed.
+    """
+def fields() -> list:
+    ...

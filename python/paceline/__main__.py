@@ -7,7 +7,8 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "pacel
 
 
 def main() -> None:
-    """Becomes the program `paceline`."""
+    """Becomes the program `paceline`, whose `run` starts Python programs with this interpreter."""
+    os.environ.setdefault("PYTHON_EXEC", sys.executable)
     os.execv(PROGRAM, ["paceline", *sys.argv[1:]])
 
 

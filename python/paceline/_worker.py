@@ -1,5 +1,6 @@
 """A worker process: `python -m paceline._worker`, started by the guardian."""
 
+import atexit
 import os
 import sys
 import traceback
@@ -41,6 +42,9 @@ class Program:
         }
 
     def flush(self):
+        # The process ends without the interpreter's own end: what trackers and others have left for it is done here,
+        # within FailureConfig.stop_grace_s.
+        atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

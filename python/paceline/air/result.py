@@ -1,0 +1,5 @@
+"""Where scripts of Ray AIR import Result from."""
+
+from paceline.train import Result
+
+__all__ = ["Result"]

@@ -1,0 +1,25 @@
+"""The package as it is installed: all of it is there, and runs without the source tree."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def test_what_is_installed_trains(tmp_path):
+    site = tmp_path / "site"
+    build = pathlib.Path(os.environ["PYTHONPATH"].split(":")[0]).parent
+    subprocess.run(
+        ["cmake", "--install", build, "--component", "python", "--prefix", site], check=True, capture_output=True
+    )
+    assert (site / "paceline/py.typed").exists() and (site / "paceline/_paceline/__init__.pyi").exists()
+    assert not [path for path in site.rglob("*") if path.is_symlink()]
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    example = [sys.executable, ROOT / "examples/python/quick_start.py", "--epochs", "2"]
+    done = subprocess.run(example, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "y = " in done.stdout
+    program = [sys.executable, "-m", "paceline", "list", "results"]
+    assert subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True).returncode == 0

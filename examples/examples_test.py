@@ -4,11 +4,11 @@ photographs there are a few made-up ones, which are learned quickly."""
 import json
 import os
 import pathlib
-import random
 import re
 import subprocess
 
 import pytest
+from small_data import make_photographs, take_digits
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = pathlib.Path(os.environ["PACELINE_EXAMPLES"])
@@ -56,21 +56,6 @@ def test_quick_wrong_flag(tmp_path, program, arguments, named):
     assert not list(tmp_path.iterdir()), "nothing is made before the flags are understood"
 
 
-def make_photographs(folder: pathlib.Path) -> None:
-    """48 photographs to train on and 40 to test with in CIFAR-10's format; each label has a colour of its own."""
-    numbers = random.Random(1)
-    colours = [[numbers.randrange(256) for _ in range(3)] for _ in range(10)]
-    (folder / "data/cifar-10-batches-bin").mkdir(parents=True)
-    for name, count in [*((f"data_batch_{number}.bin", 10) for number in range(1, 5)), ("data_batch_5.bin", 8),
-                        ("test_batch.bin", 40)]:
-        content = bytearray()
-        for i in range(count):
-            content.append(i % 10)
-            for plane in colours[i % 10]:
-                content += bytes(min(255, max(0, plane + numbers.randrange(-40, 40))) for _ in range(1024))
-        (folder / "data/cifar-10-batches-bin" / name).write_bytes(content)
-
-
 def history(folder: pathlib.Path, name: str) -> list[dict]:
     """What rank 0 reported in a run, reduced over the ranks where it asked for that."""
     lines = (folder / "results" / name / "metrics.jsonl").read_text().splitlines()
@@ -79,7 +64,7 @@ def history(folder: pathlib.Path, name: str) -> list[dict]:
 
 
 def test_quick_vit_learns_the_same_with_one_worker_and_two(tmp_path):
-    make_photographs(tmp_path)
+    make_photographs(tmp_path / "data")
     for workers in ("1", "2"):
         run(tmp_path, "030_cifar10_vit", "--num-workers", workers, "--name", f"with_{workers}", "--epochs", "2",
             "--batch-size", "16", "--part-size", "6")
@@ -127,17 +112,9 @@ def test_real_quickstart(tmp_path):
     assert summary_of(tmp_path)["accuracy"] >= 0.95
 
 
-def take_digits(folder: pathlib.Path, count: int) -> None:
-    """Gives `folder` the first `count` training digits as if they were all. IDX: a magic number, the count, the rest."""
-    (folder / "data").mkdir()
-    for name, header, size in (("train-images-idx3-ubyte", 16, 28 * 28), ("train-labels-idx1-ubyte", 8, 1)):
-        whole = (PROJECT / "data" / name).read_bytes()
-        (folder / "data" / name).write_bytes(
-            whole[:4] + count.to_bytes(4, "big") + whole[8 : header + count * size])
-
-
 def test_real_first_program(tmp_path):
-    take_digits(tmp_path, 6_400)  # of the 60,000 that test_real_quickstart has fetched, which take eight minutes
+    # Of the 60,000 that test_real_quickstart has fetched, which take eight minutes.
+    take_digits(PROJECT / "data", tmp_path / "data", train=6_400)
     run(tmp_path, "010_first_program")
     checkpoints = sorted((tmp_path / "results" / "mnist-resnet18").glob("checkpoint_*"))
     assert len(checkpoints) == 2, "one after each epoch"

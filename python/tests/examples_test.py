@@ -1,20 +1,61 @@
-"""The examples of examples/python, run as a user runs them."""
+"""The examples of examples/python, run as a user runs them, with little data."""
 
-import pathlib
+import json
+import re
 import subprocess
 import sys
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/python"
-
-
-def run(name, *arguments):
-    done = subprocess.run([sys.executable, EXAMPLES / name, *arguments], capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+import pytest
+from example_programs import EXAMPLES, PACELINE_RUN, history, real_digits, run
+from small_data import take_digits
 
 
 def test_quick_start_fits_the_line_and_goes_on(tmp_path):
-    shown = run("quick_start.py", "--storage-path", tmp_path, "--name", "line", "--epochs", "2")
+    shown = run(tmp_path, "quick_start.py", "--name", "line", "--epochs", "2")
     assert "(rank 0)" not in shown and "epoch" in shown
-    shown = run("quick_start.py", "--storage-path", tmp_path, "--name", "line")
+    shown = run(tmp_path, "quick_start.py", "--name", "line")
     assert shown.splitlines()[-1] == "y = 3.00 x + -1.00"
+
+
+def test_mnist_ends_with_a_table_a_picture_and_json(tmp_path):
+    take_digits(real_digits(), tmp_path / "data", train=512, test=100)
+    lines = run(tmp_path, "mnist_resnet18.py", "--train-digits", 512, "--num-epochs", 1, "--json").splitlines()
+    assert lines[0].split() == ["epoch", "loss", "test_loss", "accuracy"]
+    summary = json.loads(lines[-1])
+    # The same as the C++ example's: examples_test.py of examples/.
+    assert sorted(summary) == ["accuracy", "checkpoint", "picture", "state", "train_seconds", "workers"]
+    assert summary["state"] == "finished" and summary["workers"] == 2
+    assert float(lines[1].split()[-1]) == summary["accuracy"]
+    assert (tmp_path / summary["checkpoint"] / "state.pt").is_file()
+    assert (tmp_path / summary["picture"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_ddp_by_hand_and_with_the_trainer_give_the_same_losses(tmp_path):
+    by_hand = run(tmp_path, "vanilla_ddp.py", "--epochs", 3, launcher=PACELINE_RUN)
+    run(tmp_path, "ddp_with_trainer.py", "--epochs", 3, "--name", "trained")
+    losses = [f"{metrics['loss']:.4f}" for metrics in history(tmp_path, "trained")]
+    assert re.findall(r"loss (\S+)", by_hand) == losses and len(losses) == 3
+
+
+def test_resume_after_failure_repeats_the_curve(tmp_path):
+    lines = run(tmp_path, "resume_after_failure.py", "--epochs", 4, "--kill-at-step", 40).splitlines()
+    assert "failures: 1" in lines and any("was killed by SIGKILL" in line for line in lines)
+    start = next(number for number, line in enumerate(lines) if line.startswith(" epoch"))
+    curve = [line.split() for line in lines[start + 1 :]]
+    assert [row[0] for row in curve] == ["0", "1", "2", "3"]
+    assert [row[3] for row in curve] == ["1", "1", "2", "2"]
+    assert all(undisturbed == killed for _, undisturbed, killed, _ in curve)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "named"),
+    [
+        ("mnist_resnet18.py", ["--workers", "2"], "--workers"),
+        ("resume_after_failure.py", ["--num-workers", "3"], "--num-workers"),
+    ],
+)
+def test_a_wrong_flag_is_named_and_nothing_is_made(tmp_path, name, arguments, named):
+    done = subprocess.run([sys.executable, EXAMPLES / name, *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert named in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,51 @@
+"""The examples of examples/python that take long, or in earnest: see ../examples_test.py."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from example_programs import EXAMPLES, history, real_digits, run
+from small_data import make_photographs
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"]
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_mnist_learns_to_read(tmp_path, workers):
+    (tmp_path / "data").symlink_to(real_digits())
+    # Twice as many workers as there may be cores learn from fewer digits.
+    arguments = [] if workers == 2 else ["--train-digits", 10_240]
+    shown = run(tmp_path, "mnist_resnet18.py", "--num-workers", workers, "--json", *arguments)
+    assert json.loads(shown.splitlines()[-1])["accuracy"] >= (0.97 if workers == 2 else 0.9)
+
+
+def test_vit_learns_the_same_in_one_process_with_one_worker_and_with_two(tmp_path):
+    make_photographs(tmp_path / "data")
+    for workers in (0, 1, 2):
+        run(tmp_path, "cifar10_vit.py", "--quick", "--num-workers", workers, "--name", f"with_{workers}", "--epochs", 2,
+            "--batch-size", 16, "--part-size", 6)  # fmt: skip
+    alone, one, two = (history(tmp_path, f"with_{workers}") for workers in (0, 1, 2))
+    assert alone == one and len(one) == len(two) == 2
+    for first, second in zip(one, two):
+        # The same numbers, added in another order.
+        assert first["train_loss"] == pytest.approx(second["train_loss"], rel=1e-3)
+        assert first["test_loss"] == pytest.approx(second["test_loss"], rel=1e-3)
+        assert first["accuracy"] == pytest.approx(second["accuracy"], abs=2 / 40)
+    assert one[1]["train_loss"] < one[0]["train_loss"]
+
+
+def test_vanilla_ddp_goes_on_from_its_snapshot_under_torchrun(tmp_path):
+    whole = run(tmp_path, "vanilla_ddp.py", "--epochs", 4, launcher=TORCHRUN).splitlines()
+    for epochs in (2, 4):
+        parts = run(tmp_path, "vanilla_ddp.py", "--epochs", epochs, "--snapshot", "state.pt", launcher=TORCHRUN)
+    assert whole[2:] == parts.splitlines() and len(whole) == 5
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
+def test_help_names_every_flag_and_a_wrong_one_ends_with_2(tmp_path, name):
+    shown = run(tmp_path, name, "--help")
+    assert "--help" in shown and all(flag in shown for flag in ("--epochs", "--num-epochs") if flag in (EXAMPLES / name).read_text())
+    done = subprocess.run([sys.executable, EXAMPLES / name, "--no-such-flag"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "unrecognized arguments: --no-such-flag" in done.stderr
+    assert not list(tmp_path.iterdir())

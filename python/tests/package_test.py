@@ -5,12 +5,14 @@ import pathlib
 import subprocess
 import sys
 
+import paceline
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def test_what_is_installed_trains(tmp_path):
     site = tmp_path / "site"
-    build = pathlib.Path(os.environ["PYTHONPATH"].split(":")[0]).parent
+    build = pathlib.Path(paceline.__file__).parents[2]
     subprocess.run(
         ["cmake", "--install", build, "--component", "python", "--prefix", site], check=True, capture_output=True
     )

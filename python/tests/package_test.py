@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 import sys
 
+import pyarrow
+
 import paceline
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -18,6 +20,7 @@ def test_what_is_installed_trains(tmp_path):
     )
     assert (site / "paceline/py.typed").exists() and (site / "paceline/_paceline/__init__.pyi").exists()
     assert not [path for path in site.rglob("*") if path.is_symlink()]
+    (site / "pyarrow").symlink_to(pathlib.Path(pyarrow.__file__).parent)  # beside which it is installed
     environment = {**os.environ, "PYTHONPATH": str(site)}
     example = [sys.executable, ROOT / "examples/python/quick_start.py", "--epochs", "2"]
     done = subprocess.run(example, capture_output=True, text=True, cwd=tmp_path, env=environment)

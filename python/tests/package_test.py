@@ -26,5 +26,6 @@ def test_what_is_installed_trains(tmp_path):
     done = subprocess.run(example, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     assert "y = " in done.stdout
-    program = [sys.executable, "-m", "paceline", "list", "results"]
-    assert subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True).returncode == 0
+    (run,) = (tmp_path / "results").iterdir()
+    shown = subprocess.run([sys.executable, "-m", "paceline", "show", run], env=environment, capture_output=True, text=True)
+    assert shown.returncode == 0 and "finished" in shown.stdout

@@ -14,6 +14,8 @@ from typing import Any, Callable, Optional
 
 import cloudpickle
 
+from paceline import _cells
+
 
 @dataclasses.dataclass(frozen=True)
 class Cargo:
@@ -27,14 +29,15 @@ def pack(cargo: Cargo) -> bytes:
     """TypeError naming the variable that cannot be pickled."""
     inner = _dumps(cargo)
     # What is inside can only be loaded when the modules it names can be found.
-    return pickle.dumps((_search_path(), sys.argv, inner))
+    return pickle.dumps((_search_path(), sys.argv, _cells.known(), inner))
 
 
 def unpack(attachment: bytes) -> Cargo:
     """Loads what pack() gave, after taking over the driver's sys.path and sys.argv."""
-    path, argv, inner = pickle.loads(attachment)
+    path, argv, cells, inner = pickle.loads(attachment)
     sys.path[:] = path + [entry for entry in sys.path if entry not in path]
     sys.argv[:] = argv
+    _cells.add(cells)
     return pickle.loads(inner)
 
 

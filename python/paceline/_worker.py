@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 
-from paceline import _environment, _progress_bars
+from paceline import _cells, _environment, _progress_bars
 from paceline._native import native
 from paceline._travel import unpack
 from paceline.train._values import encoded
@@ -70,7 +70,7 @@ def _frames(exception):
     """The user's own, innermost first: without Paceline's."""
     frames = traceback.extract_tb(exception.__traceback__)
     return [
-        f"{frame.name} ({frame.filename}:{frame.lineno}): {frame.line}"
+        f"{frame.name} ({_cells.name_of(frame.filename)}:{frame.lineno}): {frame.line}"
         for frame in reversed(frames)
         if not frame.filename.startswith(PACKAGE)
     ]

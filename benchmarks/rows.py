@@ -33,7 +33,8 @@ class Row:
     runs: int = 5
     lower_is_better: bool = True
     needs_mnist: bool = False
-    programs: tuple[str, ...] = ()  # build targets beside the row's own
+    program: str = ""  # build target; by default that of the row's name
+    programs: tuple[str, ...] = ()  # further ones
     beside: tuple[str, ...] = ()  # peers that the row's own program measures
 
 
@@ -43,6 +44,13 @@ def ours(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant
 
 def ray(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
     command = (str(PEERS / "bin" / "python"), str(BENCHMARKS / "peers" / "with_ray_train.py"), row)
+    return Contestant(command, iterations, quick_iterations)
+
+
+def python(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
+    """Our Python package, from the build."""
+    command = ("env", f"PYTHONPATH={RELEASE / 'python'}", str(ROOT / ".venv" / "bin" / "python"), "-B",
+               str(BENCHMARKS / "with_paceline.py"), row)
     return Contestant(command, iterations, quick_iterations)
 
 
@@ -117,4 +125,37 @@ ROWS = [
         "one thread; the peer's model is torchvision's", "ms",
         Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),
         ours("vit_step_cpp", 8, 2), {"torchrun": torchrun("vit_step_cpp", 8, 2)}),
+    Row("startup_python_warm", "Python: `fit()` to the first line of the train loop on both of 2 workers, not the first "
+        "`fit()` of the program; torchrun: its whole start", "s",
+        Target("≤ 0.25 s", lambda row: row.ours.value <= 0.25),
+        python("startup_python_warm"), {"Ray Train": ray("startup_python_warm"), "torchrun": torchrun("startup_cpp")},
+        program="paceline_python"),
+    Row("startup_python_cold", "the same for the first `fit()` of the program; Ray Train: of a cluster that runs already", "s",
+        Target("≤ 1.2 × `import torch`", lambda row: row.ratio("`import torch`") >= 1 / 1.2),
+        python("startup_python_cold"), {"Ray Train": ray("startup_python_cold")}, program="paceline_python", beside=("`import torch`",)),
+    Row("first_step_python", "`fit()` to the end of the first step with DistributedDataParallel on both of 2 workers, not "
+        "the first `fit()` of the program; torchrun: from the start of the command", "s",
+        Target("faster than both", lambda row: all(row.ratio(peer) > 1 for peer in row.peers)),
+        python("first_step_python"), {"Ray Train": ray("first_step_python"), "torchrun": torchrun("first_step_python")},
+        program="paceline_python"),
+    Row("report_python", "`report(metrics)` in Python as the step sees it, 2 workers", "µs",
+        Target("≤ 50 µs", lambda row: row.ours.value <= 50),
+        python("report_python", 3000, 300), {"Ray Train": ray("report_metrics", 8, 3)}, runs=3, program="paceline_python"),
+    Row("restart_python", "Python: SIGKILL of one of 2 workers to the train loop running again on both", "s",
+        Target("≤ 0.5 s", lambda row: row.ours.value <= 0.5),
+        python("restart_python"), {"Ray Train": ray("restart_after_kill")}, program="paceline_python"),
+    Row("worker_memory_python", "memory that a worker shares with no other process, after its first step with "
+        "DistributedDataParallel, the larger of 2 workers", "MB",
+        Target("≤ 60 MB", lambda row: row.ours.value <= 60),
+        python("worker_memory_python"),
+        {"Ray Train": ray("worker_memory_python"), "torchrun": torchrun("worker_memory_python")}, runs=3, program="paceline_python"),
+    Row("images_python", "Python: images/s of ResNet-18 on MNIST in the steady state, 2 workers of one thread, global batch "
+        "128, the same model and loader", "images/s",
+        Target("≥ 1.0 × torchrun, within the spread", lambda row: row.within_spread()),
+        python("images_python", 40, 4), {"torchrun": torchrun("mnist_images", 40, 4)},
+        lower_is_better=False, needs_mnist=True, program="paceline_python"),
+    Row("installed_size", "what the Python package adds to torch and pyarrow, with cloudpickle; Ray Train: the package `ray` "
+        "alone", "MB",
+        Target("≤ 0.25 × Ray Train's", lambda row: row.ratio("Ray Train") >= 4),
+        python("installed_size"), {"Ray Train": ray("installed_size")}, runs=1, program="paceline_python"),
 ]

@@ -150,7 +150,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     processes.become_subreaper()
     environment.install_peers()
-    environment.build_programs({name for row in rows for name in (row.name, *row.programs)})
+    environment.build_programs({name for row in rows for name in (row.program or row.name, *row.programs)})
     if any(row.needs_mnist for row in rows):
         environment.fetch_mnist()
     if (load := os.getloadavg()[0]) > 0.5:

@@ -4,6 +4,8 @@ import argparse
 import json
 import os
 import pathlib
+import subprocess
+import sys
 import time
 
 
@@ -39,5 +41,18 @@ def now_ns() -> int:
     return time.monotonic_ns()
 
 
-def print_samples(samples: list[float], also: dict[str, float] | None = None) -> None:
-    print(json.dumps({"samples": samples, "also": also or {}}), flush=True)
+def import_torch_seconds() -> float:
+    """How long `import torch` takes in a process that has nothing else to do."""
+    script = "import time; start = time.monotonic(); import torch; print(time.monotonic() - start)"
+    return float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
+
+
+def own_megabytes() -> float:
+    """Memory that this process shares with no other."""
+    lines = pathlib.Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) * 1024 / 1e6
+
+
+def print_samples(samples: list[float], also: dict[str, float] | None = None,
+                  peers: dict[str, list[float]] | None = None) -> None:
+    print(json.dumps({"samples": samples, "also": also or {}, "peers": peers or {}}), flush=True)

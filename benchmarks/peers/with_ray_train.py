@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import sys
 import tempfile
 import time
 
@@ -11,7 +12,7 @@ import ray.train
 import ray.train.torch
 
 import workloads
-from measurement import arguments, now_ns, print_samples, read_rank, seconds_to_last_rank, write_rank
+from measurement import arguments, now_ns, own_megabytes, print_samples, read_rank, seconds_to_last_rank, write_rank
 
 
 def fit(train_loop, options, **config) -> None:
@@ -35,9 +36,34 @@ def rank() -> int:
 
 def startup_cpp(options) -> None:
     """fit() in a cluster that runs already, once before: Ray at its best."""
+    seconds = seconds_of_fits(first_line, options)
+    print_samples([seconds["second"]], {"Ray Train, first `fit()` in a cluster": seconds["first"]})
+
+
+def startup_python_warm(options) -> None:
+    startup_cpp(options)
+
+
+def startup_python_cold(options) -> None:
+    print_samples([seconds_of_fits(first_line, options)["first"]])
+
+
+def first_step_python(options) -> None:
     def train_loop(config):
+        import torch
+
+        workloads.first_step(ray.train.torch.prepare_model(torch.nn.Linear(10, 10)))
         write_rank(config["scratch"], rank(), {"now_ns": now_ns()})
 
+    seconds = seconds_of_fits(train_loop, options)
+    print_samples([seconds["second"]], {"Ray Train, first `fit()` in a cluster": seconds["first"]})
+
+
+def first_line(config):
+    write_rank(config["scratch"], rank(), {"now_ns": now_ns()})
+
+
+def seconds_of_fits(train_loop, options) -> dict:
     seconds = {}
     for fits in ("first", "second"):
         scratch = pathlib.Path(options.scratch) / fits
@@ -45,7 +71,7 @@ def startup_cpp(options) -> None:
         start_ns = now_ns()
         fit(train_loop, options, scratch=scratch)
         seconds[fits] = seconds_to_last_rank(scratch, start_ns)
-    print_samples([seconds["second"]], {"Ray Train, first `fit()` in a cluster": seconds["first"]})
+    return seconds
 
 
 def report_metrics(options) -> None:
@@ -117,6 +143,24 @@ def memory_beside_workers(options) -> None:
     fit(train_loop, options, reports=options.iterations)
 
 
+def worker_memory_python(options) -> None:
+    def train_loop(config):
+        import torch
+
+        workloads.first_step(ray.train.torch.prepare_model(torch.nn.Linear(10, 10)))
+        ray.train.collective.barrier()
+        write_rank(config["scratch"], rank(), {"megabytes": own_megabytes()})
+        ray.train.collective.barrier()
+
+    fit(train_loop, options)
+    print_samples([max(read_rank(options.scratch, one)["megabytes"] for one in range(2))])
+
+
+def installed_size(options) -> None:
+    """Ray alone, without what `ray[train]` depends on."""
+    print_samples([workloads.megabytes_of(pathlib.Path(ray.__file__).parent)])
+
+
 def mnist_images(options) -> None:
     def train_loop(config):
         import torch
@@ -130,11 +174,14 @@ def mnist_images(options) -> None:
     print_samples(read_rank(options.scratch, 0)["speeds"])
 
 
-ROWS = {row.__name__: row for row in (startup_cpp, report_metrics, report_checkpoint, restart_after_kill,
-                                      memory_beside_workers, mnist_images)}
+ROWS = {row.__name__: row for row in (startup_cpp, startup_python_warm, startup_python_cold, first_step_python,
+                                      report_metrics, report_checkpoint, restart_after_kill, memory_beside_workers,
+                                      worker_memory_python, installed_size, mnist_images)}
 
 if __name__ == "__main__":
     options = arguments(ROWS)
+    if options.row == "installed_size":
+        sys.exit(installed_size(options))
     ray.init(num_cpus=max(2, os.cpu_count()), include_dashboard=False, log_to_driver=False)
     try:
         ROWS[options.row](options)

@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 import workloads
-from measurement import arguments, now_ns, print_samples, seconds_to_last_rank, write_rank
+from measurement import arguments, now_ns, own_megabytes, print_samples, read_rank, seconds_to_last_rank, write_rank
 
 
 def startup_cpp(options) -> None:
@@ -15,6 +15,20 @@ def startup_cpp(options) -> None:
     dist.barrier()
     if dist.get_rank() == 0:
         print_samples([seconds_to_last_rank(options.scratch, int(os.environ["BENCHMARK_START_NS"]))])
+
+
+def first_step_python(options) -> None:
+    workloads.first_step(DistributedDataParallel(torch.nn.Linear(10, 10)))
+    startup_cpp(options)
+
+
+def worker_memory_python(options) -> None:
+    workloads.first_step(DistributedDataParallel(torch.nn.Linear(10, 10)))
+    dist.barrier()
+    write_rank(options.scratch, dist.get_rank(), {"megabytes": own_megabytes()})
+    dist.barrier()
+    if dist.get_rank() == 0:
+        print_samples([max(read_rank(options.scratch, rank)["megabytes"] for rank in range(2))])
 
 
 def ddp_step_gloo(options) -> None:
@@ -38,7 +52,8 @@ def vit_step_cpp(options) -> None:
         print_samples(milliseconds)
 
 
-ROWS = {row.__name__: row for row in (startup_cpp, ddp_step_gloo, mnist_images, vit_step_cpp)}
+ROWS = {row.__name__: row for row in (startup_cpp, first_step_python, worker_memory_python, ddp_step_gloo, mnist_images,
+                                      vit_step_cpp)}
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")

@@ -112,6 +112,18 @@ def train_mnist(model: nn.Module, loader, steps: int) -> list[float]:
     raise RuntimeError("the data set is too small for so many steps")
 
 
+def first_step(model: nn.Module) -> None:
+    """The first step of a small model."""
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    model(torch.randn(8, 10)).sum().backward()
+    optimizer.step()
+
+
+def megabytes_of(*folders: pathlib.Path) -> float:
+    files = (file for folder in folders for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    return sum(file.stat().st_size for file in files) / 1e6
+
+
 WIDTH = 1448
 DEPTH = 10
 

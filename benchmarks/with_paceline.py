@@ -1,0 +1,152 @@
+"""Paceline's Python package as `make bench` measures it: one function a row, called in the driver."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
+
+import torch
+
+import paceline.train
+from paceline.train.torch import TorchTrainer, prepare_data_loader, prepare_model
+
+import workloads
+from measurement import (arguments, import_torch_seconds, now_ns, own_megabytes, print_samples, read_rank, seconds_to_last_rank,
+                         write_rank)
+
+
+def fit(train_loop, options, **config) -> None:
+    """Trains with two workers; `config` reaches the train loop beside `scratch`."""
+    scratch = str(config.pop("scratch", options.scratch))
+    TorchTrainer(
+        train_loop,
+        train_loop_config={"scratch": scratch} | config,
+        scaling_config=paceline.train.ScalingConfig(num_workers=2),
+        run_config=paceline.train.RunConfig(
+            storage_path=str(pathlib.Path(scratch) / "results"),
+            failure_config=paceline.train.FailureConfig(max_failures=1),
+            checkpoint_config=paceline.train.CheckpointConfig(num_to_keep=2),
+            quiet=True,
+        ),
+    ).fit()
+
+
+def rank() -> int:
+    return paceline.train.get_context().get_world_rank()
+
+
+def seconds_of_fits(train_loop, options) -> dict:
+    """From fit() to the moment that both workers have written, in the first fit() of a program and in the second."""
+    seconds = {}
+    for fits in ("first", "second"):
+        scratch = pathlib.Path(options.scratch) / fits
+        scratch.mkdir()
+        start_ns = now_ns()
+        fit(train_loop, options, scratch=scratch)
+        seconds[fits] = seconds_to_last_rank(scratch, start_ns)
+    return seconds
+
+
+def first_line(config):
+    write_rank(config["scratch"], rank(), {"now_ns": now_ns()})
+
+
+def startup_python_warm(options) -> None:
+    print_samples([seconds_of_fits(first_line, options)["second"]])
+
+
+def startup_python_cold(options) -> None:
+    imports = import_torch_seconds()
+    print_samples([seconds_of_fits(first_line, options)["first"]], peers={"`import torch`": [imports]})
+
+
+def first_step_python(options) -> None:
+    def train_loop(config):
+        workloads.first_step(prepare_model(torch.nn.Linear(10, 10)))
+        write_rank(config["scratch"], rank(), {"now_ns": now_ns()})
+
+    seconds = seconds_of_fits(train_loop, options)
+    print_samples([seconds["second"]], {"Paceline, first `fit()` of a program": seconds["first"]})
+
+
+def report_python(options) -> None:
+    def train_loop(config):
+        seconds = []
+        for step in range(config["warm_up"] + config["reports"]):
+            time.sleep(0.001)
+            start = time.monotonic()
+            paceline.train.report({"step": step})
+            seconds.append(time.monotonic() - start)
+        write_rank(config["scratch"], rank(), {"seconds": seconds[config["warm_up"]:]})
+
+    fit(train_loop, options, warm_up=100, reports=options.iterations)
+    print_samples([seconds * 1e6 for seconds in read_rank(options.scratch, 0)["seconds"]])
+
+
+def restart_python(options) -> None:
+    def train_loop(config):
+        killed = pathlib.Path(config["scratch"]) / "killed"
+        if paceline.train.get_context().get_attempt() > 1:
+            write_rank(config["scratch"], rank(), {"now_ns": now_ns()})
+            return
+        with tempfile.TemporaryDirectory(dir=config["scratch"]) as folder:
+            (pathlib.Path(folder) / f"rank_{rank()}.bin").write_bytes(bytes(1000))
+            paceline.train.report({"step": 0}, paceline.train.Checkpoint.from_directory(folder))
+        paceline.train.collective.barrier()
+        if rank() == 0:
+            time.sleep(60)
+        time.sleep(config["delay_s"])
+        killed.write_text(str(now_ns()))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    fit(train_loop, options, delay_s=1 + 0.17 * options.round)
+    killed_ns = int((pathlib.Path(options.scratch) / "killed").read_text())
+    print_samples([seconds_to_last_rank(options.scratch, killed_ns)])
+
+
+def worker_memory_python(options) -> None:
+    def train_loop(config):
+        workloads.first_step(prepare_model(torch.nn.Linear(10, 10)))
+        paceline.train.collective.barrier()
+        write_rank(config["scratch"], rank(), {"megabytes": own_megabytes()})
+        paceline.train.collective.barrier()
+
+    # A program that trains a second time, as in a notebook: what DistributedDataParallel imports is there.
+    fit(first_line, options)
+    fit(train_loop, options)
+    print_samples([max(read_rank(options.scratch, one)["megabytes"] for one in range(2))])
+
+
+def images_python(options) -> None:
+    def train_loop(config):
+        torch.set_num_threads(1)
+        model = prepare_model(workloads.ResNet18())
+        loader = prepare_data_loader(workloads.mnist_loader(config["data"]))
+        write_rank(config["scratch"], rank(), {"speeds": workloads.train_mnist(model, loader, config["steps"])})
+
+    fit(train_loop, options, data=options.data, steps=options.iterations)
+    print_samples(read_rank(options.scratch, 0)["speeds"])
+
+
+def installed_size(options) -> None:
+    """What `pip install` adds to torch and pyarrow, which both need."""
+    build = pathlib.Path(paceline.__file__).parents[2]
+    site = pathlib.Path(options.scratch) / "site"
+    install = ["cmake", "--install", build, "--component", "python", "--strip", "--prefix", site]
+    subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
+    import cloudpickle
+
+    print_samples([workloads.megabytes_of(site, pathlib.Path(cloudpickle.__file__).parent)])
+
+
+ROWS = {row.__name__: row for row in (startup_python_warm, startup_python_cold, first_step_python, report_python,
+                                      restart_python, worker_memory_python, images_python, installed_size)}
+
+if __name__ == "__main__":
+    options = arguments(ROWS)
+    ROWS[options.row](options)

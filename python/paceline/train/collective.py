@@ -5,6 +5,7 @@ import pickle
 from typing import Any
 
 from paceline._native import native
+from paceline.train.context import inside
 
 
 def barrier() -> None:
@@ -18,5 +19,5 @@ def broadcast_from_rank_zero(data: Any) -> Any:
     Args:
         data: Anything that can be pickled; of the other ranks' it is ignored.
     """
-    text = base64.b64encode(pickle.dumps(data)).decode() if native.get_context().get_world_rank() == 0 else ""
+    text = base64.b64encode(pickle.dumps(data)).decode() if inside("broadcast_from_rank_zero").get_world_rank() == 0 else ""
     return pickle.loads(base64.b64decode(native.broadcast_from_rank_zero(text)))

@@ -1,5 +1,7 @@
 """TrainContext: a worker's place in its run."""
 
+from typing import Any
+
 from paceline._native import native
 
 
@@ -61,6 +63,14 @@ class TrainContext:
     def get_trial_dir(self) -> None:
         """Not supported: see get_storage()."""
         raise DeprecationWarning("get_trial_dir() is not supported any more; see get_storage()")
+
+
+def inside(function: str) -> Any:
+    """What the core knows of this worker's place. RuntimeError that names `function` outside a train loop."""
+    try:
+        return native.get_context()
+    except RuntimeError as error:
+        raise type(error)(str(error).replace("get_context", function, 1)) from None
 
 
 def get_context() -> TrainContext:

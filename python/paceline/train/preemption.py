@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Dict, List, Optional
 
-from paceline._native import native
+from paceline.train.context import inside
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,5 +35,5 @@ def get_preemption_info() -> Optional[PreemptionInfo]:
     Raises:
         RuntimeError: Outside a train loop.
     """
-    native.get_context()
+    inside("get_preemption_info")
     return None

@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Union
 from paceline._native import native
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import ValidationTaskConfig
+from paceline.train.context import inside
 
 CheckpointUploadMode = native.CheckpointUploadMode
 CheckpointConsistencyMode = native.CheckpointConsistencyMode
@@ -138,5 +139,5 @@ def get_all_reported_checkpoints(
 
 def get_dataset_shard(dataset_name: Optional[str] = None) -> Any:
     """This worker's share of a dataset of the trainer."""
-    native.get_context()  # RuntimeError outside a train loop
+    inside("get_dataset_shard")
     raise KeyError(f"the trainer has no dataset {dataset_name!r}; it was given none (datasets=…)")

@@ -5,7 +5,7 @@ from typing import Iterator, Optional
 
 import torch
 
-from paceline._native import native
+from paceline.train.context import inside
 from paceline.train.torch.device import get_device
 
 _scaler: Optional["torch.amp.GradScaler"] = None
@@ -20,7 +20,7 @@ def accelerate(amp: bool = False) -> None:
         RuntimeError: Outside a train loop, and when it is called a second time.
     """
     global _scaler, _dtype
-    native.get_context()
+    inside("accelerate")
     if _dtype is not None:
         raise RuntimeError("accelerate() was called before; call it once, first in the train loop")
     if not amp:
@@ -56,7 +56,7 @@ def prepare_optimizer(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer
     Raises:
         RuntimeError: Outside a train loop.
     """
-    native.get_context()
+    inside("prepare_optimizer")
     return optimizer if _scaler is None else _ScaledOptimizer(optimizer, _scaler)
 
 
@@ -66,7 +66,7 @@ def backward(tensor: torch.Tensor) -> None:
     Raises:
         RuntimeError: Outside a train loop.
     """
-    native.get_context()
+    inside("backward")
     (tensor if _scaler is None else _scaler.scale(tensor)).backward()
 
 

@@ -16,6 +16,7 @@ from torch.utils.data import (
 )
 
 from paceline._native import native
+from paceline.train.context import inside
 from paceline.train.torch import reproducibility
 from paceline.train.torch.device import get_device
 
@@ -45,7 +46,7 @@ def prepare_data_loader(
     Raises:
         RuntimeError: Outside a train loop.
     """
-    context = native.get_context()
+    context = inside("prepare_data_loader")
     rank, world_size = context.get_world_rank(), context.get_world_size()
     arguments = _arguments(data_loader)
     shared = add_dist_sampler and not isinstance(data_loader.dataset, IterableDataset)

@@ -5,6 +5,7 @@ from typing import Any, Dict, Optional, Union
 import torch
 
 from paceline._native import native
+from paceline.train.context import inside
 from paceline.train.torch import amp
 from paceline.train.torch.device import get_device
 
@@ -39,7 +40,7 @@ def prepare_model(
         >>> model = prepare_model(model, parallel_strategy="fsdp",
         ...                       parallel_strategy_kwargs={"reshard_after_forward": False})
     """
-    context = native.get_context()
+    context = inside("prepare_model")
     if parallel_strategy not in (None, False, "", "ddp", "fsdp"):
         raise ValueError(f"prepare_model(parallel_strategy={parallel_strategy!r}); allowed: 'ddp', 'fsdp' or None")
     device = move_to_device if isinstance(move_to_device, torch.device) else get_device()

@@ -7,7 +7,7 @@ from typing import Iterator, Optional
 
 import torch
 
-from paceline._native import native
+from paceline.train.context import inside
 
 _seed: Optional[int] = None
 
@@ -26,7 +26,7 @@ def enable_reproducibility(seed: int = 0) -> None:
         RuntimeError: Outside a train loop.
     """
     global _seed
-    native.get_context()
+    inside("enable_reproducibility")
     _seed = seed
     torch.manual_seed(seed)
     random.seed(seed)

@@ -63,7 +63,8 @@ def _backend(torch_config, device):
 
 
 def _variables(context, device, master_port):
-    return {
+    given = os.environ.get
+    variables = {
         "RANK": str(context.get_world_rank()),
         "WORLD_SIZE": str(context.get_world_size()),
         "LOCAL_RANK": str(context.get_local_rank()),
@@ -73,8 +74,13 @@ def _variables(context, device, master_port):
         "MASTER_PORT": master_port,
         "ACCELERATE_TORCH_DEVICE": str(device),
         # Connections of ranks on one machine stay on it.
-        "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo"),
+        "GLOO_SOCKET_IFNAME": given("GLOO_SOCKET_IFNAME", "lo"),
+        # For what this worker starts, and for libraries that would share the machine's cores out themselves.
+        "OMP_NUM_THREADS": given("OMP_NUM_THREADS", str(torch.get_num_threads())),
     }
+    if device.type == "cpu":
+        variables["ACCELERATE_USE_CPU"] = given("ACCELERATE_USE_CPU", "true")  # else it looks for GPUs, or is alone
+    return variables
 
 
 def _master_port(store, rank):

@@ -34,6 +34,8 @@ TEST(Configs, ARefusalNamesFieldValueAndWhatIsAllowed) {
             R"(CheckpointConfig.checkpoint_score_order is "up"; allowed: one of "max", "min")");
   EXPECT_EQ(refusal(RunConfig{.name = "a/b"}),
             R"(RunConfig.name is "a/b"; allowed: a name without '/' that is neither empty nor "." nor "..")");
+  EXPECT_EQ(refusal(TrackerConfig{.kind = "csv"}), "accepted");
+  EXPECT_EQ(refusal(TrackerConfig{.kind = "table"}).find(R"(TrackerConfig.kind is "table"; allowed: one of )"), 0U);
 }
 
 TEST(Configs, WorkersAreACountOrARange) {

@@ -28,7 +28,7 @@ void check_field(const char* config, const char* field, const Json& value, const
 }  // namespace paceline
 
 #define PACELINE_CONFIG_CHECK_(type, name, default_value, constraint, help) \
-  ::paceline::check_field(kind, #name, ::paceline::Json(name), constraint);
+  ::paceline::check_field(kind, #name, ::paceline::Json(this->name), constraint);
 #define PACELINE_CONFIG_INFO_(type, name, default_value, constraint, help) \
   {#name, ::paceline::Json(defaults.name), (constraint).words, help},
 

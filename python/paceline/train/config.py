@@ -231,7 +231,7 @@ class TrackerConfig:
     """One place beside the run folder to which a run's metrics go. See docs/tracking.md.
 
     Args:
-        kind: ``"tensorboard"``, ``"csv"``, ``"jsonl"``, ``"mlflow"`` or ``"wandb"``.
+        kind: ``"tensorboard"``, ``"csv"``, ``"json_lines"``, ``"mlflow"`` or ``"wandb"``.
         path: Folder for its files; empty: in the run's folder.
         uri: mlflow: address of the server; empty: ``MLFLOW_TRACKING_URI``.
         project: wandb: project; mlflow: experiment.

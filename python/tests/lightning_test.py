@@ -106,8 +106,10 @@ def fit(settings, config, **arguments):
 
 STRATEGIES = {
     "ddp": {"strategy": DDPStrategy, "arguments": {"find_unused_parameters": False}},
-    "fsdp": {"strategy": FSDPStrategy, "arguments": {"auto_wrap_policy": {torch.nn.Linear}}},
-    "fsdp_sharded": {"strategy": FSDPStrategy, "arguments": {"state_dict_type": "sharded"}},
+    "fsdp": {
+        "strategy": FSDPStrategy,
+        "arguments": {"state_dict_type": "sharded", "auto_wrap_policy": {torch.nn.Linear}},
+    },
     "fsdp2": {"strategy": ModelParallelStrategy},
 }
 
@@ -121,7 +123,7 @@ def test_a_run_whose_worker_is_killed_has_the_losses_of_one_process(run_config, 
     assert list(frame["step"]) == [4, 8, 12, 16]
     assert list(frame["loss"]) == pytest.approx(losses_of_one_process, rel=1e-4)
     assert result.return_value == pytest.approx(losses_of_one_process[2:], rel=1e-4)
-    assert os.path.isdir(f"{result.checkpoint.path}/checkpoint.ckpt") == (name in ("fsdp_sharded", "fsdp2"))
+    assert os.path.isdir(f"{result.checkpoint.path}/checkpoint.ckpt") == (name != "ddp")
 
 
 def test_reports_may_come_every_so_many_steps_or_epochs(run_config):
@@ -157,6 +159,11 @@ def test_a_trainer_that_would_train_alone_is_refused(run_config):
     said = TorchTrainer(loop, run_config=run_config()).fit().return_value
     assert "the trainer's strategy is a lightning.pytorch.strategies.single_device.SingleDeviceStrategy" in said[0]
     assert "cluster environment is a lightning" in said[1] and "plugins=[LightningEnvironment()]" in said[1]
+
+
+def test_whole_states_of_fsdp_are_refused_on_cpus(run_config):
+    with pytest.raises(train.WorkerGroupError, match="use state_dict_type='sharded', or ModelParallelStrategy"):
+        fit(run_config(), {"strategy": FSDPStrategy})
 
 
 def test_frequencies_that_make_no_sense_are_refused():

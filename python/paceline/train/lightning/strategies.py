@@ -3,7 +3,7 @@
 from typing import Any, Dict
 
 import torch
-from torch.distributed.fsdp import FullStateDictConfig, FullyShardedDataParallel, StateDictType
+from torch.distributed.fsdp import FullyShardedDataParallel
 
 from paceline.train.lightning._package import pl
 from paceline.train.torch.device import get_device
@@ -33,38 +33,37 @@ class DDPStrategy(_OnWorker, pl.strategies.DDPStrategy):
 
 
 class FSDPStrategy(_OnWorker, pl.strategies.FSDPStrategy):
-    """Lightning's FSDPStrategy, with its arguments, on this worker's device; on CPUs too.
+    """Lightning's FSDPStrategy, with its arguments, on this worker's device: PyTorch's first FSDP.
 
-    It shards with PyTorch's first FSDP; :class:`ModelParallelStrategy` with its second. With
-    ``state_dict_type="sharded"`` every rank writes its part of a checkpoint.
+    With ``state_dict_type="sharded"`` every rank writes its part of a checkpoint. That is the only way on CPUs.
+
+    Raises:
+        RuntimeError: On CPUs, without it.
     """
 
     def _setup_model(self, model: torch.nn.Module) -> torch.nn.Module:
-        wrapped = any(isinstance(part, FullyShardedDataParallel) for part in model.modules())
-        if self.root_device.type == "cpu" and not wrapped:
-            # Lightning gives FSDP the device's index; without one FSDP looks for a GPU. What is wrapped it leaves alone.
-            policy = {name: self.kwargs.pop(name) for name in ("auto_wrap_policy",) if name in self.kwargs}
-            model = FullyShardedDataParallel(
-                model,
-                device_id=self.root_device,
-                cpu_offload=self.cpu_offload,
-                mixed_precision=self.mixed_precision_config,
-                sharding_strategy=self.sharding_strategy,
-                **policy,
-                **self.kwargs,
+        if self.root_device.type != "cpu" or any(isinstance(part, FullyShardedDataParallel) for part in model.modules()):
+            return super()._setup_model(model)
+        if self._state_dict_type != "sharded":
+            # What FSDP has gathered and moves to the CPU, where it is already, shares memory with what it gathers next.
+            raise RuntimeError(
+                f"FSDPStrategy(state_dict_type={self._state_dict_type!r}) on a CPU: PyTorch's FSDP gathers whole states "
+                "rightly on GPUs only; use state_dict_type='sharded', or ModelParallelStrategy"
             )
-            model = super()._setup_model(model)
-            self.kwargs.update(policy)
-            return model
-        return super()._setup_model(model)
-
-    def lightning_module_state_dict(self) -> Dict[str, Any]:
-        if self.root_device.type != "cpu" or self._state_dict_type != "full":
-            return super().lightning_module_state_dict()
-        # Lightning would have FSDP move what it has gathered to the CPU: it is there, and would be freed.
-        whole = FullStateDictConfig(offload_to_cpu=False, rank0_only=True)
-        with FullyShardedDataParallel.state_dict_type(self.model, StateDictType.FULL_STATE_DICT, whole):
-            return self.model.state_dict()
+        # Lightning gives FSDP the device's index; without one FSDP looks for a GPU. What is wrapped it leaves alone.
+        policy = {name: self.kwargs.pop(name) for name in ("auto_wrap_policy",) if name in self.kwargs}
+        model = FullyShardedDataParallel(
+            model,
+            device_id=self.root_device,
+            cpu_offload=self.cpu_offload,
+            mixed_precision=self.mixed_precision_config,
+            sharding_strategy=self.sharding_strategy,
+            **policy,
+            **self.kwargs,
+        )
+        model = super()._setup_model(model)
+        self.kwargs.update(policy)
+        return model
 
 
 class ModelParallelStrategy(_OnWorker, pl.strategies.ModelParallelStrategy):

@@ -1,0 +1,138 @@
+"""The process that workers are forked from: one thread, no lock, and what the driver has imported, where that is safe."""
+
+import gc
+import os
+import sys
+import textwrap
+import threading
+
+import paceline.train as train
+from paceline.train import ScalingConfig
+from paceline.train.torch import TorchTrainer
+from worker_test import run_program
+
+
+def fit(loop, settings, workers=2):
+    return TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=workers), run_config=settings).fit()
+
+
+def seen_by_a_worker():
+    """Of the warm processes of this worker's guardian: their threads. Of the worker itself: what it was forked with."""
+    import _imp
+    import logging
+
+    def parent_and_command(pid):
+        with open(f"/proc/{pid}/stat") as stat, open(f"/proc/{pid}/cmdline") as command:
+            return int(stat.read().rpartition(")")[2].split()[1]), command.read()
+
+    guardian, servers = os.getppid(), []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parent, command = parent_and_command(pid)
+        except OSError:
+            continue  # it has ended
+        if parent == guardian and "paceline._warm" in command:
+            servers.append(len(os.listdir(f"/proc/{pid}/task")))
+    locks = [handler.lock for handler in logging.root.handlers] + [logging._lock]
+    return {
+        "servers": servers,
+        "is_forked": gc.get_freeze_count() > 0,
+        "imports": _imp.lock_held(),
+        "locks": [not lock.acquire(blocking=False) for lock in locks],
+        "threads": [thread.name for thread in threading.enumerate()],
+        "modules": sorted(sys.modules),
+    }
+
+
+def test_no_thread_lives_in_it_and_no_lock_is_held(run_config):
+    seen = fit(seen_by_a_worker, run_config()).return_value
+    assert seen["is_forked"] and seen["servers"] and set(seen["servers"]) == {1}
+    assert not seen["imports"] and not any(seen["locks"])
+    assert seen["threads"] == ["MainThread"]
+
+
+def test_the_second_run_finds_what_data_parallelism_imports(run_config):
+    def loop():
+        return "torch._dynamo" in sys.modules
+
+    fit(loop, run_config())
+    assert fit(loop, run_config()).return_value  # the server had time while the first run ended
+
+
+def test_an_import_that_starts_a_thread_is_left_to_the_workers(tmp_path):
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    for name in ("harmless_module", "another_module"):
+        (site / f"{name}.py").write_text("")
+    (site / "module_with_a_thread.py").write_text(
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    )
+    shown, _ = run_program(
+        tmp_path,
+        """
+        import sys
+        import another_module, harmless_module, module_with_a_thread
+        import paceline.train as train
+        from paceline.train.torch import TorchTrainer
+
+        def loop():
+            names = {"another_module", "harmless_module", "module_with_a_thread"}
+            at_start = sorted(names & set(sys.modules))
+            import module_with_a_thread
+            return at_start
+
+        settings = train.RunConfig(storage_path="results")
+        print(TorchTrainer(loop, run_config=settings).fit().return_value)
+        """,
+        PYTHONPATH=os.pathsep.join([str(site), os.environ["PYTHONPATH"]]),
+    )
+    assert shown.strip() == "['another_module', 'harmless_module']"
+
+
+def test_random_numbers_differ_between_workers_and_runs(run_config):
+    def loop():
+        import random
+
+        import torch
+
+        values = [None] * train.get_context().get_world_size()
+        torch.distributed.all_gather_object(values, random.random())
+        return values
+
+    drawn = fit(loop, run_config()).return_value + fit(loop, run_config()).return_value
+    assert len(set(drawn)) == 4
+
+
+def test_modules_of_the_user_are_found_and_may_change_between_runs(tmp_path):
+    package = tmp_path / "mine"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "part.py").write_text("VALUE = 1\n")
+    (package / "loops.py").write_text(
+        textwrap.dedent(
+            """
+            from . import part
+
+
+            def loop():
+                from .part import VALUE
+                return VALUE
+            """
+        )
+    )
+    shown, _ = run_program(
+        tmp_path,
+        """
+        import importlib, pathlib
+        import mine.loops
+        import paceline.train as train
+        from paceline.train.torch import TorchTrainer
+
+        for value in ("1", "2"):
+            pathlib.Path("mine/part.py").write_text(f"VALUE = {value}  # another length\\n" * int(value))
+            print(TorchTrainer(mine.loops.loop, run_config=train.RunConfig(storage_path="results")).fit().return_value)
+        """,
+    )
+    assert shown.split() == ["1", "2"]
+
+

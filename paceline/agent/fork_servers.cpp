@@ -79,7 +79,7 @@ void ForkServers::receive(int descriptor) {
   auto received = receive_some(descriptor, buffer);
   const bool fits = received.ok() && !received->closed &&
                     server->second.reader.feed({buffer.data(), received->bytes}, std::move(received->descriptors)).ok();
-  fits ? take_answers(server) : give_up(server, "it has closed its channel");
+  fits ? take_answers(server) : give_up(server, "it has ended");
 }
 
 void ForkServers::take_answers(Servers::iterator server) {

@@ -4,8 +4,6 @@ import os
 import urllib.parse
 from typing import Any
 
-from pyarrow import fs
-
 # By the class of the filesystem: the scheme of its URIs, those of its settings that a URI can say, and those that it
 # takes from the environment in each process.
 _S3 = ("s3", {"region", "scheme", "endpoint_override", "allow_bucket_creation", "tls_ca_file_path"}, {"access_key", "secret_key"})
@@ -18,6 +16,8 @@ def located(path: str, filesystem: Any) -> str:
     Raises:
         ValueError: For a filesystem that workers could not open by a URI, or a setting that a URI cannot say.
     """
+    from pyarrow import fs
+
     if isinstance(filesystem, fs.SubTreeFileSystem):
         return located(os.path.join(filesystem.base_path, path.lstrip("/")), filesystem.base_fs)
     if isinstance(filesystem, fs.LocalFileSystem):
@@ -43,6 +43,13 @@ def located(path: str, filesystem: Any) -> str:
     query = urllib.parse.urlencode({name: _text(changed[name]) for name in sorted(changed.keys() & options)})
     path = path.removeprefix(f"{scheme}://").lstrip("/")
     return f"{scheme}://{user}{path}" + (f"?{query}" if query else "")
+
+
+def filesystem_of(path: str) -> Any:
+    """The pyarrow filesystem of a folder: local, or that of a URI."""
+    import pyarrow.fs  # takes longer than all else here
+
+    return pyarrow.fs.FileSystem.from_uri(path)[0] if "://" in path else pyarrow.fs.LocalFileSystem()
 
 
 def _settings(filesystem):

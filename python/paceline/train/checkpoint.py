@@ -8,6 +8,7 @@ import weakref
 from typing import Any, Callable, Dict, Iterator, Optional, Union
 
 from paceline._native import native
+from paceline.train._filesystem import filesystem_of, located
 
 # What Ray Train's class once had, and what to use instead.
 _REMOVED = {
@@ -48,9 +49,8 @@ class Checkpoint(metaclass=_Removed):
     """
 
     def __init__(self, path: Union[str, os.PathLike], filesystem: Optional[Any] = None):
-        if filesystem is not None and getattr(filesystem, "type_name", "") != "local":
-            raise ValueError("Checkpoint(filesystem=…): give the URI as path (s3://…, gs://…, abfs://…) instead")
-        self._native = native.Checkpoint.from_directory(os.fspath(path))
+        location = os.fspath(path) if filesystem is None else located(os.fspath(path), filesystem)
+        self._native = native.Checkpoint.from_directory(location)
 
     @classmethod
     def from_directory(cls, path: Union[str, os.PathLike]) -> "Checkpoint":
@@ -115,7 +115,7 @@ class Checkpoint(metaclass=_Removed):
             folder.detach()
 
     @classmethod
-    def _from_native(cls, checkpoint) -> Optional["Checkpoint"]:
+    def _from_native(cls, checkpoint) -> Any:  # a Checkpoint, None for None
         if checkpoint is None:
             return None
         self = cls.__new__(cls)
@@ -175,13 +175,6 @@ class Checkpoint(metaclass=_Removed):
     # The object of the extension has no pickled form; a published checkpoint's path is all there is to it.
     def __reduce__(self):
         return (_unpickled, (self.path,))
-
-
-def filesystem_of(path: str) -> Any:
-    """The pyarrow filesystem of a folder: local, or that of a URI."""
-    import pyarrow.fs  # takes longer than all else here
-
-    return pyarrow.fs.FileSystem.from_uri(path)[0] if "://" in path else pyarrow.fs.LocalFileSystem()
 
 
 def _delete(folder, pid):

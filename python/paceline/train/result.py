@@ -7,7 +7,8 @@ import pyarrow
 
 from paceline._native import native
 from paceline.train._values import decoded
-from paceline.train.checkpoint import Checkpoint, filesystem_of
+from paceline.train._filesystem import filesystem_of, located
+from paceline.train.checkpoint import Checkpoint
 
 
 class Result:
@@ -79,11 +80,16 @@ class Result:
     def from_path(cls, path: Union[str, os.PathLike], storage_filesystem: Optional[Any] = None) -> "Result":
         """The result of a run from nothing but its folder, local or ``s3://…``, ``gs://…``, ``abfs://…``.
 
+        Args:
+            path: The run's folder.
+            storage_filesystem: A pyarrow filesystem that it lies in.
+
         Raises:
             RuntimeError: When there is no run in it.
         """
+        location = os.fspath(path) if storage_filesystem is None else located(os.fspath(path), storage_filesystem)
         try:
-            return cls(native.Result.from_path(os.fspath(path).rstrip("/")))
+            return cls(native.Result.from_path(location.rstrip("/")))
         except OSError as error:
             raise RuntimeError(str(error)) from None
 

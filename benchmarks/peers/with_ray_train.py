@@ -9,6 +9,7 @@ import time
 
 import ray
 import ray.train
+import ray.train.collective
 import ray.train.torch
 
 import workloads

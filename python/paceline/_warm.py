@@ -13,6 +13,7 @@ import gc  # noqa: E402
 import importlib  # noqa: E402
 import json  # noqa: E402
 import sys  # noqa: E402
+import weakref  # noqa: E402
 
 
 def _threads() -> int:
@@ -44,6 +45,13 @@ def _idle():
         import torch._dynamo  # noqa: F401
     except Exception:
         pass
+    _settle()
+
+
+def _settle():
+    """What is there belongs to this process: workers neither collect it nor finalize it when they end."""
+    for finalizer in list(weakref.finalize._registry.values()):
+        finalizer.atexit = False
     gc.freeze()
 
 
@@ -58,7 +66,7 @@ def main():
 
     _import(json.loads(sys.argv[1]), sys.argv[2:])
     gc.collect()
-    gc.freeze()
+    _settle()
     environment = native.serve_forks(os.fork, _idle)
     if environment is None:
         return

@@ -10,6 +10,7 @@ TEST_JOBS ?= $(shell nproc)
 PRESET ?= release
 PREFIX ?= $(HOME)/.local
 PYTHON := .venv/bin/python
+PACKAGE := $(CURDIR)/build/release/python
 
 # configure PRESET: only when there is no build folder yet, or set-up has changed something since.
 define configure
@@ -17,14 +18,30 @@ define configure
 endef
 build = ninja -C build/$(1) -j$(JOBS) $(if $(QUIET),--quiet)
 check = ctest --test-dir build/$(1) -j$(TEST_JOBS) --output-on-failure
+quickstart_flags = $(if $(WORKERS),--num-workers $(WORKERS)) $(if $(USE_GPU),--use-gpu) $(if $(FULL),--full) $(if $(JSON),--json)
 
 ##@ For users
 .PHONY: quickstart
 quickstart: setup  ## Train ResNet-18 on MNIST [WORKERS=2] [USE_GPU=1] [FULL=1] [JSON=1]
 	@$(call configure,release)
 	@ninja -C build/release -j$(JOBS) $(if $(JSON),--quiet) 020_mnist_resnet18
-	@build/release/examples/020_mnist_resnet18 $(if $(WORKERS),--num-workers $(WORKERS)) $(if $(USE_GPU),--use-gpu) \
-	  $(if $(FULL),--full) $(if $(JSON),--json)
+	@build/release/examples/020_mnist_resnet18 $(quickstart_flags)
+
+.PHONY: quickstart-python
+quickstart-python: python  ## The same in Python, with the same settings
+	@PYTHONPATH=$(PACKAGE) $(PYTHON) -B examples/python/mnist_resnet18.py $(quickstart_flags)
+
+.PHONY: notebook
+notebook: python  ## Open the first notebook, with JupyterLab in .venv; registers the kernel "paceline"
+	@$(PYTHON) -m ipykernel install --user --name paceline --display-name Paceline --env PYTHONPATH $(PACKAGE)
+	@[[ -x .venv/bin/jupyter-lab ]] || .venv/bin/pip install -qq --disable-pip-version-check 'jupyterlab>=4,<5'
+	@PYTHONPATH=$(PACKAGE) .venv/bin/jupyter-lab $(if $(filter 0,$(shell id -u)),--allow-root) \
+	  examples/python/notebooks/introduction.ipynb
+
+.PHONY: python
+python: setup
+	@$(call configure,release)
+	@ninja -C build/release -j$(JOBS) $(if $(JSON),--quiet) paceline_python
 
 .PHONY: test
 test: build  ## Run every test that needs no peer [TEST_JOBS=n]
@@ -86,4 +103,4 @@ clean:  ## Remove what was built; .venv and data stay
 .PHONY: help
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -46,12 +46,16 @@ def train_loop(config):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--num-workers", type=int, default=2)
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--storage-path", default="./results")
+    parser = argparse.ArgumentParser(
+        description="Fits a line with two workers.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument("--num-workers", type=int, default=2, help="worker processes")
+    parser.add_argument("--epochs", type=int, default=10, help="times that the points are seen")
+    parser.add_argument("--storage-path", default="./results", help="folder of the runs")
     parser.add_argument("--name", help="run again with the same name: a run that was stopped goes on")
     arguments = parser.parse_args()
+    if arguments.num_workers < 1 or arguments.epochs < 1:
+        parser.error("arguments --num-workers and --epochs: allowed: 1 or more")
     result = TorchTrainer(
         train_loop,
         train_loop_config={"learning_rate": 0.3, "epochs": arguments.epochs},

@@ -75,6 +75,7 @@ def _variables(context, device, master_port):
         "ACCELERATE_TORCH_DEVICE": str(device),
         # Connections of ranks on one machine stay on it.
         "GLOO_SOCKET_IFNAME": given("GLOO_SOCKET_IFNAME", "lo"),
+        "NCCL_SOCKET_IFNAME": given("NCCL_SOCKET_IFNAME", "lo"),
         # For what this worker starts, and for libraries that would share the machine's cores out themselves.
         "OMP_NUM_THREADS": given("OMP_NUM_THREADS", str(torch.get_num_threads())),
     }

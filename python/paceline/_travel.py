@@ -50,7 +50,7 @@ def _dumps(cargo):
     try:
         return cloudpickle.dumps(cargo)
     except Exception as error:
-        culprit = _find_culprit(cargo)
+        culprit = find_culprit(cargo)
         message = f"the train loop cannot be sent to the workers: {type(error).__name__}: {error}"
         raise TypeError(f"{message}; what cannot be pickled is {culprit}" if culprit else message) from error
 
@@ -63,12 +63,12 @@ def _can_travel(value) -> bool:
         return False
 
 
-def _find_culprit(value, name="the train loop", depth=0) -> str:
+def find_culprit(value, name="the train loop", depth=0) -> str:
     """The innermost named part of `value` that cannot be pickled; "" where there is none."""
     if _can_travel(value):
         return ""
     for part_name, part in _parts(value) if depth < 10 else ():
-        culprit = _find_culprit(part, part_name, depth + 1)
+        culprit = find_culprit(part, part_name, depth + 1)
         if culprit:
             return culprit
     return f"{name} ({type(value).__module__}.{type(value).__qualname__})"

@@ -6,6 +6,8 @@ from typing import Any
 
 import cloudpickle
 
+from paceline._travel import find_culprit
+
 PICKLED = "__pickled__"
 
 
@@ -17,9 +19,11 @@ def encoded(value: Any) -> Any:
     try:
         return {PICKLED: base64.b64encode(cloudpickle.dumps(value)).decode()}
     except Exception as error:
+        culprit = find_culprit(value, "the value itself")
         raise ValueError(
-            f"the return value of the train loop, a {type(value).__name__}, cannot be pickled: {error}"
-        ) from error
+            f"the return value of the train loop cannot be pickled: {type(error).__name__}: {error}; what cannot be pickled "
+            f"is {culprit}"
+        ) from None
 
 
 def decoded(value: Any, trusted: bool) -> Any:

@@ -19,7 +19,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CONTENTS = ROOT / "docs/api.md"
-GUIDES = ["README.md", "docs/installation.md", "docs/training.md", "docs/configuration.md"]  # then the rest by name
+GUIDE = ROOT / "docs/guide/README.md"  # its pages are below it
+GUIDES = ["README.md", "docs/guide/README.md", "docs/installation.md", "docs/training.md", "docs/configuration.md"]  # then the rest by name
 NAVIGATION = """  <navindex>
     <tab type="mainpage" visible="yes" title="Overview"/>
     <tab type="modules" visible="yes" title="API by topic" intro="What users call, by what it is for."/>
@@ -206,6 +207,8 @@ def link_pages(line: str, path: pathlib.Path) -> str:
         absolute = (path.parent / file).resolve() if file else path
         if absolute == CONTENTS:
             return f"[{text}](modules.html)"
+        if path == GUIDE and absolute.parent == GUIDE.parent:
+            return f'@subpage {label(absolute)} "{text}"'
         return f"[{text}](@ref {label(absolute, fragment)})" if absolute in pages else text
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", link, line)
@@ -216,6 +219,7 @@ def filter_markdown(path: pathlib.Path) -> str:
     for line in path.read_text().splitlines():
         if line.startswith("```"):
             in_fence = not in_fence
+            line = line.split()[0]  # what tools/guide.py reads behind the language
         elif not in_fence and not line.startswith("    "):
             heading = re.match(r"(#+) (.*)", line)
             if not heading:

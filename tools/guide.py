@@ -6,7 +6,8 @@ What a block is stands behind its three ticks:
     cpp             at namespace scope: functions, classes, PACELINE_TRAIN_LOOP
     cpp main        statements of main()
     python          statements
-    sh              commands, in the Python program and in the C++ program
+    sh              commands, in the C++ program and in the Python program
+    sh cpp          commands, in the C++ program alone
     python train.py a file in the working directory; any language, any name with a dot
     text            what the block before it writes, or the two before it, in C++ and in Python
 
@@ -17,7 +18,9 @@ program; each page has a working directory. The lines of a text block appear amo
     tools/guide.py OUT.cpp PAGE…     writes the pages' C++ programs as one: it runs the page whose name is its argument
 """
 import collections
+import contextlib
 import dataclasses
+import os
 import pathlib
 import re
 import subprocess
@@ -42,14 +45,16 @@ class Block:
 
     def runs_in(self, language: str) -> bool:
         """Whether it is a step of the page's program in "cpp" or "python"."""
-        return (self.language, self.word) in ((language, "main" if language == "cpp" else ""), ("sh", ""))
+        statements = ("cpp", "main") if language == "cpp" else (language, "")
+        return (self.language, self.word) in (statements, ("sh", ""), ("sh", language))
 
     def __str__(self):
         return f"{self.page}:{self.line}"
 
 
 def pages() -> list[pathlib.Path]:
-    return [*sorted((ROOT / "docs/guide").glob("*.md")), ROOT / "docs/porting.md"]
+    """Those of the guide."""
+    return [page for page in sorted((ROOT / "docs/guide").glob("*.md")) if page.name != "README.md"]
 
 
 def groups(page: pathlib.Path) -> list[list[Block]]:
@@ -90,10 +95,27 @@ def steps(page: pathlib.Path, language: str) -> list[Block]:
     return [block for block in blocks(page) if block.runs_in(language)]
 
 
-def write_files(page: pathlib.Path, folder: pathlib.Path) -> None:
+def set_up(page: pathlib.Path, folder: pathlib.Path, programs: pathlib.Path) -> dict[str, str]:
+    """Writes the page's files into `folder`, and gives the environment in which its program runs there: the command line
+    (which is in `programs`) and Python are found, and runs, which are nobody's, lie in `folder` too."""
     for block in blocks(page):
         if block.is_file:
             (folder / block.word).write_text(block.code)
+    path = os.pathsep.join([str(programs), os.path.dirname(sys.executable), os.environ["PATH"]])
+    return {"PATH": path, "HOME": str(folder), "PACELINE_STATE_DIR": str(folder / "state")}
+
+
+@contextlib.contextmanager
+def object_store(page: pathlib.Path):
+    """The environment in which s3://bucket is there, for a page that names it; for others an empty one."""
+    if not any("s3://bucket" in block.code for block in blocks(page)):
+        yield {}
+        return
+    sys.path.insert(0, str(ROOT / "paceline/testing"))
+    import object_servers
+
+    with object_servers.S3() as store:
+        yield {**store.environment, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{store.port}"}
 
 
 def without_twin(page: pathlib.Path) -> list[Block]:

@@ -15,13 +15,11 @@ PAGES = [page for page in guide.pages() if guide.steps(page, "cpp")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_page(page, tmp_path, monkeypatch):
-    guide.write_files(page, tmp_path)
-    paceline = os.path.dirname(os.environ["PACELINE_PROGRAM"])
-    monkeypatch.setenv("PATH", paceline, prepend=os.pathsep)
-    monkeypatch.setenv("PACELINE_STATE_DIR", str(tmp_path / "state"))
-    done = subprocess.run([os.environ["GUIDE_PROGRAM"], page.stem], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, cwd=tmp_path, timeout=120)
+def test_page(page, tmp_path):
+    environment = guide.set_up(page, tmp_path, pathlib.Path(os.environ["PACELINE_PROGRAM"]).parent)
+    with guide.object_store(page) as of_the_store:
+        done = subprocess.run([os.environ["GUIDE_PROGRAM"], page.stem], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, cwd=tmp_path, env=os.environ | environment | of_the_store, timeout=120)
     assert done.returncode == 0, done.stdout
     written = guide.by_block(done.stdout)
     for step in guide.steps(page, "cpp"):

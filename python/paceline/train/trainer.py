@@ -181,7 +181,8 @@ def _shown(config):
             return [shown(part) for part in value]
         return os.fspath(value) if isinstance(value, os.PathLike) else f"<{type(value).__name__}>"
 
-    return shown(plain(config))
+    config = shown(plain(config))
+    return config if isinstance(config, dict) else {"train_loop_config": config}
 
 
 def _failure(outcome, result) -> TrainingFailedError:

@@ -62,6 +62,16 @@ def test_links_lead_to_pages(project):
     assert guide[4] == "[here](@ref page_docs_guide_first-steps) code [api](modules.html)"
 
 
+def test_the_guides_pages_are_below_its_index(project, monkeypatch):
+    (project / "docs/guide").mkdir()
+    monkeypatch.setattr(docs, "GUIDE", project / "docs/guide/README.md")
+    docs.GUIDE.write_text("# The guide\n\n[Topic](topic.md) [other](../guide.md)\n")
+    (project / "docs/guide/topic.md").write_text("# Topic\n\n```cpp main\nf();\n```\n")
+    index = docs.filter_markdown(docs.GUIDE).splitlines()
+    assert index[2] == '@subpage page_docs_guide_topic "Topic" [other](@ref page_docs_guide)'
+    assert docs.filter_markdown(project / "docs/guide/topic.md").splitlines()[2] == "```cpp"
+
+
 def test_a_public_header_needs_a_topic(project):
     (project / "paceline/paceline.h").write_text('#include "paceline/loop.h"\n#include "paceline/new.h"\n')
     assert docs.missing_headers({"paceline/loop.h"}) == ["paceline/new.h"]

@@ -77,12 +77,14 @@ def train_loop(config):
 
 
 class Failures(UserCallback):
-    """Collects, in the driver, what has become of workers."""
+    """Collects, in the driver, what has become of workers: of the one that fails, and of those that wait for it."""
 
     def __init__(self):
+        self.count = 0
         self.texts = []
 
     def after_exception(self, run_context, worker_exceptions):
+        self.count += 1
         self.texts += [str(error).splitlines()[0] for error in worker_exceptions.values()]
 
 
@@ -104,7 +106,7 @@ def main(options):
     failures = Failures()
     undisturbed = train(options, 0, failures)
     killed = train(options, options.kill_at_step, failures)
-    print(f"\nfailures: {len(failures.texts)}", *failures.texts, sep="\n  ")
+    print(f"\nfailures: {failures.count}", *failures.texts, sep="\n  ")
     print("\n epoch   loss undisturbed   loss with failures   attempt")
     for calm, restarted in zip(undisturbed.itertuples(), killed.itertuples()):
         print(f"{calm.epoch:6} {calm.loss:18.10f} {restarted.loss:20.10f} {restarted.attempt:9}")

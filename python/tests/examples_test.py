@@ -1,12 +1,10 @@
-"""The examples of examples/python, run as a user runs them, with little data."""
+"""The examples of examples/python, run as a user runs them, with little data. Those that take longer are in full/."""
 
 import json
-import re
 import subprocess
 import sys
 
-import pytest
-from example_programs import EXAMPLES, PACELINE_RUN, history, real_digits, run
+from example_programs import EXAMPLES, real_digits, run
 from small_data import take_digits
 
 
@@ -30,13 +28,6 @@ def test_mnist_ends_with_a_table_a_picture_and_json(tmp_path):
     assert (tmp_path / summary["picture"]).read_bytes().startswith(b"\x89PNG")
 
 
-def test_ddp_by_hand_and_with_the_trainer_give_the_same_losses(tmp_path):
-    by_hand = run(tmp_path, "vanilla_ddp.py", "--epochs", 3, launcher=PACELINE_RUN)
-    run(tmp_path, "ddp_with_trainer.py", "--epochs", 3, "--name", "trained")
-    losses = [f"{metrics['loss']:.4f}" for metrics in history(tmp_path, "trained")]
-    assert re.findall(r"loss (\S+)", by_hand) == losses and len(losses) == 3
-
-
 def test_resume_after_failure_repeats_the_curve(tmp_path):
     lines = run(tmp_path, "resume_after_failure.py", "--epochs", 4, "--kill-at-step", 40).splitlines()
     assert "failures: 1" in lines and any("was killed by SIGKILL" in line for line in lines)
@@ -47,15 +38,9 @@ def test_resume_after_failure_repeats_the_curve(tmp_path):
     assert all(undisturbed == killed for _, undisturbed, killed, _ in curve)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "named"),
-    [
-        ("mnist_resnet18.py", ["--workers", "2"], "--workers"),
-        ("resume_after_failure.py", ["--num-workers", "3"], "--num-workers"),
-    ],
-)
-def test_a_wrong_flag_is_named_and_nothing_is_made(tmp_path, name, arguments, named):
-    done = subprocess.run([sys.executable, EXAMPLES / name, *arguments], cwd=tmp_path, capture_output=True, text=True)
+def test_a_wrong_flag_is_named_and_nothing_is_made(tmp_path):
+    command = [sys.executable, EXAMPLES / "mnist_resnet18.py", "--num-workers", "none"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
-    assert named in done.stderr and "Traceback" not in done.stderr
+    assert "argument --num-workers: invalid int value: 'none'" in done.stderr and "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())

@@ -34,3 +34,11 @@ def real_digits():
     """The folder of the MNIST digits, fetched when they are missing."""
     subprocess.run([PROJECT / "tools/fetch_mnist", PROJECT / "data"], check=True)
     return PROJECT / "data"
+
+
+def losses_by_step(folder, name):
+    """The losses of each step: several where it was made again after a failure."""
+    losses = {}
+    for metrics in history(folder, name):
+        losses.setdefault(int(metrics["step"]), []).append(metrics["loss"])
+    return losses

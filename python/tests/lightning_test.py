@@ -128,7 +128,8 @@ def test_a_run_whose_worker_is_killed_has_the_losses_of_one_process(run_config, 
 
 def test_reports_may_come_every_so_many_steps_or_epochs(run_config):
     steps = fit(run_config(), {"report": {"every_n_train_steps": 3}, "epochs": 2})
-    assert list(steps.metrics_dataframe["step"]) == [3, 6, 8] and len(steps.best_checkpoints) == 3
+    assert list(steps.metrics_dataframe["step"]) == [3, 6, 8] and list(steps.metrics_dataframe["epoch"]) == [0, 1, 1]
+    assert len(steps.best_checkpoints) == 3
     epochs = fit(run_config(), {"report": {"every_n_epochs": 2}, "epochs": 3})
     assert list(epochs.metrics_dataframe["step"]) == [8, 12]
 

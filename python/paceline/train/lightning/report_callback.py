@@ -61,12 +61,14 @@ class TrainReportCallback(pl.callbacks.Callback):
         self.every_n_train_steps = every_n_train_steps
         self._has_unreported = False
         self._reported_step = 0
+        self._epoch = 0  # in on_train_end() Lightning has gone on to the next
 
     def on_train_start(self, trainer: "pl.Trainer", pl_module: "pl.LightningModule") -> None:
         self._reported_step = trainer.global_step  # a checkpoint that was loaded is there already
 
     def on_train_batch_end(self, trainer: "pl.Trainer", *args, **kwargs) -> None:
         self._has_unreported = True
+        self._epoch = trainer.current_epoch
         step = trainer.global_step
         # Accumulated gradients: several batches end with the same step.
         if self.every_n_train_steps and step % self.every_n_train_steps == 0 and step != self._reported_step:
@@ -84,7 +86,7 @@ class TrainReportCallback(pl.callbacks.Callback):
         self._has_unreported = False
         self._reported_step = trainer.global_step
         metrics = {name: value.item() for name, value in trainer.callback_metrics.items()}
-        metrics.update(epoch=trainer.current_epoch, step=trainer.global_step)
+        metrics.update(epoch=self._epoch, step=trainer.global_step)
         # Strategies that save from all ranks write into the folder that rank 0 names.
         mine = tempfile.mkdtemp(prefix="lightning_checkpoint_") if trainer.is_global_zero else None
         folder = trainer.strategy.broadcast(mine)

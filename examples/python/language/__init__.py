@@ -1,0 +1,1 @@
+"""What the examples about large models train: a small Transformer that reads text byte by byte."""

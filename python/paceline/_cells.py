@@ -13,9 +13,9 @@ def known() -> Dict[str, Tuple[str, List[str]]]:
     if shell is None:
         return {}
     cells = {}
-    for file, entry in list(linecache.cache.items()):
+    for file in list(linecache.cache):
         if name := shell.compile.format_code_name(file):
-            cells[file] = (" ".join(name), entry[2])
+            cells[file] = (" ".join(name), linecache.getlines(file))
     return cells
 
 

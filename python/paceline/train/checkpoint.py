@@ -38,6 +38,7 @@ class Checkpoint(metaclass=_Removed):
 
     Args:
         path: The folder, or the URI of one in an object store.
+        filesystem: A pyarrow filesystem that ``path`` lies in; becomes part of it.
 
     Raises:
         StorageError: When there is no such folder (also an ``OSError``).
@@ -47,6 +48,8 @@ class Checkpoint(metaclass=_Removed):
         ...     torch.save(model.state_dict(), os.path.join(folder, "model.pt"))
         ...     report({"loss": loss}, checkpoint=Checkpoint.from_directory(folder))
     """
+
+    _folder: weakref.finalize  # of from_dict()
 
     def __init__(self, path: Union[str, os.PathLike], filesystem: Optional[Any] = None):
         location = os.fspath(path) if filesystem is None else located(os.fspath(path), filesystem)

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from typing import Any
 
 _NAMES = {"lightning": "lightning.pytorch", "pytorch_lightning": "pytorch_lightning"}
 
@@ -18,4 +19,4 @@ def _lightning():
     raise ModuleNotFoundError("PyTorch Lightning is not installed: pip install lightning", name="lightning")
 
 
-pl = _lightning()
+pl: Any = _lightning()

@@ -1,11 +1,12 @@
 """LightningEnvironment: a worker's place in its run, as Lightning asks for it."""
 
 import importlib
+from typing import Any
 
 from paceline.train.context import get_context
 from paceline.train.lightning._package import pl
 
-_environments = importlib.import_module(f"{pl.__name__}.plugins.environments")
+_environments: Any = importlib.import_module(f"{pl.__name__}.plugins.environments")
 
 
 class LightningEnvironment(_environments.LightningEnvironment):

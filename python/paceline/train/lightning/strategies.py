@@ -12,6 +12,9 @@ from paceline.train.torch.device import get_device
 class _OnWorker:
     """To Lightning each worker has one device, its own; how many there are, the environment knows."""
 
+    world_size: int  # Lightning's
+    global_rank: int
+
     @property
     def root_device(self) -> torch.device:
         return get_device()
@@ -74,6 +77,9 @@ class ModelParallelStrategy(_OnWorker, pl.strategies.ModelParallelStrategy):
         data_parallel_size: Workers that share the batches; by default all that tensor parallelism leaves.
         tensor_parallel_size: Workers that share each layer. By default 1.
     """
+
+    _data_parallel_size: Any  # Lightning's
+    _tensor_parallel_size: Any
 
     distributed_sampler_kwargs = pl.strategies.ModelParallelStrategy.distributed_sampler_kwargs
 

@@ -6,9 +6,12 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 
-def prepare_trainer(trainer: "transformers.Trainer") -> "transformers.Trainer":  # noqa: F821
+def prepare_trainer(trainer: Any) -> Any:
     """The same trainer, whose ``train_dataset`` and ``eval_dataset`` may also be plain iterables of ready batches: each
     worker's own share, which is neither shared nor batched again. Other datasets stay as they are.
+
+    Args:
+        trainer: A ``transformers.Trainer``.
 
     Such a dataset needs ``TrainingArguments(max_steps=…)`` when it has no ``len``.
 
@@ -16,7 +19,7 @@ def prepare_trainer(trainer: "transformers.Trainer") -> "transformers.Trainer": 
         >>> trainer = prepare_trainer(transformers.Trainer(model=model, args=arguments, train_dataset=my_batches))
         >>> trainer.train()
     """
-    base = type(trainer)
+    base: Any = type(trainer)
 
     class PreparedTrainer(base):
         def get_train_dataloader(self) -> DataLoader:

@@ -1,6 +1,8 @@
 """Worker processes: what they run in, what becomes of their output, and how they fail together."""
 
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -259,3 +261,10 @@ def test_under_torchrun_loops_join_its_group(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_page_on_porting_names_every_setting_of_the_environment():
+    from paceline import _environment
+
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/porting.md").read_text()
+    assert set(re.findall(r"^\| `PACELINE_TRAIN_(\w+)`", page, re.MULTILINE)) == set(_environment.SETTINGS)

@@ -60,6 +60,7 @@ class Result:
         import pyarrow.compute  # 0.15 s, which the start of every program would pay
 
         table = history.filter(pyarrow.compute.equal(history["rank"], 0)) if history.num_rows else history
+        table = _with_metrics_first(table)
         try:
             return table.to_pandas()
         except ImportError:
@@ -97,6 +98,14 @@ class Result:
         return (
             f"Result(state={self.state!r}, metrics={self.metrics!r}, checkpoint={self.checkpoint!r}, path={self.path!r})"
         )
+
+
+def _with_metrics_first(table):
+    """Metrics that are called as columns of the history are in the place of those."""
+    theirs = {name: name.removeprefix("metrics/") for name in table.column_names if name.startswith("metrics/")}
+    taken = [name for name in theirs.values() if name in table.column_names]
+    table = table.drop_columns(taken)
+    return table.rename_columns([theirs[name] if theirs.get(name) in taken else name for name in table.column_names])
 
 
 class _Stream:

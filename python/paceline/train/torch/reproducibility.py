@@ -58,8 +58,6 @@ def add_seeds(arguments: dict) -> None:
     """To a loader's arguments, where the loop has asked for reproducibility."""
     if _seed is None:
         return
-    if arguments.get("generator") is None:
-        arguments["generator"] = torch.Generator().manual_seed(_seed)
     arguments["worker_init_fn"] = _SeededWorker(arguments.get("worker_init_fn"))
 
 

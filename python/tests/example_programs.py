@@ -36,9 +36,11 @@ def real_digits():
     return PROJECT / "data"
 
 
-def losses_by_step(folder, name):
-    """The losses of each step: several where it was made again after a failure."""
+def losses_by_attempt(folder, name):
+    """Of each attempt the losses by step."""
     losses = {}
-    for metrics in history(folder, name):
-        losses.setdefault(int(metrics["step"]), []).append(metrics["loss"])
+    for line in (folder / "results" / name / "metrics.jsonl").read_text().splitlines():
+        report = json.loads(line)
+        if report["rank"] == 0:
+            losses.setdefault(report["attempt"], {})[report["metrics"]["step"]] = report["reduced"]["loss"]
     return losses

@@ -204,3 +204,14 @@ def test_a_folder_without_a_run_is_a_runtime_error(tmp_path):
         Result.from_path(tmp_path)
     with pytest.raises(RuntimeError, match="no run folder"):
         Result.from_path(tmp_path / "nowhere")
+
+
+def test_metrics_keep_their_names_in_the_dataframe(run_config):
+    def loop():
+        for n in range(2):
+            train.report({"rank": n + 10, "time": "late", "metrics": {"loss": n}})
+
+    result = fit(loop, run_config(), workers=2)
+    frame = result.metrics_dataframe
+    assert list(frame["rank"]) == [10, 11] and list(frame["time"]) == ["late"] * 2 and list(frame["metrics/loss"]) == [0, 1]
+    assert sorted(result.metrics_history["rank"].to_pylist()) == [0, 0, 1, 1]

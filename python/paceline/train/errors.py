@@ -43,7 +43,7 @@ class WorkerGroupError(TrainingFailedError):
 
 
 class NCCLHangError(WorkerGroupError):
-    """Ranks made no progress, and the run was to end for it (``DebugConfig.hang_action``)."""
+    """Ranks made no progress, over whatever they talk, and the run was to end for it (``DebugConfig.hang_action``)."""
 
 
 class ControllerError(TrainingFailedError):

@@ -15,7 +15,7 @@ from paceline.train.backend import BackendConfig, refuse_hooks
 from paceline.train.callback import Adapter
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import RunConfig, ScalingConfig, ValidationConfig
-from paceline.train.errors import ControllerError, TrainingFailedError, WorkerGroupError
+from paceline.train.errors import ControllerError, NCCLHangError, TrainingFailedError, WorkerGroupError
 from paceline.train.result import Result
 
 
@@ -189,4 +189,6 @@ def _failure(outcome, result) -> TrainingFailedError:
     errors: Dict[int, Exception] = {rank: RuntimeError(text) for rank, text in outcome.worker_errors.items() if rank >= 0}
     if errors:
         return WorkerGroupError(outcome.error, errors, result)
+    if outcome.error.startswith("The run hangs"):
+        return NCCLHangError(outcome.error, {}, result)
     return ControllerError(RuntimeError(outcome.error), result)

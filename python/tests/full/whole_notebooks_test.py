@@ -25,6 +25,22 @@ KEY_OUTPUTS = {
         r"at broken_train_loop \(Cell In\[\d+\]:7\): model\(points\)",
         r"what cannot be pickled is the variable 'lock' of locking_train_loop",
     ],
+    "fsdp2": [
+        r"\(rank 1\) this worker holds 118,528 of 237,056 parameters, 50%",
+        r"one process (3\.\d{3})\d*, two workers \1",
+        r"its part is torch\.float32 on cpu",
+        r"\(rank 0\) attempt 2 goes on with step 10",
+        r"__1_0\.distcp",
+        r"\(rank 3\) attempt 3 goes on with step 40",
+        r"untrained 5\.\d+, trained 2\.",
+    ],
+    "deepspeed": [
+        r"one process +loss (3\.\d{3})\d*\nstage 1: 100% of values, +50% of averages, loss \1",
+        r"stage 3: +50% of values, +50% of averages, loss 3\.",
+        r"\(rank 0\) attempt 2 goes on with step 10",
+        r"zero_pp_rank_1_mp_rank_00_optim_states\.pt",
+        r"untrained 5\.\d+, trained 2\.",
+    ],
 }
 
 

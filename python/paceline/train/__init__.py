@@ -12,9 +12,6 @@ from paceline.train.config import (
     RunConfig,
     ScalingConfig,
     TrackerConfig,
-    ValidationConfig,
-    ValidationFn,
-    ValidationTaskConfig,
 )
 from paceline.train.context import TrainContext, get_context
 from paceline.train.data_config import DataConfig
@@ -45,6 +42,7 @@ from paceline.train.session import (
 )
 from paceline.train.sync_config import SyncConfig
 from paceline.train.trainer import DataParallelTrainer
+from paceline.train.validation_config import ValidationConfig, ValidationFn, ValidationTaskConfig
 
 TRAIN_DATASET_KEY = "train"
 

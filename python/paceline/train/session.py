@@ -5,8 +5,8 @@ from typing import Any, Callable, Dict, List, Optional, Union
 
 from paceline._native import native
 from paceline.train.checkpoint import Checkpoint
-from paceline.train.config import ValidationTaskConfig
 from paceline.train.context import inside
+from paceline.train.validation_config import ValidationTaskConfig
 
 CheckpointUploadMode = native.CheckpointUploadMode
 CheckpointConsistencyMode = native.CheckpointConsistencyMode

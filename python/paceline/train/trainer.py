@@ -14,9 +14,10 @@ from paceline.train._settings import plain
 from paceline.train.backend import BackendConfig, refuse_hooks
 from paceline.train.callback import Adapter
 from paceline.train.checkpoint import Checkpoint
-from paceline.train.config import RunConfig, ScalingConfig, ValidationConfig
+from paceline.train.config import RunConfig, ScalingConfig
 from paceline.train.errors import ControllerError, NCCLHangError, TrainingFailedError, WorkerGroupError
 from paceline.train.result import Result
+from paceline.train.validation_config import ValidationConfig
 
 
 class DataParallelTrainer:

@@ -6,10 +6,10 @@ import tempfile
 from typing import Optional, Union
 
 from paceline.train.checkpoint import Checkpoint
-from paceline.train.config import ValidationTaskConfig
 from paceline.train.context import get_context
 from paceline.train.lightning._package import pl
 from paceline.train.session import CheckpointUploadMode, report
+from paceline.train.validation_config import ValidationTaskConfig
 
 
 class TrainReportCallback(pl.callbacks.Callback):

@@ -3,9 +3,10 @@
 from typing import Any, Callable, Dict, Optional, Union
 
 from paceline.train.checkpoint import Checkpoint
-from paceline.train.config import RunConfig, ScalingConfig, ValidationConfig
+from paceline.train.config import RunConfig, ScalingConfig
 from paceline.train.torch.config import TorchConfig
 from paceline.train.trainer import DataParallelTrainer
+from paceline.train.validation_config import ValidationConfig
 
 
 class TorchTrainer(DataParallelTrainer):

@@ -8,9 +8,9 @@ import torch.distributed as dist
 from transformers.trainer_callback import TrainerCallback
 
 from paceline.train.checkpoint import Checkpoint
-from paceline.train.config import ValidationTaskConfig
 from paceline.train.context import get_context
 from paceline.train.session import report
+from paceline.train.validation_config import ValidationTaskConfig
 
 
 class TrainReportCallback(TrainerCallback):

@@ -92,8 +92,20 @@ class ModelParallelStrategy(_OnWorker, pl.strategies.ModelParallelStrategy):
 
 
 class DeepSpeedStrategy(_OnWorker, pl.strategies.DeepSpeedStrategy):
-    """Lightning's DeepSpeedStrategy, with its arguments, on this worker's device.
+    """Lightning's DeepSpeedStrategy, with its arguments, on this worker's device; on CPUs too, where ``DS_ACCELERATOR=cpu``
+    must be in the environment before DeepSpeed is imported on a machine with GPUs.
 
-    Raises:
-        RuntimeError: From Lightning, without GPUs. DeepSpeed itself runs on CPUs too (``DS_ACCELERATOR=cpu``).
+    All ranks write their part of a checkpoint.
     """
+
+    @property
+    def root_device(self) -> torch.device:
+        device = get_device()
+        # Lightning gives DeepSpeed the device's index, which it wants on CPUs too.
+        return torch.device("cpu", 0) if device.type == "cpu" else device
+
+    def setup_environment(self) -> None:
+        if self.root_device.type != "cpu":
+            return super().setup_environment()
+        self.parallel_devices = [self.root_device]
+        return super(pl.strategies.DeepSpeedStrategy, self).setup_environment()  # Lightning's own refuses CPUs

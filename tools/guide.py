@@ -23,7 +23,7 @@ import dataclasses
 import os
 import pathlib
 import re
-import subprocess
+import shlex
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -79,6 +79,7 @@ def groups(page: pathlib.Path) -> list[list[Block]]:
 
 
 def attach(text: Block, group: list[Block]) -> None:
+    """Gives the text to the last block of each language that may write it."""
     writers = [[block for block in group if block.runs_in(language)][-1:] for language in ("cpp", "python")]
     if not any(writers):
         raise ValueError(f"{text}: no block before it writes this text")
@@ -149,13 +150,15 @@ PROLOGUE = """// Made by tools/guide.py of the guide's pages.
 
 {includes}
 
-// Names of train loops are a page's own.
+// Names of train loops and validations are a page's own.
 #undef PACELINE_TRAIN_LOOP_NAMED_
 #define PACELINE_TRAIN_LOOP_NAMED_(function, number) \\
-  [[maybe_unused]] static const ::paceline::TrainLoopRegistration paceline_train_loop_##number((page() + #function).c_str(), function)
+  [[maybe_unused]] static const ::paceline::TrainLoopRegistration paceline_train_loop_##number( \\
+      (page() + #function).c_str(), function)
 #undef PACELINE_VALIDATION_NAMED_
 #define PACELINE_VALIDATION_NAMED_(function, number) \\
-  [[maybe_unused]] static const ::paceline::ValidationRegistration paceline_validation_##number((page() + #function).c_str(), function)
+  [[maybe_unused]] static const ::paceline::ValidationRegistration paceline_validation_##number( \\
+      (page() + #function).c_str(), function)
 
 namespace guide {{
 void begin(const char* block) {{ std::cout << std::flush << "{mark}" << block << std::endl; }}
@@ -182,39 +185,28 @@ int main(int argc, char** argv) {{
 
 
 def cpp_program(all_pages: list[pathlib.Path]) -> str:
-    includes, bodies, calls = ["#include <paceline/paceline.h>"], [], []
-    for page in all_pages:
-        namespace = f"guide::{page.stem}"
-        declared, executed = [], []
-        for block in blocks(page):
-            if block.language not in ("cpp", "sh") or block.is_file:
-                continue
-            lines = block.code.splitlines()
-            includes += [line for line in lines if line.startswith("#include")]
-            lines = ["" if line.startswith("#include") else line for line in lines]
-            place = f'#line {block.line} "{page}"'
-            if not block.runs_in("cpp"):
-                declared += [place, *lines]
-            elif block.language == "sh":
-                executed += [f'guide::begin("{block.line}");', f"guide::run({cpp_string(shell_word(block.code))});"]
-            else:
-                executed += [f'guide::begin("{block.line}");', place, *lines]
-        if not declared and not executed:
-            continue
-        bodies += [f"namespace {namespace} {{", f'static std::string page() {{ return "{page.stem}."; }}', *declared]
-        calls.append(f'    if (page == "{page.stem}") return {namespace}::run(), 0;')
-        bodies += ["void run() {", *executed, "}"]
-        bodies.append(f"}}  // namespace {namespace}")
-    return "\n".join([PROLOGUE.format(includes="\n".join(dict.fromkeys(includes)), mark=MARK), *bodies,
+    used = [page for page in all_pages if steps(page, "cpp")]
+    includes = [line for page in used for block in blocks(page) if block.language == "cpp"
+                for line in block.code.splitlines() if line.startswith("#include")]
+    calls = [f'    if (page == "{page.stem}") return guide::{page.stem}::run(), 0;' for page in used]
+    return "\n".join([PROLOGUE.format(includes="\n".join(dict.fromkeys(includes)), mark=MARK),
+                      *(line for page in used for line in cpp_namespace(page)),
                       EPILOGUE.format(calls="\n".join(calls))])
 
 
-def shell_word(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
-
-
-def cpp_string(text: str) -> str:
-    return f'R"___({text})___"'
+def cpp_namespace(page: pathlib.Path) -> list[str]:
+    """The lines of a page's part of the program: its declarations, and run() with its statements."""
+    declared, executed = [], []
+    for block in blocks(page):
+        lines = ["" if line.startswith("#include") else line for line in block.code.splitlines()]
+        place = f'#line {block.line} "{page}"'
+        if block.runs_in("cpp"):
+            executed.append(f'guide::begin("{block.line}");')
+            executed += [place, *lines] if block.language == "cpp" else [f'guide::run(R"___({shlex.quote(block.code)})___");']
+        elif block.language == "cpp" and not block.is_file:
+            declared += [place, *lines]
+    return [f"namespace guide::{page.stem} {{", f'static std::string page() {{ return "{page.stem}."; }}', *declared,
+            "void run() {", *executed, "}", f"}}  // namespace guide::{page.stem}"]
 
 
 def by_block(output: str) -> dict[int, str]:
@@ -225,8 +217,7 @@ def by_block(output: str) -> dict[int, str]:
 
 def main() -> None:
     out, *names = sys.argv[1:]
-    text = cpp_program([pathlib.Path(name) for name in names])
-    pathlib.Path(out).write_text(text)
+    pathlib.Path(out).write_text(cpp_program([pathlib.Path(name) for name in names]))
 
 
 if __name__ == "__main__":

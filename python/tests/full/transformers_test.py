@@ -9,7 +9,7 @@ import transformers
 from torch.utils.data import Dataset
 
 import paceline.train as train
-from paceline.train import CheckpointConsistencyMode, FailureConfig, ScalingConfig
+from paceline.train import CheckpointConsistencyMode, FailureConfig, ScalingConfig, ValidationConfig
 from paceline.train.huggingface.transformers import RayTrainReportCallback, TrainReportCallback, prepare_trainer
 from paceline.train.torch import TorchTrainer
 
@@ -38,7 +38,7 @@ def model():
 def arguments(folder, batch_size, **more):
     return transformers.TrainingArguments(
         output_dir=str(folder), per_device_train_batch_size=batch_size, per_device_eval_batch_size=batch_size,
-        learning_rate=1e-2, use_cpu=True, report_to="none", disable_tqdm=True, logging_steps=1, save_strategy="steps",
+        learning_rate=1e-2, report_to="none", disable_tqdm=True, logging_steps=1, save_strategy="steps",
         save_steps=2, max_steps=6, max_grad_norm=0, train_sampling_strategy="sequential", **more,
     )  # fmt: skip
 
@@ -58,9 +58,14 @@ class KilledAtStep(transformers.TrainerCallback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def fit(loop, settings, config):
+def fit(loop, settings, config, **more):
     scaling = ScalingConfig(num_workers=2)
-    return TorchTrainer(loop, train_loop_config=config, scaling_config=scaling, run_config=settings).fit()
+    return TorchTrainer(loop, train_loop_config=config, scaling_config=scaling, run_config=settings, **more).fit()
+
+
+def count_files(checkpoint):
+    with checkpoint.as_directory() as folder:
+        return {"files": len(os.listdir(os.path.join(folder, "checkpoint")))}
 
 
 def loop(config):
@@ -110,7 +115,7 @@ def test_batches_that_a_worker_makes_itself_are_taken_as_they_are(run_config, tm
                 args=arguments(folder, 1, eval_strategy="steps", eval_steps=2),
                 train_dataset=Batches(),
                 eval_dataset={"held_out": Batches()},
-                callbacks=[RayTrainReportCallback()],
+                callbacks=[RayTrainReportCallback(validation=True)],
             )
         )
         trainer.train()
@@ -118,8 +123,10 @@ def test_batches_that_a_worker_makes_itself_are_taken_as_they_are(run_config, tm
 
     alone = transformers.Trainer(model=model(), args=arguments(tmp_path / "alone", 8), train_dataset=Sentences())
     alone.train()
-    result = fit(loop, run_config(), {"folder": str(tmp_path / "output")})
+    validated = ValidationConfig(count_files)
+    result = fit(loop, run_config(), {"folder": str(tmp_path / "output")}, validation_config=validated)
     assert result.return_value == pytest.approx(losses_of(alone), rel=1e-3)
     assert result.metrics["eval_held_out_loss"] < result.return_value[0]
-    files = set(os.listdir(f"{result.checkpoint.path}/checkpoint"))
-    assert {"model.safetensors", "rng_state_0.pth", "rng_state_1.pth"} <= files
+    files = os.listdir(f"{result.checkpoint.path}/checkpoint")
+    assert {"model.safetensors", "rng_state_0.pth", "rng_state_1.pth"} <= set(files)
+    assert result.best_checkpoints[0][1]["files"] == len(files)

@@ -16,7 +16,8 @@ void bind_errors(py::module_& module) {
   py::register_exception<UsageError>(module, "UsageError", error);
   py::register_exception<StorageError>(module, "StorageError", with(PyExc_OSError));
   py::register_exception<CollectiveError>(module, "CollectiveError", error);
-  py::register_exception<Stopped>(module, "Stopped", error);
+  // Like KeyboardInterrupt: no handler of the train loop's for what may go wrong takes it for that.
+  py::register_exception<Stopped>(module, "Stopped", PyExc_BaseException);
 }
 
 }  // namespace paceline::python

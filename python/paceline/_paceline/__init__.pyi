@@ -26,7 +26,7 @@ class StorageError(PacelineError, OSError):
     pass
 class CollectiveError(PacelineError):
     pass
-class Stopped(PacelineError):
+class Stopped(BaseException):
     pass
 class Folder:
     def __fspath__(self) -> str:

@@ -101,7 +101,9 @@ if __name__ == "__main__":
         description="Trains a network in float32 and in mixed precision, and compares.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS, metavar="WAY", help="of computing: float32, autocast, three-calls")
+    parser.add_argument(
+        "--ways", nargs="+", default=list(WAYS), choices=WAYS, metavar="WAY", help="of computing: float32, autocast, three-calls"
+    )
     parser.add_argument("--num-workers", type=int, default=2, choices=(1, 2, 4, 8), help="worker processes; they share a batch")
     parser.add_argument("--use-gpu", action="store_true", help="one GPU for each worker")
     parser.add_argument("--epochs", type=int, default=4, help="times that the rows are seen")

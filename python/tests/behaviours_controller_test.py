@@ -268,4 +268,4 @@ def test_28_a_run_ends_when_uploads_and_threads_of_reports_have_ended(run_config
         threading.Timer(0.5, go_on.set).start()
 
     result = fit(loop, run_config(), config={"scratch": str(tmp_path)})
-    assert sorted(name for name in os.listdir(result.checkpoint.path) if name.startswith("rank")) == ["rank_0.txt", "rank_1.txt"]
+    assert {"rank_0.txt", "rank_1.txt"} <= set(os.listdir(result.checkpoint.path))

@@ -2,16 +2,14 @@
 
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
 import torch
 import torch.distributed as dist
 
 import paceline.train as train
-from behaviours import checkpoint_of_rank, fit, program, proved_by, start_driver, wait_for_line
-from paceline.train import Result, ScalingConfig
+from behaviours import checkpoint_of_rank, fit, proved_by, start_driver, wait_for_line
+from paceline.train import Result
 from paceline.train.torch import TorchConfig, TorchTrainer
 
 
@@ -186,37 +184,15 @@ def test_13_one_interrupt_ends_a_run_in_order_and_three_at_once(tmp_path, loop, 
     assert driver.returncode == 0
 
 
-LOCAL = """
-    import os, sys
-    import torch, torch.distributed as dist
-    import paceline.train as train
-    from paceline.train.torch import TorchTrainer, prepare_model
+def test_14_without_workers_the_loop_runs_in_the_calling_process(run_config):
+    called = []  # what a worker appends stays its own
 
     def loop(config):
-        context = train.get_context()
-        total = torch.tensor([context.get_world_rank() + 1])
-        if context.get_world_size() > 1:
-            dist.all_reduce(total)
-        prepare_model(torch.nn.Linear(1, 1))
-        train.report({"total": total.item()})
-        return [os.getpid(), context.get_world_size()]
+        called.append(train.get_context().get_world_size())
+        train.report({"n": 1})
 
-    settings = train.RunConfig(storage_path=sys.argv[1], name="run")
-    scaling = train.ScalingConfig(num_workers=0)
-    result = TorchTrainer(loop, train_loop_config={}, scaling_config=scaling, run_config=settings).fit()
-    assert result.return_value[0] == os.getpid() or os.environ.get("RANK", "0") != "0"
-    if os.environ.get("RANK", "0") == "0":
-        print(result.return_value[1], result.metrics)
-"""
-
-
-def test_14_without_workers_the_loop_runs_in_the_calling_process_also_under_torchrun(tmp_path):
-    path = program(tmp_path, LOCAL)
-    alone = subprocess.run([sys.executable, path, tmp_path / "alone"], capture_output=True, text=True, timeout=100)
-    assert alone.stdout.splitlines()[-1:] == ["1 {'total': 1}"], alone.stderr
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node=2"]
-    both = subprocess.run([*torchrun, path, tmp_path / "both"], capture_output=True, text=True, timeout=100)
-    assert both.stdout.splitlines()[-1:] == ["2 {'total': 3}"], both.stderr
+    assert fit(loop, run_config(), workers=0).metrics == {"n": 1} and called == [1]
+    # As a rank of torchrun's group: full/behaviours_torchrun_test.py.
 
 
 def test_15_functions_of_a_train_loop_are_refused_outside_by_name():

@@ -55,9 +55,8 @@ class BackendConfig:
 def refuse_hooks(config: BackendConfig) -> None:
     """NotImplementedError for hooks that would have to run in the controller."""
     backend = config.backend_cls
-    overridden = [
-        name for name in ("on_start", "on_training_start", "on_shutdown") if getattr(backend, name) is not getattr(Backend, name)
-    ]
+    hooks = ("on_start", "on_training_start", "on_shutdown")
+    overridden = [name for name in hooks if getattr(backend, name) is not getattr(Backend, name)]
     if overridden:
         raise NotImplementedError(
             f"{backend.__name__}.{overridden[0]}() is called by Ray Train with a worker group of actors, which Paceline does "

@@ -69,6 +69,5 @@ def test_47_a_filesystem_may_be_given_instead_of_a_uri(run_config, endpoint, tmp
     settings = run_config(storage_path="bucket/others", storage_filesystem=filesystem, name="run")
     result = fit(lambda: train.report({}, Checkpoint.from_dict({"a": 1})), settings, workers=1)
     assert result.checkpoint.to_dict()["a"] == 1
-    assert {info.base_name for info in filesystem.get_file_info(pyarrow.fs.FileSelector("bucket/others/run/checkpoint_000001"))} == {
-        "dict_checkpoint.json", "manifest.json"
-    }  # fmt: skip
+    files = filesystem.get_file_info(pyarrow.fs.FileSelector("bucket/others/run/checkpoint_000001"))
+    assert {file.base_name for file in files} == {"dict_checkpoint.json", "manifest.json"}

@@ -22,8 +22,9 @@ rpc::StringMap worker_environment(const RunConfig& run_config) {
 }
 
 std::string fork_server_key(const rpc::StringMap& environment) {
-  constexpr std::array kReadWhenLoaded = {"OMP_",   "MKL_",     "GOMP_", "KMP_",   "OPENBLAS_", "CUDA_", "NCCL_",
-                                          "TORCH_", "PYTORCH_", "LD_",   "PYTHON", "MALLOC_",   "JE_",   "VIRTUAL_ENV"};
+  constexpr std::array kReadWhenLoaded = {"OMP_",   "MKL_",    "GOMP_",  "KMP_",     "OPENBLAS_",
+                                          "CUDA_",  "NCCL_",   "TORCH_", "PYTORCH_", "LD_",
+                                          "PYTHON", "MALLOC_", "JE_",    "DS_",      "VIRTUAL_ENV"};
   std::string key;
   for (const auto& [name, value] : environment) {
     const auto begins = [&](const char* prefix) { return name.starts_with(prefix); };

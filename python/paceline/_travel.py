@@ -5,11 +5,13 @@ name, for which workers have the driver's `sys.path`. Nothing here is ever store
 """
 
 import dataclasses
+import importlib
 import inspect
 import io
 import os
 import pickle
 import sys
+import types
 from typing import Any, Callable, Optional
 
 import cloudpickle
@@ -46,9 +48,24 @@ def _search_path():
     return [os.path.abspath(entry) for entry in sys.path]
 
 
+class _Pickler(cloudpickle.Pickler):
+    """Modules of classes of their own (torch.ops, lazy packages) travel by name too."""
+
+    def reducer_override(self, obj):
+        if isinstance(obj, types.ModuleType) and type(obj) is not types.ModuleType:
+            parent, _, name = obj.__name__.rpartition(".")
+            if sys.modules.get(obj.__name__) is obj:
+                return importlib.import_module, (obj.__name__,)
+            if getattr(sys.modules.get(parent), name, None) is obj:
+                return getattr, (sys.modules[parent], name)
+        return super().reducer_override(obj)
+
+
 def _dumps(cargo):
+    buffer = io.BytesIO()
     try:
-        return cloudpickle.dumps(cargo)
+        _Pickler(buffer).dump(cargo)
+        return buffer.getvalue()
     except Exception as error:
         culprit = find_culprit(cargo)
         message = f"the train loop cannot be sent to the workers: {type(error).__name__}: {error}"
@@ -57,7 +74,7 @@ def _dumps(cargo):
 
 def _can_travel(value) -> bool:
     try:
-        cloudpickle.dump(value, io.BytesIO())
+        _Pickler(io.BytesIO()).dump(value)
         return True
     except Exception:
         return False

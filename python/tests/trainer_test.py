@@ -46,6 +46,13 @@ def test_lambdas_and_closures_travel(run_config):
     assert result.metrics == {"answer": 42}
 
 
+def test_modules_of_classes_of_their_own_travel_by_name(run_config):
+    def loop():
+        return torch.ops.aten.add(torch.ones(1), 1).item()
+
+    assert fit(loop, run_config(), workers=1).return_value == 2
+
+
 def test_a_config_may_hold_anything_that_can_be_pickled(run_config):
     def loop(config):
         train.report({"answer": config["f"](config["tensor"].sum().item())})

@@ -3,7 +3,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -30,8 +30,7 @@ arrow::Status set_process_title(const std::string& title) {
   char* const arguments = reinterpret_cast<char*>(first);  // NOLINT(performance-no-int-to-ptr): the kernel's own words
   const size_t room = last - first;
   const size_t length = std::min(title.size(), room - 1);
-  std::memcpy(arguments, title.data(), length);
-  std::memset(arguments + length, 0, room - length);
+  std::fill(std::copy_n(title.data(), length, arguments), arguments + room, '\0');
   ::prctl(PR_SET_NAME, title.c_str());
   return arrow::Status::OK();
 }

@@ -183,7 +183,6 @@ def test_42_the_folder_is_whole_after_each_report_and_damage_is_named(run_config
     def loop(config):
         for n in range(3):
             train.report({"n": n}, checkpoint_of_rank(config["scratch"], f"{train.get_context().get_attempt()}_{n}"))
-        return train.get_checkpoint().path
 
     reader = ReadsTheFolder()
     config = {"scratch": str(tmp_path)}

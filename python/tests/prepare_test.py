@@ -77,6 +77,25 @@ def test_at_one_worker_the_sampler_stays_and_set_epoch_may_be_called(run_config)
     assert returned(run_config, loop, workers=1) == [True, list(range(10))]
 
 
+def test_at_one_worker_set_epoch_decides_the_order_but_not_that_of_a_generator(run_config):
+    def loop():
+        def passes(loader, epochs):
+            orders = []
+            for epoch in epochs:
+                loader.sampler.set_epoch(epoch)
+                orders.append(seen(loader))
+            return orders
+
+        torch.manual_seed(0)
+        shuffled = prepare_data_loader(DataLoader(rows(50), batch_size=5, shuffle=True))
+        own = prepare_data_loader(DataLoader(rows(50), shuffle=True, generator=torch.Generator().manual_seed(1)))
+        return [passes(shuffled, (0, 1, 0)), passes(own, (0, 0)), seen(shuffled) != seen(shuffled)]
+
+    (first, second, again), (one, other), anew = returned(run_config, loop, workers=1)
+    assert first == again != second and sorted(first) == sorted(second) == list(range(50))
+    assert one != other and anew
+
+
 def test_what_the_loader_was_made_with_is_kept(run_config):
     def loop():
         loader = prepare_data_loader(

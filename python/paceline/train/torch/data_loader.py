@@ -55,10 +55,23 @@ def prepare_data_loader(
     reproducibility.add_seeds(arguments)
     device = get_device() if move_to_device else None
     loader = _PreparedDataLoader(device, auto_transfer, **arguments)
-    for sampler in (loader.sampler, loader.batch_sampler):
-        if sampler is not None and not hasattr(sampler, "set_epoch"):
-            sampler.set_epoch = lambda epoch: None  # scripts call it whatever the number of workers
+    _answer_set_epoch(loader, shuffled_here=world_size == 1)
     return loader
+
+
+def _answer_set_epoch(loader: DataLoader, shuffled_here: bool) -> None:
+    """Scripts call sampler.set_epoch() whatever the number of workers. In a group of one, too, it decides the order of a
+    loader that shuffles, unless that has a generator of the script's own."""
+    sampler = loader.sampler
+    decides = shuffled_here and isinstance(sampler, RandomSampler) and sampler.generator is None
+
+    def set_epoch(epoch: int) -> None:
+        if decides:
+            sampler.generator = torch.Generator().manual_seed(epoch)
+
+    for one in (sampler, loader.batch_sampler):
+        if one is not None and not hasattr(one, "set_epoch"):
+            one.set_epoch = set_epoch
 
 
 def _arguments(loader: DataLoader) -> dict:

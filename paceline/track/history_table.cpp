@@ -126,7 +126,7 @@ arrow::Result<std::shared_ptr<arrow::Table>> history_table(const std::vector<His
 
   Columns metrics(rows.size());
   for (size_t row = 0; row < rows.size(); ++row) {
-    if (rows[row].metrics.is_object()) metrics.add(row, "", rows[row].metrics);
+    if (shown_metrics(rows[row]).is_object()) metrics.add(row, "", shown_metrics(rows[row]));
   }
   for (const Column& column : metrics.columns()) {
     ARROW_ASSIGN_OR_RAISE(auto array, metric_array(column));

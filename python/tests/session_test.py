@@ -215,3 +215,8 @@ def test_metrics_keep_their_names_in_the_dataframe(run_config):
     frame = result.metrics_dataframe
     assert list(frame["rank"]) == [10, 11] and list(frame["time"]) == ["late"] * 2 and list(frame["metrics/loss"]) == [0, 1]
     assert sorted(result.metrics_history["rank"].to_pylist()) == [0, 0, 1, 1]
+
+
+def test_reduced_metrics_are_in_the_table_too(run_config):
+    result = fit(lambda: train.report({"x": float(train.get_context().get_world_rank())}, reduce="mean"), run_config())
+    assert result.metrics == {"x": 0.5} and list(result.metrics_dataframe["x"]) == [0.5]

@@ -24,6 +24,10 @@ std::optional<Json> reduced_integers(const Numbers& numbers, const std::string& 
 
 Json reduced(const Numbers& numbers, const std::string& reduce) {
   const bool integers = std::ranges::all_of(numbers, [](const Json* number) { return number->is_number_integer(); });
+  const auto equals_first = [&](const Json* number) { return *number == *numbers.front(); };
+  if (integers && reduce == "mean" && std::ranges::all_of(numbers, equals_first)) {
+    return *numbers.front();  // an epoch or a step stays an integer
+  }
   if (integers && reduce != "mean") {
     if (const auto result = reduced_integers(numbers, reduce)) return *result;
   }

@@ -85,7 +85,8 @@ class ReportBook {
 
 /// Puts the group's numbers into every rank's metrics: `reduce` is "mean", "sum", "min" or "max". Numbers of the same
 /// name count, nested ones too, over the ranks that have them; other values stay each rank's own.
-/// A sum of integers that is too large for 64 bits becomes a floating-point number.
+/// Integers that are the same on every rank stay one ("epoch"); a sum of integers that is too large for 64 bits becomes
+/// a floating-point number.
 void reduce_metrics(std::vector<std::optional<Json>>& metrics, const std::string& reduce);
 
 }  // namespace paceline::controller

@@ -144,6 +144,13 @@ TEST(ReduceMetrics, NumbersOfAllRanksOthersOfEach) {
   EXPECT_EQ((*low[1])["loss"], 1.0);
 }
 
+TEST(ReduceMetrics, TheMeanOfEqualIntegersIsThatInteger) {
+  std::vector<std::optional<Json>> ranks(2, Json{{"epoch", 3}});
+  reduce_metrics(ranks, "mean");
+  EXPECT_TRUE((*ranks[1])["epoch"].is_number_integer());
+  EXPECT_EQ((*ranks[1])["epoch"], 3);
+}
+
 TEST(ReduceMetrics, ASumThatIsTooLargeIsNoInteger) {
   std::vector<std::optional<Json>> ranks(2, Json{{"rows", std::numeric_limits<int64_t>::max()}});
   reduce_metrics(ranks, "sum");

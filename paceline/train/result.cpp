@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <ranges>
 
 #include "paceline/checkpoint/retention.h"
 #include "paceline/checkpoint/store.h"
@@ -30,7 +31,8 @@ void read_checkpoints(const std::string& path, const controller::RunState& state
     scored.push_back({.report = one.report, .metrics = one.metrics});
     by_report[one.report] = &one;
   }
-  for (const int64_t report : checkpoint::rank_checkpoints(scored, state.options.checkpoint_config)) {
+  const auto best_first = checkpoint::rank_checkpoints(scored, state.options.checkpoint_config);
+  for (const int64_t report : std::views::reverse(best_first)) {
     const auto& one = *by_report.at(report);
     result.best_checkpoints.emplace_back(CheckpointAccess::published(one.path), Metrics(one.metrics));
   }

@@ -27,8 +27,8 @@ struct Result {
   Metrics metrics;
   /// The latest checkpoint.
   std::optional<Checkpoint> checkpoint;
-  /// Checkpoints that are still there, best first (CheckpointConfig.checkpoint_score_attribute; else the latest first),
-  /// with the metrics they were reported with and those of their validation.
+  /// Checkpoints that are still there, the best last (CheckpointConfig.checkpoint_score_attribute; else the latest), as
+  /// in Ray Train, with the metrics they were reported with and those of their validation.
   std::vector<std::pair<Checkpoint, Metrics>> best_checkpoints;
   /// The run's folder: local, or the URI of one in an object store.
   std::string path;

@@ -48,7 +48,7 @@ TEST_F(ResultTest, ReadsEverythingFromTheFolder) {
   EXPECT_EQ(result.metrics.get<double>("loss"), 0.25);
   EXPECT_EQ(result.checkpoint->path(), folder_ + "/checkpoint_000002");
   ASSERT_EQ(result.best_checkpoints.size(), 2u);
-  EXPECT_EQ(result.best_checkpoints[0].first.path(), folder_ + "/checkpoint_000002");
+  EXPECT_EQ(result.best_checkpoints.back().first.path(), folder_ + "/checkpoint_000002");
   EXPECT_FALSE(result.error);
   EXPECT_EQ(result.metrics_history()->num_rows(), 4);
   EXPECT_NE(result.metrics_history()->GetColumnByName("epoch"), nullptr);

@@ -52,8 +52,8 @@ def test_05_a_result_has_all_that_was_reported(run_config, tmp_path):
     result = fit(loop, run_config(name="run"), config={"scratch": str(tmp_path)})
     assert result.path == str(tmp_path / "results/run") and result.filesystem.type_name == "local"
     assert result.metrics == {"n": 3}
-    assert [metrics["n"] for _, metrics in result.best_checkpoints] == [3, 2]
-    assert result.checkpoint == result.best_checkpoints[0][0]
+    assert [metrics["n"] for _, metrics in result.best_checkpoints] == [2, 3]
+    assert result.checkpoint == result.best_checkpoints[-1][0]
     assert sorted(os.listdir(result.checkpoint.path))[-2:] == ["rank_0.txt", "rank_1.txt"]
     frame = result.metrics_dataframe
     assert list(frame["n"]) == [1, 2, 3] and frame["nested/a"][1] == 0.5

@@ -56,7 +56,7 @@ def test_35_files_of_all_ranks_are_one_checkpoint_with_a_name_of_ones_own(run_co
         train.report({}, checkpoint_of_rank(config["scratch"], "b"), checkpoint_dir_name="mine" if rank == 0 else None)
 
     result = fit(loop, run_config(), config={"scratch": str(tmp_path)})
-    (second, _), (first, _) = result.best_checkpoints
+    (first, _), (second, _) = result.best_checkpoints
     assert text_of(first) == ["0", "1"] and os.path.basename(first.path) == "checkpoint_000001"
     assert open(os.path.join(first.path, "of_both.txt")).read() == "0"  # the lowest rank's
     assert os.path.basename(second.path) == "mine" and text_of(second) == ["b", "b"]
@@ -89,7 +89,7 @@ def test_36_ways_to_upload_in_any_mix_keep_the_order_of_reports(run_config, tmp_
 
     result = fit(loop, run_config(), config={"scratch": str(tmp_path)})
     assert result.return_value == [True, list(range(9))]
-    texts = [text_of(checkpoint) for checkpoint, _ in reversed(result.best_checkpoints)]
+    texts = [text_of(checkpoint) for checkpoint, _ in result.best_checkpoints]
     assert texts == [[f"report_{n}"] * 2 for n in range(9)]
 
 
@@ -162,7 +162,7 @@ def test_41_the_best_are_kept_and_always_the_latest(run_config, tmp_path, order,
     for keep in (None, 2):
         retention = CheckpointConfig(num_to_keep=keep, checkpoint_score_attribute="nested/s", checkpoint_score_order=order)
         result = fit(loop, run_config(checkpoint_config=retention), workers=1, config={"scratch": str(tmp_path), "keep": keep})
-        numbers = [int(checkpoint.path[-6:]) for checkpoint, _ in result.best_checkpoints]
+        numbers = [int(checkpoint.path[-6:]) for checkpoint, _ in reversed(result.best_checkpoints)]
         assert numbers == [n for n in kept if keep is None or n in kept[:keep] or n == 7]
         on_disk = {name for name in os.listdir(result.path) if name.startswith("checkpoint_")}
         assert on_disk == {f"checkpoint_{n:06}" for n in numbers}
@@ -189,7 +189,7 @@ def test_42_the_folder_is_whole_after_each_report_and_damage_is_named(run_config
     result = fit(loop, run_config(name="run", callbacks=[reader]), workers=1, config=config)
     assert reader.seen == [True, True, True]
     shutil.rmtree(result.checkpoint.path)
-    assert [metrics["n"] for _, metrics in Result.from_path(result.path).best_checkpoints] == [1, 0]
+    assert [metrics["n"] for _, metrics in Result.from_path(result.path).best_checkpoints] == [0, 1]
     again = fit(lambda: train.get_checkpoint().path, run_config(name="run"), workers=1)
     assert again.return_value.endswith("checkpoint_000002")
     (tmp_path / "results/run/journal.jsonl").write_text('{"something": "else"}\n')
@@ -265,8 +265,8 @@ def test_46_validations_rank_checkpoints_anew_and_fail_without_touching_training
     retention = CheckpointConfig(num_to_keep=5, checkpoint_score_attribute="score")
     result = fit(loop, run_config(checkpoint_config=retention), workers=1, config={"scratch": str(tmp_path)},
                  validation_config=ValidationConfig(judge, max_in_flight=2))  # fmt: skip
-    # Those without a score of their own have that of their report, the newest first.
-    assert [metrics["n"] for _, metrics in result.best_checkpoints] == [1, 2, 0, 5, 4]
+    # Those without a score of their own have that of their report, the newest last.
+    assert [metrics["n"] for _, metrics in result.best_checkpoints] == [4, 5, 0, 2, 1]
     assert dict(map(tuple, result.return_value)) == {
         1: "VALIDATED", 2: "VALIDATED", 0: "VALIDATED", 5: "VALIDATION_TIMEOUT", 4: "VALIDATION_FAILED"
     }  # fmt: skip

@@ -79,7 +79,7 @@ def test_every_way_to_upload(run_config, tmp_path):
 
     result = fit(loop, run_config(), config={"scratch": str(tmp_path)})
     assert result.return_value == [False, True, [1, 2, 3, 4]]
-    assert [os.path.basename(checkpoint.path) for checkpoint, _ in result.best_checkpoints][1:3] == ["there", "mine"]
+    assert [os.path.basename(checkpoint.path) for checkpoint, _ in result.best_checkpoints][1:3] == ["mine", "there"]
 
 
 def test_metrics_that_hold_tensors_are_refused(run_config):
@@ -111,7 +111,7 @@ def test_retention_keeps_the_best(run_config, tmp_path):
 
     keep = CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="score")
     result = fit(loop, run_config(checkpoint_config=keep), config={"scratch": str(tmp_path)})
-    assert [metrics["score"] for _, metrics in result.best_checkpoints] == [5, 4]
+    assert [metrics["score"] for _, metrics in result.best_checkpoints] == [4, 5]
     assert result.get_best_checkpoint("score", "min") == result.checkpoint
     with pytest.raises(RuntimeError, match="score"):
         result.get_best_checkpoint("accuracy", "max")

@@ -141,7 +141,7 @@ def test_a_failed_worker_is_started_again_and_goes_on(run_config, tmp_path):
     settings = run_config(failure_config=FailureConfig(max_failures=1))
     result = fit(loop, settings, config={"scratch": str(tmp_path)})
     assert result.metrics == {"step": 4, "attempt": 2}
-    assert [metrics["step"] for _, metrics in result.best_checkpoints][0] == 4
+    assert [metrics["step"] for _, metrics in result.best_checkpoints][-1] == 4
     frame = result.metrics_dataframe
     assert list(frame["step"]) == [1, 2, 3, 4]
 

@@ -47,7 +47,7 @@ TEST_F(UploadRuns, ValidationsMergeFailAndTimeOutWithoutTouchingTraining) {
   // committed 0, pending 1, validated 2, timeout 3, failed 4
   EXPECT_THAT(driver.output(), HasSubstr("return value [[1,2.5,2],[2,2.5,2],[3,0.0,4],[4,0.0,3]]"));
   EXPECT_THAT(controller_log(), AllOf(HasSubstr("was killed by SIGKILL"), HasSubstr("has used up its 0.5 s")));
-  EXPECT_EQ(Result::from_path(folder()).best_checkpoints.back().second.get<double>("bias"), 2.5);
+  EXPECT_EQ(Result::from_path(folder()).best_checkpoints.front().second.get<double>("bias"), 2.5);
   expect_clean(driver);
 }
 

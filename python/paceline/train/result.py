@@ -19,7 +19,7 @@ class Result:
         checkpoint: The latest checkpoint.
         error: The exception that ended the run, None when it finished.
         path: The run's folder: local, or the URI of one in an object store.
-        best_checkpoints: Checkpoints that are still there with their metrics, best first.
+        best_checkpoints: Checkpoints that are still there with their metrics, the best last (without a score: the latest).
         return_value: What rank 0's train loop returned; only from fit() when it is not made of plain values.
         state: ``"finished"``, ``"errored"``, ``"aborted"``, or the state in which an unfinished run stands.
         stop_reason: Why the run was stopped, None when it was not.

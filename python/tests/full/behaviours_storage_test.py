@@ -56,7 +56,7 @@ def test_06_47_a_run_on_s3_is_written_continued_and_read(run_config, endpoint, t
     assert result.filesystem.type_name == "s3"
     for path in (result.path, f"s3://bucket/runs/run/?endpoint_override={endpoint}&scheme=http"):
         again = Result.from_path(path)
-        assert [metrics["epoch"] for _, metrics in again.best_checkpoints] == [3, 2, 1, 0]
+        assert [metrics["epoch"] for _, metrics in again.best_checkpoints] == [0, 1, 2, 3]
         with again.checkpoint.as_directory() as folder:
             assert sorted(os.listdir(folder))[:3] == ["epoch", "manifest.json", "rank_0.txt"]
     with pytest.raises(RuntimeError):

@@ -129,4 +129,4 @@ def test_batches_that_a_worker_makes_itself_are_taken_as_they_are(run_config, tm
     assert result.metrics["eval_held_out_loss"] < result.return_value[0]
     files = os.listdir(f"{result.checkpoint.path}/checkpoint")
     assert {"model.safetensors", "rng_state_0.pth", "rng_state_1.pth"} <= set(files)
-    assert result.best_checkpoints[0][1]["files"] == len(files)
+    assert result.best_checkpoints[-1][1]["files"] == len(files)

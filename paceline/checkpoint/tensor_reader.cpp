@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "paceline/checkpoint/store.h"
+#include "paceline/checkpoint/tensor_files.h"
 #include "paceline/storage/checksum.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
@@ -105,6 +106,7 @@ arrow::Result<TensorReader> TensorReader::open(const std::string& checkpoint_pat
   ARROW_RETURN_NOT_OK(check_sizes(checkpoint_path, manifest));
   auto files = std::make_shared<Files>();
   ARROW_ASSIGN_OR_RAISE(files->folder, storage::open_storage(checkpoint_path));
+  if (manifest.tensors.empty()) ARROW_RETURN_NOT_OK(add_tensors_of_files(manifest, *files->folder));
   files->portion = storage::is_uri(checkpoint_path) ? size_t{64} << 20 : storage::kPortion;
   return TensorReader(checkpoint_path, std::move(manifest), std::move(files));
 }

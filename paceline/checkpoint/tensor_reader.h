@@ -23,7 +23,8 @@ namespace paceline::checkpoint {
 ///     ARROW_ASSIGN_OR_RAISE(const auto bytes, reader.read_whole("model/fc.weight"));
 class TensorReader {
  public:
-  /// Reads the manifest, and finds missing and truncated files by their sizes.
+  /// Reads the manifest, and finds missing and truncated files by their sizes. Where it has no tensors, those of the
+  /// safetensors files among its files are entered (tensor_files.h).
   static arrow::Result<TensorReader> open(const std::string& checkpoint_path);
 
   /// The checkpoint's folder, local or a URI.

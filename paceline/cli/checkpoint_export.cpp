@@ -1,7 +1,7 @@
 // paceline checkpoint export PATH -o OUT [--item ITEM] [--max-shard-size SIZE] [--json]
 #include "paceline/checkpoint/export.h"
 
-#include "paceline/checkpoint/store.h"
+#include "paceline/checkpoint/tensor_reader.h"
 #include "paceline/cli/checkpoint.h"
 #include "paceline/cli/command.h"
 #include "paceline/cli/table.h"
@@ -19,8 +19,8 @@ struct ExportSettings {
 // The model is what others want; a checkpoint that has none is exported whole.
 arrow::Result<std::string> item_of(const std::string& path, const ExportSettings& settings) {
   if (settings.all || !settings.item.empty()) return settings.item;
-  ARROW_ASSIGN_OR_RAISE(const auto manifest, checkpoint::read_manifest(path));
-  return checkpoint::tensors_of_item(manifest, "model").ok() ? "model" : "";
+  ARROW_ASSIGN_OR_RAISE(const auto reader, checkpoint::TensorReader::open(path));
+  return checkpoint::tensors_of_item(reader.manifest(), "model").ok() ? "model" : "";
 }
 
 arrow::Status export_tensors(const std::string& path, const ExportSettings& settings, bool as_json) {

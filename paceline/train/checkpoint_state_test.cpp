@@ -66,6 +66,18 @@ TEST_F(CheckpointState, TheSecondOfAKindHasANumber) {
   EXPECT_TRUE(torch::equal(two->weight, second->weight));
 }
 
+TEST_F(CheckpointState, AModelOfAnotherLibrarysFileIsLoaded) {
+  torch::nn::Linear saved(2, 2), loaded(2, 2);
+  const auto session = session_of(0, 1);
+  const Checkpoint own = publish(Checkpoint::save(saved));
+  const testing::TemporaryFolder user;
+  std::filesystem::copy_file(own.path() + "/model.safetensors", user.path() + "/model-00001-of-00001.safetensors");
+  auto stage = checkpoint::Stage::create(folder_.path(), session->options().identity, 7).ValueOrDie();
+  ASSERT_TRUE(stage.copy_folder(user.path()).ok());
+  publish({{.rank = 0, .staged = stage.finish().ValueOrDie()}}).load(loaded);
+  EXPECT_TRUE(torch::equal(loaded->weight, saved->weight));
+}
+
 TEST_F(CheckpointState, ATypeThatSafetensorsDoesNotKnowIsNamed) {
   struct Complex : torch::nn::Module {
     Complex() { register_buffer("phase", torch::zeros({2}, torch::kComplexFloat)); }

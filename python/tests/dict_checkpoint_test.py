@@ -6,12 +6,14 @@ import gc
 import json
 import math
 import os
+import subprocess
 import threading
 
 import numpy
 import pytest
 import torch
 
+import paceline
 import paceline.train as train
 from paceline.train import Checkpoint, CheckpointUploadMode, ScalingConfig
 from paceline.train.torch import TorchTrainer, prepare_model
@@ -210,6 +212,10 @@ def test_a_run_keeps_dictionaries_and_goes_on_from_them(run_config, tmp_path):
     manifests = [json.load(open(os.path.join(checkpoint.path, "manifest.json"))) for checkpoint, _ in result.best_checkpoints]
     assert data["_timestamp"] == int(manifests[-1]["time"])
     assert ["dict_checkpoint.pickle" in manifest["files"] for manifest in manifests] == [False, True, False]
+    exported = str(tmp_path / "model.pt")
+    program = os.path.join(os.path.dirname(paceline.__file__), "bin/paceline")
+    subprocess.run([program, "checkpoint", "export", result.checkpoint.path, "-o", exported], check=True, timeout=60)
+    assert_same(torch.load(exported, weights_only=True), dict(data["model"]))
     resumed = fit(resume_from_checkpoint=Checkpoint.from_dict({"epoch": 1}))
     assert [metrics["epoch"] for _, metrics in resumed.best_checkpoints] == [2]
     assert not any((tmp_path / "scratch").glob("paceline_checkpoint_*"))

@@ -25,7 +25,10 @@ class OwnProgram final : public WorkerProgram {
     loop_ = find_train_loop(start.welcome.train_loop);  // before anybody waits for this rank
     return WorkerProgram::connect(options, start);
   }
-  Json train(const WorkerStart& start) override { return (*loop_)(Config(start.welcome.train_loop_config)); }
+  Json train(const WorkerStart& start) override {
+    start.progress.set_phase(Phase::training);
+    return (*loop_)(Config(start.welcome.train_loop_config));
+  }
   Metrics validate(const rpc::Welcome& welcome, const std::string&) override {
     const ValidationFn validate = find_validation(welcome.validation_fn);
     return validate(CheckpointAccess::published(welcome.checkpoint), Config(welcome.validation_config));

@@ -162,7 +162,6 @@ bool run_generation(WorkerProgram& program, worker::Connection& connection, cons
     const LiveSession::Scope scope(live, *session);
     if (const auto reason = connection.stop_reason()) session->stop(*reason);
     if (debugged) wait_for_debugger();
-    session->set_phase(Phase::training);
     Json value = call_loop(program, start, *session);
     session->set_phase(Phase::checkpoint);
     session->finish_uploads();

@@ -26,7 +26,7 @@ struct WorkerStart {
   const rpc::Assign& assign;
   /// The rendezvous store of this generation.
   std::shared_ptr<rpc::KeyValueClient> store;
-  /// For what the program counts itself.
+  /// The process's phase, and what the program counts itself.
   Progress& progress;
 };
 
@@ -37,7 +37,8 @@ class WorkerProgram {
   virtual std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start);
   /// The run is being stopped, said by another thread: collectives that wait are to fail.
   virtual void abort_collectives() {}
-  /// Runs the train loop, inside a session; what it returns.
+  /// Runs the train loop, inside a session; what it returns. Sets the phase to `training` before the loop's first
+  /// line: a process that dies before has not started, which costs nothing of the user's max_failures.
   virtual Json train(const WorkerStart& start) = 0;
   /// Validates the checkpoint at `welcome.checkpoint`; its metrics.
   virtual Metrics validate(const rpc::Welcome& welcome, const std::string& attachment) = 0;

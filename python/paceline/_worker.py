@@ -27,6 +27,7 @@ class Program:
             _enter(os.path.join(context.get_storage(), "artifacts"))
         cargo = unpack(attachment)
         with _group.joined(torch_config, store):
+            native.train_loop_begins()
             return encoded(cargo.train_loop())
 
     def validate(self, attachment, checkpoint, config):

@@ -146,6 +146,25 @@ def test_21_death_before_the_train_loop_is_tried_again_without_max_failures(run_
     proved_by(f"{START} Start.DeathInTheLaunchWindowIsAStartFailure")
 
 
+class DiesWhereItIsUnpacked:
+    """Kills the first process in which it is unpickled."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __setstate__(self, state):
+        self.__dict__ = state
+        if not self.mark.exists():
+            self.mark.mkdir()
+            os.kill(os.getpid(), 9)
+
+
+def test_21_that_goes_for_a_worker_that_has_its_rank(run_config, tmp_path):
+    cargo = DiesWhereItIsUnpacked(tmp_path / "unpacked")
+    result = fit(lambda: str(cargo.mark), run_config(failure_config=FailureConfig(max_failures=0)))
+    assert result.return_value == str(tmp_path / "unpacked")
+
+
 class Broken(UserCallback):
     """Raises in one hook; notes which were called."""
 

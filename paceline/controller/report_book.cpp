@@ -58,15 +58,9 @@ arrow::Status ReportBook::enter(Pending& pending, int64_t rank, const rpc::Repor
                                   pending.first_rank, " says ", named(pending.reduce), ", rank ", rank, " says ",
                                   named(report.reduce), "; every rank must pass the same `reduce`");
   }
-  if (!report.folder_name.empty()) {
-    std::string& name = pending.group.folder_name;
-    if (name.empty()) pending.naming_rank = rank;
-    if (!name.empty() && name != report.folder_name) {
-      return arrow::Status::Invalid("the ranks name the checkpoint of report ", report.index, " differently: rank ",
-                                    pending.naming_rank, " says \"", name, "\", rank ", rank, " says \"",
-                                    report.folder_name, "\"; every rank must pass the same `checkpoint_dir_name`");
-    }
-    name = report.folder_name;
+  if (!report.folder_name.empty() && (pending.group.folder_name.empty() || rank < pending.naming_rank)) {
+    pending.group.folder_name = report.folder_name;
+    pending.naming_rank = rank;
   }
   if (report.validation && (!pending.group.validation || rank < pending.validating_rank)) {
     pending.group.validation = report.validation;

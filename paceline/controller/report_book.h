@@ -28,7 +28,7 @@ struct GroupReport {
   /// With `reduce`: by rank, but the numbers are those of the group. Empty without, and when the report is not
   /// complete.
   std::vector<std::optional<Json>> reduced;
-  /// Name that the ranks gave the checkpoint's folder, "" for the report's.
+  /// Name that the lowest rank to give one gave the checkpoint's folder, "" for the report's.
   std::string folder_name;
   /// The validation of the checkpoint that the lowest rank asked for.
   std::optional<ValidationTaskConfig> validation;

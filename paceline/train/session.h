@@ -60,8 +60,8 @@ struct ReportOptions {
   /// The user's own way to bring files away; called on the ranks that have files, with sync or async. Not for runs in
   /// object stores.
   CheckpointUploadFn checkpoint_upload_fn;
-  /// Name of the checkpoint's folder; "" for checkpoint_000042 with the report's number. Those ranks that give one give
-  /// the same, and a run uses a name once: a checkpoint is never replaced.
+  /// Name of the checkpoint's folder; "" for checkpoint_000042 with the report's number. Of the ranks that give one the
+  /// lowest counts. A run uses a name once: a checkpoint is never replaced.
   std::string checkpoint_dir_name;
   /// Validates the checkpoint on the side once it is published (train/validation.h); of the ranks that ask for it the
   /// lowest counts. ConfigError without a checkpoint, and when the trainer has no ValidationConfig.

@@ -53,7 +53,7 @@ def test_35_files_of_all_ranks_are_one_checkpoint_with_a_name_of_ones_own(run_co
         rank = train.get_context().get_world_rank()
         files = {f"rank_{rank}.txt": str(rank), "of_both.txt": str(rank)}
         train.report({}, checkpoint_of_rank(config["scratch"], "a", files))
-        train.report({}, checkpoint_of_rank(config["scratch"], "b"), checkpoint_dir_name="mine" if rank == 0 else None)
+        train.report({}, checkpoint_of_rank(config["scratch"], "b"), checkpoint_dir_name=("mine", "else")[rank])
 
     result = fit(loop, run_config(), config={"scratch": str(tmp_path)})
     (first, _), (second, _) = result.best_checkpoints

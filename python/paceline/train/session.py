@@ -52,6 +52,7 @@ def report(
         metrics: Numbers, strings and nested dicts of them.
         checkpoint: A folder of this rank's files.
         checkpoint_dir_name: Name of the checkpoint's folder; by default ``checkpoint_000042`` with the report's number.
+            Of the ranks that give one the lowest counts.
         checkpoint_upload_mode: ``SYNC``; ``ASYNC``: a thread brings the files away while training goes on;
             ``NO_UPLOAD``: they are in a folder right below ``get_context().get_storage()`` already.
         delete_local_checkpoint_after_upload: By default only with ``ASYNC``.

@@ -154,8 +154,9 @@ std::vector<Straggler> find_stragglers(const std::vector<RankProgress>& ranks, d
     if (others.empty()) return {};
     const auto middle = others.begin() + std::ssize(others) / 2;
     std::ranges::nth_element(others, middle);
-    if (*middle > 0 && rank.progress.step_s >= factor * *middle) {
-      found.push_back({.rank = rank.rank, .step_s = rank.progress.step_s, .median_s = *middle});
+    const double step_s = rank.progress.step_s;
+    if (*middle > 0 && step_s >= factor * *middle && step_s - *middle >= kLeastDelay) {
+      found.push_back({.rank = rank.rank, .step_s = step_s, .median_s = *middle});
     }
   }
   std::ranges::sort(found, std::greater{}, &Straggler::step_s);

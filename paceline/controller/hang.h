@@ -52,9 +52,11 @@ struct Straggler {
   bool operator==(const Straggler&) const = default;
 };
 
-/// Slowest first; nobody before every rank has made `kStepsToCompare` steps.
+/// Slowest first; nobody before every rank has made `kStepsToCompare` steps, nor whose steps take less than
+/// `kLeastDelay` seconds longer: so much is the scheduler's doing on a busy machine.
 std::vector<Straggler> find_stragglers(const std::vector<RankProgress>& ranks, double factor);
 inline constexpr int64_t kStepsToCompare = 20;
+inline constexpr double kLeastDelay = 0.005;
 /// "slow: rank 3 (2.1x)", "slow: ranks 3 (2.1x), 5 (1.6x), 0 (1.5x) and 4 more"; "" for none.
 std::string slow_text(const std::vector<Straggler>& stragglers);
 

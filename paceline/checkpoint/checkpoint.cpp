@@ -104,7 +104,7 @@ void Checkpoint::require_files(const char* function) const {
 }
 
 std::string Checkpoint::to_directory(const std::string& path) const {
-  require_files("Checkpoint::to_directory()");
+  require_files("Checkpoint.to_directory()");
   const std::string target = path.empty() ? make_temporary_folder() : fs::absolute(path).string();
   throw_if_error(storage::make_folders(target));
   throw_if_error(copy_files(*as_directory(), target));
@@ -112,13 +112,13 @@ std::string Checkpoint::to_directory(const std::string& path) const {
 }
 
 std::shared_ptr<const std::string> Checkpoint::as_directory() const {
-  require_files("Checkpoint::as_directory()");
+  require_files("Checkpoint.as_directory()");
   if (storage::is_uri(path())) return downloaded(path());
   std::error_code error;
   if (!fs::is_directory(path(), error)) {
     throw StorageError("the checkpoint " + path() +
                        " is gone: it was superseded (CheckpointConfig.num_to_keep), published under another name or "
-                       "deleted; use get_checkpoint(), or Result::checkpoint, for the latest");
+                       "deleted; use get_checkpoint(), or Result.checkpoint, for the latest");
   }
   return std::make_shared<const std::string>(path());
 }

@@ -321,7 +321,7 @@ arrow::Result<Manifest> read_manifest(const std::string& checkpoint_path) {
   if (text.status().IsKeyError()) {
     return arrow::Status::IOError(storage::without_secrets(checkpoint_path),
                                   " is not a checkpoint of Paceline's: it has no ", kManifestName,
-                                  "; read files of your own through Checkpoint::as_directory(), and give the folder "
+                                  "; read files of your own through Checkpoint.as_directory(), and give the folder "
                                   "itself, such as RUN/checkpoint_000042, not the run's");
   }
   ARROW_RETURN_NOT_OK(text.status());

@@ -145,7 +145,9 @@ void Decision::on_start_timeout() {
       std::to_string(missing.size()) + " of " + std::to_string(state_.world_size) + " workers did not join within " +
       seconds_text(state_.options.start_timeout_s) + " (FailureConfig.start_timeout_s): workers " +
       ranges_text(missing) +
-      ". Does their program call paceline::init() at the top of main()? What they wrote: " + logs_text(missing) +
+      ". A C++ program must call paceline::init() at the top of main(); a Python worker may be importing for as long. "
+      "What they wrote: " +
+      logs_text(missing) +
       " in the run folder";
   on_start_problem(std::move(failure), "");
 }

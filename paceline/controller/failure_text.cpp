@@ -53,7 +53,7 @@ std::string what(const Failure& failure) {
       const ExitCause cause = exit_cause(failure);
       if (failure.rank < 0 && status.signal == 0) {
         return cause.what + where(failure) + cause.detail +
-               "; look at what its program does before paceline::init() in main()";
+               "; look at what its program does before paceline::init() in main(), in Python at its imports";
       }
       const bool mid_loop =
           status.signal == 0 && failure.rank >= 0 && failure.phase != "starting" && failure.phase != "program";

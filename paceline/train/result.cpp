@@ -45,7 +45,7 @@ Result Result::from_path(const std::string& path) {
   result.path = value_or_throw(storage::resolve_location(path, std::filesystem::current_path()));
   if (!storage::is_uri(result.path) && !std::filesystem::is_directory(result.path)) {
     throw StorageError("there is no run folder " + result.path +
-                       "; a run is in RunConfig.storage_path/name, which fit() gives as Result::path");
+                       "; a run is in RunConfig.storage_path/name, which fit() gives as Result.path");
   }
   const auto records = value_or_throw(controller::RunRecords::open(result.path));
   const auto state = value_or_throw(controller::replay(records.folder()));
@@ -72,7 +72,7 @@ std::shared_ptr<arrow::Table> Result::metrics_history() const {
 
 Checkpoint Result::get_best_checkpoint(const std::string& metric, const std::string& mode) const {
   static const Constraint kModes = one_of({"max", "min"});
-  check_field("Result::get_best_checkpoint", "mode", mode, kModes);
+  check_field("Result.get_best_checkpoint", "mode", mode, kModes);
   const std::pair<Checkpoint, Metrics>* best = nullptr;
   double best_score = 0;
   std::map<std::string, int> names;

@@ -33,7 +33,7 @@ ReportedCheckpointStatus status_of(const std::string& name) {
 void check_folder_name(const std::string& name) {
   if (name.empty()) return;
   const auto status = checkpoint::check_folder_name(name);
-  if (!status.ok()) throw ConfigError("ReportOptions.checkpoint_dir_name is \"" + name + "\"; " + status.message());
+  if (!status.ok()) throw ConfigError("report()'s checkpoint_dir_name is \"" + name + "\"; " + status.message());
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ Session& Session::current(const char* function) {
 void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint,
                      const ReportOptions& options) {
   static const Constraint kReductions = one_of({"", "mean", "sum", "min", "max"});
-  check_field("ReportOptions", "reduce", options.reduce, kReductions);
+  check_field("report()", "reduce", options.reduce, kReductions);
   check_folder_name(options.checkpoint_dir_name);
   throw_if_stopped();
   if (options_.progress != nullptr) options_.progress->note_report();
@@ -115,11 +115,11 @@ void Session::check_validation(const std::optional<Checkpoint>& checkpoint, cons
   if (!options.validation) return;
   options.validation->validate();
   if (!checkpoint)
-    throw ConfigError("ReportOptions.validation is set, but report() is given no checkpoint to validate");
+    throw ConfigError("report() is given a validation, but no checkpoint to validate");
   if (options_.has_validation) return;
   throw ConfigError(
-      "ReportOptions.validation is set, but the run has no validation function; set "
-      "TorchTrainerOptions.validation_config");
+      "report() is given a validation, but the run has no validation function; give the TorchTrainer a "
+      "validation_config");
 }
 
 // The files of one report. What needs no work of its own has ended already.

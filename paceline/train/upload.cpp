@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNoUpload = "the checkpoint that was reported with CheckpointUploadMode::no_upload";
+constexpr const char* kNoUpload = "the checkpoint that was reported with no_upload";
 
 // With links resolved, as far as the path exists.
 fs::path resolved(const std::string& path) {
@@ -54,7 +54,7 @@ void place_by_function(const UploadTask& task, checkpoint::Stage& stage) {
   const auto& staged = CheckpointAccess::staged(task.checkpoint);
   const Checkpoint placed = task.function(Checkpoint::from_directory(task.checkpoint.path()), task.folder_name);
   throw_if_error(stage.adopt_folder(
-      name_in_run(placed.path(), task, "the checkpoint that ReportOptions.checkpoint_upload_fn returned")));
+      name_in_run(placed.path(), task, "the checkpoint that checkpoint_upload_fn returned")));
   if (is_users(task.checkpoint)) return;
   throw_if_error(stage.take_over_from(staged.get()));
   throw_if_error(checkpoint::Stage::discard(task.stage.run_folder, staged.get()));
@@ -77,7 +77,7 @@ std::string StagePlace::folder() const {
 void check_upload(const UploadTask& task, const ReportOptions& options) {
   const Checkpoint& checkpoint = task.checkpoint;
   const auto refuse = [](const std::string& field, const std::string& why) {
-    throw ConfigError("ReportOptions." + field + why);
+    throw ConfigError("report()'s " + field + why);
   };
   const bool no_upload = options.checkpoint_upload_mode == CheckpointUploadMode::no_upload;
   if (no_upload && options.checkpoint_upload_fn) {

@@ -28,13 +28,14 @@ def _threads() -> int:
 
 def _import(modules, without):
     """Begins again, without the module that has started a thread."""
+    left_out = set(without)
     for name in modules:
-        if name in without:
+        if name in sys.modules or not left_out.isdisjoint((name, name.partition(".")[0])):
             continue
         try:
             importlib.import_module(name)
         except BaseException:
-            continue  # the worker that imports it will say why
+            left_out.add(name)  # the worker that imports it will say why
         if _threads() > 1:
             os.execv(sys.executable, [sys.executable, "-m", "paceline._warm", json.dumps(modules), *without, name])
 

@@ -59,9 +59,11 @@ def test_the_second_run_finds_what_data_parallelism_imports(run_config):
     assert fit(loop, run_config()).return_value  # the server had time while the first run ended
 
 
-def test_an_import_that_starts_a_thread_is_left_to_the_workers(tmp_path):
+def test_what_the_driver_has_imported_is_there_and_what_starts_a_thread_is_left_to_the_workers(tmp_path):
     site = tmp_path / "site-packages"
-    site.mkdir()
+    (site / "lazy_package").mkdir(parents=True)
+    (site / "lazy_package/__init__.py").write_text("")
+    (site / "lazy_package/part.py").write_text("")
     for name in ("harmless_module", "another_module"):
         (site / f"{name}.py").write_text("")
     (site / "module_with_a_thread.py").write_text(
@@ -71,12 +73,12 @@ def test_an_import_that_starts_a_thread_is_left_to_the_workers(tmp_path):
         tmp_path,
         """
         import sys
-        import another_module, harmless_module, module_with_a_thread
+        import another_module, harmless_module, lazy_package.part, module_with_a_thread
         import paceline.train as train
         from paceline.train.torch import TorchTrainer
 
         def loop():
-            names = {"another_module", "harmless_module", "module_with_a_thread"}
+            names = {"another_module", "harmless_module", "lazy_package.part", "module_with_a_thread"}
             at_start = sorted(names & set(sys.modules))
             import module_with_a_thread
             return at_start
@@ -86,7 +88,7 @@ def test_an_import_that_starts_a_thread_is_left_to_the_workers(tmp_path):
         """,
         PYTHONPATH=os.pathsep.join([str(site), os.environ["PYTHONPATH"]]),
     )
-    assert shown.strip() == "['another_module', 'harmless_module']"
+    assert shown.strip() == "['another_module', 'harmless_module', 'lazy_package.part']"
 
 
 def test_random_numbers_differ_between_workers_and_runs(run_config):

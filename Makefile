@@ -34,7 +34,7 @@ quickstart-python: python  ## The same in Python, with the same settings
 .PHONY: notebook
 notebook: python  ## Open the first notebook, with JupyterLab in .venv; registers the kernel "paceline"
 	@$(PYTHON) -m ipykernel install --user --name paceline --display-name Paceline --env PYTHONPATH $(PACKAGE)
-	@[[ -x .venv/bin/jupyter-lab ]] || .venv/bin/pip install -qq --disable-pip-version-check 'jupyterlab>=4,<5'
+	@[[ -x .venv/bin/jupyter-lab ]] || .venv/bin/pip install -qq --disable-pip-version-check jupyterlab==$(JUPYTERLAB_VERSION)
 	@PYTHONPATH=$(PACKAGE) .venv/bin/jupyter-lab $(if $(filter 0,$(shell id -u)),--allow-root) \
 	  examples/python/notebooks/introduction.ipynb
 

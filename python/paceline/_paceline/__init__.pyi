@@ -15,7 +15,7 @@ from . import failure_config
 from . import run_config
 from . import scaling_config
 from . import tracker_config
-__all__: list[str] = ['Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'Stopped', 'StorageError', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_run', 'checkpoint_config', 'debug_config', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'tracker_config', 'watch_gradient']
+__all__: list[str] = ['Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'Stopped', 'StorageError', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_run', 'checkpoint_config', 'debug_config', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'tracker_config', 'train_loop_begins', 'watch_gradient']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -205,6 +205,10 @@ def set_process_title(title: str) -> None:
     ...
 def show_progress(label: str, done: typing.SupportsInt | typing.SupportsIndex, total: typing.SupportsInt | typing.SupportsIndex, rate: typing.SupportsFloat | typing.SupportsIndex) -> None:
     ...
+def train_loop_begins() -> None:
+    """
+    Called by train() of a worker's program before the loop's first line.
+    """
 def watch_gradient(name: str, parameter: torch.Tensor) -> None:
     ...
 __version__: str = '0.1.0'

@@ -38,6 +38,7 @@ TEST(RunLookup, SaysWhichRunsMayBeMeant) {
 TEST(RunLookup, FindsFoldersAndNamesInTheDefaultStorage) {
   const TemporaryFolder home;
   ::setenv("HOME", home.path().c_str(), 1);
+  ::setenv("PACELINE_STATE_DIR", (home / "state").c_str(), 1);  // what other tests run is not this one's
   const std::string run = home / "paceline_results/a run";
   testing::write_file(run + "/journal.jsonl", "");
   EXPECT_EQ(find_run(run).ValueOrDie().folder, run);

@@ -21,12 +21,17 @@ def ensure():
 
 
 def _imported_modules():
-    """Installed packages that this process has imported, and their modules, because some packages load those only when
-    they are used: workers will want them too. Not the user's own modules, which may change between two runs."""
+    """Installed packages that this process has imported, and what packages that load their modules when they are used
+    have loaded: workers will want them too. Not the user's own modules, which may change between two runs."""
     names = []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
-        public = not any(part.startswith("_") for part in name.split("."))
-        if name.count(".") <= 1 and public and f"{os.sep}site-packages{os.sep}" in file:
+        package, _, rest = name.partition(".")
+        wanted = not rest or (_loads_lazily(sys.modules.get(package)) and "." not in rest and not rest.startswith("_"))
+        if wanted and not name.startswith("_") and f"{os.sep}site-packages{os.sep}" in file:
             names.append(name)
     return sorted(names)
+
+
+def _loads_lazily(package):
+    return hasattr(type(package), "__getattr__") or "__getattr__" in vars(package)

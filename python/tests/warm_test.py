@@ -62,7 +62,7 @@ def test_the_second_run_finds_what_data_parallelism_imports(run_config):
 def test_what_the_driver_has_imported_is_there_and_what_starts_a_thread_is_left_to_the_workers(tmp_path):
     site = tmp_path / "site-packages"
     (site / "lazy_package").mkdir(parents=True)
-    (site / "lazy_package/__init__.py").write_text("")
+    (site / "lazy_package/__init__.py").write_text("def __getattr__(name): raise AttributeError(name)\n")
     (site / "lazy_package/part.py").write_text("")
     for name in ("harmless_module", "another_module"):
         (site / f"{name}.py").write_text("")

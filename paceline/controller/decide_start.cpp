@@ -147,8 +147,7 @@ void Decision::on_start_timeout() {
       ranges_text(missing) +
       ". A C++ program must call paceline::init() at the top of main(); a Python worker may be importing for as long. "
       "What they wrote: " +
-      logs_text(missing) +
-      " in the run folder";
+      logs_text(missing) + " in the run folder";
   on_start_problem(std::move(failure), "");
 }
 

@@ -114,8 +114,7 @@ void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& ch
 void Session::check_validation(const std::optional<Checkpoint>& checkpoint, const ReportOptions& options) const {
   if (!options.validation) return;
   options.validation->validate();
-  if (!checkpoint)
-    throw ConfigError("report() is given a validation, but no checkpoint to validate");
+  if (!checkpoint) throw ConfigError("report() is given a validation, but no checkpoint to validate");
   if (options_.has_validation) return;
   throw ConfigError(
       "report() is given a validation, but the run has no validation function; give the TorchTrainer a "

@@ -168,7 +168,8 @@ Result fit(const TrainingRun& run) {
                      "num_workers = 0 to join torchrun's group, or start the program without torchrun");
   }
   if (Session::current_or_null() != nullptr) {
-    throw UsageError("fit() was called inside a train loop; call it in the driver, where no worker is running this code");
+    throw UsageError(
+        "fit() was called inside a train loop; call it in the driver, where no worker is running this code");
   }
   const std::string start_from = checkpoint_to_start_from(run.resume_from_checkpoint);
   controller::StopSignal stop;

@@ -53,8 +53,8 @@ std::string name_in_run(const std::string& path, const UploadTask& task, const s
 void place_by_function(const UploadTask& task, checkpoint::Stage& stage) {
   const auto& staged = CheckpointAccess::staged(task.checkpoint);
   const Checkpoint placed = task.function(Checkpoint::from_directory(task.checkpoint.path()), task.folder_name);
-  throw_if_error(stage.adopt_folder(
-      name_in_run(placed.path(), task, "the checkpoint that checkpoint_upload_fn returned")));
+  throw_if_error(
+      stage.adopt_folder(name_in_run(placed.path(), task, "the checkpoint that checkpoint_upload_fn returned")));
   if (is_users(task.checkpoint)) return;
   throw_if_error(stage.take_over_from(staged.get()));
   throw_if_error(checkpoint::Stage::discard(task.stage.run_folder, staged.get()));

@@ -109,8 +109,9 @@ void bind_worker(py::module_& module) {
   module.def("make_gloo", &make_gloo, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("timeout"),
              py::arg("interfaces"), py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
              "A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks.");
-  module.def("train_loop_begins", [] { progress->set_phase(Phase::training); },
-             "Called by train() of a worker's program before the loop's first line.");
+  module.def(
+      "train_loop_begins", [] { progress->set_phase(Phase::training); },
+      "Called by train() of a worker's program before the loop's first line.");
   module.def("watch_gradient", &train::watch_gradient, py::arg("name"), py::arg("parameter"));
   module.def("set_process_title", [](const std::string& title) { (void)set_process_title(title); }, py::arg("title"));
 }

@@ -34,4 +34,4 @@ def _imported_modules():
 
 
 def _loads_lazily(package):
-    return hasattr(type(package), "__getattr__") or "__getattr__" in vars(package)
+    return hasattr(type(package), "__getattr__") or "__getattr__" in getattr(package, "__dict__", ())

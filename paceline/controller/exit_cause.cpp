@@ -157,7 +157,7 @@ ExitCause decode_exit(const ExitFacts& facts) {
 }
 
 std::string advice_on(std::string_view text) {
-  static constexpr std::array<std::pair<const char*, const char*>, 9> kKnown = {{
+  static constexpr std::array<std::pair<const char*, const char*>, 10> kKnown = {{
       {"No space left on device",
        "a disk is full: df -h tells which; give the run another storage_path, or keep fewer "
        "checkpoints (CheckpointConfig.num_to_keep)"},
@@ -178,6 +178,9 @@ std::string advice_on(std::string_view text) {
       {"Resource temporarily unavailable",
        "the system refuses new threads or processes: ulimit -u and the cgroup's "
        "pids.max are their limits"},
+      {"terminate called without an active exception",
+       "a thread was left running. In Python these may be a process group's, while Python ends: import "
+       "torch.distributed.nn before init_process_group(), and call destroy_process_group() (pytorch/pytorch#190489)"},
   }};
   for (const auto& [words, advice] : kKnown) {
     if (text.find(words) != std::string_view::npos) return advice;

@@ -244,12 +244,14 @@ def test_under_torchrun_loops_join_its_group(tmp_path):
     program.write_text(
         textwrap.dedent(
             """
+            import os
             import torch
             import torch.distributed as dist
             import paceline.train as train
-            from paceline.train.torch import TorchTrainer
+            from paceline.train.torch import TorchTrainer, prepare_model
 
             def loop():
+                prepare_model(torch.nn.Linear(2, 2))
                 total = torch.tensor([train.get_context().get_world_rank() + 1.0])
                 dist.all_reduce(total)
                 train.report({"total": total.item()})
@@ -258,6 +260,9 @@ def test_under_torchrun_loops_join_its_group(tmp_path):
                 loop, scaling_config=train.ScalingConfig(num_workers=0), run_config=train.RunConfig(storage_path="results", name="run")
             ).fit()
             assert result.metrics == {"total": 3.0}, result
+            # A thread that holds a tensor while Python ends would abort it.
+            threads = [open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")]
+            assert "pt_gloo_runloop" not in threads, threads
             """
         )
     )

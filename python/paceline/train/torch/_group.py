@@ -8,6 +8,10 @@ import socket
 import torch
 import torch.distributed as dist
 
+# Before there is a group: default arguments in it keep the one that is there when something imports it first, as
+# DistributedDataParallel does, and its threads abort a Python that ends (pytorch/pytorch#190489).
+import torch.distributed.nn  # noqa: F401
+
 from paceline._native import native
 
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <regex>
+#include <span>
+#include <string_view>
 
 #include "paceline/checkpoint/format/safetensors.h"
 #include "paceline/storage/checksum.h"
@@ -11,11 +13,11 @@
 namespace paceline::checkpoint {
 namespace {
 
-const std::string kEnding = ".safetensors";
+constexpr std::string_view kEnding = ".safetensors";
 
 // What stands before the tensors' own names.
 std::string prefix_of(const std::string& file) {
-  if (file == "dict_checkpoint" + kEnding) return "";
+  if (file == "dict_checkpoint.safetensors") return "";
   static const std::regex shard_number("-[0-9]+-of-[0-9]+$");
   return std::regex_replace(file.substr(0, file.size() - kEnding.size()), shard_number, "") + "/";
 }

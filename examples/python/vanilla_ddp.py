@@ -36,8 +36,6 @@ def network():
 
 
 def train(options):
-    # 1. The launcher has started this script once for each rank. Ranks meet in a process group.
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     rank, world_size = dist.get_rank(), dist.get_world_size()
     device = torch.device("cpu")
     if torch.cuda.is_available():
@@ -85,7 +83,6 @@ def train(options):
         with torch.no_grad():
             right = (model.module(points.to(device)).argmax(1).cpu() == labels).float().mean().item()
         print(f"{right:.1%} of 1,000 new points are on the spiral that the network says", flush=True)
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
@@ -97,4 +94,8 @@ if __name__ == "__main__":
         parser.error(f"argument --epochs: {arguments.epochs}; allowed: 1 or more")
     if "RANK" not in os.environ:
         sys.exit(f"a launcher starts this program: paceline run --nproc-per-node 2 {sys.argv[0]}")
+    # 1. The launcher has started this script once for each rank. Ranks meet in a process group, and leave it when the
+    # model is gone: a group that goes with the model may wait for ever for its threads.
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     train(arguments)
+    dist.destroy_process_group()

@@ -180,7 +180,8 @@ std::string advice_on(std::string_view text) {
        "pids.max are their limits"},
       {"terminate called without an active exception",
        "a thread was left running. In Python these may be a process group's, while Python ends: import "
-       "torch.distributed.nn before init_process_group(), and call destroy_process_group() (pytorch/pytorch#190489)"},
+       "torch.distributed.nn before init_process_group(), and call destroy_process_group() once the model is gone "
+       "(pytorch/pytorch#190489)"},
   }};
   for (const auto& [words, advice] : kKnown) {
     if (text.find(words) != std::string_view::npos) return advice;

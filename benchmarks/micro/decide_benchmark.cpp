@@ -1,9 +1,9 @@
 // decide(): events a second over the life of a worker group: every worker is started, joins, finishes and exits.
 #include <benchmark/benchmark.h>
 
-#include "paceline/controller/decide.h"
+#include "paceline/policy/decide.h"
 
-namespace paceline::controller {
+namespace paceline::policy {
 namespace {
 
 void decide_life_of_group(benchmark::State& state) {
@@ -34,4 +34,4 @@ void decide_life_of_group(benchmark::State& state) {
 BENCHMARK(decide_life_of_group)->Arg(2)->Arg(100)->Arg(10'000);
 
 }  // namespace
-}  // namespace paceline::controller
+}  // namespace paceline::policy

@@ -11,7 +11,7 @@
 #include "paceline/agent/process_fixture.h"
 #include "paceline/agent/spawn_internal.h"
 #include "paceline/rpc/memory_channel.h"
-#include "paceline/storage/run_lock.h"
+#include "paceline/storage/local/run_lock.h"
 
 namespace paceline::agent {
 namespace {

@@ -24,8 +24,8 @@
 #include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/posix/socket_pair.h"
 #include "paceline/rpc/frame.h"
-#include "paceline/storage/local.h"
-#include "paceline/storage/run_lock.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/local/run_lock.h"
 
 namespace paceline::agent {
 namespace {

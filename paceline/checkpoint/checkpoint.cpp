@@ -10,8 +10,8 @@
 #include "paceline/checkpoint/object_checkpoint.h"
 #include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor.h"
-#include "paceline/storage/file_writer.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/local/file_writer.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
 

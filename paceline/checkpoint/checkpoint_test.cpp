@@ -5,7 +5,7 @@
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
 #include "paceline/core/error.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline {

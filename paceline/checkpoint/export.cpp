@@ -9,8 +9,8 @@
 #include "paceline/checkpoint/format/safetensors.h"
 #include "paceline/checkpoint/format/torch_file.h"
 #include "paceline/checkpoint/tensor_reader.h"
-#include "paceline/storage/file_writer.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/local/file_writer.h"
 
 namespace paceline::checkpoint {
 namespace {

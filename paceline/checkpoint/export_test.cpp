@@ -8,7 +8,7 @@
 #include "paceline/checkpoint/format/safetensors.h"
 #include "paceline/checkpoint/format/torch_file.h"
 #include "paceline/checkpoint/tensors_fixture.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline::checkpoint {
 namespace {

@@ -9,8 +9,8 @@
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
 #include "paceline/checkpoint/tensor_reader.h"
-#include "paceline/storage/local.h"
-#include "paceline/storage/local_storage.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/local/local_storage.h"
 #include "paceline/testing/child_program.h"
 #include "paceline/testing/temporary_folder.h"
 

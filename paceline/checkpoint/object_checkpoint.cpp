@@ -9,10 +9,10 @@
 #include <set>
 
 #include "paceline/core/fail_point.h"
-#include "paceline/storage/file_writer.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/local/file_writer.h"
 #include "paceline/storage/location.h"
-#include "paceline/storage/parallel.h"
+#include "paceline/storage/objects/parallel.h"
 
 namespace paceline::checkpoint {
 namespace {

@@ -7,9 +7,10 @@
 #include "paceline/checkpoint/checkpoint_fixture.h"
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
-#include "paceline/storage/local.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/storage/memory_storage.h"
-#include "paceline/storage/retrying_storage.h"
+#include "paceline/storage/objects/retrying_storage.h"
 #include "paceline/testing/faulty_storage.h"
 #include "paceline/testing/temporary_folder.h"
 
@@ -43,7 +44,7 @@ struct ObjectRun {
   // As its readers have it: names without the checkpoint's own.
   std::unique_ptr<MemoryStorage> published() {
     auto checkpoint = std::make_unique<MemoryStorage>();
-    const std::string name = checkpoint_name(7);
+    const std::string name = run_layout::checkpoint_folder(7);
     for (const auto& file : objects->list(name).ValueOrDie()) {
       EXPECT_TRUE(
           checkpoint->write(file.name.substr(name.size() + 1), storage::read_whole(*objects, file.name).ValueOrDie())

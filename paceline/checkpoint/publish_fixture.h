@@ -11,6 +11,7 @@
 #include "paceline/checkpoint/checkpoint_fixture.h"
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline::checkpoint {
@@ -47,7 +48,7 @@ inline std::vector<int64_t> reports_after_recovery(const testing::TemporaryFolde
   for (const Published& checkpoint : store.list().ValueOrDie()) {
     EXPECT_TRUE(verify(checkpoint.path).ok());
     reports.push_back(checkpoint.report);
-    names.push_back(checkpoint_name(checkpoint.report));
+    names.push_back(run_layout::checkpoint_folder(checkpoint.report));
   }
   EXPECT_EQ(testing::names_in(folder / "run"), names);
   return reports;

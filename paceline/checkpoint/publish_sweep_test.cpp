@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "paceline/checkpoint/publish_fixture.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/testing/child_program.h"
 
 namespace paceline::checkpoint {

@@ -8,9 +8,10 @@
 
 #include "paceline/checkpoint/format/safetensors.h"
 #include "paceline/core/fail_point.h"
-#include "paceline/storage/file_writer.h"
-#include "paceline/storage/local.h"
-#include "paceline/storage/parallel.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/local/file_writer.h"
+#include "paceline/storage/objects/parallel.h"
 
 namespace paceline::checkpoint {
 namespace {
@@ -32,7 +33,7 @@ Stage::Stage(std::string run_folder, std::string relative)
     : run_folder_(std::move(run_folder)), relative_(std::move(relative)), folder_(run_folder_ + "/" + relative_) {}
 
 std::string stages_of(Attempt attempt, WorkerId worker) {
-  return fs::path(kStagingName) / ("attempt_" + std::to_string(attempt.value)) /
+  return fs::path(run_layout::kStaging) / ("attempt_" + std::to_string(attempt.value)) /
          ("worker_" + std::to_string(worker.value));
 }
 

@@ -27,8 +27,6 @@ struct TensorBytes {
   std::span<const std::byte> bytes;
 };
 
-/// Where unpublished files are, in the run folder.
-inline constexpr const char* kStagingName = ".staging";
 /// The part's manifest stands beside the stage's folder, with this ending.
 inline constexpr const char* kPartEnding = ".json";
 

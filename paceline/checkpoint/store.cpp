@@ -11,27 +11,20 @@
 #include "paceline/checkpoint/stage.h"
 #include "paceline/core/fail_point.h"
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/storage/checksum.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/storage/location.h"
-#include "paceline/storage/parallel.h"
+#include "paceline/storage/objects/parallel.h"
 
 namespace paceline::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "checkpoint_";
-
-// "checkpoint_" and digits: the names that reports have by themselves.
-bool is_numbered(const std::string& name) {
-  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
-         name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
-}
-
 // A copy of a checkpoint under another name is none of the run's.
 bool belongs(const Manifest& manifest, const std::string& name) {
-  return manifest.name.empty() ? is_numbered(name) : manifest.name == name;
+  return manifest.name.empty() ? run_layout::is_checkpoint_folder(name) : manifest.name == name;
 }
 
 arrow::Status rename(const std::string& from, const std::string& to) {
@@ -155,9 +148,9 @@ Published published(const std::string& path, const Manifest& manifest) {
 arrow::Status remove_folder(const std::string& run_folder, const std::string& name) {
   const std::string path = run_folder + "/" + name;
   if (!fs::exists(path)) return arrow::Status::OK();
-  const std::string staging = run_folder + "/" + kStagingName;
+  const std::string staging = run_folder + "/" + run_layout::kStaging;
   const std::string doomed = staging + "/deleted_" + name;
-  ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, kStagingName));
+  ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, run_layout::kStaging));
   ARROW_RETURN_NOT_OK(storage::remove_all(doomed));
   ARROW_RETURN_NOT_OK(storage::move(path, doomed));
   ARROW_RETURN_NOT_OK(fail_point("remove.after_rename"));
@@ -170,35 +163,30 @@ arrow::Status claim_name(const std::string& run_folder, const std::string& name,
   if (!fs::exists(target)) return arrow::Status::OK();
   const auto manifest = read_manifest(target);
   if (manifest.ok() && belongs(*manifest, name)) {
-    return arrow::Status::AlreadyExists("there is a checkpoint ", target, " already",
-                                        is_numbered(name) ? "" : "; give each checkpoint a name of its own");
+    return arrow::Status::AlreadyExists(
+        "there is a checkpoint ", target, " already",
+        run_layout::is_checkpoint_folder(name) ? "" : "; give each checkpoint a name of its own");
   }
   if (in_place) return arrow::Status::OK();
-  if (is_numbered(name)) return remove_folder(run_folder, name);
+  if (run_layout::is_checkpoint_folder(name)) return remove_folder(run_folder, name);
   return arrow::Status::AlreadyExists("there is a folder ", target,
                                       " already, which is no checkpoint; give the checkpoint another name");
 }
 
 }  // namespace
 
-std::string checkpoint_name(int64_t report) {
-  char text[40];
-  std::snprintf(text, sizeof text, "checkpoint_%06lld", static_cast<long long>(report));
-  return text;
-}
-
 std::string folder_name(const std::string& name, int64_t report) {
-  return name.empty() ? checkpoint_name(report) : name;
+  return name.empty() ? run_layout::checkpoint_folder(report) : name;
 }
 
 arrow::Status check_folder_name(const std::string& name) {
-  static const std::set<std::string> kTaken = {"logs", "run.lock", "control.sock", "journal.jsonl", "metrics.jsonl"};
   if (name.empty() || name.find_first_of(std::string("/\0", 2)) != std::string::npos || name.size() > 255) {
     return arrow::Status::Invalid("allowed: a name of at most 255 characters without \"/\"");
   }
   if (name.starts_with('.')) return arrow::Status::Invalid("allowed: a name that does not begin with \".\"");
-  if (kTaken.contains(name)) return arrow::Status::Invalid("that is a name of Paceline's own in the run's folder");
-  if (is_numbered(name)) {
+  if (run_layout::is_reserved(name))
+    return arrow::Status::Invalid("that is a name of Paceline's own in the run's folder");
+  if (run_layout::is_checkpoint_folder(name)) {
     return arrow::Status::Invalid("checkpoint_ and a number is what reports without a name of their own are called");
   }
   return arrow::Status::OK();
@@ -228,7 +216,7 @@ arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Ma
 
   ARROW_ASSIGN_OR_RAISE(const std::string in_place, name_of_folder_in_place(staged, about.name));
   const std::string name = folder_name(in_place.empty() ? about.name : in_place, about.report);
-  about.name = name == checkpoint_name(about.report) ? "" : name;
+  about.name = name == run_layout::checkpoint_folder(about.report) ? "" : name;
   const std::string target = path_of(name);
   if (objects_) {
     ARROW_RETURN_NOT_OK(publish_objects(*objects_, name, files_to_upload(staged), about));
@@ -237,7 +225,7 @@ arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Ma
   }
   ARROW_RETURN_NOT_OK(claim_name(run_folder_, name, !in_place.empty()));
   if (in_place.empty()) {
-    const std::string temporary = std::string(kStagingName) + "/publish_" + std::to_string(about.report);
+    const std::string temporary = std::string(run_layout::kStaging) + "/publish_" + std::to_string(about.report);
     const std::string folder = run_folder_ + "/" + temporary;
     ARROW_RETURN_NOT_OK(storage::remove_all(folder));
     auto status = put_together(staged, about, run_folder_, temporary);
@@ -300,12 +288,12 @@ arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {
 }
 
 arrow::Status Store::collect_leftovers() {
-  ARROW_RETURN_NOT_OK(storage::remove_all(run_folder_ + "/" + kStagingName));
+  ARROW_RETURN_NOT_OK(storage::remove_all(run_folder_ + "/" + run_layout::kStaging));
   ARROW_RETURN_NOT_OK(storage::remove_temporary_files(run_folder_));
   if (objects_) {
     ARROW_ASSIGN_OR_RAISE(const ObjectFolders folders, list_object_folders(*objects_));
     for (const std::string& name : folders.others) {
-      if (is_numbered(name)) ARROW_RETURN_NOT_OK(objects_->remove_below(name));
+      if (run_layout::is_checkpoint_folder(name)) ARROW_RETURN_NOT_OK(objects_->remove_below(name));
     }
     return arrow::Status::OK();
   }

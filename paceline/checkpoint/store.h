@@ -79,8 +79,6 @@ class Store {
   std::shared_ptr<storage::Storage> objects_;  // null for a local run folder
 };
 
-/// "checkpoint_000042".
-std::string checkpoint_name(int64_t report);
 /// `name`, or that of the report's number where it is "".
 std::string folder_name(const std::string& name, int64_t report);
 /// Whether a report may call its checkpoint's folder so: a file name that nothing else in the run's folder has. Invalid

@@ -11,7 +11,7 @@
 #include "paceline/checkpoint/checkpoint_fixture.h"
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/tensor_reader.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline::checkpoint {

@@ -5,7 +5,7 @@
 #include "paceline/checkpoint/format/safetensors.h"
 #include "paceline/checkpoint/tensor_reader.h"
 #include "paceline/checkpoint/tensors_fixture.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline::checkpoint {
 namespace {

@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
-#include "paceline/controller/journal.h"
-#include "paceline/controller/run_reader.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/process_usage.h"
+#include "paceline/run/journal.h"
+#include "paceline/run/reader.h"
 #include "paceline/track/status_line.h"
 
 namespace paceline::cli {
@@ -21,7 +21,7 @@ namespace {
 constexpr double kClockTolerance = 2.0;
 
 bool has_journal(const std::string& folder) {
-  return ::access(controller::journal_path(folder).c_str(), F_OK) == 0;
+  return ::access(run::journal_path(folder).c_str(), F_OK) == 0;
 }
 
 // The same of many, most of which are in one folder: it is looked up once.
@@ -34,7 +34,7 @@ class Journals {
       parent_ = folder.substr(0, slash);
       descriptor_ = Descriptor(::open(parent_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     }
-    const std::string journal = controller::journal_path(folder.substr(slash + 1));
+    const std::string journal = run::journal_path(folder.substr(slash + 1));
     return descriptor_.get() >= 0 && ::faccessat(descriptor_.get(), journal.c_str(), F_OK, 0) == 0;
   }
 
@@ -47,9 +47,9 @@ class Journals {
 std::optional<track::RunRecord> catch_up(KnownRun& known) {
   if (known.driver != DriverState::gone && known.driver != DriverState::elsewhere) return std::nullopt;
   struct stat journal{};
-  if (::stat(controller::journal_path(known.run.path).c_str(), &journal) != 0) return std::nullopt;
+  if (::stat(run::journal_path(known.run.path).c_str(), &journal) != 0) return std::nullopt;
   if (journal.st_size == known.run.journal_bytes) return std::nullopt;
-  auto record = controller::read_run_folder(known.run.path);
+  auto record = run::read_run_folder(known.run.path);
   if (!record.ok()) return std::nullopt;  // `paceline show` says why
   known.run = record->run;
   known.metrics = track::metrics_text(known.run.metrics);
@@ -68,7 +68,7 @@ void put(const std::vector<track::RunRecord>& records) {
 
 }  // namespace
 
-DriverState driver_state(const track::RunEntry& run) {
+DriverState driver_state(const track::RunRow& run) {
   if (track::is_over(run)) return DriverState::none;
   if (run.host != host_name()) return DriverState::elsewhere;
   const auto process = process_usage(static_cast<pid_t>(run.pid));
@@ -83,7 +83,7 @@ std::string KnownRun::state_text() const {
 }
 
 arrow::Result<track::RunRecord> recorded_run(const std::string& folder) {
-  auto record = controller::read_run_folder(folder);
+  auto record = run::read_run_folder(folder);
   if (has_journal(folder)) return record;
   ARROW_ASSIGN_OR_RAISE(const std::string path, track::user_run_store());
   ARROW_ASSIGN_OR_RAISE(const auto store, track::RunStore::open_for_reading(path));
@@ -91,7 +91,7 @@ arrow::Result<track::RunRecord> recorded_run(const std::string& folder) {
   return stored ? *std::move(stored) : std::move(record);
 }
 
-KnownRun with_fate(track::RunEntry run) {
+KnownRun with_fate(track::RunRow run) {
   KnownRun known{.run = std::move(run)};
   known.gone = !has_journal(known.run.path);
   if (known.gone) return known;
@@ -100,9 +100,9 @@ KnownRun with_fate(track::RunEntry run) {
   return known;
 }
 
-arrow::Result<std::vector<track::RunEntry>> stored_names() {
+arrow::Result<std::vector<track::RunRow>> stored_names() {
   ARROW_ASSIGN_OR_RAISE(const std::string path, track::user_run_store());
-  if (::access(path.c_str(), F_OK) != 0) return std::vector<track::RunEntry>{};
+  if (::access(path.c_str(), F_OK) != 0) return std::vector<track::RunRow>{};
   ARROW_ASSIGN_OR_RAISE(const auto store, track::RunStore::open_for_reading(path));
   return store.names();
 }
@@ -114,7 +114,7 @@ arrow::Status visit_known_runs(track::RunStore::Metrics wanted, const std::funct
   {
     ARROW_ASSIGN_OR_RAISE(const auto store, track::RunStore::open_for_reading(path));
     Journals journals;
-    ARROW_RETURN_NOT_OK(store.visit(wanted, [&](track::RunEntry run, std::string metrics) {
+    ARROW_RETURN_NOT_OK(store.visit(wanted, [&](track::RunRow run, std::string metrics) {
       KnownRun known{.run = std::move(run), .metrics = std::move(metrics)};
       known.gone = !journals.has(known.run.path);
       if (!known.gone) known.driver = driver_state(known.run);

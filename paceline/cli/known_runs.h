@@ -24,10 +24,10 @@ NLOHMANN_JSON_SERIALIZE_ENUM(DriverState, {{DriverState::none, nullptr},
                                            {DriverState::elsewhere, "elsewhere"}})
 
 /// By the driver's process; one that started after the run was opened is another that got its id.
-DriverState driver_state(const track::RunEntry& run);
+DriverState driver_state(const track::RunRow& run);
 
 struct KnownRun {
-  track::RunEntry run;
+  track::RunRow run;
   DriverState driver = DriverState::none;
   bool gone = false;    // the run's folder was deleted
   std::string metrics;  // the last, as they are shown
@@ -41,13 +41,13 @@ arrow::Result<track::RunRecord> recorded_run(const std::string& folder);
 
 /// Calls `visit` with each run in the run store, the last opened first, until it gives false; none where there is no
 /// store yet. What a driver that died did not write any more is read from the run's folder, and written. With
-/// Metrics::text no RunEntry needs to have metrics.
+/// Metrics::text no RunRow needs to have metrics.
 arrow::Status visit_known_runs(track::RunStore::Metrics wanted, const std::function<bool(KnownRun known)>& visit);
 /// All of them.
 arrow::Result<std::vector<KnownRun>> known_runs();
 /// The same of one run.
-KnownRun with_fate(track::RunEntry run);
+KnownRun with_fate(track::RunRow run);
 /// Name and path of each run in the store, nothing else; the last opened first.
-arrow::Result<std::vector<track::RunEntry>> stored_names();
+arrow::Result<std::vector<track::RunRow>> stored_names();
 
 }  // namespace paceline::cli

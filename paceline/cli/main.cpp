@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "paceline/cli/command.h"
+#include "paceline/cli/commands/run.h"
 #include "paceline/cli/program.h"
-#include "paceline/cli/run.h"
 #include "paceline/launch/program_worker.h"
 
 namespace {

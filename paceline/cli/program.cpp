@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "paceline/cli/command.h"
-#include "paceline/cli/completion.h"
+#include "paceline/cli/commands/completion.h"
 #include "paceline/cli/spelling.h"
 
 namespace paceline::cli {

@@ -6,11 +6,11 @@
 
 #include "paceline/cli/known_runs.h"
 #include "paceline/cli/spelling.h"
-#include "paceline/controller/journal.h"
-#include "paceline/controller/run_records.h"
-#include "paceline/controller/working_folder.h"
 #include "paceline/core/config/run_config.h"
-#include "paceline/storage/local.h"
+#include "paceline/run/journal.h"
+#include "paceline/run/readable_folder.h"
+#include "paceline/run/working_folder.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/storage/location.h"
 
 namespace paceline::cli {
@@ -22,7 +22,7 @@ constexpr size_t kMostNamed = 5;
 
 bool holds_run(const std::string& folder) {
   std::error_code error;
-  return fs::exists(controller::journal_path(folder), error);
+  return fs::exists(run::journal_path(folder), error);
 }
 
 arrow::Status ambiguous(const std::string& text, const std::vector<NamedRun>& meant) {
@@ -53,7 +53,7 @@ arrow::Result<NamedRun> choose_run(const std::string& text, const std::vector<Na
 std::vector<NamedRun> runs_with_names() {
   std::vector<NamedRun> runs;
   std::set<std::string> paths;
-  for (track::RunEntry& run : stored_names().ValueOr({})) {
+  for (track::RunRow& run : stored_names().ValueOr({})) {
     paths.insert(run.path);
     runs.push_back({std::move(run.name), std::move(run.path)});
   }
@@ -71,12 +71,12 @@ arrow::Result<FoundRun> find_run(const std::string& text) {
   std::error_code error;
   if (storage::is_uri(text)) {
     ARROW_ASSIGN_OR_RAISE(std::string location, storage::resolve_location(text, ""));
-    ARROW_ASSIGN_OR_RAISE(std::string folder, controller::readable_folder(location));
+    ARROW_ASSIGN_OR_RAISE(std::string folder, run::readable_folder(location));
     return FoundRun{std::move(folder), std::move(location)};
   }
   std::string path = fs::absolute(text, error).string();
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  if (!text.empty() && holds_run(path)) return FoundRun{path, controller::run_location(path)};
+  if (!text.empty() && holds_run(path)) return FoundRun{path, run::run_location(path)};
   const std::vector<NamedRun> runs = runs_with_names();
   const bool is_path = text.find('/') != std::string::npos || text == "." || text == "..";
   if (is_path && std::ranges::find(runs, path, &NamedRun::path) != runs.end())
@@ -85,9 +85,9 @@ arrow::Result<FoundRun> find_run(const std::string& text) {
     return arrow::Status::IOError(path, " holds no run (it has no journal); a run's folder is STORAGE_PATH/NAME");
   }
   ARROW_ASSIGN_OR_RAISE(const NamedRun run, choose_run(text, runs));
-  FoundRun found{run.path, controller::run_location(run.path)};
-  if (controller::is_reader_copy(run.path)) {
-    const auto copy = controller::readable_folder(found.location);
+  FoundRun found{run.path, run::run_location(run.path)};
+  if (run::is_reader_copy(run.path)) {
+    const auto copy = run::readable_folder(found.location);
     if (!copy.status().IsKeyError()) ARROW_RETURN_NOT_OK(copy.status());  // of a deleted run the store knows something
   }
   return found;

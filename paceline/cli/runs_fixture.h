@@ -7,7 +7,7 @@
 #include <string>
 
 #include "paceline/cli/program_fixture.h"
-#include "paceline/controller/recorded_run_fixture.h"
+#include "paceline/run/recorded_run_fixture.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline::cli {
@@ -22,7 +22,7 @@ class RunsTest : public ::testing::Test {
   std::string storage(const std::string& name) const { return home_ / ("storage/" + name); }
   // A run that is over.
   void finished(const std::string& name) {
-    controller::RecordedRun run(storage(name), name);
+    run::RecordedRun run(storage(name), name);
     run.train();
     run.report(1, {{"loss", 0.25}});
     run.finish();

@@ -5,7 +5,7 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/known_runs.h"
 #include "paceline/cli/runs_fixture.h"
-#include "paceline/controller/run_reader.h"
+#include "paceline/run/reader.h"
 
 namespace paceline::cli {
 namespace {
@@ -38,11 +38,11 @@ TEST_F(RunsTest, IndexedRunsAreListedAndFoundByName) {
 }
 
 TEST_F(RunsTest, ADriverThatDiedShowsAsSuch) {
-  controller::RecordedRun run(storage("mnist"));
+  run::RecordedRun run(storage("mnist"));
   run.open(host_name(), ::getpid());  // this process started after the journal's time: its id was used anew
   EXPECT_EQ(run_program("index " + storage("mnist")).exit_code, kDone);
   EXPECT_EQ(listed()[0]["driver"], "alive") << "opened in 2027";
-  track::RunEntry entry = controller::read_run_folder(storage("mnist")).ValueOrDie().run;
+  track::RunRow entry = run::read_run_folder(storage("mnist")).ValueOrDie().run;
   entry.opened = 1'000'000'000;
   EXPECT_EQ(driver_state(entry), DriverState::gone) << "this process started later: its id was used anew";
   entry.host = "elsewhere";
@@ -50,7 +50,7 @@ TEST_F(RunsTest, ADriverThatDiedShowsAsSuch) {
 }
 
 TEST_F(RunsTest, WhatADeadDriverDidNotRecordIsReadFromItsFolder) {
-  controller::RecordedRun run(storage("mnist"));
+  run::RecordedRun run(storage("mnist"));
   run.open();
   EXPECT_EQ(run_program("index " + storage("mnist")).exit_code, kDone);
   run.train();
@@ -77,7 +77,7 @@ TEST_F(RunsTest, ARunWithoutItsFolderIsStillKnown) {
 }
 
 TEST_F(RunsTest, ARunFromAnotherMachineIsIndexedAndShown) {
-  controller::RecordedRun run(storage("mnist"));
+  run::RecordedRun run(storage("mnist"));
   run.open("another-machine", ::getpid());
   run.train();
   EXPECT_EQ(run_program("index " + storage("mnist")).exit_code, kDone);

@@ -9,6 +9,8 @@
 
 namespace paceline::controller {
 
+using namespace policy;
+
 void CallbackCaller::assigned(const RunState& state) {
   const int64_t former = std::exchange(world_size_, state.world_size);
   if (former != 0 && former != state.world_size) {

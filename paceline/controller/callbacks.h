@@ -6,35 +6,35 @@
 #include <functional>
 #include <vector>
 
-#include "paceline/controller/action.h"
 #include "paceline/controller/callback.h"
 #include "paceline/controller/controller.h"
-#include "paceline/controller/event.h"
 #include "paceline/controller/report_log.h"
 #include "paceline/core/log.h"
+#include "paceline/policy/action.h"
+#include "paceline/policy/event.h"
 
 namespace paceline::controller {
 
 class CallbackCaller {
  public:
   /// Both outlive it. `feed` takes the events: CallbackFailed, StopRequested.
-  CallbackCaller(const RunRequest& request, Log& log, std::function<void(Event)> feed)
+  CallbackCaller(const RunRequest& request, Log& log, std::function<void(policy::Event)> feed)
       : request_(request), log_(log), feed_(std::move(feed)) {}
 
-  void assigned(const RunState& state);
+  void assigned(const policy::RunState& state);
   /// `checkpoint`: path of the one that was published with it, "" for none.
-  void reported(const RunState& state, const GroupReport& report, const std::string& checkpoint);
-  void failed(const RunState& state, const TellCallbacks& failure);
+  void reported(const policy::RunState& state, const policy::GroupReport& report, const std::string& checkpoint);
+  void failed(const policy::RunState& state, const policy::TellCallbacks& failure);
   /// The state is final.
-  void ended(const RunState& state);
+  void ended(const policy::RunState& state);
 
  private:
   using Call = std::function<void(UserCallback&, const RunContext&)>;
-  void call(const RunState& state, const char* name, const Call& call);
+  void call(const policy::RunState& state, const char* name, const Call& call);
 
   const RunRequest& request_;
   Log& log_;
-  std::function<void(Event)> feed_;
+  std::function<void(policy::Event)> feed_;
   int64_t world_size_ = 0;  // of the attempt before
 };
 

@@ -8,6 +8,8 @@
 
 namespace paceline::controller {
 
+using namespace policy;
+
 rpc::CheckpointEntries checkpoint_list(const RunState& state, const std::string& location) {
   std::vector<checkpoint::Scored> scored;
   for (const KeptCheckpoint& kept : state.checkpoints) scored.push_back({kept.report, kept.metrics});

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "paceline/controller/state.h"
+#include "paceline/policy/state.h"
 #include "paceline/rpc/messages.h"
 
 namespace paceline::controller {
 
 /// The checkpoints of the run at `location`, the worst first; without a score the oldest.
-rpc::CheckpointEntries checkpoint_list(const RunState& state, const std::string& location);
+rpc::CheckpointEntries checkpoint_list(const policy::RunState& state, const std::string& location);
 
 }  // namespace paceline::controller

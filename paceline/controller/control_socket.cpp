@@ -18,6 +18,7 @@
 
 #include "paceline/core/posix/thread.h"
 #include "paceline/core/posix/unix_address.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/rpc/socket_channel.h"
 #include "paceline/storage/checksum.h"
 
@@ -135,7 +136,7 @@ arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::str
     listening = listen_at(path);
   }
   ARROW_ASSIGN_OR_RAISE(Descriptor listener, std::move(listening));
-  const std::string link = run_folder + "/" + kControlLink;
+  const std::string link = run_folder + "/" + run_layout::kControlSocket;
   ::unlink(link.c_str());
   if (::symlink(path.c_str(), link.c_str()) != 0) return errno_status("cannot make " + link);
   return std::make_unique<ControlSocketThread>(std::move(listener), path, link, inbox);

@@ -24,9 +24,6 @@ class ControlSocket {
   virtual std::vector<std::string> files() const = 0;
 };
 
-/// Name of the link in the run folder.
-inline constexpr const char* kControlLink = "control.sock";
-
 /// The folder for sockets; made if need be. IOError when it is not the user's alone.
 arrow::Result<std::string> private_socket_folder();
 

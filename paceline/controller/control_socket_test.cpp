@@ -10,8 +10,9 @@
 #include <filesystem>
 #include <future>
 
-#include "paceline/controller/control_client.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/rpc/messages.h"
+#include "paceline/run/control_client.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline::controller {
@@ -49,7 +50,7 @@ class ControlSocketTest : public ::testing::Test {
 TEST_F(ControlSocketTest, ARunThatDoesNotAnswerIsNotWaitedForForEver) {
   Inbox inbox;
   const auto socket = open_control_socket(run_.path(), inbox).ValueOrDie();
-  const auto status = request_status(run_.path(), std::chrono::milliseconds(50)).status();
+  const auto status = run::request_status(run_.path(), std::chrono::milliseconds(50)).status();
   EXPECT_TRUE(status.IsCancelled());
   EXPECT_THAT(status.message(), HasSubstr("did not answer within 0.05 s: its driver is stopped, or busy"));
 }
@@ -61,26 +62,26 @@ TEST_F(ControlSocketTest, AnswersInAFolderOfTheUsersOwn) {
     struct stat status{};
     ASSERT_EQ(::stat((runtime_ / "paceline").c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0700u);
-    auto reply = std::async(std::launch::async, [this] { return request_status(run_.path()); });
+    auto reply = std::async(std::launch::async, [this] { return run::request_status(run_.path()); });
     answer_one(inbox, {{"state", "running"}});
     EXPECT_EQ(reply.get().ValueOrDie()["state"], "running");
   }
   EXPECT_TRUE(std::filesystem::is_empty(run_.path())) << "the link is left";
   EXPECT_TRUE(std::filesystem::is_empty(runtime_.path())) << "the socket is left";
-  EXPECT_THAT(request_status(run_.path()).status().message(), HasSubstr("no live run"));
+  EXPECT_THAT(run::request_status(run_.path()).status().message(), HasSubstr("no live run"));
 }
 
 TEST_F(ControlSocketTest, ReplacesWhatAKilledDriverLeft) {
   Inbox inbox;
   auto first = open_control_socket(run_.path(), inbox).ValueOrDie();
-  const std::string path = std::filesystem::read_symlink(run_ / kControlLink);
+  const std::string path = std::filesystem::read_symlink(run_ / run_layout::kControlSocket);
   first.reset();
   std::filesystem::create_directory(runtime_ / "paceline");
   std::filesystem::permissions(runtime_ / "paceline", std::filesystem::perms::owner_all);
   paceline::testing::write_file(path, "left");
-  std::filesystem::create_symlink(path, run_ / kControlLink);
+  std::filesystem::create_symlink(path, run_ / run_layout::kControlSocket);
   auto second = open_control_socket(run_.path(), inbox).ValueOrDie();
-  auto reply = std::async(std::launch::async, [this] { return request_stop(run_.path(), "enough"); });
+  auto reply = std::async(std::launch::async, [this] { return run::request_stop(run_.path(), "enough"); });
   answer_one(inbox, {{"state", "shutting_down"}});
   EXPECT_TRUE(reply.get().ok());
 }
@@ -96,7 +97,7 @@ TEST_F(ControlSocketTest, RefusesAFolderThatOthersCanOpen) {
 TEST_F(ControlSocketTest, SurvivesClientsThatMakeNoSense) {
   Inbox inbox;
   auto socket = open_control_socket(run_.path(), inbox).ValueOrDie();
-  const std::string path = std::filesystem::read_symlink(run_ / kControlLink);
+  const std::string path = std::filesystem::read_symlink(run_ / run_layout::kControlSocket);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, path.size());
@@ -106,7 +107,7 @@ TEST_F(ControlSocketTest, SurvivesClientsThatMakeNoSense) {
   ASSERT_EQ(::connect(babbling.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   const std::string nonsense = "GET / HTTP/1.1\r\n\r\n and more";
   ASSERT_GT(::send(babbling.get(), nonsense.data(), nonsense.size(), MSG_NOSIGNAL), 0);
-  auto reply = std::async(std::launch::async, [this] { return request_status(run_.path()); });
+  auto reply = std::async(std::launch::async, [this] { return run::request_status(run_.path()); });
   answer_one(inbox, {{"state", "running"}});
   EXPECT_TRUE(reply.get().ok());
 }

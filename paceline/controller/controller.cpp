@@ -2,16 +2,19 @@
 
 #include "paceline/checkpoint/stage.h"
 #include "paceline/controller/control_socket.h"
-#include "paceline/controller/object_run.h"
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/controller/survey.h"
 #include "paceline/controller/tracking.h"
-#include "paceline/storage/local.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/run/object_run.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/storage_proof.h"
 #include "paceline/track/terminal.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 namespace {
 
 RunOptions options_of(const RunRequest& request, int64_t nodes) {
@@ -43,25 +46,25 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
                                      StopSignal& stop) {
   const std::unique_ptr<track::Terminal> terminal = track::make_terminal(stderr, nullptr, request.run_config.quiet);
   Inbox inbox;  // outlives all that push into it
-  std::unique_ptr<ObjectRun> object_run;
+  std::unique_ptr<run::ObjectRun> object_run;
   if (storage::is_uri(location_of(request))) {
     const auto note = [&terminal](const std::string& text) { terminal->log(LogLevel::info, text); };
     const auto on_lost = [&inbox](const std::string& why) { inbox.push(LeaseLost{why}); };
-    ARROW_ASSIGN_OR_RAISE(object_run, ObjectRun::take(request.location, request.run_folder, note, on_lost));
+    ARROW_ASSIGN_OR_RAISE(object_run, run::ObjectRun::take(request.location, request.run_folder, note, on_lost));
   }
   const std::shared_ptr<storage::Storage> objects = object_run ? object_run->objects() : nullptr;
 
-  ARROW_RETURN_NOT_OK(storage::make_folders(request.run_folder + "/logs"));
+  ARROW_RETURN_NOT_OK(storage::make_folders(request.run_folder + "/" + run_layout::kLogs));
   const auto show = [&terminal](LogLevel level, const std::string& line) { terminal->log(level, line); };
-  Log log(request.run_folder + "/logs/controller.log", show, log_level(request.run_config.log_level));
+  Log log(request.run_folder + "/" + run_layout::kControllerLog, show, log_level(request.run_config.log_level));
 
-  ARROW_ASSIGN_OR_RAISE(const std::optional<RunState> replayed, replay(request.run_folder));
+  ARROW_ASSIGN_OR_RAISE(const std::optional<RunState> replayed, run::replay(request.run_folder));
   const RunState earlier = replayed.value_or(RunState{});
   checkpoint::Store store(request.run_folder, objects);
   ARROW_ASSIGN_OR_RAISE(RunOpened opened, survey(request, store, earlier));
-  const std::string staging = request.run_folder + "/" + checkpoint::kStagingName;
+  const std::string staging = request.run_folder + "/" + run_layout::kStaging;
   ARROW_ASSIGN_OR_RAISE(const std::string proof, storage::write_storage_proof(staging, objects.get()));
-  ARROW_ASSIGN_OR_RAISE(Journal journal, Journal::open(request.run_folder));
+  ARROW_ASSIGN_OR_RAISE(run::Journal journal, run::Journal::open(request.run_folder));
   ARROW_ASSIGN_OR_RAISE(track::HistoryWriter history, track::HistoryWriter::open(request.run_folder));
   note_earlier(request, earlier, opened, log);
 
@@ -75,7 +78,8 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
   opened.options = options_of(request, agents.ok() ? static_cast<int64_t>(agents->size()) : 1);
   rpc::Leftovers leftovers{request.run_folder, {}, {staging}};
   if (control.ok()) leftovers.files = (*control)->files();
-  RunRecorder recorder(request.run_folder, request.run_store, [&log](const std::string& text) { log.warning(text); });
+  run::RunIndexer recorder(request.run_folder, request.run_store,
+                           [&log](const std::string& text) { log.warning(text); });
   RunLoop loop(
       {request, clock, stop, log, *terminal, inbox, *publisher, recorder, trackers, leftovers, proof, object_run.get()},
       std::move(journal), ReportLog(std::move(history)), earlier);

@@ -19,12 +19,12 @@
 
 #include "paceline/controller/callback.h"
 #include "paceline/controller/launcher/launcher.h"
-#include "paceline/controller/state.h"
 #include "paceline/core/clock.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/exit_status.h"
+#include "paceline/policy/state.h"
 
 namespace paceline::controller {
 
@@ -40,7 +40,7 @@ struct RunRequest {
   ScalingConfig scaling_config;
   Json torch_config = Json::object();
   /// Seconds that workers have to end by themselves after another's failure.
-  double failure_grace_s = RunOptions{}.failure_grace_s;
+  double failure_grace_s = policy::RunOptions{}.failure_grace_s;
   /// What the worker processes are for: "worker" executes the train loop, "program" runs a program (paceline/launch).
   std::string role = "worker";
   std::string train_loop;

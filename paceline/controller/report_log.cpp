@@ -4,6 +4,8 @@
 
 namespace paceline::controller {
 
+using namespace policy;
+
 void ReportLog::add(GroupReport group, Attempt attempt, Time now) {
   const bool waits = !group.parts.empty();
   entries_.push_back({std::move(group), attempt, to_seconds(now), "", waits});

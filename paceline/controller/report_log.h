@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "paceline/controller/report_book.h"
 #include "paceline/core/clock.h"
 #include "paceline/core/ids.h"
+#include "paceline/policy/report_book.h"
 #include "paceline/track/history.h"
 
 namespace paceline::controller {
@@ -20,7 +20,7 @@ namespace paceline::controller {
 class ReportLog {
  public:
   struct Entry {
-    GroupReport group;
+    policy::GroupReport group;
     Attempt attempt;
     double time = 0;
     /// Name of its checkpoint's folder; "" for none.
@@ -31,7 +31,7 @@ class ReportLog {
   explicit ReportLog(track::HistoryWriter writer) : writer_(std::move(writer)) {}
 
   /// Takes a report; one with parts waits for settle().
-  void add(GroupReport group, Attempt attempt, Time now);
+  void add(policy::GroupReport group, Attempt attempt, Time now);
   /// The report's checkpoint is published under that name, or, "", it could not be.
   void settle(int64_t report, const std::string& checkpoint);
   /// Nothing waits any more: what has no checkpoint yet gets none.

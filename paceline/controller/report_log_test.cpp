@@ -5,6 +5,8 @@
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 namespace {
 
 GroupReport group(int64_t report, std::vector<std::optional<Json>> metrics, bool files = false) {

@@ -13,10 +13,10 @@
 
 #include "paceline/checkpoint/store.h"
 #include "paceline/controller/controller.h"
-#include "paceline/controller/journal.h"
 #include "paceline/controller/launcher/local.h"
 #include "paceline/core/posix/pidfd.h"
-#include "paceline/storage/run_lock.h"
+#include "paceline/run/journal.h"
+#include "paceline/storage/local/run_lock.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/history.h"
 
@@ -81,16 +81,16 @@ class RunTest : public ::testing::Test {
     }
     EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(folder_ / "control.sock")));
     EXPECT_FALSE(std::filesystem::exists(folder_ / ".staging"));
-    const RunState state = replay(folder_.path()).ValueOrDie().value();
+    const policy::RunState state = run::replay(folder_.path()).ValueOrDie().value();
     EXPECT_EQ(state.error, outcome.error);
-    EXPECT_TRUE(is_terminal(state.state));
+    EXPECT_TRUE(policy::is_terminal(state.state));
     return outcome;
   }
 
   /// Whatever was started in the last epoch has ended (or does so within the test's patience).
   void expect_no_process() {
-    EXPECT_TRUE(read_journal(folder_.path(), [](const Event& event, Time) {
-                  const auto* started = std::get_if<WorkerStarted>(&event);
+    EXPECT_TRUE(run::read_journal(folder_.path(), [](const policy::Event& event, Time) {
+                  const auto* started = std::get_if<policy::WorkerStarted>(&event);
                   if (started == nullptr) return;
                   const auto process = open_pidfd(static_cast<pid_t>(started->pid));
                   if (!process.ok()) return;

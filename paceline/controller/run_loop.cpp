@@ -7,6 +7,8 @@
 #include "paceline/controller/worker_process.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 namespace {
 
 // History rows are on disk a second after they came, at the latest.
@@ -19,7 +21,7 @@ bool fails_on_hang(const DebugConfig& config) {
 
 }  // namespace
 
-RunLoop::RunLoop(RunParts parts, Journal journal, ReportLog report_log, RunState earlier)
+RunLoop::RunLoop(RunParts parts, run::Journal journal, ReportLog report_log, RunState earlier)
     : parts_(parts),
       journal_(std::move(journal)),
       report_log_(std::move(report_log)),

@@ -6,10 +6,12 @@
 
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/controller/tracking.h"
-#include "paceline/controller/worker_logs.h"
 #include "paceline/controller/worker_process.h"
+#include "paceline/run/worker_logs.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 
 const Worker* RunLoop::find(WorkerId id) const {
   const auto found = state_.workers.find(id);
@@ -50,7 +52,8 @@ void RunLoop::execute(const EnterState& action) {
   hang_watch_.forget();
   const double quota = parts_.request.run_config.log_quota_mb * 1e6 * static_cast<double>(state_.world_size);
   const WorkerId first{state_.last_worker.value - state_.world_size + 1};
-  const arrow::Status trimmed = trim_worker_logs(parts_.request.run_folder, first, std::llround(std::min(quota, 1e18)));
+  const arrow::Status trimmed =
+      run::trim_worker_logs(parts_.request.run_folder, first, std::llround(std::min(quota, 1e18)));
   if (!trimmed.ok()) parts_.log.warning("logs of earlier attempts stay: " + trimmed.message());
 }
 

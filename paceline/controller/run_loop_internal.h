@@ -16,18 +16,18 @@
 
 #include "paceline/controller/callbacks.h"
 #include "paceline/controller/controller.h"
-#include "paceline/controller/decide.h"
-#include "paceline/controller/hang_watch.h"
 #include "paceline/controller/inbox.h"
-#include "paceline/controller/journal.h"
-#include "paceline/controller/object_run.h"
 #include "paceline/controller/publisher.h"
-#include "paceline/controller/report_book.h"
 #include "paceline/controller/report_log.h"
-#include "paceline/controller/run_recorder.h"
 #include "paceline/controller/status.h"
 #include "paceline/core/log.h"
+#include "paceline/policy/decide.h"
+#include "paceline/policy/hang_watch.h"
+#include "paceline/policy/report_book.h"
 #include "paceline/rpc/key_value_table.h"
+#include "paceline/run/indexer.h"
+#include "paceline/run/journal.h"
+#include "paceline/run/object_run.h"
 #include "paceline/stacks/stack.h"
 #include "paceline/track/terminal.h"
 #include "paceline/track/tracker/trackers.h"
@@ -43,22 +43,22 @@ struct RunParts {
   track::Terminal& terminal;
   Inbox& inbox;
   Publisher& publisher;
-  RunRecorder& recorder;
+  run::RunIndexer& recorder;
   track::RunTrackers& trackers;
   /// What shall not remain should this process die.
   const rpc::Leftovers& leftovers;
   /// What workers must find in the storage.
   const std::string& storage_proof;
   /// Null for a run in a local folder.
-  ObjectRun* object_run;
+  run::ObjectRun* object_run;
 };
 
 class RunLoop {
  public:
-  RunLoop(RunParts parts, Journal journal, ReportLog report_log, RunState earlier);
+  RunLoop(RunParts parts, run::Journal journal, ReportLog report_log, policy::RunState earlier);
 
   /// Journals that the run is taken over. An error means that nothing was journaled.
-  arrow::Status open(const RunOpened& opened);
+  arrow::Status open(const policy::RunOpened& opened);
   /// Runs on the agents' channels to a final state.
   RunOutcome run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents);
 
@@ -97,8 +97,8 @@ class RunLoop {
   };
 
   // run_loop.cpp
-  void feed(Event event);
-  void apply(const Event& event);
+  void feed(policy::Event event);
+  void apply(const policy::Event& event);
   std::optional<Time> next_deadline() const;
   void meet_deadlines();
   void write_reports();
@@ -114,13 +114,13 @@ class RunLoop {
   void receive(RemoveFailed& incoming);
   void receive(FromCommandLine& incoming);
   void receive(const OutputLeftOut& incoming);
-  void receive(const LeaseLost& incoming) { feed(StorageFailed{incoming.why}); }
-  void receive_report(const Worker& worker, const rpc::Envelope& envelope);
-  void receive_finished(const Worker& worker, const rpc::Envelope& envelope);
-  void receive_failed(const Worker& worker, const rpc::Envelope& envelope);
-  void receive_exit(const Worker& worker, const rpc::Envelope& envelope);
-  void receive_from_process(const Worker& worker, rpc::Envelope& envelope);
-  void show_output(const Worker& worker, const rpc::Output& output);
+  void receive(const LeaseLost& incoming) { feed(policy::StorageFailed{incoming.why}); }
+  void receive_report(const policy::Worker& worker, const rpc::Envelope& envelope);
+  void receive_finished(const policy::Worker& worker, const rpc::Envelope& envelope);
+  void receive_failed(const policy::Worker& worker, const rpc::Envelope& envelope);
+  void receive_exit(const policy::Worker& worker, const rpc::Envelope& envelope);
+  void receive_from_process(const policy::Worker& worker, rpc::Envelope& envelope);
+  void show_output(const policy::Worker& worker, const rpc::Output& output);
   void receive_progress(const rpc::Envelope& envelope);
   void ask_progress(Question question);
   void answer(const Question& question);
@@ -129,11 +129,11 @@ class RunLoop {
   void send_replies(rpc::KeyValueTable::Replies replies);
 
   // run_loop_validation.cpp
-  void execute(const StartValidation& action);
-  void execute(const EndValidation& action);
+  void execute(const policy::StartValidation& action);
+  void execute(const policy::EndValidation& action);
   void receive_from_validation(WorkerId id, ValidationProcess& process, const rpc::Envelope& envelope);
   void end_validation(WorkerId id, const ValidationProcess& process, const std::string& otherwise);
-  void receive_checkpoints_request(const Worker& worker, const rpc::Envelope& envelope);
+  void receive_checkpoints_request(const policy::Worker& worker, const rpc::Envelope& envelope);
   bool is_asked_for_validations() const;
   bool is_settled(const rpc::CheckpointsRequest& wanted) const;
   void answer_checkpoints(Time now);
@@ -142,37 +142,37 @@ class RunLoop {
   bool is_watching() const;
   void watch_if_due(Time now);
   void watch();
-  std::vector<RankProgress> ranks_progress() const;
-  std::string write_evidence(const HangVerdict& verdict, const std::vector<RankProgress>& ranks,
+  std::vector<policy::RankProgress> ranks_progress() const;
+  std::string write_evidence(const policy::HangVerdict& verdict, const std::vector<policy::RankProgress>& ranks,
                              const std::vector<stacks::WorkerStacks>& found);
 
   // run_loop_actions.cpp
-  void execute(const EnterState& action);
-  void execute(const StartWorker& action);
-  void execute(const AssignWorkers& action);
-  void execute(const EndWorker& action);
-  void execute(const CloseGroup& action);
-  void execute(const PublishCheckpoint& action);
-  void execute(const DeleteCheckpoint& action);
-  void execute(const TellCommitted& action);
-  void execute(const SetTimer& action);
-  void execute(const TellCallbacks& action);
-  void execute(const Note& action);
-  void execute(const Finish& action);
-  void warn_about_cores(const Node& node, int64_t workers);
+  void execute(const policy::EnterState& action);
+  void execute(const policy::StartWorker& action);
+  void execute(const policy::AssignWorkers& action);
+  void execute(const policy::EndWorker& action);
+  void execute(const policy::CloseGroup& action);
+  void execute(const policy::PublishCheckpoint& action);
+  void execute(const policy::DeleteCheckpoint& action);
+  void execute(const policy::TellCommitted& action);
+  void execute(const policy::SetTimer& action);
+  void execute(const policy::TellCallbacks& action);
+  void execute(const policy::Note& action);
+  void execute(const policy::Finish& action);
+  void warn_about_cores(const policy::Node& node, int64_t workers);
 
   // Who: run_loop_actions.cpp
-  const Worker* find(WorkerId id) const;
+  const policy::Worker* find(WorkerId id) const;
   Identity identity_of(WorkerId worker) const;
-  std::string name_of(const Worker& worker) const;
+  std::string name_of(const policy::Worker& worker) const;
   std::string checkpoint_path(int64_t report) const;
   void send(WorkerId worker, rpc::Envelope envelope);
 
   RunParts parts_;
-  Journal journal_;
+  run::Journal journal_;
   ReportLog report_log_;
-  RunState state_;
-  std::deque<Event> events_;
+  policy::RunState state_;
+  std::deque<policy::Event> events_;
   bool applying_ = false;
   bool storage_failed_ = false;
   std::optional<Timer> timer_;
@@ -185,7 +185,7 @@ class RunLoop {
   bool warned_about_cores_ = false;
   std::pair<int64_t, int64_t> shown_workers_;  // ready, all
 
-  std::optional<ReportBook> book_;
+  std::optional<policy::ReportBook> book_;
   DiscardJob group_;  // whose reports are in the book
   int64_t highest_report_ = 0;
   rpc::KeyValueTable table_;
@@ -196,7 +196,7 @@ class RunLoop {
   std::map<int64_t, StackQuestion> stack_questions_;
   int64_t last_question_ = 0;
 
-  HangWatch hang_watch_;
+  policy::HangWatch hang_watch_;
   const bool fails_on_hang_;
   Time next_watch_;
   bool collecting_evidence_ = false;

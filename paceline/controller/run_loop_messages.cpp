@@ -6,6 +6,8 @@
 #include "paceline/controller/worker_process.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 namespace {
 
 // A message that does not fit its declaration says nothing: its default stands.

@@ -5,8 +5,11 @@
 #include "paceline/controller/checkpoint_list.h"
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
+#include "paceline/core/run_layout.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 
 void RunLoop::execute(const StartValidation& action) {
   const size_t agent = agent_of_node_[static_cast<size_t>(action.node)];
@@ -54,8 +57,9 @@ void RunLoop::receive_from_validation(WorkerId id, ValidationProcess& process, c
     end_validation(id, process, "its process could not be started: " + failed.error);
   } else if (type == rpc::ProcessExited::kType) {
     const auto exited = rpc::unpack<rpc::ProcessExited>(envelope).ValueOr(rpc::ProcessExited{});
-    end_validation(id, process,
-                   "its process " + describe(exited.status) + "; what it wrote: " + validation_log(process.report));
+    end_validation(
+        id, process,
+        "its process " + describe(exited.status) + "; what it wrote: " + run_layout::validation_log(process.report));
   }
 }
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <fstream>
 
-#include "paceline/controller/failure_text.h"
 #include "paceline/controller/run_loop_internal.h"
-#include "paceline/storage/local.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/policy/failure_text.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 namespace {
 
 constexpr double kWatchSeconds = 1.0;
@@ -85,7 +88,7 @@ void RunLoop::watch() {
 // Gives the folder, "" if it could not be made.
 std::string RunLoop::write_evidence(const HangVerdict& verdict, const std::vector<RankProgress>& ranks,
                                     const std::vector<stacks::WorkerStacks>& found) {
-  const std::string name = "hang/" + paceline::to_string(parts_.clock.now());
+  const std::string name = std::string(run_layout::kHangs) + "/" + paceline::to_string(parts_.clock.now());
   std::string folder = parts_.request.run_folder + "/" + name;
   const arrow::Status made = storage::make_folders_below(parts_.request.run_folder, name);
   if (!made.ok()) {

@@ -8,12 +8,15 @@
 #include <fstream>
 #include <future>
 
-#include "paceline/controller/control_client.h"
 #include "paceline/controller/run_fixture.h"
-#include "paceline/storage/local.h"
-#include "paceline/storage/run_lock.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/run/control_client.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/local/run_lock.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 
 agent::Guardian& guardian() {
   static agent::Guardian guardian = agent::Guardian::fork_now().ValueOrDie();
@@ -96,7 +99,7 @@ TEST_F(RunTest, MaxTimeEndsTheRunAsFinished) {
   request_.run_config.max_time = 0.5;
   const RunOutcome first = run({{"reports", 100'000}, {"step_ms", 10}, {"checkpoint_every", 1}});
   EXPECT_EQ(first.state, FinalState::finished) << first.error;
-  EXPECT_THAT(replay(folder_.path())->value().stop_reason, HasSubstr("RunConfig.max_time, 0.5 s, has passed"));
+  EXPECT_THAT(run::replay(folder_.path())->value().stop_reason, HasSubstr("RunConfig.max_time, 0.5 s, has passed"));
   const size_t rows = history().size();
   EXPECT_EQ(run({{"reports", 100'000}, {"step_ms", 10}}).state, FinalState::finished) << "used up: ends at once";
   EXPECT_EQ(history().size(), rows);
@@ -195,7 +198,7 @@ TEST_F(RunTest, DeathInTheLaunchWindowIsTriedAgainWithoutMaxFailures) {
   const Json more = {{"signal", SIGKILL}, {"generation", 0}};
   const RunOutcome outcome = run({{"faults", {fault(1, 0, 0, "signal", more)}}});
   EXPECT_EQ(outcome.state, FinalState::finished) << outcome.error;
-  const RunState state = replay(folder_.path()).ValueOrDie().value();
+  const RunState state = run::replay(folder_.path()).ValueOrDie().value();
   EXPECT_EQ(state.start_failures, 1);
   EXPECT_EQ(state.worker_failures, 0);
   EXPECT_EQ(state.attempt.value, 1);
@@ -239,7 +242,7 @@ TEST_F(RunTest, AGuardianThatIsKilledIsALostNode) {
   EXPECT_THAT(outcome.error, StartsWith("Node "));
   EXPECT_THAT(outcome.error,
               HasSubstr("is lost: the guardian, which starts the workers, has ended; start the program"));
-  EXPECT_EQ(replay(folder_.path()).ValueOrDie()->worker_failures, 0);
+  EXPECT_EQ(run::replay(folder_.path()).ValueOrDie()->worker_failures, 0);
 }
 
 TEST_F(RunTest, TheLogGivesAReasonForEachState) {
@@ -287,7 +290,7 @@ TEST_F(RunTest, AStoppedRunContinues) {
   const auto rows = history();
   EXPECT_EQ(rows.back().attempt, 2);
   EXPECT_GT(rows.back().report, seen);
-  EXPECT_EQ(rows.back().metrics["from"], folder_ / checkpoint::checkpoint_name(latest));
+  EXPECT_EQ(rows.back().metrics["from"], folder_ / run_layout::checkpoint_folder(latest));
   EXPECT_GE(checkpoints().size(), 3u);
 }
 
@@ -332,8 +335,8 @@ TEST_F(RunTest, TheCommandLineSeesAndStopsALiveRun) {
   callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
     if (metrics[0].get<int64_t>("step") != 2) return;
     status = std::async(std::launch::async, [folder = folder_.path()] {
-      auto seen = request_status(folder);
-      const auto stopping = request_stop(folder, "enough");
+      auto seen = run::request_status(folder);
+      const auto stopping = run::request_stop(folder, "enough");
       EXPECT_EQ(stopping.ValueOrDie()["state"], "shutting_down");
       return seen;
     });
@@ -349,7 +352,7 @@ TEST_F(RunTest, TheCommandLineSeesAndStopsALiveRun) {
   EXPECT_EQ(seen["workers"][1]["rank"], 1);
   EXPECT_EQ(seen["workers"][1]["phase"], "training");
   EXPECT_GT(seen["workers"][1]["pid"], 1);
-  EXPECT_FALSE(request_status(folder_.path()).ok());
+  EXPECT_FALSE(run::request_status(folder_.path()).ok());
 }
 
 // A run in a driver of its own, because its environment or its death must not be the test's.
@@ -385,7 +388,7 @@ TEST_F(RunTest, ACheckpointThatCannotBePublishedIsAWorkerFailure) {
   const int ended =
       run_in_driver(folder_.path(), {{"reports", 2}, {"checkpoint_every", 2}}, "publish.before_rename=error");
   EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
-  const RunState state = replay(folder_.path()).ValueOrDie().value();
+  const RunState state = run::replay(folder_.path()).ValueOrDie().value();
   EXPECT_EQ(state.worker_failures, 1);
   EXPECT_EQ(state.attempt.value, 2);
   EXPECT_THAT(checkpoints(), ElementsAre(4));
@@ -407,11 +410,11 @@ TEST_F(RunTest, AKilledDriversRunContinues) {
   }
   EXPECT_FALSE(std::filesystem::exists(runtime / "paceline"));
   ::unsetenv("XDG_RUNTIME_DIR");
-  EXPECT_FALSE(is_terminal(replay(folder_.path()).ValueOrDie()->state));
+  EXPECT_FALSE(is_terminal(run::replay(folder_.path()).ValueOrDie()->state));
   EXPECT_THAT(checkpoints(), ElementsAre(2));
   const RunOutcome outcome = run({{"reports", 2}, {"checkpoint_every", 2}});
   EXPECT_EQ(outcome.state, FinalState::finished) << outcome.error;
-  const RunState state = replay(folder_.path()).ValueOrDie().value();
+  const RunState state = run::replay(folder_.path()).ValueOrDie().value();
   EXPECT_EQ(state.epoch.value, 2);
   EXPECT_EQ(state.attempt.value, 2);
   EXPECT_EQ(history().back().metrics["from"], folder_ / "checkpoint_000002");
@@ -424,7 +427,7 @@ TEST_F(RunTest, StartsAndRestartsQuickly) {
   const double start = to_seconds(clock_.now());
   run({{"reports", 1}, {"step_ms", 50}, {"faults", {fault(1, 1, 1, "signal", {{"signal", SIGKILL}})}}});
   double death = 0, first = 0, second = 0;
-  EXPECT_TRUE(read_journal(folder_.path(), [&](const Event& event, Time time) {
+  EXPECT_TRUE(run::read_journal(folder_.path(), [&](const Event& event, Time time) {
                 const auto* exited = std::get_if<WorkerExited>(&event);
                 if (exited != nullptr && death == 0) death = to_seconds(time);
                 if (!std::holds_alternative<WorkerJoined>(event)) return;

@@ -7,6 +7,8 @@
 #include "paceline/checkpoint/store.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 namespace {
 
 Json worker_json(const RunState& state, const LiveStatus& live, const Worker& worker) {

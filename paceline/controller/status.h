@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "paceline/controller/controller.h"
-#include "paceline/controller/hang.h"
-#include "paceline/controller/state.h"
+#include "paceline/policy/hang.h"
+#include "paceline/policy/state.h"
 #include "paceline/rpc/messages.h"
 
 namespace paceline::controller {
@@ -19,13 +19,13 @@ struct LiveStatus {
   /// What the agents read last.
   std::map<WorkerId, rpc::ProcessProgress> progress;
   /// Ranks that are slow now.
-  std::vector<Straggler> stragglers;
+  std::vector<policy::Straggler> stragglers;
 };
 
 /// {"name", "path", "pid", "state", "since", "epoch", "attempt", "generation", "world_size", "failures": {"worker",
 /// "start", "preemption"}, "workers": [{"worker", "rank", "local_rank", "node", "pid", "stage", "step", "phase",
 /// "phase_s", "standing", "step_s", "slow", "started", "cpu_s", "resident_bytes"}], "metrics", "last_report",
 /// "checkpoints": [{"report", "path", "metrics", "time"}]}
-Json status_json(const RunState& state, const LiveStatus& live, const RunRequest& request);
+Json status_json(const policy::RunState& state, const LiveStatus& live, const RunRequest& request);
 
 }  // namespace paceline::controller

@@ -9,6 +9,8 @@
 
 namespace paceline::controller {
 
+using namespace policy;
+
 arrow::Result<RunOpened> survey(const RunRequest& request, checkpoint::Store& store, const RunState& earlier) {
   ARROW_RETURN_NOT_OK(store.collect_leftovers());
   RunOpened opened{.epoch = earlier.epoch.next(),

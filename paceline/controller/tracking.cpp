@@ -4,6 +4,8 @@
 
 namespace paceline::controller {
 
+using namespace policy;
+
 track::TrackedRun tracked_run(const RunRequest& request) {
   return {.name = request.run_config.name.value_or(""),
           .folder = request.run_folder,

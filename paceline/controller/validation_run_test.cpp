@@ -4,6 +4,8 @@
 #include "paceline/controller/run_fixture.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 namespace {
 
 using ::testing::ElementsAre;
@@ -13,7 +15,7 @@ class ValidationRunTest : public RunTest {
  protected:
   ValidationRunTest() { request_.validation_fn = "validate"; }
 
-  RunState state() const { return replay(folder_.path()).ValueOrDie().value(); }
+  RunState state() const { return run::replay(folder_.path()).ValueOrDie().value(); }
   std::vector<CheckpointStatus> statuses() const {
     std::vector<CheckpointStatus> found;
     for (const KeptCheckpoint& kept : state().checkpoints) found.push_back(kept.status);

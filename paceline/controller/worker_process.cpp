@@ -6,9 +6,12 @@
 #include <array>
 #include <string_view>
 
-#include "paceline/controller/worker_logs.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/run/worker_logs.h"
 
 namespace paceline::controller {
+
+using namespace policy;
 
 rpc::StringMap worker_environment(const RunConfig& run_config) {
   rpc::StringMap environment = run_config.worker_environment;
@@ -38,13 +41,9 @@ int64_t threads_of(const ScalingConfig& scaling, const Node& node, int64_t worke
   return std::max<int64_t>(1, node.cores / std::max<int64_t>(1, workers_on_node));
 }
 
-std::string worker_log(WorkerId worker) {
-  return "logs/worker_" + std::to_string(worker.value) + ".log";
-}
-
 rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int64_t threads,
                                 const rpc::StringMap& environment, const std::string& storage_proof) {
-  const LogLimit log = log_limit(request.run_config);
+  const run::LogLimit log = run::log_limit(request.run_config);
   const double heartbeat_timeout_s = request.run_config.failure_config.heartbeat_timeout_s;
   rpc::Welcome welcome{.role = request.role,
                        .run_name = request.run_config.name.value_or(""),
@@ -66,15 +65,11 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
           .directory = request.directory,
           .fork_server = request.fork_server,
           .fork_server_key = fork_server_key(environment),
-          .log_file = request.run_folder + "/" + worker_log(worker),
+          .log_file = request.run_folder + "/" + run_layout::worker_log(worker),
           .log_file_bytes = log.file_bytes,
           .log_files = log.files,
           .heartbeat_timeout_s = request.run_config.debug_config.debug_rank ? 0 : heartbeat_timeout_s,
           .welcome = welcome};
-}
-
-std::string validation_log(int64_t report) {
-  return "logs/validation_" + std::to_string(report) + ".log";
 }
 
 rpc::StartProcess start_validation_message(const RunRequest& request, const StartValidation& action,
@@ -86,7 +81,7 @@ rpc::StartProcess start_validation_message(const RunRequest& request, const Star
   welcome.validation_config = action.task.config;
   welcome.checkpoint = path;
   message.lifetime = "run";
-  message.log_file = request.run_folder + "/" + validation_log(action.report);
+  message.log_file = request.run_folder + "/" + run_layout::validation_log(action.report);
   message.welcome = welcome;
   return message;
 }

@@ -1,9 +1,9 @@
 // How a process of the run is to be started: its program, environment, log and Welcome. Pure but for the environment.
 #pragma once
 
-#include "paceline/controller/action.h"
 #include "paceline/controller/controller.h"
-#include "paceline/controller/state.h"
+#include "paceline/policy/action.h"
+#include "paceline/policy/state.h"
 #include "paceline/rpc/messages.h"
 
 namespace paceline::controller {
@@ -16,18 +16,12 @@ rpc::StringMap worker_environment(const RunConfig& run_config);
 std::string fork_server_key(const rpc::StringMap& environment);
 
 /// Threads of a worker: what was asked for, else its share of the node's cores, at least 1.
-int64_t threads_of(const ScalingConfig& scaling, const Node& node, int64_t workers_on_node);
-
-/// Log file of a worker, relative to the run folder: "logs/worker_7.log".
-std::string worker_log(WorkerId worker);
-
-/// Log file of a checkpoint's validation, relative to the run folder: "logs/validation_42.log".
-std::string validation_log(int64_t report);
+int64_t threads_of(const ScalingConfig& scaling, const policy::Node& node, int64_t workers_on_node);
 
 rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int64_t threads,
                                 const rpc::StringMap& environment, const std::string& storage_proof);
 /// As start_message(), for the validation of the checkpoint at `path`.
-rpc::StartProcess start_validation_message(const RunRequest& request, const StartValidation& action,
+rpc::StartProcess start_validation_message(const RunRequest& request, const policy::StartValidation& action,
                                            const std::string& path, int64_t threads, const rpc::StringMap& environment);
 
 /// `task` with what it leaves open from `otherwise`.

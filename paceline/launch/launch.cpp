@@ -2,10 +2,11 @@
 
 #include <filesystem>
 
-#include "paceline/controller/journal.h"
 #include "paceline/controller/launcher/local.h"
-#include "paceline/controller/run_folder.h"
-#include "paceline/storage/run_lock.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/run/journal.h"
+#include "paceline/run/run_place.h"
+#include "paceline/storage/local/run_lock.h"
 #include "paceline/track/run_store.h"
 
 namespace paceline::launch {
@@ -38,16 +39,16 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
                                         controller::StopSignal& stop) {
   controller::RunRequest request;
   request.run_config = launch.run_config;
-  if (!request.run_config.name) request.run_config.name = controller::new_run_name();
-  ARROW_ASSIGN_OR_RAISE(const controller::RunPlace place,
-                        controller::make_run_place(request.run_config.storage_path, *request.run_config.name));
+  if (!request.run_config.name) request.run_config.name = run::new_run_name();
+  ARROW_ASSIGN_OR_RAISE(const run::RunPlace place,
+                        run::make_run_place(request.run_config.storage_path, *request.run_config.name));
   request.run_folder = place.folder;
   request.location = place.location;
   request.run_store = track::user_run_store().ValueOr("");
   ARROW_ASSIGN_OR_RAISE(const storage::RunLock lock, storage::RunLock::acquire(request.run_folder));
 
   ProgramPlan plan = launch.plan;
-  ARROW_ASSIGN_OR_RAISE(const auto earlier, controller::replay(request.run_folder));
+  ARROW_ASSIGN_OR_RAISE(const auto earlier, run::replay(request.run_folder));
   if (earlier) plan.first_attempt = earlier->attempt.value + 1;
   request.scaling_config.num_workers = launch.num_workers;
   request.failure_grace_s = launch.run_config.failure_config.stop_grace_s;
@@ -65,7 +66,7 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   LaunchOutcome result{exit_code_of(outcome, stop.signal()), outcome.error, request.location};
   // What fit() says there is of continuing, which a program of the user's does in its own way.
   if (outcome.state == controller::FinalState::aborted) {
-    result.error = "the run was stopped; all that the programs wrote: " + request.run_folder + "/logs";
+    result.error = "the run was stopped; all that the programs wrote: " + request.run_folder + "/" + run_layout::kLogs;
   }
   return result;
 }

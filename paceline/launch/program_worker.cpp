@@ -11,12 +11,13 @@
 
 #include "paceline/core/clock.h"
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/launch/child.h"
 #include "paceline/launch/environment.h"
 #include "paceline/launch/error_file.h"
 #include "paceline/launch/program_plan.h"
 #include "paceline/launch/store_server.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/worker/connection.h"
 
 namespace paceline::launch {
@@ -99,8 +100,7 @@ class ProgramWorker {
 
  private:
   std::string error_file(const worker::Assignment& place) const {
-    return connection_.welcome().run_folder + "/logs/worker_" + std::to_string(place.identity.worker.value) +
-           "_error.json";
+    return connection_.welcome().run_folder + "/" + run_layout::error_file(place.identity.worker);
   }
 
   void end(const ExitStatus& status, const std::string& error_file) {

@@ -15,7 +15,7 @@
 
 #include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline {
 namespace {

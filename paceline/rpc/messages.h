@@ -300,7 +300,7 @@ PACELINE_MESSAGE(StoreReply, "store_reply", PACELINE_STORE_REPLY_FIELDS);
   FIELD(double, timeout_s, -1.0)
 PACELINE_MESSAGE(CheckpointsRequest, "checkpoints_request", PACELINE_CHECKPOINTS_REQUEST_FIELDS);
 
-// `status` is one of controller/state.h's CheckpointStatus.
+// `status` is one of policy/state.h's CheckpointStatus.
 #define PACELINE_CHECKPOINT_ENTRY_FIELDS(FIELD) \
   FIELD(std::string, path, "")                  \
   FIELD(Json, metrics, Json::object())          \

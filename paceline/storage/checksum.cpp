@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline::storage {
 namespace {

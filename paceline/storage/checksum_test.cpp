@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "paceline/storage/file_writer.h"
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/local/file_writer.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline::storage {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cctype>
 
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/storage/uri_internal.h"
 
 namespace paceline::storage {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline::storage {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/storage/uri_internal.h"
 
 namespace paceline::storage {

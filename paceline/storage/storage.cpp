@@ -2,10 +2,10 @@
 
 #include <cstdlib>
 
-#include "paceline/storage/arrow_storage.h"
-#include "paceline/storage/local_storage.h"
+#include "paceline/storage/local/local_storage.h"
 #include "paceline/storage/location.h"
-#include "paceline/storage/retrying_storage.h"
+#include "paceline/storage/objects/arrow_storage.h"
+#include "paceline/storage/objects/retrying_storage.h"
 
 namespace paceline::storage {
 namespace {

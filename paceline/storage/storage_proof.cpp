@@ -3,7 +3,8 @@
 #include <cstdio>
 #include <random>
 
-#include "paceline/storage/local.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/storage/location.h"
 
 namespace paceline::storage {
@@ -25,17 +26,18 @@ arrow::Result<std::string> write_storage_proof(const std::string& folder, Storag
   char text[17];
   std::snprintf(text, sizeof text, "%08x%08x", random(), random());
   ARROW_RETURN_NOT_OK(make_folders(folder));
-  ARROW_RETURN_NOT_OK(write_atomically(folder + "/" + kStorageProof, text));
-  if (objects != nullptr) ARROW_RETURN_NOT_OK(objects->write(kStorageProof, text));
+  ARROW_RETURN_NOT_OK(write_atomically(folder + "/" + run_layout::kStorageProof, text));
+  if (objects != nullptr) ARROW_RETURN_NOT_OK(objects->write(run_layout::kStorageProof, text));
   return std::string(text);
 }
 
 arrow::Status check_storage_proof(const std::string& folder, const std::string& location, const std::string& wanted) {
-  const std::string file = folder + "/" + kStorageProof;
+  const std::string file = folder + "/" + run_layout::kStorageProof;
   ARROW_RETURN_NOT_OK(check_at(file, read_file(file), wanted));
   if (!is_uri(location)) return arrow::Status::OK();
   ARROW_ASSIGN_OR_RAISE(const auto objects, open_storage(location));
-  return check_at(without_secrets(objects->location(kStorageProof)), read_whole(*objects, kStorageProof), wanted);
+  return check_at(without_secrets(objects->location(run_layout::kStorageProof)),
+                  read_whole(*objects, run_layout::kStorageProof), wanted);
 }
 
 }  // namespace paceline::storage

@@ -13,8 +13,6 @@
 
 namespace paceline::storage {
 
-inline constexpr const char* kStorageProof = ".storage_proof";
-
 /// Writes a new proof; `objects` is null for a run in a local folder. Gives the text.
 arrow::Result<std::string> write_storage_proof(const std::string& folder, Storage* objects);
 /// IOError naming the place where the proof is missing or another one. `location` is the run's folder or its URI.

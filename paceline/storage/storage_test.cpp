@@ -1,8 +1,8 @@
 #include "paceline/storage/storage.h"
 
-#include "paceline/storage/local_storage.h"
+#include "paceline/storage/local/local_storage.h"
 #include "paceline/storage/memory_storage.h"
-#include "paceline/storage/retrying_storage.h"
+#include "paceline/storage/objects/retrying_storage.h"
 #include "paceline/testing/faulty_storage.h"
 #include "paceline/testing/storage_conformance.h"
 

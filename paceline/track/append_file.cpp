@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <span>
 
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline::track {
 

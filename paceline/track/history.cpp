@@ -3,7 +3,8 @@
 #include <string_view>
 
 #include "paceline/core/json.h"
-#include "paceline/storage/line_reader.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/storage/local/line_reader.h"
 
 namespace paceline::track {
 namespace {
@@ -13,7 +14,7 @@ constexpr size_t kBufferBytes = 64 << 10;
 }  // namespace
 
 std::string history_path(const std::string& run_folder) {
-  return run_folder + "/metrics.jsonl";
+  return run_folder + "/" + run_layout::kHistory;
 }
 
 std::optional<HistoryRow> decode_history_line(std::string_view line) {

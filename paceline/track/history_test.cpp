@@ -7,7 +7,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline::track {

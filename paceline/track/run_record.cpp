@@ -28,7 +28,7 @@ void add_metrics(const HistoryRow& row, RunRecord& record) {
   for (const auto& [name, value] : metrics.items()) add_value(name, value, row, record);
 }
 
-bool is_over(const RunEntry& run) {
+bool is_over(const RunRow& run) {
   return run.state == "finished" || run.state == "errored" || run.state == "aborted";
 }
 

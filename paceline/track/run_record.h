@@ -62,7 +62,7 @@ PACELINE_RECORD(MetricRecord, PACELINE_METRIC_RECORD_FIELDS);
 // One line of `paceline list`. `created`: when the run was first opened, its identity beside the path; `opened`: when
 // its last driver, process `pid` on `host`, took it. `report`, `metrics`: the last that rank 0 made. `journal_bytes`,
 // `history_bytes`: how much of the run folder is told here.
-#define PACELINE_RUN_ENTRY_FIELDS(FIELD)                   \
+#define PACELINE_RUN_ROW_FIELDS(FIELD)                     \
   FIELD(std::string, name, "")                             \
   FIELD(std::string, path, "")                             \
   FIELD(std::string, state, "")                            \
@@ -78,13 +78,13 @@ PACELINE_RECORD(MetricRecord, PACELINE_METRIC_RECORD_FIELDS);
   FIELD(std::string, error, "")                            \
   FIELD(int64_t, journal_bytes, 0)                         \
   FIELD(int64_t, history_bytes, 0)
-PACELINE_RECORD(RunEntry, PACELINE_RUN_ENTRY_FIELDS);
+PACELINE_RECORD(RunRow, PACELINE_RUN_ROW_FIELDS);
 
 /// A run keeps at most this many events here: the latest.
 inline constexpr size_t kMostEvents = 1000;
 
 struct RunRecord {
-  RunEntry run;
+  RunRow run;
   std::vector<AttemptRecord> attempts;
   std::map<int64_t, WorkerRecord> workers;  // by id
   std::vector<CheckpointRecord> checkpoints;
@@ -98,6 +98,6 @@ struct RunRecord {
 void add_metrics(const HistoryRow& row, RunRecord& record);
 
 /// Whether a run in this state has reached its end.
-bool is_over(const RunEntry& run);
+bool is_over(const RunRow& run);
 
 }  // namespace paceline::track

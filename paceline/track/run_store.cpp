@@ -83,7 +83,7 @@ arrow::Result<Database> find_database(const std::string& path) {
 }
 
 // Metrics are left out where their text, which earlier versions did not write, will do.
-RunEntry entry_of(const Statement& row, RunStore::Metrics wanted = RunStore::Metrics::values) {
+RunRow entry_of(const Statement& row, RunStore::Metrics wanted = RunStore::Metrics::values) {
   const bool has_values = wanted == RunStore::Metrics::values || row.text(kMetricsText).empty();
   return {.name = row.text(1),
           .path = row.text(0),
@@ -127,7 +127,7 @@ struct RunStore::Connection {
   }
 
   // The run's id; 0 when what is there tells more already.
-  arrow::Result<int64_t> put_entry(const RunEntry& run) const {
+  arrow::Result<int64_t> put_entry(const RunRow& run) const {
     int64_t id = 0;
     ARROW_ASSIGN_OR_RAISE(
         Statement known, database.prepare("SELECT id, created, journal_bytes, history_bytes FROM runs WHERE path = ?"));
@@ -268,15 +268,14 @@ arrow::Status RunStore::remove(const std::string& path) {
   return with_advice(remove());
 }
 
-arrow::Status RunStore::visit(Metrics wanted,
-                              const std::function<bool(RunEntry run, std::string metrics)>& visit) const {
+arrow::Status RunStore::visit(Metrics wanted, const std::function<bool(RunRow run, std::string metrics)>& visit) const {
   const auto read = [&]() -> arrow::Status {
     ARROW_ASSIGN_OR_RAISE(Statement row, connection_->database.prepare(std::string("SELECT ") + kRunColumns +
                                                                        " FROM runs ORDER BY opened DESC, id DESC"));
     while (true) {
       ARROW_ASSIGN_OR_RAISE(const bool more, row.next());
       if (!more) return arrow::Status::OK();
-      RunEntry run = entry_of(row, wanted);
+      RunRow run = entry_of(row, wanted);
       std::string metrics = row.text(kMetricsText);
       if (metrics.empty()) metrics = metrics_text(run.metrics);
       if (!visit(std::move(run), std::move(metrics))) return arrow::Status::OK();
@@ -285,17 +284,17 @@ arrow::Status RunStore::visit(Metrics wanted,
   return with_advice(read());
 }
 
-arrow::Result<std::vector<RunEntry>> RunStore::list() const {
-  std::vector<RunEntry> runs;
-  ARROW_RETURN_NOT_OK(visit(Metrics::values, [&runs](RunEntry run, const std::string&) {
+arrow::Result<std::vector<RunRow>> RunStore::list() const {
+  std::vector<RunRow> runs;
+  ARROW_RETURN_NOT_OK(visit(Metrics::values, [&runs](RunRow run, const std::string&) {
     runs.push_back(std::move(run));
     return true;
   }));
   return runs;
 }
 
-arrow::Result<std::vector<RunEntry>> RunStore::names() const {
-  std::vector<RunEntry> runs;
+arrow::Result<std::vector<RunRow>> RunStore::names() const {
+  std::vector<RunRow> runs;
   const auto read = [&]() -> arrow::Status {
     ARROW_ASSIGN_OR_RAISE(Statement rows,
                           connection_->database.prepare("SELECT name, path FROM runs ORDER BY opened DESC, id DESC"));

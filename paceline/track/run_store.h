@@ -49,11 +49,11 @@ class RunStore {
   /// Calls `visit` with one run after the other, the last opened first, until it gives false; `metrics`: as they are
   /// shown (status_line.h), without Metrics::values the run has no others. A store on a network file system cannot be
   /// written meanwhile.
-  arrow::Status visit(Metrics wanted, const std::function<bool(RunEntry run, std::string metrics)>& visit) const;
+  arrow::Status visit(Metrics wanted, const std::function<bool(RunRow run, std::string metrics)>& visit) const;
   /// All runs, the last opened first.
-  arrow::Result<std::vector<RunEntry>> list() const;
-  /// Names and paths of all runs, the last opened first: RunEntry with these alone.
-  arrow::Result<std::vector<RunEntry>> names() const;
+  arrow::Result<std::vector<RunRow>> list() const;
+  /// Names and paths of all runs, the last opened first: RunRow with these alone.
+  arrow::Result<std::vector<RunRow>> names() const;
   /// All that is known of the run of that folder; nullopt for none.
   arrow::Result<std::optional<RunRecord>> find(const std::string& path) const;
   /// Looks at every page for damage: Invalid if there is any.

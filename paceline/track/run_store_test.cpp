@@ -113,7 +113,7 @@ TEST_F(RunStoreTest, ListsTheLastOpenedFirstAndForgets) {
   ASSERT_TRUE(store.remove("/c").ok());
   ASSERT_TRUE(store.remove("/c").ok());
   std::vector<std::string> paths;
-  for (const RunEntry& run : store.list().ValueOrDie()) paths.push_back(run.path);
+  for (const RunRow& run : store.list().ValueOrDie()) paths.push_back(run.path);
   EXPECT_THAT(paths, ElementsAre("/b", "/a"));
   EXPECT_EQ(store.names().ValueOrDie()[0].name, "mnist");
 }
@@ -124,7 +124,7 @@ TEST_F(RunStoreTest, AVisitThatStopsHalfWayLeavesNothingBehind) {
     ASSERT_TRUE(store.put(record_of("/" + std::to_string(static_cast<int>(created)), created)).ok());
   }
   std::vector<std::string> paths;
-  const arrow::Status visited = store.visit(RunStore::Metrics::text, [&](const RunEntry& run, const std::string& text) {
+  const arrow::Status visited = store.visit(RunStore::Metrics::text, [&](const RunRow& run, const std::string& text) {
     paths.push_back(run.path);
     EXPECT_EQ(text, "eval/top1 0.5, loss nan");
     return paths.size() < 2;
@@ -209,7 +209,7 @@ TEST_F(RunStoreTest, AStoreOfAnEarlierVersionIsBroughtUpToDateByReading) {
   const RunStore store = RunStore::open_for_reading(path_).ValueOrDie();
   EXPECT_EQ(store.find("/a").ValueOrDie().value().checkpoints.at(0).status, "committed");
   std::string shown;
-  const arrow::Status visited = store.visit(RunStore::Metrics::text, [&shown](const RunEntry&, std::string metrics) {
+  const arrow::Status visited = store.visit(RunStore::Metrics::text, [&shown](const RunRow&, std::string metrics) {
     shown = std::move(metrics);
     return true;
   });

@@ -12,7 +12,7 @@
 #include "paceline/optim/optimizer_state.h"
 #include "paceline/state/module_state.h"
 #include "paceline/storage/location.h"
-#include "paceline/train/session_internal.h"
+#include "paceline/train/worker/session_internal.h"
 
 namespace paceline {
 namespace train {

@@ -7,7 +7,7 @@
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/train/prepare_model.h"
 #include "paceline/train/session.h"
-#include "paceline/train/session_internal.h"
+#include "paceline/train/worker/session_internal.h"
 
 namespace paceline {
 namespace {

@@ -9,7 +9,7 @@
 #include "paceline/train/launch_overrides_internal.h"
 #include "paceline/train/train_loop.h"
 #include "paceline/train/validation.h"
-#include "paceline/train/worker_program.h"
+#include "paceline/train/worker/language_runtime.h"
 #include "paceline/worker/connection.h"
 
 namespace paceline {
@@ -19,11 +19,11 @@ namespace {
 std::optional<Driver> the_driver;
 
 // Functions of this very program, found by their names.
-class OwnProgram final : public WorkerProgram {
+class OwnProgram final : public LanguageRuntime {
  public:
   std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start) override {
     loop_ = find_train_loop(start.welcome.train_loop);  // before anybody waits for this rank
-    return WorkerProgram::connect(options, start);
+    return LanguageRuntime::connect(options, start);
   }
   Json train(const WorkerStart& start) override {
     start.progress.set_phase(Phase::training);

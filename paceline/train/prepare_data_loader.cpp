@@ -1,6 +1,6 @@
 #include "paceline/train/prepare_data_loader.h"
 
-#include "paceline/train/session_internal.h"
+#include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
 

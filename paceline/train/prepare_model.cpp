@@ -1,7 +1,7 @@
 #include "paceline/train/prepare_model.h"
 
 #include "paceline/core/error.h"
-#include "paceline/train/session_internal.h"
+#include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
 

@@ -1,6 +1,6 @@
 #include "paceline/train/progress.h"
 
-#include "paceline/train/session_internal.h"
+#include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
 

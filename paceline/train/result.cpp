@@ -7,8 +7,8 @@
 
 #include "paceline/checkpoint/retention.h"
 #include "paceline/checkpoint/store.h"
-#include "paceline/controller/journal.h"
-#include "paceline/controller/run_records.h"
+#include "paceline/run/journal.h"
+#include "paceline/run/readable_folder.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
 #include "paceline/track/history.h"
@@ -16,12 +16,12 @@
 namespace paceline {
 namespace {
 
-void read_checkpoints(const std::string& path, const controller::RunState& state, Result& result) {
+void read_checkpoints(const std::string& path, const policy::RunState& state, Result& result) {
   auto published = value_or_throw(value_or_throw(checkpoint::Store::at(path)).list());
   if (published.empty()) return;
   // What a validation has found is in the journal: a published checkpoint does not change.
   for (auto& one : published) {
-    const auto kept = std::ranges::find(state.checkpoints, one.report, &controller::KeptCheckpoint::report);
+    const auto kept = std::ranges::find(state.checkpoints, one.report, &policy::KeptCheckpoint::report);
     if (kept != state.checkpoints.end()) one.metrics = kept->metrics;
   }
   result.checkpoint = CheckpointAccess::published(published.back().path);
@@ -47,8 +47,8 @@ Result Result::from_path(const std::string& path) {
     throw StorageError("there is no run folder " + result.path +
                        "; a run is in RunConfig.storage_path/name, which fit() gives as Result.path");
   }
-  const auto records = value_or_throw(controller::RunRecords::open(result.path));
-  const auto state = value_or_throw(controller::replay(records.folder()));
+  const auto records = value_or_throw(run::ReadableFolder::open(result.path));
+  const auto state = value_or_throw(run::replay(records.folder()));
   if (!state) {
     throw StorageError(storage::without_secrets(result.path) +
                        " is not the folder of a run: it has no journal; give the run's own folder, storage_path/name");
@@ -66,7 +66,7 @@ Result Result::from_path(const std::string& path) {
 }
 
 std::shared_ptr<arrow::Table> Result::metrics_history() const {
-  const auto records = value_or_throw(controller::RunRecords::open(path));
+  const auto records = value_or_throw(run::ReadableFolder::open(path));
   return value_or_throw(track::history_table(value_or_throw(track::read_history(records.folder()))));
 }
 

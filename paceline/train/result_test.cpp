@@ -7,7 +7,7 @@
 
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
-#include "paceline/controller/journal.h"
+#include "paceline/run/journal.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/history.h"
 
@@ -18,10 +18,10 @@ class ResultTest : public ::testing::Test {
  protected:
   // A run whose best checkpoint has the lowest loss.
   void SetUp() override {
-    controller::RunOpened opened;
+    policy::RunOpened opened;
     opened.epoch = {1};
     opened.options.checkpoint_config = {.checkpoint_score_attribute = "loss", .checkpoint_score_order = "min"};
-    ASSERT_TRUE(controller::Journal::open(folder_).ValueOrDie().append(opened, opened.epoch, {}).ok());
+    ASSERT_TRUE(run::Journal::open(folder_).ValueOrDie().append(opened, opened.epoch, {}).ok());
   }
 
   void report(int64_t index, const Json& metrics) {

@@ -1,4 +1,4 @@
-#include "paceline/controller/run_folder.h"
+#include "paceline/run/run_place.h"
 
 #include "paceline/core/error.h"
 #include "paceline/storage/location.h"
@@ -6,8 +6,8 @@
 
 namespace paceline::train {
 
-controller::RunPlace prepare_run_place(const RunConfig& config) {
-  const auto place = controller::make_run_place(config.storage_path, config.name.value());
+run::RunPlace prepare_run_place(const RunConfig& config) {
+  const auto place = run::make_run_place(config.storage_path, config.name.value());
   if (place.ok()) return *place;
   const arrow::Status& status = place.status();
   throw_if_error(status.WithMessage("RunConfig.storage_path is \"", storage::without_secrets(config.storage_path),

@@ -3,15 +3,15 @@
 
 #include <string>
 
-#include "paceline/controller/run_folder.h"
 #include "paceline/core/config/run_config.h"
-#include "paceline/storage/run_lock.h"
+#include "paceline/run/run_place.h"
+#include "paceline/storage/local/run_lock.h"
 
 namespace paceline::train {
 
-/// The place of the run in RunConfig.storage_path (controller/run_folder.h). ConfigError or StorageError naming
+/// The place of the run in RunConfig.storage_path (run/run_place.h). ConfigError or StorageError naming
 /// RunConfig.storage_path.
-controller::RunPlace prepare_run_place(const RunConfig& config);
+run::RunPlace prepare_run_place(const RunConfig& config);
 /// UsageError naming the holder when another driver has the run; StorageError when the lock cannot be made.
 storage::RunLock lock_run_folder(const std::string& folder);
 

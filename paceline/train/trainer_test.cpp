@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "paceline/controller/run_folder.h"
+#include "paceline/run/run_place.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline {
@@ -48,9 +48,9 @@ TEST(TorchTrainer, RefusesWhatCannotRun) {
 }
 
 TEST(TorchTrainer, DefaultNamesDifferWithinASecond) {
-  const std::string first = controller::new_run_name();
+  const std::string first = run::new_run_name();
   EXPECT_THAT(first, MatchesRegex("run_[0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]{2}-[0-9]{2}-[0-9]{2}_[0-9a-f]{8}"));
-  EXPECT_NE(first, controller::new_run_name());
+  EXPECT_NE(first, run::new_run_name());
   const testing::TemporaryFolder folder;
   const TorchTrainerOptions options = {.scaling_config = {.num_workers = 0},
                                        .run_config = {.storage_path = folder.path(), .log_level = "ERROR"}};

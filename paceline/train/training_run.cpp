@@ -7,18 +7,18 @@
 #include "paceline/comm/group.h"
 #include "paceline/controller/controller.h"
 #include "paceline/controller/launcher/local.h"
-#include "paceline/controller/run_folder.h"
 #include "paceline/core/error.h"
+#include "paceline/run/run_place.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
 #include "paceline/track/run_store.h"
 #include "paceline/track/tracker/tracker.h"
 #include "paceline/train/driver.h"
-#include "paceline/train/interrupt_internal.h"
+#include "paceline/train/in_process/interrupt_internal.h"
+#include "paceline/train/in_process/run_in_process_internal.h"
 #include "paceline/train/launch_overrides_internal.h"
-#include "paceline/train/local_mode_internal.h"
 #include "paceline/train/run_folder_internal.h"
-#include "paceline/train/session_internal.h"
+#include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
 namespace {
@@ -115,8 +115,8 @@ Result fit_with_workers(const TrainingRun& run, const std::string& start_from, c
   const Driver& driver = train::driver();
   controller::RunRequest request;
   request.run_config = run.run_config;
-  if (!request.run_config.name) request.run_config.name = controller::new_run_name();
-  const controller::RunPlace place = prepare_run_place(request.run_config);
+  if (!request.run_config.name) request.run_config.name = run::new_run_name();
+  const run::RunPlace place = prepare_run_place(request.run_config);
   request.run_folder = place.folder;
   request.location = place.location;
   const storage::RunLock lock = lock_run_folder(request.run_folder);

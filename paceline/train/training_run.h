@@ -23,7 +23,7 @@ using Validation = std::function<Metrics(const Checkpoint&, const Config&)>;
 struct TrainingRun {
   /// The train loop, called in this process with num_workers = 0.
   std::function<Json(const Config&)> loop;
-  /// What workers find it by: its name, and bytes that their WorkerProgram understands.
+  /// What workers find it by: its name, and bytes that their LanguageRuntime understands.
   std::string loop_name;
   std::string attachment;
   Config train_loop_config;

@@ -1,4 +1,4 @@
-// train/worker_program.h: a worker process whose train loop is written in Python.
+// train/worker/language_runtime.h: a worker process whose train loop is written in Python.
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -11,7 +11,8 @@
 #include "paceline/comm/watched_gloo.h"
 #include "paceline/core/error.h"
 #include "paceline/core/posix/process_title.h"
-#include "paceline/train/worker_program.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/train/worker/language_runtime.h"
 #include "python/bindings/exception.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
@@ -36,13 +37,13 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c1
 }
 
 // Calls the object of paceline._worker. All calls come from the thread that has called run_worker(), with no GIL.
-class PythonProgram final : public train::WorkerProgram {
+class PythonProgram final : public train::LanguageRuntime {
  public:
   explicit PythonProgram(py::object program) : program_(std::move(program)) {}
 
   // torch.distributed connects the ranks, as the program says.
   std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start) override {
-    return options.world_size == 1 ? WorkerProgram::connect(options, start) : nullptr;
+    return options.world_size == 1 ? LanguageRuntime::connect(options, start) : nullptr;
   }
 
   void abort_collectives() override { comm::abort_watched_gloo(); }
@@ -79,7 +80,7 @@ class PythonProgram final : public train::WorkerProgram {
               .stopped = said["stopped"].cast<bool>(),
               .collateral = collateral || said["collateral"].cast<bool>()};
     } catch (...) {
-      return WorkerProgram::describe(exception);
+      return LanguageRuntime::describe(exception);
     }
   }
 
@@ -88,7 +89,7 @@ class PythonProgram final : public train::WorkerProgram {
       const py::gil_scoped_acquire gil;
       program_.attr("flush")();
     }
-    WorkerProgram::flush();
+    LanguageRuntime::flush();
   }
 
  private:
@@ -98,6 +99,7 @@ class PythonProgram final : public train::WorkerProgram {
 }  // namespace
 
 void bind_worker(py::module_& module) {
+  module.attr("ARTIFACTS_FOLDER") = run_layout::kArtifacts;
   module.def(
       "run_worker",
       [](py::object program) {

@@ -15,7 +15,7 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Program:
-    """What the extension calls (train/worker_program.h)."""
+    """What the extension calls (train/worker/language_runtime.h)."""
 
     def train(self, attachment, torch_config, store):
         from paceline.train.torch import _group
@@ -24,7 +24,7 @@ class Program:
         native.set_process_title(f"paceline worker {context.get_world_rank()} of {context.get_experiment_name()}")
         _progress_bars.connect()
         if _environment.is_set("CHDIR_TO_TRIAL_DIR"):
-            _enter(os.path.join(context.get_storage(), "artifacts"))
+            _enter(os.path.join(context.get_storage(), native.ARTIFACTS_FOLDER))
         cargo = unpack(attachment)
         with _group.joined(torch_config, store):
             native.train_loop_begins()

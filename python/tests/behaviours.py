@@ -59,7 +59,7 @@ def wait_for_line(driver, text):
 
 
 def proved_by(*tests):
-    """That tests of the C++ core exist: "paceline/controller/decide_test.cpp Failure.CollateralWaitsForItsCause"."""
+    """That tests of the C++ core exist: "paceline/policy/decide_test.cpp Failure.CollateralWaitsForItsCause"."""
     for test in tests:
         path, suite, name = re.fullmatch(r"(\S+) (\w+)\.(\w+)", test).groups()
         assert re.search(rf"^TEST(_F|_P)?\({suite}, {name}\)", (ROOT / path).read_text(), re.MULTILINE), test

@@ -13,8 +13,8 @@ import paceline.train as train
 from behaviours import ROOT, checkpoint_of_rank, fit, proved_by, start_driver, wait_for_line
 from paceline.train import CheckpointUploadMode, FailureConfig, Result, UserCallback
 
-DECIDE = "paceline/controller/decide_test.cpp"
-START = "paceline/controller/decide_start_test.cpp"
+DECIDE = "paceline/policy/decide_test.cpp"
+START = "paceline/policy/decide_start_test.cpp"
 
 
 def transitions(result):
@@ -43,8 +43,8 @@ def test_16_only_the_transitions_that_are_drawn_happen(run_config, tmp_path):
     ] + [("running", "shutting_down"), ("shutting_down", "finished")]  # fmt: skip
     drawing = (ROOT / "docs/architecture/run_states.md").read_text()
     assert set(happened) <= set(re.findall(r"^  (\w+) --> (\w+)", drawing, re.MULTILINE))
-    proved_by("paceline/controller/simulation_test.cpp Simulation.RandomSchedulesKeepEveryPromise",
-              "paceline/controller/simulation_test.cpp RunStates.TheDocumentDrawsTheTable")  # fmt: skip
+    proved_by("paceline/policy/simulation_test.cpp Simulation.RandomSchedulesKeepEveryPromise",
+              "paceline/policy/simulation_test.cpp RunStates.TheDocumentDrawsTheTable")  # fmt: skip
 
 
 @pytest.mark.skip(reason="comes with elastic runs; today a range runs its maximum")
@@ -212,7 +212,7 @@ def test_24_all_callbacks_are_called_whatever_the_others_do(run_config):
     with pytest.raises(train.ControllerError):
         fit(lambda: train.report({"n": 1}), run_config(callbacks=[broken, sound]), workers=1)
     assert "after_report" in sound.called and sound.called[-1] == "after_finish" == broken.called[-1]
-    proved_by("paceline/controller/decide_validation_test.cpp Validation.AStopWhileTheEndWaitsLeavesItToTheNextController")
+    proved_by("paceline/policy/decide_validation_test.cpp Validation.AStopWhileTheEndWaitsLeavesItToTheNextController")
 
 
 DRIVER = """

@@ -10,7 +10,7 @@ elastic = pytest.mark.skip(reason="comes with elastic runs; today a range runs i
 preemption = pytest.mark.skip(reason="comes with engines that announce preemptions; today nothing does")
 in_place = pytest.mark.skip(reason="comes with recovery in place; today a failure restarts the whole group")
 
-DECIDE = "paceline/controller/decide_test.cpp"
+DECIDE = "paceline/policy/decide_test.cpp"
 
 
 @elastic

@@ -40,8 +40,8 @@ def test_29_the_same_error_is_shown_once_and_long_ones_keep_both_ends(run_config
 
     text = str(error_of(long, run_config(), workers=1))
     assert len(text) < 5000 and "begin x" in text and "characters left out" in text and "x end" in text
-    proved_by("paceline/controller/failure_text_test.cpp FailureText.TheSameErrorOnManyRanksIsShownOnce",
-              "paceline/controller/failure_text_test.cpp FailureText.DifferentExitCodesAreDifferentErrors")  # fmt: skip
+    proved_by("paceline/policy/failure_text_test.cpp FailureText.TheSameErrorOnManyRanksIsShownOnce",
+              "paceline/policy/failure_text_test.cpp FailureText.DifferentExitCodesAreDifferentErrors")  # fmt: skip
 
 
 def test_30_tracebacks_have_the_users_frames_and_threads_errors_surface(run_config, tmp_path):

@@ -101,13 +101,13 @@ def places():
 
 def test_08_ranks_and_sizes_are_those_of_the_group_and_of_the_node(run_config):
     assert fit(places, run_config(), workers=3).return_value == [[0, 3, 0, 3, 0], [1, 3, 1, 3, 0], [2, 3, 2, 3, 0]]
-    proved_by("paceline/controller/decide_start_test.cpp Start.RanksAreContiguousOnNodesInTheirOrder",
+    proved_by("paceline/policy/decide_start_test.cpp Start.RanksAreContiguousOnNodesInTheirOrder",
               "paceline/agent/node_test.cpp Node.CountsGpusThatAProcessCanUse")  # fmt: skip
 
 
 def test_09_nodes_are_in_the_order_in_which_they_came():
-    proved_by("paceline/controller/decide_start_test.cpp Start.RanksAreContiguousOnNodesInTheirOrder",
-              "paceline/controller/decide_start_test.cpp Start.WorkersGoWhereGpusAre")  # fmt: skip
+    proved_by("paceline/policy/decide_start_test.cpp Start.RanksAreContiguousOnNodesInTheirOrder",
+              "paceline/policy/decide_start_test.cpp Start.WorkersGoWhereGpusAre")  # fmt: skip
 
 
 def test_10_the_variables_of_torch_are_set(run_config):

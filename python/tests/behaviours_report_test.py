@@ -321,8 +321,8 @@ def test_48_a_rank_that_does_not_come_is_named(run_config):
 
     with pytest.raises(train.WorkerGroupError, match=r"barrier\(\) failed.*timed out after 2.*ranks that have not come: 1"):
         fit(loop, run_config(), torch_config=TorchConfig(timeout_s=2))
-    proved_by("paceline/controller/hang_watch_test.cpp HangWatch.NamesASlowRankOnceInAGroup",
-              "paceline/controller/hang_test.cpp Hang.ARankThatTheOthersWaitForIsNamedWithTheCollective")  # fmt: skip
+    proved_by("paceline/policy/hang_watch_test.cpp HangWatch.NamesASlowRankOnceInAGroup",
+              "paceline/policy/hang_test.cpp Hang.ARankThatTheOthersWaitForIsNamedWithTheCollective")  # fmt: skip
 
 
 def test_49_a_rank_of_another_group_cannot_meet_this_one(run_config):
@@ -335,4 +335,4 @@ def test_49_a_rank_of_another_group_cannot_meet_this_one(run_config):
 
     assert [fit(loop, run_config(name="run"), workers=workers).return_value for workers in (2, 3)] == [2, 3]
     proved_by("paceline/controller/message_identity_test.cpp RunTest.EveryMessageCarriesItsIdentity",
-              "paceline/controller/decide_test.cpp Failure.EventsOfAnEarlierGroupChangeNothing")  # fmt: skip
+              "paceline/policy/decide_test.cpp Failure.EventsOfAnEarlierGroupChangeNothing")  # fmt: skip

@@ -6,7 +6,8 @@
 #include <map>
 #include <sstream>
 
-#include "paceline/storage/local.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/track/tracker/built_in_internal.h"
 #include "paceline/track/tracker/line_tracker_internal.h"
 
@@ -72,7 +73,7 @@ std::string time_text(double seconds) {
 
 class Csv final : public LineTracker {
  public:
-  explicit Csv(TrackerOptions options) : LineTracker(std::move(options), "metrics.csv") {}
+  explicit Csv(TrackerOptions options) : LineTracker(std::move(options), run_layout::kCsv) {}
 
  private:
   arrow::Result<int64_t> begin(AppendFile& file) override {

@@ -1,6 +1,7 @@
 // One flat JSON object a report in metrics_flat.jsonl: what data tools read without knowing Paceline.
 #include <cmath>
 
+#include "paceline/core/run_layout.h"
 #include "paceline/track/tracker/built_in_internal.h"
 #include "paceline/track/tracker/line_tracker_internal.h"
 
@@ -14,7 +15,7 @@ Json finite(const Json& value) {
 
 class JsonLines final : public LineTracker {
  public:
-  explicit JsonLines(TrackerOptions options) : LineTracker(std::move(options), "metrics_flat.jsonl") {}
+  explicit JsonLines(TrackerOptions options) : LineTracker(std::move(options), run_layout::kJsonLines) {}
 
  private:
   arrow::Result<int64_t> begin(AppendFile& file) override {

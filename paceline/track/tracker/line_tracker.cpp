@@ -1,6 +1,6 @@
 #include "paceline/track/tracker/line_tracker_internal.h"
 
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/track/tracker/built_in_internal.h"
 
 namespace paceline::track {

@@ -12,6 +12,7 @@
 #include <cstdio>
 
 #include "paceline/core/posix/host_name.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/track/tracker/built_in_internal.h"
 #include "paceline/track/tracker/line_tracker_internal.h"
 #include "paceline/track/tracker/protobuf_writer.h"
@@ -113,7 +114,7 @@ class TensorBoard final : public Tracker {
   // A new file, whose name sorts behind the earlier ones: TensorBoard goes on to it and does not come back.
   arrow::Status open(double time) {
     const std::string folder =
-        options_.config.path.empty() ? options_.run.folder + "/tensorboard" : folder_of(options_);
+        options_.config.path.empty() ? options_.run.folder + "/" + run_layout::kTensorBoard : folder_of(options_);
     char name[200];
     std::snprintf(name, sizeof name, "events.out.tfevents.%010" PRId64 ".%s.%d.%04d", static_cast<int64_t>(time),
                   host_name().c_str(), ::getpid(), files_++);

@@ -6,8 +6,9 @@
 
 #include "paceline/core/posix/thread.h"
 #include "paceline/core/record.h"
-#include "paceline/storage/line_reader.h"
-#include "paceline/storage/local.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/local/line_reader.h"
 #include "paceline/track/history.h"
 
 namespace paceline::track {
@@ -87,7 +88,7 @@ TrackerFeed::TrackerFeed(std::string name, TrackerConfig config, TrackedRun run,
                          Maker make)
     : desk_(std::make_shared<Desk>()) {
   desk_->name = std::move(name);
-  desk_->position_path = run.folder + "/trackers/" + desk_->name + ".json";
+  desk_->position_path = run.folder + "/" + run_layout::kTrackerPositions + "/" + desk_->name + ".json";
   desk_->options = {.config = std::move(config), .run = std::move(run), .abandoned = desk_->abandoned.get_token()};
   desk_->history_bytes = history_bytes;
   desk_->log = &log;

@@ -9,7 +9,7 @@
 
 #include <cstring>
 
-#include "paceline/storage/local.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/testing/tracker_conformance.h"
 

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "paceline/core/posix/host_name.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/track/tracker/built_in_internal.h"
 #include "paceline/track/tracker/line_tracker_internal.h"
 #include "paceline/track/tracker/protobuf_writer.h"
@@ -138,7 +139,8 @@ class Wandb final : public Tracker {
       started_ = time;
     }
     const std::string base = options_.config.path.empty() ? options_.run.folder : options_.config.path;
-    const std::string folder = base + "/wandb/offline-run-" + utc(time, "%Y%m%d_%H%M%S") + "-" + id_;
+    const std::string folder =
+        base + "/" + run_layout::kWandb + "/offline-run-" + utc(time, "%Y%m%d_%H%M%S") + "-" + id_;
     ARROW_ASSIGN_OR_RAISE(AppendFile file, open_in(folder, "run-" + id_ + ".wandb"));
     if (file.size() == 0) ARROW_RETURN_NOT_OK(file.append(kFileHeader));
     file_.emplace(std::move(file));

@@ -1,0 +1,108 @@
+// paceline checkpoint ls | verify | diff | export
+#include "paceline/cli/commands/checkpoint.h"
+
+#include "paceline/checkpoint/store.h"
+#include "paceline/cli/command.h"
+#include "paceline/cli/run_lookup.h"
+#include "paceline/cli/table.h"
+#include "paceline/core/clock.h"
+#include "paceline/track/status_line.h"
+
+namespace paceline::cli {
+namespace {
+
+// "1 file", "2 files".
+std::string counted(int64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+int64_t bytes_of(const checkpoint::Manifest& manifest) {
+  int64_t bytes = 0;
+  for (const auto& [name, file] : manifest.files) bytes += file.size;
+  return bytes;
+}
+
+arrow::Status verify(const std::string& path, bool as_json) {
+  ARROW_RETURN_NOT_OK(checkpoint::verify(path));
+  ARROW_ASSIGN_OR_RAISE(const auto manifest, checkpoint::read_manifest(path));
+  const int64_t bytes = bytes_of(manifest);
+  if (as_json) {
+    print(encode_json({{"path", path},
+                       {"files", manifest.files.size()},
+                       {"tensors", manifest.tensors.size()},
+                       {"bytes", bytes}}) +
+          "\n");
+    return arrow::Status::OK();
+  }
+  print(printable(path) + " is whole: " + counted(std::ssize(manifest.files), "file") + ", " +
+        counted(std::ssize(manifest.tensors), "tensor") + ", " + counted(bytes, "byte") + "\n");
+  return arrow::Status::OK();
+}
+
+arrow::Status ls(const std::string& run, bool as_json) {
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(run));
+  ARROW_ASSIGN_OR_RAISE(const auto store, checkpoint::Store::at(found.location));
+  ARROW_ASSIGN_OR_RAISE(const auto published, store.list());
+  Json json = Json::array();
+  Table table({"CHECKPOINT", "WRITTEN", "SIZE", "FILES", "TENSORS", "METRICS"});
+  const double now = to_seconds(SystemClock().now());
+  for (const checkpoint::Published& one : published) {
+    ARROW_ASSIGN_OR_RAISE(const auto manifest, checkpoint::read_manifest(one.path));
+    table.add({one.name, ago_text(now - one.time), bytes_text(bytes_of(manifest)),
+               std::to_string(manifest.files.size()), std::to_string(manifest.tensors.size()),
+               track::metrics_text(one.metrics)});
+    json.push_back({{"name", one.name},
+                    {"path", one.path},
+                    {"report", one.report},
+                    {"attempt", manifest.attempt},
+                    {"world_size", manifest.world_size},
+                    {"time", one.time},
+                    {"bytes", bytes_of(manifest)},
+                    {"files", manifest.files.size()},
+                    {"tensors", manifest.tensors.size()},
+                    {"metrics", one.metrics}});
+  }
+  if (as_json) {
+    print(encode_json(json) + "\n");
+  } else {
+    print(published.empty() ? "no checkpoints\n" : table.text(output_columns()));
+  }
+  return arrow::Status::OK();
+}
+
+}  // namespace
+
+std::shared_ptr<std::string> add_checkpoint_path(CLI::App& command, const std::string& name) {
+  const auto path = std::make_shared<std::string>();
+  command.add_option(name, *path, "Folder of the checkpoint: RUN_FOLDER/checkpoint_000042, a path or a URI")
+      ->required()
+      ->type_name("PATH");
+  return path;
+}
+
+void add_checkpoint_ls(CLI::App& group, int& exit_code) {
+  CLI::App* command = group.add_subcommand("ls", "List the checkpoints of a run, oldest first");
+  command->footer("Example: paceline checkpoint ls mnist");
+  const auto run = add_run(*command);
+  const auto as_json = add_json(*command);
+  command->callback([=, &exit_code] { exit_code = report(ls(*run, *as_json)); });
+}
+
+void add_checkpoint_verify(CLI::App& group, int& exit_code) {
+  CLI::App* command = group.add_subcommand("verify", "Compare every file of a checkpoint with its manifest");
+  command->footer("Example: paceline checkpoint verify ~/paceline_results/mnist/checkpoint_000042");
+  const auto path = add_checkpoint_path(*command, "path");
+  const auto as_json = add_json(*command);
+  command->callback([=, &exit_code] { exit_code = report(verify(*path, *as_json)); });
+}
+
+void add_checkpoint(CLI::App& program, int& exit_code) {
+  CLI::App* group = program.add_subcommand("checkpoint", "List, verify, compare and export checkpoints");
+  group->require_subcommand(1);
+  add_checkpoint_ls(*group, exit_code);
+  add_checkpoint_verify(*group, exit_code);
+  add_checkpoint_diff(*group, exit_code);
+  add_checkpoint_export(*group, exit_code);
+}
+
+}  // namespace paceline::cli

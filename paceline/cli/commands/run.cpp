@@ -1,0 +1,208 @@
+#include "paceline/cli/commands/run.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "paceline/agent/node.h"
+#include "paceline/cli/command.h"
+#include "paceline/cli/commands/run_flags.h"
+#include "paceline/core/config/launch_overrides.h"
+#include "paceline/core/error.h"
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/launch/launch.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr const char* kUsage =
+    "Starts a program on every rank of a worker group, as torchrun does, and keeps the run: its state, logs and\n"
+    "restarts. Programs written for torchrun run unchanged, in Python and C++. A program that calls fit() is started\n"
+    "once, as the driver of its own workers.\n\n"
+    "Usage: paceline run [FLAGS] [--] PROGRAM [ARGUMENTS]\n";
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  paceline run -n 2 train.py --epochs 3                 two ranks of a Python script\n"
+    "  paceline run --nproc-per-node=gpu --max-restarts=3 -m my.train\n"
+    "                                                        a module on every GPU, up to three restarts\n"
+    "  paceline run -n 4 --name mnist -- build/my_training   a C++ program, as run \"mnist\"\n"
+    "  paceline run -n 2 --debug-rank 1 train.py             rank 1 under pdb, with the terminal\n\n"
+    "Exit codes: 0 every rank has ended with 0; that of the program that failed first, or 128 + the signal that ended\n"
+    "it; 128 + the signal that stopped the run (130 after Ctrl-C); 1 the run could not begin; 2 wrong use of the\n"
+    "command line.\n";
+
+void print_table(bool torchruns) {
+  for (const RunFlagInfo& flag : run_flag_table()) {
+    if (flag.torchruns == torchruns) std::printf("  %-34s %s\n", flag.usage().c_str(), flag.what.c_str());
+  }
+}
+
+void print_help() {
+  std::printf("%s\nFlags:\n", kUsage);
+  print_table(false);
+  std::printf("\ntorchrun's flags:\n");
+  print_table(true);
+  std::printf("\n%s", kExamples);
+}
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// Signals that stop the run; from the fourth on their default action does.
+class StopHandlers {
+ public:
+  StopHandlers(const std::vector<int>& signals, controller::StopSignal& stop) {
+    stop_ = &stop;
+    struct sigaction action{};
+    action.sa_handler = [](int signal) {
+      stop_->stop(signal);
+      if (++count_ <= kHeard) return;
+      std::signal(signal, SIG_DFL);
+      ::raise(signal);  // comes when this handler is left
+    };
+    action.sa_flags = SA_RESTART;
+    for (const int signal : signals) {
+      struct sigaction before{};
+      ::sigaction(signal, nullptr, &before);
+      if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;  // nohup
+      ::sigaction(signal, &action, nullptr);
+    }
+  }
+
+ private:
+  static constexpr int kHeard = 3;
+  static inline controller::StopSignal* stop_ = nullptr;
+  static inline std::atomic<int> count_{0};
+};
+
+launch::Launch launch_of(const RunFlags& flags) {
+  launch::Launch launch;
+  launch.num_workers = flags.num_workers.value_or(1);
+  launch.run_config.name = flags.name;
+  if (flags.storage_path) launch.run_config.storage_path = *flags.storage_path;
+  launch.run_config.failure_config.max_failures = flags.max_restarts.value_or(0);
+  launch.run_config.failure_config.stop_grace_s = flags.shutdown_timeout_s;
+  if (flags.debug_rank) launch.run_config.log_level = "WARNING";
+  launch.run_config.quiet = flags.quiet;
+  launch.plan.role = flags.role;
+  launch.plan.run_id = flags.run_id;
+  launch.plan.max_restarts = flags.max_restarts.value_or(0);
+  launch.plan.master_address = flags.master_address;
+  launch.plan.master_port = flags.master_port;
+  launch.plan.virtual_local_rank = flags.virtual_local_rank;
+  return launch;
+}
+
+// What the programs write, where it is not the terminal's: standard output that is piped goes on as it is.
+controller::TakeOutput output_of(const RunFlags& flags) {
+  if (flags.debug_rank) return [](int64_t, const std::string&, const std::string&) { return true; };
+  const bool piped = ::isatty(STDOUT_FILENO) == 0;
+  return [shown = flags.shown, piped](int64_t rank, const std::string& stream, const std::string& line) {
+    if (!shown.shows(rank, stream)) return true;
+    if (!piped || stream != "stdout") return false;
+    print(line + "\n");
+    std::fflush(stdout);
+    return true;
+  };
+}
+
+// A rank under a debugger has the terminal's foreground; this process takes it back.
+class Foreground {
+ public:
+  static arrow::Result<std::unique_ptr<Foreground>> lend() {
+    Descriptor terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC));
+    if (!terminal) return arrow::Status::Invalid("--debug-rank needs a terminal, and this process has none");
+    std::signal(SIGTTOU, SIG_IGN);  // it writes from the background
+    return std::make_unique<Foreground>(std::move(terminal));
+  }
+  explicit Foreground(Descriptor terminal) : terminal_(std::move(terminal)) {}
+  Foreground(const Foreground&) = delete;
+  ~Foreground() { ::tcsetpgrp(terminal_.get(), ::getpgrp()); }
+
+ private:
+  const Descriptor terminal_;
+};
+
+// A program that calls fit() starts its workers itself: this process becomes that program.
+arrow::Status become_driver(const RunFlags& flags, rpc::Strings command) {
+  LaunchOverrides overrides{.num_workers = flags.num_workers,
+                            .name = flags.name,
+                            .storage_path = flags.storage_path,
+                            .max_failures = flags.max_restarts,
+                            .debug_rank = flags.debug_rank};
+  if (flags.quiet || flags.debug_rank) overrides.quiet = true;
+  ::setenv(kLaunchVariable, encode_json(overrides).c_str(), 1);
+  std::vector<char*> arguments;
+  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(arguments[0], arguments.data());
+  return errno_status("cannot start " + command.front());
+}
+
+arrow::Result<int> run(const RunFlags& flags) {
+  launch::Launch launch = launch_of(flags);
+  try {
+    launch.run_config.validate();
+  } catch (const ConfigError& error) {
+    return arrow::Status::Invalid(error.what());
+  }
+  ARROW_ASSIGN_OR_RAISE(launch.plan.command, launch::command_of(flags.program, variable));
+  if (launch::is_paceline_driver(launch.plan.command.front())) return become_driver(flags, launch.plan.command);
+  launch.plan.python_folder = launch::python_folder();
+  launch.take_output = output_of(flags);
+  std::unique_ptr<Foreground> foreground;
+  if (flags.debug_rank) {
+    ARROW_ASSIGN_OR_RAISE(foreground, Foreground::lend());
+    launch.plan.debug_rank = *flags.debug_rank;
+    ARROW_ASSIGN_OR_RAISE(launch.plan.debug_command,
+                          launch::debugger_command_of(flags.program, variable, launch.plan.python_folder));
+  }
+  ARROW_ASSIGN_OR_RAISE(const agent::Guardian guardian, agent::Guardian::fork_now());
+  controller::StopSignal stop;
+  const StopHandlers handlers(flags.signals, stop);
+  ARROW_ASSIGN_OR_RAISE(const launch::LaunchOutcome outcome, launch::run_launch(launch, guardian, stop));
+  if (!outcome.error.empty()) std::fprintf(stderr, "paceline: %s\n", outcome.error.c_str());
+  return outcome.exit_code;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& program, int&) {
+  CLI::App* command = program.add_subcommand("run", "Start a program on every rank, as torchrun does");
+  command->set_help_flag("");
+  // Not to be parsed: so that shells complete them.
+  for (const RunFlagInfo& flag : run_flag_table()) {
+    if (flag.value.empty()) {
+      command->add_flag(flag.names);
+    } else {
+      command->add_option(flag.names);
+    }
+  }
+}
+
+int run_command(const std::vector<std::string>& arguments) {
+  const rpc::NodeReady node = agent::describe_node("");
+  const auto flags = parse_run_flags(arguments, {.cores = node.cores, .gpus = node.gpus, .variables = variable});
+  if (!flags.ok()) {
+    report(flags.status());
+    return kWrongUse;
+  }
+  if (flags->help) {
+    print_help();
+    return kDone;
+  }
+  if (!flags->quiet) {
+    for (const std::string& note : flags->notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
+  }
+  const auto exit_code = run(*flags);
+  return exit_code.ok() ? *exit_code : report(exit_code.status());
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,255 @@
+// The table of the flags, and what each of them does.
+#include <charconv>
+#include <csignal>
+#include <sstream>
+
+#include "paceline/cli/commands/run_flags_internal.h"
+
+namespace paceline::cli {
+namespace {
+
+arrow::Result<int64_t> integer(const std::string& text, int64_t least, const char* allowed) {
+  int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc() || rest != end || text.empty() || value < least) {
+    return arrow::Status::Invalid("is \"", text, "\"; allowed: ", allowed);
+  }
+  return value;
+}
+
+arrow::Status take_workers(const std::string& text, const RunFacts& facts, std::optional<int64_t>& workers) {
+  if (text == "cpu" || (text == "auto" && facts.gpus == 0)) {
+    workers = facts.cores;
+  } else if (text == "gpu" && facts.gpus == 0) {
+    return arrow::Status::Invalid("is \"gpu\", but this machine has no GPU that can be used");
+  } else if (text == "gpu" || text == "auto") {
+    workers = facts.gpus;
+  } else {
+    ARROW_ASSIGN_OR_RAISE(workers, integer(text, 1, "a number from 1, auto, cpu or gpu"));
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Status take_nodes(Reading& reading, const std::string& text) {
+  const size_t colon = text.find(':');
+  constexpr const char* kAllowed = "1, or MIN:MAX with MIN 1; Paceline runs on one machine";
+  ARROW_ASSIGN_OR_RAISE(const int64_t least, integer(text.substr(0, colon), 1, kAllowed));
+  const std::string rest = colon == std::string::npos ? text : text.substr(colon + 1);
+  ARROW_ASSIGN_OR_RAISE(const int64_t most, integer(rest, least, kAllowed));
+  if (least > 1) return arrow::Status::Invalid("is \"", text, "\"; allowed: ", kAllowed);
+  if (most > 1)
+    reading.flags.notes.push_back("--nnodes " + text + ": Paceline runs on one machine, and begins with it");
+  return arrow::Status::OK();
+}
+
+// "SIGTERM,SIGINT".
+arrow::Status take_signals(Reading& reading, const std::string& text) {
+  std::istringstream names(text);
+  reading.flags.signals.clear();
+  for (std::string name; std::getline(names, name, ',');) {
+    std::erase(name, ' ');
+    const std::string short_name = name.starts_with("SIG") ? name.substr(3) : name;
+    int found = 0;
+    for (int signal = 1; signal < SIGRTMIN && found == 0; ++signal) {
+      const char* abbreviation = ::sigabbrev_np(signal);
+      if (abbreviation != nullptr && short_name == abbreviation) found = signal;
+    }
+    if (found == 0 || found == SIGKILL || found == SIGSTOP || found == SIGCHLD) {
+      return arrow::Status::Invalid("names \"", name,
+                                    "\"; allowed: signals that a program can handle, such as SIGTERM");
+    }
+    reading.flags.signals.push_back(found);
+  }
+  return arrow::Status::OK();
+}
+
+// "3", or "0:1,1:2" by local rank, as torch.distributed.elastic.multiprocessing.Std reads it.
+arrow::Status take_streams(const std::string& text, std::map<int64_t, int>& streams) {
+  constexpr const char* kAllowed = "0 to 3 (1 standard output, 2 standard error, 3 both), or RANK:STREAMS,…";
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const size_t colon = entry.find(':');
+    int64_t rank = kEveryRank;
+    if (colon != std::string::npos) {
+      ARROW_ASSIGN_OR_RAISE(rank, integer(entry.substr(0, colon), 0, kAllowed));
+    }
+    ARROW_ASSIGN_OR_RAISE(const int64_t which,
+                          integer(colon == std::string::npos ? entry : entry.substr(colon + 1), 0, kAllowed));
+    if (which > 3) return arrow::Status::Invalid("is \"", text, "\"; allowed: ", kAllowed);
+    streams[rank] = static_cast<int>(which);
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Status take_ranks(const std::string& text, std::set<int64_t>& ranks) {
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    ARROW_ASSIGN_OR_RAISE(const int64_t rank, integer(entry, 0, "ranks with commas between them: 0,1"));
+    ranks.insert(rank);
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Status note(Reading& reading, const std::string& text) {
+  reading.flags.notes.push_back(text);
+  return arrow::Status::OK();
+}
+
+template <std::optional<std::string> RunFlags::* Field>
+arrow::Status take_text(Reading& reading, const std::string& text) {
+  if (text.empty()) return arrow::Status::Invalid("is empty");
+  reading.flags.*Field = text;
+  return arrow::Status::OK();
+}
+
+template <bool RunFlags::* Field>
+arrow::Status take_switch(Reading& reading, const std::string&) {
+  reading.flags.*Field = true;
+  return arrow::Status::OK();
+}
+
+template <bool launch::ProgramChoice::* Field>
+arrow::Status take_choice(Reading& reading, const std::string&) {
+  reading.flags.program.*Field = true;
+  return arrow::Status::OK();
+}
+
+arrow::Status accept(Reading&, const std::string&) {
+  return arrow::Status::OK();
+}
+
+}  // namespace
+
+const std::vector<Flag>& own_flags() {
+  static const std::vector<Flag> flags = {
+      {"num-workers", 'n', "N", nullptr, nullptr, "Ranks to start: a number, auto, cpu or gpu; 1 if nothing is said",
+       [](Reading& r, const std::string& text) { return take_workers(text, r.facts, r.flags.num_workers); }},
+      {"name", 0, "NAME", nullptr, nullptr,
+       "Name of the run and of its folder; by default the time and a unique ending", take_text<&RunFlags::name>},
+      {"storage-path", 0, "PATH", nullptr, nullptr, "Folder that holds run folders; by default ~/paceline_results",
+       take_text<&RunFlags::storage_path>},
+      {"debug-rank", 0, "RANK", nullptr, nullptr,
+       "Run this rank under gdb, or pdb for Python, with the terminal; the others write to their logs only",
+       [](Reading& r, const std::string& text) {
+         return integer(text, 0, "a rank").Value(&r.flags.debug_rank.emplace());
+       }},
+      {"quiet", 'q', nullptr, nullptr, nullptr, "Print what the programs print, warnings and errors alone",
+       take_switch<&RunFlags::quiet>},
+      {"help", 'h', nullptr, nullptr, nullptr, "Print this", take_switch<&RunFlags::help>},
+  };
+  return flags;
+}
+
+const std::vector<Flag>& torchrun_flags() {
+  static const std::vector<Flag> flags = {
+      {"nproc-per-node", 0, "N", nullptr, "PET_NPROC_PER_NODE", "The same as --num-workers: a number, auto, cpu or gpu",
+       [](Reading& r, const std::string& text) { return take_workers(text, r.facts, r.nproc); }},
+      {"nnodes", 0, "N", nullptr, "PET_NNODES", "1 or 1:MAX; more machines are refused", take_nodes},
+      {"standalone", 0, nullptr, nullptr, "PET_STANDALONE", "Accepted: a launch is always complete in itself", accept},
+      {"max-restarts", 0, "N", nullptr, "PET_MAX_RESTARTS",
+       "Restarts of all ranks after one has failed; 0 if nothing is said",
+       [](Reading& r, const std::string& text) {
+         return integer(text, 0, "a number from 0").Value(&r.flags.max_restarts.emplace());
+       }},
+      {"rdzv-backend", 0, "NAME", nullptr, "PET_RDZV_BACKEND", "Accepted: ranks meet over Paceline's own store",
+       accept},
+      {"rdzv-endpoint", 0, "HOST:PORT", nullptr, "PET_RDZV_ENDPOINT", "Accepted: ranks meet over Paceline's own store",
+       accept},
+      {"rdzv-id", 0, "ID", nullptr, "PET_RDZV_ID", "TORCHELASTIC_RUN_ID of the programs",
+       [](Reading& r, const std::string& text) {
+         r.flags.run_id = text;
+         return arrow::Status::OK();
+       }},
+      {"rdzv-conf", 0, "KEY=VALUE,…", nullptr, "PET_RDZV_CONF", "Accepted: ranks meet over Paceline's own store",
+       accept},
+      {"monitor-interval", 0, "SECONDS", nullptr, "PET_MONITOR_INTERVAL", "Accepted: the end of a rank is seen at once",
+       accept},
+      {"start-method", 0, "METHOD", "spawn|fork|forkserver", "PET_START_METHOD",
+       "Accepted: every rank is a fresh process", accept},
+      {"event-log-handler", 0, "NAME", nullptr, "PET_EVENT_LOG_HANDLER",
+       "Noted: events are in the run folder's journal",
+       [](Reading& r, const std::string& text) {
+         return text == "null" ? arrow::Status::OK()
+                               : note(r, "--event-log-handler " + text +
+                                             " is not used: events are in the run folder's "
+                                             "journal.jsonl");
+       }},
+      {"role", 0, "NAME", nullptr, "PET_ROLE", "ROLE_NAME of the programs",
+       [](Reading& r, const std::string& text) {
+         r.flags.role = text;
+         return arrow::Status::OK();
+       }},
+      {"module", 'm', nullptr, nullptr, "PET_MODULE", "The program is the name of a Python module: python -m",
+       take_choice<&launch::ProgramChoice::module>},
+      {"no-python", 0, nullptr, nullptr, "PET_NO_PYTHON",
+       "The program is never run by way of Python (an executable is not anyway)",
+       take_choice<&launch::ProgramChoice::no_python>},
+      {"run-path", 0, nullptr, nullptr, "PET_RUN_PATH", "Accepted: the script runs with Python", accept},
+      {"log-dir", 0, "PATH", nullptr, "PET_LOG_DIR", "Noted: logs are in the run folder; --storage-path says where",
+       [](Reading& r, const std::string& text) {
+         return note(r, "--log-dir " + text + " is not used: logs are in the run folder; --storage-path says where");
+       }},
+      {"redirects", 'r', "STREAMS", nullptr, "PET_REDIRECTS",
+       "These streams go to the logs only: 1 standard output, 2 standard error, 3 both; 0:1,1:3 by rank",
+       [](Reading& r, const std::string& text) { return take_streams(text, r.flags.shown.redirected); }},
+      {"tee", 't', "STREAMS", nullptr, "PET_TEE", "These streams go to the logs and the terminal, as all do anyway",
+       [](Reading& r, const std::string& text) { return take_streams(text, r.flags.shown.shown_too); }},
+      {"local-ranks-filter", 0, "RANKS", nullptr, "PET_LOCAL_RANKS_FILTER", "The terminal shows these ranks only: 0,1",
+       [](Reading& r, const std::string& text) { return take_ranks(text, r.flags.shown.ranks); }},
+      {"duplicate-stdout-filters", 0, "WORDS", nullptr, "PET_DUPLICATE_STDOUT_FILTERS",
+       "Noted: there is one log for each rank; `paceline logs` and grep find what is in them",
+       [](Reading& r, const std::string&) {
+         return note(r, "--duplicate-stdout-filters is not used: there is one log for each rank");
+       }},
+      {"duplicate-stderr-filters", 0, "WORDS", nullptr, "PET_DUPLICATE_STDERR_FILTERS",
+       "Noted: there is one log for each rank; `paceline logs` and grep find what is in them",
+       [](Reading& r, const std::string&) {
+         return note(r, "--duplicate-stderr-filters is not used: there is one log for each rank");
+       }},
+      {"node-rank", 0, "N", nullptr, "PET_NODE_RANK", "0; others are refused, there is one machine",
+       [](Reading&, const std::string& text) -> arrow::Status {
+         ARROW_ASSIGN_OR_RAISE(const int64_t rank, integer(text, 0, "0; Paceline runs on one machine"));
+         if (rank == 0) return arrow::Status::OK();
+         return arrow::Status::Invalid("is ", rank, "; allowed: 0; Paceline runs on one machine");
+       }},
+      {"master-addr", 0, "ADDRESS", nullptr, "PET_MASTER_ADDR",
+       "MASTER_ADDR of the programs; it must be this machine's",
+       [](Reading& r, const std::string& text) -> arrow::Status {
+         if (text.empty()) return arrow::Status::Invalid("is empty; leave it out for 127.0.0.1");
+         r.flags.master_address = text;
+         return arrow::Status::OK();
+       }},
+      {"master-port", 0, "PORT", nullptr, "PET_MASTER_PORT", "MASTER_PORT of the programs; by default one that is free",
+       [](Reading& r, const std::string& text) -> arrow::Status {
+         ARROW_ASSIGN_OR_RAISE(r.flags.master_port, integer(text, 0, "0 (any that is free) to 65535"));
+         if (r.flags.master_port <= 65535) return arrow::Status::OK();
+         return arrow::Status::Invalid("is ", text, "; allowed: 0 (any that is free) to 65535");
+       }},
+      {"local-addr", 0, "ADDRESS", nullptr, "PET_LOCAL_ADDR", "Accepted: everything is on loopback", accept},
+      {"logs-specs", 0, "NAME", nullptr, nullptr, "Refused: logs are Paceline's",
+       [](Reading&, const std::string& text) {
+         return arrow::Status::Invalid("is \"", text,
+                                       "\", a plug-in of torchrun; leave it out: logs are in the run folder");
+       }},
+      {"numa-binding", 0, "MODE", "node|socket|exclusive|core-complex", nullptr, "Noted: ranks are not bound to cores",
+       [](Reading& r, const std::string& text) {
+         return note(r, "--numa-binding " + text + " is not used: ranks are not bound to cores");
+       }},
+      {"signals-to-handle", 0, "NAMES", nullptr, "PET_SIGNALS_TO_HANDLE",
+       "Signals that are passed on and stop the run; SIGTERM,SIGINT,SIGHUP,SIGQUIT if nothing is said", take_signals},
+      {"shutdown-timeout", 0, "SECONDS", nullptr, "PET_SHUTDOWN_TIMEOUT",
+       "What programs have to end by themselves, once told to, before they are killed; 30 if nothing is said",
+       [](Reading& r, const std::string& text) -> arrow::Status {
+         ARROW_ASSIGN_OR_RAISE(const int64_t seconds, integer(text, 0, "seconds, a number from 0"));
+         r.flags.shutdown_timeout_s = static_cast<double>(seconds);
+         return arrow::Status::OK();
+       }},
+      {"virtual-local-rank", 0, nullptr, nullptr, "PET_VIRTUAL_LOCAL_RANK",
+       "LOCAL_RANK is 0 for all, and CUDA_VISIBLE_DEVICES each rank's own GPU",
+       take_switch<&RunFlags::virtual_local_rank>},
+  };
+  return flags;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,40 @@
+// One flag of `paceline run`: how it is written, what is said about it, what it does. Not for other modules.
+#pragma once
+
+#include <arrow/status.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/cli/commands/run_flags.h"
+
+namespace paceline::cli {
+
+/// Stands for every rank in ShownOutput.
+inline constexpr int64_t kEveryRank = -1;
+
+/// What the flags have said so far.
+struct Reading {
+  const RunFacts& facts;
+  RunFlags flags;
+  std::optional<int64_t> nproc;
+};
+
+using Apply = arrow::Status (*)(Reading& reading, const std::string& value);
+
+struct Flag {
+  const char* name;      // with dashes
+  char letter;           // 0 for none
+  const char* value;     // what stands for its value in the help; nullptr for a flag without one
+  const char* choices;   // "a|b": the only values; nullptr for any
+  const char* variable;  // "PET_…", nullptr for none
+  const char* what;
+  Apply apply;
+};
+
+/// Those that torchrun does not have.
+const std::vector<Flag>& own_flags();
+const std::vector<Flag>& torchrun_flags();
+
+}  // namespace paceline::cli

@@ -1,0 +1,141 @@
+#include "paceline/cli/commands/run_flags.h"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "paceline/testing/python_reference.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Words = std::vector<std::string>;
+
+Words words_of(const std::string& line) {
+  std::istringstream text(line);
+  return {std::istream_iterator<std::string>(text), {}};
+}
+
+arrow::Result<RunFlags> parse(const std::string& line, int64_t gpus = 0) {
+  return parse_run_flags(words_of(line),
+                         {.cores = 6, .gpus = gpus, .variables = [](const std::string&) { return std::nullopt; }});
+}
+
+std::string refusal(const std::string& line) {
+  return parse(line).status().message();
+}
+
+TEST(RunFlags, OwnFlagsStandBeforeTheProgram) {
+  const RunFlags flags =
+      parse("-n 2 --name mnist --storage-path=/runs -q --debug-rank 1 ./train --name x").ValueOrDie();
+  EXPECT_EQ(flags.num_workers, 2);
+  EXPECT_EQ(flags.name, "mnist");
+  EXPECT_EQ(flags.storage_path, "/runs");
+  EXPECT_EQ(flags.debug_rank, 1);
+  EXPECT_TRUE(flags.quiet);
+  EXPECT_THAT(flags.program.words, ElementsAre("./train", "--name", "x"));
+  EXPECT_EQ(parse("./train").ValueOrDie().num_workers, std::nullopt);
+}
+
+TEST(RunFlags, CountsWorkersOfTheMachine) {
+  EXPECT_EQ(parse("--nproc-per-node=cpu a", 2).ValueOrDie().num_workers, 6);
+  EXPECT_EQ(parse("--nproc-per-node=gpu a", 2).ValueOrDie().num_workers, 2);
+  EXPECT_EQ(parse("--num-workers auto a", 2).ValueOrDie().num_workers, 2);
+  EXPECT_EQ(parse("--num-workers auto a", 0).ValueOrDie().num_workers, 6);
+  EXPECT_EQ(parse("--num-workers 2 --nproc-per-node 2 a").ValueOrDie().num_workers, 2);
+  EXPECT_THAT(refusal("--nproc-per-node gpu a"), HasSubstr("no GPU"));
+  EXPECT_THAT(refusal("--nproc-per-node 0 a"), HasSubstr("--nproc-per-node is \"0\"; allowed: a number from 1"));
+  EXPECT_THAT(refusal("--num-workers 2 --nproc-per-node 3 a"), HasSubstr("mean the same"));
+}
+
+TEST(RunFlags, WhatMakesNoSenseOnOneMachineIsRefusedOrNoted) {
+  EXPECT_THAT(refusal("--nnodes 2 a"), HasSubstr("--nnodes is \"2\"; allowed: 1"));
+  EXPECT_THAT(refusal("--nnodes 2:3 a"), HasSubstr("one machine"));
+  EXPECT_THAT(refusal("--node-rank 1 a"), HasSubstr("allowed: 0"));
+  EXPECT_THAT(refusal("--logs-specs mine a"), HasSubstr("plug-in"));
+  EXPECT_THAT(parse("--nnodes 1:1 --rdzv-backend c10d a").ValueOrDie().notes, IsEmpty());
+  EXPECT_THAT(parse("--nnodes 1:4 a").ValueOrDie().notes, ElementsAre(HasSubstr("one machine")));
+  EXPECT_THAT(parse("--log-dir /x a").ValueOrDie().notes, ElementsAre(HasSubstr("--storage-path")));
+}
+
+TEST(RunFlags, WrongOnesAreExplained) {
+  EXPECT_THAT(refusal("--nproc-pre-node 2 a"), HasSubstr("did you mean \"--nproc-per-node\""));
+  EXPECT_THAT(refusal("--rdzv x a"), HasSubstr("several flags: --rdzv-backend"));
+  EXPECT_THAT(refusal("-z a"), HasSubstr("no flag -z"));
+  EXPECT_THAT(refusal("--name"), HasSubstr("--name takes a value: --name NAME"));
+  EXPECT_THAT(refusal("--quiet=1 a"), HasSubstr("takes no value"));
+  EXPECT_THAT(refusal("--debug-rank 2 -n 2 a"), HasSubstr("allowed: 0 to 1"));
+  EXPECT_THAT(refusal("-n 2"), HasSubstr("no program is given"));
+  EXPECT_THAT(refusal("-m --no-python a"), HasSubstr("exclude each other"));
+  EXPECT_THAT(refusal("--master-port 65536 a"), HasSubstr("65535"));
+  EXPECT_TRUE(parse("--help").ValueOrDie().help);
+}
+
+TEST(RunFlags, SignalsAndTheTimeToEnd) {
+  EXPECT_THAT(parse("a").ValueOrDie().signals, ElementsAre(SIGTERM, SIGINT, SIGHUP, SIGQUIT));
+  const RunFlags flags = parse("--signals-to-handle SIGTERM,USR1 --shutdown-timeout 7 a").ValueOrDie();
+  EXPECT_THAT(flags.signals, ElementsAre(SIGTERM, SIGUSR1));
+  EXPECT_EQ(flags.shutdown_timeout_s, 7);
+  EXPECT_THAT(refusal("--signals-to-handle SIGKILL a"), HasSubstr("\"SIGKILL\""));
+}
+
+TEST(RunFlags, SayWhatTheTerminalShows) {
+  const auto shown = [](const std::string& line) { return parse(line).ValueOrDie().shown; };
+  EXPECT_TRUE(shown("a").shows(1, "stdout"));
+  EXPECT_FALSE(shown("-r 3 a").shows(1, "stdout"));
+  EXPECT_TRUE(shown("-r 1 a").shows(1, "stderr"));
+  EXPECT_FALSE(shown("-r 1:2 a").shows(1, "stderr"));
+  EXPECT_TRUE(shown("-r 1:2 a").shows(0, "stderr"));
+  EXPECT_TRUE(shown("-r 3 -t 0:1 a").shows(0, "stdout"));
+  EXPECT_FALSE(shown("-r 3 -t 0:1 a").shows(1, "stdout"));
+  EXPECT_FALSE(shown("--local-ranks-filter 0,2 a").shows(1, "stdout"));
+  EXPECT_TRUE(shown("--local-ranks-filter 0,2 a").shows(2, "stderr"));
+  EXPECT_THAT(refusal("-r 4 a"), HasSubstr("0 to 3"));
+}
+
+// One row for each: `--flag VALUE` | what it does.
+TEST(RunFlags, AreAllInTheGuide) {
+  std::ifstream file(std::string(PACELINE_SOURCE_FOLDER) + "/docs/launching.md");
+  const std::string guide{std::istreambuf_iterator<char>(file), {}};
+  for (const RunFlagInfo& flag : run_flag_table()) {
+    EXPECT_THAT(guide, HasSubstr("\n| `" + flag.usage() + "` | " + flag.what + " |\n"));
+  }
+}
+
+// torchrun itself is the oracle.
+TEST(RunFlags, AreReadAsTorchrunReadsThem) {
+  const auto cases = testing::python_reference("paceline/cli/commands/run_flags_test.py");
+  if (!cases) GTEST_SKIP() << "no torch to ask";
+  for (const Json& one : *cases) {
+    const auto arguments = one["arguments"].get<Words>();
+    SCOPED_TRACE(one["arguments"].dump());
+    const auto read = parse_run_flags(
+        arguments, {.cores = 6, .variables = [&](const std::string& name) {
+                      const auto found = one["variables"].find(name);
+                      return found == one["variables"].end() ? std::nullopt : std::optional(found->get<std::string>());
+                    }});
+    const Json& torchrun = one["torchrun"];
+    ASSERT_EQ(read.ok(), !torchrun.is_null()) << read.status();
+    if (!read.ok()) continue;
+    EXPECT_EQ(std::to_string(read->num_workers.value_or(1)), torchrun["nproc"].get<std::string>());
+    EXPECT_EQ(read->max_restarts.value_or(0), torchrun["max_restarts"]);
+    EXPECT_EQ(read->program.module, torchrun["module"]);
+    EXPECT_EQ(read->program.no_python, torchrun["no_python"]);
+    EXPECT_EQ(read->role, torchrun["role"].get<std::string>());
+    EXPECT_EQ(read->run_id, torchrun["rdzv_id"].get<std::string>());
+    EXPECT_EQ(read->master_address, torchrun["master_addr"].get<std::string>());
+    EXPECT_EQ(read->master_port, torchrun["master_port"]);
+    EXPECT_EQ(read->virtual_local_rank, torchrun["virtual_local_rank"]);
+    EXPECT_EQ(read->program.words, torchrun["words"].get<Words>());
+  }
+}
+
+}  // namespace
+}  // namespace paceline::cli

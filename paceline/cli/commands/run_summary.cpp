@@ -1,0 +1,114 @@
+#include "paceline/cli/commands/run_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "paceline/checkpoint/store.h"
+#include "paceline/cli/table.h"
+#include "paceline/core/clock.h"
+#include "paceline/run/working_folder.h"
+#include "paceline/track/status_line.h"
+
+namespace paceline::cli {
+namespace {
+
+std::string seconds_as_time(double seconds) {
+  return paceline::to_string(from_seconds(seconds));
+}
+
+std::string percent_text(double share) {
+  return std::to_string(std::lround(100 * share)) + " %";
+}
+
+// What a live worker uses, since it started: "cpu 97 %, 1.2 GiB".
+void write_usage(const Json& worker, std::ostream& text) {
+  const auto resident = worker.value("resident_bytes", int64_t{0});
+  if (resident == 0) return;
+  const double lived = to_seconds(SystemClock().now()) - worker.value("started", 0.0);
+  if (lived > 0) text << ", cpu " << percent_text(worker.value("cpu_s", 0.0) / lived);
+  text << ", " << bytes_text(resident);
+}
+
+void write_worker(const Json& worker, std::ostream& text) {
+  const Json rank = worker.value("rank", Json());
+  text << "  rank " << (rank.is_null() ? "?" : rank.dump()) << "       " << worker.value("stage", "") << ", process "
+       << worker.value("pid", int64_t{0}) << " on " << printable(worker.value("node", ""));
+  if (worker.contains("step")) text << ", step " << worker["step"] << " (" << worker.value("phase", "") << ")";
+  write_usage(worker, text);
+  if (worker.contains("slow")) {
+    text << ", slow: its steps take " << worker.value("slow", 0.0) << " times as long as the others'";
+  }
+  text << "\n";
+}
+
+void write_attempt(const track::AttemptRecord& attempt, std::ostream& text) {
+  text << "  attempt " << attempt.attempt << "    " << attempt.world_size
+       << (attempt.world_size == 1 ? " worker, " : " workers, ") << seconds_as_time(attempt.start) << ", "
+       << track::duration_text(attempt.end - attempt.start);
+  if (!attempt.failure.empty()) text << ", failed: " << printable(attempt.failure);
+  text << "\n";
+}
+
+// "  (validation failed)"; nothing of a checkpoint that nobody wants validated.
+std::string status_text(std::string status) {
+  if (status == "committed") return "";
+  if (status == "pending_validation") status = "validation pending";
+  std::ranges::replace(status, '_', ' ');
+  return "  (" + status + ")";
+}
+
+}  // namespace
+
+RunSummary summary_of(const track::RunRecord& record) {
+  const track::RunRow& run = record.run;
+  RunSummary summary{.name = run.name,
+                     .path = run.path,
+                     .location = run::run_location(run.path),
+                     .state = run.state,
+                     .since = run.since,
+                     .created = run.created,
+                     .host = run.host,
+                     .pid = run.pid,
+                     .attempts = record.attempts,
+                     .checkpoints = record.checkpoints,
+                     .report = run.report,
+                     .metrics = run.metrics,
+                     .error = run.error};
+  for (const auto& [id, worker] : record.workers) {
+    if (worker.attempt != run.attempt) continue;
+    Json json = worker;
+    if (worker.rank < 0) json["rank"] = nullptr;
+    summary.workers.push_back(std::move(json));
+  }
+  return summary;
+}
+
+void add_live_status(const Json& status, RunSummary& run) {
+  run.live = true;
+  run.state = status.value("state", run.state);
+  run.since = status.value("since", run.since);
+  run.workers = status.value("workers", Json::array());
+  if (status.value("last_report", int64_t{0}) < run.report) return;
+  run.report = status.value("last_report", run.report);
+  run.metrics = status.value("metrics", run.metrics);
+}
+
+std::string to_text(const RunSummary& run) {
+  std::ostringstream text;
+  text << printable(run.name) << ": " << run.state << (run.remark.empty() ? "" : "; " + run.remark);
+  text << "\n  folder       " << printable(run.location) << (run.gone ? " (deleted)" : "");
+  if (run.location != run.path) text << "\n  here         " << printable(run.path);
+  text << "\n  since        " << seconds_as_time(run.since) << "\n";
+  for (const auto& attempt : run.attempts) write_attempt(attempt, text);
+  for (const Json& worker : run.workers) write_worker(worker, text);
+  for (const auto& kept : run.checkpoints) {
+    text << "  checkpoint   " << checkpoint::folder_name(kept.name, kept.report) << "  "
+         << track::metrics_text(kept.metrics) << status_text(kept.status) << "\n";
+  }
+  if (!run.metrics.empty()) text << "  report " << run.report << "     " << track::metrics_text(run.metrics) << "\n";
+  if (!run.error.empty()) text << "\n" << run.error << "\n";
+  return text.str();
+}
+
+}  // namespace paceline::cli

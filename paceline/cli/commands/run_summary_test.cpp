@@ -1,0 +1,112 @@
+#include "paceline/cli/commands/run_summary.h"
+
+#include <gmock/gmock.h>
+
+#include "paceline/run/reader.h"
+#include "paceline/run/recorded_run_fixture.h"
+#include "paceline/testing/temporary_folder.h"
+#include "paceline/track/history.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::TemporaryFolder;
+
+TEST(RunSummary, TellsAttemptsCheckpointsAndMetricsFromTheFolderAlone) {
+  const TemporaryFolder folder;
+  run::RecordedRun recorder(folder.path());
+  recorder.train();
+  auto history = track::HistoryWriter::open(folder.path()).ValueOrDie();
+  for (const int64_t rank : {0, 1}) {
+    ASSERT_TRUE(
+        history.append({.report = 7, .rank = rank, .metrics = {{"loss", 0.5 + static_cast<double>(rank)}}}).ok());
+  }
+  ASSERT_TRUE(history.flush().ok());
+
+  const RunSummary run = summary_of(run::read_run_folder(folder.path()).ValueOrDie());
+  EXPECT_EQ(run.name, "mnist");
+  EXPECT_EQ(run.state, "running");
+  ASSERT_EQ(run.attempts.size(), 2u);
+  EXPECT_THAT(run.attempts[0].failure, HasSubstr("no such digit"));
+  EXPECT_EQ(run.attempts[1].failure, "");
+  EXPECT_EQ(run.attempts[1].world_size, 1);
+  EXPECT_LE(run.attempts[0].end, run.attempts[1].start);
+  ASSERT_EQ(run.checkpoints.size(), 1u);
+  EXPECT_EQ(run.report, 7);
+  EXPECT_EQ(run.metrics, Json({{"loss", 0.5}}));
+  EXPECT_EQ(Json(run).get<RunSummary>(), run);
+
+  const std::string text = to_text(run);
+  EXPECT_THAT(text, HasSubstr("mnist: running\n"));
+  EXPECT_THAT(text, HasSubstr("rank 0       training, process 102 on local\n"));
+  EXPECT_THAT(text, HasSubstr("attempt 1    1 worker, 2027-01-15T"));
+  EXPECT_THAT(text, HasSubstr("no such digit"));
+  EXPECT_THAT(text, HasSubstr("checkpoint_000001  loss 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("report 7     loss 0.5\n"));
+}
+
+TEST(RunSummary, TellsWhatBecameOfAValidation) {
+  const TemporaryFolder folder;
+  run::RecordedRun recorder(folder.path());
+  recorder.train();
+  const auto text = [&] { return to_text(summary_of(run::read_run_folder(folder.path()).ValueOrDie())); };
+  EXPECT_THAT(text(), HasSubstr("checkpoint_000001  loss 0.25\n"));
+  recorder.add(policy::CheckpointReady{.report = 2, .validation = ValidationTaskConfig{}});
+  recorder.add(policy::CheckpointPublished{.checkpoint = {.report = 2, .metrics = {{"loss", 0.5}}}});
+  EXPECT_THAT(text(), HasSubstr("checkpoint_000002  loss 0.5  (validation pending)\n"));
+  recorder.add(policy::ValidationEnded{2, recorder.state().validations.at(0).worker, {{"accuracy", 0.75}}, ""});
+  EXPECT_THAT(text(), HasSubstr("checkpoint_000002  accuracy 0.75, loss 0.5  (validated)\n"));
+}
+
+TEST(RunSummary, AFinishedRunIsFinished) {
+  const TemporaryFolder folder;
+  run::RecordedRun recorder(folder.path());
+  recorder.train();
+  recorder.add(policy::WorkerFinished{.worker = recorder.worker(), .reports = 1});
+  recorder.add(policy::WorkerExited{.worker = recorder.worker(), .last_report = 1});
+  const RunSummary run = summary_of(run::read_run_folder(folder.path()).ValueOrDie());
+  EXPECT_THAT(to_text(run), HasSubstr("mnist: finished\n"));
+}
+
+TEST(RunSummary, ALiveRunTellsWhereItsWorkersAre) {
+  RunSummary run{.name = "mnist", .path = "/runs/mnist", .state = "scheduling", .report = 3};
+  add_live_status({{"state", "running"},
+                   {"since", 5.0},
+                   {"last_report", 4},
+                   {"metrics", {{"loss", 0.125}}},
+                   {"workers",
+                    {{{"rank", 0},
+                      {"node", "local"},
+                      {"pid", 77},
+                      {"stage", "training"},
+                      {"step", 9},
+                      {"phase", "backward"},
+                      {"started", 1.0},
+                      {"cpu_s", 2.0},
+                      {"resident_bytes", 3 << 20}},
+                     {{"rank", nullptr}, {"node", "local"}, {"pid", 78}, {"stage", "starting"}}}}},
+                  run);
+  const std::string text = to_text(run);
+  EXPECT_THAT(text, HasSubstr("mnist: running\n"));
+  EXPECT_THAT(text, HasSubstr("rank 0       training, process 77 on local, step 9 (backward), cpu 0 %, 3.0 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("rank ?       starting, process 78 on local\n"));
+  EXPECT_THAT(text, HasSubstr("report 4     loss 0.125\n"));
+}
+
+TEST(RunSummary, SaysWhyALiveRunDoesNotAnswer) {
+  const RunSummary run{.name = "mnist", .state = "running", .remark = "the run did not answer within 5 s"};
+  EXPECT_THAT(to_text(run),
+              AllOf(HasSubstr("mnist: running; the run did not answer within 5 s\n"), Not(HasSubstr("gone"))));
+}
+
+TEST(RunSummary, SaysWhatAFolderLacks) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(run::read_run_folder(folder.path()).status().message(),
+              AllOf(HasSubstr(folder.path()), HasSubstr("holds no run")));
+  EXPECT_TRUE(run::read_run_folder(folder / "missing").status().IsIOError());
+}
+
+}  // namespace
+}  // namespace paceline::cli

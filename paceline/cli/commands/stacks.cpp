@@ -1,0 +1,45 @@
+// paceline stacks RUN [--rank N] [--json]
+#include "paceline/stacks/stack.h"
+
+#include "paceline/cli/command.h"
+#include "paceline/cli/run_lookup.h"
+#include "paceline/run/control_client.h"
+#include "paceline/run/reader.h"
+
+namespace paceline::cli {
+namespace {
+
+arrow::Status show_stacks(const std::string& text, int64_t rank, bool as_json) {
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(text));
+  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, run::read_run_folder(found.folder));
+  const track::RunRow& run = record.run;
+  if (track::is_over(run))
+    return arrow::Status::Invalid("the run in ", run.path, " is ", run.state, ": no worker lives");
+  ARROW_ASSIGN_OR_RAISE(const auto workers, run::request_stacks(run.path, rank));
+  if (workers.empty() && rank >= 0) {
+    return arrow::Status::KeyError("no worker of run ", run.name, " has rank ", rank, " now; `paceline show ", text,
+                                   "` lists them");
+  }
+  if (as_json) {
+    print(encode_json(workers) + "\n");
+  } else if (workers.empty()) {
+    print("no worker of run " + run.name + " lives now\n");
+  }
+  for (size_t i = 0; i < workers.size() && !as_json; ++i) print((i == 0 ? "" : "\n") + to_text(workers[i]));
+  return arrow::Status::OK();
+}
+
+}  // namespace
+
+void add_stacks(CLI::App& program, int& exit_code) {
+  CLI::App* command =
+      program.add_subcommand("stacks", "Show what every thread of a live run's workers is doing; training goes on");
+  command->footer("Example: paceline stacks mnist --rank 1");
+  const auto run = add_run(*command);
+  const auto rank = std::make_shared<int64_t>(-1);
+  command->add_option("--rank", *rank, "Only the worker with this rank")->check(CLI::NonNegativeNumber);
+  const auto as_json = add_json(*command);
+  command->callback([run, rank, as_json, &exit_code] { exit_code = report(show_stacks(*run, *rank, *as_json)); });
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,74 @@
+#include "paceline/core/run_layout.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+
+namespace paceline::run_layout {
+namespace {
+
+constexpr std::string_view kWorkerLog = "worker_";
+constexpr std::string_view kCheckpoint = "checkpoint_";
+
+struct Entry {
+  std::string_view name;
+  bool of_this_machine = false;
+};
+
+// Names at the top of the folder that do not begin with ".".
+constexpr std::array kTop = {
+    Entry{kJournal}, Entry{kHistory},     Entry{kLock, true},       Entry{kControlSocket, true},
+    Entry{kLogs},    Entry{kHangs},       Entry{kTrackerPositions}, Entry{kTensorBoard},
+    Entry{kWandb},   Entry{kCsv},         Entry{kJsonLines},        Entry{kArtifacts},
+    Entry{kRecords}, Entry{kClaim, true}, Entry{kLocation, true},
+};
+
+std::string of_worker(WorkerId worker, const char* ending) {
+  return std::string(kLogs) + "/" + std::string(kWorkerLog) + std::to_string(worker.value) + ending;
+}
+
+}  // namespace
+
+std::string worker_log(WorkerId worker) {
+  return of_worker(worker, ".log");
+}
+
+std::string error_file(WorkerId worker) {
+  return of_worker(worker, "_error.json");
+}
+
+int64_t worker_of_log(std::string_view file_name) {
+  if (!file_name.starts_with(kWorkerLog)) return 0;
+  file_name.remove_prefix(kWorkerLog.size());
+  int64_t worker = 0;
+  const auto [end, problem] = std::from_chars(file_name.data(), file_name.data() + file_name.size(), worker);
+  const std::string_view rest = file_name.substr(static_cast<size_t>(end - file_name.data()));
+  return problem == std::errc() && rest.starts_with(".log") ? worker : 0;
+}
+
+std::string validation_log(int64_t report) {
+  return std::string(kLogs) + "/validation_" + std::to_string(report) + ".log";
+}
+
+std::string checkpoint_folder(int64_t report) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%s%06lld", kCheckpoint.data(), static_cast<long long>(report));
+  return text;
+}
+
+bool is_checkpoint_folder(std::string_view name) {
+  return name.starts_with(kCheckpoint) && name.size() > kCheckpoint.size() &&
+         name.find_first_not_of("0123456789", kCheckpoint.size()) == std::string_view::npos;
+}
+
+bool is_reserved(std::string_view name) {
+  return name.starts_with('.') || std::ranges::find(kTop, name, &Entry::name) != kTop.end();
+}
+
+bool is_of_this_machine(std::string_view name) {
+  const auto found = std::ranges::find(kTop, name, &Entry::name);
+  return name.starts_with('.') || (found != kTop.end() && found->of_this_machine);
+}
+
+}  // namespace paceline::run_layout

@@ -1,0 +1,73 @@
+// The layout of a run: every name that Paceline gives a file or folder of a run, and which of them nobody else may use.
+//
+// docs: ARCHITECTURE.md, "The run folder is the truth". Paths are relative to the run folder unless a comment says
+// otherwise. Pure; a new name gets a constant here and, when it is at the top of the folder, a row of the table in
+// run_layout.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "paceline/core/ids.h"
+
+namespace paceline::run_layout {
+
+/// Every event of the run (run/journal.h).
+inline constexpr const char* kJournal = "journal.jsonl";
+/// Every report's metrics (track/history.h).
+inline constexpr const char* kHistory = "metrics.jsonl";
+/// Locked by the driver that holds the run (storage/local/run_lock.h).
+inline constexpr const char* kLock = "run.lock";
+/// Link to the socket of a live run (controller/control_socket.h).
+inline constexpr const char* kControlSocket = "control.sock";
+/// What the controller, workers and validations write.
+inline constexpr const char* kLogs = "logs";
+inline constexpr const char* kControllerLog = "logs/controller.log";
+/// A folder per hang that was found (docs/diagnosis.md).
+inline constexpr const char* kHangs = "hang";
+/// How far each tracker has come (track/tracker/tracker_feed.h).
+inline constexpr const char* kTrackerPositions = "trackers";
+/// What the built-in trackers write where TrackerConfig.path does not say otherwise.
+inline constexpr const char* kTensorBoard = "tensorboard";
+inline constexpr const char* kWandb = "wandb";
+inline constexpr const char* kCsv = "metrics.csv";
+inline constexpr const char* kJsonLines = "metrics_flat.jsonl";
+/// Working directory of Python's workers that want one of their own.
+inline constexpr const char* kArtifacts = "artifacts";
+/// Files that no checkpoint has yet (checkpoint/stage.h).
+inline constexpr const char* kStaging = ".staging";
+/// In kStaging, and at the top of a run in an object store (storage/storage_proof.h).
+inline constexpr const char* kStorageProof = ".storage_proof";
+
+/// In an object store only: the mirrored run folder, and the claims of drivers (storage/objects/).
+inline constexpr const char* kRecords = "records";
+inline constexpr const char* kClaims = ".lease";
+
+/// In the working folder of a run in an object store only (run/working_folder.h): this machine's claim, where the run
+/// is, and the mark of a copy that a reader has made.
+inline constexpr const char* kClaim = "lease";
+inline constexpr const char* kLocation = "location";
+inline constexpr const char* kCopyMark = ".copy";
+
+/// "logs/worker_7.log"; a rotated one has ".1", ".2", … behind that.
+std::string worker_log(WorkerId worker);
+/// Of a file in the folder of the logs: 7 for "worker_7.log" and "worker_7.log.1", 0 for what is no worker's log.
+int64_t worker_of_log(std::string_view file_name);
+/// "logs/worker_7_error.json": where a program under `paceline run` notes its exception, as torchrun's do.
+std::string error_file(WorkerId worker);
+/// "logs/validation_42.log": what the validation of that report wrote.
+std::string validation_log(int64_t report);
+
+/// "checkpoint_000042": the folder of a report's checkpoint whose user has given it no name.
+std::string checkpoint_folder(int64_t report);
+/// Whether a name is "checkpoint_" and digits.
+bool is_checkpoint_folder(std::string_view name);
+
+/// Whether a name at the top of a run's folder, local or in an object store, is Paceline's own: no checkpoint may have
+/// it. Names that begin with "." all are.
+bool is_reserved(std::string_view name);
+/// Whether what has that name at the top of a working folder belongs to this machine and not to the run: it is neither
+/// mirrored nor deleted with the records.
+bool is_of_this_machine(std::string_view name);
+
+}  // namespace paceline::run_layout

@@ -1,0 +1,44 @@
+#include "paceline/core/run_layout.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::run_layout {
+namespace {
+
+TEST(RunLayout, EveryNameAtTheTopIsReserved) {
+  for (const char* name :
+       {kJournal, kHistory, kLock, kControlSocket, kLogs, kHangs, kTrackerPositions, kTensorBoard, kWandb, kCsv,
+        kJsonLines, kArtifacts, kStaging, kStorageProof, kRecords, kClaims, kClaim, kLocation, kCopyMark}) {
+    EXPECT_TRUE(is_reserved(name)) << name;
+  }
+  for (const char* name : {"best", "checkpoint_000001", "logs2", "Records", ""})
+    EXPECT_FALSE(is_reserved(name)) << name;
+}
+
+TEST(RunLayout, WhatIsOfThisMachineIsNotMirrored) {
+  for (const char* name : {kLock, kControlSocket, kClaim, kLocation, kStaging, kCopyMark}) {
+    EXPECT_TRUE(is_of_this_machine(name)) << name;
+  }
+  for (const char* name : {kJournal, kHistory, kLogs, kHangs, kTrackerPositions, kArtifacts, "a user's file"}) {
+    EXPECT_FALSE(is_of_this_machine(name)) << name;
+  }
+}
+
+TEST(RunLayout, LogsOfWorkers) {
+  EXPECT_EQ(worker_log(WorkerId{7}), "logs/worker_7.log");
+  EXPECT_EQ(worker_of_log("worker_7.log"), 7);
+  EXPECT_EQ(worker_of_log("worker_12.log.3"), 12);
+  for (const char* name : {"controller.log", "worker_.log", "worker_7.txt", "validation_7.log"}) {
+    EXPECT_EQ(worker_of_log(name), 0) << name;
+  }
+}
+
+TEST(RunLayout, FoldersOfCheckpoints) {
+  EXPECT_EQ(checkpoint_folder(42), "checkpoint_000042");
+  EXPECT_EQ(checkpoint_folder(1234567), "checkpoint_1234567");
+  EXPECT_TRUE(is_checkpoint_folder("checkpoint_000042"));
+  for (const char* name : {"checkpoint_", "checkpoint_4x", "best"}) EXPECT_FALSE(is_checkpoint_folder(name)) << name;
+}
+
+}  // namespace
+}  // namespace paceline::run_layout

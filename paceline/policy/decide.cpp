@@ -1,0 +1,189 @@
+#include "paceline/policy/decide.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "paceline/policy/decide_internal.h"
+#include "paceline/policy/failure_text.h"
+
+namespace paceline::policy {
+
+Actions decide(RunState& state, const Event& event, Time now) {
+  Decision decision(state, now);
+  std::visit([&decision](const auto& kind) { decision.on(kind); }, event);
+  return std::move(decision).take();
+}
+
+std::optional<TimeLimit> time_limit(const RunState& state) {
+  const std::optional<double> most = state.options.max_time;
+  if (!most || state.state == State::shutting_down || is_terminal(state.state)) return std::nullopt;
+  std::string reason = "RunConfig.max_time, " + seconds_text(*most) + ", has passed";
+  if (state.used_s > 0)
+    reason += " (" + seconds_text(std::round(state.used_s)) + " of it before the run was continued)";
+  return TimeLimit{from_seconds(state.opened + std::max(0.0, *most - state.used_s)), reason};
+}
+
+void Decision::go(State state, const std::string& reason) {
+  assert(is_legal(state_.state, state));
+  act(EnterState{state_.state, state, reason});
+  state_.state = state;
+  state_.since = to_seconds(now_);
+  ++state_.turn;  // a timer of the earlier state is stale now
+}
+
+void Decision::set_timer(double seconds) {
+  const auto delay = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  act(SetTimer{++state_.turn, now_ + delay});
+}
+
+void Decision::note(LogLevel level, std::string text) {
+  act(Note{level, std::move(text)});
+}
+
+Worker* Decision::find_live(WorkerId id) {
+  const auto found = state_.workers.find(id);
+  if (found == state_.workers.end() || found->second.stage == WorkerStage::gone) return nullptr;
+  return &found->second;
+}
+
+void Decision::on(const RunOpened& event) {
+  // What outlives a controller: the numbers that must never be used twice. Budgets start afresh.
+  RunState fresh;
+  fresh.turn = state_.turn;
+  fresh.attempt = state_.attempt.next();
+  fresh.last_worker = state_.last_worker;
+  fresh.epoch = event.epoch;
+  fresh.options = event.options;
+  fresh.world_size = event.options.num_workers;
+  fresh.last_report = std::max(state_.last_report, event.last_report);
+  fresh.checkpoints = event.checkpoints;
+  fresh.opened = to_seconds(now_);
+  const bool begins = state_.epoch.value == 0 || (state_.state == State::finished && state_.stop_reason.empty());
+  if (!begins) fresh.used_s = state_.used_s + std::max(0.0, event.last_seen - state_.opened);
+  for (const KeptCheckpoint& kept : event.checkpoints) fresh.last_report = std::max(fresh.last_report, kept.report);
+  fresh.state = state_.state;
+  const RunState earlier = std::exchange(state_, std::move(fresh));
+  take_over_checkpoints(earlier);
+  go(State::initializing, "run " + event.name + " is opened by process " + std::to_string(event.pid) + " on " +
+                              event.host + ", epoch " + std::to_string(event.epoch.value));
+  set_timer(state_.options.start_timeout_s);
+}
+
+void Decision::on(const NodeJoined& event) {
+  if (state_.state != State::initializing) return;
+  state_.nodes.push_back(event.node);
+  if (static_cast<int64_t>(state_.nodes.size()) == state_.options.nodes) {
+    start_group("all agents have announced themselves");
+    start_validations();
+  }
+}
+
+void Decision::on(const NodeLost& event) {
+  if (is_terminal(state_.state)) return;
+  state_.last_report = std::max(state_.last_report, event.last_report);
+  for (auto& [id, worker] : state_.workers) {
+    const bool here = state_.nodes[static_cast<size_t>(worker.node)].name == event.node;
+    if (here && worker.stage != WorkerStage::gone) mark_gone(worker);
+  }
+  if (state_.state == State::shutting_down && !waits_for_validations()) return when_gone();
+  // Agents do not come back within a run yet, so there is nothing to try again on, and validate on.
+  record({.kind = FailureKind::node, .node = event.node, .text = event.error, .time = to_seconds(now_)});
+  const std::string cause = cause_line(state_.failures, state_.world_size);
+  note(LogLevel::error, cause + "; giving up: agents do not come back");
+  shut_down(State::errored, state_.options.failure_grace_s, cause);
+}
+
+void Decision::on(const StopRequested& event) {
+  if (is_terminal(state_.state)) return;
+  if (event.finish) return stop_as_finished(event.reason);
+  ++state_.stop_requests;
+  const std::string why = event.reason.empty() ? "a stop was requested" : event.reason;
+  if (state_.stop_requests == 1) state_.stop_reason = why;
+  if (state_.stop_requests >= 3) {
+    note(LogLevel::warning, "killing the workers: " + why + ", the third time");
+    if (state_.state != State::shutting_down) state_.final_state = State::aborted;
+    end_group(State::shutting_down, 0.0, why);
+  } else if (state_.state != State::shutting_down) {
+    note(LogLevel::warning, "stopping: " + why);
+    shut_down(State::aborted, state_.options.stop_grace_s, why);
+  } else if (waits_for_validations()) {
+    note(LogLevel::warning, "leaving the validations to the next fit(): " + why);
+    state_.final_state = State::aborted;
+    when_gone();
+  } else {
+    note(LogLevel::warning, "stopping already; a third request kills the workers");
+  }
+}
+
+// Once: callbacks may ask at every report that is still on its way.
+void Decision::stop_as_finished(const std::string& reason) {
+  if (state_.state == State::shutting_down) return;
+  state_.stop_reason = reason;
+  note(LogLevel::info, "stopping: " + reason);
+  shut_down(State::finished, state_.options.stop_grace_s, reason);
+}
+
+void Decision::on(const CallbackFailed& event) {
+  end_with(FailureKind::callback, "callback " + event.callback + " failed: " + event.error, "a callback failed");
+}
+
+void Decision::on(const StorageFailed& event) {
+  end_with(FailureKind::storage, "the run folder cannot be written: " + event.error,
+           "the run folder cannot be written");
+}
+
+// Nothing to try again; an error that is there already stays the first.
+void Decision::end_with(FailureKind kind, const std::string& text, const std::string& reason) {
+  if (is_terminal(state_.state)) return;
+  note(LogLevel::error, text);
+  record({.kind = kind, .text = text, .time = to_seconds(now_)});
+  if (state_.state != State::shutting_down || state_.final_state == State::finished) {
+    shut_down(State::errored, state_.options.failure_grace_s, reason);
+  }
+}
+
+void Decision::on(const TimerDue& event) {
+  if (event.turn != state_.turn) return;
+  state_.last_report = std::max(state_.last_report, event.last_report);
+  switch (state_.state) {
+    case State::initializing:
+      return end_with(FailureKind::node,
+                      "only " + std::to_string(state_.nodes.size()) + " of " + std::to_string(state_.options.nodes) +
+                          " agents announced themselves within " + seconds_text(state_.options.start_timeout_s) +
+                          " (FailureConfig.start_timeout_s)",
+                      "agents are missing");
+    case State::scheduling:
+      return on_start_timeout();
+    case State::running:
+      return apply_policy(Budget::worker);
+    case State::preempting:
+      note(LogLevel::warning, "the deadline of the preemption has passed");
+      record({.kind = FailureKind::preemption,
+              .text = "nodes were taken away: the deadline of the preemption has passed",
+              .time = to_seconds(now_)});
+      return apply_policy(Budget::preemption);
+    default:
+      if (state_.live > 0) return give_up_waiting();
+      if (state_.backing_off) next_try();
+  }
+}
+
+void Decision::on(const PreemptionNoticed& event) {
+  if (state_.state != State::running && state_.state != State::preempting) return;
+  state_.preempted_nodes = event.nodes;
+  const std::string what = "nodes will be taken away in " + seconds_text(event.deadline_s);
+  if (state_.state == State::running) go(State::preempting, what);
+  note(LogLevel::warning, what);
+  set_timer(event.deadline_s);
+}
+
+void Decision::on(const ResizeWanted& event) {
+  if (state_.state != State::running || event.num_workers < 1 || event.num_workers == state_.world_size) return;
+  note(LogLevel::info, "resizing from " + std::to_string(state_.world_size) + " to " +
+                           std::to_string(event.num_workers) + " workers: " + event.reason);
+  state_.world_size = event.num_workers;
+  end_group(State::resizing, state_.options.stop_grace_s, "the worker group is resized");
+}
+
+}  // namespace paceline::policy

@@ -1,0 +1,69 @@
+// Checkpoints: publish in order, keep what retention keeps, never lose a published one.
+
+#include <algorithm>
+
+#include "paceline/checkpoint/retention.h"
+#include "paceline/policy/decide_internal.h"
+
+namespace paceline::policy {
+
+// Also while the group is ended: every rank has handed over its part, so the checkpoint is whole.
+void Decision::on(const CheckpointReady& event) {
+  if (is_terminal(state_.state)) return;
+  state_.last_report = std::max(state_.last_report, event.report);
+  state_.publishing.insert(event.report);
+  if (event.validation) queue_validation(event.report, *event.validation);
+  act(PublishCheckpoint{event.report});
+}
+
+void Decision::on(const CheckpointPublished& event) {
+  if (state_.publishing.erase(event.checkpoint.report) == 0) return;
+  state_.failures_in_a_row = 0;
+  state_.checkpoints.push_back(event.checkpoint);
+  if (find_validation(event.checkpoint.report) != nullptr) {
+    state_.checkpoints.back().status = CheckpointStatus::pending_validation;
+  }
+  note(LogLevel::info, "the checkpoint of report " + std::to_string(event.checkpoint.report) + " is published");
+  act(TellCommitted{event.checkpoint.report});
+  apply_retention();
+  start_validations();
+  finish_if_complete();
+  when_gone();
+}
+
+KeptCheckpoint* Decision::find_kept(int64_t report) {
+  const auto kept = std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
+  return kept == state_.checkpoints.end() ? nullptr : &*kept;
+}
+
+// What is being validated, or will be, may turn out to be the best.
+void Decision::apply_retention() {
+  if (!state_.options.checkpoint_config.num_to_keep) return;
+  std::vector<checkpoint::Scored> scored;
+  for (const KeptCheckpoint& kept : state_.checkpoints) {
+    scored.push_back({kept.report, kept.metrics, kept.status == CheckpointStatus::pending_validation});
+  }
+  for (const int64_t report : checkpoint::superseded(scored, state_.options.checkpoint_config)) {
+    const auto kept = std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
+    note(LogLevel::debug, "the checkpoint of report " + std::to_string(report) + " is superseded");
+    act(DeleteCheckpoint{report, kept->name});
+    state_.checkpoints.erase(kept);
+  }
+}
+
+void Decision::on(const PublishFailed& event) {
+  if (state_.publishing.erase(event.report) == 0) return;
+  std::erase_if(state_.validations, [&](const Validation& one) { return one.report == event.report; });
+  const std::string text =
+      "the checkpoint of report " + std::to_string(event.report) + " could not be published: " + event.error;
+  note(LogLevel::error, text);
+  if (state_.state == State::running || state_.state == State::preempting) {
+    on_failure({.kind = FailureKind::publish, .text = text, .time = to_seconds(now_)});
+  } else if (state_.state == State::shutting_down && state_.final_state == State::finished) {
+    record({.kind = FailureKind::publish, .text = text, .time = to_seconds(now_)});
+    state_.final_state = State::errored;  // it was stopped as finished, but its last checkpoint is not there
+  }
+  when_gone();
+}
+
+}  // namespace paceline::policy

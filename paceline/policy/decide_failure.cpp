@@ -1,0 +1,222 @@
+// What happens to workers that run: reports of their ends, and the policy of failures.
+
+#include <algorithm>
+
+#include "paceline/policy/decide_internal.h"
+#include "paceline/policy/failure_text.h"
+
+namespace paceline::policy {
+
+Failure Decision::failure_of(const Worker& worker, FailureKind kind) const {
+  return {.kind = kind,
+          .worker = worker.id,
+          .rank = worker.rank,
+          .node = state_.nodes[static_cast<size_t>(worker.node)].name,
+          .time = to_seconds(now_)};
+}
+
+// Keeps the failure for the error text; gives its position.
+int64_t Decision::record(Failure failure) {
+  const auto position = static_cast<int64_t>(state_.failures.size());
+  const auto worker = state_.workers.find(failure.worker);
+  if (worker != state_.workers.end()) worker->second.failure = position;
+  state_.failures.push_back(std::move(failure));
+  return position;
+}
+
+bool Decision::group_is_ending() const {
+  return state_.state != State::scheduling && state_.state != State::running && state_.state != State::preempting;
+}
+
+void Decision::on(const WorkerFinished& event) {
+  Worker* worker = find_live(event.worker);
+  if (worker == nullptr || worker->stage != WorkerStage::training) return;
+  worker->stage = WorkerStage::finished;
+  ++state_.completed;
+  if (worker->rank == 0) state_.return_value = event.return_value;
+  finish_if_complete();
+}
+
+void Decision::on(const WorkerFailed& event) {
+  Worker* worker = find_live(event.worker);
+  if (worker == nullptr || worker->stage == WorkerStage::failed || worker->stage == WorkerStage::finished) return;
+  if (event.stopped) {
+    // It did what it was told: the exit that follows is no failure, whatever its code.
+    if (group_is_ending()) worker->stage = WorkerStage::failed;
+    return;
+  }
+  worker->stage = WorkerStage::failed;
+  Failure failure = failure_of(*worker, FailureKind::exception);
+  failure.exception = event.exception;
+  failure.text = event.text;
+  failure.frames = event.frames;
+  failure.collateral = event.collateral;
+  on_failure(std::move(failure));
+}
+
+void Decision::on(const WorkerSilent& event) {
+  Worker* worker = find_live(event.worker);
+  if (worker == nullptr || worker->stage == WorkerStage::failed) return;
+  if (worker->stage == WorkerStage::finished) {
+    note(LogLevel::warning, "worker " + std::to_string(worker->id.value) +
+                                " gave no sign of life after its train loop had returned; killing it");
+  } else {
+    worker->stage = WorkerStage::failed;
+    Failure failure = failure_of(*worker, FailureKind::silence);
+    failure.text = "gave no sign of life for " + seconds_text(event.silent_s) +
+                   (event.stopped ? ": the process is stopped by a signal (SIGSTOP)" : "") +
+                   " (FailureConfig.heartbeat_timeout_s)";
+    failure.step = event.step;
+    failure.phase = event.phase;
+    if (state_.state == State::scheduling) {
+      on_start_problem(std::move(failure), "");
+    } else {
+      on_failure(std::move(failure));
+    }
+  }
+  // It cannot hear a stop: no grace.
+  end_worker(state_.workers.at(event.worker), 0.0, "gave no sign of life");
+}
+
+void Decision::on(const WorkerExited& event) {
+  Worker* worker = find_live(event.worker);
+  if (worker == nullptr) return;
+  state_.last_report = std::max(state_.last_report, event.last_report);
+  worker->reports = event.last_report;
+  const WorkerStage stage = worker->stage;
+  mark_gone(*worker);
+  note_exit(*worker, event);
+  if (stage == WorkerStage::finished || stage == WorkerStage::failed) {
+    if (state_.live == 0 && state_.state == State::running && state_.cause_pending) apply_policy(Budget::worker);
+    if (state_.live == 0 && state_.state == State::preempting && !state_.failures.empty()) {
+      apply_policy(Budget::preemption);
+    }
+    return when_gone();
+  }
+
+  // An end that Paceline asked for is no failure; one in mid-loop is, with exit code 0 as well.
+  const bool clean = event.status.exit_code == 0 && event.status.signal == 0;
+  if (group_is_ending() && (clean || event.status.ended_by_paceline)) return when_gone();
+  Failure failure = failure_of(*worker, FailureKind::exit);
+  failure.status = event.status;
+  failure.last_lines = event.last_lines;
+  failure.log_file = event.log_file;
+  failure.step = event.step;
+  failure.phase = event.phase;
+  failure.memory = event.memory;
+  failure.crash = event.crash;
+  if (state_.state == State::scheduling) {
+    on_start_problem(std::move(failure), describe(event.status));
+  } else {
+    on_failure(std::move(failure));
+  }
+  when_gone();
+}
+
+// What only the exit can tell is added to the failure that the worker has already.
+void Decision::note_exit(Worker& worker, const WorkerExited& event) {
+  note(LogLevel::debug, "worker " + std::to_string(worker.id.value) + " " + describe(event.status));
+  if (worker.failure < 0) return;
+  Failure& failure = state_.failures[static_cast<size_t>(worker.failure)];
+  failure.status = event.status;
+  failure.last_lines = event.last_lines;
+  failure.log_file = event.log_file;
+  if (failure.phase.empty()) {
+    failure.step = event.step;
+    failure.phase = event.phase;
+  }
+}
+
+void Decision::on(const HangFound& event) {
+  if (event.attempt != state_.attempt || event.generation != state_.generation) return;
+  if (state_.state != State::running && state_.state != State::preempting) return;
+  const std::string evidence = event.evidence.empty() ? "" : "; everybody's stacks are in " + event.evidence;
+  if (!event.fail) return note(LogLevel::warning, "this looks like a hang: " + event.text + evidence);
+  Failure failure{
+      .kind = FailureKind::hang, .text = event.text + evidence, .frames = event.frames, .time = to_seconds(now_)};
+  on_failure(std::move(failure));
+}
+
+void Decision::on(const ReportRefused& event) {
+  if (event.attempt != state_.attempt || event.generation != state_.generation) return;
+  if (state_.state != State::running && state_.state != State::preempting) return;
+  on_failure({.kind = FailureKind::report, .text = event.error, .time = to_seconds(now_)});
+}
+
+// A failure of a group that runs, or is being ended.
+void Decision::on_failure(Failure failure) {
+  const bool collateral = failure.collateral;
+  const bool preempted = std::ranges::find(state_.preempted_nodes, failure.node) != state_.preempted_nodes.end();
+  const bool process_ended = failure.kind == FailureKind::exit;
+  if (preempted && process_ended) failure.kind = FailureKind::preemption;
+  const Budget budget = budget_for(failure);
+  switch (state_.state) {
+    case State::scheduling:
+    case State::running:
+      record(std::move(failure));
+      if (!collateral || state_.state == State::scheduling) return apply_policy(budget);
+      if (!state_.cause_pending) {
+        state_.cause_pending = true;
+        note(LogLevel::debug, cause_line(state_.failures, state_.world_size) +
+                                  "; it follows from another's end, whose cause has " + seconds_text(kCauseSeconds) +
+                                  " to show");
+        set_timer(kCauseSeconds);
+      }
+      return;
+    case State::preempting:
+      record(std::move(failure));
+      // Ranks that lose a peer on a preempted node fail too; the deadline or the whole group's end decides.
+      if (!collateral && budget != Budget::preemption) return apply_policy(budget);
+      if (state_.live == 0) apply_policy(Budget::preemption);
+      return;
+    case State::restarting:
+    case State::rescheduling:
+      record(std::move(failure));
+      return;
+    case State::shutting_down:
+      if (state_.final_state == State::errored) record(std::move(failure));
+      return;
+    default:
+      return;
+  }
+}
+
+Decision::Budget Decision::budget_for(const Failure& cause) const {
+  if (cause.kind == FailureKind::preemption) return Budget::preemption;
+  // A process that dies before it has entered the train loop belongs to the start.
+  if (cause.kind == FailureKind::exit && cause.phase == "starting") return Budget::start;
+  return Budget::worker;
+}
+
+// Restart within the budget, or end the run with the error. Called once for a group.
+void Decision::apply_policy(Budget budget) {
+  int64_t* count = &state_.worker_failures;
+  int64_t limit = state_.options.max_failures;
+  const char* setting = "FailureConfig.max_failures";
+  if (budget == Budget::start) {
+    count = &state_.start_failures;
+    limit = state_.options.controller_failure_limit;
+    setting = "FailureConfig.controller_failure_limit";
+  } else if (budget == Budget::preemption) {
+    count = &state_.preemption_failures;
+    limit = state_.options.max_preemption_failures;
+    setting = "FailureConfig.max_preemption_failures";
+  }
+  ++*count;
+  ++state_.failures_in_a_row;
+  const std::string cause = cause_line(state_.failures, state_.world_size);
+  const bool refused = state_.failures.back().kind == FailureKind::start;
+  const int64_t same = refused ? kSameRefusals : kSameExits;
+  const bool hopeless = budget == Budget::start && state_.start_problem_count >= same;
+  if (hopeless || (limit >= 0 && *count > limit)) {
+    const std::string why = hopeless ? "it failed in the same way " + std::to_string(same) + " times in a row"
+                                     : std::string(setting) + " is " + std::to_string(limit);
+    note(LogLevel::error, cause + "; giving up: " + why);
+    return shut_down(State::errored, state_.options.failure_grace_s, cause);
+  }
+  const std::string tries = limit < 0 ? "no limit" : std::to_string(*count) + " of " + std::to_string(limit);
+  note(LogLevel::warning, cause + "; trying again (" + setting + ": " + tries + ")");
+  end_group(budget == Budget::start ? State::rescheduling : State::restarting, state_.options.failure_grace_s, cause);
+}
+
+}  // namespace paceline::policy

@@ -1,0 +1,103 @@
+// Decision: one call of decide(), split by concern over decide*.cpp.
+#pragma once
+
+#include <string>
+
+#include "paceline/policy/decide.h"
+
+namespace paceline::policy {
+
+class Decision {
+ public:
+  Decision(RunState& state, Time now) : state_(state), now_(now) {}
+
+  // decide.cpp: the run as a whole
+  void on(const RunOpened& event);
+  void on(const NodeJoined& event);
+  void on(const NodeLost& event);
+  void on(const StopRequested& event);
+  void on(const CallbackFailed& event);
+  void on(const StorageFailed& event);
+  void on(const TimerDue& event);
+  void on(const PreemptionNoticed& event);
+  void on(const ResizeWanted& event);
+  // decide_start.cpp: from nothing to a running group
+  void on(const WorkerStarted& event);
+  void on(const StartFailed& event);
+  void on(const WorkerJoined& event);
+  // decide_failure.cpp: what happens to a worker
+  void on(const WorkerFinished& event);
+  void on(const WorkerFailed& event);
+  void on(const WorkerExited& event);
+  void on(const WorkerSilent& event);
+  void on(const HangFound& event);
+  void on(const ReportRefused& event);
+  // decide_checkpoint.cpp
+  void on(const CheckpointReady& event);
+  void on(const CheckpointPublished& event);
+  void on(const PublishFailed& event);
+  // decide_validation.cpp
+  void on(const ValidationOverdue& event);
+  void on(const ValidationEnded& event);
+
+  Actions take() && { return std::move(actions_); }
+
+ private:
+  enum class Budget { worker, start, preemption };
+
+  // decide.cpp
+  void stop_as_finished(const std::string& reason);
+  void end_with(FailureKind kind, const std::string& text, const std::string& reason);
+  void go(State state, const std::string& reason);
+  void set_timer(double seconds);
+  void note(LogLevel level, std::string text);
+  void act(Action action) { actions_.push_back(std::move(action)); }
+  Worker* find_live(WorkerId id);
+
+  // decide_start.cpp
+  void start_group(const std::string& reason);
+  std::vector<int64_t> place(int64_t workers) const;
+  void assign_group();
+  void on_start_problem(Failure failure, const std::string& problem);
+  void on_start_timeout();
+
+  // decide_failure.cpp
+  Failure failure_of(const Worker& worker, FailureKind kind) const;
+  int64_t record(Failure failure);
+  bool group_is_ending() const;
+  void on_failure(Failure failure);
+  void apply_policy(Budget budget);
+  Budget budget_for(const Failure& cause) const;
+  void note_exit(Worker& worker, const WorkerExited& event);
+
+  // decide_checkpoint.cpp
+  KeptCheckpoint* find_kept(int64_t report);
+  void apply_retention();
+
+  // decide_validation.cpp
+  void take_over_checkpoints(const RunState& earlier);
+  void queue_validation(int64_t report, const ValidationTaskConfig& task);
+  void start_validations();
+  Validation* find_validation(int64_t report);
+  Validation* find_validation(int64_t report, WorkerId worker);
+  void settle_validation(int64_t report, CheckpointStatus status, const Json& metrics);
+  bool waits_for_validations() const;
+
+  // decide_ending.cpp
+  void shut_down(State final_state, double grace_s, const std::string& reason);
+  void end_group(State next, double grace_s, const std::string& reason);
+  void end_worker(const Worker& worker, double grace_s, const std::string& reason);
+  void mark_gone(Worker& worker);
+  void when_gone();
+  void next_try();
+  void give_up_waiting();
+  void close_group();
+  void finish();
+  void finish_if_complete();
+
+  RunState& state_;
+  Time now_;
+  Actions actions_;
+};
+
+}  // namespace paceline::policy

@@ -1,0 +1,167 @@
+// From nothing to a running group, and what is done when that does not work.
+
+#include <algorithm>
+
+#include "paceline/core/run_layout.h"
+#include "paceline/policy/decide_internal.h"
+#include "paceline/policy/failure_text.h"
+
+namespace paceline::policy {
+
+double back_off_seconds(int64_t failures_in_a_row) {
+  if (failures_in_a_row <= 1) return 0.0;
+  const int64_t doublings = std::min<int64_t>(failures_in_a_row - 2, 10);
+  return std::min(30.0, 0.1 * static_cast<double>(int64_t{1} << doublings));
+}
+
+// How many workers each node gets: as equal as possible, no more than it has GPUs for. Empty: they do not fit.
+std::vector<int64_t> Decision::place(int64_t workers) const {
+  const int64_t each = state_.options.gpus_per_worker;
+  std::vector<int64_t> counts(state_.nodes.size(), 0);
+  int64_t left = workers;
+  while (left > 0) {
+    std::vector<size_t> open;
+    for (size_t node = 0; node < counts.size(); ++node) {
+      if (each == 0 || (counts[node] + 1) * each <= state_.nodes[node].gpus) open.push_back(node);
+    }
+    if (open.empty()) return {};
+    const int64_t share = std::max<int64_t>(1, left / static_cast<int64_t>(open.size()));
+    for (const size_t node : open) {
+      const int64_t room = each == 0 ? left : state_.nodes[node].gpus / each - counts[node];
+      const int64_t taken = std::min({share, room, left});
+      counts[node] += taken;
+      left -= taken;
+    }
+  }
+  return counts;
+}
+
+void Decision::start_group(const std::string& reason) {
+  const std::vector<int64_t> counts = place(state_.world_size);
+  if (counts.empty()) {
+    int64_t gpus = 0;
+    for (const Node& node : state_.nodes) gpus += node.gpus;
+    return end_with(FailureKind::resources,
+                    std::to_string(state_.world_size) + " workers with " +
+                        std::to_string(state_.options.gpus_per_worker) + " GPU each were asked for, but there are " +
+                        std::to_string(gpus) + " GPUs; lower ScalingConfig.num_workers or set use_gpu to false",
+                    "the workers do not fit");
+  }
+  go(State::scheduling, reason);
+  state_.workers.clear();
+  state_.failures.clear();
+  state_.worker_errors.clear();
+  state_.live = state_.joined = state_.completed = 0;
+  state_.cause_pending = state_.closed = false;
+  state_.preempted_nodes.clear();
+  note(LogLevel::info, "attempt " + std::to_string(state_.attempt.value) + ": starting " +
+                           std::to_string(state_.world_size) + (state_.world_size == 1 ? " worker" : " workers"));
+  for (size_t node = 0; node < counts.size(); ++node) {
+    for (int64_t i = 0; i < counts[node]; ++i) {
+      state_.last_worker = state_.last_worker.next();
+      const WorkerId id = state_.last_worker;
+      state_.workers[id] = {.id = id, .node = static_cast<int64_t>(node)};
+      ++state_.live;
+      act(StartWorker{id, static_cast<int64_t>(node)});
+    }
+  }
+  set_timer(state_.options.start_timeout_s);
+}
+
+void Decision::on(const WorkerStarted& event) {
+  if (Worker* worker = find_live(event.worker)) worker->pid = event.pid;
+}
+
+void Decision::on(const StartFailed& event) {
+  Worker* worker = find_live(event.worker);
+  if (worker == nullptr) return;
+  Failure failure = failure_of(*worker, FailureKind::start);
+  failure.text = event.error;
+  mark_gone(*worker);
+  if (state_.state == State::scheduling) {
+    on_start_problem(std::move(failure), "could not be started: " + without_numbers(event.error));
+  } else {
+    when_gone();
+  }
+}
+
+void Decision::on(const WorkerJoined& event) {
+  Worker* worker = find_live(event.worker);
+  if (worker == nullptr || worker->stage != WorkerStage::starting) return;
+  worker->stage = WorkerStage::joined;
+  worker->pid = event.pid;
+  state_.ever_joined = true;
+  ++state_.joined;
+  if (state_.state == State::scheduling && state_.joined == state_.world_size) assign_group();
+}
+
+// Workers were placed node by node in the order of their ids, so ranks in that order are contiguous on each node.
+void Decision::assign_group() {
+  go(State::running, "all workers have joined");
+  state_.start_problem.clear();
+  state_.start_problem_count = 0;
+  std::vector<int64_t> size_of_node(state_.nodes.size(), 0);
+  for (const auto& [id, worker] : state_.workers) ++size_of_node[static_cast<size_t>(worker.node)];
+  std::vector<int64_t> used(state_.nodes.size(), 0);
+  int64_t rank = 0;
+  int64_t node_rank = -1;
+  for (auto& [id, worker] : state_.workers) {
+    const auto node = static_cast<size_t>(worker.node);
+    if (used[node] == 0) ++node_rank;
+    worker.rank = rank++;
+    worker.local_rank = used[node]++;
+    worker.local_world_size = size_of_node[node];
+    worker.node_rank = node_rank;
+    worker.stage = WorkerStage::training;
+  }
+  state_.first_report = state_.last_report + 1;
+  const int64_t checkpoint = state_.checkpoints.empty() ? 0 : state_.checkpoints.back().report;
+  note(LogLevel::info, "attempt " + std::to_string(state_.attempt.value) + ": all workers have joined, training" +
+                           (checkpoint == 0 ? "" : " from the checkpoint of report " + std::to_string(checkpoint)));
+  act(AssignWorkers{state_.attempt, state_.generation, state_.first_report, checkpoint});
+}
+
+namespace {
+
+// "logs/worker_3.log, logs/worker_4.log"; of many, the first.
+std::string logs_text(const std::vector<int64_t>& workers) {
+  constexpr size_t kMost = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(workers.size(), kMost); ++i) {
+    text += (i == 0 ? "" : ", ") + run_layout::worker_log(WorkerId{workers[i]});
+  }
+  return workers.size() > kMost ? text + ", …" : text;
+}
+
+}  // namespace
+
+void Decision::on_start_timeout() {
+  std::vector<int64_t> missing;
+  for (const auto& [id, worker] : state_.workers) {
+    if (worker.stage == WorkerStage::starting) missing.push_back(id.value);
+  }
+  Failure failure{.kind = FailureKind::timeout, .time = to_seconds(now_)};
+  failure.text =
+      std::to_string(missing.size()) + " of " + std::to_string(state_.world_size) + " workers did not join within " +
+      seconds_text(state_.options.start_timeout_s) + " (FailureConfig.start_timeout_s): workers " +
+      ranges_text(missing) +
+      ". A C++ program must call paceline::init() at the top of main(); a Python worker may be importing for as long. "
+      "What they wrote: " +
+      logs_text(missing) + " in the run folder";
+  on_start_problem(std::move(failure), "");
+}
+
+// `problem` names what a process did, so that one that does the same each time is not tried for ever.
+void Decision::on_start_problem(Failure failure, const std::string& problem) {
+  const bool refused = failure.kind == FailureKind::start;
+  if (!problem.empty() && (refused || !state_.ever_joined)) {
+    state_.start_problem_count = problem == state_.start_problem ? state_.start_problem_count + 1 : 1;
+    state_.start_problem = problem;
+  } else {
+    state_.start_problem_count = 0;
+  }
+  record(std::move(failure));
+  apply_policy(Budget::start);
+}
+
+}  // namespace paceline::policy

@@ -1,0 +1,380 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "paceline/policy/decide_fixture.h"
+
+namespace paceline::policy {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Failure, RestartsWithinTheBudgetAndErrorsAfterExactlyNRetries) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 2});
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    EXPECT_EQ(run.all().attempt.value, attempt);
+    run.exit(run.worker(1), {.signal = 9});
+    EXPECT_EQ(run.state(), State::restarting);
+    EXPECT_EQ(run.wanted<EndWorker>().size(), 1u) << "only the one that lives";
+    run.exit_all();
+    if (run.state() == State::restarting) run.fire_timer();  // back-off from the second on
+    run.join_all();
+    EXPECT_EQ(run.state(), State::running);
+  }
+  run.exit(run.worker(1), {.signal = 9});
+  EXPECT_EQ(run.state(), State::shutting_down);
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("Rank 1 of 2 on node node0 was killed by SIGKILL in step 0 (training)"));
+  EXPECT_EQ(run.all().worker_errors.size(), 1u);
+}
+
+TEST(Failure, ExitWithZeroInMidLoopIsAFailure) {
+  Play run = Play::training();
+  run.exit(run.worker(0), {});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error,
+              HasSubstr("exited with code 0 in step 0 (training), before its train loop had returned"));
+}
+
+TEST(Failure, CollateralWaitsForItsCause) {
+  Play run = Play::training();
+  run.feed(WorkerFailed{.worker = run.worker(0), .exception = "CollectiveError", .text = "peer", .collateral = true});
+  EXPECT_EQ(run.state(), State::running);
+  run.exit(run.worker(1), {.signal = 11});
+  EXPECT_EQ(run.state(), State::shutting_down);
+  run.exit_all();
+  EXPECT_THAT(run.all().error, ::testing::StartsWith("Rank 1 of 2"));
+  EXPECT_THAT(run.all().error, HasSubstr("As a consequence rank 0 of 2 on node node0 failed with CollectiveError"));
+}
+
+TEST(Failure, CollateralAloneCountsAfterASecond) {
+  Play run = Play::training();
+  run.feed(WorkerFailed{.worker = run.worker(0), .exception = "CollectiveError", .text = "peer", .collateral = true});
+  ASSERT_EQ(run.wanted<SetTimer>().size(), 1u);
+  run.fire_timer();
+  EXPECT_EQ(run.state(), State::shutting_down);
+}
+
+TEST(Failure, ASilentProcessIsKilledWithoutGrace) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  run.feed(WorkerSilent{.worker = run.worker(0), .silent_s = 30, .stopped = true});
+  EXPECT_EQ(run.state(), State::restarting);
+  EXPECT_EQ(run.wanted<EndWorker>().back().worker, run.worker(0));
+  EXPECT_EQ(run.wanted<EndWorker>().back().grace_s, 0.0);
+}
+
+HangFound hang_of(const Play& run, bool fail) {
+  return {.attempt = run.all().attempt,
+          .generation = run.all().generation,
+          .suspects = {1},
+          .text = "rank 1 makes no progress",
+          .evidence = "/runs/hang/1",
+          .frames = {"wait (train.cpp:7)"},
+          .fail = fail};
+}
+
+TEST(Failure, AHangEndsTheGroupWithinTheBudgetIfItShall) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  run.feed(hang_of(run, true));
+  EXPECT_EQ(run.state(), State::restarting);
+  run.exit_all();
+  run.join_all();
+  run.feed(hang_of(run, true));
+  EXPECT_EQ(run.state(), State::shutting_down);
+  run.exit_all();
+  EXPECT_THAT(run.all().error, HasSubstr("The run hangs: rank 1 makes no progress; everybody's stacks are in "
+                                         "/runs/hang/1\n  at wait (train.cpp:7)"));
+}
+
+TEST(Failure, AHangThatIsObservedIsALineInTheLog) {
+  Play run = Play::training();
+  run.feed(hang_of(run, false));
+  EXPECT_EQ(run.state(), State::running);
+  ASSERT_EQ(run.wanted<Note>().size(), 1u);
+  EXPECT_EQ(run.wanted<Note>()[0].level, LogLevel::warning);
+  EXPECT_THAT(run.wanted<Note>()[0].text, HasSubstr("looks like a hang: rank 1 makes no progress"));
+}
+
+TEST(Failure, AHangOfAnEarlierGroupChangesNothing) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  HangFound late = hang_of(run, true);
+  late.attempt = {run.all().attempt.value - 1};
+  run.feed(late);
+  EXPECT_EQ(run.state(), State::running);
+}
+
+TEST(Failure, AProcessThatCannotBeKilledDoesNotHangTheRun) {
+  Play run = Play::training();
+  run.exit(run.worker(1), {.signal = 9});
+  run.fire_timer();
+  EXPECT_EQ(run.state(), State::errored);
+}
+
+TEST(Failure, EventsOfAnEarlierGroupChangeNothing) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  const auto old = run.workers();
+  run.exit(old[0], {.signal = 9});
+  run.exit_all();
+  run.join_all();
+  const RunState before = run.all();
+  run.exit(old[1], {.signal = 9});
+  run.feed(WorkerFailed{.worker = old[0], .text = "late"});
+  run.feed(WorkerFinished{.worker = old[0]});
+  run.feed(WorkerSilent{.worker = old[0]});
+  run.feed(TimerDue{.turn = before.turn - 1});
+  run.feed(ReportRefused{.attempt = {1}, .error = "late"});
+  EXPECT_EQ(run.all(), before);
+}
+
+TEST(Failure, RefusedReportsCountAsWorkerFailure) {
+  Play run = Play::training();
+  run.feed(ReportRefused{.attempt = {1}, .report = 3, .error = "the ranks differ"});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("The ranks differ"));
+}
+
+TEST(Failure, ATrainLoopThatThrowsBeforeItsRankCountsAsWorkerFailure) {
+  Play run;
+  run.bring_up_nodes();
+  run.feed(WorkerFailed{.worker = run.worker(0), .exception = "UsageError", .text = "no train loop of that name"});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_EQ(run.all().worker_failures, 1);
+}
+
+TEST(Finish, WaitsForPublicationsAndKeepsRankZerosValue) {
+  Play run = Play::training();
+  run.feed(CheckpointReady{1});
+  EXPECT_EQ(run.wanted<PublishCheckpoint>().size(), 1u);
+  run.feed(WorkerFinished{.worker = run.worker(1), .reports = 1, .return_value = "one"});
+  run.feed(WorkerFinished{.worker = run.worker(0), .reports = 1, .return_value = "zero"});
+  EXPECT_EQ(run.state(), State::running);
+  run.feed(CheckpointPublished{{.report = 1}});
+  EXPECT_EQ(run.state(), State::shutting_down);
+  EXPECT_EQ(run.wanted<EndWorker>().size(), 2u);
+  run.exit(run.worker(0), {.exit_code = 1});  // a destructor may fail: the loop had returned
+  run.exit(run.worker(1));
+  EXPECT_EQ(run.state(), State::finished);
+  EXPECT_EQ(run.all().return_value, "zero");
+  EXPECT_EQ(run.wanted<Finish>().size(), 1u);
+}
+
+TEST(Finish, AFailedLastPublicationIsAFailure) {
+  Play run = Play::training({.num_workers = 1});
+  run.feed(CheckpointReady{1});
+  run.feed(WorkerFinished{.worker = run.worker(0)});
+  run.feed(PublishFailed{1, "no space left on device"});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("no space left on device"));
+}
+
+TEST(Checkpoints, TheNextAttemptStartsFromTheLastAndWaitsForOneOnItsWay) {
+  Play run = Play::training({.num_workers = 1, .max_failures = 1});
+  run.feed(CheckpointReady{1});
+  run.feed(CheckpointPublished{{.report = 1}});
+  run.feed(CheckpointReady{2});
+  run.feed(WorkerExited{.worker = run.worker(0), .status = {.signal = 9}, .phase = "training", .last_report = 4});
+  EXPECT_EQ(run.state(), State::restarting) << "report 2 is being published";
+  run.feed(CheckpointPublished{{.report = 2}});
+  EXPECT_EQ(run.state(), State::scheduling);
+  run.join_all();
+  EXPECT_EQ(run.wanted<AssignWorkers>()[0].checkpoint, 2);
+  EXPECT_EQ(run.wanted<AssignWorkers>()[0].first_report, 5);
+}
+
+TEST(Checkpoints, RetentionNeverDeletesTheLatest) {
+  CheckpointConfig config{.num_to_keep = 1, .checkpoint_score_attribute = "score"};
+  Play run = Play::training({.num_workers = 1, .checkpoint_config = config});
+  for (int64_t report = 1; report <= 3; ++report) {
+    run.feed(CheckpointReady{report});
+    run.feed(CheckpointPublished{{.report = report, .metrics = {{"score", -report}}}});
+    for (const auto& deleted : run.wanted<DeleteCheckpoint>()) EXPECT_NE(deleted.report, report);
+  }
+  EXPECT_EQ(run.all().checkpoints.front().report, 1);
+  EXPECT_EQ(run.all().checkpoints.back().report, 3);
+  EXPECT_EQ(run.all().checkpoints.size(), 2u);
+}
+
+TEST(Stop, OnceEndsTheWorkersWithGrace) {
+  Play run = Play::training({.num_workers = 2, .stop_grace_s = 7});
+  run.feed(StopRequested{"interrupted"});
+  EXPECT_EQ(run.state(), State::shutting_down);
+  EXPECT_EQ(run.wanted<EndWorker>()[0].grace_s, 7);
+  run.feed(WorkerFailed{.worker = run.worker(0), .text = "told to stop", .stopped = true});
+  run.exit(run.worker(0), {.exit_code = 1});
+  run.exit(run.worker(1));
+  EXPECT_EQ(run.state(), State::aborted);
+  EXPECT_THAT(run.all().error, HasSubstr("interrupted"));
+}
+
+TEST(Stop, ThreeTimesKillsAtOnce) {
+  Play run = Play::training();
+  run.feed(StopRequested{});
+  run.feed(StopRequested{});
+  EXPECT_TRUE(run.wanted<EndWorker>().empty());
+  run.feed(StopRequested{});
+  ASSERT_EQ(run.wanted<EndWorker>().size(), 2u);
+  EXPECT_EQ(run.wanted<EndWorker>()[0].grace_s, 0);
+}
+
+TEST(Stop, EndsARunThatBacksOff) {
+  Play run({.num_workers = 1});
+  run.bring_up_nodes();
+  run.exit(run.worker(0), {.exit_code = 1});
+  run.exit(run.worker(0), {.exit_code = 2});
+  ASSERT_EQ(run.state(), State::rescheduling);
+  run.feed(StopRequested{});
+  EXPECT_EQ(run.state(), State::aborted);
+}
+
+TEST(Stop, AsFinishedKeepsTheCheckpointThatIsOnItsWay) {
+  Play run = Play::training();
+  run.feed(CheckpointReady{3});
+  run.feed(StopRequested{"accuracy 0.99 is reached", true});
+  EXPECT_EQ(run.state(), State::shutting_down);
+  for (int i = 0; i < 5; ++i) run.feed(StopRequested{"again", true});  // reports that are still coming
+  run.feed(WorkerFailed{.worker = run.worker(0), .text = "told to stop", .stopped = true});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::shutting_down);
+  run.feed(CheckpointPublished{{.report = 3}});
+  EXPECT_EQ(run.state(), State::finished);
+  EXPECT_EQ(run.all().error, "");
+  EXPECT_EQ(run.all().stop_reason, "accuracy 0.99 is reached");
+}
+
+TEST(Stop, AsFinishedWithoutItsLastCheckpointIsAnError) {
+  Play run = Play::training();
+  run.feed(CheckpointReady{3});
+  run.feed(StopRequested{"enough", true});
+  run.exit_all();
+  run.feed(PublishFailed{3, "the disk is full"});
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("the disk is full"));
+}
+
+TEST(TimeLimit, CountsOverAttemptsAndContinuations) {
+  const RunOptions options{.num_workers = 2, .max_failures = 1, .max_time = 100};
+  Play run = Play::training(options);
+  EXPECT_EQ(time_limit(run.all())->at, run.now() + std::chrono::seconds(100));
+  run.advance(30);
+  run.exit(run.worker(0), {.signal = 11});
+  run.exit_all();
+  EXPECT_EQ(run.all().attempt.value, 2);
+  EXPECT_EQ(time_limit(run.all())->at, run.now() + std::chrono::seconds(70));
+  run.advance(10);
+  run.join_all();
+  const double last_seen = to_seconds(run.now());
+  run.advance(1000);
+  run.feed(RunOpened{.epoch = {2}, .options = options, .last_seen = last_seen});
+  EXPECT_EQ(time_limit(run.all())->at, run.now() + std::chrono::seconds(60));
+  EXPECT_EQ(time_limit(run.all())->reason,
+            "RunConfig.max_time, 100 s, has passed (40 s of it before the run was continued)");
+  run.advance(60);
+  run.feed(StopRequested{time_limit(run.all())->reason, true});
+  EXPECT_EQ(run.state(), State::finished);
+  EXPECT_FALSE(time_limit(run.all()));
+  run.feed(RunOpened{.epoch = {3}, .options = options, .last_seen = to_seconds(run.now())});
+  EXPECT_EQ(time_limit(run.all())->at, run.now()) << "used up";
+}
+
+TEST(TimeLimit, BeginsAnewForARunThatHadFinishedByItself) {
+  const RunOptions options{.num_workers = 1, .max_time = 100};
+  Play run = Play::training(options);
+  run.advance(30);
+  run.feed(WorkerFinished{.worker = run.worker(0)});
+  run.exit_all();
+  ASSERT_EQ(run.state(), State::finished);
+  run.feed(RunOpened{.epoch = {2}, .options = options, .last_seen = to_seconds(run.now())});
+  EXPECT_EQ(time_limit(run.all())->at, run.now() + std::chrono::seconds(100));
+}
+
+TEST(Failure, ARankThatObeysTheEndOfItsGroupIsNoPartOfIt) {
+  Play run = Play::training({.num_workers = 3});
+  run.exit(run.worker(0));
+  ASSERT_EQ(run.state(), State::shutting_down);
+  const WorkerId second = run.worker(1);
+  run.feed(WorkerFailed{.worker = second, .text = "told to stop", .stopped = true});
+  run.exit(second, {.exit_code = 1});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_EQ(run.all().worker_errors.size(), 1u);
+  EXPECT_THAT(run.all().error, ::testing::StartsWith("Rank 0 of 3 on node node0 exited with code 0"));
+}
+
+TEST(Callbacks, TheirFailureEndsTheRunButHidesNothing) {
+  Play run = Play::training();
+  run.exit(run.worker(0), {.signal = 11});
+  run.feed(CallbackFailed{"after_exception", "boom"});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, ::testing::StartsWith("Rank 0 of 2 on node node0 crashed with SIGSEGV"));
+  EXPECT_THAT(run.all().error, HasSubstr("Callback after_exception failed: boom"));
+}
+
+TEST(Callbacks, AreToldWhenTheGroupIsGone) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  run.exit(run.worker(0), {.signal = 11});
+  EXPECT_TRUE(run.wanted<TellCallbacks>().empty());
+  run.exit_all();
+  ASSERT_EQ(run.wanted<TellCallbacks>().size(), 1u);
+  EXPECT_EQ(run.wanted<TellCallbacks>()[0].errors.count(0), 1u);
+}
+
+TEST(Nodes, ALostOneEndsTheRun) {
+  Play run = Play::training({.num_workers = 2, .max_failures = -1});
+  run.feed(NodeLost{"node0", "its guardian was killed"});
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("its guardian was killed"));
+}
+
+TEST(Preemption, HasItsOwnBudget) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 0, .max_preemption_failures = 1});
+  run.feed(PreemptionNoticed{{"node0"}, 120});
+  EXPECT_EQ(run.state(), State::preempting);
+  run.exit(run.worker(0), {.signal = 9});
+  EXPECT_EQ(run.state(), State::preempting);
+  run.exit(run.worker(1), {.signal = 9});
+  EXPECT_EQ(run.state(), State::scheduling);
+  EXPECT_EQ(run.all().preemption_failures, 1);
+  EXPECT_EQ(run.all().worker_failures, 0);
+  EXPECT_EQ(run.all().attempt.value, 2);
+}
+
+TEST(Preemption, ACleanFinishIsSuccess) {
+  Play run = Play::training({.num_workers = 1});
+  run.feed(PreemptionNoticed{{"node0"}, 120});
+  run.feed(WorkerFinished{.worker = run.worker(0)});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::finished);
+}
+
+TEST(Resize, StartsTheNextAttemptWithTheOtherSize) {
+  Play run = Play::training();
+  run.feed(ResizeWanted{4, "more nodes"});
+  EXPECT_EQ(run.state(), State::resizing);
+  run.exit_all();
+  EXPECT_EQ(run.wanted<StartWorker>().size(), 4u);
+  EXPECT_EQ(run.all().attempt.value, 2);
+  EXPECT_EQ(run.all().worker_failures, 0);
+}
+
+TEST(Resume, NumbersAreNeverUsedTwice) {
+  Play run = Play::training();
+  run.feed(WorkerExited{.worker = run.worker(0), .status = {.signal = 9}, .last_report = 7});
+  const WorkerId last = run.worker(1);
+  run.feed(RunOpened{.epoch = {2}, .options = {.num_workers = 2}, .checkpoints = {{.report = 5}}, .last_report = 6});
+  EXPECT_EQ(run.state(), State::initializing);
+  run.bring_up_nodes();
+  run.join_all();
+  EXPECT_GT(run.worker(0), last);
+  EXPECT_EQ(run.all().attempt.value, 2);
+  EXPECT_EQ(run.wanted<AssignWorkers>()[0].first_report, 8);
+  EXPECT_EQ(run.wanted<AssignWorkers>()[0].checkpoint, 5);
+  EXPECT_EQ(run.all().worker_failures, 0);
+}
+
+}  // namespace
+}  // namespace paceline::policy

@@ -1,0 +1,175 @@
+#include "paceline/policy/hang.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "paceline/policy/failure_text.h"
+
+namespace paceline::policy {
+namespace {
+
+// Steps or reports after which the pauses between signs of progress are known well enough.
+constexpr int64_t kMarksToKnow = 3;
+
+bool waits(const RankProgress& rank) {
+  return !rank.finished && rank.progress.collectives_done < rank.progress.collectives;
+}
+
+// The collective that the rank waits in: the oldest that has not ended.
+int64_t waits_for(const RankProgress& rank) {
+  return rank.progress.collectives_done + 1;
+}
+
+bool has_steps(const RankProgress& rank) {
+  return rank.progress.marks >= kMarksToKnow;
+}
+
+// How long nobody may stand still: what the slowest pause so far allows.
+double patience(const std::vector<RankProgress>& ranks, const DebugConfig& config) {
+  double longest = 0;
+  bool known = true;
+  for (const RankProgress& rank : ranks) {
+    longest = std::max(longest, rank.progress.longest_pause_s);
+    known = known && (rank.finished || has_steps(rank));
+  }
+  const double adapted = std::max(config.hang_floor_s, config.hang_factor * longest);
+  return known ? adapted : std::max(adapted, config.hang_start_s);
+}
+
+std::string collective_text(const RankProgress& rank) {
+  return rank.progress.collective + " " + std::to_string(waits_for(rank));
+}
+
+// "ranks 0, 2-3 wait in all_reduce 812", for each collective, the one with most ranks first.
+std::string waiting_text(const std::vector<RankProgress>& ranks) {
+  std::map<std::string, std::vector<int64_t>> by_collective;
+  for (const RankProgress& rank : ranks) {
+    if (waits(rank)) by_collective[collective_text(rank)].push_back(rank.rank);
+  }
+  std::vector<std::pair<std::string, std::vector<int64_t>>> groups(by_collective.begin(), by_collective.end());
+  std::ranges::stable_sort(groups, std::greater{}, [](const auto& group) { return group.second.size(); });
+  std::string text;
+  for (const auto& [collective, members] : groups) {
+    text += (text.empty() ? "" : "; ") + ranks_text(members) + (members.size() == 1 ? " waits in " : " wait in ") +
+            collective;
+  }
+  return text;
+}
+
+bool is_missing(const RankProgress& rank, const std::vector<RankProgress>& ranks) {
+  return std::ranges::any_of(
+      ranks, [&](const RankProgress& other) { return waits(other) && waits_for(other) > rank.progress.collectives; });
+}
+
+HangVerdict judge_standing(const std::vector<RankProgress>& ranks, const DebugConfig& config, double limit) {
+  HangVerdict verdict{.certain = false};
+  std::string text;
+  for (const RankProgress& rank : ranks) {
+    if (rank.finished || waits(rank) || rank.progress.idle_s < limit) continue;
+    const bool missing = is_missing(rank, ranks);
+    if (!missing && !has_steps(rank)) continue;
+    verdict.suspects.push_back(rank.rank);
+    verdict.certain |= !rank.computing || rank.progress.idle_s >= std::max(limit, config.hang_start_s);
+    if (verdict.suspects.size() <= 3) {
+      text += (text.empty() ? "" : "; ") + ("rank " + std::to_string(rank.rank)) + " " + standing_of(rank.progress) +
+              (rank.computing ? ", computing" : ", asleep");
+    } else if (verdict.suspects.size() == 4) {
+      text += "; …";
+    }
+  }
+  if (verdict.suspects.empty()) return verdict;
+  const std::string others = waiting_text(ranks);
+  verdict.text = ranks_text(verdict.suspects) + (verdict.suspects.size() == 1 ? " makes" : " make") +
+                 " no progress: " + text + (others.empty() ? "" : "; " + others);
+  return verdict;
+}
+
+HangVerdict judge_waiting(const std::vector<RankProgress>& ranks, double limit) {
+  HangVerdict verdict;
+  std::vector<int64_t> finished;
+  std::map<std::string, std::vector<int64_t>> by_collective;
+  for (const RankProgress& rank : ranks) {
+    if (rank.finished) {
+      finished.push_back(rank.rank);
+    } else if (!waits(rank) || rank.progress.idle_s < limit) {
+      return verdict;
+    } else {
+      by_collective[collective_text(rank)].push_back(rank.rank);
+    }
+  }
+  if (by_collective.empty()) return verdict;
+  const std::string waiting = waiting_text(ranks);
+  if (!finished.empty()) {
+    verdict.suspects = finished;
+    verdict.text = waiting + ", which the train loop of " + ranks_text(finished) +
+                   " has returned without; every rank must call the same collectives";
+  } else if (by_collective.size() > 1) {
+    const auto most = std::ranges::max_element(by_collective, {}, [](const auto& one) { return one.second.size(); });
+    for (const auto& [collective, members] : by_collective) {
+      if (collective != most->first) verdict.suspects.insert(verdict.suspects.end(), members.begin(), members.end());
+    }
+    std::ranges::sort(verdict.suspects);
+    verdict.text = "the ranks wait for each other in different collectives: " + waiting +
+                   "; every rank must call the same ones in the same order";
+  } else {
+    verdict.text = waiting + ", and none gets on: the connections between them are stuck";
+  }
+  return verdict;
+}
+
+}  // namespace
+
+std::string standing_of(const rpc::ProcessProgress& progress) {
+  if (progress.collectives_done < progress.collectives) {
+    return "waits in " + progress.collective + " " + std::to_string(progress.collectives_done + 1) + " for " +
+           seconds_text(progress.idle_s);
+  }
+  const std::string where = progress.step > 0 ? "step " + std::to_string(progress.step) + " (" + progress.phase + ")"
+                                              : "the phase " + progress.phase;
+  return "is in " + where + " for " + seconds_text(progress.idle_s);
+}
+
+HangVerdict detect_hang(const std::vector<RankProgress>& ranks, const DebugConfig& config) {
+  if (ranks.empty()) return {};
+  const double limit = patience(ranks, config);
+  HangVerdict verdict = judge_standing(ranks, config, limit);
+  return verdict.hangs() ? verdict : judge_waiting(ranks, limit);
+}
+
+std::vector<Straggler> find_stragglers(const std::vector<RankProgress>& ranks, double factor) {
+  std::vector<Straggler> found;
+  for (const RankProgress& rank : ranks) {
+    if (rank.progress.steps_timed < kStepsToCompare) return {};
+  }
+  for (const RankProgress& rank : ranks) {
+    std::vector<double> others;
+    for (const RankProgress& other : ranks) {
+      if (other.rank != rank.rank) others.push_back(other.progress.step_s);
+    }
+    if (others.empty()) return {};
+    const auto middle = others.begin() + std::ssize(others) / 2;
+    std::ranges::nth_element(others, middle);
+    const double step_s = rank.progress.step_s;
+    if (*middle > 0 && step_s >= factor * *middle && step_s - *middle >= kLeastDelay) {
+      found.push_back({.rank = rank.rank, .step_s = step_s, .median_s = *middle});
+    }
+  }
+  std::ranges::sort(found, std::greater{}, &Straggler::step_s);
+  return found;
+}
+
+std::string slow_text(const std::vector<Straggler>& stragglers) {
+  constexpr size_t kNamed = 3;
+  if (stragglers.empty()) return "";
+  std::string text = stragglers.size() == 1 ? "slow: rank " : "slow: ranks ";
+  for (size_t i = 0; i < std::min(kNamed, stragglers.size()); ++i) {
+    char times[40];
+    std::snprintf(times, sizeof times, " (%.1fx)", stragglers[i].step_s / stragglers[i].median_s);
+    text.append(i == 0 ? "" : ", ").append(std::to_string(stragglers[i].rank)).append(times);
+  }
+  if (stragglers.size() <= kNamed) return text;
+  return text + " and " + std::to_string(stragglers.size() - kNamed) + " more";
+}
+
+}  // namespace paceline::policy

@@ -1,0 +1,63 @@
+// Tells a hang from slow training, by what every rank noted last of its progress. Pure.
+//
+// Evidence, in this order (docs/diagnosis.md):
+// 1. A rank that is in no collective makes no progress, although it has made steps before or others wait for it in a
+//    collective that it has not begun.
+// 2. Every rank waits in a collective and none gets on: a rank's train loop has returned without it, the ranks wait in
+//    different ones, or the network between them is stuck.
+// A rank that merely has no steps to show is never hung. While any rank that others could be waiting for makes
+// progress, nobody is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "paceline/core/config/debug_config.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::policy {
+
+/// One rank, as its agent read it.
+struct RankProgress {
+  int64_t rank = 0;
+  rpc::ProcessProgress progress;
+  /// Its train loop has returned.
+  bool finished = false;
+  /// It has used its processor for most of the time since its last progress.
+  bool computing = false;
+};
+
+struct HangVerdict {
+  /// Nobody hangs: "".
+  std::string text;
+  /// Ranks that the others wait for, or that hang by themselves; of a mismatch those in the minority.
+  std::vector<int64_t> suspects;
+  /// Worth ending the group for. False for a rank that computes: it may be slow only.
+  bool certain = true;
+
+  bool hangs() const { return !text.empty(); }
+};
+
+HangVerdict detect_hang(const std::vector<RankProgress>& ranks, const DebugConfig& config);
+
+/// "is in step 12 (data) for 41 s", "waits in all_reduce 812 for 41 s".
+std::string standing_of(const rpc::ProcessProgress& progress);
+
+/// A rank whose steps take `factor` times the others' median or more.
+struct Straggler {
+  int64_t rank = 0;
+  double step_s = 0;
+  double median_s = 0;
+
+  bool operator==(const Straggler&) const = default;
+};
+
+/// Slowest first; nobody before every rank has made `kStepsToCompare` steps, nor whose steps take less than
+/// `kLeastDelay` seconds longer: so much is the scheduler's doing on a busy machine.
+std::vector<Straggler> find_stragglers(const std::vector<RankProgress>& ranks, double factor);
+inline constexpr int64_t kStepsToCompare = 20;
+inline constexpr double kLeastDelay = 0.005;
+/// "slow: rank 3 (2.1x)", "slow: ranks 3 (2.1x), 5 (1.6x), 0 (1.5x) and 4 more"; "" for none.
+std::string slow_text(const std::vector<Straggler>& stragglers);
+
+}  // namespace paceline::policy

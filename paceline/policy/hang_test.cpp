@@ -1,0 +1,142 @@
+#include "paceline/policy/hang.h"
+
+#include <gmock/gmock.h>
+
+namespace paceline::policy {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A rank that has made ten steps, a second each at most, and last showed progress `idle_s` ago.
+RankProgress rank_at(int64_t rank, double idle_s, int64_t step = 10) {
+  return {.rank = rank,
+          .progress = {.step = step,
+                       .phase = "training",
+                       .idle_s = idle_s,
+                       .marks = step,
+                       .longest_pause_s = 1.0,
+                       .collectives = 5,
+                       .collectives_done = 5}};
+}
+
+RankProgress waiting_in(int64_t rank, double idle_s, int64_t sequence, const std::string& collective = "all_reduce") {
+  RankProgress waiting = rank_at(rank, idle_s);
+  waiting.progress.collectives = sequence;
+  waiting.progress.collectives_done = sequence - 1;
+  waiting.progress.collective = collective;
+  return waiting;
+}
+
+RankProgress computing(RankProgress rank) {
+  rank.computing = true;
+  return rank;
+}
+
+RankProgress finished(RankProgress rank) {
+  rank.finished = true;
+  return rank;
+}
+
+TEST(Hang, NobodyIsHungWhoMakesProgress) {
+  EXPECT_FALSE(detect_hang({}, {}).hangs());
+  EXPECT_FALSE(detect_hang({rank_at(0, 2), rank_at(1, 29)}, {}).hangs());
+}
+
+TEST(Hang, ARankThatTheOthersWaitForIsNamedWithTheCollective) {
+  const HangVerdict verdict = detect_hang({waiting_in(0, 41, 6), rank_at(1, 42), waiting_in(2, 41, 6)}, {});
+  EXPECT_THAT(verdict.suspects, ElementsAre(1));
+  EXPECT_TRUE(verdict.certain);
+  EXPECT_THAT(verdict.text,
+              AllOf(HasSubstr("rank 1 makes no progress: rank 1 is in step 10 (training) for 42 s, asleep"),
+                    HasSubstr("ranks 0, 2 wait in all_reduce 6")));
+}
+
+TEST(Hang, WhileTheMissingRankMakesProgressNobodyIsHung) {
+  EXPECT_FALSE(detect_hang({waiting_in(0, 600, 6), rank_at(1, 1)}, {}).hangs());
+}
+
+TEST(Hang, ThePatienceAdaptsToTheLongestPauseOfAnyRank) {
+  std::vector<RankProgress> ranks = {waiting_in(0, 41, 6), rank_at(1, 41)};
+  ranks[0].progress.longest_pause_s = 20;  // an evaluation, say
+  EXPECT_FALSE(detect_hang(ranks, {}).hangs());
+  ranks[1].progress.idle_s = 61;
+  EXPECT_TRUE(detect_hang(ranks, {}).hangs());
+  EXPECT_FALSE(detect_hang(ranks, {.hang_factor = 4}).hangs());
+  EXPECT_FALSE(detect_hang(ranks, {.hang_floor_s = 62}).hangs());
+}
+
+TEST(Hang, ALoopWithoutStepsIsNotHungForBeingSlow) {
+  EXPECT_FALSE(detect_hang({rank_at(0, 1e6, 0)}, {}).hangs());
+  EXPECT_FALSE(detect_hang({rank_at(0, 1e6, 0), rank_at(1, 1e6, 0)}, {}).hangs());
+  // But for keeping the others waiting, when it takes very long.
+  EXPECT_FALSE(detect_hang({rank_at(0, 599, 0), waiting_in(1, 599, 6)}, {}).hangs());
+  EXPECT_TRUE(detect_hang({rank_at(0, 600, 0), waiting_in(1, 599, 6)}, {}).hangs());
+}
+
+TEST(Hang, ASingleRankHangsByItsOwnSteps) {
+  EXPECT_FALSE(detect_hang({rank_at(0, 29)}, {}).hangs());
+  EXPECT_THAT(detect_hang({rank_at(0, 31)}, {}).suspects, ElementsAre(0));
+}
+
+TEST(Hang, ARankThatComputesIsReportedAtOnceButEndedLate) {
+  const HangVerdict early = detect_hang({waiting_in(0, 40, 6), computing(rank_at(1, 41))}, {});
+  EXPECT_THAT(early.suspects, ElementsAre(1));
+  EXPECT_FALSE(early.certain);
+  EXPECT_THAT(early.text, HasSubstr("computing"));
+  EXPECT_TRUE(detect_hang({waiting_in(0, 600, 6), computing(rank_at(1, 600))}, {}).certain);
+}
+
+TEST(Hang, ARankThatSkippedACollectiveIsInTheMinority) {
+  const HangVerdict verdict =
+      detect_hang({waiting_in(0, 40, 6), waiting_in(1, 40, 6, "broadcast"), waiting_in(2, 40, 6)}, {});
+  EXPECT_THAT(verdict.suspects, ElementsAre(1));
+  EXPECT_TRUE(verdict.certain);
+  EXPECT_THAT(verdict.text, AllOf(HasSubstr("ranks 0, 2 wait in all_reduce 6; rank 1 waits in broadcast 6"),
+                                  HasSubstr("in the same order")));
+}
+
+TEST(Hang, ARankThatHasReturnedKeepsTheOthersWaiting) {
+  const HangVerdict verdict = detect_hang({waiting_in(0, 40, 6), finished(rank_at(1, 41))}, {});
+  EXPECT_THAT(verdict.suspects, ElementsAre(1));
+  EXPECT_THAT(verdict.text, HasSubstr("rank 0 waits in all_reduce 6, which the train loop of rank 1 has returned"));
+  EXPECT_FALSE(detect_hang({finished(rank_at(0, 1e6)), finished(rank_at(1, 1e6))}, {}).hangs());
+}
+
+TEST(Hang, RanksThatAllWaitInOneCollectiveHaveNoCulprit) {
+  const HangVerdict verdict = detect_hang({waiting_in(0, 40, 6), waiting_in(1, 40, 6)}, {});
+  EXPECT_THAT(verdict.suspects, IsEmpty());
+  EXPECT_THAT(verdict.text, HasSubstr("ranks 0-1 wait in all_reduce 6, and none gets on"));
+  EXPECT_FALSE(detect_hang({waiting_in(0, 40, 6), waiting_in(1, 4, 6)}, {}).hangs());
+}
+
+RankProgress with_step(int64_t rank, double step_s, int64_t steps = kStepsToCompare) {
+  return {.rank = rank, .progress = {.steps_timed = steps, .step_s = step_s}};
+}
+
+TEST(Stragglers, AreThoseFarAboveTheOthersMedian) {
+  EXPECT_THAT(find_stragglers({with_step(0, 1.0), with_step(1, 1.1), with_step(2, 0.9)}, 1.5), IsEmpty());
+  EXPECT_THAT(find_stragglers({with_step(0, 1.0), with_step(1, 2.5), with_step(2, 1.0), with_step(3, 1.6)}, 1.5),
+              ElementsAre(Straggler{.rank = 1, .step_s = 2.5, .median_s = 1.0},
+                          Straggler{.rank = 3, .step_s = 1.6, .median_s = 1.0}));
+  EXPECT_THAT(find_stragglers({with_step(0, 1.0), with_step(1, 1.5)}, 1.5), ElementsAre(Straggler{1, 1.5, 1.0}));
+}
+
+TEST(Stragglers, AreNamedWithHowSlowTheyAre) {
+  EXPECT_EQ(slow_text({}), "");
+  EXPECT_EQ(slow_text({{3, 2.5, 1.0}}), "slow: rank 3 (2.5x)");
+  EXPECT_EQ(slow_text({{3, 2.5, 1.0}, {0, 0.8, 0.5}}), "slow: ranks 3 (2.5x), 0 (1.6x)");
+  EXPECT_EQ(slow_text({{3, 5, 1}, {0, 4, 1}, {7, 3, 1}, {2, 2, 1}, {1, 2, 1}}),
+            "slow: ranks 3 (5.0x), 0 (4.0x), 7 (3.0x) and 2 more");
+}
+
+TEST(Stragglers, NeedStepsToCompareAndOthersToCompareWith) {
+  EXPECT_THAT(find_stragglers({with_step(0, 1.0), with_step(1, 9.0, kStepsToCompare - 1)}, 1.5), IsEmpty());
+  EXPECT_THAT(find_stragglers({with_step(0, 9.0)}, 1.5), IsEmpty());
+  EXPECT_THAT(find_stragglers({with_step(0, 0.001), with_step(1, 0.004)}, 1.5), IsEmpty()) << "noise";
+}
+
+}  // namespace
+}  // namespace paceline::policy

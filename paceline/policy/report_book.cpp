@@ -1,0 +1,144 @@
+#include "paceline/policy/report_book.h"
+
+#include <algorithm>
+
+#include "paceline/policy/failure_text.h"
+
+namespace paceline::policy {
+ReportBook::ReportBook(int64_t world_size, int64_t first_report)
+    : world_size_(world_size),
+      first_report_(first_report),
+      base_(first_report),
+      counts_(static_cast<size_t>(world_size), 0),
+      finished_(static_cast<size_t>(world_size), false) {}
+
+arrow::Result<std::vector<GroupReport>> ReportBook::add(int64_t rank, const rpc::Report& report) {
+  std::vector<GroupReport> completed;
+  if (refused_) return completed;
+  if (rank < 0 || rank >= world_size_) return arrow::Status::Invalid("report of rank ", rank, " of ", world_size_);
+  int64_t& count = counts_[static_cast<size_t>(rank)];
+  if (report.index != first_report_ + count) {
+    return arrow::Status::Invalid("rank ", rank, " sent report ", report.index, "; wanted ", first_report_ + count);
+  }
+  ++count;
+  const auto position = static_cast<size_t>(report.index - base_);
+  if (position == pending_.size()) {
+    pending_.emplace_back();
+    pending_.back().group.report = report.index;
+    pending_.back().group.metrics.resize(static_cast<size_t>(world_size_));
+  }
+  refused_ = true;  // until all checks have passed
+  ARROW_RETURN_NOT_OK(enter(pending_[position], rank, report));
+  if (lowest_finish_ >= 0 && count > lowest_finish_) ARROW_RETURN_NOT_OK(check_counts());
+  while (!pending_.empty() && pending_.front().arrived == world_size_) {
+    ARROW_ASSIGN_OR_RAISE(GroupReport group, complete(std::move(pending_.front())));
+    pending_.pop_front();
+    ++base_;
+    completed.push_back(std::move(group));
+  }
+  refused_ = false;
+  return completed;
+}
+
+arrow::Status ReportBook::enter(Pending& pending, int64_t rank, const rpc::Report& report) {
+  if (pending.arrived == 0) {
+    pending.reduce = report.reduce;
+    pending.first_rank = rank;
+  } else if (pending.reduce != report.reduce) {
+    const auto named = [](const std::string& reduce) { return reduce.empty() ? "none" : "\"" + reduce + "\""; };
+    return arrow::Status::Invalid("report ", report.index, " is reduced differently by the ranks: rank ",
+                                  pending.first_rank, " says ", named(pending.reduce), ", rank ", rank, " says ",
+                                  named(report.reduce), "; every rank must pass the same `reduce`");
+  }
+  if (!report.folder_name.empty() && (pending.group.folder_name.empty() || rank < pending.naming_rank)) {
+    pending.group.folder_name = report.folder_name;
+    pending.naming_rank = rank;
+  }
+  if (report.validation && (!pending.group.validation || rank < pending.validating_rank)) {
+    pending.group.validation = report.validation;
+    pending.validating_rank = rank;
+  }
+  ++pending.arrived;
+  pending.group.metrics[static_cast<size_t>(rank)] = report.metrics;
+  pending.has_checkpoint |= report.has_checkpoint;
+  if (report.collective_save) pending.collective.push_back(rank);
+  if (!report.staged.empty()) pending.group.parts.push_back({rank, report.staged});
+  return arrow::Status::OK();
+}
+
+arrow::Result<GroupReport> ReportBook::complete(Pending pending) const {
+  GroupReport& group = pending.group;
+  if (!pending.collective.empty() && static_cast<int64_t>(pending.collective.size()) < world_size_) {
+    std::ranges::sort(pending.collective);
+    std::vector<int64_t> missing;
+    for (int64_t rank = 0; rank < world_size_; ++rank) {
+      if (!std::ranges::binary_search(pending.collective, rank)) missing.push_back(rank);
+    }
+    return arrow::Status::Invalid("report ", group.report, " has a checkpoint from Checkpoint::save() on ",
+                                  ranks_text(pending.collective), " but not on ", ranks_text(missing),
+                                  "; save() is collective: every rank must call it and report what it returns");
+  }
+  group.complete = true;
+  std::ranges::sort(group.parts, {}, &checkpoint::StagedPart::rank);
+  if (!pending.reduce.empty()) {
+    group.reduced = group.metrics;
+    reduce_metrics(group.reduced, pending.reduce);
+  }
+  return std::move(group);
+}
+
+arrow::Status ReportBook::finish(int64_t rank) {
+  if (refused_ || rank < 0 || rank >= world_size_) return arrow::Status::OK();
+  finished_[static_cast<size_t>(rank)] = true;
+  const int64_t count = counts_[static_cast<size_t>(rank)];
+  lowest_finish_ = lowest_finish_ < 0 ? count : std::min(lowest_finish_, count);
+  const arrow::Status status = check_counts();
+  refused_ = !status.ok();
+  return status;
+}
+
+// A checkpoint that waits for a rank which has finished would wait for ever. Surplus metrics are no error.
+arrow::Status ReportBook::check_counts() const {
+  const int64_t first = std::max(first_report_ + lowest_finish_, base_);  // the first that the rank will not make
+  const auto waits = std::find_if(pending_.begin() + std::min<int64_t>(first - base_, std::ssize(pending_)),
+                                  pending_.end(), [](const Pending& pending) { return pending.has_checkpoint; });
+  if (waits == pending_.end()) return arrow::Status::OK();
+  const int64_t wanted = waits->group.report - first_report_ + 1;
+  std::map<int64_t, std::vector<int64_t>> by_count;
+  for (int64_t rank = 0; rank < world_size_; ++rank) {
+    const int64_t count = counts_[static_cast<size_t>(rank)];
+    if (finished_[static_cast<size_t>(rank)] || count >= wanted) by_count[count].push_back(rank);
+  }
+  std::string text;
+  for (const auto& [count, ranks] : by_count) {
+    text += (text.empty() ? "" : "; ") + ranks_text(ranks) + (count < wanted ? " returned after " : " has made ") +
+            std::to_string(count) + (count == 1 ? " report" : " reports");
+  }
+  return arrow::Status::Invalid("the ranks reported a different number of times, and a checkpoint waits: ", text,
+                                ", and report ", wanted,
+                                " hands over a checkpoint, which needs every rank's report; "
+                                "call report() equally often on every rank");
+}
+
+std::vector<GroupReport> ReportBook::close() {
+  std::vector<GroupReport> rest;
+  for (Pending& pending : pending_) {
+    pending.group.parts.clear();
+    rest.push_back(std::move(pending.group));
+  }
+  base_ += std::ssize(pending_);
+  pending_.clear();
+  refused_ = true;
+  return rest;
+}
+
+bool ReportBook::is_settled(int64_t report) const {
+  return report < base_ || (lowest_finish_ >= 0 && report >= first_report_ + lowest_finish_);
+}
+
+int64_t ReportBook::last_report(int64_t rank) const {
+  const int64_t count = counts_[static_cast<size_t>(rank)];
+  return count == 0 ? 0 : first_report_ + count - 1;
+}
+
+}  // namespace paceline::policy

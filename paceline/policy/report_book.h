@@ -1,0 +1,92 @@
+// ReportBook: puts report k together from each rank's k-th report, for one worker group. Pure: no I/O.
+//
+// Reports complete in order, because each rank's come in order. Memory: what the fastest rank is ahead of the slowest.
+// Not thread-safe. Report numbers are the run's: the first of a group continues those of the group before.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/checkpoint/store.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::policy {
+
+/// A report of all ranks, or of those that made it before their group ended.
+struct GroupReport {
+  int64_t report = 0;
+  /// Whether every rank has made it.
+  bool complete = false;
+  /// By rank, as each made it. Empty optional: the rank did not get so far.
+  std::vector<std::optional<Json>> metrics;
+  /// With `reduce`: by rank, but the numbers are those of the group. Empty without, and when the report is not
+  /// complete.
+  std::vector<std::optional<Json>> reduced;
+  /// Name that the lowest rank to give one gave the checkpoint's folder, "" for the report's.
+  std::string folder_name;
+  /// The validation of the checkpoint that the lowest rank asked for.
+  std::optional<ValidationTaskConfig> validation;
+  /// What the ranks staged for a checkpoint; empty when none handed over files.
+  std::vector<checkpoint::StagedPart> parts;
+
+  /// What users are shown, by rank: reduced where report() asked for it.
+  const std::vector<std::optional<Json>>& shown() const { return reduced.empty() ? metrics : reduced; }
+};
+
+class ReportBook {
+ public:
+  /// Of a group of `world_size` ranks whose first report has the number `first_report`.
+  ReportBook(int64_t world_size, int64_t first_report);
+
+  /// Enters a rank's next report; gives those that are complete now. Invalid when the ranks' reports do not fit
+  /// together (the message names the ranks); the book takes nothing more after that.
+  arrow::Result<std::vector<GroupReport>> add(int64_t rank, const rpc::Report& report);
+  /// The rank's train loop has returned. Invalid when a checkpoint waits for a report that the rank will not make.
+  arrow::Status finish(int64_t rank);
+  /// The group is gone: what is not complete, in order. Nothing that a rank reported is lost.
+  std::vector<GroupReport> close();
+
+  /// Whether every rank has made report `report`, or one has returned that will not.
+  bool is_settled(int64_t report) const;
+  /// Number of the rank's last report, 0 for none.
+  int64_t last_report(int64_t rank) const;
+
+ private:
+  struct Pending {
+    GroupReport group;
+    int64_t arrived = 0;
+    std::string reduce;
+    int64_t first_rank = 0;
+    int64_t naming_rank = 0;
+    int64_t validating_rank = 0;
+    bool has_checkpoint = false;
+    std::vector<int64_t> collective;
+  };
+
+  arrow::Status enter(Pending& pending, int64_t rank, const rpc::Report& report);
+  arrow::Status check_counts() const;
+  arrow::Result<GroupReport> complete(Pending pending) const;
+
+  int64_t world_size_;
+  int64_t first_report_;
+  int64_t base_;  // number of pending_[0]
+  std::deque<Pending> pending_;
+  std::vector<int64_t> counts_;
+  std::vector<bool> finished_;
+  int64_t lowest_finish_ = -1;  // the fewest reports that a finished rank has made
+  bool refused_ = false;
+};
+
+/// Puts the group's numbers into every rank's metrics: `reduce` is "mean", "sum", "min" or "max". Numbers of the same
+/// name count, nested ones too, over the ranks that have them; other values stay each rank's own.
+/// Integers that are the same on every rank stay one ("epoch"); a sum of integers that is too large for 64 bits becomes
+/// a floating-point number.
+void reduce_metrics(std::vector<std::optional<Json>>& metrics, const std::string& reduce);
+
+}  // namespace paceline::policy

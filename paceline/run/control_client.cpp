@@ -1,0 +1,85 @@
+#include "paceline/run/control_client.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "paceline/core/posix/unix_address.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/policy/failure_text.h"
+#include "paceline/rpc/blocking_socket.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::run {
+
+using namespace policy;
+namespace {
+
+arrow::Status no_live_run(const std::string& run_folder) {
+  return arrow::Status::IOError("no live run in ", run_folder,
+                                ": its driver has ended; fit() with the same name and storage path continues it");
+}
+
+arrow::Status no_answer(const std::string& run_folder, std::chrono::milliseconds patience) {
+  return arrow::Status::Cancelled("the run in ", run_folder, " did not answer within ",
+                                  seconds_text(std::chrono::duration<double>(patience).count()),
+                                  ": its driver is stopped, or busy in a callback");
+}
+
+// The link is resolved here: a socket's own address is short, a run folder's path may not be.
+arrow::Result<Descriptor> connect_to(const std::string& run_folder, std::chrono::milliseconds patience) {
+  std::error_code error;
+  const std::string path = std::filesystem::read_symlink(run_folder + "/" + run_layout::kControlSocket, error);
+  if (error) return no_live_run(run_folder);
+  ARROW_ASSIGN_OR_RAISE(const sockaddr_un address, unix_address(path));
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return errno_status("cannot make a socket");
+  // For the case that nobody accepts: connect() waits for room in the queue then.
+  const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return errno == EAGAIN ? no_answer(run_folder, patience) : no_live_run(run_folder);
+  }
+  return socket;
+}
+
+arrow::Result<rpc::Envelope> ask(const std::string& run_folder, rpc::Envelope request,
+                                 std::chrono::milliseconds patience) {
+  ARROW_ASSIGN_OR_RAISE(Descriptor connected, connect_to(run_folder, patience));
+  rpc::BlockingSocket socket(std::move(connected));
+  request.request = 1;
+  ARROW_RETURN_NOT_OK(socket.send(std::move(request)));
+  ARROW_ASSIGN_OR_RAISE(const bool answered, socket.wait(patience));
+  if (!answered) return no_answer(run_folder, patience);
+  ARROW_ASSIGN_OR_RAISE(auto reply, socket.receive());
+  if (!reply) return arrow::Status::IOError("the run in ", run_folder, " ended while it was asked");
+  return *std::move(reply);
+}
+
+arrow::Result<Json> status_in(const arrow::Result<rpc::Envelope>& reply) {
+  ARROW_RETURN_NOT_OK(reply.status());
+  ARROW_ASSIGN_OR_RAISE(rpc::StatusReply status, rpc::unpack<rpc::StatusReply>(*reply));
+  return std::move(status.status);
+}
+
+}  // namespace
+
+arrow::Result<Json> request_status(const std::string& run_folder, std::chrono::milliseconds patience) {
+  return status_in(ask(run_folder, rpc::pack(rpc::StatusRequest{}), patience));
+}
+
+arrow::Result<Json> request_stop(const std::string& run_folder, const std::string& reason,
+                                 std::chrono::milliseconds patience) {
+  return status_in(ask(run_folder, rpc::pack(rpc::StopRun{reason}), patience));
+}
+
+arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(const std::string& run_folder, int64_t rank,
+                                                                std::chrono::milliseconds patience) {
+  ARROW_ASSIGN_OR_RAISE(const auto reply, ask(run_folder, rpc::pack(rpc::RunStacksRequest{rank}), patience));
+  ARROW_RETURN_NOT_OK(rpc::unpack<rpc::StacksReply>(reply).status());
+  return stacks::decode_lines(reply.bytes);
+}
+
+}  // namespace paceline::run

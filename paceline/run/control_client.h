@@ -1,0 +1,30 @@
+// The command line's side of a live run's control socket.
+//
+// Errors: IOError "no live run in …" when nobody listens, or when the run ends while it is asked; Cancelled when the
+// run lives but does not answer in time.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "paceline/core/json.h"
+#include "paceline/stacks/stack.h"
+
+namespace paceline::run {
+
+inline constexpr std::chrono::milliseconds kAnswerTime{5'000};
+
+/// The status of the run that is live in the folder, as status.h describes it.
+arrow::Result<Json> request_status(const std::string& run_folder, std::chrono::milliseconds patience = kAnswerTime);
+/// Asks the live run to stop; gives its status after that. A third request kills the workers.
+arrow::Result<Json> request_stop(const std::string& run_folder, const std::string& reason,
+                                 std::chrono::milliseconds patience = kAnswerTime);
+
+/// The stacks of the worker with that rank, or, with -1, of all. Naming a large program's frames takes a while.
+arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(
+    const std::string& run_folder, int64_t rank, std::chrono::milliseconds patience = std::chrono::minutes(1));
+
+}  // namespace paceline::run

@@ -1,0 +1,113 @@
+#include "paceline/run/journal.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "paceline/core/run_layout.h"
+#include "paceline/policy/decide.h"
+
+namespace paceline::run {
+
+using namespace policy;
+namespace {
+
+// Cuts what stands behind the last newline.
+arrow::Status remove_torn_line(const std::string& path, int file) {
+  struct stat status{};
+  if (::fstat(file, &status) != 0) return errno_status("cannot examine " + path);
+  off_t end = status.st_size;
+  std::string block;
+  while (end > 0) {
+    const off_t start = std::max<off_t>(0, end - 4096);
+    block.resize(static_cast<size_t>(end - start));
+    if (::pread(file, block.data(), block.size(), start) != static_cast<ssize_t>(block.size())) {
+      return errno_status("cannot read " + path);
+    }
+    const size_t newline = block.rfind('\n');
+    end = newline == std::string::npos ? start : start + static_cast<off_t>(newline) + 1;
+    if (newline != std::string::npos) break;
+  }
+  if (end != status.st_size && ::ftruncate(file, end) != 0) return errno_status("cannot truncate " + path);
+  return arrow::Status::OK();
+}
+
+}  // namespace
+
+std::string journal_path(const std::string& run_folder) {
+  return run_folder + "/" + run_layout::kJournal;
+}
+
+arrow::Result<Journal> Journal::open(const std::string& run_folder) {
+  const std::string path = journal_path(run_folder);
+  Descriptor file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+  if (!file) return errno_status("cannot open " + path);
+  ARROW_RETURN_NOT_OK(remove_torn_line(path, file.get()));
+  return Journal(std::move(file));
+}
+
+arrow::Status Journal::append(const Event& event, ControllerEpoch epoch, Time now) {
+  Json line = encode_event(event);
+  line["time"] = to_seconds(now);
+  if (!std::holds_alternative<RunOpened>(event)) line["epoch"] = epoch;
+  const std::string text = encode_json(line) + "\n";
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = ::write(file_.get(), text.data() + written, text.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      const arrow::Status failed = errno_status("cannot write the journal");
+      // A half-written line in the middle would spoil the journal.
+      return written == 0 ? failed : failed & remove_torn_line("the journal", file_.get());
+    }
+    written += static_cast<size_t>(count);
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Status Journal::sync() {
+  if (::fdatasync(file_.get()) != 0) return errno_status("cannot sync the journal");
+  return arrow::Status::OK();
+}
+
+arrow::Result<JournalEntry> decode_journal_entry(const Json& line) {
+  ARROW_ASSIGN_OR_RAISE(Event event, decode_event(line));
+  const auto time = line.find("time");
+  if (time == line.end() || !time->is_number()) return arrow::Status::Invalid("no time");
+  return JournalEntry{std::move(event), from_seconds(time->get<double>())};
+}
+
+arrow::Status read_journal(const std::string& run_folder, const std::function<void(const Event&, Time)>& entry) {
+  const std::string path = journal_path(run_folder);
+  std::ifstream file(path);
+  if (!file) return arrow::Status::IOError("cannot read ", path);
+  std::string text;
+  for (int64_t number = 1; std::getline(file, text); ++number) {
+    if (file.eof()) break;  // no newline: torn
+    const auto line = [&]() -> arrow::Status {
+      ARROW_ASSIGN_OR_RAISE(const Json json, decode_json(text));
+      ARROW_ASSIGN_OR_RAISE(const JournalEntry read, decode_journal_entry(json));
+      entry(read.event, read.time);
+      return arrow::Status::OK();
+    }();
+    if (line.ok()) continue;
+    return line.WithMessage(path, " is damaged in line ", number, ": ", line.message(),
+                            "; move the run's folder away, or give the run another name; its checkpoints can still be "
+                            "used with resume_from_checkpoint");
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Result<std::optional<RunState>> replay(const std::string& run_folder) {
+  std::optional<RunState> state;
+  if (::access(journal_path(run_folder).c_str(), F_OK) != 0) return state;
+  ARROW_RETURN_NOT_OK(read_journal(run_folder, [&state](const Event& event, Time time) {
+    if (!state) state.emplace();
+    decide(*state, event, time);
+  }));
+  return state;
+}
+
+}  // namespace paceline::run

@@ -1,0 +1,87 @@
+#include "paceline/run/journal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "paceline/policy/decide.h"
+#include "paceline/testing/temporary_folder.h"
+
+namespace paceline::run {
+
+using namespace policy;
+namespace {
+
+using paceline::testing::TemporaryFolder;
+using ::testing::HasSubstr;
+
+// Events of a short run, each journaled and applied as the controller does it.
+std::vector<Event> short_run() {
+  const RunOptions options{.num_workers = 1, .max_failures = 1};
+  return {RunOpened{.epoch = {1}, .name = "test", .options = options},
+          NodeJoined{{.name = "a"}},
+          WorkerJoined{.worker = {1}, .pid = 5},
+          CheckpointReady{1},
+          CheckpointPublished{{.report = 1, .metrics = {{"loss", 0.1 + 0.2}}, .time = 1.1}},
+          WorkerExited{.worker = {1}, .status = {.signal = 9}, .last_lines = {"caf\xc3\xa9"}, .last_report = 3},
+          WorkerJoined{.worker = {2}, .pid = 6},
+          WorkerFinished{.worker = {2}, .return_value = {{"a", 1}}},
+          WorkerExited{.worker = {2}}};
+}
+
+TEST(Journal, FoldingGivesTheState) {
+  TemporaryFolder folder;
+  Journal journal = Journal::open(folder.path()).ValueOrDie();
+  RunState state;
+  Time now = from_seconds(1234.5);
+  for (const Event& event : short_run()) {
+    now = journal_time(now + Duration(123'456'789));
+    ASSERT_TRUE(journal.append(event, state.epoch, now).ok());
+    decide(state, event, now);
+    EXPECT_EQ(replay(folder.path()).ValueOrDie(), state);
+  }
+  EXPECT_EQ(state.state, State::finished);
+  EXPECT_TRUE(journal.sync().ok());
+}
+
+TEST(Journal, TimesComeBackAsTheyWere) {
+  for (int64_t i = 0; i < 1000; ++i) {
+    const Time time = journal_time(Time{Duration{1'790'000'000'123'456'789 + i * 37}});
+    EXPECT_EQ(journal_time(time), time);
+  }
+}
+
+TEST(Journal, ATornLastLineIsNoEventAndIsRemoved) {
+  TemporaryFolder folder;
+  RunState state;
+  {
+    Journal journal = Journal::open(folder.path()).ValueOrDie();
+    for (const Event& event : short_run()) ASSERT_TRUE(journal.append(event, {1}, from_seconds(1)).ok());
+  }
+  for (const Event& event : short_run()) decide(state, event, from_seconds(1));
+  std::ofstream(journal_path(folder.path()), std::ios::app) << R"({"event": "joined", "wor)";
+  EXPECT_EQ(replay(folder.path()).ValueOrDie(), state);
+  Journal journal = Journal::open(folder.path()).ValueOrDie();
+  const Event next = RunOpened{.epoch = {2}};
+  ASSERT_TRUE(journal.append(next, {2}, from_seconds(2)).ok());
+  decide(state, next, from_seconds(2));
+  EXPECT_EQ(replay(folder.path()).ValueOrDie(), state);
+}
+
+TEST(Journal, ABadLineInTheMiddleIsNamed) {
+  TemporaryFolder folder;
+  std::ofstream(journal_path(folder.path())) << "{\"event\": \"no such\", \"time\": 1}\n{}\n";
+  const auto state = replay(folder.path());
+  EXPECT_THAT(state.status().message(), HasSubstr("journal.jsonl is damaged in line 1"));
+}
+
+TEST(Journal, NoJournalIsNoState) {
+  TemporaryFolder folder;
+  EXPECT_FALSE(replay(folder.path()).ValueOrDie());
+  std::ofstream(journal_path(folder.path())) << "{\"event\": \"torn";
+  EXPECT_FALSE(replay(folder.path()).ValueOrDie());
+}
+
+}  // namespace
+}  // namespace paceline::run

@@ -1,0 +1,38 @@
+// The working folder of a run at a URI, $STATE/working/NAME_HASH: where its driver on this machine works, or where
+// readers keep a copy of the run's records. Functions of files; whoever changes one has locked it
+// (storage/local/run_lock.h).
+#pragma once
+
+#include <arrow/result.h>
+
+#include <string>
+#include <vector>
+
+#include "paceline/storage/storage.h"
+
+namespace paceline::run {
+
+/// Where it is, or would be.
+arrow::Result<std::string> working_folder(const std::string& location);
+/// Makes it and notes there where the run is.
+arrow::Result<std::string> make_working_folder(const std::string& location);
+/// Where the run is whose folder on this machine this is: the URI, without keys, of a working folder; else the folder.
+std::string run_location(const std::string& folder);
+
+/// Whether the folder is a reader's copy, which may be out of date: no driver of this machine has it.
+bool is_reader_copy(const std::string& folder);
+arrow::Status mark_as_reader_copy(const std::string& folder);
+arrow::Status mark_as_drivers(const std::string& folder);
+/// Whether a driver here had the run last: its journal in the folder goes on from `journal`, which was read elsewhere.
+bool is_drivers_own(const std::string& folder, const std::string& journal);
+
+/// The run's files, relative to the folder: without what is of this machine (lock, control socket, claim, staging).
+std::vector<std::string> files_of_run(const std::string& folder);
+/// Deletes these.
+arrow::Status clear_working_folder(const std::string& folder);
+
+/// Copies those of the run's records that the folder lacks. What has its size already is left: records only grow.
+arrow::Status copy_records(const storage::Storage& run, const std::vector<storage::FileSize>& records,
+                           const std::string& folder);
+
+}  // namespace paceline::run

@@ -1,0 +1,271 @@
+#include "paceline/storage/objects/arrow_storage.h"
+
+#include <arrow/buffer.h>
+#include <arrow/filesystem/filesystem.h>
+#include <arrow/filesystem/s3fs.h>
+#include <arrow/io/interfaces.h>
+#include <arrow/util/io_util.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <list>
+#include <mutex>
+
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/location.h"
+#include "paceline/storage/objects/parallel.h"
+#include "paceline/storage/objects/retrying_storage.h"
+#include "paceline/storage/objects/transience.h"
+
+namespace paceline::storage {
+namespace {
+
+namespace afs = arrow::fs;
+
+constexpr int64_t kPart = int64_t{10} << 20;  // what Arrow sends as one part of an S3 upload
+constexpr int64_t kPartsUnderWay = 8;         // of one upload; what it needs in memory
+constexpr int64_t kBlock = int64_t{8} << 20;  // what one request reads
+constexpr size_t kBlocksKept = 4;             // by one reader
+
+// Retries single requests, of which an upload has many; RetryingStorage retries what fails all the same, for longer.
+class RequestRetries final : public afs::S3RetryStrategy {
+ public:
+  bool ShouldRetry(const AWSErrorDetail& error, int64_t retries) override { return error.should_retry && retries < 5; }
+  int64_t CalculateDelayBeforeNextRetry(const AWSErrorDetail&, int64_t retries) override {
+    return std::chrono::ceil<std::chrono::milliseconds>(pause_before_retry(retries + 1, {})).count();
+  }
+};
+
+// pyarrow's wheel has S3 in a library of its own, beside libarrow.so and with the same version at the end of its name.
+arrow::Status load_s3() {
+  static const arrow::Status loaded = [] {
+    Dl_info arrow_library{};
+    if (::dladdr(reinterpret_cast<const void*>(&afs::LoadFileSystemFactories), &arrow_library) == 0) {
+      return arrow::Status::OK();
+    }
+    std::string path = arrow_library.dli_fname;
+    const size_t name = path.rfind("libarrow.so");
+    if (name == std::string::npos) return arrow::Status::OK();
+    path.insert(name + std::strlen("libarrow"), "_s3");
+    // Elsewhere S3 is in libarrow.so, or it is not there: then FileSystemFromUri says so.
+    return std::filesystem::exists(path) ? afs::LoadFileSystemFactories(path.c_str()) : arrow::Status::OK();
+  }();
+  return loaded;
+}
+
+arrow::Result<std::shared_ptr<afs::FileSystem>> make_s3(const std::string& uri, std::string* path) {
+  ARROW_RETURN_NOT_OK(load_s3());
+  const afs::FileSystemFactoryOptions options = {
+      {"retry_strategy", std::shared_ptr<afs::S3RetryStrategy>(std::make_shared<RequestRetries>())}};
+  // Small files are one request instead of three.
+  const std::string delayed = uri + (uri.find('?') == std::string::npos ? "?" : "&") + "allow_delayed_open=true";
+  auto made = afs::FileSystemFromUriAndOptions(delayed, options, path);
+  // Only now: at exit() it must run before what S3's library has registered.
+  static const int registered = std::atexit([] { afs::EnsureFinalized(); });
+  (void)registered;
+  return made;
+}
+
+bool says_missing(const arrow::Status& status) {
+  return status.IsIOError() && arrow::internal::ErrnoFromStatus(status) == ENOENT;
+}
+
+// "DOING s3://…: what Arrow says; what to do". What this machine is to blame for keeps its errno.
+arrow::Status explain(const std::string& doing, const arrow::Status& status) {
+  if (status.ok()) return status;
+  return status.WithMessage(doing, ": ", status.message(), remedy(status));
+}
+
+class BlockReader final : public FileReader {
+ public:
+  BlockReader(std::shared_ptr<arrow::io::RandomAccessFile> file, int64_t size, std::string location)
+      : file_(std::move(file)), size_(size), location_(std::move(location)) {}
+  int64_t size() const override { return size_; }
+
+  arrow::Result<size_t> read_at(int64_t offset, std::span<std::byte> buffer) const override {
+    if (offset >= size_ || buffer.empty()) return size_t{0};
+    const auto wanted = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(buffer.size()), size_ - offset));
+    if (wanted < kBlock) return read_blocks(offset, buffer.first(wanted));
+    ARROW_RETURN_NOT_OK(for_each_in_parallel((wanted + kBlock - 1) / kBlock, [&](size_t block) {
+      const size_t start = block * kBlock;
+      return fill(offset + static_cast<int64_t>(start),
+                  buffer.subspan(start, std::min<size_t>(kBlock, wanted - start)));
+    }));
+    return wanted;
+  }
+
+ private:
+  struct Block {
+    int64_t number = 0;
+    std::vector<std::byte> bytes;
+  };
+
+  arrow::Status fill(int64_t offset, std::span<std::byte> buffer) const {
+    const auto count = file_->ReadAt(offset, static_cast<int64_t>(buffer.size()), buffer.data());
+    if (!count.ok()) return explain("reading " + location_, count.status());
+    if (*count == static_cast<int64_t>(buffer.size())) return arrow::Status::OK();
+    return arrow::Status::IOError("reading ", location_, ": got ", *count, " bytes from byte ", offset, ", wanted ",
+                                  buffer.size(), " (the connection was cut?)");
+  }
+
+  arrow::Result<size_t> read_blocks(int64_t offset, std::span<std::byte> buffer) const {
+    const std::lock_guard lock(mutex_);
+    size_t done = 0;
+    while (done < buffer.size()) {
+      const int64_t at = offset + static_cast<int64_t>(done);
+      ARROW_ASSIGN_OR_RAISE(const Block* block, block_of(at / kBlock));
+      const auto start = static_cast<size_t>(at % kBlock);
+      const size_t count = std::min(buffer.size() - done, block->bytes.size() - start);
+      std::memcpy(buffer.data() + done, block->bytes.data() + start, count);
+      done += count;
+    }
+    return done;
+  }
+
+  arrow::Result<const Block*> block_of(int64_t number) const {
+    const auto found =
+        std::find_if(blocks_.begin(), blocks_.end(), [&](auto& block) { return block.number == number; });
+    if (found != blocks_.end()) {
+      blocks_.splice(blocks_.begin(), blocks_, found);
+      return &blocks_.front();
+    }
+    Block block{.number = number};
+    block.bytes.resize(static_cast<size_t>(std::min(kBlock, size_ - number * kBlock)));
+    ARROW_RETURN_NOT_OK(fill(number * kBlock, block.bytes));
+    blocks_.push_front(std::move(block));
+    if (blocks_.size() > kBlocksKept) blocks_.pop_back();
+    return &blocks_.front();
+  }
+
+  std::shared_ptr<arrow::io::RandomAccessFile> file_;
+  int64_t size_;
+  std::string location_;
+  mutable std::mutex mutex_;         // guards blocks_
+  mutable std::list<Block> blocks_;  // the last used first
+};
+
+class ArrowStorage final : public Storage {
+ public:
+  ArrowStorage(std::shared_ptr<afs::FileSystem> system, std::string base, std::string uri)
+      : system_(std::move(system)), base_(std::move(base)), uri_(std::move(uri)) {}
+
+  std::string location(const std::string& name) const override { return name.empty() ? uri_ : join(uri_, name); }
+
+  arrow::Status write(const std::string& name, std::string_view content) override {
+    ARROW_RETURN_NOT_OK(check_name(name));
+    return put(name, [&](arrow::io::OutputStream& stream) -> arrow::Status {
+      return content.empty() ? arrow::Status::OK() : stream.Write(content.data(), static_cast<int64_t>(content.size()));
+    });
+  }
+
+  arrow::Result<FileSum> upload(const std::string& local_file, const std::string& name) override {
+    ARROW_RETURN_NOT_OK(check_name(name));
+    ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_for_reading(local_file));
+    struct stat about{};
+    if (::fstat(file.get(), &about) != 0) return errno_status("reading " + local_file);
+    Checksum checksum;
+    int64_t size = 0;
+    ARROW_RETURN_NOT_OK(put(name, [&](arrow::io::OutputStream& stream) -> arrow::Status {
+      for (int64_t parts = 1;; ++parts) {
+        const int64_t room = std::min(kPart, about.st_size - size + 1);
+        ARROW_ASSIGN_OR_RAISE(std::unique_ptr<arrow::Buffer> part, arrow::AllocateBuffer(room));
+        const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(part->mutable_data()), static_cast<size_t>(room));
+        ARROW_ASSIGN_OR_RAISE(const size_t count, read_at(file, local_file, size, bytes));
+        checksum.update(bytes.first(count));
+        size += static_cast<int64_t>(count);
+        std::shared_ptr<arrow::Buffer> whole = std::move(part);
+        if (count > 0) ARROW_RETURN_NOT_OK(stream.Write(arrow::SliceBuffer(whole, 0, static_cast<int64_t>(count))));
+        if (count < bytes.size() || size >= about.st_size) return arrow::Status::OK();
+        if (parts % kPartsUnderWay == 0) ARROW_RETURN_NOT_OK(stream.Flush());  // waits for the parts under way
+      }
+    }));
+    return FileSum{.size = size, .checksum = checksum.hex()};
+  }
+
+  arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override {
+    ARROW_RETURN_NOT_OK(check_name(name));
+    const std::string shown = without_secrets(location(name));
+    const auto file = system_->OpenInputFile(path_of(name));
+    if (says_missing(file.status())) return arrow::Status::KeyError("there is no file ", shown);
+    if (!file.ok()) return explain("opening " + shown, file.status());
+    const auto size = (*file)->GetSize();
+    if (says_missing(size.status())) return arrow::Status::KeyError("there is no file ", shown);
+    if (!size.ok()) return explain("opening " + shown, size.status());
+    return std::make_unique<BlockReader>(*file, *size, shown);
+  }
+
+  arrow::Result<std::vector<FileSize>> list(const std::string& folder) const override {
+    if (!folder.empty()) ARROW_RETURN_NOT_OK(check_name(folder));
+    afs::FileSelector below;
+    below.base_dir = path_of(folder);
+    below.recursive = true;
+    below.allow_not_found = true;
+    const auto found = system_->GetFileInfo(below);
+    if (!found.ok()) return explain("listing " + without_secrets(location(folder)), found.status());
+    std::vector<FileSize> files;
+    for (const afs::FileInfo& file : *found) {
+      // A name that ends with '/' marks a folder for some tools.
+      if (!file.IsFile() || file.path().ends_with('/')) continue;
+      files.push_back({file.path().substr(base_.size() + 1), file.size()});
+    }
+    std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    return files;
+  }
+
+  arrow::Status remove(const std::string& name) override {
+    ARROW_RETURN_NOT_OK(check_name(name));
+    const arrow::Status status = system_->DeleteFile(path_of(name));
+    if (says_missing(status)) return arrow::Status::OK();
+    return explain("deleting " + without_secrets(location(name)), status);
+  }
+
+  arrow::Status remove_below(const std::string& folder) override {
+    ARROW_RETURN_NOT_OK(check_name(folder));
+    const arrow::Status status = system_->DeleteDir(path_of(folder));
+    if (status.ok() || says_missing(status)) return arrow::Status::OK();
+    // Stores differ in what they say of a folder that is not there, and in whether they can delete one at all.
+    ARROW_ASSIGN_OR_RAISE(const auto left, list(folder));
+    return for_each_in_parallel(left.size(), [&](size_t index) { return remove(left[index].name); });
+  }
+
+ private:
+  std::string path_of(const std::string& name) const { return name.empty() ? base_ : base_ + "/" + name; }
+
+  template <class Fill>
+  arrow::Status put(const std::string& name, const Fill& fill) {
+    const auto written = [&]() -> arrow::Status {
+      ARROW_ASSIGN_OR_RAISE(const auto stream, system_->OpenOutputStream(path_of(name)));
+      arrow::Status filled = fill(*stream);
+      if (filled.ok()) return stream->Close();
+      (void)stream->Abort();  // the first error says more
+      return filled;
+    }();
+    return explain("writing " + without_secrets(location(name)), written);
+  }
+
+  std::shared_ptr<afs::FileSystem> system_;
+  std::string base_;
+  std::string uri_;
+};
+
+}  // namespace
+
+arrow::Result<std::shared_ptr<Storage>> open_object_storage(const std::string& uri) {
+  if (uri.find("…") != std::string::npos && uri == without_secrets(uri)) {
+    return arrow::Status::Invalid("the keys that were in ", uri, " are not kept; give them in the environment");
+  }
+  std::string base;
+  auto system = uri.starts_with("s3:") ? make_s3(uri, &base) : afs::FileSystemFromUri(uri, &base);
+  if (!system.ok()) return explain("opening " + without_secrets(uri), system.status());
+  while (base.ends_with('/')) base.pop_back();
+  return std::make_shared<ArrowStorage>(*std::move(system), std::move(base), uri);
+}
+
+}  // namespace paceline::storage

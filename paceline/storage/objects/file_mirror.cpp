@@ -1,0 +1,203 @@
+#include "paceline/storage/objects/file_mirror.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/core/posix/thread.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/location.h"
+#include "paceline/storage/objects/parallel.h"
+
+namespace paceline::storage {
+std::string mirrored_segment(const std::string& file, int64_t number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "/%06lld", static_cast<long long>(number));
+  return std::string(run_layout::kRecords) + "/" + file + text;
+}
+
+struct FileMirror::Desk {
+  // Of one file, how much of it is in the storage.
+  struct Copied {
+    ino_t inode = 0;
+    int64_t size = 0;
+    int64_t segments = 0;
+  };
+
+  std::shared_ptr<Storage> to;
+  std::string folder;
+  std::function<std::vector<std::string>()> files;
+  std::chrono::milliseconds interval;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool asked = false;
+  bool ending = false;
+  bool ended = false;
+  arrow::Status last;
+  std::map<std::string, Copied> copied;  // the thread's
+  bool knows_segments = false;
+
+  void work() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait_for(lock, interval, [this] { return asked || ending; });
+      const bool final_round = ending;
+      asked = false;
+      lock.unlock();
+      arrow::Status status = copy_all();
+      lock.lock();
+      last = std::move(status);
+      if (final_round) break;
+    }
+    ended = true;
+    changed.notify_all();
+  }
+
+  // What an earlier driver has copied: the last segment is written again, whatever its size.
+  arrow::Status look_at_segments() {
+    ARROW_ASSIGN_OR_RAISE(const auto segments, to->list(run_layout::kRecords));
+    for (const auto& segment : segments) {
+      const size_t slash = segment.name.rfind('/');
+      const size_t start = std::string(run_layout::kRecords).size() + 1;
+      if (slash <= start) continue;
+      ++copied[segment.name.substr(start, slash - start)].segments;
+    }
+    for (auto& [name, file] : copied) {
+      struct stat about{};
+      if (::stat((folder + "/" + name).c_str(), &about) != 0) continue;
+      file.inode = about.st_ino;
+      file.size = std::max<int64_t>(0, file.segments - 1) * kSegmentBytes;
+    }
+    knows_segments = true;
+    return arrow::Status::OK();
+  }
+
+  arrow::Status copy_all() {
+    if (!knows_segments) ARROW_RETURN_NOT_OK(look_at_segments());
+    const std::vector<std::string> names = files();
+    for (const std::string& name : names) (void)copied[name];
+    arrow::Status first = names.empty() ? arrow::Status::OK() : remove_deleted();
+    std::mutex first_mutex;
+    // One file that fails keeps no other from being copied.
+    (void)for_each_in_parallel(names.size(), [&](size_t index) {
+      const auto known = copied.find(names[index]);
+      const arrow::Status status = known == copied.end() ? arrow::Status::OK() : copy(known->first, known->second);
+      const std::lock_guard lock(first_mutex);
+      if (first.ok()) first = status;
+      return arrow::Status::OK();
+    });
+    return first;
+  }
+
+  arrow::Status remove_deleted() {
+    for (auto file = copied.begin(); file != copied.end();) {
+      struct stat about{};
+      if (::stat((folder + "/" + file->first).c_str(), &about) == 0 || errno != ENOENT) {
+        ++file;
+        continue;
+      }
+      for (int64_t& left = file->second.segments; left > 0; --left) {
+        ARROW_RETURN_NOT_OK(to->remove(mirrored_segment(file->first, left - 1)));
+      }
+      file = copied.erase(file);
+    }
+    return arrow::Status::OK();
+  }
+
+  arrow::Status copy(const std::string& name, Copied& known) {
+    const std::string path = folder + "/" + name;
+    struct stat about{};
+    if (::stat(path.c_str(), &about) != 0) return arrow::Status::OK();  // gone meanwhile
+    const bool is_same = about.st_ino == known.inode && about.st_size >= known.size;
+    if (is_same && about.st_size == known.size && known.segments > 0) return arrow::Status::OK();
+    const int64_t start = is_same ? known.size / kSegmentBytes : 0;
+    ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_for_reading(path));
+    int64_t segment = start;
+    int64_t size = start * kSegmentBytes;
+    std::string bytes;
+    do {
+      bytes.resize(kSegmentBytes);
+      ARROW_ASSIGN_OR_RAISE(const size_t count, read_at(file, path, size, std::as_writable_bytes(std::span(bytes))));
+      bytes.resize(count);
+      if (count == 0 && segment > 0) break;
+      ARROW_RETURN_NOT_OK(to->write(mirrored_segment(name, segment++), bytes));
+      size += static_cast<int64_t>(count);
+    } while (static_cast<int64_t>(bytes.size()) == kSegmentBytes);
+    for (int64_t old = segment; old < known.segments; ++old)
+      ARROW_RETURN_NOT_OK(to->remove(mirrored_segment(name, old)));
+    known = {.inode = about.st_ino, .size = size, .segments = segment};
+    return arrow::Status::OK();
+  }
+};
+
+FileMirror::FileMirror(std::shared_ptr<Storage> to, std::string folder, std::function<std::vector<std::string>()> files,
+                       std::chrono::milliseconds interval)
+    : desk_(std::make_shared<Desk>()) {
+  desk_->to = std::move(to);
+  desk_->folder = std::move(folder);
+  desk_->files = std::move(files);
+  desk_->interval = interval;
+  thread_ = start_thread([desk = desk_] { desk->work(); });
+}
+
+FileMirror::~FileMirror() {
+  if (thread_.joinable()) (void)finish(std::chrono::seconds(30));
+}
+
+void FileMirror::push() {
+  {
+    const std::lock_guard lock(desk_->mutex);
+    desk_->asked = true;
+  }
+  desk_->changed.notify_all();
+}
+
+arrow::Status FileMirror::finish(std::chrono::milliseconds patience) {
+  std::unique_lock lock(desk_->mutex);
+  desk_->ending = true;
+  desk_->changed.notify_all();
+  if (desk_->changed.wait_for(lock, patience, [this] { return desk_->ended; })) {
+    const arrow::Status last = desk_->last;
+    lock.unlock();
+    thread_.join();
+    return last;
+  }
+  thread_.detach();
+  return arrow::Status::IOError("copying the run's records to ", without_secrets(desk_->to->location("")),
+                                " takes too long; the storage hangs");
+}
+
+arrow::Result<std::vector<FileSize>> mirrored_files(const Storage& storage) {
+  ARROW_ASSIGN_OR_RAISE(const auto segments, storage.list(run_layout::kRecords));
+  std::map<std::string, int64_t> sizes;
+  for (const auto& segment : segments) {
+    const size_t start = std::string(run_layout::kRecords).size() + 1;
+    const size_t slash = segment.name.rfind('/');
+    if (slash > start) sizes[segment.name.substr(start, slash - start)] += segment.size;
+  }
+  std::vector<FileSize> files;
+  for (const auto& [name, size] : sizes) files.push_back({name, size});
+  return files;
+}
+
+arrow::Result<std::string> read_mirrored(const Storage& storage, const std::string& name) {
+  ARROW_ASSIGN_OR_RAISE(const auto segments, storage.list(std::string(run_layout::kRecords) + "/" + name));
+  if (segments.empty()) return arrow::Status::KeyError("there is no record ", name, " in ", storage.location(""));
+  std::vector<std::string> parts(segments.size());
+  ARROW_RETURN_NOT_OK(for_each_in_parallel(parts.size(), [&](size_t index) -> arrow::Status {
+    ARROW_ASSIGN_OR_RAISE(parts[index], read_whole(storage, segments[index].name));
+    return arrow::Status::OK();
+  }));
+  std::string content;
+  for (const std::string& part : parts) content += part;
+  return content;
+}
+
+}  // namespace paceline::storage

@@ -1,0 +1,52 @@
+// FileMirror: copies files that only grow from a local folder to a storage, in the background.
+//
+// A file `logs/a.log` becomes the segments `records/logs/a.log/000000`, …, of 1 MiB each but the last, which alone is
+// written again when the file has grown. A file that was cut or replaced is copied anew from there; one that was
+// deleted is deleted there, unless all are gone. Reading puts the segments together. Threading: a thread of its own;
+// push() from any. Errors of the storage are tried again with the next round; finish() gives the last.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "paceline/storage/storage.h"
+
+namespace paceline::storage {
+
+class FileMirror {
+ public:
+  /// `files` gives the names, relative to `folder`, at each round. Rounds begin every `interval`, and with push().
+  FileMirror(std::shared_ptr<Storage> to, std::string folder, std::function<std::vector<std::string>()> files,
+             std::chrono::milliseconds interval = std::chrono::seconds(5));
+  FileMirror(const FileMirror&) = delete;
+  FileMirror& operator=(const FileMirror&) = delete;
+  ~FileMirror();
+
+  /// Begins a round now. Does not wait.
+  void push();
+  /// A last round; IOError when it fails or takes longer than `patience`. Afterwards nothing is copied.
+  arrow::Status finish(std::chrono::milliseconds patience);
+
+ private:
+  struct Desk;
+  std::shared_ptr<Desk> desk_;  // outlives the mirror where the storage hangs
+  std::thread thread_;
+};
+
+/// Bytes of a segment.
+inline constexpr int64_t kSegmentBytes = int64_t{1} << 20;
+
+/// "records/journal.jsonl/000000": a segment of a mirrored file, from 0.
+std::string mirrored_segment(const std::string& file, int64_t number);
+/// Names of the mirrored files, with the bytes that have been copied of each.
+arrow::Result<std::vector<FileSize>> mirrored_files(const Storage& storage);
+/// The content of a mirrored file; KeyError when there is none of that name.
+arrow::Result<std::string> read_mirrored(const Storage& storage, const std::string& name);
+
+}  // namespace paceline::storage

@@ -1,0 +1,140 @@
+#include "paceline/storage/objects/file_mirror.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "paceline/storage/memory_storage.h"
+#include "paceline/testing/faulty_storage.h"
+#include "paceline/testing/temporary_folder.h"
+
+namespace paceline::storage {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::TemporaryFolder;
+using testing::write_file;
+
+constexpr std::chrono::seconds kPatience{60};
+
+struct FileMirrorTest : ::testing::Test {
+  std::shared_ptr<MemoryStorage> memory = std::make_shared<MemoryStorage>();
+  TemporaryFolder folder;
+
+  // One driver's life: whatever the files are when it ends is copied.
+  void mirror() {
+    FileMirror mirror(memory, folder.path(), [this] {
+      std::vector<std::string> names;
+      for (const char* name : {"journal", "logs/a.log"}) {
+        if (std::filesystem::exists(folder / name)) names.emplace_back(name);
+      }
+      return names;
+    });
+    const arrow::Status copied = mirror.finish(kPatience);
+    EXPECT_TRUE(copied.ok()) << copied.ToString();
+  }
+  void append(const std::string& name, const std::string& text) { std::ofstream(folder / name, std::ios::app) << text; }
+  std::string mirrored(const std::string& name) {
+    const auto content = read_mirrored(*memory, name);
+    return content.ok() ? *content : content.status().ToString();
+  }
+};
+
+TEST_F(FileMirrorTest, GrowingFilesAreReadAsTheyAre) {
+  write_file(folder / "journal", "one\n");
+  write_file(folder / "logs/a.log", std::string(3 * kSegmentBytes + 5, 'a'));
+  mirror();
+  EXPECT_EQ(mirrored("journal"), "one\n");
+  EXPECT_TRUE(mirrored("logs/a.log") == std::string(3 * kSegmentBytes + 5, 'a'));
+  append("journal", "two\n");
+  append("logs/a.log", std::string(kSegmentBytes, 'b'));
+  mirror();
+  EXPECT_EQ(mirrored("journal"), "one\ntwo\n");
+  EXPECT_TRUE(mirrored("logs/a.log") == std::string(3 * kSegmentBytes + 5, 'a') + std::string(kSegmentBytes, 'b'));
+  EXPECT_THAT(mirrored_files(*memory).ValueOrDie(),
+              ElementsAre(FileSize{"journal", 8}, FileSize{"logs/a.log", 4 * kSegmentBytes + 5}));
+  EXPECT_TRUE(read_mirrored(*memory, "none").status().IsKeyError());
+}
+
+TEST_F(FileMirrorTest, WhatIsDeletedIsDeletedThere) {
+  write_file(folder / "journal", "one\n");
+  write_file(folder / "logs/a.log", std::string(kSegmentBytes + 5, 'a'));
+  mirror();
+  std::filesystem::remove(folder / "logs/a.log");
+  mirror();
+  EXPECT_THAT(mirrored_files(*memory).ValueOrDie(), ElementsAre(FileSize{"journal", 4}));
+  // A folder that is lost as a whole takes nothing with it.
+  std::filesystem::remove(folder / "journal");
+  mirror();
+  EXPECT_EQ(mirrored("journal"), "one\n");
+}
+
+TEST_F(FileMirrorTest, ADeletionThatFailsIsTriedAgain) {
+  write_file(folder / "journal", "text");
+  write_file(folder / "old.log", std::string(2 * kSegmentBytes, 'a'));
+  std::atomic<bool> fails = false;
+  const auto faulty =
+      std::make_shared<testing::GuardedStorage>(memory, [&](const auto&, const std::string& name, int64_t) {
+        const bool refused = fails && name.ends_with("old.log/000000");
+        return refused ? arrow::Status::IOError("no") : arrow::Status::OK();
+      });
+  FileMirror mirror(faulty, folder.path(), [this] {
+    std::vector<std::string> names = {"journal"};
+    if (std::filesystem::exists(folder / "old.log")) names.emplace_back("old.log");
+    return names;
+  });
+  mirror.push();
+  while (mirrored("old.log").size() != 2 * kSegmentBytes) std::this_thread::yield();
+  fails = true;
+  std::filesystem::remove(folder / "old.log");
+  mirror.push();
+  while (mirrored_files(*memory).ValueOrDie()[1].size != kSegmentBytes) std::this_thread::yield();  // one is gone
+  fails = false;
+  EXPECT_TRUE(mirror.finish(kPatience).ok());
+  EXPECT_THAT(mirrored_files(*memory).ValueOrDie(), ElementsAre(FileSize{"journal", 4}));
+}
+
+TEST_F(FileMirrorTest, OnlyTheLastSegmentIsWrittenAgain) {
+  int64_t bytes = 0;
+  const auto counting = std::make_shared<testing::GuardedStorage>(memory, [&](const auto&, const auto&, int64_t added) {
+    bytes += added;
+    return arrow::Status::OK();
+  });
+  write_file(folder / "journal", std::string(5 * kSegmentBytes, 'a'));
+  mirror();
+  append("journal", "b");
+  FileMirror mirror(counting, folder.path(), [] { return std::vector<std::string>{"journal"}; });
+  EXPECT_TRUE(mirror.finish(kPatience).ok());
+  EXPECT_LE(bytes, kSegmentBytes + 1);
+  EXPECT_EQ(mirrored("journal").size(), 5 * kSegmentBytes + 1);
+}
+
+TEST_F(FileMirrorTest, ATornLineThatWasCutIsNotRead) {
+  write_file(folder / "journal", std::string(kSegmentBytes, 'a') + "\ntorn");
+  mirror();
+  std::filesystem::resize_file(folder / "journal", kSegmentBytes - 10);
+  mirror();
+  EXPECT_EQ(mirrored("journal").size(), static_cast<size_t>(kSegmentBytes) - 10);
+  append("journal", "X");
+  mirror();
+  EXPECT_EQ(mirrored("journal"), std::string(kSegmentBytes - 10, 'a') + "X");
+}
+
+TEST_F(FileMirrorTest, AStorageThatFailsIsTriedAgain) {
+  write_file(folder / "journal", "text");
+  std::atomic<bool> fails = true;
+  const auto faulty = std::make_shared<testing::GuardedStorage>(memory, [&](const auto&, const auto&, int64_t) {
+    return fails ? arrow::Status::IOError("no") : arrow::Status::OK();
+  });
+  FileMirror mirror(faulty, folder.path(), [] { return std::vector<std::string>{"journal"}; });
+  mirror.push();
+  fails = false;
+  EXPECT_TRUE(mirror.finish(kPatience).ok());
+  EXPECT_EQ(mirrored("journal"), "text");
+}
+
+}  // namespace
+}  // namespace paceline::storage

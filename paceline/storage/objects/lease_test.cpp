@@ -1,0 +1,158 @@
+#include "paceline/storage/objects/lease.h"
+
+#include <gmock/gmock.h>
+
+#include <future>
+
+#include "paceline/storage/memory_storage.h"
+#include "paceline/testing/faulty_storage.h"
+#include "paceline/testing/temporary_folder.h"
+
+namespace paceline::storage {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+
+// Fast enough for a test; a loaded machine makes a holder miss no renewal within `takeover`.
+LeaseOptions quick() {
+  return {.renewal = std::chrono::milliseconds(5),
+          .takeover = std::chrono::milliseconds(2000),
+          .look = std::chrono::milliseconds(1)};
+}
+
+// A holder that renews no more, as one that was killed.
+LeaseOptions silent() {
+  LeaseOptions options = quick();
+  options.renewal = std::chrono::hours(1);
+  return options;
+}
+
+struct LeaseTest : ::testing::Test {
+  std::shared_ptr<MemoryStorage> run = std::make_shared<MemoryStorage>();
+  TemporaryFolder folder;
+
+  size_t claims() const { return run->list(".lease").ValueOrDie().size(); }
+};
+
+TEST_F(LeaseTest, OneDriverHoldsARun) {
+  auto holder = Lease::acquire(run, folder / "a", quick()).ValueOrDie();
+  EXPECT_TRUE(holder->is_held());
+  const auto second = Lease::acquire(run, folder / "b", quick());
+  ASSERT_TRUE(second.status().IsAlreadyExists()) << second.status().ToString();
+  EXPECT_THAT(second.status().message(),
+              AllOf(HasSubstr("held by process " + std::to_string(::getpid())), HasSubstr("paceline stop")));
+  EXPECT_EQ(claims(), 1u);
+  holder.reset();
+  EXPECT_EQ(claims(), 0u);
+  EXPECT_TRUE(Lease::acquire(run, folder / "b", quick()).ok());
+}
+
+TEST_F(LeaseTest, ADeadDriversRunIsTakenOverAfterATime) {
+  const auto dead = Lease::acquire(run, folder / "a", silent()).ValueOrDie();
+  std::string note;
+  LeaseOptions options = quick();
+  options.note = [&](const std::string& text) { note = text; };
+  const auto begun = std::chrono::steady_clock::now();
+  const auto next = Lease::acquire(run, folder / "b", options).ValueOrDie();
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, options.takeover);
+  EXPECT_THAT(note, HasSubstr("waiting up to 2 s"));
+  EXPECT_TRUE(next->is_held());
+  EXPECT_FALSE(dead->is_held());
+  EXPECT_EQ(claims(), 1u);
+  const arrow::Status refused = dead->guard(run)->write("checkpoint", "x");
+  EXPECT_THAT(refused.message(), HasSubstr("lease of the run has ended"));
+  EXPECT_TRUE(next->guard(run)->write("checkpoint", "x").ok());
+}
+
+TEST_F(LeaseTest, OnesOwnClaimIsTakenOverAtOnce) {
+  const auto dead = Lease::acquire(run, folder / "a", silent()).ValueOrDie();
+  LeaseOptions options = quick();
+  options.takeover = std::chrono::hours(1);
+  EXPECT_TRUE(Lease::acquire(run, folder / "a", options).ok());
+}
+
+TEST_F(LeaseTest, WhoWasTakenOverIsTold) {
+  std::promise<std::string> told;
+  LeaseOptions options = quick();
+  options.on_lost = [&](const std::string& why) { told.set_value(why); };
+  const auto first = Lease::acquire(run, folder / "a", options).ValueOrDie();
+  // What a driver on another machine does that has not seen this one renew for long enough.
+  ASSERT_TRUE(run->write(".lease/000002_other", R"({"host":"other","pid":7,"beat":1})").ok());
+  EXPECT_THAT(told.get_future().get(), HasSubstr("taken over by process 7 on host other"));
+  EXPECT_FALSE(first->is_held());
+}
+
+// Of two answers that say the same the second was long under way: the holder has renewed meanwhile.
+TEST_F(LeaseTest, ASlowAnswerIsNoSilence) {
+  LeaseOptions options = quick();
+  options.takeover = std::chrono::milliseconds(50);
+  const std::string claim = ".lease/000001_holder";
+  ASSERT_TRUE(run->write(claim, R"({"beat":1})").ok());
+  struct Slow final : testing::GuardedStorage {
+    using GuardedStorage::GuardedStorage;
+    std::function<void()> after_opening;
+    arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override {
+      auto file = GuardedStorage::open(name);
+      after_opening();
+      return file;
+    }
+  };
+  const auto slow = std::make_shared<Slow>(run, [](const auto&, const auto&, int64_t) { return arrow::Status::OK(); });
+  int opened = 0;
+  slow->after_opening = [&] {
+    if (++opened != 2) return;
+    ASSERT_TRUE(run->write(claim, R"({"beat":2})").ok());
+    std::this_thread::sleep_for(options.takeover);
+  };
+  EXPECT_TRUE(Lease::acquire(slow, folder / "b", options).status().IsAlreadyExists());
+  EXPECT_EQ(claims(), 1u);
+}
+
+TEST_F(LeaseTest, WhoTakesOverGivesWayToADeadOneThatRises) {
+  LeaseOptions options = quick();
+  options.takeover = std::chrono::milliseconds(1);
+  ASSERT_TRUE(run->write(".lease/000001_holder", R"({"beat":1})").ok());
+  const auto rising =
+      std::make_shared<testing::GuardedStorage>(run, [&](const std::string& call, const std::string& name, int64_t) {
+        const bool is_claim = call == "write" && name.starts_with(".lease/000002_");
+        return is_claim ? run->write(".lease/000001_holder", R"({"beat":2})") : arrow::Status::OK();
+      });
+  EXPECT_TRUE(Lease::acquire(rising, folder / "b", options).status().IsAlreadyExists());
+  EXPECT_EQ(claims(), 1u);
+}
+
+TEST_F(LeaseTest, NeverDoTwoHoldIt) {
+  for (int round = 0; round < 20; ++round) {
+    const auto acquire = [&](const std::string& name) {
+      return std::async(std::launch::async, [this, name] { return Lease::acquire(run, folder / name, quick()); });
+    };
+    auto a = acquire("a");
+    auto b = acquire("b");
+    const auto first = a.get();
+    const auto second = b.get();
+    EXPECT_FALSE(first.ok() && second.ok());
+    EXPECT_TRUE(first.ok() || first.status().IsAlreadyExists()) << first.status().ToString();
+  }
+}
+
+TEST_F(LeaseTest, IsNotHeldWhileTheStorageCannotBeReached) {
+  auto reachable = std::make_shared<std::atomic<bool>>(true);
+  const auto faulty = std::make_shared<testing::GuardedStorage>(run, [reachable](const auto&, const auto&, int64_t) {
+    return *reachable ? arrow::Status::OK() : arrow::Status::IOError("unreachable");
+  });
+  const auto lease = Lease::acquire(faulty, folder / "a", quick()).ValueOrDie();
+  *reachable = false;
+  const auto until = [](const std::function<bool()>& holds) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!holds() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    return holds();
+  };
+  EXPECT_TRUE(until([&] { return !lease->is_held(); }));
+  *reachable = true;
+  EXPECT_TRUE(until([&] { return lease->is_held(); }));
+}
+
+}  // namespace
+}  // namespace paceline::storage

@@ -1,0 +1,63 @@
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "paceline/controller/inbox.h"
+#include "paceline/train/in_process/interrupt_internal.h"
+
+namespace paceline::train {
+
+InterruptGuard::InterruptGuard(controller::StopSignal& stop) {
+  signal_ = &stop;
+  count_ = 0;
+  struct sigaction action{};
+  action.sa_handler = [](int number) {
+    signal_->stop();
+    if (++count_ <= kHeard) return;
+    std::signal(number, SIG_DFL);
+    ::raise(number);  // comes when this handler is left
+  };
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, &former_);
+}
+
+InterruptGuard::~InterruptGuard() {
+  ::sigaction(SIGINT, &former_, nullptr);
+  signal_ = nullptr;
+}
+
+InterruptWatch::InterruptWatch(controller::StopSignal& stop, std::function<void()> interrupted)
+    : stop_(stop), interrupted_(std::move(interrupted)), ended_(::eventfd(0, EFD_CLOEXEC)) {
+  // Signals are for the user's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { watch(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+InterruptWatch::~InterruptWatch() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(ended_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+void InterruptWatch::watch() {
+  uint64_t count = 0;
+  while (true) {
+    std::array<pollfd, 2> waiting{pollfd{.fd = stop_.descriptor(), .events = POLLIN, .revents = 0},
+                                  pollfd{.fd = ended_.get(), .events = POLLIN, .revents = 0}};
+    if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
+    if (waiting[1].revents != 0) return;
+    const uint64_t before = count;
+    count += controller::take_count(stop_.descriptor());
+    if (before == 0 && count > 0) interrupted_();
+    if (count < 3) continue;
+    std::signal(SIGINT, SIG_DFL);
+    ::kill(::getpid(), SIGINT);
+  }
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,95 @@
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "paceline/core/error.h"
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/train/worker/debugger_internal.h"
+
+namespace paceline::train {
+namespace {
+
+// A process in the background that gives the terminal away gets SIGTTOU, which would stop it.
+void set_foreground(const Descriptor& terminal, pid_t group) {
+  sigset_t background, before;
+  ::sigemptyset(&background);
+  ::sigaddset(&background, SIGTTOU);
+  ::pthread_sigmask(SIG_BLOCK, &background, &before);
+  ::tcsetpgrp(terminal.get(), group);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+pid_t start_gdb(const Descriptor& terminal, const std::string& told) {
+  const std::string process = std::to_string(::getpid());
+  const std::string tell = "shell echo >" + told;
+  std::vector<std::string> words = {"gdb",  "-q",
+                                    "-iex", "set debuginfod enabled off",
+                                    "-p",   process,
+                                    "-ex",  tell,
+                                    "-ex",  "echo \\nThe train loop begins with `continue`.\\n"};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  sigset_t none, all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setpgroup(&attributes, 0);  // Ctrl-C is gdb's alone
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addtcsetpgrp_np(&actions, terminal.get());
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    ::posix_spawn_file_actions_adddup2(&actions, terminal.get(), stream);
+  }
+  pid_t gdb = 0;
+  const int error = ::posix_spawnp(&gdb, "gdb", &actions, &attributes, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    throw UsageError(std::string("DebugConfig.debug_rank needs gdb, which cannot be started: ") + std::strerror(error) +
+                     "; install it, or leave debug_rank out");
+  }
+  return gdb;
+}
+
+}  // namespace
+
+void wait_for_debugger() {
+  Descriptor terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC));
+  if (!terminal) {
+    throw UsageError("DebugConfig.debug_rank needs a terminal, and the driver was started without one");
+  }
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_if_error(errno_status("making a pipe for gdb"));
+  const Descriptor read_end(ends[0]);
+  Descriptor write_end(ends[1]);
+  const pid_t foreground = ::tcgetpgrp(terminal.get());
+  // gdb is no ancestor of this process: where ptrace is restricted (Yama), it needs this process's leave.
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+  const pid_t gdb = start_gdb(terminal, "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(ends[1]));
+  ::prctl(PR_SET_PTRACER, gdb);
+  std::thread([gdb, foreground, terminal = std::move(terminal), write_end = std::move(write_end)] {
+    while (::waitpid(gdb, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    set_foreground(terminal, foreground);
+  }).detach();  // closes the write end when gdb is gone
+  char told = 0;
+  while (::read(read_end.get(), &told, 1) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,57 @@
+// LanguageRuntime: what the worker processes of a run do, whatever language the train loop is written in. Not for
+// users: init() has the program of C++, the Python package its own.
+//
+// run_worker() is the life of such a process: it takes the agent's channel, keeps the session behind report() and its
+// kin, and calls the program. Threading: all calls come from the thread that called run_worker().
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "paceline/comm/group.h"
+#include "paceline/core/dictionary.h"
+#include "paceline/core/json.h"
+#include "paceline/core/progress.h"
+#include "paceline/rpc/key_value.h"
+#include "paceline/rpc/messages.h"
+
+namespace paceline::train {
+
+/// What a program is told about its process and its place in the group. Outlived by what it refers to.
+struct WorkerStart {
+  const rpc::Welcome& welcome;
+  /// What the driver's RunRequest::attachment was.
+  const std::string& attachment;
+  const rpc::Assign& assign;
+  /// The rendezvous store of this generation.
+  std::shared_ptr<rpc::KeyValueClient> store;
+  /// The process's phase, and what the program counts itself.
+  Progress& progress;
+};
+
+class LanguageRuntime {
+ public:
+  virtual ~LanguageRuntime() = default;
+  /// The group of this generation's ranks: by default C++'s own. Null for a program that connects its ranks itself.
+  virtual std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start);
+  /// The run is being stopped, said by another thread: collectives that wait are to fail.
+  virtual void abort_collectives() {}
+  /// Runs the train loop, inside a session; what it returns. Sets the phase to `training` before the loop's first
+  /// line: a process that dies before has not started, which costs nothing of the user's max_failures.
+  virtual Json train(const WorkerStart& start) = 0;
+  /// Validates the checkpoint at `welcome.checkpoint`; its metrics.
+  virtual Metrics validate(const rpc::Welcome& welcome, const std::string& attachment) = 0;
+  /// What the controller is told of an exception that train() or validate() has thrown.
+  virtual rpc::Failed describe(const std::exception_ptr& exception);
+  /// The process ends with this call's return: what is buffered is written.
+  virtual void flush();
+};
+
+/// What prepare_model() does for a loop of another language: the gradient of `parameter` is watched, if that is wanted.
+void watch_gradient(const std::string& name, const torch::Tensor& parameter);
+
+/// Connects to the agent, calls the program once per assignment, and ends the process.
+[[noreturn]] void run_worker(LanguageRuntime& program);
+
+}  // namespace paceline::train

@@ -1,0 +1,376 @@
+#include "paceline/train/session.h"
+
+#include <ATen/Context.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "paceline/checkpoint/store.h"
+#include "paceline/core/error.h"
+#include "paceline/storage/location.h"
+#include "paceline/train/worker/session_internal.h"
+
+namespace paceline {
+namespace train {
+namespace {
+
+std::atomic<Session*> current_session{nullptr};
+
+ReportedCheckpointStatus status_of(const std::string& name) {
+  using enum ReportedCheckpointStatus;
+  static const std::map<std::string, ReportedCheckpointStatus> statuses = {{"committed", committed},
+                                                                           {"pending_validation", pending_validation},
+                                                                           {"validated", validated},
+                                                                           {"validation_timeout", validation_timeout},
+                                                                           {"validation_failed", validation_failed}};
+  const auto found = statuses.find(name);
+  return found == statuses.end() ? committed : found->second;
+}
+
+void check_folder_name(const std::string& name) {
+  if (name.empty()) return;
+  const auto status = checkpoint::check_folder_name(name);
+  if (!status.ok()) throw ConfigError("report()'s checkpoint_dir_name is \"" + name + "\"; " + status.message());
+}
+
+}  // namespace
+
+Session::Session(SessionOptions options)
+    : options_(std::move(options)),
+      checkpoint_(options_.checkpoint),
+      uploads_([this](rpc::Report report) { options_.sink->submit(std::move(report)); },
+               [this](const std::exception_ptr& error) { fail(error); }) {
+  if (const std::string& wanted = options_.debug_config.nan_watch; wanted != "off") {
+    nan_watch_ = std::make_shared<NanWatch>(NanWatchOptions{
+        .stop = wanted == "stop",
+        .rank = options_.context.world_rank,
+        .step = [this] { return options_.progress == nullptr ? ledger_->count() : options_.progress->step(); },
+        .say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
+  }
+  current_session = this;
+}
+
+Session::~Session() {
+  current_session = nullptr;
+}
+
+Session* Session::current_or_null() {
+  return current_session;
+}
+
+Session& Session::current(const char* function) {
+  Session* session = current_session;
+  if (session == nullptr) {
+    throw UsageError(std::string(function) +
+                     " was called outside a train loop; call it in the function that is given "
+                     "to TorchTrainer, while fit() runs it");
+  }
+  return *session;
+}
+
+void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint,
+                     const ReportOptions& options) {
+  static const Constraint kReductions = one_of({"", "mean", "sum", "min", "max"});
+  check_field("report()", "reduce", options.reduce, kReductions);
+  check_folder_name(options.checkpoint_dir_name);
+  throw_if_stopped();
+  if (options_.progress != nullptr) options_.progress->note_report();
+  if (nan_watch_ != nullptr) nan_watch_->check(metrics);
+  const int64_t save = checkpoint ? CheckpointAccess::save_number(*checkpoint) : 0;
+  if (save > 0 && (!save_is_unreported_ || save != saves_)) {
+    throw UsageError(
+        "report() was given a checkpoint of Checkpoint::save() that was reported already, or that a later save() has "
+        "replaced; save again, or report each once, before the next save()");
+  }
+  check_validation(checkpoint, options);
+  rpc::Report message{.index = options_.first_report + reports_, .metrics = metrics.json(), .reduce = options.reduce};
+  message.folder_name = options.checkpoint_dir_name;
+  message.validation = options.validation;
+  Upload files;
+  const bool waits = options.checkpoint_upload_mode == CheckpointUploadMode::sync;
+  if (checkpoint) {
+    set_phase(Phase::checkpoint);
+    message.has_checkpoint = true;
+    message.collective_save = save > 0;
+    files = upload(*checkpoint, options, checkpoint::folder_name(message.folder_name, message.index));
+    if (waits || !options_.sink->takes_from_any_thread()) files.get();
+  }
+  ++reports_;
+  if (save > 0) save_is_unreported_ = false;
+  try {
+    const int64_t number = message.index;
+    uploads_.submit(std::move(message), std::move(files), checkpoint && waits);
+    if (checkpoint && waits && storage::is_uri(options_.context.storage)) wait_until_committed(number);
+  } catch (const CollectiveError&) {
+    throw_if_stopped();
+    throw;
+  }
+  if (checkpoint) set_phase(Phase::training);
+}
+
+void Session::check_validation(const std::optional<Checkpoint>& checkpoint, const ReportOptions& options) const {
+  if (!options.validation) return;
+  options.validation->validate();
+  if (!checkpoint) throw ConfigError("report() is given a validation, but no checkpoint to validate");
+  if (options_.has_validation) return;
+  throw ConfigError(
+      "report() is given a validation, but the run has no validation function; give the TorchTrainer a "
+      "validation_config");
+}
+
+// The files of one report. What needs no work of its own has ended already.
+Upload Session::upload(const Checkpoint& checkpoint, const ReportOptions& options, const std::string& folder_name) {
+  const std::string& run_folder = options_.run_folder;
+  if (run_folder.empty()) return ended_upload("");
+  UploadTask task{.stage = next_stage(),
+                  .checkpoint = checkpoint,
+                  .mode = options.checkpoint_upload_mode,
+                  .delete_local = deletes_local(checkpoint, options, run_folder),
+                  .function = options.checkpoint_upload_fn,
+                  .folder_name = folder_name,
+                  .to_object_store = storage::is_uri(options_.context.storage)};
+  check_upload(task, options);
+  const Upload& saved = CheckpointAccess::staged(checkpoint);
+  const bool has_no_files = saved.valid() && CheckpointAccess::is_elsewhere(checkpoint);
+  if (has_no_files || (saved.valid() && !options.checkpoint_upload_fn)) return saved;
+  if (task.mode == CheckpointUploadMode::sync) return ended_upload(perform(task));
+  return start_upload([task = std::move(task)] { return perform(task); });
+}
+
+void Session::wait_for_room() {
+  uploads_.wait_for_room();
+  throw_if_stopped();
+}
+
+Upload Session::start_upload(std::function<std::string()> work) {
+  wait_for_room();
+  return uploads_.start(std::move(work));
+}
+
+// With room for another upload one of as many arenas as uploads are allowed is free.
+std::shared_ptr<Arena> Session::free_arena() {
+  wait_for_room();
+  for (const auto& arena : arenas_) {
+    if (arena.use_count() == 1) return arena;
+  }
+  return arenas_.emplace_back(std::make_shared<Arena>());
+}
+
+// The controller ends this attempt; until then nothing of this rank waits for another.
+void Session::fail(const std::exception_ptr& error) {
+  options_.sink->fail(error);
+  stop("a checkpoint could not be uploaded");
+}
+
+int64_t Session::begin_save() {
+  throw_if_stopped();
+  if (save_is_unreported_ && unreported_.valid()) {
+    try {
+      const std::string& staged = unreported_.get();
+      if (!staged.empty()) throw_if_error(checkpoint::Stage::discard(options_.run_folder, staged));
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): it is deleted with the attempt's other stages
+    }
+  }
+  unreported_ = {};
+  save_is_unreported_ = true;
+  return ++saves_;
+}
+
+StagePlace Session::next_stage() {
+  return {.run_folder = options_.run_folder, .identity = options_.identity, .number = ++stages_};
+}
+
+std::optional<Checkpoint> Session::checkpoint() const {
+  const std::lock_guard lock(mutex_);
+  if (checkpoint_.empty()) return std::nullopt;
+  return CheckpointAccess::published(checkpoint_);
+}
+
+std::vector<ReportedCheckpoint> Session::checkpoints(CheckpointConsistencyMode mode, std::optional<double> timeout_s) {
+  throw_if_stopped();
+  const rpc::CheckpointsRequest request{.report = options_.first_report + reports_ - 1,
+                                        .validated = mode == CheckpointConsistencyMode::validated,
+                                        .timeout_s = timeout_s ? std::clamp(*timeout_s, 0.0, 1e9) : -1};
+  rpc::CheckpointEntries entries;
+  set_phase(Phase::checkpoint);
+  try {
+    entries = options_.sink->checkpoints(request);
+  } catch (const Error&) {
+    throw_if_stopped();
+    throw;
+  }
+  set_phase(Phase::training);
+  std::vector<ReportedCheckpoint> checkpoints;
+  for (const rpc::CheckpointEntry& entry : entries) {
+    checkpoints.push_back({CheckpointAccess::published(entry.path), Metrics(entry.metrics), status_of(entry.status)});
+  }
+  return checkpoints;
+}
+
+void Session::set_checkpoint(const std::string& path, int64_t report) {
+  {
+    const std::lock_guard lock(mutex_);
+    checkpoint_ = path;
+    committed_ = report;
+  }
+  news_.notify_all();
+}
+
+// A rank's files are on a disk of its own until the controller has brought them into the object store.
+void Session::wait_until_committed(int64_t report) {
+  std::unique_lock lock(mutex_);
+  news_.wait(lock, [&] { return committed_ >= report || stopped_; });
+  lock.unlock();
+  throw_if_stopped();
+}
+
+void Session::stop(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_reason_ = reason;
+    stopped_ = true;
+  }
+  news_.notify_all();
+  uploads_.stop();
+  if (options_.group) options_.group->abort();
+}
+
+void Session::throw_if_stopped() const {
+  if (!stopped_) return;
+  const std::lock_guard lock(mutex_);
+  throw Stopped("the run is being stopped: " + stop_reason_);
+}
+
+void Session::set_phase(Phase phase) {
+  if (options_.progress != nullptr) options_.progress->set_phase(phase);
+}
+
+void Session::set_step(int64_t step) {
+  if (options_.progress != nullptr) options_.progress->set_step(step);
+}
+
+void Session::adopt(const torch::nn::Module& module, std::shared_ptr<parallel::DataParallel> model) {
+  models_[&module] = std::move(model);
+}
+
+std::shared_ptr<parallel::DataParallel> Session::data_parallel(const torch::nn::Module& module) const {
+  const auto found = models_.find(&module);
+  return found == models_.end() ? nullptr : found->second;
+}
+
+void Session::watch(const torch::nn::Module& module) {
+  if (nan_watch_ != nullptr) nan_watch_->watch(module);
+}
+
+void Session::watch(const std::string& name, const torch::Tensor& parameter) {
+  if (nan_watch_ != nullptr) nan_watch_->watch(name, parameter);
+}
+
+void Session::void_step() {
+  ledger_->void_step();
+  for (const auto& [module, model] : models_) model->void_step();
+  for (const auto& module : local_modules_) {
+    for (auto& parameter : module->parameters()) parameter.mutable_grad().reset();
+  }
+}
+
+WithoutSession::WithoutSession() : session_(current_session.exchange(nullptr)) {}
+
+WithoutSession::~WithoutSession() {
+  current_session = session_;
+}
+
+std::vector<torch::Device> devices_of(int64_t local_rank, const ScalingConfig& scaling) {
+  if (!scaling.use_gpu) return {torch::kCPU};
+  std::vector<torch::Device> devices;
+  const int64_t each = gpus_per_worker(scaling);
+  for (int64_t gpu = local_rank * each; gpu < (local_rank + 1) * each; ++gpu) {
+    devices.emplace_back(torch::kCUDA, static_cast<torch::DeviceIndex>(gpu));
+  }
+  return devices;
+}
+
+void select_device(torch::Device device) {
+  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+}
+
+}  // namespace train
+
+using train::Session;
+
+void report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint, const ReportOptions& options) {
+  Session::current("report()").report(metrics, checkpoint, options);
+}
+
+TrainContext get_context() {
+  return TrainContext(Session::current("get_context()").options().context);
+}
+
+std::optional<Checkpoint> get_checkpoint() {
+  return Session::current("get_checkpoint()").checkpoint();
+}
+
+std::vector<ReportedCheckpoint> get_all_reported_checkpoints(CheckpointConsistencyMode mode,
+                                                             std::optional<double> timeout_s) {
+  return Session::current("get_all_reported_checkpoints()").checkpoints(mode, timeout_s);
+}
+
+torch::Device get_device() {
+  return Session::current("get_device()").options().device;
+}
+
+std::vector<torch::Device> get_devices() {
+  return Session::current("get_devices()").options().devices;
+}
+
+void barrier() {
+  Session::current("barrier()").barrier();
+}
+
+Json broadcast_from_rank_zero(const Json& value) {
+  return Session::current("broadcast_from_rank_zero()").broadcast_from_rank_zero(value);
+}
+
+void enable_reproducibility(uint64_t seed) {
+  Session::current("enable_reproducibility()");
+  torch::manual_seed(seed);
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  at::globalContext().setBenchmarkCuDNN(false);
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/1);
+}
+
+torch::Tensor all_reduce(const torch::Tensor& tensor, ReduceOp op) {
+  Session& session = Session::current("all_reduce()");
+  torch::Tensor result = tensor.detach().clone();
+  session.collective([&] { session.group().all_reduce(result, op); });
+  return result;
+}
+
+std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) {
+  Session& session = Session::current("all_gather()");
+  return session.collective([&] { return session.group().all_gather(tensor.detach()); });
+}
+
+torch::Tensor broadcast(const torch::Tensor& tensor, int64_t root) {
+  Session& session = Session::current("broadcast()");
+  torch::Tensor result = tensor.detach().clone();
+  session.collective([&] { session.group().broadcast(result, root); });
+  return result;
+}
+
+c10d::ProcessGroup* process_group() {
+  return Session::current("process_group()").group().process_group();
+}
+
+void void_step() {
+  Session::current("void_step()").void_step();
+}
+
+std::shared_ptr<StepLedger> step_ledger() {
+  return Session::current("step_ledger()").ledger();
+}
+
+}  // namespace paceline

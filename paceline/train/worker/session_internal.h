@@ -1,0 +1,193 @@
+// Session: the state behind the functions of session.h, for one generation of one worker. Not for users.
+//
+// One session at a time is current in a process; the train loop can be entered again with the next. What a report
+// becomes is the ReportSink's affair: a message to the controller in workers, files of the run in local mode.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "paceline/checkpoint/stage.h"
+#include "paceline/comm/group.h"
+#include "paceline/core/config/debug_config.h"
+#include "paceline/core/config/scaling_config.h"
+#include "paceline/core/error.h"
+#include "paceline/core/progress.h"
+#include "paceline/parallel/ddp/data_parallel.h"
+#include "paceline/rpc/messages.h"
+#include "paceline/state/step.h"
+#include "paceline/train/nan_watch.h"
+#include "paceline/train/session.h"
+#include "paceline/train/worker/arena_internal.h"
+#include "paceline/train/worker/upload_internal.h"
+#include "paceline/train/worker/upload_queue_internal.h"
+
+namespace paceline::train {
+
+/// Where reports go. submit() must not block on other ranks when the report has no checkpoint.
+class ReportSink {
+ public:
+  virtual ~ReportSink() = default;
+  virtual void submit(rpc::Report report) = 0;
+  /// Whether submit() and fail() may be called from another thread than the train loop's. Where not, report() waits
+  /// for its files in every mode.
+  virtual bool takes_from_any_thread() const = 0;
+  /// The loop goes on, but one of its reports cannot be made any more.
+  virtual void fail(const std::exception_ptr& error) = 0;
+  /// What the request says. Throws an Error when there is no answer.
+  virtual rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest& request) = 0;
+  virtual void show_progress(rpc::Progress progress) = 0;
+};
+
+struct SessionOptions {
+  Identity identity;
+  TrainContext::Values context;
+  torch::Device device = torch::kCPU;  // the first of devices
+  std::vector<torch::Device> devices{torch::kCPU};
+  std::shared_ptr<comm::Group> group;
+  std::shared_ptr<rpc::KeyValueClient> store;  // null where there is no controller: then the group's own collectives do
+  std::chrono::milliseconds timeout{std::chrono::minutes(30)};
+  std::string run_folder;  // local, where files are staged; "" where nothing is stored
+  std::string checkpoint;  // location to start from, "" for none
+  int64_t first_report = 1;
+  bool has_validation = false;
+  ReportSink* sink = nullptr;
+  Progress* progress = nullptr;  // null in local mode
+  DebugConfig debug_config;
+};
+
+class Session {
+ public:
+  explicit Session(SessionOptions options);
+  ~Session();
+
+  /// The session of this process; UsageError naming `function` when there is none.
+  static Session& current(const char* function);
+  static Session* current_or_null();
+
+  const SessionOptions& options() const { return options_; }
+  comm::Group& group() const { return *options_.group; }
+  const std::shared_ptr<StepLedger>& ledger() const { return ledger_; }
+
+  void report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint, const ReportOptions& options);
+  /// Reports made so far in this session.
+  int64_t reports() const { return reports_; }
+  /// Waits until all reports are handed over; throws what has kept one from it.
+  void finish_uploads() { uploads_.drain(); }
+  /// Begins a save(): gives its number. What an earlier one staged and nobody has reported is deleted.
+  int64_t begin_save();
+  /// Where the next stage goes: stages are never reused.
+  StagePlace next_stage();
+  /// The save() at hand stages this; "" for nothing on this rank.
+  void finish_save(Upload staged) { unreported_ = std::move(staged); }
+  /// Starts work on a thread, once not too much is under way.
+  Upload start_upload(std::function<std::string()> work);
+  /// An arena that no upload uses. Hold it for as long as its copies are needed. Waits as start_upload() does.
+  std::shared_ptr<Arena> free_arena();
+
+  std::optional<Checkpoint> checkpoint() const;
+  std::vector<ReportedCheckpoint> checkpoints(CheckpointConsistencyMode mode, std::optional<double> timeout_s);
+  /// The checkpoint of report number `report` is published.
+  void set_checkpoint(const std::string& path, int64_t report);
+
+  /// From any thread: from now on throw_if_stopped() throws, and collectives that wait fail.
+  void stop(const std::string& reason);
+  bool is_stopped() const { return stopped_; }
+  void throw_if_stopped() const;
+  /// Runs a collective: one that fails because the run is being stopped throws Stopped.
+  template <class Call>
+  auto collective(Call call) {
+    throw_if_stopped();
+    set_phase(Phase::collective);
+    const auto end = [this] { set_phase(Phase::training); };
+    try {
+      if constexpr (std::is_void_v<decltype(call())>) {
+        call();
+        end();
+      } else {
+        auto result = call();
+        end();
+        return result;
+      }
+    } catch (const CollectiveError&) {
+      throw_if_stopped();
+      throw;
+    }
+  }
+
+  void barrier();
+  Json broadcast_from_rank_zero(const Json& value);
+
+  void set_phase(Phase phase);
+  void set_step(int64_t step);
+
+  /// Data parallelism of the modules that prepare_model() has seen.
+  void adopt(const torch::nn::Module& module, std::shared_ptr<parallel::DataParallel> model);
+  /// Null when prepare_model() has not seen `module`.
+  std::shared_ptr<parallel::DataParallel> data_parallel(const torch::nn::Module& module) const;
+  /// The gradients of the module are watched, if that is wanted.
+  void watch(const torch::nn::Module& module);
+  void watch(const std::string& name, const torch::Tensor& parameter);
+  /// A module that prepare_model() has left to this rank alone.
+  void adopt_local(std::shared_ptr<torch::nn::Module> module) { local_modules_.push_back(std::move(module)); }
+  const std::vector<std::shared_ptr<torch::nn::Module>>& local_modules() const { return local_modules_; }
+  void void_step();
+
+ private:
+  Upload upload(const Checkpoint& checkpoint, const ReportOptions& options, const std::string& folder_name);
+  void check_validation(const std::optional<Checkpoint>& checkpoint, const ReportOptions& options) const;
+  void wait_for_room();
+  void wait_until_committed(int64_t report);
+  void fail(const std::exception_ptr& error);
+  std::string store_key(const char* what);
+  void meet_in_store();
+  std::string broadcast_through_store(const std::string& text);
+
+  SessionOptions options_;
+  std::shared_ptr<StepLedger> ledger_ = std::make_shared<StepLedger>();
+  int64_t reports_ = 0;
+  int64_t stages_ = 0;
+  int64_t saves_ = 0;
+  bool save_is_unreported_ = false;  // that of number saves_
+  Upload unreported_;
+  std::vector<std::shared_ptr<Arena>> arenas_;
+  int64_t meetings_ = 0;
+  std::string last_barrier_key_;  // this rank's, of the barrier before
+  std::atomic<bool> stopped_{false};
+  mutable std::mutex mutex_;  // guards checkpoint_, committed_ and stop_reason_
+  std::condition_variable news_;
+  std::string checkpoint_;
+  int64_t committed_ = 0;  // number of the last report whose checkpoint is published
+  std::string stop_reason_;
+  std::unordered_map<const torch::nn::Module*, std::shared_ptr<parallel::DataParallel>> models_;
+  std::vector<std::shared_ptr<torch::nn::Module>> local_modules_;
+  std::shared_ptr<NanWatch> nan_watch_;  // null where none is wanted
+  UploadQueue uploads_;                  // last: its threads call this session
+};
+
+/// While it lives there is no session: what belongs to a train loop is refused. For functions of the user that run
+/// inside a call of the session.
+class WithoutSession {
+ public:
+  WithoutSession();
+  ~WithoutSession();
+  WithoutSession(const WithoutSession&) = delete;
+  WithoutSession& operator=(const WithoutSession&) = delete;
+
+ private:
+  Session* const session_;
+};
+
+/// The devices of the worker with this local rank: the CPU, or its GPUs.
+std::vector<torch::Device> devices_of(int64_t local_rank, const ScalingConfig& scaling);
+/// Makes `device` that of this thread's new tensors and streams; nothing for the CPU.
+void select_device(torch::Device device);
+
+}  // namespace paceline::train

@@ -1,0 +1,90 @@
+#include "paceline/train/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "paceline/train/checkpoint_state.h"
+#include "paceline/train/prepare_data_loader.h"
+#include "paceline/train/prepare_model.h"
+#include "paceline/train/worker/session_internal.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+void expect_refused(const std::string& function, const std::function<void()>& call) {
+  try {
+    call();
+    ADD_FAILURE() << function << " did not throw";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(function), HasSubstr("outside a train loop")));
+  }
+}
+
+TEST(Session, OutsideAWorkerEachFunctionSaysSo) {
+  const auto tensor = torch::ones({2});
+  torch::nn::Linear model(2, 2);
+  expect_refused("report()", [] { report({{"loss", 1}}); });
+  expect_refused("get_context()", [] { get_context(); });
+  expect_refused("get_checkpoint()", [] { get_checkpoint(); });
+  expect_refused("get_all_reported_checkpoints()", [] { get_all_reported_checkpoints(); });
+  expect_refused("get_device()", [] { get_device(); });
+  expect_refused("barrier()", [] { barrier(); });
+  expect_refused("broadcast_from_rank_zero()", [] { broadcast_from_rank_zero(1); });
+  expect_refused("enable_reproducibility()", [] { enable_reproducibility(); });
+  expect_refused("all_reduce()", [&] { all_reduce(tensor); });
+  expect_refused("all_gather()", [&] { all_gather(tensor); });
+  expect_refused("broadcast()", [&] { broadcast(tensor); });
+  expect_refused("process_group()", [] { process_group(); });
+  expect_refused("void_step()", [] { void_step(); });
+  expect_refused("step_ledger()", [] { step_ledger(); });
+  expect_refused("Checkpoint::save()", [&] { Checkpoint::save(model); });
+  expect_refused("prepare_model()", [&] { prepare_model(model); });
+  expect_refused("prepare_data_loader()", [] { train::loader_place(); });
+  expect_refused("no_sync()", [&] { no_sync(model); });
+}
+
+class NoReports final : public train::ReportSink {
+ public:
+  void submit(rpc::Report) override {}
+  bool takes_from_any_thread() const override { return true; }
+  void fail(const std::exception_ptr&) override {}
+  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
+  void show_progress(rpc::Progress) override {}
+};
+
+TEST(Session, AVoidStepDropsTheGradientsOfEveryPreparedModel) {
+  NoReports sink;
+  train::SessionOptions options;
+  options.group = comm::Group::create({}, nullptr);
+  options.sink = &sink;
+  train::Session session(options);
+  auto shared = prepare_model(torch::nn::Linear(2, 1));
+  auto own = prepare_model(torch::nn::Linear(2, 1), {.parallel_strategy = "none"});
+  (shared->forward(torch::ones({1, 2})) + own->forward(torch::ones({1, 2}))).sum().backward();
+  ASSERT_TRUE(shared->weight.grad().defined());
+  ASSERT_TRUE(own->weight.grad().defined());
+  void_step();
+  EXPECT_FALSE(shared->weight.grad().defined());
+  EXPECT_FALSE(own->weight.grad().defined());
+  EXPECT_TRUE(step_ledger()->is_void());
+}
+
+TEST(Session, AStopComesOutOfReportsAndCollectives) {
+  NoReports sink;
+  train::SessionOptions options;
+  options.group = comm::Group::create({}, nullptr);
+  options.sink = &sink;
+  train::Session session(options);
+  session.stop("enough");
+  EXPECT_THROW(report({{"loss", 1}}), Stopped);
+  EXPECT_THROW(barrier(), Stopped);
+  EXPECT_THROW(broadcast_from_rank_zero(1), Stopped);
+  EXPECT_THROW(all_reduce(torch::ones({1})), Stopped);
+  EXPECT_THROW(session.collective([] { throw CollectiveError("aborted"); }), Stopped);
+}
+
+}  // namespace
+}  // namespace paceline

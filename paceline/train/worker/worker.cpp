@@ -1,0 +1,264 @@
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "paceline/checkpoint/stage.h"
+#include "paceline/core/config/scaling_config.h"
+#include "paceline/core/error.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/storage/storage_proof.h"
+#include "paceline/train/torch_config.h"
+#include "paceline/train/worker/debugger_internal.h"
+#include "paceline/train/worker/failure_internal.h"
+#include "paceline/train/worker/language_runtime.h"
+#include "paceline/train/worker/session_internal.h"
+#include "paceline/train/worker/user_frames.h"
+#include "paceline/worker/connection.h"
+
+namespace paceline::train {
+namespace {
+
+constexpr int kTrainLoopFailed = 1;
+constexpr int kUnknownRole = 2;
+
+// Reports of a worker are messages to the controller.
+class ConnectionSink final : public ReportSink {
+ public:
+  explicit ConnectionSink(worker::Connection& connection) : connection_(connection) {}
+  void submit(rpc::Report report) override {
+    const bool has_checkpoint = report.has_checkpoint;
+    connection_.send(rpc::pack(report));
+    // What report() has returned from survives this process: the message must not be in its memory only.
+    if (has_checkpoint) throw_if_error(connection_.flush());
+  }
+  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest& request) override {
+    // The controller keeps the time; the connection only gives up on one that never answers.
+    const auto limit =
+        request.timeout_s < 0
+            ? std::chrono::milliseconds::max()
+            : std::chrono::milliseconds(static_cast<int64_t>(request.timeout_s * 1e3)) + std::chrono::minutes(1);
+    const auto reply = value_or_throw(connection_.call(rpc::pack(request), limit));
+    return value_or_throw(rpc::unpack<rpc::CheckpointsReply>(reply)).checkpoints;
+  }
+  bool takes_from_any_thread() const override { return true; }
+  void fail(const std::exception_ptr& error) override { connection_.send(rpc::pack(failure_of(error))); }
+  void show_progress(rpc::Progress progress) override { connection_.send(rpc::pack(progress)); }
+
+ private:
+  worker::Connection& connection_;
+};
+
+// Commands arrive on the control thread, sessions come and go on the main thread.
+class LiveSession {
+ public:
+  /// Makes a session reachable while it lives.
+  class Scope {
+   public:
+    Scope(LiveSession& live, Session& session) : live_(live) { live_.set(&session); }
+    ~Scope() { live_.set(nullptr); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    LiveSession& live_;
+  };
+
+  template <class Call>
+  void with(Call call) {
+    const std::lock_guard lock(mutex_);
+    if (session_ != nullptr) call(*session_);
+  }
+
+ private:
+  void set(Session* session) {
+    const std::lock_guard lock(mutex_);
+    session_ = session;
+  }
+
+  std::mutex mutex_;
+  Session* session_ = nullptr;
+};
+
+SessionOptions session_options(LanguageRuntime& program, const WorkerStart& start, worker::Connection& connection,
+                               const worker::Assignment& assignment, ReportSink& sink) {
+  const auto& welcome = connection.welcome();
+  const auto& assign = assignment.assign;
+  const auto scaling = welcome.scaling_config.get<ScalingConfig>();
+  const auto torch_config = welcome.torch_config.get<TorchConfig>();
+  SessionOptions options;
+  options.identity = assignment.identity;
+  options.context = {.world_rank = assign.rank.value,
+                     .world_size = assign.world_size,
+                     .local_rank = assign.local_rank,
+                     .local_world_size = assign.local_world_size,
+                     .node_rank = assign.node_rank,
+                     .attempt = assignment.identity.attempt.value,
+                     .experiment_name = welcome.run_name,
+                     .storage = welcome.location};
+  options.run_folder = welcome.run_folder;
+  options.devices = devices_of(assign.local_rank, scaling);
+  options.device = options.devices.front();
+  select_device(options.device);
+  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(torch_config.timeout_s * 1000));
+  if (assign.world_size > 1) options.store = start.store;
+  options.group = program.connect({.backend = torch_config.backend.value_or(""),
+                                   .rank = assign.rank.value,
+                                   .world_size = assign.world_size,
+                                   .device = options.device,
+                                   .timeout = options.timeout,
+                                   .progress = &connection.progress()},
+                                  start);
+  options.checkpoint = assign.checkpoint;
+  options.first_report = assign.first_report;
+  options.has_validation = !welcome.validation_fn.empty();
+  options.sink = &sink;
+  options.progress = &connection.progress();
+  options.debug_config = welcome.debug_config.get<DebugConfig>();
+  return options;
+}
+
+// Before training rather than with the first checkpoint.
+void prove_storage(const rpc::Welcome& welcome) {
+  const std::string staging = welcome.run_folder + "/" + run_layout::kStaging;
+  throw_if_error(storage::check_storage_proof(staging, welcome.location, welcome.storage_proof));
+}
+
+// From the moment at which the loop throws, the agent waits for the Failed that follows: unwinding the user's stack and
+// looking up the names of its frames take a while.
+Json call_loop(LanguageRuntime& program, const WorkerStart& start, Session& session) {
+  try {
+    return program.train(start);
+  } catch (const Stopped&) {
+    throw;
+  } catch (...) {
+    session.set_phase(Phase::failing);
+    throw;
+  }
+}
+
+// One generation: the train loop from its first line to its return. True when it returned. `group` is the generation's:
+// it outlives the loop, because a rank whose loop has returned may be one that others are still connecting to.
+bool run_generation(LanguageRuntime& program, worker::Connection& connection, const worker::Assignment& assignment,
+                    LiveSession& live, std::shared_ptr<comm::Group>& group) {
+  ConnectionSink sink(connection);
+  const ThrowRecorder recorder;
+  std::optional<Session> session;  // outlives the loop by the reports that are on their way
+  try {
+    prove_storage(connection.welcome());
+    const WorkerStart start{.welcome = connection.welcome(),
+                            .attachment = connection.attachment(),
+                            .assign = assignment.assign,
+                            .store = connection.store(),
+                            .progress = connection.progress()};
+    SessionOptions options = session_options(program, start, connection, assignment, sink);
+    group = options.group;
+    const bool debugged = options.debug_config.debug_rank == options.context.world_rank;
+    session.emplace(std::move(options));
+    const LiveSession::Scope scope(live, *session);
+    if (const auto reason = connection.stop_reason()) session->stop(*reason);
+    if (debugged) wait_for_debugger();
+    Json value = call_loop(program, start, *session);
+    session->set_phase(Phase::checkpoint);
+    session->finish_uploads();
+    session->set_phase(Phase::ended);
+    connection.send(rpc::pack(rpc::Finished{.reports = session->reports(), .return_value = std::move(value)}));
+    return true;
+  } catch (...) {
+    rpc::Failed failed = program.describe(std::current_exception());
+    // A collective that waited when the stop came was ended by it.
+    if (failed.collateral && connection.stop_reason()) failed.stopped = true;
+    connection.send(rpc::pack(failed));
+  }
+  // What was reported before may still make a whole checkpoint. The agent knows how long this may take.
+  try {
+    if (session) session->finish_uploads();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): one failure has been told already
+  }
+  return false;
+}
+
+// The whole life of a process that validates one checkpoint. True when the function has returned.
+bool run_validation(LanguageRuntime& program, worker::Connection& connection) {
+  const ThrowRecorder recorder;
+  connection.progress().set_phase(Phase::validation);
+  try {
+    const Metrics metrics = program.validate(connection.welcome(), connection.attachment());
+    connection.send(rpc::pack(rpc::Validated{.metrics = metrics.json()}));
+    return true;
+  } catch (...) {
+    connection.progress().set_phase(Phase::failing);
+    connection.send(rpc::pack(program.describe(std::current_exception())));
+    return false;
+  }
+}
+
+[[noreturn]] void end_process(LanguageRuntime& program, worker::Connection& connection, int code) {
+  (void)connection.flush();
+  program.flush();
+  // Not exit(): the user's static objects and LibTorch's threads have nothing left to do that could not hang.
+  ::_exit(code);
+}
+
+}  // namespace
+
+std::shared_ptr<comm::Group> LanguageRuntime::connect(const comm::GroupOptions& options, const WorkerStart& start) {
+  return comm::Group::create(options, options.world_size > 1 ? start.store : nullptr);
+}
+
+rpc::Failed LanguageRuntime::describe(const std::exception_ptr& exception) {
+  return failure_of(exception);
+}
+
+void LanguageRuntime::flush() {
+  std::fflush(nullptr);
+}
+
+void watch_gradient(const std::string& name, const torch::Tensor& parameter) {
+  Session::current("prepare_model()").watch(name, parameter);
+}
+
+void run_worker(LanguageRuntime& program) {
+  static const SystemClock clock;
+  auto connected = worker::Connection::connect(clock);
+  if (!connected.ok()) {
+    std::fprintf(stderr, "paceline: this process was started as a worker but cannot reach its agent: %s\n",
+                 connected.status().ToString().c_str());
+    ::_exit(worker::kLostAgent);
+  }
+  worker::Connection& connection = **connected;
+  const std::string& role = connection.welcome().role;
+  if (role != "worker" && role != "validation") {
+    std::fprintf(stderr,
+                 "paceline: this process was started as \"%s\", but this program knows only the roles \"worker\" and "
+                 "\"validation\"; build it with the version of Paceline that its driver has\n",
+                 role.c_str());
+    ::_exit(kUnknownRole);
+  }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  torch::set_num_threads(static_cast<int>(connection.welcome().threads));
+  if (role == "validation")
+    end_process(program, connection, run_validation(program, connection) ? 0 : kTrainLoopFailed);
+  static LiveSession live;
+  connection.on_stop([&program](const rpc::Stop& stop) {
+    live.with([&](Session& session) { session.stop(stop.reason); });
+    program.abort_collectives();
+  });
+  connection.on_checkpoint([](const rpc::CheckpointCommitted& committed) {
+    live.with([&](Session& session) { session.set_checkpoint(committed.path, committed.index); });
+  });
+  std::shared_ptr<comm::Group> group;
+  while (true) {
+    auto assignment = connection.next_assignment();
+    if (!assignment.ok() || !*assignment) end_process(program, connection, 0);
+    if (!run_generation(program, connection, **assignment, live, group))
+      end_process(program, connection, kTrainLoopFailed);
+  }
+}
+
+}  // namespace paceline::train

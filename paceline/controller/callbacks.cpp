@@ -51,7 +51,7 @@ void CallbackCaller::call(const RunState& state, const char* name, const Call& c
     // Shared, because a user may keep the context.
     const auto stop_reason = std::make_shared<std::optional<std::string>>();
     const RunContext context{.name = request_.run_config.name.value_or(""),
-                             .path = location_of(request_),
+                             .path = request_.location,
                              .attempt = state.attempt.value,
                              .world_size = state.world_size,
                              .stop = [stop_reason](const std::string& reason) { *stop_reason = reason; }};

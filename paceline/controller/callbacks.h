@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "paceline/controller/callback.h"
-#include "paceline/controller/controller.h"
 #include "paceline/controller/report_log.h"
+#include "paceline/controller/run_request.h"
 #include "paceline/core/log.h"
 #include "paceline/policy/action.h"
 #include "paceline/policy/event.h"

@@ -53,6 +53,7 @@ class TestCallback : public UserCallback {
 
 inline RunRequest test_request(const std::string& run_folder, const Json& config) {
   RunRequest request{.run_folder = run_folder,
+                     .location = run_folder,
                      .train_loop = "test",
                      .train_loop_config = config,
                      .program = {program_beside_test("controller_test_worker")},

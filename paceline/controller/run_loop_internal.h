@@ -5,7 +5,6 @@
 // that validate checkpoints, and workers that ask for all checkpoints.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,53 +13,35 @@
 #include <string>
 #include <vector>
 
-#include "paceline/controller/callbacks.h"
 #include "paceline/controller/controller.h"
 #include "paceline/controller/inbox.h"
 #include "paceline/controller/publisher.h"
-#include "paceline/controller/report_log.h"
+#include "paceline/controller/run_books.h"
 #include "paceline/controller/status.h"
-#include "paceline/core/log.h"
-#include "paceline/policy/decide.h"
 #include "paceline/policy/hang_watch.h"
-#include "paceline/policy/report_book.h"
 #include "paceline/rpc/key_value_table.h"
-#include "paceline/run/indexer.h"
-#include "paceline/run/journal.h"
-#include "paceline/run/object_run.h"
 #include "paceline/stacks/stack.h"
-#include "paceline/track/terminal.h"
-#include "paceline/track/tracker/trackers.h"
 
 namespace paceline::controller {
 
 /// What a loop works with; all of it outlives the loop.
 struct RunParts {
-  const RunRequest& request;
+  RunBooks& books;
   const Clock& clock;
   StopSignal& stop;
-  Log& log;
-  track::Terminal& terminal;
   Inbox& inbox;
   Publisher& publisher;
-  run::RunIndexer& recorder;
-  track::RunTrackers& trackers;
   /// What shall not remain should this process die.
   const rpc::Leftovers& leftovers;
-  /// What workers must find in the storage.
-  const std::string& storage_proof;
-  /// Null for a run in a local folder.
-  run::ObjectRun* object_run;
 };
 
-class RunLoop {
+class RunLoop final : private Crew {
  public:
-  RunLoop(RunParts parts, run::Journal journal, ReportLog report_log, policy::RunState earlier);
+  explicit RunLoop(RunParts parts);
 
-  /// Journals that the run is taken over. An error means that nothing was journaled.
-  arrow::Status open(const policy::RunOpened& opened);
-  /// Runs on the agents' channels to a final state.
-  RunOutcome run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents);
+  /// Takes the run and runs on the agents' channels to a final state. An error means that nothing was journaled.
+  arrow::Status run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents,
+                    const policy::RunOptions& options);
 
  private:
   struct Timer {
@@ -97,14 +78,11 @@ class RunLoop {
   };
 
   // run_loop.cpp
-  void feed(policy::Event event);
-  void apply(const policy::Event& event);
+  void feed(policy::Event event) { books_.feed(std::move(event)); }
+  const policy::RunState& state() const { return books_.state(); }
+  void take_agents(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents);
   std::optional<Time> next_deadline() const;
   void meet_deadlines();
-  void write_reports();
-  void show_workers();
-  RunOutcome outcome() const;
-  void check(const arrow::Status& written);
 
   // run_loop_messages.cpp
   void receive(FromAgent& incoming);
@@ -116,7 +94,6 @@ class RunLoop {
   void receive(const OutputLeftOut& incoming);
   void receive(const LeaseLost& incoming) { feed(policy::StorageFailed{incoming.why}); }
   void receive_report(const policy::Worker& worker, const rpc::Envelope& envelope);
-  void receive_finished(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_failed(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_exit(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_from_process(const policy::Worker& worker, rpc::Envelope& envelope);
@@ -129,8 +106,8 @@ class RunLoop {
   void send_replies(rpc::KeyValueTable::Replies replies);
 
   // run_loop_validation.cpp
-  void execute(const policy::StartValidation& action);
-  void execute(const policy::EndValidation& action);
+  void execute(const policy::StartValidation& action) override;
+  void execute(const policy::EndValidation& action) override;
   void receive_from_validation(WorkerId id, ValidationProcess& process, const rpc::Envelope& envelope);
   void end_validation(WorkerId id, const ValidationProcess& process, const std::string& otherwise);
   void receive_checkpoints_request(const policy::Worker& worker, const rpc::Envelope& envelope);
@@ -147,47 +124,35 @@ class RunLoop {
                              const std::vector<stacks::WorkerStacks>& found);
 
   // run_loop_actions.cpp
-  void execute(const policy::EnterState& action);
-  void execute(const policy::StartWorker& action);
-  void execute(const policy::AssignWorkers& action);
-  void execute(const policy::EndWorker& action);
-  void execute(const policy::CloseGroup& action);
-  void execute(const policy::PublishCheckpoint& action);
-  void execute(const policy::DeleteCheckpoint& action);
-  void execute(const policy::TellCommitted& action);
-  void execute(const policy::SetTimer& action);
-  void execute(const policy::TellCallbacks& action);
-  void execute(const policy::Note& action);
-  void execute(const policy::Finish& action);
+  void execute(const policy::EnterState& action) override;
+  void execute(const policy::StartWorker& action) override;
+  void execute(const policy::AssignWorkers& action) override;
+  void execute(const policy::EndWorker& action) override;
+  void execute(const policy::CloseGroup& action) override;
+  void publish(PublishJob job) override;
+  void execute(const policy::DeleteCheckpoint& action) override;
+  void execute(const policy::TellCommitted& action) override;
+  void execute(const policy::SetTimer& action) override;
   void warn_about_cores(const policy::Node& node, int64_t workers);
 
   // Who: run_loop_actions.cpp
   const policy::Worker* find(WorkerId id) const;
   Identity identity_of(WorkerId worker) const;
   std::string name_of(const policy::Worker& worker) const;
-  std::string checkpoint_path(int64_t report) const;
   void send(WorkerId worker, rpc::Envelope envelope);
 
   RunParts parts_;
-  run::Journal journal_;
-  ReportLog report_log_;
-  policy::RunState state_;
-  std::deque<policy::Event> events_;
-  bool applying_ = false;
-  bool storage_failed_ = false;
+  RunBooks& books_;
+  const RunRequest& request_;
   std::optional<Timer> timer_;
-  CallbackCaller callbacks_;
 
   std::vector<std::unique_ptr<rpc::Channel>> agents_;
   std::vector<size_t> agent_of_node_;  // by position in RunState::nodes
   rpc::StringMap environment_;
   std::map<int64_t, int64_t> workers_on_node_;
   bool warned_about_cores_ = false;
-  std::pair<int64_t, int64_t> shown_workers_;  // ready, all
 
-  std::optional<policy::ReportBook> book_;
   DiscardJob group_;  // whose reports are in the book
-  int64_t highest_report_ = 0;
   rpc::KeyValueTable table_;
   LiveStatus live_;
   std::map<WorkerId, ValidationProcess> validations_;

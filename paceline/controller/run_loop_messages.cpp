@@ -49,7 +49,7 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     receive_report(worker, envelope);
   } else if (type == rpc::Progress::kType) {
     const auto progress = unpacked<rpc::Progress>(envelope);
-    if (worker.rank == 0) parts_.terminal.progress(progress.label, progress.done, progress.total, progress.rate);
+    if (worker.rank == 0) books_.terminal().progress(progress.label, progress.done, progress.total, progress.rate);
   } else if (type == rpc::ProcessStarted::kType) {
     feed(WorkerStarted{worker.id, unpacked<rpc::ProcessStarted>(envelope).pid});
   } else if (type == rpc::ProcessStartFailed::kType) {
@@ -57,7 +57,7 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
   } else if (type == rpc::Joined::kType) {
     feed(WorkerJoined{worker.id, unpacked<rpc::Joined>(envelope).pid});
   } else if (type == rpc::Finished::kType) {
-    receive_finished(worker, envelope);
+    books_.finish(worker, unpacked<rpc::Finished>(envelope));
   } else if (type == rpc::Failed::kType) {
     receive_failed(worker, envelope);
   } else if (type == rpc::ProcessSilent::kType) {
@@ -69,42 +69,17 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
 }
 
 void RunLoop::show_output(const Worker& worker, const rpc::Output& output) {
-  const TakeOutput& take = parts_.request.take_output;
+  const TakeOutput& take = request_.take_output;
   const std::string name = name_of(worker);
   for (const std::string& line : output.lines) {
-    if (!take || !take(worker.rank, output.stream, line)) parts_.terminal.output(name, line);
+    if (!take || !take(worker.rank, output.stream, line)) books_.terminal().output(name, line);
   }
 }
 
 void RunLoop::receive_report(const Worker& worker, const rpc::Envelope& envelope) {
-  const bool current = envelope.identity.attempt == state_.attempt && envelope.identity.generation == state_.generation;
-  if (!book_ || !current) return;
-  const auto report = unpacked<rpc::Report>(envelope);
-  highest_report_ = std::max(highest_report_, report.index);
-  auto completed = book_->add(worker.rank, report);
-  if (!completed.ok()) {
-    return feed(ReportRefused{state_.attempt, state_.generation, report.index, completed.status().message()});
-  }
-  for (GroupReport& group : *completed) {
-    const int64_t number = group.report;
-    const bool has_files = !group.parts.empty();
-    CheckpointReady ready{.report = number};
-    if (group.validation) ready.validation = with_defaults(*group.validation, parts_.request.validation_task);
-    report_log_.add(std::move(group), state_.attempt, parts_.clock.now());
-    if (has_files) feed(std::move(ready));
-  }
-  if (!completed->empty()) write_reports();
-}
-
-// The counts are looked at first: with the last worker's return the run may end.
-void RunLoop::receive_finished(const Worker& worker, const rpc::Envelope& envelope) {
-  const auto finished = unpacked<rpc::Finished>(envelope);
-  const WorkerId id = worker.id;
-  if (book_) {
-    const arrow::Status counts = book_->finish(worker.rank);
-    if (!counts.ok()) feed(ReportRefused{state_.attempt, state_.generation, 0, counts.message()});
-  }
-  feed(WorkerFinished{id, finished.reports, finished.return_value});
+  const bool current =
+      envelope.identity.attempt == state().attempt && envelope.identity.generation == state().generation;
+  if (current) books_.report(worker.rank, unpacked<rpc::Report>(envelope));
 }
 
 void RunLoop::receive_failed(const Worker& worker, const rpc::Envelope& envelope) {
@@ -114,7 +89,8 @@ void RunLoop::receive_failed(const Worker& worker, const rpc::Envelope& envelope
 
 void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) {
   const auto exited = unpacked<rpc::ProcessExited>(envelope);
-  const int64_t last_report = book_ && worker.rank >= 0 ? book_->last_report(worker.rank) : 0;
+  const ReportBook* const book = books_.book();
+  const int64_t last_report = book != nullptr && worker.rank >= 0 ? book->last_report(worker.rank) : 0;
   feed(WorkerExited{worker.id, exited.status, exited.last_lines, exited.log_file, exited.step, exited.phase,
                     exited.memory, exited.crash, last_report});
 }
@@ -126,30 +102,16 @@ void RunLoop::receive(AgentGone& incoming) {
 void RunLoop::lose_agent(size_t agent, const std::string& why) {
   const auto node = std::ranges::find(agent_of_node_, agent);
   const auto position = static_cast<size_t>(node - agent_of_node_.begin());
-  const std::string name = node == agent_of_node_.end() ? "" : state_.nodes[position].name;
-  feed(NodeLost{name, why, highest_report_});
+  const std::string name = node == agent_of_node_.end() ? "" : state().nodes[position].name;
+  feed(NodeLost{name, why, books_.highest_report()});
 }
 
 void RunLoop::receive(PublishDone& incoming) {
-  if (!incoming.published.ok()) {
-    report_log_.settle(incoming.report, "");
-    feed(PublishFailed{incoming.report, incoming.published.status().message()});
-  } else {
-    const checkpoint::Published& published = *incoming.published;
-    report_log_.settle(incoming.report, published.name);
-    parts_.terminal.checkpoint(published.name);
-    feed(CheckpointPublished{{incoming.report, published.name, published.metrics, published.time}});
-  }
-  write_reports();
-  if (parts_.object_run != nullptr) {
-    check(report_log_.flush());
-    parts_.object_run->push();
-  }
+  books_.settle(incoming.report, incoming.published);
 }
 
 void RunLoop::receive(RemoveFailed& incoming) {
-  parts_.log.warning("the checkpoint of report " + std::to_string(incoming.report) +
-                     " could not be deleted: " + incoming.status.message());
+  books_.note_removal_failed(incoming.report, incoming.status);
 }
 
 void RunLoop::receive(FromCommandLine& incoming) {
@@ -173,9 +135,9 @@ void RunLoop::receive(FromCommandLine& incoming) {
 }
 
 void RunLoop::receive(const OutputLeftOut& incoming) {
-  parts_.log.warning(std::to_string(incoming.lines) +
-                     " lines of the workers' output are not shown here: they came faster than they could be written; "
-                     "all of them are in logs/");
+  books_.log().warning(std::to_string(incoming.lines) +
+                       " lines of the workers' output are not shown here: they came faster than they could be written; "
+                       "all of them are in logs/");
 }
 
 // Step and phase stand in memory that the agents read.
@@ -202,7 +164,9 @@ void RunLoop::receive_progress(const rpc::Envelope& envelope) {
 
 void RunLoop::answer(const Question& question) {
   if (question.client == nullptr) return watch();
-  rpc::Envelope reply = rpc::pack(rpc::StatusReply{status_json(state_, live_, parts_.request)});
+  live_.metrics = books_.shown_metrics();
+  live_.last_report = books_.shown_report();
+  rpc::Envelope reply = rpc::pack(rpc::StatusReply{status_json(state(), live_, request_)});
   reply.reply_to = question.request;
   [[maybe_unused]] const arrow::Status sent = question.client->send(std::move(reply));  // it may have left
 }
@@ -210,7 +174,7 @@ void RunLoop::answer(const Question& question) {
 // Of all workers that live, or of the one with that rank.
 void RunLoop::ask_stacks(int64_t rank, std::function<void(std::vector<stacks::WorkerStacks>)> done) {
   std::map<size_t, std::vector<WorkerId>> workers_of_agent;
-  for (const auto& [id, worker] : state_.workers) {
+  for (const auto& [id, worker] : state().workers) {
     if (worker.stage == WorkerStage::gone || (rank >= 0 && worker.rank != rank)) continue;
     workers_of_agent[agent_of_node_[static_cast<size_t>(worker.node)]].push_back(id);
   }
@@ -231,7 +195,7 @@ void RunLoop::receive_stacks(const rpc::Envelope& envelope) {
   for (stacks::WorkerStacks& found : stacks::decode_lines(envelope.bytes)) {
     if (const Worker* worker = find(WorkerId{found.worker})) {
       found.rank = worker->rank;
-      found.node = state_.nodes[static_cast<size_t>(worker->node)].name;
+      found.node = state().nodes[static_cast<size_t>(worker->node)].name;
     }
     question->second.found.push_back(std::move(found));
   }

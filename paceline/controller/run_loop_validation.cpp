@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "paceline/controller/checkpoint_list.h"
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/core/run_layout.h"
@@ -19,11 +18,11 @@ void RunLoop::execute(const StartValidation& action) {
     process.deadline = parts_.clock.now() +
                        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*action.task.timeout_s));
   }
-  const Node& node = state_.nodes[static_cast<size_t>(action.node)];
-  const int64_t threads = threads_of(parts_.request.scaling_config, node, workers_on_node_[action.node]);
+  const Node& node = state().nodes[static_cast<size_t>(action.node)];
+  const int64_t threads = threads_of(request_.scaling_config, node, workers_on_node_[action.node]);
   rpc::Envelope start = rpc::pack(
-      start_validation_message(parts_.request, action, checkpoint_path(action.report), threads, environment_));
-  start.bytes = parts_.request.attachment;
+      start_validation_message(request_, action, books_.checkpoint_path(action.report), threads, environment_));
+  start.bytes = request_.attachment;
   start.identity = identity_of(action.worker);
   // An agent that is gone says so by its channel's end.
   [[maybe_unused]] const arrow::Status sent = agents_[agent]->send(std::move(start));
@@ -43,7 +42,7 @@ void RunLoop::receive_from_validation(WorkerId id, ValidationProcess& process, c
   if (type == rpc::Output::kType) {
     const auto output = rpc::unpack<rpc::Output>(envelope).ValueOr(rpc::Output{});
     const std::string name = "validation " + std::to_string(process.report);
-    for (const std::string& line : output.lines) parts_.terminal.output(name, line);
+    for (const std::string& line : output.lines) books_.terminal().output(name, line);
   } else if (type == rpc::Validated::kType) {
     process.metrics = rpc::unpack<rpc::Validated>(envelope).ValueOr(rpc::Validated{}).metrics;
   } else if (type == rpc::Failed::kType) {
@@ -90,14 +89,14 @@ void RunLoop::receive_checkpoints_request(const Worker& worker, const rpc::Envel
 // Whether a worker waits for what is published or validated here, not for reports of other ranks.
 bool RunLoop::is_asked_for_validations() const {
   return std::ranges::any_of(checkpoints_questions_, [this](const CheckpointsQuestion& question) {
-    return !book_ || book_->is_settled(question.wanted.report);
+    return books_.book() == nullptr || books_.book()->is_settled(question.wanted.report);
   });
 }
 
 bool RunLoop::is_settled(const rpc::CheckpointsRequest& wanted) const {
-  if (book_ && !book_->is_settled(wanted.report)) return false;
-  if (report_log_.waits_up_to(wanted.report)) return false;
-  return !wanted.validated || std::ranges::none_of(state_.validations, [&wanted](const Validation& one) {
+  if (books_.book() != nullptr && !books_.book()->is_settled(wanted.report)) return false;
+  if (books_.waits_up_to(wanted.report)) return false;
+  return !wanted.validated || std::ranges::none_of(state().validations, [&wanted](const Validation& one) {
     return one.report <= wanted.report;
   });
 }
@@ -106,8 +105,7 @@ bool RunLoop::is_settled(const rpc::CheckpointsRequest& wanted) const {
 void RunLoop::answer_checkpoints(Time now) {
   std::erase_if(checkpoints_questions_, [&](const CheckpointsQuestion& question) {
     if (!is_settled(question.wanted) && (!question.deadline || *question.deadline > now)) return false;
-    rpc::Envelope reply = rpc::pack(rpc::CheckpointsReply{checkpoint_list(state_, location_of(parts_.request))},
-                                    identity_of(question.worker));
+    rpc::Envelope reply = rpc::pack(rpc::CheckpointsReply{books_.checkpoints()}, identity_of(question.worker));
     reply.reply_to = question.request;
     send(question.worker, std::move(reply));
     return true;

@@ -29,21 +29,21 @@ void write_text(const std::string& path, const std::string& text, Log& log) {
 }  // namespace
 
 bool RunLoop::is_watching() const {
-  const bool running = state_.state == State::running || state_.state == State::preempting;
-  const DebugConfig& config = parts_.request.run_config.debug_config;
+  const bool running = state().state == State::running || state().state == State::preempting;
+  const DebugConfig& config = request_.run_config.debug_config;
   return running && config.hang_action != "off" && !config.debug_rank;
 }
 
 // A worker's progress stands in memory of its agent's machine; nobody could tell that it did not change.
 void RunLoop::watch_if_due(Time now) {
   if (!is_watching() || now < next_watch_) return;
-  next_watch_ = now + watch_interval(parts_.request.run_config.debug_config);
+  next_watch_ = now + watch_interval(request_.run_config.debug_config);
   ask_progress({});
 }
 
 std::vector<RankProgress> RunLoop::ranks_progress() const {
   std::vector<RankProgress> ranks;
-  for (const auto& [id, worker] : state_.workers) {
+  for (const auto& [id, worker] : state().workers) {
     const bool finished = worker.stage == WorkerStage::finished;
     const auto progress = live_.progress.find(id);
     if (worker.rank < 0 || progress == live_.progress.end()) continue;
@@ -58,18 +58,18 @@ std::vector<RankProgress> RunLoop::ranks_progress() const {
 void RunLoop::watch() {
   if (!is_watching() || collecting_evidence_) return;
   const std::vector<RankProgress> ranks = ranks_progress();
-  live_.stragglers = find_stragglers(ranks, parts_.request.run_config.debug_config.straggler_factor);
-  parts_.terminal.stragglers(slow_text(live_.stragglers));
+  live_.stragglers = find_stragglers(ranks, request_.run_config.debug_config.straggler_factor);
+  books_.terminal().stragglers(slow_text(live_.stragglers));
   for (const Straggler& slow : hang_watch_.new_stragglers(ranks)) {
-    parts_.log.warning("rank " + std::to_string(slow.rank) + " is slow: its steps take " + seconds_text(slow.step_s) +
-                       " without waiting for others, those of the other ranks " + seconds_text(slow.median_s));
+    books_.log().warning("rank " + std::to_string(slow.rank) + " is slow: its steps take " + seconds_text(slow.step_s) +
+                         " without waiting for others, those of the other ranks " + seconds_text(slow.median_s));
   }
   if (is_asked_for_validations()) return;  // the ranks wait for the run, or for those that do
   std::optional<HangVerdict> verdict = hang_watch_.look(ranks);
   if (!verdict) return;
   collecting_evidence_ = true;
-  ask_stacks(-1, [this, verdict = *std::move(verdict), ranks, attempt = state_.attempt,
-                  generation = state_.generation](const std::vector<stacks::WorkerStacks>& found) {
+  ask_stacks(-1, [this, verdict = *std::move(verdict), ranks, attempt = state().attempt,
+                  generation = state().generation](const std::vector<stacks::WorkerStacks>& found) {
     collecting_evidence_ = false;
     HangFound event{.attempt = attempt, .generation = generation, .suspects = verdict.suspects, .text = verdict.text};
     event.evidence = write_evidence(verdict, ranks, found);
@@ -89,10 +89,10 @@ void RunLoop::watch() {
 std::string RunLoop::write_evidence(const HangVerdict& verdict, const std::vector<RankProgress>& ranks,
                                     const std::vector<stacks::WorkerStacks>& found) {
   const std::string name = std::string(run_layout::kHangs) + "/" + paceline::to_string(parts_.clock.now());
-  std::string folder = parts_.request.run_folder + "/" + name;
-  const arrow::Status made = storage::make_folders_below(parts_.request.run_folder, name);
+  std::string folder = request_.run_folder + "/" + name;
+  const arrow::Status made = storage::make_folders_below(request_.run_folder, name);
   if (!made.ok()) {
-    parts_.log.warning("evidence of a hang could not be written: " + made.message());
+    books_.log().warning("evidence of a hang could not be written: " + made.message());
     return "";
   }
   Json progress = Json::array();
@@ -103,9 +103,9 @@ std::string RunLoop::write_evidence(const HangVerdict& verdict, const std::vecto
   }
   std::string stacks;
   for (const stacks::WorkerStacks& worker : found) stacks += to_text(worker) + "\n";
-  write_text(folder + "/report.txt", report_text(verdict, ranks), parts_.log);
-  write_text(folder + "/progress.json", encode_json(progress) + "\n", parts_.log);
-  write_text(folder + "/stacks.txt", stacks, parts_.log);
+  write_text(folder + "/report.txt", report_text(verdict, ranks), books_.log());
+  write_text(folder + "/progress.json", encode_json(progress) + "\n", books_.log());
+  write_text(folder + "/stacks.txt", stacks, books_.log());
   return folder;
 }
 

@@ -44,7 +44,7 @@ Json status_json(const RunState& state, const LiveStatus& live, const RunRequest
   }
   return {
       {"name", request.run_config.name.value_or("")},
-      {"path", location_of(request)},
+      {"path", request.location},
       {"pid", ::getpid()},
       {"state", state.state},
       {"since", state.since},

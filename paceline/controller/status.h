@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "paceline/controller/controller.h"
+#include "paceline/controller/run_request.h"
 #include "paceline/policy/hang.h"
 #include "paceline/policy/state.h"
 #include "paceline/rpc/messages.h"

@@ -48,7 +48,7 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
   rpc::Welcome welcome{.role = request.role,
                        .run_name = request.run_config.name.value_or(""),
                        .run_folder = request.run_folder,
-                       .location = location_of(request),
+                       .location = request.location,
                        .storage_proof = storage_proof,
                        .train_loop = request.train_loop,
                        .train_loop_config = request.train_loop_config,

@@ -1,7 +1,7 @@
 // How a process of the run is to be started: its program, environment, log and Welcome. Pure but for the environment.
 #pragma once
 
-#include "paceline/controller/controller.h"
+#include "paceline/controller/run_request.h"
 #include "paceline/policy/action.h"
 #include "paceline/policy/state.h"
 #include "paceline/rpc/messages.h"

@@ -12,6 +12,7 @@ namespace {
 
 struct Armed {
   bool kill = false;
+  bool always = false;
   int64_t passages_left = 1;
 };
 
@@ -35,7 +36,8 @@ std::map<std::string, Armed, std::less<>> parse(std::string_view text) {
     const std::string_view action = entry.substr(equals + 1);
     const size_t at = action.find('@');
     Armed armed{.kill = action.substr(0, at) == "kill"};
-    if (at != std::string_view::npos) armed.passages_left = parse_count(action.substr(at + 1));
+    armed.always = at != std::string_view::npos && action.substr(at + 1) == "*";
+    if (at != std::string_view::npos && !armed.always) armed.passages_left = parse_count(action.substr(at + 1));
     points.emplace(entry.substr(0, equals), armed);
   }
   return points;
@@ -50,7 +52,8 @@ arrow::Status fail_point(std::string_view name) {
   static auto points = parse(text);
   const std::lock_guard lock(mutex);
   const auto found = points.find(name);
-  if (found == points.end() || --found->second.passages_left != 0) return arrow::Status::OK();
+  if (found == points.end()) return arrow::Status::OK();
+  if (!found->second.always && --found->second.passages_left != 0) return arrow::Status::OK();
   if (found->second.kill) ::raise(SIGKILL);
   return arrow::Status::IOError("fail point ", name);
 }

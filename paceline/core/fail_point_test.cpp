@@ -18,12 +18,13 @@ TEST(FailPointDeathTest, DoesNothingUnlessAsked) {
       testing::ExitedWithCode(0), "");
 }
 
-TEST(FailPointDeathTest, FailsAtTheNamedPassageOnly) {
+TEST(FailPointDeathTest, FailsAtTheNamedPassages) {
   EXPECT_EXIT(
       {
-        ::setenv("PACELINE_FAIL_POINTS", "b=error, a=error@2", 1);
+        ::setenv("PACELINE_FAIL_POINTS", "b=error, a=error@2, d=error@*", 1);
         const bool as_asked = fail_point("a").ok() && fail_point("a").IsIOError() && fail_point("a").ok() &&
-                              fail_point("b").IsIOError() && fail_point("c").ok();
+                              fail_point("b").IsIOError() && fail_point("c").ok() && fail_point("d").IsIOError() &&
+                              fail_point("d").IsIOError();
         std::exit(as_asked ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");

@@ -5,9 +5,6 @@
 #include "paceline/controller/launcher/local.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/run/journal.h"
-#include "paceline/run/run_place.h"
-#include "paceline/storage/local/run_lock.h"
-#include "paceline/track/run_store.h"
 
 namespace paceline::launch {
 namespace {
@@ -37,15 +34,8 @@ std::string python_folder() {
 
 arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guardian& guardian,
                                         controller::StopSignal& stop) {
-  controller::RunRequest request;
-  request.run_config = launch.run_config;
-  if (!request.run_config.name) request.run_config.name = run::new_run_name();
-  ARROW_ASSIGN_OR_RAISE(const run::RunPlace place,
-                        run::make_run_place(request.run_config.storage_path, *request.run_config.name));
-  request.run_folder = place.folder;
-  request.location = place.location;
-  request.run_store = track::user_run_store().ValueOr("");
-  ARROW_ASSIGN_OR_RAISE(const storage::RunLock lock, storage::RunLock::acquire(request.run_folder));
+  ARROW_ASSIGN_OR_RAISE(controller::TakenRun taken, controller::take_run(launch.run_config));
+  controller::RunRequest& request = taken.request;
 
   ProgramPlan plan = launch.plan;
   ARROW_ASSIGN_OR_RAISE(const auto earlier, run::replay(request.run_folder));
@@ -58,7 +48,6 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   // The arguments are for those who look at the list of processes.
   request.program = {own_path().string(), "run", "--"};
   request.program.insert(request.program.end(), plan.command.begin(), plan.command.end());
-  request.directory = std::filesystem::current_path().string();
 
   const SystemClock clock;
   controller::LocalLauncher launcher(guardian);

@@ -8,16 +8,13 @@
 #include "paceline/controller/controller.h"
 #include "paceline/controller/launcher/local.h"
 #include "paceline/core/error.h"
-#include "paceline/run/run_place.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
-#include "paceline/track/run_store.h"
 #include "paceline/track/tracker/tracker.h"
 #include "paceline/train/driver.h"
 #include "paceline/train/in_process/interrupt_internal.h"
 #include "paceline/train/in_process/run_in_process_internal.h"
 #include "paceline/train/launch_overrides_internal.h"
-#include "paceline/train/run_folder_internal.h"
 #include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
@@ -113,26 +110,15 @@ Result fit_in_process(const TrainingRun& run, const std::string& start_from, con
 
 Result fit_with_workers(const TrainingRun& run, const std::string& start_from, controller::StopSignal& stop) {
   const Driver& driver = train::driver();
-  controller::RunRequest request;
-  request.run_config = run.run_config;
-  if (!request.run_config.name) request.run_config.name = run::new_run_name();
-  const run::RunPlace place = prepare_run_place(request.run_config);
-  request.run_folder = place.folder;
-  request.location = place.location;
-  const storage::RunLock lock = lock_run_folder(request.run_folder);
-  request.run_store = track::user_run_store().ValueOr("");
-  request.scaling_config = run.scaling_config;
+  controller::TakenRun taken = take_run(run, start_from);
+  controller::RunRequest& request = taken.request;
   request.torch_config = run.torch_config;
   request.train_loop = run.loop_name;
-  request.train_loop_config = run.train_loop_config.json();
   request.attachment = run.attachment;
   request.program = driver.program;
   request.fork_server = driver.fork_server;
-  request.directory = std::filesystem::current_path();
   request.validation_fn = run.validation_name;
-  request.validation_task = run.validation_task;
   request.max_validations = run.max_validations;
-  if (!start_from.empty()) request.resume_from_checkpoint = start_from;
 
   const SystemClock clock;
   controller::LocalLauncher launcher(driver.guardian);
@@ -141,6 +127,17 @@ Result fit_with_workers(const TrainingRun& run, const std::string& start_from, c
 }
 
 }  // namespace
+
+controller::TakenRun take_run(const TrainingRun& run, const std::string& start_from) {
+  auto taken = controller::take_run(run.run_config);
+  if (taken.status().IsAlreadyExists()) throw UsageError(taken.status().message());
+  controller::TakenRun result = value_or_throw(std::move(taken));
+  result.request.scaling_config = run.scaling_config;
+  result.request.train_loop_config = run.train_loop_config.json();
+  result.request.validation_task = run.validation_task;
+  if (!start_from.empty()) result.request.resume_from_checkpoint = start_from;
+  return result;
+}
 
 void prepare(TrainingRun& run) {
   override_with(launch_overrides(), run.scaling_config, run.run_config);

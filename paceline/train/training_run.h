@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "paceline/controller/run_request.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/config/validation_config.h"
@@ -40,6 +41,9 @@ struct TrainingRun {
 
 /// Puts what `paceline run` says in place of the run's own settings and checks them: ConfigError.
 void prepare(TrainingRun& run);
+/// Takes the run's place, for a driver that starts from the checkpoint at `start_from` ("" for none). UsageError when
+/// another driver has it; ConfigError or StorageError naming RunConfig.storage_path.
+controller::TakenRun take_run(const TrainingRun& run, const std::string& start_from);
 /// Runs to the end, as TorchTrainer::fit(). `run` is prepared.
 Result fit(const TrainingRun& run);
 

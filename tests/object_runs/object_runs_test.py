@@ -254,6 +254,17 @@ def keys_in_uris(server, uri):
         expect(json.loads(keyless.command("list", "--json")) == [], "and forgotten")
 
 
+def calling_process(server):
+    """Without workers too, records follow each published checkpoint, not only the mirror's clock."""
+    with machine(server) as here:
+        with here.start("publish_and_wait", WORKERS="0", PACELINE_FAIL_POINTS="mirror.due=error@*") as driver:
+            driver.wait_for("checkpoint_000001 is published")
+            wait_until(lambda: (1, 0) in reports_in(server))
+            driver.kill()
+        events = [event["event"] for event in lines(server, "journal.jsonl")]
+        expect("checkpoint_published" in events, events)
+
+
 def storage_fails(server):
     with machine(server) as here:
         code, output = here.run("well")

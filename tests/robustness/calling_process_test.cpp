@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CallingProcess : public Robustness {
  protected:
@@ -132,7 +133,11 @@ TEST_F(CallingProcess, JoinsTorchrunsGroup) {
     EXPECT_THAT(driver->output(), AllOf(HasSubstr("state finished"), HasSubstr("folder " + runs[0] + "\n"),
                                         HasSubstr(R"(metrics {"ranks":3})"), HasSubstr(R"(return value {"rank":0})")));
   }
-  EXPECT_EQ(checkpoint::Store(runs[0]).list().ValueOrDie().size(), 3u);
+  const auto published = checkpoint::Store(runs[0]).list().ValueOrDie();
+  ASSERT_EQ(published.size(), 3u);
+  // What retention scores and what is shown is the ranks' sum, as with workers.
+  EXPECT_EQ(published.back().metrics, Json({{"ranks", 3}, {"step", 6}}));
+  EXPECT_THAT(zero.output(), AllOf(HasSubstr("metrics: ranks 3"), Not(HasSubstr("metrics: ranks 1"))));
   EXPECT_EQ(track::read_history(runs[0]).ValueOrDie().size(), 8u);
   expect_clean(zero, runs[0]);
 }

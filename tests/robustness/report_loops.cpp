@@ -31,6 +31,16 @@ void sees_its_checkpoints() {
 }
 PACELINE_TRAIN_LOOP(sees_its_checkpoints);
 
+// Until somebody kills it.
+void publish_and_wait() {
+  auto model = paceline::prepare_model(torch::nn::Linear(4, 2));
+  paceline::report({{"step", 1}}, Checkpoint::save(model));
+  std::printf("%s is published\n", name_of(*paceline::get_checkpoint()).c_str());
+  std::fflush(stdout);
+  while (true) ::pause();
+}
+PACELINE_TRAIN_LOOP(publish_and_wait);
+
 void uneven_reports() {
   auto model = paceline::prepare_model(torch::nn::Linear(4, 2));
   const int64_t reports = is_rank(0) ? 3 : 2;

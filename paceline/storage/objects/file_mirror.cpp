@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "paceline/core/fail_point.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/core/run_layout.h"
@@ -49,6 +50,8 @@ struct FileMirror::Desk {
     while (true) {
       changed.wait_for(lock, interval, [this] { return asked || ending; });
       const bool final_round = ending;
+      const bool due_only = !asked && !ending;
+      if (due_only && !fail_point("mirror.due").ok()) continue;
       asked = false;
       lock.unlock();
       arrow::Status status = copy_all();

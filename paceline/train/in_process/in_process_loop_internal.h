@@ -1,32 +1,19 @@
-// InProcessLoop: the controller of a run whose train loop runs in the calling process. Not for users.
+// InProcessLoop: the controller's loop of a run whose train loop runs in the calling process. Not for users.
 //
-// It lives on rank 0 and does for the ranks of a group what RunLoop does for worker processes, with the same decide(),
-// report book, journal and history: the run folder looks alike afterwards. There is nothing to start and nothing to
-// kill: an EndWorker becomes an answer that stops every rank's session, and a failure is never tried again.
-// Threading: the thread of the train loop. Errors: StorageError when the run folder cannot be written, UsageError when
-// another driver holds the run.
+// It lives on rank 0 and does for the ranks of a group what RunLoop does for worker processes; what the run keeps is
+// the same RunBooks, so the run folder looks alike afterwards. There is nothing to start and nothing to kill: an
+// EndWorker becomes an answer that stops every rank's session, and a failure is never tried again.
+// Threading: the thread of the train loop. Errors: those of take_run() and RunBooks::open(), as exceptions.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "paceline/controller/callbacks.h"
-#include "paceline/controller/controller.h"
-#include "paceline/controller/report_log.h"
-#include "paceline/core/log.h"
+#include "paceline/controller/run_books.h"
 #include "paceline/core/record.h"
-#include "paceline/policy/decide.h"
-#include "paceline/policy/report_book.h"
 #include "paceline/rpc/messages.h"
-#include "paceline/run/indexer.h"
-#include "paceline/run/journal.h"
-#include "paceline/run/object_run.h"
-#include "paceline/storage/local/run_lock.h"
-#include "paceline/track/terminal.h"
-#include "paceline/track/tracker/trackers.h"
 #include "paceline/train/training_run.h"
 
 namespace paceline::train {
@@ -49,21 +36,21 @@ struct LocalWord {
   FIELD(bool, ended, false)
 PACELINE_RECORD(LocalAnswer, PACELINE_LOCAL_ANSWER_FIELDS);
 
-class InProcessLoop {
+class InProcessLoop final : private controller::Crew {
  public:
-  /// Takes the run over and begins the next attempt. `request` as for run_to_end(), but the folder is locked here.
-  /// `validation` validates checkpoints, null for none.
-  InProcessLoop(controller::RunRequest request, int64_t world_size, Validation validation);
-  ~InProcessLoop();
+  /// Takes the run over and begins the next attempt. `validation` validates checkpoints, null for none.
+  InProcessLoop(controller::TakenRun run, int64_t world_size, Validation validation);
+  ~InProcessLoop() override;
 
-  int64_t attempt() const { return state_.attempt.value; }
+  const controller::RunRequest& request() const { return run_.request; }
+  int64_t attempt() const { return state().attempt.value; }
   /// What ranks must find in the storage.
-  const std::string& storage_proof() const { return storage_proof_; }
-  int64_t first_report() const { return state_.first_report; }
+  const std::string& storage_proof() const { return books_->storage_proof(); }
+  int64_t first_report() const { return state().first_report; }
   /// Path of the checkpoint to start from, "" for none.
   const std::string& checkpoint() const { return checkpoint_; }
-  rpc::CheckpointEntries checkpoints() const;
-  track::Terminal& terminal() { return *terminal_; }
+  rpc::CheckpointEntries checkpoints() const { return books_->checkpoints(); }
+  track::Terminal& terminal() { return books_->terminal(); }
 
   /// Takes every rank's word.
   LocalAnswer meet(std::vector<LocalWord> words);
@@ -72,46 +59,26 @@ class InProcessLoop {
   controller::RunOutcome end(const std::optional<rpc::Failed>& failed, bool interrupted);
 
  private:
-  void feed(policy::Event event);
-  void apply(const policy::Event& event);
-  void write_reports();
-  std::string checkpoint_path(int64_t report) const;
-  WorkerId worker(size_t rank) const;
+  const policy::RunState& state() const { return books_->state(); }
+  const policy::Worker& worker(size_t rank) const { return state().workers.at(workers_.at(rank)); }
+  bool all_have_finished() const;
 
-  void execute(const policy::EnterState& action);
-  void execute(const policy::StartWorker& action) { workers_.push_back(action.worker); }
-  void execute(const policy::AssignWorkers& action);
-  void execute(const policy::EndWorker& action);
-  void execute(const policy::CloseGroup& action);
-  void execute(const policy::PublishCheckpoint& action);
-  void execute(const policy::DeleteCheckpoint& action);
-  void execute(const policy::TellCommitted& action) { committed_ = action.report; }
-  void execute(const policy::StartValidation& action);
-  void execute(const policy::EndValidation&) {}  // it has ended before anything else happens
-  void execute(const policy::SetTimer&) {}       // there is no process to wait for
-  void execute(const policy::TellCallbacks& action);
-  void execute(const policy::Note& action) { log_->write(action.level, action.text); }
-  void execute(const policy::Finish& action);
+  void execute(const policy::EnterState&) override {}
+  void execute(const policy::StartWorker& action) override { workers_.push_back(action.worker); }
+  void execute(const policy::AssignWorkers& action) override;
+  void execute(const policy::EndWorker& action) override;
+  void execute(const policy::CloseGroup&) override {}
+  void publish(controller::PublishJob job) override;
+  void execute(const policy::DeleteCheckpoint& action) override;
+  void execute(const policy::TellCommitted& action) override { committed_ = action.report; }
+  void execute(const policy::StartValidation& action) override;
+  void execute(const policy::EndValidation&) override {}  // it has ended before anything else happens
+  void execute(const policy::SetTimer&) override {}       // there is no process to wait for
 
-  const controller::RunRequest request_;
+  const controller::TakenRun run_;
   const Validation validation_;
-  const storage::RunLock lock_;
   const SystemClock clock_;
-  std::unique_ptr<track::Terminal> terminal_;
-  std::optional<Log> log_;
-  std::unique_ptr<run::ObjectRun> object_run_;  // null for a run in a local folder
-  std::optional<checkpoint::Store> store_;
-  std::string storage_proof_;
-  std::optional<run::Journal> journal_;
-  std::optional<run::RunIndexer> recorder_;
-  std::optional<controller::ReportLog> report_log_;
-  std::optional<track::RunTrackers> trackers_;
-  std::optional<controller::CallbackCaller> callbacks_;
-  std::optional<policy::ReportBook> book_;
-
-  policy::RunState state_;
-  std::deque<policy::Event> events_;
-  bool applying_ = false;
+  std::unique_ptr<controller::RunBooks> books_;
   std::vector<WorkerId> workers_;  // by rank
   std::string checkpoint_;
   int64_t committed_ = 0;  // report whose checkpoint was published in this meeting

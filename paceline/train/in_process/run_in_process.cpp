@@ -9,12 +9,9 @@
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/policy/failure_text.h"
-#include "paceline/run/run_place.h"
 #include "paceline/storage/storage_proof.h"
-#include "paceline/track/run_store.h"
 #include "paceline/train/in_process/in_process_loop_internal.h"
 #include "paceline/train/in_process/interrupt_internal.h"
-#include "paceline/train/run_folder_internal.h"
 #include "paceline/train/worker/failure_internal.h"
 #include "paceline/train/worker/session_internal.h"
 #include "paceline/train/worker/user_frames.h"
@@ -157,18 +154,8 @@ SessionOptions join_group(const TrainingRun& run) {
 
 std::unique_ptr<InProcessLoop> take_over(const TrainingRun& run, const std::string& start_from, int64_t world_size,
                                          LocalBeginning& beginning) {
-  controller::RunRequest request;
-  request.run_config = run.run_config;
-  if (!request.run_config.name) request.run_config.name = run::new_run_name();
-  const run::RunPlace place = prepare_run_place(request.run_config);
-  request.run_folder = place.folder;
-  request.location = place.location;
-  request.run_store = track::user_run_store().ValueOr("");
-  request.scaling_config = run.scaling_config;
-  request.train_loop_config = run.train_loop_config.json();
-  if (!start_from.empty()) request.resume_from_checkpoint = start_from;
-  request.validation_task = run.validation_task;
-  auto controller = std::make_unique<InProcessLoop>(request, world_size, run.validation);
+  auto controller = std::make_unique<InProcessLoop>(take_run(run, start_from), world_size, run.validation);
+  const controller::RunRequest& request = controller->request();
   beginning = {.name = *request.run_config.name,
                .folder = request.run_folder,
                .location = request.location,

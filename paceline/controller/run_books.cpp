@@ -1,0 +1,141 @@
+// From the run's folder to its first event, and from its last event to the outcome.
+#include "paceline/controller/run_books.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "paceline/core/posix/host_name.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/location.h"
+#include "paceline/storage/storage_proof.h"
+
+namespace paceline::controller {
+
+using namespace policy;
+
+arrow::Result<std::unique_ptr<RunBooks>> RunBooks::open(const RunRequest& request, const Clock& clock,
+                                                        const run::ObjectRun::Tell& on_lease_lost) {
+  std::unique_ptr<RunBooks> books(new RunBooks(request, clock));
+  ARROW_RETURN_NOT_OK(books->read_folder(on_lease_lost));
+  return books;
+}
+
+RunBooks::RunBooks(const RunRequest& request, const Clock& clock)
+    : request_(request), clock_(clock), terminal_(track::make_terminal(stderr, nullptr, request.run_config.quiet)) {}
+
+arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost) {
+  const std::string& folder = request_.run_folder;
+  if (storage::is_uri(request_.location)) {
+    const auto note = [this](const std::string& text) { terminal_->log(LogLevel::info, text); };
+    ARROW_ASSIGN_OR_RAISE(object_run_, run::ObjectRun::take(request_.location, folder, note, on_lease_lost));
+  }
+  const std::shared_ptr<storage::Storage> objects = object_run_ ? object_run_->objects() : nullptr;
+  ARROW_RETURN_NOT_OK(storage::make_folders(folder + "/" + run_layout::kLogs));
+  const auto show = [this](LogLevel level, const std::string& line) { terminal_->log(level, line); };
+  log_.emplace(folder + "/" + run_layout::kControllerLog, show, log_level(request_.run_config.log_level));
+  callbacks_.emplace(request_, *log_, [this](Event event) { feed(std::move(event)); });
+  ARROW_ASSIGN_OR_RAISE(const std::optional<RunState> earlier, run::replay(folder));
+  state_ = earlier.value_or(RunState{});
+  store_.emplace(folder, objects);
+  ARROW_RETURN_NOT_OK(survey());
+  ARROW_ASSIGN_OR_RAISE(storage_proof_, storage::write_storage_proof(staging_folder(), objects.get()));
+  ARROW_ASSIGN_OR_RAISE(journal_, run::Journal::open(folder));
+  ARROW_ASSIGN_OR_RAISE(track::HistoryWriter history, track::HistoryWriter::open(folder));
+  report_log_.emplace(std::move(history));
+  note_earlier();
+  const track::TrackedRun tracked{
+      .name = request_.run_config.name.value_or(""), .folder = folder, .train_loop_config = request_.train_loop_config};
+  trackers_.emplace(request_.run_config.trackers, tracked, report_log_->history(), *log_);
+  indexer_.emplace(folder, request_.run_store, [this](const std::string& text) { log_->warning(text); });
+  return arrow::Status::OK();
+}
+
+// The first event of the new epoch: checkpoints and the last report's number as the folder has them, which is the
+// truth.
+arrow::Status RunBooks::survey() {
+  ARROW_RETURN_NOT_OK(store_->collect_leftovers());
+  opened_ = {.epoch = state_.epoch.next(),
+             .name = request_.run_config.name.value_or(""),
+             .host = host_name(),
+             .pid = ::getpid(),
+             .last_seen = state_.since};
+  ARROW_ASSIGN_OR_RAISE(const auto published, store_->list());
+  for (const checkpoint::Published& one : published) {
+    opened_.checkpoints.push_back({one.report, one.name, one.metrics, one.time});
+    opened_.last_report = std::max(opened_.last_report, one.report);
+  }
+  if (state_.epoch.value == 0) return arrow::Status::OK();
+  return track::visit_history(request_.run_folder, [this](const track::HistoryRow& row) {
+    opened_.last_report = std::max(opened_.last_report, row.report);
+    opened_.last_seen = std::max(opened_.last_seen, row.time);
+  });
+}
+
+// What becomes of what was found.
+void RunBooks::note_earlier() {
+  if (request_.resume_from_checkpoint && !opened_.checkpoints.empty()) {
+    log_->warning("the run has " + opened_.checkpoints.back().name +
+                  " already and goes on from it; resume_from_checkpoint " + *request_.resume_from_checkpoint +
+                  " is ignored: give the run another name to start from that");
+  }
+  if (state_.epoch.value == 0) return;
+  if (state_.state == State::finished) {
+    log_->info("the run had finished: training again as a further attempt");
+  } else {
+    log_->info("continuing a run that was " + to_string(state_.state) + " in attempt " +
+               std::to_string(state_.attempt.value));
+  }
+}
+
+arrow::Status RunBooks::begin(const RunOptions& options, Crew& crew) {
+  crew_ = &crew;
+  opened_.options = options;
+  highest_report_ = opened_.last_report;
+  const Time now = journal_time(clock_.now());
+  ARROW_RETURN_NOT_OK(journal_->append(opened_, opened_.epoch, now));
+  ARROW_RETURN_NOT_OK(journal_->sync());
+  indexer_->notice();
+  applying_ = true;  // until all of this decision is executed
+  act(decide(state_, opened_, now));
+  if (object_run_) object_run_->push();
+  feed_all();
+  return arrow::Status::OK();
+}
+
+RunOutcome RunBooks::close(bool storage_hangs) {
+  trackers_->finish({.state = to_string(state_.state), .message = state_.error, .time = to_seconds(clock_.now())},
+                    report_log_->history());
+  if (storage_hangs) {
+    log_->warning("the storage hangs: a checkpoint that was being published or deleted is left to the next start");
+  } else if (const arrow::Status collected = store_->collect_leftovers(); !collected.ok()) {
+    log_->warning("unpublished files could not be deleted: " + collected.message());
+  }
+  indexer_->finish();
+  if (object_run_) {
+    const arrow::Status mirrored = object_run_->finish();
+    if (!mirrored.ok()) {
+      log_->error("journal, history and logs are complete only in " + request_.run_folder +
+                  ", not in the storage: " + mirrored.message() + "; running the same run there again copies them");
+    }
+  }
+  terminal_->finish();
+  return outcome();
+}
+
+RunOutcome RunBooks::outcome() const {
+  RunOutcome outcome{.error = state_.error, .worker_errors = state_.worker_errors, .return_value = state_.return_value};
+  outcome.worker_errors.erase(-1);
+  const auto first = std::ranges::find_if(state_.failures, [](const Failure& failure) { return !failure.collateral; });
+  if (first != state_.failures.end()) outcome.first_failure = first->status;
+  if (state_.state == State::errored) outcome.state = FinalState::errored;
+  if (state_.state == State::aborted) outcome.state = FinalState::aborted;
+  return outcome;
+}
+
+std::string RunBooks::staging_folder() const {
+  return request_.run_folder + "/" + run_layout::kStaging;
+}
+
+}  // namespace paceline::controller

@@ -1,0 +1,224 @@
+// What happens to a run, from event to book-keeping.
+#include <algorithm>
+
+#include "paceline/checkpoint/retention.h"
+#include "paceline/controller/run_books.h"
+#include "paceline/controller/worker_process.h"
+#include "paceline/storage/location.h"
+
+namespace paceline::controller {
+
+using namespace policy;
+namespace {
+
+// History rows are on disk a second after they came, at the latest.
+constexpr std::chrono::seconds kFlushDelay{1};
+
+}  // namespace
+
+// Actions may cause events, which wait until the decision at hand is executed.
+void RunBooks::feed(Event event) {
+  events_.push_back(std::move(event));
+  if (applying_) return;
+  applying_ = true;
+  feed_all();
+}
+
+void RunBooks::feed_all() {
+  while (!events_.empty()) {
+    const Event next = std::move(events_.front());
+    events_.pop_front();
+    if (!is_terminal(state_.state)) apply(next);
+  }
+  applying_ = false;
+}
+
+void RunBooks::apply(const Event& event) {
+  const Time now = journal_time(clock_.now());
+  check(journal_->append(event, state_.epoch, now));
+  indexer_->notice();
+  const Actions actions = decide(state_, event, now);
+  if (is_terminal(state_.state)) check(journal_->sync());
+  act(actions);
+  show_workers();
+  if (object_run_ && std::holds_alternative<CheckpointPublished>(event)) {
+    write_reports();  // the records have the checkpoint's row too
+    flush();
+    object_run_->push();
+  }
+}
+
+void RunBooks::show_workers() {
+  const std::pair now(state_.state == State::scheduling ? state_.joined : state_.live, state_.world_size);
+  if (now == shown_workers_) return;
+  shown_workers_ = now;
+  terminal_->workers(now.first, now.second);
+}
+
+void RunBooks::act(const Actions& actions) {
+  for (const Action& action : actions) {
+    std::visit([this](const auto& kind) { execute(kind); }, action);
+  }
+}
+
+// The first failure to write the run folder ends the run; more of them say nothing new.
+void RunBooks::check(const arrow::Status& written) {
+  if (written.ok() || storage_failed_) return;
+  storage_failed_ = true;
+  feed(StorageFailed{written.message()});
+}
+
+void RunBooks::report(int64_t rank, const rpc::Report& report) {
+  if (!book_) return;
+  highest_report_ = std::max(highest_report_, report.index);
+  auto completed = book_->add(rank, report);
+  if (!completed.ok()) {
+    return feed(ReportRefused{state_.attempt, state_.generation, report.index, completed.status().message()});
+  }
+  for (GroupReport& group : *completed) {
+    const bool has_files = !group.parts.empty();
+    CheckpointReady ready{.report = group.report};
+    if (group.validation) ready.validation = with_defaults(*group.validation, request_.validation_task);
+    report_log_->add(std::move(group), state_.attempt, clock_.now());
+    if (has_files) feed(std::move(ready));
+  }
+  if (!completed->empty()) write_reports();
+}
+
+// The counts are looked at first: with the last worker's return the run may end.
+void RunBooks::finish(const Worker& worker, const rpc::Finished& finished) {
+  const WorkerId id = worker.id;
+  if (book_) {
+    const arrow::Status counts = book_->finish(worker.rank);
+    if (!counts.ok()) feed(ReportRefused{state_.attempt, state_.generation, 0, counts.message()});
+  }
+  feed(WorkerFinished{id, finished.reports, finished.return_value});
+}
+
+void RunBooks::settle(int64_t report, const arrow::Result<checkpoint::Published>& published) {
+  if (!published.ok()) {
+    report_log_->settle(report, "");
+    feed(PublishFailed{report, published.status().message()});
+  } else {
+    report_log_->settle(report, published->name);
+    terminal_->checkpoint(published->name);
+    feed(CheckpointPublished{{report, published->name, published->metrics, published->time}});
+  }
+  write_reports();
+}
+
+void RunBooks::note_removal_failed(int64_t report, const arrow::Status& why) {
+  log_->warning("the checkpoint of report " + std::to_string(report) + " could not be deleted: " + why.message());
+}
+
+std::optional<Time> RunBooks::next_deadline() const {
+  std::optional<Time> next;
+  if (const auto limit = time_limit(state_)) next = limit->at;
+  if (const auto since = report_log_->unflushed_since())
+    next = std::min(next.value_or(Time::max()), *since + kFlushDelay);
+  return next;
+}
+
+void RunBooks::meet_deadlines() {
+  const Time now = clock_.now();
+  if (const auto limit = time_limit(state_); limit && limit->at <= now) feed(StopRequested{limit->reason, true});
+  const auto unflushed = report_log_->unflushed_since();
+  if (unflushed && *unflushed + kFlushDelay <= now) flush();
+  trackers_->advance(report_log_->history());
+}
+
+void RunBooks::flush() {
+  check(report_log_->flush());
+  trackers_->advance(report_log_->history());
+  indexer_->notice();
+}
+
+void RunBooks::write_reports() {
+  const arrow::Result<std::vector<ReportLog::Entry>> written = report_log_->write();
+  if (!written.ok()) return check(written.status());
+  trackers_->advance(report_log_->history());
+  for (const ReportLog::Entry& entry : *written) {
+    shown_report_ = entry.group.report;
+    if (!entry.group.shown().empty() && entry.group.shown()[0]) {
+      shown_metrics_ = *entry.group.shown()[0];
+      terminal_->metrics(shown_metrics_);
+    }
+    const std::string checkpoint = entry.checkpoint.empty() ? "" : checkpoint_location(request_, entry.checkpoint);
+    if (entry.group.complete) callbacks_->reported(state_, entry.group, checkpoint);
+  }
+}
+
+std::string RunBooks::checkpoint_path(int64_t report) const {
+  const auto kept = std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
+  const std::string name = kept == state_.checkpoints.end() ? "" : kept->name;
+  return checkpoint_location(request_, checkpoint::folder_name(name, report));
+}
+
+std::string RunBooks::start_path(int64_t report) const {
+  return report != 0 ? checkpoint_path(report) : request_.resume_from_checkpoint.value_or("");
+}
+
+rpc::CheckpointEntries RunBooks::checkpoints() const {
+  std::vector<checkpoint::Scored> scored;
+  for (const KeptCheckpoint& kept : state_.checkpoints) scored.push_back({kept.report, kept.metrics});
+  rpc::CheckpointEntries list;
+  for (const int64_t report : checkpoint::rank_checkpoints(scored, state_.options.checkpoint_config)) {
+    const KeptCheckpoint& kept = *std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
+    list.push_back({.path = checkpoint_location(request_, checkpoint::folder_name(kept.name, kept.report)),
+                    .metrics = kept.metrics,
+                    .status = Json(kept.status).get<std::string>()});
+  }
+  std::ranges::reverse(list);
+  return list;
+}
+
+void RunBooks::execute(const EnterState& action) {
+  log_->debug("state: " + to_string(action.from) + " -> " + to_string(action.to) + ": " + action.reason);
+  terminal_->state(to_string(action.to));
+  crew_->execute(action);
+}
+
+void RunBooks::execute(const AssignWorkers& action) {
+  book_.emplace(state_.world_size, action.first_report);
+  track::AttemptStart start{.attempt = {.attempt = state_.attempt.value,
+                                        .world_size = state_.world_size,
+                                        .resume_step = action.checkpoint,
+                                        .time = to_seconds(clock_.now())}};
+  const auto kept = std::ranges::find(state_.checkpoints, action.checkpoint, &KeptCheckpoint::report);
+  if (kept != state_.checkpoints.end()) start.resume_metrics = kept->metrics;
+  trackers_->begin_attempt(start, report_log_->history());
+  crew_->execute(action);
+  callbacks_->assigned(state_);
+}
+
+void RunBooks::execute(const CloseGroup& action) {
+  if (book_) {
+    for (GroupReport& rest : book_->close()) report_log_->add(std::move(rest), action.attempt, clock_.now());
+    book_.reset();
+    write_reports();
+  }
+  crew_->execute(action);
+}
+
+void RunBooks::execute(const PublishCheckpoint& action) {
+  const ReportLog::Entry* entry = report_log_->find(action.report);
+  if (entry == nullptr) return;
+  PublishJob job{.parts = entry->group.parts};
+  job.about.report = action.report;
+  job.about.name = entry->group.folder_name;
+  job.about.attempt = entry->attempt.value;
+  job.about.world_size = static_cast<int64_t>(entry->group.metrics.size());
+  job.about.time = entry->time;
+  job.about.metrics = entry->group.shown().front().value_or(Json::object());
+  crew_->publish(std::move(job));
+}
+
+void RunBooks::execute(const Finish&) {
+  report_log_->settle_all();
+  write_reports();
+  const arrow::Status flushed = report_log_->flush();
+  if (!flushed.ok()) log_->error("the history could not be written: " + flushed.message());
+  callbacks_->ended(state_);
+}
+
+}  // namespace paceline::controller

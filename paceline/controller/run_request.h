@@ -1,0 +1,75 @@
+// RunRequest: everything that defines a run, and how its place is taken before it begins.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/core/config/run_config.h"
+#include "paceline/core/config/scaling_config.h"
+#include "paceline/core/config/validation_config.h"
+#include "paceline/core/json.h"
+#include "paceline/policy/state.h"
+#include "paceline/storage/local/run_lock.h"
+
+namespace paceline::controller {
+
+/// Takes a line that a rank (-1: not known yet) wrote to "stdout" or "stderr", in the terminal's place: true when it
+/// has. Called on the controller's thread.
+using TakeOutput = std::function<bool(int64_t rank, const std::string& stream, const std::string& line)>;
+
+/// Everything that defines a run. take_run() fills the first four fields; whoever starts a run fills the rest and has
+/// validated it.
+struct RunRequest {
+  /// Absolute. It exists, and the caller has locked it.
+  std::string run_folder;
+  /// Where users see the run: the folder, or a URI.
+  std::string location;
+  /// The user's run store (track/run_store.h); "" for none.
+  std::string run_store;
+  /// Its name is set.
+  RunConfig run_config;
+  ScalingConfig scaling_config;
+  Json torch_config = Json::object();
+  /// Seconds that workers have to end by themselves after another's failure.
+  double failure_grace_s = policy::RunOptions{}.failure_grace_s;
+  /// What the worker processes are for: "worker" executes the train loop, "program" runs a program (paceline/launch).
+  std::string role = "worker";
+  std::string train_loop;
+  Json train_loop_config = Json::object();
+  /// What the workers' program needs beside that, as bytes that only it understands: Python's train loop.
+  std::string attachment;
+  /// Command line of a worker: the driver's own program and arguments.
+  std::vector<std::string> program;
+  /// Command line of a process from which workers are forked (agent/fork_server.h); empty: each is started by itself.
+  std::vector<std::string> fork_server;
+  /// Working directory of the workers: the driver's.
+  std::string directory;
+  /// Empty: all output goes to the terminal.
+  TakeOutput take_output;
+  /// Registered name of the function that validates checkpoints, "" for none; what it gets where a report says nothing
+  /// else, and how many run at once.
+  std::string validation_fn;
+  ValidationTaskConfig validation_task;
+  int64_t max_validations = 1;
+  /// Path of a checkpoint that a new run starts from.
+  std::optional<std::string> resume_from_checkpoint;
+};
+
+/// A run that is this process's until the lock goes.
+struct TakenRun {
+  RunRequest request;
+  storage::RunLock lock;
+};
+
+/// Gives the run a name if it has none, makes its folder in RunConfig.storage_path and locks it. AlreadyExists naming
+/// the holder when another driver has the run; other errors name RunConfig.storage_path.
+arrow::Result<TakenRun> take_run(const RunConfig& run_config);
+
+/// Where the checkpoint with that folder's name is when it is published.
+std::string checkpoint_location(const RunRequest& request, const std::string& name);
+
+}  // namespace paceline::controller

@@ -13,6 +13,7 @@
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/json.h"
 #include "paceline/policy/state.h"
+#include "paceline/rpc/role.h"
 #include "paceline/storage/local/run_lock.h"
 
 namespace paceline::controller {
@@ -36,8 +37,8 @@ struct RunRequest {
   Json torch_config = Json::object();
   /// Seconds that workers have to end by themselves after another's failure.
   double failure_grace_s = policy::RunOptions{}.failure_grace_s;
-  /// What the worker processes are for: "worker" executes the train loop, "program" runs a program (paceline/launch).
-  std::string role = "worker";
+  /// What the worker processes are for (rpc/role.h).
+  std::string role = rpc::kWorkerRole;
   std::string train_loop;
   Json train_loop_config = Json::object();
   /// What the workers' program needs beside that, as bytes that only it understands: Python's train loop.

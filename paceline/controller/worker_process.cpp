@@ -58,9 +58,7 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
                        .validation_fn = request.validation_fn,
                        .threads = threads,
                        .heartbeat_interval_s = std::min(1.0, heartbeat_timeout_s / 4)};
-  return {.role = request.role,
-          .lifetime = "attempt",
-          .arguments = request.program,
+  return {.arguments = request.program,
           .environment = environment,
           .directory = request.directory,
           .fork_server = request.fork_server,
@@ -77,10 +75,9 @@ rpc::StartProcess start_validation_message(const RunRequest& request, const Star
                                            const rpc::StringMap& environment) {
   rpc::StartProcess message = start_message(request, action.worker, threads, environment, "");
   auto welcome = message.welcome.get<rpc::Welcome>();
-  welcome.role = message.role = "validation";
+  welcome.role = rpc::kValidationRole;
   welcome.validation_config = action.task.config;
   welcome.checkpoint = path;
-  message.lifetime = "run";
   message.log_file = request.run_folder + "/" + run_layout::validation_log(action.report);
   message.welcome = welcome;
   return message;

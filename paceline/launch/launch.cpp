@@ -42,7 +42,7 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   if (earlier) plan.first_attempt = earlier->attempt.value + 1;
   request.scaling_config.num_workers = launch.num_workers;
   request.failure_grace_s = launch.run_config.failure_config.stop_grace_s;
-  request.role = kProgramRole;
+  request.role = rpc::kProgramRole;
   request.take_output = launch.take_output;
   request.train_loop_config = plan;
   // The arguments are for those who look at the list of processes.

@@ -7,9 +7,6 @@
 
 namespace paceline::launch {
 
-/// The role of worker processes that run a program (rpc::Welcome).
-inline constexpr const char* kProgramRole = "program";
-
 // command: program and arguments; the program is an absolute path, "${local_rank}" in an argument stands for the
 // rank's. role, run_id: torchrun's names for what it starts, and for the whole. master_port 0: any free port, another
 // in each attempt. virtual_local_rank: each rank sees only its own GPU, as its first. first_attempt: of this launch; an

@@ -1,6 +1,6 @@
 // The worker process of a launch: it joins like any worker, runs one rank's program, and ends as the program does.
 //
-// The process is the `paceline` program, started by an agent with the role kProgramRole. It has the heartbeats and the
+// The process is the `paceline` program, started by an agent with the role "program". It has the heartbeats and the
 // channel; the program has its standard streams, torchrun's variables (environment.h), and the rendezvous store on a
 // Unix socket (store_server.h). A stop is a signal to the process group, which is the worker's and the program's.
 #pragma once

@@ -15,6 +15,7 @@
 #include "paceline/core/posix/exit_status.h"
 #include "paceline/core/record.h"
 #include "paceline/rpc/envelope.h"
+#include "paceline/rpc/role.h"
 
 namespace paceline::rpc {
 
@@ -32,13 +33,10 @@ using StringMap = std::map<std::string, std::string>;
 
 // --- controller → agent: processes -------------------------------------------------------------------------------
 
-// Starts a process of any role. `lifetime` is "attempt" (ends with the worker group) or "run". `welcome` is the body of
-// the Welcome that the process receives first; the bytes beside it become the Welcome's. `environment` replaces the
-// whole environment. With `fork_server`, a command line, the process is forked from one that has loaded what it needs;
-// processes with equal keys have it in common.
+// Starts a process. `welcome` is the body of the Welcome that the process receives first and says what it is for; the
+// bytes beside it become the Welcome's. `environment` replaces the whole environment. With `fork_server`, a command
+// line, the process is forked from one that has loaded what it needs; processes with equal keys have it in common.
 #define PACELINE_START_PROCESS_FIELDS(FIELD) \
-  FIELD(std::string, role, "worker")         \
-  FIELD(std::string, lifetime, "attempt")    \
   FIELD(Strings, arguments, {})              \
   FIELD(StringMap, environment, {})          \
   FIELD(std::string, directory, "")          \
@@ -157,14 +155,14 @@ PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
 /// Environment variable of a started process that names its end of the channel, a descriptor number.
 inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
 
-// First message on the channel: what the process is for. `role` decides who reads the rest: "worker" runs the train
-// loop, "validation" calls `validation_fn` with `checkpoint` (a path) and `validation_config`. To a worker
+// First message on the channel: what the process is for. `role` (role.h) decides who reads the rest: a worker runs the
+// train loop, a validation calls `validation_fn` with `checkpoint` (a path) and `validation_config`. To a worker
 // `validation_fn` says whether the run has one, "" for none.
 // The bytes beside it are the driver's for its workers: what a program needs that finds no train loop by name.
 // `run_folder` is the driver's working folder, `location` where users see the run: the same folder, or a URI.
 // `storage_proof`: storage_proof.h.
 #define PACELINE_WELCOME_FIELDS(FIELD)           \
-  FIELD(std::string, role, "worker")             \
+  FIELD(std::string, role, kWorkerRole)          \
   FIELD(std::string, run_name, "")               \
   FIELD(std::string, run_folder, "")             \
   FIELD(std::string, location, "")               \

@@ -1,6 +1,7 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -183,18 +184,18 @@ bool run_generation(LanguageRuntime& program, worker::Connection& connection, co
   return false;
 }
 
-// The whole life of a process that validates one checkpoint. True when the function has returned.
-bool run_validation(LanguageRuntime& program, worker::Connection& connection) {
+// The whole life of a process that validates one checkpoint.
+int run_validation(LanguageRuntime& program, worker::Connection& connection) {
   const ThrowRecorder recorder;
   connection.progress().set_phase(Phase::validation);
   try {
     const Metrics metrics = program.validate(connection.welcome(), connection.attachment());
     connection.send(rpc::pack(rpc::Validated{.metrics = metrics.json()}));
-    return true;
+    return 0;
   } catch (...) {
     connection.progress().set_phase(Phase::failing);
     connection.send(rpc::pack(program.describe(std::current_exception())));
-    return false;
+    return kTrainLoopFailed;
   }
 }
 
@@ -203,6 +204,48 @@ bool run_validation(LanguageRuntime& program, worker::Connection& connection) {
   program.flush();
   // Not exit(): the user's static objects and LibTorch's threads have nothing left to do that could not hang.
   ::_exit(code);
+}
+
+// The whole life of a worker: an assignment after another, until there is none.
+int run_generations(LanguageRuntime& program, worker::Connection& connection) {
+  static LiveSession live;
+  connection.on_stop([&program](const rpc::Stop& stop) {
+    live.with([&](Session& session) { session.stop(stop.reason); });
+    program.abort_collectives();
+  });
+  connection.on_checkpoint([](const rpc::CheckpointCommitted& committed) {
+    live.with([&](Session& session) { session.set_checkpoint(committed.path, committed.index); });
+  });
+  static std::shared_ptr<comm::Group> group;  // not destroyed with this call: the process ends without that
+  while (true) {
+    auto assignment = connection.next_assignment();
+    if (!assignment.ok() || !*assignment) return 0;
+    if (!run_generation(program, connection, **assignment, live, group)) return kTrainLoopFailed;
+  }
+}
+
+struct RoleRow {
+  const char* name;
+  /// The whole life of such a process; its exit code.
+  int (*live)(LanguageRuntime& program, worker::Connection& connection);
+};
+
+constexpr std::array kRoles = {
+    RoleRow{rpc::kWorkerRole, run_generations},
+    RoleRow{rpc::kValidationRole, run_validation},
+};
+
+const RoleRow& role_of(const rpc::Welcome& welcome) {
+  std::string known;
+  for (const RoleRow& role : kRoles) {
+    if (welcome.role == role.name) return role;
+    known += (known.empty() ? "" : ", ") + std::string(role.name);
+  }
+  std::fprintf(stderr,
+               "paceline: this process was started as \"%s\", but this program knows only the roles %s; build it with "
+               "the version of Paceline that its driver has\n",
+               welcome.role.c_str(), known.c_str());
+  ::_exit(kUnknownRole);
 }
 
 }  // namespace
@@ -232,33 +275,10 @@ void run_worker(LanguageRuntime& program) {
     ::_exit(worker::kLostAgent);
   }
   worker::Connection& connection = **connected;
-  const std::string& role = connection.welcome().role;
-  if (role != "worker" && role != "validation") {
-    std::fprintf(stderr,
-                 "paceline: this process was started as \"%s\", but this program knows only the roles \"worker\" and "
-                 "\"validation\"; build it with the version of Paceline that its driver has\n",
-                 role.c_str());
-    ::_exit(kUnknownRole);
-  }
+  const RoleRow& role = role_of(connection.welcome());
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   torch::set_num_threads(static_cast<int>(connection.welcome().threads));
-  if (role == "validation")
-    end_process(program, connection, run_validation(program, connection) ? 0 : kTrainLoopFailed);
-  static LiveSession live;
-  connection.on_stop([&program](const rpc::Stop& stop) {
-    live.with([&](Session& session) { session.stop(stop.reason); });
-    program.abort_collectives();
-  });
-  connection.on_checkpoint([](const rpc::CheckpointCommitted& committed) {
-    live.with([&](Session& session) { session.set_checkpoint(committed.path, committed.index); });
-  });
-  std::shared_ptr<comm::Group> group;
-  while (true) {
-    auto assignment = connection.next_assignment();
-    if (!assignment.ok() || !*assignment) end_process(program, connection, 0);
-    if (!run_generation(program, connection, **assignment, live, group))
-      end_process(program, connection, kTrainLoopFailed);
-  }
+  end_process(program, connection, role.live(program, connection));
 }
 
 }  // namespace paceline::train

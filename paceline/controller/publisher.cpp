@@ -1,30 +1,25 @@
 #include "paceline/controller/publisher.h"
 
-#include "paceline/core/posix/thread.h"
-
 namespace paceline::controller {
 
 Publisher::Publisher(checkpoint::Store store, Inbox& inbox)
-    : desk_(std::make_shared<Desk>(std::move(store), inbox)), thread_(start_thread([desk = desk_] { desk->work(); })) {}
+    : desk_(std::make_shared<Desk>(std::move(store), inbox)), thread_([desk = desk_] { desk->work(); }) {}
 
 Publisher::~Publisher() {
   finish();
 }
 
 bool Publisher::finish(std::chrono::milliseconds patience) {
-  if (!thread_.joinable()) return true;
-  std::unique_lock lock(desk_->mutex);
-  desk_->ending = true;
-  std::erase_if(desk_->jobs, [](const Job& job) { return std::holds_alternative<PublishJob>(job); });
-  desk_->changed.notify_all();
-  if (desk_->changed.wait_for(lock, patience, [this] { return desk_->ended; })) {
-    lock.unlock();
-    thread_.join();
-    return true;
+  {
+    const std::lock_guard lock(desk_->mutex);
+    desk_->ending = true;
+    std::erase_if(desk_->jobs, [](const Job& job) { return std::holds_alternative<PublishJob>(job); });
   }
+  desk_->changed.notify_all();
+  if (thread_.finish(patience)) return true;
+  const std::lock_guard lock(desk_->mutex);
   desk_->inbox = nullptr;
   desk_->jobs.clear();
-  thread_.detach();
   return false;
 }
 
@@ -40,15 +35,13 @@ void Publisher::Desk::work() {
   std::unique_lock lock(mutex);
   while (true) {
     changed.wait(lock, [this] { return ending || !jobs.empty(); });
-    if (jobs.empty()) break;
+    if (jobs.empty()) return;
     Job job = std::move(jobs.front());
     jobs.pop_front();
     lock.unlock();
     std::visit([this](auto& kind) { execute(kind); }, job);
     lock.lock();
   }
-  ended = true;
-  changed.notify_all();
 }
 
 void Publisher::Desk::execute(PublishJob& job) {

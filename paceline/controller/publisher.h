@@ -8,12 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <variant>
 #include <vector>
 
 #include "paceline/checkpoint/store.h"
 #include "paceline/controller/inbox.h"
+#include "paceline/core/posix/thread.h"
 
 namespace paceline::controller {
 
@@ -66,11 +66,10 @@ class Publisher {
     Inbox* inbox;  // null when nobody listens any more
     std::deque<Job> jobs;
     bool ending = false;
-    bool ended = false;
   };
 
   std::shared_ptr<Desk> desk_;
-  std::thread thread_;
+  BackgroundThread thread_;
 };
 
 }  // namespace paceline::controller

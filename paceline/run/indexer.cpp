@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "paceline/core/posix/thread.h"
 #include "paceline/run/reader.h"
 #include "paceline/track/run_store.h"
 
@@ -50,17 +49,13 @@ void RunIndexer::Desk::work(const std::string& run_folder, const std::string& st
     warned = true;
     if (written.IsInvalid()) break;
   }
-  store.reset();
-  const std::lock_guard lock(mutex);
-  ended = true;
-  changed.notify_all();
 }
 
 RunIndexer::RunIndexer(const std::string& run_folder, const std::string& store_path, Warn warn) {
   if (store_path.empty()) return;
   desk_ = std::make_shared<Desk>();
   desk_->warn = std::move(warn);
-  thread_ = start_thread([desk = desk_, run_folder, store_path] { desk->work(run_folder, store_path); });
+  thread_ = BackgroundThread([desk = desk_, run_folder, store_path] { desk->work(run_folder, store_path); });
 }
 
 RunIndexer::~RunIndexer() {
@@ -76,19 +71,16 @@ void RunIndexer::notice() {
 }
 
 void RunIndexer::finish(std::chrono::milliseconds patience) {
-  if (!thread_.joinable()) return;
-  std::unique_lock lock(desk_->mutex);
-  desk_->news = desk_->begun;
-  desk_->ending = true;
-  desk_->changed.notify_all();
-  const bool ended = desk_->changed.wait_for(lock, patience, [this] { return desk_->ended; });
-  desk_->warn = nullptr;
-  lock.unlock();
-  if (ended) {
-    thread_.join();
-  } else {
-    thread_.detach();
+  if (!desk_) return;
+  {
+    const std::lock_guard lock(desk_->mutex);
+    desk_->news = desk_->begun;
+    desk_->ending = true;
   }
+  desk_->changed.notify_all();
+  thread_.finish(patience);
+  const std::lock_guard lock(desk_->mutex);
+  desk_->warn = nullptr;
 }
 
 }  // namespace paceline::run

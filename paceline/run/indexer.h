@@ -12,7 +12,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
+
+#include "paceline/core/posix/thread.h"
 
 namespace paceline::run {
 
@@ -46,11 +47,10 @@ class RunIndexer {
     bool begun = false;  // the run folder holds a run by now
     bool news = false;
     bool ending = false;
-    bool ended = false;
   };
 
   std::shared_ptr<Desk> desk_;  // null: no store
-  std::thread thread_;
+  BackgroundThread thread_;
 };
 
 }  // namespace paceline::run

@@ -10,7 +10,6 @@
 
 #include "paceline/core/fail_point.h"
 #include "paceline/core/posix/descriptor.h"
-#include "paceline/core/posix/thread.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/location.h"
@@ -40,7 +39,6 @@ struct FileMirror::Desk {
   std::condition_variable changed;
   bool asked = false;
   bool ending = false;
-  bool ended = false;
   arrow::Status last;
   std::map<std::string, Copied> copied;  // the thread's
   bool knows_segments = false;
@@ -57,10 +55,8 @@ struct FileMirror::Desk {
       arrow::Status status = copy_all();
       lock.lock();
       last = std::move(status);
-      if (final_round) break;
+      if (final_round) return;
     }
-    ended = true;
-    changed.notify_all();
   }
 
   // What an earlier driver has copied: the last segment is written again, whatever its size.
@@ -147,11 +143,11 @@ FileMirror::FileMirror(std::shared_ptr<Storage> to, std::string folder, std::fun
   desk_->folder = std::move(folder);
   desk_->files = std::move(files);
   desk_->interval = interval;
-  thread_ = start_thread([desk = desk_] { desk->work(); });
+  thread_ = BackgroundThread([desk = desk_] { desk->work(); });
 }
 
 FileMirror::~FileMirror() {
-  if (thread_.joinable()) (void)finish(std::chrono::seconds(30));
+  (void)finish(std::chrono::seconds(30));
 }
 
 void FileMirror::push() {
@@ -163,18 +159,17 @@ void FileMirror::push() {
 }
 
 arrow::Status FileMirror::finish(std::chrono::milliseconds patience) {
-  std::unique_lock lock(desk_->mutex);
-  desk_->ending = true;
-  desk_->changed.notify_all();
-  if (desk_->changed.wait_for(lock, patience, [this] { return desk_->ended; })) {
-    const arrow::Status last = desk_->last;
-    lock.unlock();
-    thread_.join();
-    return last;
+  {
+    const std::lock_guard lock(desk_->mutex);
+    desk_->ending = true;
   }
-  thread_.detach();
-  return arrow::Status::IOError("copying the run's records to ", without_secrets(desk_->to->location("")),
-                                " takes too long; the storage hangs");
+  desk_->changed.notify_all();
+  if (!thread_.finish(patience)) {
+    return arrow::Status::IOError("copying the run's records to ", without_secrets(desk_->to->location("")),
+                                  " takes too long; the storage hangs");
+  }
+  const std::lock_guard lock(desk_->mutex);
+  return desk_->last;
 }
 
 arrow::Result<std::vector<FileSize>> mirrored_files(const Storage& storage) {

@@ -12,9 +12,9 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "paceline/core/posix/thread.h"
 #include "paceline/storage/storage.h"
 
 namespace paceline::storage {
@@ -36,7 +36,7 @@ class FileMirror {
  private:
   struct Desk;
   std::shared_ptr<Desk> desk_;  // outlives the mirror where the storage hangs
-  std::thread thread_;
+  BackgroundThread thread_;
 };
 
 /// Bytes of a segment.

@@ -4,7 +4,6 @@
 #include <optional>
 #include <random>
 
-#include "paceline/core/posix/thread.h"
 #include "paceline/core/record.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
@@ -72,7 +71,6 @@ struct TrackerFeed::Desk {
   int64_t history_bytes = 0;
   std::deque<Mark> marks;
   bool ending = false;
-  bool ended = false;
   std::stop_source abandoned;
 
   // The thread's own.
@@ -92,7 +90,7 @@ TrackerFeed::TrackerFeed(std::string name, TrackerConfig config, TrackedRun run,
   desk_->options = {.config = std::move(config), .run = std::move(run), .abandoned = desk_->abandoned.get_token()};
   desk_->history_bytes = history_bytes;
   desk_->log = &log;
-  thread_ = start_thread([desk = desk_, make = std::move(make)] { desk->work(make); });
+  thread_ = BackgroundThread([desk = desk_, make = std::move(make)] { desk->work(make); });
 }
 
 TrackerFeed::~TrackerFeed() {
@@ -131,29 +129,24 @@ void TrackerFeed::finish(TrackedEnd end, int64_t history_bytes) {
 }
 
 bool TrackerFeed::wait(SteadyClock::time_point deadline) {
-  if (!thread_.joinable()) return true;
-  std::unique_lock lock(desk_->mutex);
-  desk_->ending = true;
-  desk_->changed.notify_all();
-  const auto has_ended = [this] { return desk_->ended; };
-  if (!desk_->changed.wait_until(lock, deadline, has_ended)) {
-    lock.unlock();
-    desk_->abandoned.request_stop();  // may run a tracker's callback
-    lock.lock();
+  const auto tell_end = [this] {
+    const std::lock_guard lock(desk_->mutex);
+    desk_->ending = true;
     desk_->changed.notify_all();
+  };
+  tell_end();
+  if (!thread_.wait_until(deadline)) {
+    desk_->abandoned.request_stop();  // may run a tracker's callback
+    tell_end();
     // Several that hang hang together.
-    desk_->changed.wait_until(lock, std::max(deadline + kAbandonPatience, SteadyClock::now() + 100ms), has_ended);
+    deadline = std::max(deadline + kAbandonPatience, SteadyClock::now() + 100ms);
   }
-  if (desk_->ended) {
-    lock.unlock();
-    thread_.join();
-    return true;
-  }
+  if (thread_.finish_by(deadline)) return true;
+  const std::lock_guard lock(desk_->mutex);
   desk_->log->warning("tracker " + desk_->name +
                       " hangs and is left to itself; what it has not taken is handed over "
                       "when the run is continued");
   desk_->log = nullptr;
-  thread_.detach();
   return false;
 }
 
@@ -170,9 +163,6 @@ void TrackerFeed::Desk::work(const Maker& make) {
                                "; the rest is handed over when the run is continued");
   }
   if (tracker) (void)note_position(true);
-  const std::lock_guard lock(mutex);
-  ended = true;
-  changed.notify_all();
 }
 
 // Until all is handed over and the run has ended.

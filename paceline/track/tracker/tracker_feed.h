@@ -14,10 +14,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <variant>
 
 #include "paceline/core/log.h"
+#include "paceline/core/posix/thread.h"
 #include "paceline/track/tracker/tracker.h"
 
 namespace paceline::track {
@@ -54,7 +54,7 @@ class TrackerFeed {
  private:
   struct Desk;
   std::shared_ptr<Desk> desk_;
-  std::thread thread_;
+  BackgroundThread thread_;
 };
 
 }  // namespace paceline::track

@@ -9,25 +9,15 @@
 #include <csignal>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/core/posix/thread.h"
 #include "paceline/train/worker/debugger_internal.h"
 
 namespace paceline::train {
 namespace {
-
-// A process in the background that gives the terminal away gets SIGTTOU, which would stop it.
-void set_foreground(const Descriptor& terminal, pid_t group) {
-  sigset_t background, before;
-  ::sigemptyset(&background);
-  ::sigaddset(&background, SIGTTOU);
-  ::pthread_sigmask(SIG_BLOCK, &background, &before);
-  ::tcsetpgrp(terminal.get(), group);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
 
 pid_t start_gdb(const Descriptor& terminal, const std::string& told) {
   const std::string process = std::to_string(::getpid());
@@ -82,10 +72,11 @@ void wait_for_debugger() {
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   const pid_t gdb = start_gdb(terminal, "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(ends[1]));
   ::prctl(PR_SET_PTRACER, gdb);
-  std::thread([gdb, foreground, terminal = std::move(terminal), write_end = std::move(write_end)] {
+  BackgroundThread([gdb, foreground, terminal = std::move(terminal), write_end = std::move(write_end)] {
     while (::waitpid(gdb, nullptr, 0) < 0 && errno == EINTR) {
     }
-    set_foreground(terminal, foreground);
+    // From the background, where SIGTTOU would stop the process; this thread blocks it.
+    ::tcsetpgrp(terminal.get(), foreground);
   }).detach();  // closes the write end when gdb is gone
   char told = 0;
   while (::read(read_end.get(), &told, 1) < 0 && errno == EINTR) {

@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "paceline/core/error.h"
-#include "paceline/core/posix/thread.h"
 #include "paceline/train/worker/upload_queue_internal.h"
 
 namespace paceline::train {
@@ -142,7 +141,8 @@ UploadQueue::~UploadQueue() {
   desk_->changed.wait(lock, [this] { return !desk_->handing_over; });
   const bool idle = desk_->busy_threads == 0;
   lock.unlock();
-  for (std::thread& thread : threads_) idle ? thread.join() : thread.detach();
+  if (!idle) return;  // the threads are left behind
+  for (BackgroundThread& thread : threads_) thread.finish(std::chrono::minutes(1));
 }
 
 void UploadQueue::wait_for_room() {
@@ -158,7 +158,7 @@ Upload UploadQueue::start(std::function<std::string()> work) {
   desk_->jobs.push_back(std::move(job));
   ++desk_->in_flight;
   if (std::ssize(threads_) < std::min(desk_->in_flight, kMostInFlight)) {
-    threads_.push_back(start_thread([desk = desk_] { desk->work(); }));
+    threads_.emplace_back([desk = desk_] { desk->work(); });
   }
   desk_->changed.notify_all();
   return upload;

@@ -17,9 +17,9 @@
 #include <future>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "paceline/core/posix/thread.h"
 #include "paceline/rpc/messages.h"
 
 namespace paceline::train {
@@ -58,7 +58,7 @@ class UploadQueue {
   struct Desk;
 
   std::shared_ptr<Desk> desk_;
-  std::vector<std::thread> threads_;
+  std::vector<BackgroundThread> threads_;
 };
 
 }  // namespace paceline::train

@@ -51,9 +51,9 @@ PACELINE_MESSAGE(TakeStacks, "take_stacks", PACELINE_TAKE_STACKS_FIELDS);
 #define PACELINE_NAME_CRASH_FIELDS(FIELD)
 PACELINE_MESSAGE(NameCrash, "name_crash", PACELINE_NAME_CRASH_FIELDS);
 
-// guardian → agent: a signal has stopped the process, or it goes on.
-#define PACELINE_STOPPED_FIELDS(FIELD) FIELD(bool, stopped, true)
-PACELINE_MESSAGE(Stopped, "stopped", PACELINE_STOPPED_FIELDS);
+// guardian → agent: a signal such as SIGSTOP has suspended the process, or the process has resumed.
+#define PACELINE_SUSPENDED_FIELDS(FIELD) FIELD(bool, suspended, true)
+PACELINE_MESSAGE(Suspended, "suspended", PACELINE_SUSPENDED_FIELDS);
 
 // guardian → agent: the process has ended and nothing is left of its tree.
 #define PACELINE_EXITED_FIELDS(FIELD) \

@@ -265,7 +265,7 @@ void GuardianProcess::take_child_events() {
     const auto found = running_.find(event.si_pid);
     if (found == running_.end()) continue;
     const Child child = found->second;
-    send(child.connection, rpc::pack(Stopped{.stopped = event.si_code == CLD_STOPPED}, child.identity));
+    send(child.connection, rpc::pack(Suspended{.suspended = event.si_code == CLD_STOPPED}, child.identity));
   }
   if (ended_.empty() || kill_orphans()) return;
   for (const Ended& ended : std::exchange(ended_, {})) {

@@ -177,11 +177,11 @@ TEST_F(GuardianTest, ReportsStopAndContinuation) {
   connection.spawn(1, {"sleep"});
   const rpc::Envelope spawned = connection.receive();
   must(signal_process(spawned.descriptors.at(0), SIGSTOP));
-  EXPECT_TRUE(connection.receive<Stopped>().stopped);
+  EXPECT_TRUE(connection.receive<Suspended>().suspended);
   must(signal_process(spawned.descriptors.at(0), SIGCONT));
-  EXPECT_FALSE(connection.receive<Stopped>().stopped);
+  EXPECT_FALSE(connection.receive<Suspended>().suspended);
   must(signal_process(spawned.descriptors.at(0), SIGSTOP));
-  EXPECT_TRUE(connection.receive<Stopped>().stopped);
+  EXPECT_TRUE(connection.receive<Suspended>().suspended);
   connection.kill_tree(1);
   connection.receive<Exited>();
 }

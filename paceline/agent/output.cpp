@@ -46,15 +46,15 @@ arrow::Result<Descriptor> open_log(const std::string& path) {
 
 }  // namespace
 
-arrow::Result<LogFile> LogFile::open(const std::string& path, const Limit& limit) {
-  if (path.empty()) return LogFile(Descriptor(), path, limit, 0);
+arrow::Result<RotatingLog> RotatingLog::open(const std::string& path, const Limit& limit) {
+  if (path.empty()) return RotatingLog(Descriptor(), path, limit, 0);
   ARROW_ASSIGN_OR_RAISE(Descriptor file, open_log(path));
   struct stat about{};
   const int64_t size = ::fstat(file.get(), &about) == 0 ? about.st_size : 0;
-  return LogFile(std::move(file), path, limit, size);
+  return RotatingLog(std::move(file), path, limit, size);
 }
 
-void LogFile::append(const Lines& lines) {
+void RotatingLog::append(const Lines& lines) {
   if (!file_) return;
   std::string text;
   for (const std::string& line : lines) {
@@ -68,7 +68,7 @@ void LogFile::append(const Lines& lines) {
   write(text);
 }
 
-void LogFile::write(std::string_view text) {
+void RotatingLog::write(std::string_view text) {
   const int64_t before = size_;
   while (!text.empty()) {
     const ssize_t written = ::write(file_.get(), text.data(), text.size());
@@ -83,7 +83,7 @@ void LogFile::write(std::string_view text) {
   }
 }
 
-void LogFile::rotate() {
+void RotatingLog::rotate() {
   const auto name = [this](int64_t number) { return number == 0 ? path_ : path_ + "." + std::to_string(number); };
   int64_t last = 0;  // the first number that is free, or the last that may be
   while (last < limit_.most_files - 1 && ::access(name(last).c_str(), F_OK) == 0) ++last;

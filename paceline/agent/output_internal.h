@@ -36,7 +36,7 @@ class LineSplitter {
 /// With a limit, a file that would grow beyond it becomes PATH.1, what was that PATH.2, and so on; of the files the
 /// last `most_files` stay, PATH itself included. Lines are never divided, so a line longer than the limit makes a file
 /// that is.
-class LogFile {
+class RotatingLog {
  public:
   struct Limit {
     /// 0: none.
@@ -44,11 +44,11 @@ class LogFile {
     int64_t most_files = 1;
   };
   /// "" is a log without a file. IOError when the file cannot be opened.
-  static arrow::Result<LogFile> open(const std::string& path, const Limit& limit);
+  static arrow::Result<RotatingLog> open(const std::string& path, const Limit& limit);
   void append(const Lines& lines);
 
  private:
-  LogFile(Descriptor file, std::string path, const Limit& limit, int64_t size)
+  RotatingLog(Descriptor file, std::string path, const Limit& limit, int64_t size)
       : file_(std::move(file)), path_(std::move(path)), limit_(limit), size_(size) {}
   void write(std::string_view text);
   void rotate();

@@ -70,14 +70,14 @@ class LogFileTest : public ::testing::Test {
 };
 
 TEST_F(LogFileTest, WithoutALimitEverythingStays) {
-  auto log = LogFile::open(path_, {}).ValueOrDie();
+  auto log = RotatingLog::open(path_, {}).ValueOrDie();
   for (int i = 0; i < 100; ++i) log.append({"line"});
   EXPECT_EQ(kept().size(), 500u);
   EXPECT_THAT(paceline::testing::names_in(folder_.path()), ElementsAre("worker_7.log"));
 }
 
 TEST_F(LogFileTest, OfAFloodTheEndStaysInWholeLines) {
-  auto log = LogFile::open(path_, {.file_bytes = 1000, .most_files = 3}).ValueOrDie();
+  auto log = RotatingLog::open(path_, {.file_bytes = 1000, .most_files = 3}).ValueOrDie();
   std::string all;
   for (int i = 0; i < 2000; ++i) {
     const Lines lines = {"line " + std::to_string(2 * i), "line " + std::to_string(2 * i + 1)};
@@ -95,16 +95,16 @@ TEST_F(LogFileTest, OfAFloodTheEndStaysInWholeLines) {
 }
 
 TEST_F(LogFileTest, OneCallMayFillManyFiles) {
-  auto log = LogFile::open(path_, {.file_bytes = 10, .most_files = 2}).ValueOrDie();
+  auto log = RotatingLog::open(path_, {.file_bytes = 10, .most_files = 2}).ValueOrDie();
   log.append({"one", "two", "a line that is longer than a file", "three", "four", "five"});
   EXPECT_EQ(kept(), "three\nfour\nfive\n");
 }
 
 TEST_F(LogFileTest, ALogThatIsThereIsContinued) {
-  LogFile::open(path_, {.file_bytes = 10, .most_files = 2})->append({"before"});
-  LogFile::open(path_, {.file_bytes = 10, .most_files = 2})->append({"after"});
+  RotatingLog::open(path_, {.file_bytes = 10, .most_files = 2})->append({"before"});
+  RotatingLog::open(path_, {.file_bytes = 10, .most_files = 2})->append({"after"});
   EXPECT_EQ(kept(), "before\nafter\n");
-  LogFile::open(path_, {.file_bytes = 10, .most_files = 1})->append({"only this"});
+  RotatingLog::open(path_, {.file_bytes = 10, .most_files = 1})->append({"only this"});
   EXPECT_EQ(paceline::testing::names_in(folder_.path()).size(), 2u) << "files of an earlier limit stay";
 }
 

@@ -56,8 +56,8 @@ Process::Process(boost::asio::io_context& loop, ProcessHost& host, const Identit
       kill_timer_(loop) {}
 
 void Process::start() {
-  auto log =
-      LogFile::open(settings_.log_file, {.file_bytes = settings_.log_file_bytes, .most_files = settings_.log_files});
+  auto log = RotatingLog::open(settings_.log_file,
+                               {.file_bytes = settings_.log_file_bytes, .most_files = settings_.log_files});
   if (!log.ok()) return fail_to_start(log.status().message());
   log_ = *std::move(log);
   const Spawn request{.arguments = settings_.arguments,
@@ -76,8 +76,8 @@ void Process::fail_to_start(const std::string& error) {
 void Process::handle_guardian(rpc::Envelope envelope) {
   if (envelope.type == Spawned::kType && state_ == State::starting) {
     begin(std::move(envelope));
-  } else if (const auto stopped = rpc::unpack<Stopped>(envelope); stopped.ok()) {
-    stopped_ = stopped->stopped;
+  } else if (const auto suspended = rpc::unpack<Suspended>(envelope); suspended.ok()) {
+    suspended_ = suspended->suspended;
   } else if (const auto exited = rpc::unpack<Exited>(envelope); exited.ok() && state_ == State::running) {
     finish(exited->status, exited->memory);
   }
@@ -207,7 +207,7 @@ void Process::expect_heartbeat() {
 void Process::report_silence() {
   if (state_ != State::running || silent_) return;
   silent_ = true;
-  rpc::ProcessSilent message{.silent_s = settings_.heartbeat_timeout_s, .stopped = stopped_};
+  rpc::ProcessSilent message{.silent_s = settings_.heartbeat_timeout_s, .stopped = suspended_};
   fill_progress(message);
   host_.send_to_controller(rpc::pack(message, identity_));
 }

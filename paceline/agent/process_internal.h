@@ -88,7 +88,7 @@ class Process : public std::enable_shared_from_this<Process> {
   bool channel_ended_ = false;
   std::shared_ptr<OutputPipe> standard_output_;
   std::shared_ptr<OutputPipe> standard_error_;
-  std::optional<LogFile> log_;
+  std::optional<RotatingLog> log_;
   std::deque<std::string> last_lines_;
   std::optional<ProgressReader> progress_;
   Descriptor crash_memory_;
@@ -102,7 +102,7 @@ class Process : public std::enable_shared_from_this<Process> {
   bool heard_why_ = false;  // it has failed, and said so
   bool killing_ = false;    // the guardian was asked to, the kill timer runs
   bool silent_ = false;     // that was said
-  bool stopped_ = false;    // by a signal
+  bool suspended_ = false;  // by a signal
   ExitStatus status_;
   MemoryFacts memory_;
   SystemClock clock_;

@@ -103,17 +103,6 @@ std::string number_text(double value) {
   return text.data();
 }
 
-std::string bytes_text(int64_t bytes) {
-  constexpr std::array<const char*, 5> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB"};
-  if (bytes < 1024) return std::to_string(bytes) + " B";
-  auto amount = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  for (; amount >= 1023.95 && unit + 1 < kUnits.size(); ++unit) amount /= 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), amount < 10 ? "%.1f %s" : "%.0f %s", amount, kUnits[unit]);
-  return text.data();
-}
-
 std::string ago_text(double seconds) {
   const auto count = [](double amount, const char* unit) {
     return std::to_string(static_cast<int64_t>(amount)) + " " + unit + " ago";

@@ -29,8 +29,6 @@ size_t output_columns();
 
 /// A number in six significant digits.
 std::string number_text(double value);
-/// "512 B", "3.2 MiB".
-std::string bytes_text(int64_t bytes);
 /// "3 s ago", "5 min ago", "2 h ago", "4 days ago".
 std::string ago_text(double seconds);
 

@@ -35,7 +35,7 @@
 #include "paceline/run/journal.h"
 #include "paceline/run/object_run.h"
 #include "paceline/track/terminal.h"
-#include "paceline/track/tracker/trackers.h"
+#include "paceline/track/tracker/run_trackers.h"
 
 namespace paceline::controller {
 

@@ -47,8 +47,8 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     receive_checkpoints_request(worker, envelope);
   } else if (type == rpc::Report::kType) {
     receive_report(worker, envelope);
-  } else if (type == rpc::Progress::kType) {
-    const auto progress = unpacked<rpc::Progress>(envelope);
+  } else if (type == rpc::ProgressBar::kType) {
+    const auto progress = unpacked<rpc::ProgressBar>(envelope);
     if (worker.rank == 0) books_.terminal().progress(progress.label, progress.done, progress.total, progress.rate);
   } else if (type == rpc::ProcessStarted::kType) {
     feed(WorkerStarted{worker.id, unpacked<rpc::ProcessStarted>(envelope).pid});

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "paceline/core/bytes_text.h"
+
 namespace paceline::policy {
 namespace {
 
@@ -187,16 +189,6 @@ std::string advice_on(std::string_view text) {
     if (text.find(words) != std::string_view::npos) return advice;
   }
   return "";
-}
-
-std::string bytes_text(int64_t bytes) {
-  static constexpr std::array<const char*, 5> kUnits = {"bytes", "kB", "MB", "GB", "TB"};
-  auto number = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; number >= 1000 && unit + 1 < kUnits.size(); ++unit) number /= 1000;
-  char text[40];
-  std::snprintf(text, sizeof text, "%.3g %s", number, kUnits[unit]);
-  return text;
 }
 
 }  // namespace paceline::policy

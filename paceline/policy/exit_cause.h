@@ -34,7 +34,4 @@ ExitCause decode_exit(const ExitFacts& facts);
 /// too many open files, no such GPU, … "" when it speaks of none.
 std::string advice_on(std::string_view text);
 
-/// "14.2 GB", "1.5 MB".
-std::string bytes_text(int64_t bytes);
-
 }  // namespace paceline::policy

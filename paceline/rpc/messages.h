@@ -258,12 +258,12 @@ PACELINE_MESSAGE(Failed, "failed", PACELINE_FAILED_FIELDS);
 PACELINE_MESSAGE(Validated, "validated", PACELINE_VALIDATED_FIELDS);
 
 // What the terminal shows of a rank's progress: "epoch 3", 12 of 391.
-#define PACELINE_PROGRESS_FIELDS(FIELD) \
-  FIELD(std::string, label, "")         \
-  FIELD(int64_t, done, 0)               \
-  FIELD(int64_t, total, 0)              \
+#define PACELINE_PROGRESS_BAR_FIELDS(FIELD) \
+  FIELD(std::string, label, "")             \
+  FIELD(int64_t, done, 0)                   \
+  FIELD(int64_t, total, 0)                  \
   FIELD(double, rate, 0.0)
-PACELINE_MESSAGE(Progress, "progress", PACELINE_PROGRESS_FIELDS);
+PACELINE_MESSAGE(ProgressBar, "progress_bar", PACELINE_PROGRESS_BAR_FIELDS);
 
 // --- worker ⇄ controller: the key-value store of the rendezvous ---------------------------------------------------
 
@@ -329,7 +329,7 @@ PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQ
 using Catalogue = std::tuple<StartProcess, EndProcess, Leftovers, ProgressRequest, ProgressReply, StacksRequest,
                              StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed,
                              ProcessExited, ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, Joined,
-                             Heartbeat, Report, Finished, Failed, Validated, Progress, StoreRequest, StoreReply,
+                             Heartbeat, Report, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply,
                              CheckpointsRequest, CheckpointsReply, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

@@ -23,7 +23,7 @@ class Reports final : public train::ReportSink {
   bool takes_from_any_thread() const override { return true; }
   void fail(const std::exception_ptr&) override {}
   rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
-  void show_progress(rpc::Progress) override {}
+  void show_progress(rpc::ProgressBar) override {}
   rpc::Report last;
 };
 

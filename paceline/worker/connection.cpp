@@ -30,9 +30,9 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 /// What the two threads and the callers share. It belongs to the process that has the threads.
-class Session {
+class AgentLink {
  public:
-  Session(Descriptor socket, ConnectionOptions options)
+  AgentLink(Descriptor socket, ConnectionOptions options)
       : socket_(std::move(socket)),
         options_(std::move(options)),
         requests_(
@@ -40,7 +40,7 @@ class Session {
     if (!options_.on_lost_agent) options_.on_lost_agent = [] { ::_exit(kLostAgent); };
   }
 
-  ~Session() {
+  ~AgentLink() {
     closing_ = true;
     requests_->close("the connection to the agent is closed");
     outbox_.close();
@@ -242,32 +242,32 @@ class Session {
 
 class SocketConnection final : public Connection {
  public:
-  explicit SocketConnection(std::unique_ptr<Session> session) : session_(std::move(session)), process_(::getpid()) {}
+  explicit SocketConnection(std::unique_ptr<AgentLink> link) : link_(std::move(link)), process_(::getpid()) {}
 
   ~SocketConnection() override {
     // A forked child has a copy, but not the threads: joining them or shutting the socket down would be the parent's.
     if (::getpid() == process_) return;
-    [[maybe_unused]] const Session* const kept = session_.release();
+    [[maybe_unused]] const AgentLink* const kept = link_.release();
   }
 
-  const rpc::Welcome& welcome() const override { return session_->welcome(); }
-  const std::string& attachment() const override { return session_->attachment(); }
-  arrow::Result<std::optional<Assignment>> next_assignment() override { return session_->next_assignment(); }
-  Progress& progress() override { return session_->progress(); }
-  void send(rpc::Envelope envelope) override { session_->send(std::move(envelope)); }
+  const rpc::Welcome& welcome() const override { return link_->welcome(); }
+  const std::string& attachment() const override { return link_->attachment(); }
+  arrow::Result<std::optional<Assignment>> next_assignment() override { return link_->next_assignment(); }
+  Progress& progress() override { return link_->progress(); }
+  void send(rpc::Envelope envelope) override { link_->send(std::move(envelope)); }
   arrow::Result<rpc::Envelope> call(rpc::Envelope request, std::chrono::milliseconds limit) override {
-    return session_->call(std::move(request), limit);
+    return link_->call(std::move(request), limit);
   }
-  arrow::Status flush() override { return session_->flush(); }
-  std::optional<std::string> stop_reason() const override { return session_->stop_reason(); }
-  void on_stop(std::function<void(const rpc::Stop&)> on_stop) override { session_->set_on_stop(std::move(on_stop)); }
+  arrow::Status flush() override { return link_->flush(); }
+  std::optional<std::string> stop_reason() const override { return link_->stop_reason(); }
+  void on_stop(std::function<void(const rpc::Stop&)> on_stop) override { link_->set_on_stop(std::move(on_stop)); }
   void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) override {
-    session_->set_on_checkpoint(std::move(on_checkpoint));
+    link_->set_on_checkpoint(std::move(on_checkpoint));
   }
-  std::shared_ptr<rpc::KeyValueClient> store() override { return session_->store(); }
+  std::shared_ptr<rpc::KeyValueClient> store() override { return link_->store(); }
 
  private:
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<AgentLink> link_;
   const pid_t process_;
 };
 
@@ -313,9 +313,9 @@ arrow::Result<std::unique_ptr<Connection>> Connection::connect(const Clock& cloc
 
 arrow::Result<std::unique_ptr<Connection>> connect_over(Descriptor socket, const Clock& clock,
                                                         ConnectionOptions options) {
-  auto session = std::make_unique<Session>(std::move(socket), std::move(options));
-  ARROW_RETURN_NOT_OK(session->begin(clock));
-  return std::make_unique<SocketConnection>(std::move(session));
+  auto link = std::make_unique<AgentLink>(std::move(socket), std::move(options));
+  ARROW_RETURN_NOT_OK(link->begin(clock));
+  return std::make_unique<SocketConnection>(std::move(link));
 }
 
 }  // namespace paceline::worker

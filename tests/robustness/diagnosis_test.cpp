@@ -167,7 +167,7 @@ TEST_F(Diagnosis, AWorkerThatTheKernelKilledForItsMemoryIsToldWithTheLimit) {
   EXPECT_EQ(driver.wait(), 1);
   EXPECT_THAT(driver.output(),
               AllOf(HasSubstr("Rank 1 of 2"), HasSubstr("the kernel ran out of memory"),
-                    HasSubstr("whose limit is 1.57 GB"), HasSubstr("What to do: use smaller batches")));
+                    HasSubstr("whose limit is 1.5 GiB"), HasSubstr("What to do: use smaller batches")));
   expect_clean(driver);
 }
 

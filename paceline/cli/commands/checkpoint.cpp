@@ -5,6 +5,7 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/run_lookup.h"
 #include "paceline/cli/table.h"
+#include "paceline/core/bytes_text.h"
 #include "paceline/core/clock.h"
 #include "paceline/track/status_line.h"
 

@@ -5,6 +5,7 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/checkpoint.h"
 #include "paceline/cli/table.h"
+#include "paceline/core/bytes_text.h"
 
 namespace paceline::cli {
 namespace {

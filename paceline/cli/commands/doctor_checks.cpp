@@ -1,6 +1,6 @@
 #include "paceline/cli/commands/doctor_checks.h"
 
-#include "paceline/cli/table.h"
+#include "paceline/core/bytes_text.h"
 
 namespace paceline::cli {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "paceline/checkpoint/store.h"
 #include "paceline/cli/table.h"
+#include "paceline/core/bytes_text.h"
 #include "paceline/core/clock.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/track/status_line.h"

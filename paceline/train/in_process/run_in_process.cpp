@@ -65,7 +65,7 @@ class LocalSink final : public ReportSink {
   // A report is a meeting of the ranks, as collectives are.
   bool takes_from_any_thread() const override { return false; }
   void fail(const std::exception_ptr&) override {}
-  void show_progress(rpc::Progress progress) override {
+  void show_progress(rpc::ProgressBar progress) override {
     if (controller_ == nullptr) return;
     controller_->terminal().progress(progress.label, progress.done, progress.total, progress.rate);
   }

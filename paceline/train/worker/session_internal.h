@@ -43,7 +43,7 @@ class ReportSink {
   virtual void fail(const std::exception_ptr& error) = 0;
   /// What the request says. Throws an Error when there is no answer.
   virtual rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest& request) = 0;
-  virtual void show_progress(rpc::Progress progress) = 0;
+  virtual void show_progress(rpc::ProgressBar progress) = 0;
 };
 
 struct SessionOptions {

@@ -49,7 +49,7 @@ class ConnectionSink final : public ReportSink {
   }
   bool takes_from_any_thread() const override { return true; }
   void fail(const std::exception_ptr& error) override { connection_.send(rpc::pack(failure_of(error))); }
-  void show_progress(rpc::Progress progress) override { connection_.send(rpc::pack(progress)); }
+  void show_progress(rpc::ProgressBar progress) override { connection_.send(rpc::pack(progress)); }
 
  private:
   worker::Connection& connection_;

@@ -1,4 +1,4 @@
-#include "paceline/track/tracker/trackers.h"
+#include "paceline/track/tracker/run_trackers.h"
 
 #include <map>
 

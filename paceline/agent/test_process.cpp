@@ -162,7 +162,7 @@ int note_progress(const Arguments& arguments) {
   send(joined_with(progress));
   progress.set_step(7);
   progress.set_phase(Phase::collective);
-  send(rpc::pack(rpc::Heartbeat{.step = 7}));
+  send(rpc::pack(rpc::Heartbeat{}));
   ::raise(std::stoi(arguments.at(0)));
   return 0;
 }

@@ -56,8 +56,6 @@ class UserCallback {
   virtual std::string name() const { return ""; }
   /// All workers of an attempt have joined and begin to train; once for each attempt.
   virtual void after_start(const RunContext& run) {}
-  /// As after_start(), and before it, when the attempt has another number of workers than the one before it.
-  virtual void after_resize(const RunContext& run, int64_t former_world_size) {}
   /// Every rank has made this report: its metrics by rank (with ReportOptions::reduce the group's numbers on each), and
   /// the checkpoint if one was published (else null).
   virtual void after_report(const RunContext& run, const std::vector<Metrics>& metrics, const Checkpoint* checkpoint) {}

@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <typeinfo>
-#include <utility>
 
 #include "paceline/core/type_name.h"
 
@@ -12,11 +11,6 @@ namespace paceline::controller {
 using namespace policy;
 
 void CallbackCaller::assigned(const RunState& state) {
-  const int64_t former = std::exchange(world_size_, state.world_size);
-  if (former != 0 && former != state.world_size) {
-    call(state, "after_resize",
-         [former](UserCallback& callback, const RunContext& run) { callback.after_resize(run, former); });
-  }
   call(state, "after_start", [](UserCallback& callback, const RunContext& run) { callback.after_start(run); });
 }
 

@@ -35,7 +35,6 @@ class CallbackCaller {
   const RunRequest& request_;
   Log& log_;
   std::function<void(policy::Event)> feed_;
-  int64_t world_size_ = 0;  // of the attempt before
 };
 
 }  // namespace paceline::controller

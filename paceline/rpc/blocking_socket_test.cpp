@@ -35,11 +35,11 @@ TEST_F(BlockingSockets, ShutDownWakesAReceiver) {
 TEST_F(BlockingSockets, WaitTimesOutAndSeesWhatIsBufferedAlready) {
   EXPECT_FALSE(*left_.wait(milliseconds(0)));
   // Both arrive in one portion; the second is not on the socket any more when it is waited for.
-  ASSERT_TRUE(right_->send(pack(Heartbeat{1})).ok());
-  ASSERT_TRUE(right_->send(pack(Heartbeat{2})).ok());
-  for (const int64_t step : {1, 2}) {
+  ASSERT_TRUE(right_->send(pack(ProcessStarted{.pid = 1})).ok());
+  ASSERT_TRUE(right_->send(pack(ProcessStarted{.pid = 2})).ok());
+  for (const int64_t number : {1, 2}) {
     EXPECT_TRUE(*left_.wait(milliseconds(60'000)));
-    EXPECT_EQ(unpack<Heartbeat>(**left_.receive())->step, step);
+    EXPECT_EQ(unpack<ProcessStarted>(**left_.receive())->pid, number);
   }
   EXPECT_FALSE(*left_.wait(milliseconds(1)));
 }

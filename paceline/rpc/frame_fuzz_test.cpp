@@ -37,7 +37,7 @@ Envelope some_envelope(Random& random) {
       .epoch = {1}, .attempt = {2}, .generation = {0}, .worker = {static_cast<int64_t>(random.below(9))}};
   switch (random.below(4)) {
     case 0:
-      return pack(Heartbeat{static_cast<int64_t>(random.below(100))}, identity);
+      return pack(ProcessStarted{static_cast<int64_t>(random.below(100))}, identity);
     case 1: {
       Report report{.index = 3, .reduce = "mean"};
       report.metrics = {{"loss", random.once_in(3) ? std::numeric_limits<double>::quiet_NaN() : 0.5}, {"a", {1, {2}}}};
@@ -177,7 +177,7 @@ TEST(FrameFuzz, RandomBytesGiveNothing) {
 
 TEST(FrameFuzz, AnAnnouncedSizeAllocatesNothing) {
   std::vector<FrameReader> readers(100);
-  Envelope envelope = pack(Heartbeat{1});
+  Envelope envelope = pack(ProcessStarted{1});
   std::string start = encode_frame_start(envelope).ValueOrDie();
   const uint64_t announced = kMaxBytes;
   start.replace(8, 8, reinterpret_cast<const char*>(&announced), 8);

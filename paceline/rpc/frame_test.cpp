@@ -13,8 +13,8 @@ std::span<const std::byte> as_span(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-Envelope numbered(int64_t step, std::string bytes = {}) {
-  Envelope envelope = pack(Heartbeat{step});
+Envelope numbered(int64_t number, std::string bytes = {}) {
+  Envelope envelope = pack(ProcessStarted{.pid = number});
   envelope.bytes = std::move(bytes);
   return envelope;
 }
@@ -56,7 +56,7 @@ TEST(FrameReader, GivesTheSameEnvelopesWhateverThePortions) {
       while (true) {
         auto envelope = reader.next().ValueOrDie();
         if (!envelope) break;
-        EXPECT_EQ(unpack<Heartbeat>(*envelope)->step, next);
+        EXPECT_EQ(unpack<ProcessStarted>(*envelope)->pid, next);
         EXPECT_EQ(envelope->bytes.size(), static_cast<size_t>(next * 7));
         ++next;
       }

@@ -216,7 +216,8 @@ PACELINE_MESSAGE(CheckpointCommitted, "checkpoint_committed", PACELINE_CHECKPOIN
   FIELD(std::string, host, "")
 PACELINE_MESSAGE(Joined, "joined", PACELINE_JOINED_FIELDS);
 
-#define PACELINE_HEARTBEAT_FIELDS(FIELD) FIELD(int64_t, step, 0)
+// The process lives; what its training thread does stands in the progress word.
+#define PACELINE_HEARTBEAT_FIELDS(FIELD)
 PACELINE_MESSAGE(Heartbeat, "heartbeat", PACELINE_HEARTBEAT_FIELDS);
 
 // The rank's index-th report(). `staged` is the folder, relative to the run's, with this rank's durable files and its

@@ -147,7 +147,7 @@ class AgentLink {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_heartbeat - Steady::now());
       ARROW_ASSIGN_OR_RAISE(const bool arrived, socket_.wait(std::max(left, std::chrono::milliseconds(0))));
       if (Steady::now() >= next_heartbeat) {
-        send(rpc::pack(rpc::Heartbeat{.step = progress_->step()}));
+        send(rpc::pack(rpc::Heartbeat{}));
         next_heartbeat = Steady::now() + interval;
       }
       if (!arrived) continue;

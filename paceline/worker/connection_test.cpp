@@ -48,10 +48,7 @@ TEST(Connection, HeartbeatsComeWhateverTheProgramDoes) {
   FakeAgent agent(rpc::Welcome{.heartbeat_interval_s = 0.001});
   const auto connection = connect_over(agent.worker_end(), clock).ValueOrDie();
   agent.expect<rpc::Joined>();
-  connection->progress().set_step(5);
-  // Some may have been on their way before the step.
-  while (agent.expect<rpc::Heartbeat>().first.step != 5) {
-  }
+  for (int i = 0; i < 3; ++i) agent.expect<rpc::Heartbeat>();
 }
 
 TEST_F(ConnectionTest, MessagesCarryTheIdentityOfTheCurrentAssignment) {

@@ -27,9 +27,6 @@ class PythonCallback final : public UserCallback {
     return py::str(target_.attr("name"));
   }
   void after_start(const RunContext& run) override { call("after_start", run); }
-  void after_resize(const RunContext& run, int64_t former_world_size) override {
-    call("after_resize", run, former_world_size);
-  }
   void after_report(const RunContext& run, const std::vector<Metrics>& metrics, const Checkpoint* checkpoint) override {
     const py::gil_scoped_acquire gil;
     py::list all;

@@ -39,7 +39,7 @@ Constraint known_resources();
 
 #define PACELINE_SCALING_CONFIG_FIELDS(FIELD)                                                                       \
   FIELD(::paceline::NumWorkers, num_workers, 1, ::paceline::worker_count(),                                         \
-        "Worker processes; 0 runs the train loop in the calling process; {min, max} is elastic")                    \
+        "Worker processes; 0 runs the train loop in the calling process; of {min, max} the run has max")            \
   FIELD(bool, use_gpu, false, ::paceline::any_value(), "One GPU for each worker, collectives over NCCL")            \
   FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::known_resources(),                             \
         "CPUs and GPUs of each worker; empty: one CPU, and one GPU with use_gpu")                                   \

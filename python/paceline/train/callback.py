@@ -24,9 +24,6 @@ class UserCallback:
     def after_start(self, run_context: Any) -> None:
         """All workers of an attempt have joined and begin to train."""
 
-    def after_resize(self, run_context: Any, former_world_size: int) -> None:
-        """As after_start(), and before it, when the attempt has another number of workers than the one before."""
-
     def after_report(self, run_context: Any, metrics: List[Dict[str, Any]], checkpoint: Optional[Checkpoint]) -> None:
         """Every rank has made this report: its metrics by rank, and the checkpoint if one was published."""
 
@@ -44,7 +41,6 @@ class Adapter:
         self._callback = callback
         self.name = type(callback).__qualname__
         self.after_start = callback.after_start
-        self.after_resize = callback.after_resize
         self.after_finish = callback.after_finish
 
     @staticmethod

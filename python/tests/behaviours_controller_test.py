@@ -47,11 +47,6 @@ def test_16_only_the_transitions_that_are_drawn_happen(run_config, tmp_path):
               "paceline/policy/simulation_test.cpp RunStates.TheDocumentDrawsTheTable")  # fmt: skip
 
 
-@pytest.mark.skip(reason="comes with elastic runs; today a range runs its maximum")
-def test_17_sizes_are_decided_while_running_and_while_not():
-    proved_by(f"{DECIDE} Resize.StartsTheNextAttemptWithTheOtherSize")
-
-
 # What a worker's interpreter does first: here in the process that workers are forked from.
 FAILS_ONCE = """
 import os

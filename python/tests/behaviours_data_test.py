@@ -17,11 +17,6 @@ from paceline.train import DebugConfig
 PROGRAM = pathlib.Path(paceline.__file__).parent / "bin/paceline"
 
 
-@pytest.mark.skip(reason="comes with the data engine")
-def test_58_datasets_are_split_in_equal_shares_and_shuffled_anew():
-    """Split and unsplit datasets, equal rows for each rank, per-epoch and seeded shuffles."""
-
-
 def test_58_a_dataset_that_the_trainer_was_not_given_is_a_key_error(run_config):
     def loop():
         with pytest.raises(KeyError, match="'validation'"):
@@ -43,11 +38,6 @@ def test_59_runs_attempts_and_workers_are_in_the_records(run_config, tmp_path, m
     assert (run["name"], run["state"], run["world_size"], run["metrics"]) == ("recorded", "finished", 2, {"n": 1})
     shown = records("show", result.path)
     assert shown["attempts"][-1]["attempt"] == 1 and [worker["rank"] for worker in shown["workers"]] == [0, 1]
-
-
-@pytest.mark.skip(reason="comes with monitoring: no gauges are exported yet")
-def test_59_gauges_have_names_and_tags_and_are_zero_at_the_end():
-    """One gauge for each state."""
 
 
 def stuck():

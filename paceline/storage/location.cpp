@@ -1,29 +1,13 @@
 #include "paceline/storage/location.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 
 #include "paceline/storage/local/durable.h"
+#include "paceline/storage/objects/scheme.h"
 #include "paceline/storage/uri_internal.h"
 
 namespace paceline::storage {
 namespace {
-
-constexpr std::array<std::string_view, 5> kObjectStores = {"s3", "gs", "gcs", "abfs", "abfss"};
-// Options of Arrow's URIs that hold no secret; all others are taken for one.
-constexpr std::array<std::string_view, 12> kOpenOptions = {"region",
-                                                           "endpoint_override",
-                                                           "scheme",
-                                                           "retry_limit_seconds",
-                                                           "enable_tls",
-                                                           "blob_storage_authority",
-                                                           "dfs_storage_authority",
-                                                           "credential_kind",
-                                                           "allow_bucket_creation",
-                                                           "allow_bucket_deletion",
-                                                           "tls_ca_file_path",
-                                                           "tls_ca_dir_path"};
 
 // "s3://user:password@host/path?options": the parts with their separators.
 struct Parts {
@@ -50,33 +34,27 @@ Parts split(std::string_view uri) {
   return parts;
 }
 
-std::string scheme_of(std::string_view text) {
-  std::string scheme(text.substr(0, text.find("://")));
-  std::transform(scheme.begin(), scheme.end(), scheme.begin(), [](unsigned char c) { return std::tolower(c); });
-  return scheme;
-}
-
 }  // namespace
 
 bool is_uri(std::string_view location) {
-  return has_scheme(location) && scheme_of(location) != "file";
+  const std::string scheme = scheme_name(location);
+  return !scheme.empty() && scheme != kLocalScheme;
 }
 
 arrow::Result<std::string> resolve_location(std::string_view text, const std::string& directory) {
   if (!is_uri(text)) return resolve_folder(text, directory);
-  const std::string scheme = scheme_of(text);
-  if (std::find(kObjectStores.begin(), kObjectStores.end(), scheme) == kObjectStores.end()) {
+  const Scheme* const scheme = scheme_of(text);
+  if (scheme == nullptr) {
     return arrow::Status::Invalid("the scheme of \"", without_secrets(std::string(text)),
-                                  "\" is not supported; use a local path, s3://BUCKET/…, gs://BUCKET/… or "
-                                  "abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/…");
+                                  "\" is not supported; use a local path, ", written_forms());
   }
   Parts parts = split(text);
   while (parts.path.ends_with('/')) parts.path.remove_suffix(1);
   if (parts.path.empty()) {
-    return arrow::Status::Invalid("\"", without_secrets(std::string(text)), "\" names no bucket; write ", scheme,
-                                  "://BUCKET/FOLDER");
+    return arrow::Status::Invalid("\"", without_secrets(std::string(text)), "\" names no bucket; write ",
+                                  scheme->written);
   }
-  return scheme + "://" + std::string(parts.user) + std::string(parts.path) + std::string(parts.options);
+  return scheme_name(text) + "://" + std::string(parts.user) + std::string(parts.path) + std::string(parts.options);
 }
 
 std::string join(const std::string& location, const std::string& name) {
@@ -98,14 +76,17 @@ std::string without_secrets(const std::string& location) {
   const size_t colon = parts.user.find(':');
   shown += colon == std::string_view::npos ? std::string(parts.user) : std::string(parts.user.substr(0, colon)) + ":…@";
   shown += parts.path;
+  const Scheme* const scheme = scheme_of(location);
+  const auto is_open = [&](std::string_view option) {
+    return scheme != nullptr && std::ranges::find(scheme->open_options, option) != scheme->open_options.end();
+  };
   std::string_view rest = parts.options;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('&', 1), rest.size());
     const std::string_view option = rest.substr(0, end);
     const size_t equals = std::min(option.find('='), option.size());
     const std::string_view name = option.substr(1, equals - 1);
-    const bool open = std::find(kOpenOptions.begin(), kOpenOptions.end(), name) != kOpenOptions.end();
-    shown += open ? std::string(option) : std::string(option.substr(0, equals)) + "=…";
+    shown += is_open(name) ? std::string(option) : std::string(option.substr(0, equals)) + "=…";
     rest = rest.substr(end);
   }
   return shown;

@@ -9,9 +9,9 @@
 
 namespace paceline::storage {
 
-/// A location from what a user wrote: local as resolve_folder() (local.h) has it, or s3://, gs://, gcs://, abfs:// or
-/// abfss:// with a bucket. Invalid for other schemes and for an object store without a bucket. Without a trailing
-/// slash.
+/// A location from what a user wrote: local as resolve_folder() (local/durable.h) has it, or that of an object store
+/// (objects/scheme.h) with a bucket. Invalid for other schemes and for an object store without a bucket. Without a
+/// trailing slash.
 arrow::Result<std::string> resolve_location(std::string_view text, const std::string& directory);
 
 /// Whether the location is an object store's. "file://…" is local.

@@ -33,15 +33,15 @@ std::string without_noise(const std::string& absolute) {
 }  // namespace
 
 arrow::Result<std::string> resolve_folder(std::string_view text, const std::string& directory) {
-  constexpr std::string_view kFile = "file://";
   std::string path(text);
-  if (text.starts_with(kFile)) {
-    path = decode_percent(text.substr(kFile.size()));
+  const std::string scheme = scheme_name(text);
+  if (scheme == kLocalScheme) {
+    path = decode_percent(text.substr(text.find("://") + 3));
     if (path.starts_with("localhost/")) path = path.substr(std::string_view("localhost").size());
     if (!path.starts_with('/')) {
       return arrow::Status::Invalid("\"", text, "\" names another host; file:// needs an absolute path: file:///…");
     }
-  } else if (has_scheme(text)) {
+  } else if (!scheme.empty()) {
     return arrow::Status::Invalid("the scheme of \"", text, "\" is not supported; ", kWhatWorks);
   }
   if (path.empty()) return arrow::Status::Invalid("the path of a folder is empty; ", kWhatWorks);

@@ -13,14 +13,15 @@ int hex_digit(char digit) {
 
 }  // namespace
 
-bool has_scheme(std::string_view text) {
+std::string scheme_name(std::string_view text) {
   const size_t end = text.find("://");
-  if (end == std::string_view::npos || end == 0 || !std::isalpha(static_cast<unsigned char>(text[0]))) return false;
+  if (end == std::string_view::npos || end == 0 || !std::isalpha(static_cast<unsigned char>(text[0]))) return "";
+  std::string name;
   for (const char letter : text.substr(0, end)) {
-    if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '+' && letter != '-' && letter != '.')
-      return false;
+    if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '+' && letter != '-' && letter != '.') return "";
+    name += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   }
-  return true;
+  return name;
 }
 
 std::string decode_percent(std::string_view text) {

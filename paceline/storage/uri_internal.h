@@ -6,8 +6,11 @@
 
 namespace paceline::storage {
 
-/// Whether `text` starts with "scheme://".
-bool has_scheme(std::string_view text);
+/// The scheme of local folders that are written as URIs; all others are object stores' (objects/scheme.h).
+inline constexpr std::string_view kLocalScheme = "file";
+
+/// "S3://bucket" → "s3"; "" for a text that does not start with a scheme and "://".
+std::string scheme_name(std::string_view text);
 /// "%20" → " ".
 std::string decode_percent(std::string_view text);
 /// " " → "%20"; letters, digits and "-._~/" stay.

@@ -48,7 +48,7 @@ struct Result {
   /// that there are when no kept checkpoint has it.
   Checkpoint get_best_checkpoint(const std::string& metric, const std::string& mode) const;
 
-  /// The result of a run from nothing but its folder, local or `s3://…`, `gs://…`, `abfs://…`. StorageError when there
+  /// The result of a run from nothing but its folder, local or in an object store (`s3://…`). StorageError when there
   /// is no run in it.
   static Result from_path(const std::string& path);
 };

@@ -20,6 +20,7 @@
 #include "paceline/cli/known_runs.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/storage/local/durable.h"
+#include "paceline/storage/objects/scheme.h"
 
 namespace paceline::cli {
 namespace {
@@ -113,6 +114,9 @@ Facts gather(const std::string& storage_path) {
   find_compiler(facts);
   facts.torch = output_of("python3 -c 'import importlib.metadata as m; print(m.version(\"torch\"))'");
   facts.arrow = arrow::GetBuildInfo().version_string;
+  for (const storage::Scheme& scheme : storage::schemes()) {
+    (scheme.is_built_in ? facts.object_stores : facts.missing_object_stores).emplace_back(scheme.service);
+  }
   find_gpus(facts);
   find_shared_memory(facts);
   find_limits(facts);

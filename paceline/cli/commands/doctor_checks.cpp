@@ -26,8 +26,17 @@ Finding torch(const Facts& facts) {
           "for Python programs, and to build against the wheel's LibTorch: pip install torch"};
 }
 
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
 Finding arrow_library(const Facts& facts) {
-  return {"arrow", Verdict::fine, facts.arrow, ""};
+  const std::string text = facts.arrow + (facts.object_stores.empty() ? "" : " with " + listed(facts.object_stores));
+  if (facts.missing_object_stores.empty()) return {"arrow", Verdict::fine, text, ""};
+  return {"arrow", Verdict::note, text + ", without " + listed(facts.missing_object_stores),
+          "for runs there: build Paceline with an Arrow that has it"};
 }
 
 Finding gpu(const Facts& facts) {

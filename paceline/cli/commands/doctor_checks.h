@@ -13,8 +13,10 @@ namespace paceline::cli {
 struct Facts {
   std::string compiler;  // "g++ 12.2.0"; "" for none
   std::optional<int> compiler_major;
-  std::string torch;  // version of the torch that Python finds, "" for none
-  std::string arrow;  // version that this program was linked with
+  std::string torch;                               // version of the torch that Python finds, "" for none
+  std::string arrow;                               // version that this program was linked with
+  std::vector<std::string> object_stores;          // kinds that this Arrow can open
+  std::vector<std::string> missing_object_stores;  // and those that it cannot
   std::vector<std::string> gpus;
   std::string gpu_driver;                      // version of the kernel's driver, "" for none
   std::optional<int64_t> shared_memory_bytes;  // size of /dev/shm

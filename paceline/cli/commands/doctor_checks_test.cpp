@@ -13,6 +13,7 @@ Facts good() {
               .compiler_major = 12,
               .torch = "2.13.0",
               .arrow = "21.0.0",
+              .object_stores = {"S3"},
               .shared_memory_bytes = int64_t{8} << 30,
               .shared_memory_free_bytes = int64_t{8} << 30,
               .ptrace_scope = 1,
@@ -67,6 +68,7 @@ TEST(Doctor, KnowsWhatIsWrongAndWhatToDo) {
       {"open files", [](Facts& f) { f.open_files_most = 1024; }, Verdict::note, "65536"},
       {"time", [](Facts& f) { f.clock_synchronised = false; }, Verdict::note, "NTP"},
       {"time", [](Facts& f) { f.clock_synchronised.reset(); }, Verdict::note, "NTP"},
+      {"arrow", [](Facts& f) { f.missing_object_stores = {"S3"}; }, Verdict::note, "Arrow that has it"},
       {"storage", [](Facts& f) { f.storage_problem = "read-only"; }, Verdict::broken, "storage_path"},
       {"run store", [](Facts& f) { f.run_store_problem = "damaged"; }, Verdict::broken, "paceline index"},
   };

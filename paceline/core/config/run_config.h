@@ -35,7 +35,8 @@ namespace paceline {
   FIELD(std::optional<std::string>, name, std::nullopt, ::paceline::file_name(),                                     \
         "Name of the run and of its folder; by default the time and a unique ending")                                \
   FIELD(std::string, storage_path, "~/paceline_results", ::paceline::any_value(),                                    \
-        "Folder that holds run folders: absolute, relative to the driver's directory, ~, s3://, gs:// or abfs://")   \
+        "Folder that holds run folders: absolute, relative to the driver's directory, ~, or the URI of an object "   \
+        "store, such as s3://bucket/folder")                                                                         \
   FIELD(::paceline::FailureConfig, failure_config, {}, ::paceline::any_value(), "How often a run is tried again")    \
   FIELD(::paceline::DebugConfig, debug_config, {}, ::paceline::any_value(), "What is watched while a run trains")    \
   FIELD(::paceline::CheckpointConfig, checkpoint_config, {}, ::paceline::any_value(), "Which checkpoints stay")      \

@@ -2,18 +2,14 @@
 
 #include <arrow/buffer.h>
 #include <arrow/filesystem/filesystem.h>
-#include <arrow/filesystem/s3fs.h>
 #include <arrow/io/interfaces.h>
 #include <arrow/util/io_util.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <list>
 #include <mutex>
 
@@ -21,7 +17,7 @@
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/objects/parallel.h"
-#include "paceline/storage/objects/retrying_storage.h"
+#include "paceline/storage/objects/scheme.h"
 #include "paceline/storage/objects/transience.h"
 
 namespace paceline::storage {
@@ -34,53 +30,16 @@ constexpr int64_t kPartsUnderWay = 8;         // of one upload; what it needs in
 constexpr int64_t kBlock = int64_t{8} << 20;  // what one request reads
 constexpr size_t kBlocksKept = 4;             // by one reader
 
-// Retries single requests, of which an upload has many; RetryingStorage retries what fails all the same, for longer.
-class RequestRetries final : public afs::S3RetryStrategy {
- public:
-  bool ShouldRetry(const AWSErrorDetail& error, int64_t retries) override { return error.should_retry && retries < 5; }
-  int64_t CalculateDelayBeforeNextRetry(const AWSErrorDetail&, int64_t retries) override {
-    return std::chrono::ceil<std::chrono::milliseconds>(pause_before_retry(retries + 1, {})).count();
-  }
-};
-
-// pyarrow's wheel has S3 in a library of its own, beside libarrow.so and with the same version at the end of its name.
-arrow::Status load_s3() {
-  static const arrow::Status loaded = [] {
-    Dl_info arrow_library{};
-    if (::dladdr(reinterpret_cast<const void*>(&afs::LoadFileSystemFactories), &arrow_library) == 0) {
-      return arrow::Status::OK();
-    }
-    std::string path = arrow_library.dli_fname;
-    const size_t name = path.rfind("libarrow.so");
-    if (name == std::string::npos) return arrow::Status::OK();
-    path.insert(name + std::strlen("libarrow"), "_s3");
-    // Elsewhere S3 is in libarrow.so, or it is not there: then FileSystemFromUri says so.
-    return std::filesystem::exists(path) ? afs::LoadFileSystemFactories(path.c_str()) : arrow::Status::OK();
-  }();
-  return loaded;
-}
-
-arrow::Result<std::shared_ptr<afs::FileSystem>> make_s3(const std::string& uri, std::string* path) {
-  ARROW_RETURN_NOT_OK(load_s3());
-  const afs::FileSystemFactoryOptions options = {
-      {"retry_strategy", std::shared_ptr<afs::S3RetryStrategy>(std::make_shared<RequestRetries>())}};
-  // Small files are one request instead of three.
-  const std::string delayed = uri + (uri.find('?') == std::string::npos ? "?" : "&") + "allow_delayed_open=true";
-  auto made = afs::FileSystemFromUriAndOptions(delayed, options, path);
-  // Only now: at exit() it must run before what S3's library has registered.
-  static const int registered = std::atexit([] { afs::EnsureFinalized(); });
-  (void)registered;
-  return made;
-}
-
 bool says_missing(const arrow::Status& status) {
   return status.IsIOError() && arrow::internal::ErrnoFromStatus(status) == ENOENT;
 }
 
 // "DOING s3://…: what Arrow says; what to do". What this machine is to blame for keeps its errno.
-arrow::Status explain(const std::string& doing, const arrow::Status& status) {
+arrow::Status explain(const char* doing, const std::string& location, const arrow::Status& status) {
   if (status.ok()) return status;
-  return status.WithMessage(doing, ": ", status.message(), remedy(status));
+  const Scheme* const scheme = scheme_of(location);
+  return status.WithMessage(doing, " ", without_secrets(location), ": ", status.message(),
+                            remedy(status, scheme == nullptr ? "" : scheme->credentials));
 }
 
 class BlockReader final : public FileReader {
@@ -109,7 +68,7 @@ class BlockReader final : public FileReader {
 
   arrow::Status fill(int64_t offset, std::span<std::byte> buffer) const {
     const auto count = file_->ReadAt(offset, static_cast<int64_t>(buffer.size()), buffer.data());
-    if (!count.ok()) return explain("reading " + location_, count.status());
+    if (!count.ok()) return explain("reading", location_, count.status());
     if (*count == static_cast<int64_t>(buffer.size())) return arrow::Status::OK();
     return arrow::Status::IOError("reading ", location_, ": got ", *count, " bytes from byte ", offset, ", wanted ",
                                   buffer.size(), " (the connection was cut?)");
@@ -194,10 +153,10 @@ class ArrowStorage final : public Storage {
     const std::string shown = without_secrets(location(name));
     const auto file = system_->OpenInputFile(path_of(name));
     if (says_missing(file.status())) return arrow::Status::KeyError("there is no file ", shown);
-    if (!file.ok()) return explain("opening " + shown, file.status());
+    if (!file.ok()) return explain("opening", shown, file.status());
     const auto size = (*file)->GetSize();
     if (says_missing(size.status())) return arrow::Status::KeyError("there is no file ", shown);
-    if (!size.ok()) return explain("opening " + shown, size.status());
+    if (!size.ok()) return explain("opening", shown, size.status());
     return std::make_unique<BlockReader>(*file, *size, shown);
   }
 
@@ -208,7 +167,7 @@ class ArrowStorage final : public Storage {
     below.recursive = true;
     below.allow_not_found = true;
     const auto found = system_->GetFileInfo(below);
-    if (!found.ok()) return explain("listing " + without_secrets(location(folder)), found.status());
+    if (!found.ok()) return explain("listing", location(folder), found.status());
     std::vector<FileSize> files;
     for (const afs::FileInfo& file : *found) {
       // A name that ends with '/' marks a folder for some tools.
@@ -223,7 +182,7 @@ class ArrowStorage final : public Storage {
     ARROW_RETURN_NOT_OK(check_name(name));
     const arrow::Status status = system_->DeleteFile(path_of(name));
     if (says_missing(status)) return arrow::Status::OK();
-    return explain("deleting " + without_secrets(location(name)), status);
+    return explain("deleting", location(name), status);
   }
 
   arrow::Status remove_below(const std::string& folder) override {
@@ -247,7 +206,7 @@ class ArrowStorage final : public Storage {
       (void)stream->Abort();  // the first error says more
       return filled;
     }();
-    return explain("writing " + without_secrets(location(name)), written);
+    return explain("writing", location(name), written);
   }
 
   std::shared_ptr<afs::FileSystem> system_;
@@ -261,9 +220,15 @@ arrow::Result<std::shared_ptr<Storage>> open_object_storage(const std::string& u
   if (uri.find("…") != std::string::npos && uri == without_secrets(uri)) {
     return arrow::Status::Invalid("the keys that were in ", uri, " are not kept; give them in the environment");
   }
+  const Scheme* const scheme = scheme_of(uri);
+  if (scheme == nullptr) return arrow::Status::Invalid(without_secrets(uri), " is no location of an object store");
+  if (!scheme->is_built_in) {
+    return arrow::Status::Invalid("opening ", without_secrets(uri), ": the Arrow of this build has no ",
+                                  scheme->service, "; build Paceline with an Arrow that has it");
+  }
   std::string base;
-  auto system = uri.starts_with("s3:") ? make_s3(uri, &base) : afs::FileSystemFromUri(uri, &base);
-  if (!system.ok()) return explain("opening " + without_secrets(uri), system.status());
+  auto system = scheme->open(uri, &base);
+  if (!system.ok()) return explain("opening", uri, system.status());
   while (base.ends_with('/')) base.pop_back();
   return std::make_shared<ArrowStorage>(*std::move(system), std::move(base), uri);
 }

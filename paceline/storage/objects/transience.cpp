@@ -49,15 +49,13 @@ bool is_transient(const arrow::Status& status) {
   return !contains_any(text, kNoBucket) && !contains_any(text, kNoPermission) && !contains_any(text, kPermanent);
 }
 
-std::string remedy(const arrow::Status& status) {
+std::string remedy(const arrow::Status& status, std::string_view credentials) {
   const std::string text = status.ToString();
   if (contains_any(text, kNoBucket) || text.find("NOT_FOUND") != std::string::npos) {
     return "; make the bucket, or correct its name in the storage path";
   }
   if (contains_any(text, kNoPermission)) {
-    return "; give credentials that may read, write, list and delete there: for s3:// AWS_ACCESS_KEY_ID and "
-           "AWS_SECRET_ACCESS_KEY, ~/.aws or an instance role, for gs:// GOOGLE_APPLICATION_CREDENTIALS, for abfs:// "
-           "AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET";
+    return "; give credentials that may read, write, list and delete there: " + std::string(credentials);
   }
   if (text.find(kNoHost) != std::string::npos) {
     return "; correct the host's name (endpoint_override), or this machine's name resolution";

@@ -4,6 +4,7 @@
 #include <arrow/status.h>
 
 #include <string>
+#include <string_view>
 
 namespace paceline::storage {
 
@@ -11,7 +12,7 @@ namespace paceline::storage {
 /// missing buckets and permissions, full disks and all other errors of this machine.
 bool is_transient(const arrow::Status& status);
 
-/// "; make the bucket, or …" for errors with a known remedy, else "".
-std::string remedy(const arrow::Status& status);
+/// "; make the bucket, or …" for errors with a known remedy, else "". `credentials`: where this store takes them from.
+std::string remedy(const arrow::Status& status, std::string_view credentials);
 
 }  // namespace paceline::storage

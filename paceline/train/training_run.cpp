@@ -39,14 +39,7 @@ void refuse_missing_gpus(const ScalingConfig& scaling) {
 }
 
 void refuse_what_cannot_run(const ScalingConfig& scaling, const TorchConfig& torch_config) {
-  if (scaling.use_tpu || scaling.topology) {
-    throw ConfigError(std::string("ScalingConfig.") + (scaling.use_tpu ? "use_tpu" : "topology") +
-                      " is set, but Paceline has no TPU support; use CPUs or use_gpu");
-  }
-  const auto gpus_wanted = scaling.resources_per_worker.find("GPU");
-  if (!scaling.use_gpu && gpus_wanted != scaling.resources_per_worker.end() && gpus_wanted->second > 0) {
-    throw ConfigError("ScalingConfig.resources_per_worker asks for GPUs but use_gpu is false; set use_gpu = true");
-  }
+  refuse_impossible(scaling);
   if (!scaling.use_gpu && torch_config.backend == "nccl") {
     throw ConfigError(
         "TorchConfig.backend is \"nccl\", which carries GPU tensors only, but ScalingConfig.use_gpu is false; set "

@@ -1,13 +1,11 @@
-// core/config: the settings, which are declared in C++ once: their names, defaults, bounds and help.
+// core/config, train/torch_config.h: the settings, which are declared in C++ once: their names, defaults, bounds, help.
 #include <pybind11/stl.h>
 
-#include "paceline/core/config/checkpoint_config.h"
-#include "paceline/core/config/debug_config.h"
-#include "paceline/core/config/failure_config.h"
+#include "paceline/core/config/read.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
-#include "paceline/core/config/tracker_config.h"
-#include "paceline/core/error.h"
+#include "paceline/core/config/validation_config.h"
+#include "paceline/train/torch_config.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
 
@@ -16,38 +14,46 @@ namespace {
 
 namespace py = pybind11;
 
+// `name` is the configuration's, `part` the module's that stands for it.
 template <class Settings>
-void bind(py::module_& module, const char* name) {
-  py::module_ part = module.def_submodule(name);
-  part.def(
+void bind(py::module_& module, const std::string& name, const char* part) {
+  py::module_ declaration = module.def_submodule(part);
+  declaration.def(
       "check",
-      [](const py::dict& values) {
-        try {
-          to_json(values, "").get<Settings>().validate();
-        } catch (const Json::exception& error) {
-          throw ConfigError(error.what());
+      [name](const py::dict& values) {
+        Json json = Json::object();
+        for (const auto& [field, value] : values) {
+          const std::string key = py::str(field);
+          json[key] = to_json(value, name + "." + key);
         }
+        const auto settings = read_config<Settings>(json, name);
+        if constexpr (std::same_as<Settings, ScalingConfig>) refuse_impossible(settings);
       },
       py::arg("values"), "ConfigError for a value that is not allowed.");
-  part.def("fields", [] {
-    py::list fields;
-    for (const FieldInfo& field : Settings::fields()) {
-      fields.append(py::dict(py::arg("name") = field.name, py::arg("default") = to_python(field.default_value),
-                             py::arg("allowed") = field.allowed, py::arg("help") = field.help));
-    }
-    return fields;
-  });
+  declaration.def(
+      "fields",
+      [] {
+        std::vector<py::dict> fields;
+        for (const FieldInfo& field : Settings::fields()) {
+          fields.push_back(py::dict(py::arg("name") = field.name, py::arg("default") = to_python(field.default_value),
+                                    py::arg("allowed") = field.allowed, py::arg("help") = field.help));
+        }
+        return fields;
+      },
+      "What is declared of each field: its name, default, what is allowed, help.");
 }
 
 }  // namespace
 
 void bind_config(py::module_& module) {
-  bind<CheckpointConfig>(module, "checkpoint_config");
-  bind<DebugConfig>(module, "debug_config");
-  bind<FailureConfig>(module, "failure_config");
-  bind<RunConfig>(module, "run_config");
-  bind<ScalingConfig>(module, "scaling_config");
-  bind<TrackerConfig>(module, "tracker_config");
+  bind<CheckpointConfig>(module, "CheckpointConfig", "checkpoint_config");
+  bind<DebugConfig>(module, "DebugConfig", "debug_config");
+  bind<FailureConfig>(module, "FailureConfig", "failure_config");
+  bind<RunConfig>(module, "RunConfig", "run_config");
+  bind<ScalingConfig>(module, "ScalingConfig", "scaling_config");
+  bind<TorchConfig>(module, "TorchConfig", "torch_config");
+  bind<TrackerConfig>(module, "TrackerConfig", "tracker_config");
+  bind<ValidationTaskConfig>(module, "ValidationTaskConfig", "validation_task_config");
 }
 
 }  // namespace paceline::python

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "paceline/agent/guardian.h"
+#include "paceline/core/config/read.h"
 #include "paceline/core/error.h"
 #include "paceline/train/driver.h"
 #include "paceline/train/training_run.h"
@@ -16,12 +17,8 @@ namespace {
 namespace py = pybind11;
 
 template <class Settings>
-Settings settings(const py::dict& run, const char* name) {
-  try {
-    return to_json(run[name], name).get<Settings>();
-  } catch (const Json::exception& error) {
-    throw ConfigError(error.what());
-  }
+Settings settings(const py::dict& run, const char* part, const char* name) {
+  return read_config<Settings>(to_json(run[part], name), name);
 }
 
 // A Python callable that is called, and destroyed, wherever C++ wants to.
@@ -37,9 +34,9 @@ train::TrainingRun training_run(const py::dict& values) {
   run.loop_name = values["loop_name"].cast<std::string>();
   run.attachment = values["attachment"].cast<std::string>();
   run.train_loop_config = Config(to_json(values["train_loop_config"], "train_loop_config"));
-  run.scaling_config = settings<ScalingConfig>(values, "scaling_config");
-  run.run_config = settings<RunConfig>(values, "run_config");
-  run.torch_config = settings<TorchConfig>(values, "torch_config");
+  run.scaling_config = settings<ScalingConfig>(values, "scaling_config", "ScalingConfig");
+  run.run_config = settings<RunConfig>(values, "run_config", "RunConfig");
+  run.torch_config = settings<TorchConfig>(values, "torch_config", "TorchConfig");
   for (const auto& callback : values["callbacks"]) {
     run.run_config.callbacks.push_back(make_callback(py::reinterpret_borrow<py::object>(callback)));
   }
@@ -53,7 +50,7 @@ train::TrainingRun training_run(const py::dict& values) {
       const py::gil_scoped_acquire gil;
       return Metrics(to_json((*validation)(checkpoint, to_python(config.json())), "the validation's metrics"));
     };
-    run.validation_task = settings<ValidationTaskConfig>(values, "validation_task");
+    run.validation_task = settings<ValidationTaskConfig>(values, "validation_task", "ValidationTaskConfig");
     run.max_validations = values["max_validations"].cast<int64_t>();
   }
   run.resume_from_checkpoint = values["resume_from_checkpoint"].cast<std::optional<Checkpoint>>();

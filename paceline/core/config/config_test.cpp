@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "paceline/core/config/read.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/error.h"
@@ -78,6 +79,46 @@ TEST(Configs, FieldsCarryHelpAndDefaults) {
   EXPECT_EQ(fields[2].name, "checkpoint_score_order");
   EXPECT_EQ(fields[2].default_value, "max");
   EXPECT_FALSE(fields[2].help.empty());
+}
+
+TEST(Configs, TpusAndGpusThatNobodyUsesAreRefused) {
+  EXPECT_NO_THROW(refuse_impossible({.use_gpu = true, .resources_per_worker = {{"GPU", 1}}}));
+  EXPECT_THROW(refuse_impossible({.resources_per_worker = {{"GPU", 1}}}), ConfigError);
+  EXPECT_THROW(refuse_impossible({.use_tpu = true}), ConfigError);
+  EXPECT_THROW(refuse_impossible({.topology = "2x2"}), ConfigError);
+}
+
+template <class C>
+std::string refusal_of_json(const Json& values) {
+  try {
+    read_config<C>(values, "C");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ReadConfig, LeavesWhatIsAbsentOrNullAtItsDefault) {
+  const auto read = read_config<FailureConfig>({{"max_failures", 3.0}, {"stop_grace_s", nullptr}}, "FailureConfig");
+  EXPECT_EQ(read, FailureConfig{.max_failures = 3});
+}
+
+TEST(ReadConfig, RefusesWhatNlohmannWouldConvert) {
+  EXPECT_EQ(refusal_of_json<FailureConfig>({{"max_failures", 2.5}}),
+            "C.max_failures is 2.5; allowed: an integer, at least -1");
+  EXPECT_EQ(refusal_of_json<CheckpointConfig>({{"num_to_keep", true}}),
+            "C.num_to_keep is true; allowed: an integer, at least 1");
+  EXPECT_EQ(refusal_of_json<FailureConfig>({{"stop_grace_s", "5"}}),
+            "C.stop_grace_s is \"5\"; allowed: a number, 0 to 1000000000");
+  EXPECT_EQ(refusal_of_json<ScalingConfig>({{"use_gpu", 1}}), "C.use_gpu is 1; allowed: true or false");
+  EXPECT_EQ(refusal_of_json<RunConfig>({{"storage_path", 1}}), "C.storage_path is 1; allowed: a string");
+  EXPECT_EQ(refusal_of_json<RunConfig>({{"failure_config", 1}}), "C.failure_config is 1; allowed: a configuration");
+  EXPECT_EQ(refusal_of_json<RunConfig>({{"trackers", 1}}), "C.trackers is 1; allowed: a list");
+  EXPECT_EQ(refusal_of_json<TrackerConfig>({{"kind", "csv"}, {"tags", 1}}), "C.tags is 1; allowed: names with values");
+  for (const Json& workers : std::vector<Json>{2.5, true, "2", {1, 2, 3}, Json::array({1}), {1, "2"}}) {
+    EXPECT_EQ(refusal_of_json<ScalingConfig>({{"num_workers", workers}}),
+              "C.num_workers is " + workers.dump() + "; allowed: " + worker_count().words);
+  }
 }
 
 TEST(Configs, RoundTripThroughJson) {

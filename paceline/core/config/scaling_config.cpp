@@ -3,7 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "paceline/core/error.h"
+
 namespace paceline {
+namespace {
+
+int64_t count_of(const Json& json) {
+  if (!json.is_number_integer()) throw Json::type_error::create(302, "wanted: an integer", &json);
+  return json.get<int64_t>();
+}
+
+}  // namespace
 
 void to_json(Json& json, const NumWorkers& workers) {
   if (workers.min == workers.max) {
@@ -14,8 +24,8 @@ void to_json(Json& json, const NumWorkers& workers) {
 }
 
 void from_json(const Json& json, NumWorkers& workers) {
-  workers = json.is_array() ? NumWorkers(json.at(0).get<int64_t>(), json.at(1).get<int64_t>())
-                            : NumWorkers(json.get<int64_t>());
+  workers = json.is_array() ? NumWorkers(count_of(json.at(0)), count_of(json.at(1))) : NumWorkers(count_of(json));
+  if (json.is_array() && json.size() != 2) throw Json::type_error::create(302, "wanted: two numbers", &json);
 }
 
 Constraint worker_count() {
@@ -38,6 +48,17 @@ Constraint known_resources() {
             });
           },
           "\"CPU\" and \"GPU\", each at least 0"};
+}
+
+void refuse_impossible(const ScalingConfig& scaling) {
+  if (scaling.use_tpu || scaling.topology) {
+    throw ConfigError(std::string("ScalingConfig.") + (scaling.use_tpu ? "use_tpu" : "topology") +
+                      " is set, but Paceline has no TPU support; use CPUs or use_gpu");
+  }
+  const auto gpus = scaling.resources_per_worker.find("GPU");
+  if (!scaling.use_gpu && gpus != scaling.resources_per_worker.end() && gpus->second > 0) {
+    throw ConfigError("ScalingConfig.resources_per_worker asks for GPUs but use_gpu is false; set use_gpu = true");
+  }
 }
 
 int64_t gpus_per_worker(const ScalingConfig& scaling) {

@@ -50,6 +50,9 @@ Constraint known_resources();
         "TPU topology, accepted by name; Paceline has no TPU support and refuses")
 PACELINE_CONFIG(ScalingConfig, PACELINE_SCALING_CONFIG_FIELDS);
 
+/// ConfigError for what no machine can give: TPUs, and GPUs for workers that use none.
+void refuse_impossible(const ScalingConfig& scaling);
+
 /// Whole GPUs that each worker has to itself: what `resources_per_worker` asks for, at least one with use_gpu, else 0.
 int64_t gpus_per_worker(const ScalingConfig& scaling);
 

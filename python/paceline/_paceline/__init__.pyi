@@ -14,8 +14,10 @@ from . import debug_config
 from . import failure_config
 from . import run_config
 from . import scaling_config
+from . import torch_config
 from . import tracker_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'Stopped', 'StorageError', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_run', 'checkpoint_config', 'debug_config', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'tracker_config', 'train_loop_begins', 'watch_gradient']
+from . import validation_task_config
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'Stopped', 'StorageError', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_run', 'checkpoint_config', 'debug_config', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):

@@ -4,5 +4,7 @@ def check(values: dict) -> None:
     """
     ConfigError for a value that is not allowed.
     """
-def fields() -> list:
-    ...
+def fields() -> list[dict]:
+    """
+    What is declared of each field: its name, default, what is allowed, help.
+    """

@@ -80,6 +80,11 @@ void RunBooks::note_earlier() {
                   " already and goes on from it; resume_from_checkpoint " + *request_.resume_from_checkpoint +
                   " is ignored: give the run another name to start from that");
   }
+  const NumWorkers& workers = request_.scaling_config.num_workers;
+  if (workers.min != workers.max) {
+    log_->warning("ScalingConfig.num_workers is a range; the run has " + std::to_string(workers.max) +
+                  " workers throughout: elastic runs are not there yet");
+  }
   if (state_.epoch.value == 0) return;
   if (state_.state == State::finished) {
     log_->info("the run had finished: training again as a further attempt");

@@ -152,21 +152,19 @@ const std::vector<Flag>& torchrun_flags() {
        [](Reading& r, const std::string& text) {
          return integer(text, 0, "a number from 0").Value(&r.flags.max_restarts.emplace());
        }},
-      {"rdzv-backend", 0, "NAME", nullptr, "PET_RDZV_BACKEND", "Accepted: ranks meet over Paceline's own store",
-       accept},
-      {"rdzv-endpoint", 0, "HOST:PORT", nullptr, "PET_RDZV_ENDPOINT", "Accepted: ranks meet over Paceline's own store",
-       accept},
+      {"rdzv-backend", 0, "NAME", nullptr, "PET_RDZV_BACKEND", "Noted: ranks meet over Paceline's own store", nullptr},
+      {"rdzv-endpoint", 0, "HOST:PORT", nullptr, "PET_RDZV_ENDPOINT", "Noted: ranks meet over Paceline's own store",
+       nullptr},
       {"rdzv-id", 0, "ID", nullptr, "PET_RDZV_ID", "TORCHELASTIC_RUN_ID of the programs",
        [](Reading& r, const std::string& text) {
          r.flags.run_id = text;
          return arrow::Status::OK();
        }},
-      {"rdzv-conf", 0, "KEY=VALUE,…", nullptr, "PET_RDZV_CONF", "Accepted: ranks meet over Paceline's own store",
-       accept},
-      {"monitor-interval", 0, "SECONDS", nullptr, "PET_MONITOR_INTERVAL", "Accepted: the end of a rank is seen at once",
-       accept},
-      {"start-method", 0, "METHOD", "spawn|fork|forkserver", "PET_START_METHOD",
-       "Accepted: every rank is a fresh process", accept},
+      {"rdzv-conf", 0, "KEY=VALUE,…", nullptr, "PET_RDZV_CONF", "Noted: ranks meet over Paceline's own store", nullptr},
+      {"monitor-interval", 0, "SECONDS", nullptr, "PET_MONITOR_INTERVAL", "Noted: the end of a rank is seen at once",
+       nullptr},
+      {"start-method", 0, "METHOD", "spawn|fork|forkserver", "PET_START_METHOD", "Noted: every rank is a fresh process",
+       nullptr},
       {"event-log-handler", 0, "NAME", nullptr, "PET_EVENT_LOG_HANDLER",
        "Noted: events are in the run folder's journal",
        [](Reading& r, const std::string& text) {
@@ -187,9 +185,7 @@ const std::vector<Flag>& torchrun_flags() {
        take_choice<&launch::ProgramChoice::no_python>},
       {"run-path", 0, nullptr, nullptr, "PET_RUN_PATH", "Accepted: the script runs with Python", accept},
       {"log-dir", 0, "PATH", nullptr, "PET_LOG_DIR", "Noted: logs are in the run folder; --storage-path says where",
-       [](Reading& r, const std::string& text) {
-         return note(r, "--log-dir " + text + " is not used: logs are in the run folder; --storage-path says where");
-       }},
+       nullptr},
       {"redirects", 'r', "STREAMS", nullptr, "PET_REDIRECTS",
        "These streams go to the logs only: 1 standard output, 2 standard error, 3 both; 0:1,1:3 by rank",
        [](Reading& r, const std::string& text) { return take_streams(text, r.flags.shown.redirected); }},
@@ -198,15 +194,9 @@ const std::vector<Flag>& torchrun_flags() {
       {"local-ranks-filter", 0, "RANKS", nullptr, "PET_LOCAL_RANKS_FILTER", "The terminal shows these ranks only: 0,1",
        [](Reading& r, const std::string& text) { return take_ranks(text, r.flags.shown.ranks); }},
       {"duplicate-stdout-filters", 0, "WORDS", nullptr, "PET_DUPLICATE_STDOUT_FILTERS",
-       "Noted: there is one log for each rank; `paceline logs` and grep find what is in them",
-       [](Reading& r, const std::string&) {
-         return note(r, "--duplicate-stdout-filters is not used: there is one log for each rank");
-       }},
+       "Noted: there is one log for each rank; `paceline logs` and grep find what is in them", nullptr},
       {"duplicate-stderr-filters", 0, "WORDS", nullptr, "PET_DUPLICATE_STDERR_FILTERS",
-       "Noted: there is one log for each rank; `paceline logs` and grep find what is in them",
-       [](Reading& r, const std::string&) {
-         return note(r, "--duplicate-stderr-filters is not used: there is one log for each rank");
-       }},
+       "Noted: there is one log for each rank; `paceline logs` and grep find what is in them", nullptr},
       {"node-rank", 0, "N", nullptr, "PET_NODE_RANK", "0; others are refused, there is one machine",
        [](Reading&, const std::string& text) -> arrow::Status {
          ARROW_ASSIGN_OR_RAISE(const int64_t rank, integer(text, 0, "0; Paceline runs on one machine"));
@@ -226,16 +216,14 @@ const std::vector<Flag>& torchrun_flags() {
          if (r.flags.master_port <= 65535) return arrow::Status::OK();
          return arrow::Status::Invalid("is ", text, "; allowed: 0 (any that is free) to 65535");
        }},
-      {"local-addr", 0, "ADDRESS", nullptr, "PET_LOCAL_ADDR", "Accepted: everything is on loopback", accept},
+      {"local-addr", 0, "ADDRESS", nullptr, "PET_LOCAL_ADDR", "Noted: everything is on loopback", nullptr},
       {"logs-specs", 0, "NAME", nullptr, nullptr, "Refused: logs are Paceline's",
        [](Reading&, const std::string& text) {
          return arrow::Status::Invalid("is \"", text,
                                        "\", a plug-in of torchrun; leave it out: logs are in the run folder");
        }},
       {"numa-binding", 0, "MODE", "node|socket|exclusive|core-complex", nullptr, "Noted: ranks are not bound to cores",
-       [](Reading& r, const std::string& text) {
-         return note(r, "--numa-binding " + text + " is not used: ranks are not bound to cores");
-       }},
+       nullptr},
       {"signals-to-handle", 0, "NAMES", nullptr, "PET_SIGNALS_TO_HANDLE",
        "Signals that are passed on and stop the run; SIGTERM,SIGINT,SIGHUP,SIGQUIT if nothing is said", take_signals},
       {"shutdown-timeout", 0, "SECONDS", nullptr, "PET_SHUTDOWN_TIMEOUT",

@@ -58,6 +58,11 @@ arrow::Status apply(const Flag& flag, const std::string& who, const std::string&
   if (flag.choices != nullptr && !is_one_of(value, flag.choices)) {
     return arrow::Status::Invalid(who, " is \"", value, "\"; allowed: ", flag.choices);
   }
+  if (flag.apply == nullptr) {
+    const std::string why = std::string(flag.what).substr(std::string("Noted: ").size());
+    reading.flags.notes.push_back(who + " " + value + " is not used: " + why);
+    return arrow::Status::OK();
+  }
   const arrow::Status status = flag.apply(reading, value);
   return status.ok() ? status : arrow::Status::Invalid(who, " ", status.message());
 }

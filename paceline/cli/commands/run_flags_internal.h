@@ -30,7 +30,7 @@ struct Flag {
   const char* choices;   // "a|b": the only values; nullptr for any
   const char* variable;  // "PET_…", nullptr for none
   const char* what;
-  Apply apply;
+  Apply apply;  // nullptr: it changes nothing, and a note says why: what `what` says after "Noted: "
 };
 
 /// Those that torchrun does not have.

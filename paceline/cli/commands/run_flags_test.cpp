@@ -60,7 +60,9 @@ TEST(RunFlags, WhatMakesNoSenseOnOneMachineIsRefusedOrNoted) {
   EXPECT_THAT(refusal("--nnodes 2:3 a"), HasSubstr("one machine"));
   EXPECT_THAT(refusal("--node-rank 1 a"), HasSubstr("allowed: 0"));
   EXPECT_THAT(refusal("--logs-specs mine a"), HasSubstr("plug-in"));
-  EXPECT_THAT(parse("--nnodes 1:1 --rdzv-backend c10d a").ValueOrDie().notes, IsEmpty());
+  EXPECT_THAT(parse("--nnodes 1:1 --standalone a").ValueOrDie().notes, IsEmpty());
+  EXPECT_THAT(parse("--rdzv-endpoint=host:1 a").ValueOrDie().notes,
+              ElementsAre("--rdzv-endpoint host:1 is not used: ranks meet over Paceline's own store"));
   EXPECT_THAT(parse("--nnodes 1:4 a").ValueOrDie().notes, ElementsAre(HasSubstr("one machine")));
   EXPECT_THAT(parse("--log-dir /x a").ValueOrDie().notes, ElementsAre(HasSubstr("--storage-path")));
 }

@@ -1,19 +1,23 @@
-// decide(): events a second over the life of a worker group: every worker is started, joins, finishes and exits.
+// decide(): events a second over the life of a worker group: every worker is started, joins, finishes and exits. With
+// `told`, what the journal says of each decision is made too.
 #include <benchmark/benchmark.h>
 
+#include "paceline/policy/consequences.h"
 #include "paceline/policy/decide.h"
 
 namespace paceline::policy {
 namespace {
 
-void decide_life_of_group(benchmark::State& state) {
+void decide_life_of_group(benchmark::State& state, bool told) {
   const int64_t workers = state.range(0);
   int64_t events = 0;
   for (auto _ : state) {
     RunState run;
     const auto feed = [&](const Event& event) {
       ++events;
-      return decide(run, event, Time{std::chrono::seconds(events)});
+      const Actions actions = decide(run, event, Time{std::chrono::seconds(events)});
+      if (told) benchmark::DoNotOptimize(encode_consequences(consequences_of(event, run, actions)));
+      return actions;
     };
     RunOptions options;
     options.num_workers = workers;
@@ -31,7 +35,8 @@ void decide_life_of_group(benchmark::State& state) {
   }
   state.SetItemsProcessed(events);
 }
-BENCHMARK(decide_life_of_group)->Arg(2)->Arg(100)->Arg(10'000);
+BENCHMARK_CAPTURE(decide_life_of_group, alone, false)->Arg(2)->Arg(100)->Arg(10'000);
+BENCHMARK_CAPTURE(decide_life_of_group, told, true)->Arg(2)->Arg(100)->Arg(10'000);
 
 }  // namespace
 }  // namespace paceline::policy

@@ -99,11 +99,12 @@ arrow::Status RunBooks::begin(const RunOptions& options, Crew& crew) {
   opened_.options = options;
   highest_report_ = opened_.last_report;
   const Time now = journal_time(clock_.now());
-  ARROW_RETURN_NOT_OK(journal_->append(opened_, opened_.epoch, now));
+  const Actions actions = decide(state_, opened_, now);
+  ARROW_RETURN_NOT_OK(journal_->append(opened_, state_, actions, now));
   ARROW_RETURN_NOT_OK(journal_->sync());
   indexer_->notice();
   applying_ = true;  // until all of this decision is executed
-  act(decide(state_, opened_, now));
+  act(actions);
   if (object_run_) object_run_->push();
   feed_all();
   return arrow::Status::OK();

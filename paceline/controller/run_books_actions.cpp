@@ -35,9 +35,9 @@ void RunBooks::feed_all() {
 
 void RunBooks::apply(const Event& event) {
   const Time now = journal_time(clock_.now());
-  check(journal_->append(event, state_.epoch, now));
-  indexer_->notice();
   const Actions actions = decide(state_, event, now);
+  check(journal_->append(event, state_, actions, now));
+  indexer_->notice();
   if (is_terminal(state_.state)) check(journal_->sync());
   act(actions);
   show_workers();

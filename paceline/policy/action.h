@@ -17,6 +17,8 @@ struct EnterState {
   State from = State::initializing;
   State to = State::initializing;
   std::string reason;
+  Attempt attempt;
+  int64_t world_size = 0;
 };
 
 /// Start a worker process on a node (its position in RunState::nodes).
@@ -43,10 +45,11 @@ struct EndWorker {
 };
 
 /// The group of that generation is gone: what its report book still holds is stored, and its rendezvous keys are
-/// dropped.
+/// dropped. `failure`: why it ended, in one line; "" when nothing failed.
 struct CloseGroup {
   Attempt attempt;
   Generation generation;
+  std::string failure;
 };
 
 struct PublishCheckpoint {

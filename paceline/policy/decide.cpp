@@ -26,7 +26,7 @@ std::optional<TimeLimit> time_limit(const RunState& state) {
 
 void Decision::go(State state, const std::string& reason) {
   assert(is_legal(state_.state, state));
-  act(EnterState{state_.state, state, reason});
+  act(EnterState{state_.state, state, reason, state_.attempt, state_.world_size});
   state_.state = state;
   state_.since = to_seconds(now_);
   ++state_.turn;  // a timer of the earlier state is stale now

@@ -87,7 +87,8 @@ void Decision::next_try() {
 void Decision::close_group() {
   if (state_.closed) return;
   state_.closed = true;
-  act(CloseGroup{state_.attempt, state_.generation});
+  const std::string failure = state_.failures.empty() ? "" : cause_line(state_.failures, state_.world_size);
+  act(CloseGroup{state_.attempt, state_.generation, failure});
   if (state_.failures.empty() || state_.final_state == State::aborted) return;
   state_.worker_errors = errors_by_rank(state_.failures, state_.world_size);
   act(TellCallbacks{state_.attempt, state_.worker_errors});

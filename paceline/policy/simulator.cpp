@@ -2,6 +2,45 @@
 
 namespace paceline::policy {
 
+RunOptions random_options(std::mt19937_64& random) {
+  RunOptions options;
+  options.num_workers = 1 + static_cast<int64_t>(random() % 5);
+  options.nodes = 1 + static_cast<int64_t>(random() % 2);
+  options.max_failures = static_cast<int64_t>(random() % 5) - 1;
+  options.controller_failure_limit = static_cast<int64_t>(random() % 5) - 1;
+  options.max_preemption_failures = static_cast<int64_t>(random() % 3) - 1;
+  if (random() % 2 == 0) options.checkpoint_config.num_to_keep = 1 + static_cast<int64_t>(random() % 3);
+  if (random() % 2 == 0) options.checkpoint_config.checkpoint_score_attribute = "score";
+  options.max_validations = static_cast<int64_t>(random() % 3);
+  return options;
+}
+
+Faults random_faults(std::mt19937_64& random) {
+  const auto some = [&random](double most) {
+    return random() % 2 == 0 ? 0.0 : most * static_cast<double>(random() % 100) / 100;
+  };
+  return {.start_failed = some(0.2),
+          .exit_before_join = some(0.3),
+          .hang_before_join = some(0.1),
+          .exception_before_join = some(0.1),
+          .exit_in_launch = some(0.2),
+          .exit_in_loop = some(0.1),
+          .exception = some(0.1),
+          .silence = some(0.05),
+          .returns_early = some(0.05),
+          .publish = some(0.2),
+          .callback = some(0.2),
+          .unkillable = some(0.1),
+          .late_event = some(0.5),
+          .stop = some(0.5),
+          .node_lost = some(0.2),
+          .preemption = some(0.5),
+          .resize = some(0.5),
+          .validation = some(1),
+          .validation_failed = some(0.3),
+          .validation_hangs = some(0.3)};
+}
+
 Simulator::Simulator(uint64_t seed, RunOptions options, Faults faults, bool fold)
     : random_(seed), options_(std::move(options)), faults_(faults), fold_(fold) {
   open({1}, {}, 0);
@@ -106,6 +145,7 @@ void Simulator::feed(const Event& event) {
   if (finished_ || dead_) return;
   ++events_;
   const Actions actions = decide(state_, event, now_);
+  if (watch_) watch_(event, state_, actions, now_);
   if (fold_) check_fold(event);
   dead_ = events_ == takeover_;
   if (dead_) return;

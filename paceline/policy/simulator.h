@@ -42,6 +42,9 @@ struct Faults {
   int tries = 12;
 };
 
+RunOptions random_options(std::mt19937_64& random);
+Faults random_faults(std::mt19937_64& random);
+
 class Simulator {
  public:
   Simulator(uint64_t seed, RunOptions options, Faults faults, bool fold);
@@ -51,6 +54,10 @@ class Simulator {
   /// The driver dies when that event has been journaled, before anything of it is done; another takes the run over with
   /// what journal and run folder hold. Needs `fold`. Not after the end of the run.
   void take_over_after(int64_t event) { takeover_ = event; }
+
+  /// Called with each event, and what decide() made of it. Before play().
+  using Watch = std::function<void(const Event&, const RunState&, const Actions&, Time)>;
+  void watch(Watch watch) { watch_ = std::move(watch); }
 
   const RunState& state() const { return state_; }
   const std::vector<std::string>& violations() const { return violations_; }
@@ -120,6 +127,7 @@ class Simulator {
   RunOptions options_;
   Faults faults_;
   bool fold_;
+  Watch watch_;
   RunState state_;
   RunState folded_;
   Time now_ = from_seconds(1'790'000'000);

@@ -5,9 +5,8 @@
 namespace paceline::policy {
 namespace {
 
-using enum State;
-
 const std::map<State, std::vector<State>>& transitions() {
+  using enum State;
   static const std::map<State, std::vector<State>> table = {
       {initializing, {scheduling, shutting_down}},
       {scheduling, {running, rescheduling, restarting, shutting_down}},
@@ -28,11 +27,11 @@ std::string to_string(State state) {
 }
 
 bool is_terminal(State state) {
-  return state == finished || state == errored || state == aborted;
+  return state == State::finished || state == State::errored || state == State::aborted;
 }
 
 bool is_legal(State from, State to) {
-  if (to == initializing) return true;
+  if (to == State::initializing) return true;
   const auto found = transitions().find(from);
   return found != transitions().end() && std::ranges::find(found->second, to) != found->second.end();
 }

@@ -1,5 +1,5 @@
 // RunState: all that the controller knows when it decides. Plain data: it can be compared, printed and folded from the
-// journal (state = fold(events)). Only decide() changes it.
+// journal's events (state = fold(events)). Only decide() changes it.
 //
 // docs/architecture/run_states.md draws the states and their transitions. Times are seconds since the Unix epoch.
 #pragma once

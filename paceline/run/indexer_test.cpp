@@ -5,6 +5,7 @@
 
 #include <future>
 
+#include "paceline/policy/decide.h"
 #include "paceline/run/journal.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/run_store.h"
@@ -23,7 +24,10 @@ class RunRecorderTest : public ::testing::Test {
  protected:
   RunRecorderTest() { append(RunOpened{.epoch = {1}, .name = "mnist", .host = "here", .pid = 7}); }
 
-  void append(const Event& event) { ASSERT_TRUE(journal_.append(event, {1}, from_seconds(100)).ok()); }
+  void append(const Event& event) {
+    const Actions actions = decide(state_, event, from_seconds(100));
+    ASSERT_TRUE(journal_.append(event, state_, actions, from_seconds(100)).ok());
+  }
   RunIndexer::Warn warn() {
     return [this](const std::string& text) { warnings_.push_back(text); };
   }
@@ -44,6 +48,7 @@ class RunRecorderTest : public ::testing::Test {
     std::filesystem::create_directory(folder_ / "run");
     return Journal::open(folder_ / "run").ValueOrDie();
   }();
+  RunState state_;
   std::vector<std::string> warnings_;
 };
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "paceline/core/run_layout.h"
+#include "paceline/policy/consequences.h"
 #include "paceline/policy/decide.h"
 
 namespace paceline::run {
@@ -48,10 +49,13 @@ arrow::Result<Journal> Journal::open(const std::string& run_folder) {
   return Journal(std::move(file));
 }
 
-arrow::Status Journal::append(const Event& event, ControllerEpoch epoch, Time now) {
+arrow::Status Journal::append(const Event& event, const RunState& state, const Actions& actions, Time now) {
   Json line = encode_event(event);
   line["time"] = to_seconds(now);
-  if (!std::holds_alternative<RunOpened>(event)) line["epoch"] = epoch;
+  line["epoch"] = state.epoch;
+  if (std::holds_alternative<RunOpened>(event)) line["format"] = kJournalFormat;
+  Json then = encode_consequences(consequences_of(event, state, actions));
+  if (!then.empty()) line["then"] = std::move(then);
   const std::string text = encode_json(line) + "\n";
   size_t written = 0;
   while (written < text.size()) {
@@ -72,8 +76,20 @@ arrow::Status Journal::sync() {
   return arrow::Status::OK();
 }
 
+arrow::Result<int64_t> journal_format(const Json& line) {
+  const auto found = line.find("format");
+  if (found == line.end()) return 1;
+  if (!found->is_number_integer() || *found < 1) return arrow::Status::Invalid("\"format\" is no format's number");
+  const auto format = found->get<int64_t>();
+  if (format <= kJournalFormat) return format;
+  return arrow::Status::NotImplemented("a later Paceline wrote it, in format ", format,
+                                       "; this one reads formats up to ", kJournalFormat,
+                                       ": use the Paceline that ran it, or a later one");
+}
+
 arrow::Result<JournalEntry> decode_journal_entry(const Json& line) {
   ARROW_ASSIGN_OR_RAISE(Event event, decode_event(line));
+  if (std::holds_alternative<RunOpened>(event)) ARROW_RETURN_NOT_OK(journal_format(line).status());
   const auto time = line.find("time");
   if (time == line.end() || !time->is_number()) return arrow::Status::Invalid("no time");
   return JournalEntry{std::move(event), from_seconds(time->get<double>())};
@@ -93,6 +109,7 @@ arrow::Status read_journal(const std::string& run_folder, const std::function<vo
       return arrow::Status::OK();
     }();
     if (line.ok()) continue;
+    if (line.IsNotImplemented()) return line.WithMessage(path, ": ", line.message());
     return line.WithMessage(path, " is damaged in line ", number, ": ", line.message(),
                             "; move the run's folder away, or give the run another name; its checkpoints can still be "
                             "used with resume_from_checkpoint");

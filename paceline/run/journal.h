@@ -1,8 +1,11 @@
-// Journal: every event of a run, in `journal.jsonl` of the run folder: the truth that state is folded from.
+// Journal: every event of a run and what followed from it, in `journal.jsonl` of the run folder.
 //
-// One line per event: {"time": seconds since the Unix epoch, "epoch": 2, "event": "joined", …}. A line is written
-// before the event's actions are executed, so a controller that takes over knows all that was acted on. A torn last
-// line (a crash while writing) is no event; opening for writing removes it. Writing: one thread; reading: any process.
+// One line per event: {"time": seconds since the Unix epoch, "epoch": 2, "event": "joined", …, "then": {…}}; "then" has
+// the consequences, where readers see any. A controller that takes over folds the events with decide(); readers take
+// the consequences as they stand. A line is written before the event's actions are executed, so a controller that takes
+// over knows all that was acted on. A torn last line (a crash while writing) is no event; opening for writing removes
+// it. Each controller's first line, "run_opened", has the "format" of those that follow. Version 0.1 wrote none: format
+// 1, without consequences. Writing: one thread; reading: any process.
 #pragma once
 
 #include <arrow/result.h>
@@ -13,9 +16,13 @@
 
 #include "paceline/core/clock.h"
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/policy/action.h"
 #include "paceline/policy/event.h"
 
 namespace paceline::run {
+
+/// What this Paceline writes, and the latest that it reads.
+inline constexpr int64_t kJournalFormat = 2;
 
 /// Path of the journal in a run folder.
 std::string journal_path(const std::string& run_folder);
@@ -25,8 +32,10 @@ class Journal {
   /// Opens the journal for appending; makes it if need be.
   static arrow::Result<Journal> open(const std::string& run_folder);
 
-  /// Writes one event. The time is rounded to what the journal stores by policy::journal_time() first.
-  arrow::Status append(const policy::Event& event, ControllerEpoch epoch, Time now);
+  /// Writes one event, which decide() has been given: `state` and `actions` are what it left. The time was rounded to
+  /// what the journal stores by policy::journal_time().
+  arrow::Status append(const policy::Event& event, const policy::RunState& state, const policy::Actions& actions,
+                       Time now);
   /// fsync: what was appended survives a crash of the machine.
   arrow::Status sync();
 
@@ -40,11 +49,13 @@ struct JournalEntry {
   Time time;
 };
 
-/// What one line of the journal says; Invalid: nothing.
+/// The event that one line of the journal holds. Invalid: none; NotImplemented: as journal_format().
 arrow::Result<JournalEntry> decode_journal_entry(const Json& line);
+/// The format that a line of "run_opened" announces. NotImplemented, with what to do: a later one than kJournalFormat.
+arrow::Result<int64_t> journal_format(const Json& line);
 
 /// Calls `entry` for each event in order. IOError when the journal cannot be read, Invalid naming the line that is no
-/// event (except a torn last one).
+/// event (except a torn last one), NotImplemented for a later format.
 arrow::Status read_journal(const std::string& run_folder, const std::function<void(const policy::Event&, Time)>& entry);
 
 /// The state after all events; nullopt when there is no journal or it holds no event.

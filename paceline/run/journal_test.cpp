@@ -16,6 +16,11 @@ namespace {
 using paceline::testing::TemporaryFolder;
 using ::testing::HasSubstr;
 
+arrow::Status decide_and_append(Journal& journal, RunState& state, const Event& event, Time now) {
+  const Actions actions = decide(state, event, now);
+  return journal.append(event, state, actions, now);
+}
+
 // Events of a short run, each journaled and applied as the controller does it.
 std::vector<Event> short_run() {
   const RunOptions options{.num_workers = 1, .max_failures = 1};
@@ -37,8 +42,7 @@ TEST(Journal, FoldingGivesTheState) {
   Time now = from_seconds(1234.5);
   for (const Event& event : short_run()) {
     now = journal_time(now + Duration(123'456'789));
-    ASSERT_TRUE(journal.append(event, state.epoch, now).ok());
-    decide(state, event, now);
+    ASSERT_TRUE(decide_and_append(journal, state, event, now).ok());
     EXPECT_EQ(replay(folder.path()).ValueOrDie(), state);
   }
   EXPECT_EQ(state.state, State::finished);
@@ -57,15 +61,15 @@ TEST(Journal, ATornLastLineIsNoEventAndIsRemoved) {
   RunState state;
   {
     Journal journal = Journal::open(folder.path()).ValueOrDie();
-    for (const Event& event : short_run()) ASSERT_TRUE(journal.append(event, {1}, from_seconds(1)).ok());
+    for (const Event& event : short_run()) {
+      ASSERT_TRUE(decide_and_append(journal, state, event, from_seconds(1)).ok());
+    }
   }
-  for (const Event& event : short_run()) decide(state, event, from_seconds(1));
   std::ofstream(journal_path(folder.path()), std::ios::app) << R"({"event": "joined", "wor)";
   EXPECT_EQ(replay(folder.path()).ValueOrDie(), state);
   Journal journal = Journal::open(folder.path()).ValueOrDie();
   const Event next = RunOpened{.epoch = {2}};
-  ASSERT_TRUE(journal.append(next, {2}, from_seconds(2)).ok());
-  decide(state, next, from_seconds(2));
+  ASSERT_TRUE(decide_and_append(journal, state, next, from_seconds(2)).ok());
   EXPECT_EQ(replay(folder.path()).ValueOrDie(), state);
 }
 

@@ -1,5 +1,6 @@
 #include "paceline/run/reader.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "paceline/policy/decide.h"
@@ -12,7 +13,8 @@ namespace {
 
 // What tells most in an event, without what is long.
 Json details_of(Json line) {
-  for (const char* member : {"event", "time", "epoch", "options", "checkpoints", "frames", "last_lines", "metrics"}) {
+  for (const char* member :
+       {"event", "time", "epoch", "format", "then", "options", "checkpoints", "frames", "last_lines", "metrics"}) {
     line.erase(member);
   }
   constexpr size_t kMostText = 500;
@@ -20,6 +22,10 @@ Json details_of(Json line) {
     if (value.is_string()) value = shortened(value.get_ref<const std::string&>(), kMostText);
   }
   return line;
+}
+
+std::string stage_text(WorkerStage stage) {
+  return Json(stage).get<std::string>();
 }
 
 }  // namespace
@@ -33,16 +39,13 @@ arrow::Result<bool> RunReader::read() {
   if (journal_.was_replaced() || history_.was_replaced()) *this = RunReader(folder_);
   const int64_t before = journal_.offset() + history_.offset();
   ARROW_RETURN_NOT_OK(journal_.read([this](std::string_view text) -> arrow::Status {
-    const auto damaged = [this](const arrow::Status& why) {
-      return why.WithMessage(journal_.path(), " is damaged in line ", line_ + 1, ": ", why.message());
-    };
-    const auto line = decode_json(text);
-    if (!line.ok()) return damaged(line.status());
-    const auto entry = decode_journal_entry(*line);
-    if (!entry.ok()) return damaged(entry.status());
-    ++line_;
-    add(*entry, *line);
-    return arrow::Status::OK();
+    const arrow::Status added = [&]() -> arrow::Status {
+      ARROW_ASSIGN_OR_RAISE(const Json line, decode_json(text));
+      return add(line);
+    }();
+    if (added.ok()) return added;
+    if (added.IsNotImplemented()) return added.WithMessage(journal_.path(), ": ", added.message());
+    return added.WithMessage(journal_.path(), " is damaged in line ", line_ + 1, ": ", added.message());
   }));
   if (line_ == 0) {
     return arrow::Status::IOError(folder_, " holds no run (it has no journal); a run's folder is STORAGE_PATH/NAME");
@@ -51,75 +54,133 @@ arrow::Result<bool> RunReader::read() {
     if (const auto row = track::decode_history_line(text)) add_metrics(*row, record_);
     return arrow::Status::OK();
   }));
-  take_over_checkpoints();
   record_.run.journal_bytes = journal_.offset();
   record_.run.history_bytes = history_.offset();
   return journal_.offset() + history_.offset() != before;
 }
 
-void RunReader::add(const JournalEntry& entry, const Json& line) {
-  track::RunRow& run = record_.run;
-  const double time = to_seconds(entry.time);
-  if (line_ == 1) run.created = time;
-  if (const auto* opened = std::get_if<RunOpened>(&entry.event)) {
-    run.name = opened->name;
-    // JSON cannot hold a name that is not UTF-8; the folder has it.
-    const std::string folder_name = std::filesystem::path(folder_).filename().string();
-    if (run.name.empty() || decode_json(encode_json(folder_name)).ValueOr(nullptr) == run.name) run.name = folder_name;
-    run.opened = time;
-    run.host = opened->host;
-    run.pid = opened->pid;
+arrow::Status RunReader::add(const Json& line) {
+  const auto kind = line.find("event");
+  const auto time = line.find("time");
+  if (kind == line.end() || !kind->is_string()) return arrow::Status::Invalid("no event");
+  if (time == line.end() || !time->is_number()) return arrow::Status::Invalid("no time");
+  if (*kind == RunOpened::kType) {
+    ARROW_ASSIGN_OR_RAISE(format_, journal_format(line));
+    ARROW_ASSIGN_OR_RAISE(const Event event, decode_event(line));
+    begin(std::get<RunOpened>(event), time->get<double>());
   }
-  const size_t failures = state_.failures.size();
-  decide(state_, entry.event, entry.time);
-  take_over_state(entry.time);
-  // The frequent kinds change no worker.
-  if (!std::holds_alternative<CheckpointReady>(entry.event) &&
-      !std::holds_alternative<CheckpointPublished>(entry.event)) {
-    take_over_workers();
-  }
-  if (!record_.attempts.empty() && !state_.failures.empty() && state_.failures.size() != failures) {
-    record_.attempts.back().failure = cause_line(state_.failures, state_.world_size);
-  }
-  record_.events.push_back({line_, time, line.value("event", ""), details_of(line)});
+  ARROW_ASSIGN_OR_RAISE(const Consequences then, consequences(line));
+  ++line_;
+  take_states(then, time->get<double>());
+  take_workers(then);
+  take_checkpoints(then);
+  record_.events.push_back({line_, time->get<double>(), kind->get<std::string>(), details_of(line)});
   if (record_.events.size() >= 2 * track::kMostEvents) {
     record_.events.erase(record_.events.begin(), record_.events.end() - track::kMostEvents);
   }
+  return arrow::Status::OK();
 }
 
-void RunReader::take_over_state(Time time) {
+// What an earlier controller left stays: attempts, workers, events.
+void RunReader::begin(const RunOpened& opened, double time) {
   track::RunRow& run = record_.run;
-  run.state = to_string(state_.state);
-  run.since = state_.since;
-  run.attempt = state_.attempt.value;
-  run.world_size = state_.world_size;
-  run.error = state_.error;
-  if (run.attempt != 0) {
-    if (record_.attempts.empty() || record_.attempts.back().attempt != run.attempt) {
-      record_.attempts.push_back({.attempt = run.attempt, .start = to_seconds(time)});
-    }
-    record_.attempts.back().world_size = state_.world_size;
-    record_.attempts.back().end = to_seconds(time);
-  }
-}
-
-void RunReader::take_over_workers() {
-  for (const auto& [id, worker] : state_.workers) {
-    const auto node = static_cast<size_t>(worker.node);
-    record_.workers[id.value] = {.worker = id.value,
-                                 .attempt = state_.attempt.value,
-                                 .rank = worker.rank,
-                                 .node = node < state_.nodes.size() ? state_.nodes[node].name : "",
-                                 .pid = worker.pid,
-                                 .stage = Json(worker.stage).get<std::string>()};
-  }
-}
-
-void RunReader::take_over_checkpoints() {
+  if (line_ == 0) run.created = time;
+  run.name = opened.name;
+  // JSON cannot hold a name that is not UTF-8; the folder has it.
+  const std::string folder_name = std::filesystem::path(folder_).filename().string();
+  if (run.name.empty() || decode_json(encode_json(folder_name)).ValueOr(nullptr) == run.name) run.name = folder_name;
+  run.opened = time;
+  run.host = opened.host;
+  run.pid = opened.pid;
+  run.error.clear();
+  record_.end = {};
   record_.checkpoints.clear();
-  for (const KeptCheckpoint& kept : state_.checkpoints) {
-    record_.checkpoints.push_back(
-        {kept.report, kept.name, kept.metrics, kept.time, Json(kept.status).get<std::string>()});
+  record_.checkpoint_config = opened.options.checkpoint_config;
+}
+
+arrow::Result<Consequences> RunReader::consequences(const Json& line) {
+  if (format_ > 1) {
+    const auto then = line.find("then");
+    return then == line.end() ? Consequences{} : decode_consequences(*then);
+  }
+  if (decided_ != line_) {
+    // A Paceline of version 0.1 has taken over what a later one began: its decisions need the state from the start.
+    state_ = {};
+    decided_ = 0;
+    ARROW_RETURN_NOT_OK(read_journal(folder_, [this](const Event& event, Time time) {
+      if (decided_ < line_) decide(state_, event, time);
+      decided_ = std::min(decided_ + 1, line_);
+    }));
+  }
+  ARROW_ASSIGN_OR_RAISE(const JournalEntry entry, decode_journal_entry(line));
+  const Actions actions = decide(state_, entry.event, entry.time);
+  ++decided_;
+  return consequences_of(entry.event, state_, actions);
+}
+
+void RunReader::take_states(const Consequences& then, double time) {
+  track::RunRow& run = record_.run;
+  for (const EnteredState& entered : then.entered) {
+    run.state = to_string(entered.state);
+    run.since = time;
+    run.attempt = entered.attempt;
+    run.world_size = entered.world_size;
+    if (record_.attempts.empty() || record_.attempts.back().attempt != run.attempt) {
+      record_.attempts.push_back({.attempt = run.attempt, .start = time});
+    }
+    record_.attempts.back().world_size = run.world_size;
+    record_.attempts.back().end = time;
+    if (entered.state == State::scheduling) record_.end.worker_errors.clear();
+  }
+  if (!record_.attempts.empty()) record_.attempts.back().end = time;
+  for (const auto& [attempt, failure] : then.failures) {
+    const auto failed = std::ranges::find(record_.attempts, attempt, &track::AttemptRecord::attempt);
+    if (failed != record_.attempts.end()) failed->failure = failure;
+  }
+  if (!then.worker_errors.empty()) record_.end.worker_errors = then.worker_errors;
+  if (!then.stop_reason.empty()) record_.end.stop_reason = then.stop_reason;
+  if (!then.return_value.is_null()) record_.end.return_value = then.return_value;
+  if (!then.error.empty()) run.error = then.error;
+}
+
+void RunReader::take_workers(const Consequences& then) {
+  if (then.closed) {
+    for (auto& [id, worker] : record_.workers) {
+      if (worker.attempt == *then.closed) worker.stage = stage_text(WorkerStage::gone);
+    }
+  }
+  for (const auto& [node, workers] : then.started) {
+    for (const WorkerId id : workers) {
+      record_.workers[id.value] = {
+          .worker = id.value, .attempt = record_.run.attempt, .node = node, .stage = stage_text(WorkerStage::starting)};
+    }
+  }
+  int64_t rank = 0;
+  for (const WorkerId id : then.ranks) {
+    track::WorkerRecord& worker = record_.workers[id.value];
+    worker.rank = rank++;
+    worker.stage = stage_text(WorkerStage::training);
+  }
+  for (const WorkerChange& change : then.workers) {
+    track::WorkerRecord& worker = record_.workers[change.worker.value];
+    worker.stage = stage_text(change.stage);
+    if (change.pid != 0) worker.pid = change.pid;
+  }
+}
+
+void RunReader::take_checkpoints(const Consequences& then) {
+  for (const KeptCheckpoint& kept : then.checkpoints) {
+    track::CheckpointRecord record{kept.report, kept.name, kept.metrics, kept.time,
+                                   Json(kept.status).get<std::string>()};
+    const auto known = std::ranges::find(record_.checkpoints, kept.report, &track::CheckpointRecord::report);
+    if (known == record_.checkpoints.end()) {
+      record_.checkpoints.push_back(std::move(record));
+    } else {
+      *known = std::move(record);
+    }
+  }
+  for (const int64_t report : then.deleted) {
+    std::erase_if(record_.checkpoints, [report](const auto& one) { return one.report == report; });
   }
 }
 

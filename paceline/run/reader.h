@@ -1,14 +1,16 @@
 // RunReader: a run folder as a RunRecord, kept up to date: what the run store holds and the command line shows.
 //
-// Folds the journal (state = fold(events)) and the history, each from where the last reading ended, so that following a
-// live run costs what is new. Locks nothing. Not thread-safe.
+// Folds the journal and the history, each from where the last reading ended, so that following a live run costs what is
+// new. Of the journal it takes the consequences that the controller wrote down: what it tells of an old run does not
+// depend on today's decide(). Only lines of version 0.1, which have none, are decided again. Locks nothing. Not
+// thread-safe.
 #pragma once
 
 #include <arrow/result.h>
 
 #include <string>
 
-#include "paceline/policy/state.h"
+#include "paceline/policy/consequences.h"
 #include "paceline/run/journal.h"
 #include "paceline/storage/local/line_reader.h"
 #include "paceline/track/run_record.h"
@@ -21,26 +23,29 @@ class RunReader {
   explicit RunReader(std::string run_folder);
 
   /// Reads what is new, or everything when the folder holds another run by now; says whether there was anything.
-  /// IOError when the folder holds no run or cannot be read; Invalid naming the line that is no event.
+  /// IOError when the folder holds no run or cannot be read; Invalid naming the line that is no event; NotImplemented
+  /// when a later Paceline wrote the journal.
   arrow::Result<bool> read();
 
   const track::RunRecord& record() const { return record_; }
-  /// The state after all events read: what a record does not keep.
-  const policy::RunState& state() const { return state_; }
   /// Drops the events read so far, so that record() has only those that come.
   void drop_events() { record_.events.clear(); }
 
  private:
-  void add(const JournalEntry& entry, const Json& line);
-  void take_over_state(Time time);
-  void take_over_workers();
-  void take_over_checkpoints();
+  arrow::Status add(const Json& line);
+  void begin(const policy::RunOpened& opened, double time);
+  arrow::Result<policy::Consequences> consequences(const Json& line);
+  void take_states(const policy::Consequences& then, double time);
+  void take_workers(const policy::Consequences& then);
+  void take_checkpoints(const policy::Consequences& then);
 
   std::string folder_;
   storage::LineReader journal_;
   storage::LineReader history_;
-  policy::RunState state_;
   int64_t line_ = 0;
+  int64_t format_ = 1;
+  policy::RunState state_;  // after the lines that were decided again
+  int64_t decided_ = 0;     // how many these are: all so far, or they begin anew
   track::RunRecord record_;
 };
 

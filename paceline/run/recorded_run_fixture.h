@@ -22,8 +22,8 @@ class RecordedRun {
   void add(const policy::Event& event) {
     clock_.advance(std::chrono::seconds(10));
     const Time now = policy::journal_time(clock_.now());
-    EXPECT_TRUE(journal_.append(event, {1}, now).ok());
-    policy::decide(state_, event, now);
+    const policy::Actions actions = policy::decide(state_, event, now);
+    EXPECT_TRUE(journal_.append(event, state_, actions, now).ok());
   }
   void open(const std::string& host = host_name(), int64_t pid = 0) {
     add(policy::RunOpened{.epoch = {1},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "paceline/core/config/checkpoint_config.h"
 #include "paceline/core/record.h"
 #include "paceline/track/history.h"
 #include "paceline/track/series.h"
@@ -80,9 +81,19 @@ PACELINE_RECORD(MetricRecord, PACELINE_METRIC_RECORD_FIELDS);
   FIELD(int64_t, history_bytes, 0)
 PACELINE_RECORD(RunRow, PACELINE_RUN_ROW_FIELDS);
 
+// What the last controller said of the run's end, or would say now. `worker_errors`: of the last attempt's workers by
+// rank; what concerns the whole group is under -1. `return_value`: of rank 0's train loop.
+using ErrorsByRank = std::map<int64_t, std::string>;
+#define PACELINE_RUN_END_FIELDS(FIELD)   \
+  FIELD(std::string, stop_reason, "")    \
+  FIELD(ErrorsByRank, worker_errors, {}) \
+  FIELD(nlohmann::json, return_value, nullptr)
+PACELINE_RECORD(RunEnd, PACELINE_RUN_END_FIELDS);
+
 /// A run keeps at most this many events here: the latest.
 inline constexpr size_t kMostEvents = 1000;
 
+/// The run store does not keep `end` and `checkpoint_config`: only who reads the run's folder has them.
 struct RunRecord {
   RunRow run;
   std::vector<AttemptRecord> attempts;
@@ -90,6 +101,8 @@ struct RunRecord {
   std::vector<CheckpointRecord> checkpoints;
   std::map<std::string, MetricRecord> metrics;
   std::vector<EventRecord> events;
+  RunEnd end;
+  CheckpointConfig checkpoint_config;
 
   bool operator==(const RunRecord&) const = default;
 };

@@ -9,6 +9,7 @@
 #include "paceline/checkpoint/store.h"
 #include "paceline/run/journal.h"
 #include "paceline/run/readable_folder.h"
+#include "paceline/run/reader.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
 #include "paceline/track/history.h"
@@ -16,13 +17,13 @@
 namespace paceline {
 namespace {
 
-void read_checkpoints(const std::string& path, const policy::RunState& state, Result& result) {
+void read_checkpoints(const std::string& path, const track::RunRecord& record, Result& result) {
   auto published = value_or_throw(value_or_throw(checkpoint::Store::at(path)).list());
   if (published.empty()) return;
   // What a validation has found is in the journal: a published checkpoint does not change.
   for (auto& one : published) {
-    const auto kept = std::ranges::find(state.checkpoints, one.report, &policy::KeptCheckpoint::report);
-    if (kept != state.checkpoints.end()) one.metrics = kept->metrics;
+    const auto kept = std::ranges::find(record.checkpoints, one.report, &track::CheckpointRecord::report);
+    if (kept != record.checkpoints.end()) one.metrics = kept->metrics;
   }
   result.checkpoint = CheckpointAccess::published(published.back().path);
   std::vector<checkpoint::Scored> scored;
@@ -31,7 +32,7 @@ void read_checkpoints(const std::string& path, const policy::RunState& state, Re
     scored.push_back({.report = one.report, .metrics = one.metrics});
     by_report[one.report] = &one;
   }
-  const auto best_first = checkpoint::rank_checkpoints(scored, state.options.checkpoint_config);
+  const auto best_first = checkpoint::rank_checkpoints(scored, record.checkpoint_config);
   for (const int64_t report : std::views::reverse(best_first)) {
     const auto& one = *by_report.at(report);
     result.best_checkpoints.emplace_back(CheckpointAccess::published(one.path), Metrics(one.metrics));
@@ -48,20 +49,18 @@ Result Result::from_path(const std::string& path) {
                        "; a run is in RunConfig.storage_path/name, which fit() gives as Result.path");
   }
   const auto records = value_or_throw(run::ReadableFolder::open(result.path));
-  const auto state = value_or_throw(run::replay(records.folder()));
-  if (!state) {
+  if (!std::filesystem::exists(run::journal_path(records.folder()))) {
     throw StorageError(storage::without_secrets(result.path) +
                        " is not the folder of a run: it has no journal; give the run's own folder, storage_path/name");
   }
-  result.state = Json(state->state).get<std::string>();
-  if (!state->error.empty()) result.error = state->error;
-  if (!state->stop_reason.empty()) result.stop_reason = state->stop_reason;
-  result.worker_errors = state->worker_errors;
-  result.return_value = state->return_value;
-  throw_if_error(track::visit_history(records.folder(), [&result](const track::HistoryRow& row) {
-    if (row.rank == 0) result.metrics = Metrics(track::shown_metrics(row));
-  }));
-  read_checkpoints(result.path, *state, result);
+  const track::RunRecord record = value_or_throw(run::read_run_folder(records.folder()));
+  result.state = record.run.state;
+  result.metrics = Metrics(record.run.metrics);
+  if (!record.run.error.empty()) result.error = record.run.error;
+  if (!record.end.stop_reason.empty()) result.stop_reason = record.end.stop_reason;
+  result.worker_errors = record.end.worker_errors;
+  result.return_value = record.end.return_value;
+  read_checkpoints(result.path, record, result);
   return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include "paceline/checkpoint/stage.h"
 #include "paceline/checkpoint/store.h"
+#include "paceline/policy/decide.h"
 #include "paceline/run/journal.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/history.h"
@@ -21,7 +22,9 @@ class ResultTest : public ::testing::Test {
     policy::RunOpened opened;
     opened.epoch = {1};
     opened.options.checkpoint_config = {.checkpoint_score_attribute = "loss", .checkpoint_score_order = "min"};
-    ASSERT_TRUE(run::Journal::open(folder_).ValueOrDie().append(opened, opened.epoch, {}).ok());
+    policy::RunState state;
+    const policy::Actions actions = policy::decide(state, opened, {});
+    ASSERT_TRUE(run::Journal::open(folder_).ValueOrDie().append(opened, state, actions, {}).ok());
   }
 
   void report(int64_t index, const Json& metrics) {

@@ -11,12 +11,13 @@
 #include <string_view>
 
 #include "paceline/agent/process_tree_internal.h"
+#include "paceline/agent/spawn_internal.h"
 
 namespace paceline::agent {
 namespace {
 
 arrow::Status check_threads() {
-  const int threads = count_threads();
+  const size_t threads = other_threads().size() + 1;
   if (threads == 1) return arrow::Status::OK();
   return arrow::Status::Invalid("the process that workers are forked from must have one thread, but it has ", threads,
                                 ": a module that it has imported starts threads");
@@ -37,16 +38,8 @@ void wait_for_end(const Descriptor& pipe) {
 // What ForkWorker's descriptors become.
 arrow::Status take_place(ForkWorker& worker, std::vector<Descriptor> descriptors) {
   if (descriptors.size() != 3) return arrow::Status::Invalid("a worker is forked with three descriptors");
-  const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  ::dup2(nothing.get(), STDIN_FILENO);
-  ::dup2(descriptors[0].get(), STDOUT_FILENO);
-  ::dup2(descriptors[1].get(), STDERR_FILENO);
-  const int channel = descriptors[2].release();
-  worker.environment[rpc::kChannelVariable] = std::to_string(channel);
-  if (!worker.directory.empty() && ::chdir(worker.directory.c_str()) != 0) {
-    return errno_status("entering the directory " + worker.directory);
-  }
-  return arrow::Status::OK();
+  worker.environment[rpc::kChannelVariable] = std::to_string(descriptors[2].release());
+  return take_streams_and_directory(descriptors[0], descriptors[1], worker.directory);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <csignal>
 
 #include "paceline/agent/fork_servers_internal.h"
-#include "paceline/core/posix/pidfd.h"
 #include "paceline/core/posix/socket_pair.h"
 
 namespace paceline::agent {
@@ -27,11 +26,7 @@ arrow::Status send_to(const Descriptor& channel, const rpc::Envelope& envelope, 
 
 arrow::Result<SpawnedProcess> adopt(const Forked& forked, ProcessEnds ends) {
   if (!forked.error.empty()) return arrow::Status::IOError(forked.error);
-  const auto pid = static_cast<pid_t>(forked.pid);
-  ::setpgid(pid, pid);
-  ARROW_ASSIGN_OR_RAISE(Descriptor pidfd, open_pidfd(pid));
-  return SpawnedProcess{pid, std::move(pidfd), std::move(ends.standard_output), std::move(ends.standard_error),
-                        std::move(ends.channel)};
+  return watch(static_cast<pid_t>(forked.pid), std::move(ends));
 }
 
 }  // namespace

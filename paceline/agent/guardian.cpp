@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -24,10 +25,21 @@ namespace {
 
 // As fork(), but the child's end raises no signal, and wait() and waitpid(-1) do not see the child: a user's program
 // that waits for all its children must not wait for the guardian. fork() cannot do this. What it would do beyond (locks
-// of other threads, pthread_atfork) is not needed: no other thread can hold a lock that the child, which stays in the
-// code of this folder, will want.
+// of other threads, pthread_atfork) is not needed where no other thread holds a lock: housekeeping threads must be
+// asleep all the while, and the child is thrown away when one was not.
 pid_t fork_unseen() {
-  return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, nullptr, nullptr, 0));
+  constexpr int kAttempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    const auto sleeps = sleeps_of_housekeeping();
+    if (!sleeps && attempt < kAttempts) {
+      ::sched_yield();
+      continue;
+    }
+    const auto pid = static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, nullptr, nullptr, 0));
+    if (pid <= 0 || attempt >= kAttempts || sleeps_of_housekeeping() == sleeps) return pid;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, __WALL);
+  }
 }
 
 constexpr std::chrono::milliseconds kEndPatience{10'000};
@@ -49,23 +61,31 @@ bool reap(pid_t pid, std::chrono::milliseconds patience) {
 }  // namespace
 
 arrow::Result<Guardian> Guardian::fork_now() {
-  const int threads = count_threads();
-  if (threads != 1) {
-    return arrow::Status::Invalid(
-        "paceline::init must be called before the program starts threads, at the beginning of main(): it forks the "
-        "process that watches over the workers; wanted 1 thread, got ",
-        threads);
-  }
+  ARROW_ASSIGN_OR_RAISE(auto guardian, fork_now(std::nullopt));
+  return *std::move(guardian);
+}
+
+arrow::Result<std::optional<Guardian>> Guardian::fork_with_workers() {
+  return fork_now(own_signal_setup());
+}
+
+arrow::Result<std::optional<Guardian>> Guardian::fork_now(std::optional<SignalSetup> worker_signals) {
   ARROW_ASSIGN_OR_RAISE(auto lease, make_socket_pair());
   ARROW_ASSIGN_OR_RAISE(Descriptor driver, open_pidfd(::getpid()));
+  const bool has_threads = !other_threads().empty();
   // No handler of the user's may run in the child before it has put its own signals in order.
   sigset_t all, before;
   ::sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = fork_unseen();
-  if (pid == 0) run_guardian(std::move(lease.second), std::move(driver));
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = has_threads ? ::fork() : fork_unseen();
+  if (pid == 0) {
+    lease.first.reset();
+    if (has_threads) worker_signals.reset();  // what the threads left is good enough for the guardian only
+    run_guardian(std::move(lease.second), std::move(driver), worker_signals);
+    return std::nullopt;
+  }
   const arrow::Status status = pid < 0 ? errno_status("forking the guardian") : arrow::Status::OK();
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ARROW_RETURN_NOT_OK(status);
   return Guardian(pid, std::move(lease.first));
 }

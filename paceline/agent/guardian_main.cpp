@@ -16,5 +16,5 @@ int main() {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  agent::run_guardian(Descriptor(agent::kLease), Descriptor(agent::kDriver));
+  agent::run_guardian(Descriptor(agent::kLease), Descriptor(agent::kDriver), std::nullopt);
 }

@@ -16,12 +16,14 @@ namespace paceline::agent {
 
 // agent → guardian: start arguments[0] in `directory` ("" for the driver's), in a process group of its own. Standard
 // input is empty. `environment` replaces the whole environment, but for PACELINE_CHANNEL.
-// With `fork_server` the process is forked from the fork server of that command line and `fork_server_key`; where there
-// is none yet it is started with this environment and directory, and stays for as long as the guardian.
+// With `fork` the guardian forks itself instead (Guardian::fork_with_workers); `arguments` then say which program that
+// is. With `fork_server` the process is forked from the fork server of that command line and `fork_server_key`; where
+// there is none yet it is started with this environment and directory, and stays for as long as the guardian.
 #define PACELINE_SPAWN_FIELDS(FIELD)     \
   FIELD(rpc::Strings, arguments, {})     \
   FIELD(rpc::StringMap, environment, {}) \
   FIELD(std::string, directory, "")      \
+  FIELD(bool, fork, false)               \
   FIELD(rpc::Strings, fork_server, {})   \
   FIELD(std::string, fork_server_key, "")
 PACELINE_MESSAGE(Spawn, "spawn", PACELINE_SPAWN_FIELDS);

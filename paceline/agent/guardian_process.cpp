@@ -32,11 +32,15 @@ namespace {
 
 class GuardianProcess {
  public:
-  GuardianProcess(Descriptor lease, Descriptor driver, Descriptor child_signals)
-      : lease_(std::move(lease)), driver_(std::move(driver)), child_signals_(std::move(child_signals)) {}
+  GuardianProcess(Descriptor lease, Descriptor driver, Descriptor child_signals, bool forks_workers)
+      : lease_(std::move(lease)),
+        driver_(std::move(driver)),
+        child_signals_(std::move(child_signals)),
+        forks_workers_(forks_workers) {}
 
-  /// Serves until the lease ends; then ends everything below.
-  void run();
+  /// Serves until the lease ends, then ends everything below: nullopt. Or this is a process that it has forked: what it
+  /// is to become, once this object, with all that the guardian has open, is gone.
+  std::optional<ForkedProcess> run();
 
  private:
   struct Connection {
@@ -55,13 +59,14 @@ class GuardianProcess {
     MemoryFacts memory;
   };
 
-  /// Waits for the next events and handles them; false when the lease has ended.
+  /// Waits for the next events and handles them; false when the lease has ended, and in a process that was forked.
   bool serve();
   bool accept();
   void receive(int64_t connection);
   void close(int64_t connection);
   void handle(int64_t connection, rpc::Envelope& envelope);
   void start(int64_t connection, const rpc::Envelope& envelope);
+  void fork_worker(const ForkOrder& order, const Spawn& request);
   void tell_started(const ForkOrder& order, arrow::Result<SpawnedProcess> process);
   void kill_tree(pid_t pid, Child& child);
   void take_stacks(int64_t connection, rpc::Envelope& envelope);
@@ -78,6 +83,8 @@ class GuardianProcess {
   Descriptor lease_;
   Descriptor driver_;
   Descriptor child_signals_;
+  const bool forks_workers_;
+  std::optional<ForkedProcess> forked_;  // this is no guardian any more
   OutOfMemoryCounter out_of_memory_ = OutOfMemoryCounter::of_this_process();
   int64_t last_connection_ = 0;
   std::map<int64_t, Connection> connections_;
@@ -91,11 +98,13 @@ class GuardianProcess {
   std::array<std::byte, size_t{64} << 10> buffer_;
 };
 
-void GuardianProcess::run() {
+std::optional<ForkedProcess> GuardianProcess::run() {
   while (serve()) {
   }
+  if (forked_) return std::move(forked_);
   end_everything();
   remove_leftovers();
+  return std::nullopt;
 }
 
 bool GuardianProcess::serve() {
@@ -121,6 +130,7 @@ bool GuardianProcess::serve() {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (events[i + 3 + fork_servers.size()].revents != 0) receive(ids[i]);
   }
+  if (forked_) return false;
   return events[0].revents == 0 || accept();
 }
 
@@ -181,7 +191,17 @@ void GuardianProcess::start(int64_t connection, const rpc::Envelope& envelope) {
   const auto request = rpc::unpack<Spawn>(envelope);
   if (!request.ok()) return tell_started({connection, envelope.identity}, request.status());
   if (!request->fork_server.empty()) return fork_servers_.fork(*request, {connection, envelope.identity});
+  if (request->fork) return fork_worker({connection, envelope.identity}, *request);
   tell_started({connection, envelope.identity}, spawn(*request));
+}
+
+void GuardianProcess::fork_worker(const ForkOrder& order, const Spawn& request) {
+  if (!forks_workers_) return tell_started(order, arrow::Status::Invalid("this guardian can fork no workers"));
+  auto forked = fork_process(request);
+  if (!forked.ok()) return tell_started(order, forked.status());
+  if (auto* process = std::get_if<SpawnedProcess>(&*forked)) return tell_started(order, std::move(*process));
+  forked_ = std::get<ForkedProcess>(*std::move(forked));
+  connections_.clear();  // nothing more is received
 }
 
 void GuardianProcess::tell_started(const ForkOrder& order, arrow::Result<SpawnedProcess> process) {
@@ -331,6 +351,8 @@ void GuardianProcess::remove_leftovers() {
   }
 }
 
+constexpr int kCannotBegin = 127;  // as a program that cannot be executed
+
 // Default for what means a bug, and for children; nothing else shall end the guardian: Ctrl-C and a closed terminal
 // reach it too, and its lease says when to end.
 void set_signals() {
@@ -360,7 +382,9 @@ void keep_descriptors(Descriptor lease, Descriptor driver) {
 
 }  // namespace
 
-void run_guardian(Descriptor lease, Descriptor driver) {
+void run_guardian(Descriptor lease, Descriptor driver, const std::optional<SignalSetup>& worker_signals) {
+  std::array<char, 16> program_name{};
+  ::prctl(PR_GET_NAME, program_name.data());
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "paceline-guard");
   ::setpgid(0, 0);
@@ -370,8 +394,16 @@ void run_guardian(Descriptor lease, Descriptor driver) {
   ::sigemptyset(&child_signal);
   ::sigaddset(&child_signal, SIGCHLD);
   Descriptor child_signals(::signalfd(-1, &child_signal, SFD_CLOEXEC | SFD_NONBLOCK));
-  GuardianProcess(Descriptor(kLease), Descriptor(kDriver), std::move(child_signals)).run();
-  ::_exit(0);
+  const bool forks_workers = worker_signals.has_value();
+  auto forked = GuardianProcess(Descriptor(kLease), Descriptor(kDriver), std::move(child_signals), forks_workers).run();
+  if (!forked) ::_exit(0);
+  ::prctl(PR_SET_NAME, program_name.data());
+  const arrow::Status status = forked->take_place();
+  if (!status.ok()) {
+    std::fprintf(stderr, "paceline: a forked worker cannot begin: %s\n", status.message().c_str());
+    ::_exit(kCannotBegin);
+  }
+  apply(*worker_signals);
 }
 
 }  // namespace paceline::agent

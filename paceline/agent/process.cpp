@@ -63,6 +63,7 @@ void Process::start() {
   const Spawn request{.arguments = settings_.arguments,
                       .environment = settings_.environment,
                       .directory = settings_.directory,
+                      .fork = settings_.fork,
                       .fork_server = settings_.fork_server,
                       .fork_server_key = settings_.fork_server_key};
   host_.send_to_guardian(rpc::pack(request, identity_));

@@ -19,6 +19,7 @@ constexpr unsigned kExitingFlag = 0x4;  // PF_EXITING in the kernel's flags of a
 struct TaskStat {
   pid_t parent = 0;
   unsigned flags = 0;
+  std::string state;
 };
 
 // From /proc/…/stat: "pid (name) state parent group session terminal terminal_group flags …"; a name may hold anything.
@@ -29,21 +30,27 @@ std::optional<TaskStat> read_stat(const std::filesystem::path& folder) {
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(text.substr(name_end + 1));
   TaskStat stat;
-  std::string state, group, session, terminal, terminal_group;
-  if (!(fields >> state >> stat.parent >> group >> session >> terminal >> terminal_group >> stat.flags)) {
+  std::string group, session, terminal, terminal_group;
+  if (!(fields >> stat.state >> stat.parent >> group >> session >> terminal >> terminal_group >> stat.flags)) {
     return std::nullopt;
   }
   return stat;
 }
 
+// The value of a line of /proc/…/status, "" when there is none.
+std::string status_value(const std::filesystem::path& folder, const std::string& wanted) {
+  std::ifstream file(folder / "status");
+  std::string name, value;
+  while (file >> name && name != wanted) file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  file >> value;
+  return value;
+}
+
 // Whether a thread blocks every signal that can be blocked, as housekeeping threads of libraries do from their start.
 bool blocks_all_signals(const std::filesystem::path& folder) {
   constexpr uint64_t kBlockable = 0x7ffbfeff;  // 1 to 31 without SIGKILL and SIGSTOP
-  std::ifstream file(folder / "status");
-  std::string name;
-  while (file >> name && name != "SigBlk:") file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  uint64_t blocked = 0;
-  return file >> std::hex >> blocked && (blocked & kBlockable) == kBlockable;
+  const std::string blocked = status_value(folder, "SigBlk:");
+  return !blocked.empty() && (std::stoull(blocked, nullptr, 16) & kBlockable) == kBlockable;
 }
 
 // The numbered folders in `folder`; it may change or vanish under us.
@@ -59,17 +66,43 @@ std::vector<pid_t> numbered_folders(const std::filesystem::path& folder) {
   return numbers;
 }
 
-}  // namespace
+struct Thread {
+  pid_t id = 0;
+  std::string state;  // "S" while it sleeps
+  bool blocks_all_signals = false;
+  int64_t sleeps = 0;  // how often it has gone to sleep
+};
 
-int count_threads() {
-  int threads = 1;
-  for (const pid_t thread : numbered_folders("/proc/self/task")) {
-    if (thread == ::gettid()) continue;
-    const std::filesystem::path folder = "/proc/self/task/" + std::to_string(thread);
+std::vector<Thread> living_threads() {
+  std::vector<Thread> threads;
+  for (const pid_t id : numbered_folders("/proc/self/task")) {
+    const std::filesystem::path folder = "/proc/self/task/" + std::to_string(id);
     const auto stat = read_stat(folder);
-    if (stat && (stat->flags & kExitingFlag) == 0 && !blocks_all_signals(folder)) ++threads;
+    if (!stat || (stat->flags & kExitingFlag) != 0) continue;
+    const std::string sleeps = status_value(folder, "voluntary_ctxt_switches:");
+    threads.push_back({id, stat->state, blocks_all_signals(folder), sleeps.empty() ? 0 : std::stoll(sleeps)});
   }
   return threads;
+}
+
+}  // namespace
+
+std::vector<pid_t> other_threads() {
+  std::vector<pid_t> threads;
+  for (const Thread& thread : living_threads()) {
+    if (thread.id != ::gettid() && !thread.blocks_all_signals) threads.push_back(thread.id);
+  }
+  return threads;
+}
+
+std::optional<std::map<pid_t, int64_t>> sleeps_of_housekeeping() {
+  std::map<pid_t, int64_t> sleeps;
+  for (const Thread& thread : living_threads()) {
+    if (thread.id == ::gettid() || !thread.blocks_all_signals) continue;
+    if (thread.state != "S") return std::nullopt;
+    sleeps[thread.id] = thread.sleeps;
+  }
+  return sleeps;
 }
 
 std::vector<pid_t> children_by_parent(pid_t pid) {

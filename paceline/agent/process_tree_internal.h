@@ -3,15 +3,20 @@
 
 #include <sys/types.h>
 
-#include <string_view>
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <vector>
 
 namespace paceline::agent {
 
-/// How many threads this process has that may use the C library at any moment. Not counted: one that has been joined
-/// but lingers in the kernel, and housekeeping threads that block every signal: the jemalloc inside libarrow starts one
-/// when the library is loaded.
-int count_threads();
+/// The threads of this process but the calling one that may use the C library at any moment. Not among them: one that
+/// has been joined but lingers in the kernel, and housekeeping threads that block every signal: the jemalloc inside
+/// libarrow starts one when the library is loaded.
+std::vector<pid_t> other_threads();
+/// How often housekeeping threads have gone to sleep, by thread; nothing when one is awake now. Equal at two moments:
+/// none has run in between, and so none held a lock then.
+std::optional<std::map<pid_t, int64_t>> sleeps_of_housekeeping();
 
 /// The children of `pid` now, zombies included; empty when there is no such process. Exact for the calling process
 /// itself while it has one thread and reaps nothing meanwhile; otherwise a snapshot.

@@ -34,12 +34,14 @@ using StringMap = std::map<std::string, std::string>;
 // --- controller → agent: processes -------------------------------------------------------------------------------
 
 // Starts a process. `welcome` is the body of the Welcome that the process receives first and says what it is for; the
-// bytes beside it become the Welcome's. `environment` replaces the whole environment. With `fork_server`, a command
-// line, the process is forked from one that has loaded what it needs; processes with equal keys have it in common.
+// bytes beside it become the Welcome's. `environment` replaces the whole environment. With `fork` the guardian forks
+// the process from itself instead of executing `arguments`. With `fork_server`, a command line, it is forked from one
+// that has loaded what it needs; processes with equal keys have it in common.
 #define PACELINE_START_PROCESS_FIELDS(FIELD) \
   FIELD(Strings, arguments, {})              \
   FIELD(StringMap, environment, {})          \
   FIELD(std::string, directory, "")          \
+  FIELD(bool, fork, false)                   \
   FIELD(Strings, fork_server, {})            \
   FIELD(std::string, fork_server_key, "")    \
   FIELD(std::string, log_file, "")           \

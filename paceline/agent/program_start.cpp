@@ -1,0 +1,94 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <system_error>
+#include <vector>
+
+#include "paceline/agent/process_tree_internal.h"
+#include "paceline/agent/program_start.h"
+
+namespace paceline::agent {
+namespace {
+
+struct ProgramStart {
+  std::map<int, std::string> descriptors;
+  SignalSetup signals;
+};
+
+// What /proc says that each is; without the standard streams.
+std::map<int, std::string> open_descriptors() {
+  std::map<int, std::string> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string what = std::filesystem::read_symlink(entry->path(), error);
+    const bool is_the_iterators = what == "/proc/" + std::to_string(::getpid()) + "/fd";
+    const int number = std::stoi(entry->path().filename());
+    if (!error && !is_the_iterators && number > STDERR_FILENO) found.emplace(number, what);
+  }
+  return found;
+}
+
+std::string name_of_thread(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+SignalSetup current_signals() {
+  SignalSetup setup;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, nullptr, &setup.dispositions[signal]);
+  ::sigprocmask(SIG_BLOCK, nullptr, &setup.blocked);
+  return setup;
+}
+
+ProgramStart& program_start() {
+  static ProgramStart start;
+  return start;
+}
+
+// 101 is the first priority that is not the compiler's own; objects without one come after all that have one.
+[[gnu::constructor(101)]] void note_program_start() {
+  program_start() = {.descriptors = open_descriptors(), .signals = current_signals()};
+}
+
+}  // namespace
+
+SignalSetup own_signal_setup() {
+  const SignalSetup& start = program_start().signals;
+  SignalSetup own = current_signals();
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const bool inherited = own.dispositions[signal].sa_handler == SIG_IGN &&  // handlers do not outlive an exec
+                           start.dispositions[signal].sa_handler == SIG_IGN;
+    if (inherited) own.dispositions[signal] = {};
+    if (::sigismember(&start.blocked, signal) == 1) ::sigdelset(&own.blocked, signal);
+  }
+  return own;
+}
+
+void apply(const SignalSetup& setup) {
+  // Those that cannot be changed, SIGKILL and the C library's own, refuse.
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &setup.dispositions[signal], nullptr);
+  ::sigprocmask(SIG_SETMASK, &setup.blocked, nullptr);
+}
+
+std::string why_not_forkable() {
+  const std::vector<pid_t> others = other_threads();
+  if (!others.empty()) {
+    std::string names = name_of_thread(::gettid());
+    for (const pid_t thread : others) names += ", " + name_of_thread(thread);
+    return "it had " + std::to_string(others.size() + 1) + " threads (" + names + ")";
+  }
+  const auto& before = program_start().descriptors;
+  for (const auto& [number, what] : open_descriptors()) {
+    const auto found = before.find(number);
+    if (found != before.end() && found->second == what) continue;
+    return "it had opened descriptor " + std::to_string(number) + " (" + what + ")";
+  }
+  return "";
+}
+
+}  // namespace paceline::agent

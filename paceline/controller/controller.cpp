@@ -43,6 +43,7 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
   Inbox inbox;  // outlives all that push into it
   const auto on_lease_lost = [&inbox](const std::string& why) { inbox.push(LeaseLost{why}); };
   ARROW_ASSIGN_OR_RAISE(const std::unique_ptr<RunBooks> books, RunBooks::open(request, clock, on_lease_lost));
+  if (!request.start_note.empty()) books->log().info(request.start_note);
   Publisher publisher(books->store(), inbox);
   const auto control = open_control_socket(request.run_folder, inbox);
   if (!control.ok()) books->log().warning("the command line cannot reach this run: " + control.status().message());

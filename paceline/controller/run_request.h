@@ -45,6 +45,10 @@ struct RunRequest {
   std::string attachment;
   /// Command line of a worker: the driver's own program and arguments.
   std::vector<std::string> program;
+  /// The guardian forks the workers from itself (Guardian::fork_with_workers), rather than executing `program`.
+  bool fork_workers = false;
+  /// How workers begin, for the log, where that is not as users expect; "" for nothing.
+  std::string start_note;
   /// Command line of a process from which workers are forked (agent/fork_server.h); empty: each is started by itself.
   std::vector<std::string> fork_server;
   /// Working directory of the workers: the driver's.

@@ -24,15 +24,22 @@ rpc::StringMap worker_environment(const RunConfig& run_config) {
   return environment;
 }
 
-std::string fork_server_key(const rpc::StringMap& environment) {
-  constexpr std::array kReadWhenLoaded = {"OMP_",   "MKL_",    "GOMP_",  "KMP_",     "OPENBLAS_",
-                                          "CUDA_",  "NCCL_",   "TORCH_", "PYTORCH_", "LD_",
-                                          "PYTHON", "MALLOC_", "JE_",    "DS_",      "VIRTUAL_ENV"};
-  std::string key;
+rpc::StringMap read_when_loaded(const rpc::StringMap& environment) {
+  constexpr std::array kReadWhenLoaded = {"OMP_",    "MKL_",    "GOMP_",  "KMP_",       "OPENBLAS_", "DNNL_",
+                                          "ONEDNN_", "CUDA_",   "NCCL_",  "TORCH_",     "PYTORCH_",  "LD_",
+                                          "PYTHON",  "MALLOC_", "GLIBC_", "ARROW_",     "ASAN_",     "TSAN_",
+                                          "UBSAN_",  "JE_",     "DS_",    "VIRTUAL_ENV"};
+  rpc::StringMap read;
   for (const auto& [name, value] : environment) {
     const auto begins = [&](const char* prefix) { return name.starts_with(prefix); };
-    if (std::ranges::any_of(kReadWhenLoaded, begins)) key += name + "=" + value + "\n";
+    if (std::ranges::any_of(kReadWhenLoaded, begins)) read.emplace(name, value);
   }
+  return read;
+}
+
+std::string fork_server_key(const rpc::StringMap& environment) {
+  std::string key;
+  for (const auto& [name, value] : read_when_loaded(environment)) key += name + "=" + value + "\n";
   return key;
 }
 
@@ -61,6 +68,7 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
   return {.arguments = request.program,
           .environment = environment,
           .directory = request.directory,
+          .fork = request.fork_workers,
           .fork_server = request.fork_server,
           .fork_server_key = fork_server_key(environment),
           .log_file = request.run_folder + "/" + run_layout::worker_log(worker),

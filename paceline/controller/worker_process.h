@@ -11,8 +11,10 @@ namespace paceline::controller {
 /// What workers get: the driver's environment but what is Paceline's own, and what `run_config` says over it.
 rpc::StringMap worker_environment(const RunConfig& run_config);
 
-/// Equal for environments that mean the same to a process while it loads its libraries (OMP_, CUDA_, LD_, PYTHON…):
-/// workers can be forked from one that was started with either.
+/// The variables that say something to libraries while they are loaded (OMP_, CUDA_, LD_, PYTHON…): what a process has
+/// loaded with some is what its forks have.
+rpc::StringMap read_when_loaded(const rpc::StringMap& environment);
+/// Equal for environments of which read_when_loaded() is.
 std::string fork_server_key(const rpc::StringMap& environment);
 
 /// Threads of a worker: what was asked for, else its share of the node's cores, at least 1.

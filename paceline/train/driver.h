@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "paceline/agent/guardian.h"
+#include "paceline/train/start_method.h"
 
 namespace paceline::train {
 
@@ -13,6 +14,7 @@ struct Driver {
   std::vector<std::string> program;      // absolute path of the program, then its arguments
   std::vector<std::string> fork_server;  // likewise, of the process that workers are forked from; empty for none
   agent::Guardian guardian;
+  StartMethod start;  // what the guardian can do; without `fork_server`
 };
 
 /// Makes `driver` that of this process; it stays to the end. One that is there already stays instead.

@@ -1,8 +1,9 @@
 #include "paceline/train/init.h"
 
-#include <optional>
-
+#include <cstdio>
 #include <filesystem>
+#include <iostream>
+#include <optional>
 
 #include "paceline/core/error.h"
 #include "paceline/train/driver.h"
@@ -38,6 +39,18 @@ class OwnProgram final : public LanguageRuntime {
   std::optional<TrainLoop> loop_;
 };
 
+[[noreturn]] void become_worker() {
+  OwnProgram program;
+  run_worker(program);
+}
+
+// What waits in them to be written is the driver's to write, not every worker's again.
+void flush_streams() {
+  std::cout.flush();
+  std::clog.flush();
+  std::fflush(nullptr);
+}
+
 }  // namespace
 
 void become_driver(Driver driver) {
@@ -60,17 +73,20 @@ const Driver& driver() {
 }  // namespace train
 
 void init(int argc, char** argv) {
-  if (worker::Connection::offered()) {
-    train::OwnProgram program;
-    train::run_worker(program);
-  }
+  if (worker::Connection::offered()) train::become_worker();
   if (train::is_driver()) return;
   train::launch_overrides();
-  auto guardian = agent::Guardian::fork_now();
+  train::StartMethod start = train::start_method_at_init();
+  train::flush_streams();
+  auto guardian = agent::Guardian::fork_with_workers();
   if (!guardian.ok()) throw UsageError("paceline::init: " + guardian.status().message());
+  if (!*guardian) {
+    train::reseed();
+    train::become_worker();
+  }
   std::vector<std::string> program{std::filesystem::read_symlink("/proc/self/exe").string()};
   program.insert(program.end(), argv + (argc > 0 ? 1 : 0), argv + argc);
-  train::become_driver({.program = std::move(program), .guardian = *std::move(guardian)});
+  train::become_driver({.program = std::move(program), .guardian = **std::move(guardian), .start = std::move(start)});
 }
 
 }  // namespace paceline

@@ -7,6 +7,7 @@
 #include "paceline/comm/group.h"
 #include "paceline/controller/controller.h"
 #include "paceline/controller/launcher/local.h"
+#include "paceline/controller/worker_process.h"
 #include "paceline/core/error.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
@@ -110,6 +111,9 @@ Result fit_with_workers(const TrainingRun& run, const std::string& start_from, c
   request.attachment = run.attachment;
   request.program = driver.program;
   request.fork_server = driver.fork_server;
+  const StartMethod start = for_environment(driver.start, controller::worker_environment(request.run_config));
+  request.fork_workers = start.forks;
+  request.start_note = start.note;
   request.validation_fn = run.validation_name;
   request.max_validations = run.max_validations;
 

@@ -218,7 +218,8 @@ TEST_F(Robustness, AWrongConfigurationTypeNamesTheKey) {
 }
 
 TEST_F(Robustness, DeathInStartUpIsTriedAgain) {
-  auto driver = start("well", {{"DIE_ONCE", storage_ / "died"}});
+  // What stands before init() is executed again only so.
+  auto driver = start("well", {{"DIE_ONCE", storage_ / "died"}, {"PACELINE_START", "exec"}});
   EXPECT_EQ(driver.wait(), 0) << driver.output();
   EXPECT_TRUE(std::filesystem::exists(storage_ / "died"));
   expect_clean(driver);

@@ -1,3 +1,4 @@
+#include <sched.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -88,11 +89,20 @@ std::vector<Thread> living_threads() {
 }  // namespace
 
 std::vector<pid_t> other_threads() {
-  std::vector<pid_t> threads;
-  for (const Thread& thread : living_threads()) {
-    if (thread.id != ::gettid() && !thread.blocks_all_signals) threads.push_back(thread.id);
+  constexpr int kAttempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    std::vector<pid_t> threads;
+    bool certain = true;
+    for (const Thread& thread : living_threads()) {
+      if (thread.id == ::gettid()) continue;
+      // Every thread blocks all signals for its first moments, awake.
+      const bool begins = thread.blocks_all_signals && thread.state != "S";
+      certain &= !begins;
+      if (begins || !thread.blocks_all_signals) threads.push_back(thread.id);
+    }
+    if (certain || attempt == kAttempts) return threads;
+    ::sched_yield();
   }
-  return threads;
 }
 
 std::optional<std::map<pid_t, int64_t>> sleeps_of_housekeeping() {

@@ -1,5 +1,5 @@
 // The driver program of the robustness tests: `scenarios NAME STORAGE [RUN]` runs the train loop of that name (see
-// fault_loops.cpp, report_loops.cpp and session_loops.cpp); environment variables set what the run is configured with.
+// the files of loops); environment variables set what the run is configured with.
 #include <paceline/paceline.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
+
+#include "tests/robustness/train_loops.h"
 
 namespace {
 
@@ -73,6 +75,7 @@ void print(const paceline::Result& result) {
 
 int main(int argc, char** argv) {
   die_once_in_start_up(::getenv("DIE_ONCE"));
+  paceline::testing::act_before_init();
   paceline::init(argc, argv);
   const std::string name = argv[1];
   const std::string storage = argv[2];
@@ -90,6 +93,10 @@ int main(int argc, char** argv) {
     options.scaling_config.num_workers = static_cast<int>(number("WORKERS", 2));
     if (const char* least = ::getenv("LEAST_WORKERS")) {
       options.scaling_config.num_workers = {std::stoi(least), options.scaling_config.num_workers.max};
+    }
+    if (::getenv("THREADS") != nullptr) options.scaling_config.threads_per_worker = number("THREADS", 1);
+    if (const char* threads = ::getenv("WORKERS_OMP")) {
+      options.run_config.worker_environment["OMP_NUM_THREADS"] = threads;
     }
     if (const char* path = ::getenv("RESUME_FROM")) options.resume_from_checkpoint = Checkpoint::from_directory(path);
     options.validation_config = paceline::ValidationConfig{.fn = look_at, .task_config = {.config = {{"bias", 2.5}}}};

@@ -12,6 +12,9 @@ inline bool is_rank(int64_t rank) {
   return get_context().get_world_rank() == rank;
 }
 
+/// What the variable BEFORE_INIT says (start_loops.cpp).
+void act_before_init();
+
 /// "checkpoint_000002", wherever it is.
 inline std::string name_of(const Checkpoint& checkpoint) {
   return std::filesystem::path(checkpoint.path().substr(0, checkpoint.path().find('?'))).filename();

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <tuple>
+#include <utility>
 
 #include "paceline/core/dictionary.h"
 
@@ -14,7 +14,7 @@ namespace {
 // What orders checkpoints: greater is better. NaN is below all numbers; the newer wins a tie.
 using Key = std::tuple<bool, double, int64_t>;
 
-Key key_of(const Scored& checkpoint, const CheckpointConfig& config) {
+Key key_of(const PublishedCheckpoint& checkpoint, const CheckpointConfig& config) {
   constexpr double kWorst = -std::numeric_limits<double>::infinity();
   if (!config.checkpoint_score_attribute) return {true, 0.0, checkpoint.report};
   const Metrics metrics(checkpoint.metrics.is_object() ? checkpoint.metrics : Json::object());
@@ -27,26 +27,23 @@ Key key_of(const Scored& checkpoint, const CheckpointConfig& config) {
 
 }  // namespace
 
-std::vector<int64_t> rank_checkpoints(const std::vector<Scored>& checkpoints, const CheckpointConfig& config) {
-  std::vector<Key> keys;
-  for (const Scored& checkpoint : checkpoints) keys.push_back(key_of(checkpoint, config));
-  std::sort(keys.begin(), keys.end(), std::greater<>());
-  std::vector<int64_t> ranked;
-  for (const Key& key : keys) ranked.push_back(std::get<int64_t>(key));
-  return ranked;
+PublishedCheckpoints worst_first(PublishedCheckpoints checkpoints, const CheckpointConfig& config) {
+  std::ranges::sort(checkpoints, {}, [&config](const auto& checkpoint) { return key_of(checkpoint, config); });
+  return checkpoints;
 }
 
-std::vector<int64_t> superseded(const std::vector<Scored>& checkpoints, const CheckpointConfig& config) {
-  if (!config.num_to_keep || checkpoints.empty()) return {};
-  const std::vector<int64_t> ranked = rank_checkpoints(checkpoints, config);
-  const int64_t latest = *std::max_element(ranked.begin(), ranked.end());
-  const auto kept = std::min(static_cast<size_t>(*config.num_to_keep), ranked.size());
-  std::set<int64_t> deleted(ranked.begin() + static_cast<std::ptrdiff_t>(kept), ranked.end());
-  deleted.erase(latest);
-  for (const Scored& checkpoint : checkpoints) {
-    if (checkpoint.pinned) deleted.erase(checkpoint.report);
+std::vector<int64_t> superseded(const PublishedCheckpoints& checkpoints, const CheckpointConfig& config) {
+  if (!config.num_to_keep || std::cmp_less_equal(checkpoints.size(), *config.num_to_keep)) return {};
+  const int64_t latest = std::ranges::max(checkpoints, {}, &PublishedCheckpoint::report).report;
+  PublishedCheckpoints ranked = worst_first(checkpoints, config);
+  ranked.resize(ranked.size() - static_cast<size_t>(*config.num_to_keep));
+  std::vector<int64_t> deleted;
+  for (const PublishedCheckpoint& checkpoint : ranked) {
+    const bool stays = checkpoint.report == latest || checkpoint.status == CheckpointStatus::pending_validation;
+    if (!stays) deleted.push_back(checkpoint.report);
   }
-  return {deleted.begin(), deleted.end()};
+  std::ranges::sort(deleted);
+  return deleted;
 }
 
 }  // namespace paceline::checkpoint

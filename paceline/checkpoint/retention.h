@@ -8,19 +8,14 @@
 #include <vector>
 
 #include "paceline/core/config/checkpoint_config.h"
+#include "paceline/core/published_checkpoint.h"
 
 namespace paceline::checkpoint {
 
-/// A checkpoint by its report's number, with its metrics. `pinned`: it is not deleted now, whatever its score.
-struct Scored {
-  int64_t report = 0;
-  Json metrics = Json::object();
-  bool pinned = false;
-};
-
-/// Best first.
-std::vector<int64_t> rank_checkpoints(const std::vector<Scored>& checkpoints, const CheckpointConfig& config);
-/// What retention deletes now, oldest first.
-std::vector<int64_t> superseded(const std::vector<Scored>& checkpoints, const CheckpointConfig& config);
+/// By their scores; without a score the oldest is the worst.
+PublishedCheckpoints worst_first(PublishedCheckpoints checkpoints, const CheckpointConfig& config);
+/// The reports whose checkpoints retention deletes now, oldest first: of none that is to be validated, which may turn
+/// out to be the best.
+std::vector<int64_t> superseded(const PublishedCheckpoints& checkpoints, const CheckpointConfig& config);
 
 }  // namespace paceline::checkpoint

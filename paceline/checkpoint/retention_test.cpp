@@ -21,27 +21,33 @@ CheckpointConfig keep(int64_t count, const std::string& score = "", const std::s
   return config;
 }
 
+std::vector<int64_t> reports_of(const PublishedCheckpoints& checkpoints) {
+  std::vector<int64_t> reports;
+  for (const PublishedCheckpoint& checkpoint : checkpoints) reports.push_back(checkpoint.report);
+  return reports;
+}
+
 TEST(Retention, KeepsTheNewestWithoutAScore) {
-  const std::vector<Scored> checkpoints = {{.report = 3}, {.report = 1}, {.report = 2}};
+  const PublishedCheckpoints checkpoints = {{.report = 3}, {.report = 1}, {.report = 2}};
   EXPECT_THAT(superseded(checkpoints, keep(2)), ElementsAre(1));
   EXPECT_THAT(superseded(checkpoints, CheckpointConfig{}), IsEmpty());
   EXPECT_THAT(superseded({}, keep(1)), IsEmpty());
 }
 
 TEST(Retention, KeepsTheBestAndTheLatest) {
-  const std::vector<Scored> checkpoints = {
+  const PublishedCheckpoints checkpoints = {
       {.report = 1, .metrics = {{"eval", {{"loss", 0.1}}}}},
       {.report = 2, .metrics = {{"eval", {{"loss", 0.3}}}}},
       {.report = 3, .metrics = {{"eval", {{"loss", 0.2}}}}},
       {.report = 4, .metrics = {{"eval", {{"loss", 0.9}}}}},
   };
-  EXPECT_THAT(rank_checkpoints(checkpoints, keep(1, "eval/loss", "min")), ElementsAre(1, 3, 2, 4));
+  EXPECT_THAT(reports_of(worst_first(checkpoints, keep(1, "eval/loss", "min"))), ElementsAre(4, 2, 3, 1));
   EXPECT_THAT(superseded(checkpoints, keep(1, "eval/loss", "min")), ElementsAre(2, 3));
   EXPECT_THAT(superseded(checkpoints, keep(1, "eval/loss", "max")), ElementsAre(1, 2, 3));
 }
 
 TEST(Retention, OrdersNanMissingTiesAndInfinities) {
-  const std::vector<Scored> checkpoints = {
+  const PublishedCheckpoints checkpoints = {
       {.report = 1, .metrics = {{"s", 1}}},
       {.report = 2, .metrics = {{"s", 1.0}}},
       {.report = 3, .metrics = {{"s", std::nan("")}}},
@@ -51,13 +57,19 @@ TEST(Retention, OrdersNanMissingTiesAndInfinities) {
       {.report = 7, .metrics = {{"s", "high"}}},
       {.report = 8, .metrics = {{"s", true}}},
   };
-  EXPECT_THAT(rank_checkpoints(checkpoints, keep(1, "s")), ElementsAre(6, 2, 1, 8, 7, 5, 4, 3));
-  EXPECT_THAT(rank_checkpoints(checkpoints, keep(1, "s", "min")), ElementsAre(5, 2, 1, 8, 7, 6, 4, 3));
+  EXPECT_THAT(reports_of(worst_first(checkpoints, keep(1, "s"))), ElementsAre(3, 4, 5, 7, 8, 1, 2, 6));
+  EXPECT_THAT(reports_of(worst_first(checkpoints, keep(1, "s", "min"))), ElementsAre(3, 4, 6, 7, 8, 1, 2, 5));
+}
+
+TEST(Retention, KeepsWhatIsToBeValidated) {
+  const PublishedCheckpoints checkpoints = {
+      {.report = 1, .status = CheckpointStatus::pending_validation}, {.report = 2}, {.report = 3}};
+  EXPECT_THAT(superseded(checkpoints, keep(1)), ElementsAre(2));
 }
 
 // The header's order, written as a comparison of two.
-bool is_better(const Scored& a, const Scored& b, bool low_is_better) {
-  const auto score = [&](const Scored& checkpoint) {
+bool is_better(const PublishedCheckpoint& a, const PublishedCheckpoint& b, bool low_is_better) {
+  const auto score = [&](const PublishedCheckpoint& checkpoint) {
     if (!checkpoint.metrics.contains("s") || !checkpoint.metrics["s"].is_number()) return -kInfinity;
     return checkpoint.metrics["s"].get<double>() * (low_is_better ? -1 : 1);
   };
@@ -72,7 +84,7 @@ TEST(Retention, AgreesWithANaiveOracle) {
   std::mt19937 random(11);
   const std::vector<Json> scores = {0, 1, 2, 0.5, -1, kInfinity, -kInfinity, std::nan(""), "text", nullptr};
   for (int round = 0; round < 1000; ++round) {
-    std::vector<Scored> checkpoints;
+    PublishedCheckpoints checkpoints;
     for (int64_t report = 0, count = static_cast<int64_t>(random() % 9); report < count; ++report) {
       checkpoints.push_back({.report = report, .metrics = Json::object()});
       if (random() % 5 != 0) checkpoints.back().metrics["s"] = scores[random() % scores.size()];
@@ -81,10 +93,10 @@ TEST(Retention, AgreesWithANaiveOracle) {
     const bool low = random() % 2 == 0;
     const CheckpointConfig config = keep(static_cast<int64_t>(1 + random() % 4), "s", low ? "min" : "max");
     std::vector<int64_t> wanted;
-    for (const Scored& checkpoint : checkpoints) {
+    for (const PublishedCheckpoint& checkpoint : checkpoints) {
       int64_t better = 0;
       bool latest = true;
-      for (const Scored& other : checkpoints) {
+      for (const PublishedCheckpoint& other : checkpoints) {
         better += is_better(other, checkpoint, low) ? 1 : 0;
         latest = latest && other.report <= checkpoint.report;
       }

@@ -137,11 +137,11 @@ arrow::Status remove_stages(const std::vector<Part>& parts) {
 }
 
 Published published(const std::string& path, const Manifest& manifest) {
-  return {.report = manifest.report,
-          .name = folder_name(manifest.name, manifest.report),
-          .path = path,
-          .metrics = manifest.metrics,
-          .time = manifest.time};
+  const PublishedCheckpoint checkpoint{.report = manifest.report,
+                                       .name = folder_name(manifest.name, manifest.report),
+                                       .metrics = manifest.metrics,
+                                       .time = manifest.time};
+  return {checkpoint, path};
 }
 
 // Moves what is under that name to where it is deleted, at once as far as readers can see.

@@ -30,18 +30,10 @@ struct StagedPart {
   std::string staged;
 };
 
-/// A checkpoint that readers may believe.
-struct Published {
-  /// Which report it was, from 1.
-  int64_t report = 0;
-  /// Of its folder.
-  std::string name;
+/// A checkpoint that readers may believe, and where it is. Its name is never "".
+struct Published : PublishedCheckpoint {
   /// Absolute, or a URI.
   std::string path;
-  /// Rank 0's, of that report.
-  Json metrics = Json::object();
-  /// When it was published, in seconds since the Unix epoch.
-  double time = 0;
 };
 
 /// Those of one run.

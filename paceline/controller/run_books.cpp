@@ -62,8 +62,8 @@ arrow::Status RunBooks::survey() {
              .pid = ::getpid(),
              .last_seen = state_.since};
   ARROW_ASSIGN_OR_RAISE(const auto published, store_->list());
-  for (const checkpoint::Published& one : published) {
-    opened_.checkpoints.push_back({one.report, one.name, one.metrics, one.time});
+  for (const PublishedCheckpoint& one : published) {
+    opened_.checkpoints.push_back(one);
     opened_.last_report = std::max(opened_.last_report, one.report);
   }
   if (state_.epoch.value == 0) return arrow::Status::OK();

@@ -131,7 +131,7 @@ class RunBooks {
   /// Where an attempt starts from, "" for nothing: `report` of this run, or what the request says.
   std::string start_path(int64_t report) const;
   /// Kept checkpoints as workers are told of them, the worst first; without a score the oldest.
-  rpc::CheckpointEntries checkpoints() const;
+  PublishedCheckpoints checkpoints() const;
 
  private:
   RunBooks(const RunRequest& request, const Clock& clock);

@@ -102,7 +102,7 @@ void RunBooks::settle(int64_t report, const arrow::Result<checkpoint::Published>
   } else {
     report_log_->settle(report, published->name);
     terminal_->checkpoint(published->name);
-    feed(CheckpointPublished{{report, published->name, published->metrics, published->time}});
+    feed(CheckpointPublished{*published});
   }
   write_reports();
 }
@@ -149,7 +149,7 @@ void RunBooks::write_reports() {
 }
 
 std::string RunBooks::checkpoint_path(int64_t report) const {
-  const auto kept = std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
+  const auto kept = std::ranges::find(state_.checkpoints, report, &PublishedCheckpoint::report);
   const std::string name = kept == state_.checkpoints.end() ? "" : kept->name;
   return checkpoint_location(request_, checkpoint::folder_name(name, report));
 }
@@ -158,18 +158,8 @@ std::string RunBooks::start_path(int64_t report) const {
   return report != 0 ? checkpoint_path(report) : request_.resume_from_checkpoint.value_or("");
 }
 
-rpc::CheckpointEntries RunBooks::checkpoints() const {
-  std::vector<checkpoint::Scored> scored;
-  for (const KeptCheckpoint& kept : state_.checkpoints) scored.push_back({kept.report, kept.metrics});
-  rpc::CheckpointEntries list;
-  for (const int64_t report : checkpoint::rank_checkpoints(scored, state_.options.checkpoint_config)) {
-    const KeptCheckpoint& kept = *std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
-    list.push_back({.path = checkpoint_location(request_, checkpoint::folder_name(kept.name, kept.report)),
-                    .metrics = kept.metrics,
-                    .status = Json(kept.status).get<std::string>()});
-  }
-  std::ranges::reverse(list);
-  return list;
+PublishedCheckpoints RunBooks::checkpoints() const {
+  return checkpoint::worst_first(state_.checkpoints, state_.options.checkpoint_config);
 }
 
 void RunBooks::execute(const EnterState& action) {
@@ -184,7 +174,7 @@ void RunBooks::execute(const AssignWorkers& action) {
                                         .world_size = state_.world_size,
                                         .resume_step = action.checkpoint,
                                         .time = to_seconds(clock_.now())}};
-  const auto kept = std::ranges::find(state_.checkpoints, action.checkpoint, &KeptCheckpoint::report);
+  const auto kept = std::ranges::find(state_.checkpoints, action.checkpoint, &PublishedCheckpoint::report);
   if (kept != state_.checkpoints.end()) start.resume_metrics = kept->metrics;
   trackers_->begin_attempt(start, report_log_->history());
   crew_->execute(action);

@@ -37,7 +37,7 @@ Json status_json(const RunState& state, const LiveStatus& live, const RunRequest
   Json workers = Json::array();
   for (const auto& [id, worker] : state.workers) workers.push_back(worker_json(state, live, worker));
   Json checkpoints = Json::array();
-  for (const KeptCheckpoint& kept : state.checkpoints) {
+  for (const PublishedCheckpoint& kept : state.checkpoints) {
     Json checkpoint = kept;
     checkpoint["path"] = checkpoint_location(request, checkpoint::folder_name(kept.name, kept.report));
     checkpoints.push_back(std::move(checkpoint));

@@ -18,7 +18,7 @@ class ValidationRunTest : public RunTest {
   RunState state() const { return run::replay(folder_.path()).ValueOrDie().value(); }
   std::vector<CheckpointStatus> statuses() const {
     std::vector<CheckpointStatus> found;
-    for (const KeptCheckpoint& kept : state().checkpoints) found.push_back(kept.status);
+    for (const PublishedCheckpoint& kept : state().checkpoints) found.push_back(kept.status);
     return found;
   }
 };

@@ -64,7 +64,7 @@ class Summary {
     }
   }
   void tell_checkpoint(int64_t report) {
-    const auto kept = std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
+    const auto kept = std::ranges::find(state_.checkpoints, report, &PublishedCheckpoint::report);
     if (kept != state_.checkpoints.end()) told_.checkpoints.push_back(*kept);
   }
 

@@ -61,7 +61,8 @@ void Decision::on(const RunOpened& event) {
   fresh.opened = to_seconds(now_);
   const bool begins = state_.epoch.value == 0 || (state_.state == State::finished && state_.stop_reason.empty());
   if (!begins) fresh.used_s = state_.used_s + std::max(0.0, event.last_seen - state_.opened);
-  for (const KeptCheckpoint& kept : event.checkpoints) fresh.last_report = std::max(fresh.last_report, kept.report);
+  for (const PublishedCheckpoint& kept : event.checkpoints)
+    fresh.last_report = std::max(fresh.last_report, kept.report);
   fresh.state = state_.state;
   const RunState earlier = std::exchange(state_, std::move(fresh));
   take_over_checkpoints(earlier);

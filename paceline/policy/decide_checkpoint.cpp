@@ -31,20 +31,14 @@ void Decision::on(const CheckpointPublished& event) {
   when_gone();
 }
 
-KeptCheckpoint* Decision::find_kept(int64_t report) {
-  const auto kept = std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
+PublishedCheckpoint* Decision::find_kept(int64_t report) {
+  const auto kept = std::ranges::find(state_.checkpoints, report, &PublishedCheckpoint::report);
   return kept == state_.checkpoints.end() ? nullptr : &*kept;
 }
 
-// What is being validated, or will be, may turn out to be the best.
 void Decision::apply_retention() {
-  if (!state_.options.checkpoint_config.num_to_keep) return;
-  std::vector<checkpoint::Scored> scored;
-  for (const KeptCheckpoint& kept : state_.checkpoints) {
-    scored.push_back({kept.report, kept.metrics, kept.status == CheckpointStatus::pending_validation});
-  }
-  for (const int64_t report : checkpoint::superseded(scored, state_.options.checkpoint_config)) {
-    const auto kept = std::ranges::find(state_.checkpoints, report, &KeptCheckpoint::report);
+  for (const int64_t report : checkpoint::superseded(state_.checkpoints, state_.options.checkpoint_config)) {
+    const auto kept = std::ranges::find(state_.checkpoints, report, &PublishedCheckpoint::report);
     note(LogLevel::debug, "the checkpoint of report " + std::to_string(report) + " is superseded");
     act(DeleteCheckpoint{report, kept->name});
     state_.checkpoints.erase(kept);

@@ -11,7 +11,7 @@ namespace paceline::policy {
 // Feeds events to decide() and keeps what it wanted done last.
 class Play {
  public:
-  explicit Play(const RunOptions& options = {.num_workers = 2}, std::vector<KeptCheckpoint> checkpoints = {})
+  explicit Play(const RunOptions& options = {.num_workers = 2}, PublishedCheckpoints checkpoints = {})
       : options_(options) {
     feed(RunOpened{.epoch = {1}, .name = "test", .options = options, .checkpoints = std::move(checkpoints)});
   }

@@ -71,7 +71,7 @@ class Decision {
   void note_exit(Worker& worker, const WorkerExited& event);
 
   // decide_checkpoint.cpp
-  KeptCheckpoint* find_kept(int64_t report);
+  PublishedCheckpoint* find_kept(int64_t report);
   void apply_retention();
 
   // decide_validation.cpp

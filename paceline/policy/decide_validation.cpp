@@ -30,8 +30,8 @@ void Decision::queue_validation(int64_t report, const ValidationTaskConfig& task
 // What an earlier controller knew of the checkpoints that are there. The validations that it did not see the end of
 // begin anew.
 void Decision::take_over_checkpoints(const RunState& earlier) {
-  for (KeptCheckpoint& kept : state_.checkpoints) {
-    const auto known = std::ranges::find(earlier.checkpoints, kept.report, &KeptCheckpoint::report);
+  for (PublishedCheckpoint& kept : state_.checkpoints) {
+    const auto known = std::ranges::find(earlier.checkpoints, kept.report, &PublishedCheckpoint::report);
     if (known != earlier.checkpoints.end()) {
       kept.metrics = known->metrics;
       kept.status = known->status;
@@ -94,7 +94,7 @@ void Decision::on(const ValidationEnded& event) {
 
 void Decision::settle_validation(int64_t report, CheckpointStatus status, const Json& metrics) {
   std::erase_if(state_.validations, [report](const Validation& one) { return one.report == report; });
-  if (KeptCheckpoint* kept = find_kept(report)) {
+  if (PublishedCheckpoint* kept = find_kept(report)) {
     kept->status = status;
     if (!kept->metrics.is_object()) kept->metrics = Json::object();
     if (metrics.is_object()) kept->metrics.update(metrics);

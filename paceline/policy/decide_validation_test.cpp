@@ -37,8 +37,8 @@ void end(Play& run, int64_t report, const Json& metrics, const std::string& erro
   ADD_FAILURE() << "no validation of report " << report;
 }
 
-const KeptCheckpoint& kept(const Play& run, int64_t report) {
-  return *std::ranges::find(run.all().checkpoints, report, &KeptCheckpoint::report);
+const PublishedCheckpoint& kept(const Play& run, int64_t report) {
+  return *std::ranges::find(run.all().checkpoints, report, &PublishedCheckpoint::report);
 }
 
 TEST(Validation, StartsWhenItsCheckpointIsPublished) {

@@ -26,14 +26,14 @@ namespace paceline::policy {
 // A controller has taken the run: the first event of every epoch. `checkpoints` and `last_report` are what the run
 // folder holds, `last_seen` is the last time that an earlier controller left there. `name`, `host` and `pid` are for
 // readers.
-#define PACELINE_RUN_OPENED_FIELDS(FIELD)             \
-  FIELD(ControllerEpoch, epoch, {})                   \
-  FIELD(std::string, name, "")                        \
-  FIELD(std::string, host, "")                        \
-  FIELD(int64_t, pid, 0)                              \
-  FIELD(RunOptions, options, {})                      \
-  FIELD(std::vector<KeptCheckpoint>, checkpoints, {}) \
-  FIELD(int64_t, last_report, 0)                      \
+#define PACELINE_RUN_OPENED_FIELDS(FIELD)      \
+  FIELD(ControllerEpoch, epoch, {})            \
+  FIELD(std::string, name, "")                 \
+  FIELD(std::string, host, "")                 \
+  FIELD(int64_t, pid, 0)                       \
+  FIELD(RunOptions, options, {})               \
+  FIELD(PublishedCheckpoints, checkpoints, {}) \
+  FIELD(int64_t, last_report, 0)               \
   FIELD(double, last_seen, 0.0)
 PACELINE_EVENT(RunOpened, "run_opened", PACELINE_RUN_OPENED_FIELDS);
 
@@ -125,7 +125,7 @@ PACELINE_EVENT(ReportRefused, "report_refused", PACELINE_REPORT_REFUSED_FIELDS);
   FIELD(std::optional<ValidationTaskConfig>, validation, {})
 PACELINE_EVENT(CheckpointReady, "checkpoint_ready", PACELINE_CHECKPOINT_READY_FIELDS);
 
-#define PACELINE_CHECKPOINT_PUBLISHED_FIELDS(FIELD) FIELD(KeptCheckpoint, checkpoint, {})
+#define PACELINE_CHECKPOINT_PUBLISHED_FIELDS(FIELD) FIELD(PublishedCheckpoint, checkpoint, {})
 PACELINE_EVENT(CheckpointPublished, "checkpoint_published", PACELINE_CHECKPOINT_PUBLISHED_FIELDS);
 
 #define PACELINE_PUBLISH_FAILED_FIELDS(FIELD) \

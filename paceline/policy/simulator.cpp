@@ -47,7 +47,7 @@ Simulator::Simulator(uint64_t seed, RunOptions options, Faults faults, bool fold
   schedule_disturbances();
 }
 
-void Simulator::open(ControllerEpoch epoch, std::vector<KeptCheckpoint> checkpoints, int64_t last_report) {
+void Simulator::open(ControllerEpoch epoch, PublishedCheckpoints checkpoints, int64_t last_report) {
   after(0, [this, event = RunOpened{.epoch = epoch,
                                     .name = "simulated",
                                     .options = options_,
@@ -74,7 +74,7 @@ void Simulator::take_over() {
     published_.insert(report);
   }
   std::erase_if(to_validate_, [this](int64_t report) { return !published_.contains(report); });
-  std::vector<KeptCheckpoint> checkpoints;
+  PublishedCheckpoints checkpoints;
   for (const int64_t report : published_)
     checkpoints.push_back({.report = report, .metrics = {{"score", seconds(0, 1)}}});
   const int64_t least = published_.empty() ? 0 : *published_.rbegin();
@@ -415,7 +415,7 @@ void Simulator::execute(const Finish&) {
   require(is_terminal(state_.state), "the run ends in no final state");
   require(alive_.empty(), "the run ends while processes live");
   std::set<int64_t> kept;
-  for (const KeptCheckpoint& checkpoint : state_.checkpoints) {
+  for (const PublishedCheckpoint& checkpoint : state_.checkpoints) {
     kept.insert(checkpoint.report);
     const bool pending = checkpoint.status == CheckpointStatus::pending_validation;
     require(pending == to_validate_.contains(checkpoint.report), "a validation is forgotten");

@@ -96,7 +96,7 @@ class Simulator {
   void require(bool holds, const std::string& what);
   void feed(const Event& event);
   void check_fold(const Event& event);
-  void open(ControllerEpoch epoch, std::vector<KeptCheckpoint> checkpoints, int64_t last_report);
+  void open(ControllerEpoch epoch, PublishedCheckpoints checkpoints, int64_t last_report);
   void take_over();
   void schedule_disturbances();
 

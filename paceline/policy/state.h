@@ -13,6 +13,7 @@
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/ids.h"
 #include "paceline/core/posix/exit_status.h"
+#include "paceline/core/published_checkpoint.h"
 #include "paceline/core/record.h"
 
 namespace paceline::policy {
@@ -134,20 +135,6 @@ PACELINE_RECORD(Node, PACELINE_NODE_FIELDS);
   FIELD(int64_t, failure, -1)
 PACELINE_RECORD(Worker, PACELINE_WORKER_FIELDS);
 
-/// What is known of a published checkpoint beyond its report.
-enum class CheckpointStatus {
-  committed,           // nobody asked for a validation
-  pending_validation,  // it waits, or is being validated
-  validated,           // what the validation gave is among its metrics
-  validation_timeout,
-  validation_failed
-};
-NLOHMANN_JSON_SERIALIZE_ENUM(CheckpointStatus, {{CheckpointStatus::committed, "committed"},
-                                                {CheckpointStatus::pending_validation, "pending_validation"},
-                                                {CheckpointStatus::validated, "validated"},
-                                                {CheckpointStatus::validation_timeout, "validation_timeout"},
-                                                {CheckpointStatus::validation_failed, "validation_failed"}})
-
 // A validation that has not ended. `worker`: id of its process, 0 while it waits for its checkpoint or its turn.
 #define PACELINE_VALIDATION_FIELDS(FIELD) \
   FIELD(int64_t, report, 0)               \
@@ -155,15 +142,6 @@ NLOHMANN_JSON_SERIALIZE_ENUM(CheckpointStatus, {{CheckpointStatus::committed, "c
   FIELD(WorkerId, worker, {})             \
   FIELD(int64_t, node, 0)
 PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
-
-// A published checkpoint, by its report's number. `name`: of its folder. `metrics`: with those of its validation.
-#define PACELINE_KEPT_CHECKPOINT_FIELDS(FIELD) \
-  FIELD(int64_t, report, 0)                    \
-  FIELD(std::string, name, "")                 \
-  FIELD(Json, metrics, Json::object())         \
-  FIELD(double, time, 0.0)                     \
-  FIELD(CheckpointStatus, status, CheckpointStatus::committed)
-PACELINE_RECORD(KeptCheckpoint, PACELINE_KEPT_CHECKPOINT_FIELDS);
 
 // What the run was asked for, as far as decisions depend on it. -1 is without limit. `nodes`: agents that will announce
 // themselves. `gpus_per_worker` 0: no GPUs wanted. `failure_grace_s`: that workers have to end by themselves after
@@ -198,45 +176,45 @@ using RankErrors = std::map<int64_t, std::string>;
 // `publishing`: reports whose checkpoint is being published. `validations`: in the order of reports. `closed`: nothing
 // is left of the group; `backing_off`: the next try waits. `first_report`: of this attempt. `last_report`: the highest
 // number seen.
-#define PACELINE_RUN_STATE_FIELDS(FIELD)              \
-  FIELD(State, state, State::initializing)            \
-  FIELD(double, since, 0.0)                           \
-  FIELD(int64_t, turn, 0)                             \
-  FIELD(ControllerEpoch, epoch, {})                   \
-  FIELD(RunOptions, options, {})                      \
-  FIELD(Attempt, attempt, {})                         \
-  FIELD(Generation, generation, {})                   \
-  FIELD(WorkerId, last_worker, {})                    \
-  FIELD(int64_t, world_size, 0)                       \
-  FIELD(double, opened, 0.0)                          \
-  FIELD(double, used_s, 0.0)                          \
-  FIELD(std::vector<Node>, nodes, {})                 \
-  FIELD(WorkerTable, workers, {})                     \
-  FIELD(int64_t, live, 0)                             \
-  FIELD(int64_t, joined, 0)                           \
-  FIELD(int64_t, completed, 0)                        \
-  FIELD(int64_t, worker_failures, 0)                  \
-  FIELD(int64_t, start_failures, 0)                   \
-  FIELD(int64_t, preemption_failures, 0)              \
-  FIELD(int64_t, failures_in_a_row, 0)                \
-  FIELD(bool, ever_joined, false)                     \
-  FIELD(std::string, start_problem, "")               \
-  FIELD(int64_t, start_problem_count, 0)              \
-  FIELD(std::vector<Failure>, failures, {})           \
-  FIELD(bool, cause_pending, false)                   \
-  FIELD(bool, closed, true)                           \
-  FIELD(bool, backing_off, false)                     \
-  FIELD(int64_t, first_report, 1)                     \
-  FIELD(int64_t, last_report, 0)                      \
-  FIELD(std::vector<KeptCheckpoint>, checkpoints, {}) \
-  FIELD(ReportNumbers, publishing, {})                \
-  FIELD(std::vector<Validation>, validations, {})     \
-  FIELD(Lines, preempted_nodes, {})                   \
-  FIELD(int64_t, stop_requests, 0)                    \
-  FIELD(std::string, stop_reason, "")                 \
-  FIELD(State, final_state, State::finished)          \
-  FIELD(std::string, error, "")                       \
-  FIELD(RankErrors, worker_errors, {})                \
+#define PACELINE_RUN_STATE_FIELDS(FIELD)          \
+  FIELD(State, state, State::initializing)        \
+  FIELD(double, since, 0.0)                       \
+  FIELD(int64_t, turn, 0)                         \
+  FIELD(ControllerEpoch, epoch, {})               \
+  FIELD(RunOptions, options, {})                  \
+  FIELD(Attempt, attempt, {})                     \
+  FIELD(Generation, generation, {})               \
+  FIELD(WorkerId, last_worker, {})                \
+  FIELD(int64_t, world_size, 0)                   \
+  FIELD(double, opened, 0.0)                      \
+  FIELD(double, used_s, 0.0)                      \
+  FIELD(std::vector<Node>, nodes, {})             \
+  FIELD(WorkerTable, workers, {})                 \
+  FIELD(int64_t, live, 0)                         \
+  FIELD(int64_t, joined, 0)                       \
+  FIELD(int64_t, completed, 0)                    \
+  FIELD(int64_t, worker_failures, 0)              \
+  FIELD(int64_t, start_failures, 0)               \
+  FIELD(int64_t, preemption_failures, 0)          \
+  FIELD(int64_t, failures_in_a_row, 0)            \
+  FIELD(bool, ever_joined, false)                 \
+  FIELD(std::string, start_problem, "")           \
+  FIELD(int64_t, start_problem_count, 0)          \
+  FIELD(std::vector<Failure>, failures, {})       \
+  FIELD(bool, cause_pending, false)               \
+  FIELD(bool, closed, true)                       \
+  FIELD(bool, backing_off, false)                 \
+  FIELD(int64_t, first_report, 1)                 \
+  FIELD(int64_t, last_report, 0)                  \
+  FIELD(PublishedCheckpoints, checkpoints, {})    \
+  FIELD(ReportNumbers, publishing, {})            \
+  FIELD(std::vector<Validation>, validations, {}) \
+  FIELD(Lines, preempted_nodes, {})               \
+  FIELD(int64_t, stop_requests, 0)                \
+  FIELD(std::string, stop_reason, "")             \
+  FIELD(State, final_state, State::finished)      \
+  FIELD(std::string, error, "")                   \
+  FIELD(RankErrors, worker_errors, {})            \
   FIELD(Json, return_value, nullptr)
 PACELINE_RECORD(RunState, PACELINE_RUN_STATE_FIELDS);
 

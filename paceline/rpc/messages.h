@@ -13,6 +13,7 @@
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/ids.h"
 #include "paceline/core/posix/exit_status.h"
+#include "paceline/core/published_checkpoint.h"
 #include "paceline/core/record.h"
 #include "paceline/rpc/envelope.h"
 #include "paceline/rpc/role.h"
@@ -301,16 +302,8 @@ PACELINE_MESSAGE(StoreReply, "store_reply", PACELINE_STORE_REPLY_FIELDS);
   FIELD(double, timeout_s, -1.0)
 PACELINE_MESSAGE(CheckpointsRequest, "checkpoints_request", PACELINE_CHECKPOINTS_REQUEST_FIELDS);
 
-// `status` is one of policy/state.h's CheckpointStatus.
-#define PACELINE_CHECKPOINT_ENTRY_FIELDS(FIELD) \
-  FIELD(std::string, path, "")                  \
-  FIELD(Json, metrics, Json::object())          \
-  FIELD(std::string, status, "committed")
-PACELINE_RECORD(CheckpointEntry, PACELINE_CHECKPOINT_ENTRY_FIELDS);
-using CheckpointEntries = std::vector<CheckpointEntry>;
-
 // Those that are kept, the worst first (without a score the oldest).
-#define PACELINE_CHECKPOINTS_REPLY_FIELDS(FIELD) FIELD(CheckpointEntries, checkpoints, {})
+#define PACELINE_CHECKPOINTS_REPLY_FIELDS(FIELD) FIELD(PublishedCheckpoints, checkpoints, {})
 PACELINE_MESSAGE(CheckpointsReply, "checkpoints_reply", PACELINE_CHECKPOINTS_REPLY_FIELDS);
 
 // --- command line ⇄ controller of a live run ---------------------------------------------------------------------

@@ -55,8 +55,8 @@ void change(ProcessProgresses& value) {
 void change(MaybeValidation& value) {
   value = ValidationTaskConfig{.config = {{"batches", 3}}, .timeout_s = 1.5};
 }
-void change(CheckpointEntries& value) {
-  value = {{.path = "/run/best", .metrics = {{"loss", 0.5}}, .status = "validated"}};
+void change(PublishedCheckpoints& value) {
+  value = {{.report = 3, .name = "best", .metrics = {{"loss", 0.5}}, .status = CheckpointStatus::validated}};
 }
 
 TEST(Messages, EveryFieldOfEveryMessageSurvivesTheWay) {

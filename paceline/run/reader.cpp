@@ -169,14 +169,12 @@ void RunReader::take_workers(const Consequences& then) {
 }
 
 void RunReader::take_checkpoints(const Consequences& then) {
-  for (const KeptCheckpoint& kept : then.checkpoints) {
-    track::CheckpointRecord record{kept.report, kept.name, kept.metrics, kept.time,
-                                   Json(kept.status).get<std::string>()};
-    const auto known = std::ranges::find(record_.checkpoints, kept.report, &track::CheckpointRecord::report);
+  for (const PublishedCheckpoint& kept : then.checkpoints) {
+    const auto known = std::ranges::find(record_.checkpoints, kept.report, &PublishedCheckpoint::report);
     if (known == record_.checkpoints.end()) {
-      record_.checkpoints.push_back(std::move(record));
+      record_.checkpoints.push_back(kept);
     } else {
-      *known = std::move(record);
+      *known = kept;
     }
   }
   for (const int64_t report : then.deleted) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "paceline/core/config/checkpoint_config.h"
+#include "paceline/core/published_checkpoint.h"
 #include "paceline/core/record.h"
 #include "paceline/track/history.h"
 #include "paceline/track/series.h"
@@ -32,17 +33,6 @@ PACELINE_RECORD(AttemptRecord, PACELINE_ATTEMPT_RECORD_FIELDS);
   FIELD(int64_t, pid, 0)                     \
   FIELD(std::string, stage, "")
 PACELINE_RECORD(WorkerRecord, PACELINE_WORKER_RECORD_FIELDS);
-
-// `name`: of its folder, "" for the one made of the report's number. `metrics`: with those of its validation. `status`:
-// "committed" when nobody asked for a validation, else how far that is: "pending_validation", "validated",
-// "validation_timeout", "validation_failed".
-#define PACELINE_CHECKPOINT_RECORD_FIELDS(FIELD)           \
-  FIELD(int64_t, report, 0)                                \
-  FIELD(std::string, name, "")                             \
-  FIELD(nlohmann::json, metrics, nlohmann::json::object()) \
-  FIELD(double, time, 0.0)                                 \
-  FIELD(std::string, status, "committed")
-PACELINE_RECORD(CheckpointRecord, PACELINE_CHECKPOINT_RECORD_FIELDS);
 
 // An event of the journal; `sequence`: its line. `details`: its fields but the bulky ones.
 #define PACELINE_EVENT_RECORD_FIELDS(FIELD) \
@@ -98,7 +88,7 @@ struct RunRecord {
   RunRow run;
   std::vector<AttemptRecord> attempts;
   std::map<int64_t, WorkerRecord> workers;  // by id
-  std::vector<CheckpointRecord> checkpoints;
+  PublishedCheckpoints checkpoints;
   std::map<std::string, MetricRecord> metrics;
   std::vector<EventRecord> events;
   RunEnd end;

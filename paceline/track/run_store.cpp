@@ -165,8 +165,9 @@ struct RunStore::Connection {
     }
     ARROW_ASSIGN_OR_RAISE(Statement checkpoint,
                           database.prepare("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)"));
-    for (const CheckpointRecord& one : record.checkpoints) {
-      checkpoint.bind(run).bind(one.report).bind(one.name).bind_json(one.metrics).bind(one.time).bind(one.status);
+    for (const PublishedCheckpoint& one : record.checkpoints) {
+      checkpoint.bind(run).bind(one.report).bind(one.name).bind_json(one.metrics).bind(one.time);
+      checkpoint.bind(Json(one.status).get<std::string>());
       ARROW_RETURN_NOT_OK(checkpoint.run());
     }
     ARROW_ASSIGN_OR_RAISE(Statement metric, database.prepare("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)"));
@@ -210,7 +211,8 @@ struct RunStore::Connection {
                                         row.text(4),    row.integer(5), row.text(6)};
     }));
     ARROW_RETURN_NOT_OK(each(run, "checkpoints", [&](const Statement& row) {
-      record.checkpoints.push_back({row.integer(1), row.text(2), row.json(3), row.real(4), row.text(5)});
+      record.checkpoints.push_back(
+          {row.integer(1), row.text(2), row.json(3), row.real(4), Json(row.text(5)).get<CheckpointStatus>()});
     }));
     ARROW_RETURN_NOT_OK(each(run, "metrics", [&](const Statement& row) {
       MetricRecord metric{row.json(2), row.integer(3), row.real(4), {}};

@@ -22,7 +22,7 @@ class Reports final : public train::ReportSink {
   void submit(rpc::Report report) override { last = std::move(report); }
   bool takes_from_any_thread() const override { return true; }
   void fail(const std::exception_ptr&) override {}
-  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
+  PublishedCheckpoints checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
   void show_progress(rpc::ProgressBar) override {}
   rpc::Report last;
 };

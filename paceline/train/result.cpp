@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <ranges>
 
 #include "paceline/checkpoint/retention.h"
 #include "paceline/checkpoint/store.h"
@@ -18,24 +17,18 @@ namespace paceline {
 namespace {
 
 void read_checkpoints(const std::string& path, const track::RunRecord& record, Result& result) {
-  auto published = value_or_throw(value_or_throw(checkpoint::Store::at(path)).list());
-  if (published.empty()) return;
+  const auto store = value_or_throw(checkpoint::Store::at(path));
+  const auto listed = value_or_throw(store.list());
+  if (listed.empty()) return;
+  result.checkpoint = CheckpointAccess::published(listed.back().path);
+  PublishedCheckpoints published(listed.begin(), listed.end());
   // What a validation has found is in the journal: a published checkpoint does not change.
   for (auto& one : published) {
-    const auto kept = std::ranges::find(record.checkpoints, one.report, &track::CheckpointRecord::report);
+    const auto kept = std::ranges::find(record.checkpoints, one.report, &PublishedCheckpoint::report);
     if (kept != record.checkpoints.end()) one.metrics = kept->metrics;
   }
-  result.checkpoint = CheckpointAccess::published(published.back().path);
-  std::vector<checkpoint::Scored> scored;
-  std::map<int64_t, const checkpoint::Published*> by_report;
-  for (const auto& one : published) {
-    scored.push_back({.report = one.report, .metrics = one.metrics});
-    by_report[one.report] = &one;
-  }
-  const auto best_first = checkpoint::rank_checkpoints(scored, record.checkpoint_config);
-  for (const int64_t report : std::views::reverse(best_first)) {
-    const auto& one = *by_report.at(report);
-    result.best_checkpoints.emplace_back(CheckpointAccess::published(one.path), Metrics(one.metrics));
+  for (const auto& one : checkpoint::worst_first(std::move(published), record.checkpoint_config)) {
+    result.best_checkpoints.emplace_back(CheckpointAccess::published(store.path_of(one.name)), Metrics(one.metrics));
   }
 }
 

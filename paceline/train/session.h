@@ -18,6 +18,7 @@
 #include "paceline/comm/group.h"
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/dictionary.h"
+#include "paceline/core/published_checkpoint.h"
 #include "paceline/state/step.h"
 #include "paceline/train/context.h"
 
@@ -97,7 +98,7 @@ enum class CheckpointConsistencyMode {
 };
 
 /// How far a reported checkpoint has come.
-enum class ReportedCheckpointStatus { committed, pending_validation, validated, validation_timeout, validation_failed };
+using ReportedCheckpointStatus = CheckpointStatus;
 
 /// A checkpoint that a report has brought, as get_all_reported_checkpoints() gives it.
 struct ReportedCheckpoint {

@@ -52,11 +52,12 @@ void write_attempt(const track::AttemptRecord& attempt, std::ostream& text) {
 }
 
 // "  (validation failed)"; nothing of a checkpoint that nobody wants validated.
-std::string status_text(std::string status) {
-  if (status == "committed") return "";
-  if (status == "pending_validation") status = "validation pending";
-  std::ranges::replace(status, '_', ' ');
-  return "  (" + status + ")";
+std::string status_text(CheckpointStatus status) {
+  if (status == CheckpointStatus::committed) return "";
+  if (status == CheckpointStatus::pending_validation) return "  (validation pending)";
+  auto text = Json(status).get<std::string>();
+  std::ranges::replace(text, '_', ' ');
+  return "  (" + text + ")";
 }
 
 }  // namespace

@@ -27,12 +27,12 @@ struct LocalWord {
 // What rank 0 answers to all. `checkpoint`: published in this meeting, "" for none, that of report `committed`. `stop`:
 // why the session shall stop, "" when it shall not; `error`: what ended the run, if an error did. `checkpoints`: those
 // that are kept, the worst first. `ended`: every rank has finished.
-#define PACELINE_LOCAL_ANSWER_FIELDS(FIELD)      \
-  FIELD(std::string, checkpoint, "")             \
-  FIELD(int64_t, committed, 0)                   \
-  FIELD(std::string, stop, "")                   \
-  FIELD(std::string, error, "")                  \
-  FIELD(rpc::CheckpointEntries, checkpoints, {}) \
+#define PACELINE_LOCAL_ANSWER_FIELDS(FIELD)    \
+  FIELD(std::string, checkpoint, "")           \
+  FIELD(int64_t, committed, 0)                 \
+  FIELD(std::string, stop, "")                 \
+  FIELD(std::string, error, "")                \
+  FIELD(PublishedCheckpoints, checkpoints, {}) \
   FIELD(bool, ended, false)
 PACELINE_RECORD(LocalAnswer, PACELINE_LOCAL_ANSWER_FIELDS);
 
@@ -49,7 +49,7 @@ class InProcessLoop final : private controller::Crew {
   int64_t first_report() const { return state().first_report; }
   /// Path of the checkpoint to start from, "" for none.
   const std::string& checkpoint() const { return checkpoint_; }
-  rpc::CheckpointEntries checkpoints() const { return books_->checkpoints(); }
+  PublishedCheckpoints checkpoints() const { return books_->checkpoints(); }
   track::Terminal& terminal() { return books_->terminal(); }
 
   /// Takes every rank's word.

@@ -29,7 +29,7 @@ namespace {
   FIELD(int64_t, attempt, 1)                   \
   FIELD(int64_t, first_report, 1)              \
   FIELD(std::string, checkpoint, "")           \
-  FIELD(rpc::CheckpointEntries, checkpoints, {})
+  FIELD(PublishedCheckpoints, checkpoints, {})
 PACELINE_RECORD(LocalBeginning, PACELINE_LOCAL_BEGINNING_FIELDS);
 
 int64_t environment_number(const char* name, int64_t otherwise) {
@@ -52,7 +52,7 @@ std::string from_rank_zero(comm::Group& group, const std::string& text) {
 // Reports are meetings of the ranks. `controller` is rank 0's, null elsewhere.
 class LocalSink final : public ReportSink {
  public:
-  LocalSink(comm::Group& group, InProcessLoop* controller, rpc::CheckpointEntries checkpoints)
+  LocalSink(comm::Group& group, InProcessLoop* controller, PublishedCheckpoints checkpoints)
       : group_(group), controller_(controller), checkpoints_(std::move(checkpoints)) {}
 
   void submit(rpc::Report report) override {
@@ -61,7 +61,7 @@ class LocalSink final : public ReportSink {
     Session::current("report()").throw_if_stopped();
   }
   // Nothing is ever pending: what was reported last was published, and validated, in its meeting.
-  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest&) override { return checkpoints_; }
+  PublishedCheckpoints checkpoints(const rpc::CheckpointsRequest&) override { return checkpoints_; }
   // A report is a meeting of the ranks, as collectives are.
   bool takes_from_any_thread() const override { return false; }
   void fail(const std::exception_ptr&) override {}
@@ -108,7 +108,7 @@ class LocalSink final : public ReportSink {
 
   comm::Group& group_;
   InProcessLoop* controller_;
-  rpc::CheckpointEntries checkpoints_;
+  PublishedCheckpoints checkpoints_;
   std::string error_;
 };
 

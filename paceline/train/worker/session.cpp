@@ -19,17 +19,6 @@ namespace {
 
 std::atomic<Session*> current_session{nullptr};
 
-ReportedCheckpointStatus status_of(const std::string& name) {
-  using enum ReportedCheckpointStatus;
-  static const std::map<std::string, ReportedCheckpointStatus> statuses = {{"committed", committed},
-                                                                           {"pending_validation", pending_validation},
-                                                                           {"validated", validated},
-                                                                           {"validation_timeout", validation_timeout},
-                                                                           {"validation_failed", validation_failed}};
-  const auto found = statuses.find(name);
-  return found == statuses.end() ? committed : found->second;
-}
-
 void check_folder_name(const std::string& name) {
   if (name.empty()) return;
   const auto status = checkpoint::check_folder_name(name);
@@ -194,18 +183,19 @@ std::vector<ReportedCheckpoint> Session::checkpoints(CheckpointConsistencyMode m
   const rpc::CheckpointsRequest request{.report = options_.first_report + reports_ - 1,
                                         .validated = mode == CheckpointConsistencyMode::validated,
                                         .timeout_s = timeout_s ? std::clamp(*timeout_s, 0.0, 1e9) : -1};
-  rpc::CheckpointEntries entries;
+  PublishedCheckpoints published;
   set_phase(Phase::checkpoint);
   try {
-    entries = options_.sink->checkpoints(request);
+    published = options_.sink->checkpoints(request);
   } catch (const Error&) {
     throw_if_stopped();
     throw;
   }
   set_phase(Phase::training);
   std::vector<ReportedCheckpoint> checkpoints;
-  for (const rpc::CheckpointEntry& entry : entries) {
-    checkpoints.push_back({CheckpointAccess::published(entry.path), Metrics(entry.metrics), status_of(entry.status)});
+  for (const PublishedCheckpoint& one : published) {
+    const std::string path = storage::join(options_.context.storage, checkpoint::folder_name(one.name, one.report));
+    checkpoints.push_back({CheckpointAccess::published(path), Metrics(one.metrics), one.status});
   }
   return checkpoints;
 }

@@ -42,7 +42,7 @@ class ReportSink {
   /// The loop goes on, but one of its reports cannot be made any more.
   virtual void fail(const std::exception_ptr& error) = 0;
   /// What the request says. Throws an Error when there is no answer.
-  virtual rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest& request) = 0;
+  virtual PublishedCheckpoints checkpoints(const rpc::CheckpointsRequest& request) = 0;
   virtual void show_progress(rpc::ProgressBar progress) = 0;
 };
 

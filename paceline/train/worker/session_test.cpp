@@ -51,7 +51,7 @@ class NoReports final : public train::ReportSink {
   void submit(rpc::Report) override {}
   bool takes_from_any_thread() const override { return true; }
   void fail(const std::exception_ptr&) override {}
-  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
+  PublishedCheckpoints checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
   void show_progress(rpc::ProgressBar) override {}
 };
 

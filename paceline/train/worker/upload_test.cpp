@@ -26,7 +26,7 @@ class Reports final : public train::ReportSink {
   }
   bool takes_from_any_thread() const override { return true; }
   void fail(const std::exception_ptr& error) override { failed_.set_exception(error); }
-  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
+  PublishedCheckpoints checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
   void show_progress(rpc::ProgressBar) override {}
 
   rpc::Report last() {

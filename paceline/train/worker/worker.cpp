@@ -38,7 +38,7 @@ class ConnectionSink final : public ReportSink {
     // What report() has returned from survives this process: the message must not be in its memory only.
     if (has_checkpoint) throw_if_error(connection_.flush());
   }
-  rpc::CheckpointEntries checkpoints(const rpc::CheckpointsRequest& request) override {
+  PublishedCheckpoints checkpoints(const rpc::CheckpointsRequest& request) override {
     // The controller keeps the time; the connection only gives up on one that never answers.
     const auto limit =
         request.timeout_s < 0

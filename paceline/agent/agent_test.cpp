@@ -44,7 +44,7 @@ class AgentTest : public ProcessFixture {
     std::ifstream file(log_file(), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  rpc::ProcessExited wait_for_exit(int64_t worker) { return controller_->wait_for<rpc::ProcessExited>(worker); }
+  ProcessEnd wait_for_exit(int64_t worker) { return controller_->wait_for<rpc::ProcessExited>(worker).end; }
 
   std::filesystem::path folder_;
   std::optional<Guardian> guardian_;

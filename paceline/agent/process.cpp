@@ -281,13 +281,13 @@ void Process::note_channel_end() {
 }
 
 void Process::report_end() {
-  rpc::ProcessExited message{.status = status_,
-                             .last_lines = {last_lines_.begin(), last_lines_.end()},
-                             .log_file = settings_.log_file,
-                             .memory = memory_,
-                             .crash = crash_};
-  fill_progress(message);
-  host_.send_to_controller(rpc::pack(message, identity_));
+  ProcessEnd end{.status = status_,
+                 .last_lines = {last_lines_.begin(), last_lines_.end()},
+                 .log_file = settings_.log_file,
+                 .memory = memory_,
+                 .crash = crash_};
+  fill_progress(end);
+  host_.send_to_controller(rpc::pack(rpc::ProcessExited{std::move(end)}, identity_));
   become_forgotten();
 }
 

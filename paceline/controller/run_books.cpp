@@ -134,7 +134,7 @@ RunOutcome RunBooks::outcome() const {
   RunOutcome outcome{.error = state_.error, .worker_errors = state_.worker_errors, .return_value = state_.return_value};
   outcome.worker_errors.erase(-1);
   const auto first = std::ranges::find_if(state_.failures, [](const Failure& failure) { return !failure.collateral; });
-  if (first != state_.failures.end()) outcome.first_failure = first->status;
+  if (first != state_.failures.end() && first->ended) outcome.first_failure = first->end.status;
   if (state_.state == State::errored) outcome.state = FinalState::errored;
   if (state_.state == State::aborted) outcome.state = FinalState::aborted;
   return outcome;

@@ -91,8 +91,7 @@ void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) 
   const auto exited = unpacked<rpc::ProcessExited>(envelope);
   const ReportBook* const book = books_.book();
   const int64_t last_report = book != nullptr && worker.rank >= 0 ? book->last_report(worker.rank) : 0;
-  feed(WorkerExited{worker.id, exited.status, exited.last_lines, exited.log_file, exited.step, exited.phase,
-                    exited.memory, exited.crash, last_report});
+  feed(WorkerExited{worker.id, exited.end, last_report});
 }
 
 void RunLoop::receive(AgentGone& incoming) {

@@ -56,9 +56,9 @@ void RunLoop::receive_from_validation(WorkerId id, ValidationProcess& process, c
     end_validation(id, process, "its process could not be started: " + failed.error);
   } else if (type == rpc::ProcessExited::kType) {
     const auto exited = rpc::unpack<rpc::ProcessExited>(envelope).ValueOr(rpc::ProcessExited{});
-    end_validation(
-        id, process,
-        "its process " + describe(exited.status) + "; what it wrote: " + run_layout::validation_log(process.report));
+    end_validation(id, process,
+                   "its process " + describe(exited.end.status) +
+                       "; what it wrote: " + run_layout::validation_log(process.report));
   }
 }
 

@@ -1,6 +1,7 @@
 // What happens to workers that run: reports of their ends, and the policy of failures.
 
 #include <algorithm>
+#include <utility>
 
 #include "paceline/policy/decide_internal.h"
 #include "paceline/policy/failure_text.h"
@@ -66,8 +67,8 @@ void Decision::on(const WorkerSilent& event) {
     failure.text = "gave no sign of life for " + seconds_text(event.silent_s) +
                    (event.stopped ? ": the process is stopped by a signal (SIGSTOP)" : "") +
                    " (FailureConfig.heartbeat_timeout_s)";
-    failure.step = event.step;
-    failure.phase = event.phase;
+    failure.end.step = event.step;
+    failure.end.phase = event.phase;
     if (state_.state == State::scheduling) {
       on_start_problem(std::move(failure), "");
     } else {
@@ -95,18 +96,13 @@ void Decision::on(const WorkerExited& event) {
   }
 
   // An end that Paceline asked for is no failure; one in mid-loop is, with exit code 0 as well.
-  const bool clean = event.status.exit_code == 0 && event.status.signal == 0;
-  if (group_is_ending() && (clean || event.status.ended_by_paceline)) return when_gone();
+  const bool clean = event.end.status.exit_code == 0 && event.end.status.signal == 0;
+  if (group_is_ending() && (clean || event.end.status.ended_by_paceline)) return when_gone();
   Failure failure = failure_of(*worker, FailureKind::exit);
-  failure.status = event.status;
-  failure.last_lines = event.last_lines;
-  failure.log_file = event.log_file;
-  failure.step = event.step;
-  failure.phase = event.phase;
-  failure.memory = event.memory;
-  failure.crash = event.crash;
+  failure.ended = true;
+  failure.end = event.end;
   if (state_.state == State::scheduling) {
-    on_start_problem(std::move(failure), describe(event.status));
+    on_start_problem(std::move(failure), describe(event.end.status));
   } else {
     on_failure(std::move(failure));
   }
@@ -115,16 +111,14 @@ void Decision::on(const WorkerExited& event) {
 
 // What only the exit can tell is added to the failure that the worker has already.
 void Decision::note_exit(Worker& worker, const WorkerExited& event) {
-  note(LogLevel::debug, "worker " + std::to_string(worker.id.value) + " " + describe(event.status));
+  note(LogLevel::debug, "worker " + std::to_string(worker.id.value) + " " + describe(event.end.status));
   if (worker.failure < 0) return;
   Failure& failure = state_.failures[static_cast<size_t>(worker.failure)];
-  failure.status = event.status;
-  failure.last_lines = event.last_lines;
-  failure.log_file = event.log_file;
-  if (failure.phase.empty()) {
-    failure.step = event.step;
-    failure.phase = event.phase;
-  }
+  const ProcessEnd known = std::exchange(failure.end, event.end);
+  failure.ended = true;
+  if (known.phase.empty()) return;
+  failure.end.step = known.step;  // where it was when it failed
+  failure.end.phase = known.phase;
 }
 
 void Decision::on(const HangFound& event) {
@@ -184,7 +178,7 @@ void Decision::on_failure(Failure failure) {
 Decision::Budget Decision::budget_for(const Failure& cause) const {
   if (cause.kind == FailureKind::preemption) return Budget::preemption;
   // A process that dies before it has entered the train loop belongs to the start.
-  if (cause.kind == FailureKind::exit && cause.phase == "starting") return Budget::start;
+  if (cause.kind == FailureKind::exit && cause.end.phase == "starting") return Budget::start;
   return Budget::worker;
 }
 

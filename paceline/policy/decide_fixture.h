@@ -40,7 +40,7 @@ class Play {
     for (const WorkerId id : workers()) feed(WorkerJoined{.worker = id, .pid = 100 + id.value});
   }
   void exit(WorkerId id, ExitStatus status = {}, std::string phase = "training") {
-    feed(WorkerExited{.worker = id, .status = status, .phase = std::move(phase)});
+    feed(WorkerExited{.worker = id, .end = {.status = status, .phase = std::move(phase)}});
   }
   // The workers that are left end because they were told to.
   void exit_all() {

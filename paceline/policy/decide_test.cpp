@@ -176,7 +176,8 @@ TEST(Checkpoints, TheNextAttemptStartsFromTheLastAndWaitsForOneOnItsWay) {
   run.feed(CheckpointReady{1});
   run.feed(CheckpointPublished{{.report = 1}});
   run.feed(CheckpointReady{2});
-  run.feed(WorkerExited{.worker = run.worker(0), .status = {.signal = 9}, .phase = "training", .last_report = 4});
+  run.feed(
+      WorkerExited{.worker = run.worker(0), .end = {.status = {.signal = 9}, .phase = "training"}, .last_report = 4});
   EXPECT_EQ(run.state(), State::restarting) << "report 2 is being published";
   run.feed(CheckpointPublished{{.report = 2}});
   EXPECT_EQ(run.state(), State::scheduling);
@@ -363,7 +364,7 @@ TEST(Resize, StartsTheNextAttemptWithTheOtherSize) {
 
 TEST(Resume, NumbersAreNeverUsedTwice) {
   Play run = Play::training();
-  run.feed(WorkerExited{.worker = run.worker(0), .status = {.signal = 9}, .last_report = 7});
+  run.feed(WorkerExited{.worker = run.worker(0), .end = {.status = {.signal = 9}}, .last_report = 7});
   const WorkerId last = run.worker(1);
   run.feed(RunOpened{.epoch = {2}, .options = {.num_workers = 2}, .checkpoints = {{.report = 5}}, .last_report = 6});
   EXPECT_EQ(run.state(), State::initializing);

@@ -3,6 +3,10 @@
 namespace paceline::policy {
 namespace {
 
+// The end of a process lies flat in the JSON of its event, where version 0.1 had it.
+template <class Kind>
+concept HasEnd = requires(Kind kind) { kind.end.status; };
+
 template <size_t index = 0>
 arrow::Result<Event> decode_as(const std::string& name, const Json& json) {
   if constexpr (index == std::variant_size_v<Event>) {
@@ -10,7 +14,9 @@ arrow::Result<Event> decode_as(const std::string& name, const Json& json) {
   } else {
     using Alternative = std::variant_alternative_t<index, Event>;
     if (name != Alternative::kType) return decode_as<index + 1>(name, json);
-    return Event(json.get<Alternative>());
+    auto event = json.get<Alternative>();
+    if constexpr (HasEnd<Alternative>) json.get_to(event.end);
+    return Event(std::move(event));
   }
 }
 
@@ -20,6 +26,10 @@ Json encode_event(const Event& event) {
   return std::visit(
       [](const auto& record) {
         Json json = record;
+        if constexpr (HasEnd<std::decay_t<decltype(record)>>) {
+          json.erase("end");
+          json.update(Json(record.end));
+        }
         json["event"] = record.kType;
         return json;
       },

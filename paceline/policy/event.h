@@ -78,16 +78,11 @@ PACELINE_EVENT(WorkerFinished, "worker_finished", PACELINE_WORKER_FINISHED_FIELD
   FIELD(bool, collateral, false)
 PACELINE_EVENT(WorkerFailed, "worker_failed", PACELINE_WORKER_FAILED_FIELDS);
 
-// The process and its tree are gone. `last_report`: the number of the last report that came from it, 0 for none.
-#define PACELINE_WORKER_EXITED_FIELDS(FIELD)  \
-  FIELD(WorkerId, worker, {})                 \
-  FIELD(ExitStatus, status, {})               \
-  FIELD(Lines, last_lines, {})                \
-  FIELD(std::string, log_file, "")            \
-  FIELD(int64_t, step, 0)                     \
-  FIELD(std::string, phase, "")               \
-  FIELD(MemoryFacts, memory, {})              \
-  FIELD(std::optional<CrashFacts>, crash, {}) \
+// The process and its tree are gone. `last_report`: the number of the last report that came from it, 0 for none. The
+// members of `end` lie beside the others in the JSON.
+#define PACELINE_WORKER_EXITED_FIELDS(FIELD) \
+  FIELD(WorkerId, worker, {})                \
+  FIELD(ProcessEnd, end, {})                 \
   FIELD(int64_t, last_report, 0)
 PACELINE_EVENT(WorkerExited, "process_exited", PACELINE_WORKER_EXITED_FIELDS);
 

@@ -32,11 +32,11 @@ bool is_file(const std::string& place) {
   return place.starts_with("/") && !is_in_shared_memory(place);
 }
 
-ExitCause killed(const ExitFacts& facts) {
-  ExitCause cause{.what = describe(facts.status)};
-  const MemoryFacts& memory = facts.memory;
-  if (facts.status.ended_by_paceline) return cause;
-  if (facts.status.out_of_memory) {
+ExitCause killed(const ProcessEnd& end) {
+  ExitCause cause{.what = describe(end.status)};
+  const MemoryFacts& memory = end.memory;
+  if (end.status.ended_by_paceline) return cause;
+  if (end.status.out_of_memory) {
     if (!memory.group.empty()) cause.detail += "; its cgroup is " + memory.group;
     if (memory.limit_bytes > 0) cause.detail += ", whose limit is " + bytes_text(memory.limit_bytes);
     if (memory.peak_bytes > 0) cause.detail += "; the process had used up to " + bytes_text(memory.peak_bytes);
@@ -58,9 +58,9 @@ ExitCause killed(const ExitFacts& facts) {
   return cause;
 }
 
-ExitCause bad_access(const ExitFacts& facts) {
-  const CrashFacts& crash = *facts.crash;
-  ExitCause cause{.what = describe(facts.status), .detail = ": it used address " + hexadecimal(crash.address)};
+ExitCause bad_access(const ProcessEnd& end) {
+  const CrashFacts& crash = *end.crash;
+  ExitCause cause{.what = describe(end.status), .detail = ": it used address " + hexadecimal(crash.address)};
   const bool below_stack = crash.address < crash.stack_pointer + kNearNull &&
                            crash.address + kStackReach > crash.stack_pointer && crash.place != "[stack]";
   if (crash.code <= 0) {
@@ -78,9 +78,9 @@ ExitCause bad_access(const ExitFacts& facts) {
   return cause;
 }
 
-ExitCause bus_error(const ExitFacts& facts) {
-  const std::string& place = facts.crash->place;
-  ExitCause cause{.what = describe(facts.status)};
+ExitCause bus_error(const ProcessEnd& end) {
+  const std::string& place = end.crash->place;
+  ExitCause cause{.what = describe(end.status)};
   if (is_in_shared_memory(place)) {
     cause.detail += ": there was no room left for " + place + ", so the shared memory is full";
     cause.advice = "make /dev/shm larger (docker run --shm-size), or use fewer loader processes";
@@ -91,10 +91,10 @@ ExitCause bus_error(const ExitFacts& facts) {
   return cause;
 }
 
-ExitCause aborted(const ExitFacts& facts) {
-  ExitCause cause{.what = describe(facts.status)};
-  if (facts.crash && !facts.crash->what.empty()) {
-    cause.detail += ": an exception that nobody caught: " + facts.crash->what;
+ExitCause aborted(const ProcessEnd& end) {
+  ExitCause cause{.what = describe(end.status)};
+  if (end.crash && !end.crash->what.empty()) {
+    cause.detail += ": an exception that nobody caught: " + end.crash->what;
     cause.advice =
         "it left a thread, a destructor or a noexcept function; catch it there, or throw it in the train loop's "
         "own thread";
@@ -102,13 +102,13 @@ ExitCause aborted(const ExitFacts& facts) {
   return cause;
 }
 
-ExitCause ended_by_signal(const ExitFacts& facts) {
-  const int signal = facts.status.signal;
-  if (signal == SIGKILL) return killed(facts);
-  if (signal == SIGABRT) return aborted(facts);
-  if (facts.crash && signal == SIGSEGV) return bad_access(facts);
-  if (facts.crash && signal == SIGBUS) return bus_error(facts);
-  ExitCause cause{.what = describe(facts.status)};
+ExitCause ended_by_signal(const ProcessEnd& end) {
+  const int signal = end.status.signal;
+  if (signal == SIGKILL) return killed(end);
+  if (signal == SIGABRT) return aborted(end);
+  if (end.crash && signal == SIGSEGV) return bad_access(end);
+  if (end.crash && signal == SIGBUS) return bus_error(end);
+  ExitCause cause{.what = describe(end.status)};
   if (signal == SIGILL) {
     cause.advice = "the program has an instruction that this processor does not know: build it for this machine";
   } else if (signal == SIGFPE) {
@@ -134,27 +134,27 @@ std::string joined(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-ExitCause decode_exit(const ExitFacts& facts) {
+ExitCause decode_exit(const ProcessEnd& end) {
   ExitCause cause;
-  if (facts.status.signal != 0) {
-    cause = ended_by_signal(facts);
+  if (end.status.signal != 0) {
+    cause = ended_by_signal(end);
   } else {
-    cause.what = describe(facts.status);
-    const std::string text = joined(facts.last_lines);
+    cause.what = describe(end.status);
+    const std::string text = joined(end.last_lines);
     const size_t missing = text.find(kMissingLibrary);
-    if (facts.status.exit_code == 127 && missing != std::string::npos) {
+    if (end.status.exit_code == 127 && missing != std::string::npos) {
       const size_t start = missing + std::string_view(kMissingLibrary).size();
       cause.detail += ": a shared library is missing: " + text.substr(start, text.find('\n', start) - start);
       cause.advice = "install it, or add its folder to the driver's LD_LIBRARY_PATH, which the workers inherit";
-    } else if (facts.status.exit_code == 127) {
+    } else if (end.status.exit_code == 127) {
       cause.advice = "this code means that a program or library was not found";
-    } else if (facts.status.exit_code == 126) {
+    } else if (end.status.exit_code == 126) {
       cause.advice = "this code means that a program may not be executed";
-    } else if (facts.status.exit_code > 128 && facts.status.exit_code < 128 + NSIG) {
-      cause.advice = "this code means that a child of it was ended by " + signal_name(facts.status.exit_code - 128);
+    } else if (end.status.exit_code > 128 && end.status.exit_code < 128 + NSIG) {
+      cause.advice = "this code means that a child of it was ended by " + signal_name(end.status.exit_code - 128);
     }
   }
-  if (cause.advice.empty()) cause.advice = advice_on(joined(facts.last_lines));
+  if (cause.advice.empty()) cause.advice = advice_on(joined(end.last_lines));
   return cause;
 }
 

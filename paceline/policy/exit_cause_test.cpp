@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 // One way to end, and words of the cause and of the advice.
 struct Row {
   const char* name;
-  ExitFacts facts;
+  ProcessEnd facts;
   const char* what;
   const char* advice;
 };

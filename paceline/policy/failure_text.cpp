@@ -24,22 +24,15 @@ struct FailureGroup {
 
 std::string where(const Failure& failure) {
   if (failure.rank < 0) return " before it had joined";
-  if (failure.phase == "starting") return " before it had entered its train loop";
-  if (failure.phase.empty() || failure.phase == "program") return "";
-  return " in step " + std::to_string(failure.step) + " (" + failure.phase + ")";
-}
-
-ExitCause exit_cause(const Failure& failure) {
-  return decode_exit({.status = failure.status.value_or(ExitStatus{}),
-                      .crash = failure.crash,
-                      .memory = failure.memory,
-                      .last_lines = failure.last_lines});
+  if (failure.end.phase == "starting") return " before it had entered its train loop";
+  if (failure.end.phase.empty() || failure.end.phase == "program") return "";
+  return " in step " + std::to_string(failure.end.step) + " (" + failure.end.phase + ")";
 }
 
 // What to do about it, as a line; "" where nothing is known.
 std::string advice_line(const Failure& failure) {
   const std::string advice =
-      failure.kind == FailureKind::exit ? exit_cause(failure).advice : advice_on(failure.exception + failure.text);
+      failure.kind == FailureKind::exit ? decode_exit(failure.end).advice : advice_on(failure.exception + failure.text);
   return advice.empty() ? "" : "\nWhat to do: " + advice + ".";
 }
 
@@ -49,14 +42,14 @@ std::string what(const Failure& failure) {
       return failure.exception.empty() ? "failed: " + failure.text
                                        : "failed with " + failure.exception + ": " + failure.text;
     case FailureKind::exit: {
-      const ExitStatus status = failure.status.value_or(ExitStatus{});
-      const ExitCause cause = exit_cause(failure);
+      const ExitStatus& status = failure.end.status;
+      const ExitCause cause = decode_exit(failure.end);
       if (failure.rank < 0 && status.signal == 0) {
         return cause.what + where(failure) + cause.detail +
                "; look at what its program does before paceline::init() in main(), in Python at its imports";
       }
       const bool mid_loop =
-          status.signal == 0 && failure.rank >= 0 && failure.phase != "starting" && failure.phase != "program";
+          status.signal == 0 && failure.rank >= 0 && failure.end.phase != "starting" && failure.end.phase != "program";
       return cause.what + where(failure) + (mid_loop ? ", before its train loop had returned" : "") + cause.detail;
     }
     case FailureKind::hang:
@@ -95,7 +88,7 @@ std::vector<FailureGroup> grouped(const std::vector<Failure>& failures, bool col
     std::string key = Json(failure.kind).get<std::string>() + (failure.worker.value == 0 ? "-" : "+") +
                       without_numbers(what(failure));
     // Numbers in texts vary from rank to rank; those of an exit are what happened.
-    if (failure.kind == FailureKind::exit) key += describe(failure.status.value_or(ExitStatus{}));
+    if (failure.kind == FailureKind::exit) key += describe(failure.end.status);
     const auto [found, is_new] = by_key.try_emplace(key, groups.size());
     if (is_new) groups.push_back({.first = &failure});
     FailureGroup& group = groups[found->second];
@@ -118,15 +111,16 @@ std::string headline(const FailureGroup& group, int64_t world_size, size_t limit
 std::string details(const FailureGroup& group) {
   const Failure& failure = *group.first;
   std::string text;
-  const Lines& frames = failure.frames.empty() && failure.crash ? failure.crash->frames : failure.frames;
+  const bool crashed = failure.kind == FailureKind::exit && failure.end.crash.has_value();
+  const Lines& frames = failure.frames.empty() && crashed ? failure.end.crash->frames : failure.frames;
   for (size_t i = 0; i < std::min(frames.size(), kFrames); ++i) text += "\n  at " + frames[i];
   text += advice_line(failure);
   const std::string whose = group.ranks.size() > 1 ? "rank " + std::to_string(failure.rank) : "it";
-  if (!failure.last_lines.empty()) {
+  if (!failure.end.last_lines.empty()) {
     text += "\nLast lines that " + whose + " wrote:";
-    for (const std::string& line : failure.last_lines) text += "\n  | " + shortened(line, kLineLimit);
+    for (const std::string& line : failure.end.last_lines) text += "\n  | " + shortened(line, kLineLimit);
   }
-  if (!failure.log_file.empty()) text += "\nAll that " + whose + " wrote: " + failure.log_file;
+  if (!failure.end.log_file.empty()) text += "\nAll that " + whose + " wrote: " + failure.end.log_file;
   return text;
 }
 

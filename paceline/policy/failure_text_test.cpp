@@ -22,11 +22,11 @@ Failure exception(int64_t rank, std::string text, bool collateral = false) {
 
 TEST(FailureText, SaysWhoWhatWhereAndWhereToLook) {
   Failure failure{.kind = FailureKind::exit, .worker = {7}, .rank = 1, .node = "a"};
-  failure.status = ExitStatus{.signal = 11, .core_dumped = true};
-  failure.step = 12;
-  failure.phase = "backward";
-  failure.last_lines = {"loss 0.5", "loss 0.4"};
-  failure.log_file = "results/x/logs/worker_7.log";
+  failure.end.status = {.signal = 11, .core_dumped = true};
+  failure.end.step = 12;
+  failure.end.phase = "backward";
+  failure.end.last_lines = {"loss 0.5", "loss 0.4"};
+  failure.end.log_file = "results/x/logs/worker_7.log";
   EXPECT_EQ(error_text({failure}, 4),
             "Rank 1 of 4 on node a crashed with SIGSEGV (core dumped) in step 12 (backward)\n"
             "Last lines that it wrote:\n"
@@ -45,8 +45,8 @@ TEST(FailureText, ShowsTheUsersFrames) {
 }
 
 TEST(FailureText, ShowsTheStackOfACrash) {
-  Failure failure{.kind = FailureKind::exit, .worker = {7}, .rank = 1, .node = "a", .status = ExitStatus{.signal = 11}};
-  failure.crash = CrashFacts{.code = 1, .address = 0, .frames = {"write (train.cpp:3)", "main (train.cpp:40)"}};
+  Failure failure{.kind = FailureKind::exit, .worker = {7}, .rank = 1, .node = "a", .end = {.status = {.signal = 11}}};
+  failure.end.crash = CrashFacts{.code = 1, .address = 0, .frames = {"write (train.cpp:3)", "main (train.cpp:40)"}};
   EXPECT_EQ(error_text({failure}, 2),
             "Rank 1 of 2 on node a crashed with SIGSEGV: it used address 0x0, a null pointer\n"
             "  at write (train.cpp:3)\n"
@@ -70,9 +70,8 @@ TEST(FailureText, TheSameErrorOnManyRanksIsShownOnce) {
 }
 
 TEST(FailureText, DifferentExitCodesAreDifferentErrors) {
-  Failure first{.kind = FailureKind::exit, .worker = {1}, .rank = 0, .node = "a", .status = ExitStatus{.exit_code = 7}};
-  Failure second{
-      .kind = FailureKind::exit, .worker = {2}, .rank = 1, .node = "a", .status = ExitStatus{.exit_code = 8}};
+  Failure first{.kind = FailureKind::exit, .worker = {1}, .rank = 0, .node = "a", .end = {.status = {.exit_code = 7}}};
+  Failure second{.kind = FailureKind::exit, .worker = {2}, .rank = 1, .node = "a", .end = {.status = {.exit_code = 8}}};
   const std::string text = error_text({first, second}, 2);
   EXPECT_THAT(text, HasSubstr("Rank 0 of 2 on node a exited with code 7"));
   EXPECT_THAT(text, HasSubstr("Rank 1 of 2 on node a exited with code 8"));

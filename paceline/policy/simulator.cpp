@@ -282,8 +282,9 @@ void Simulator::exit(Process& process, ExitStatus status, const std::string& pha
   process.alive = false;
   alive_.erase(process.id);
   const WorkerId id = process.id;
-  const WorkerExited event{
-      .worker = id, .status = status, .last_lines = {"last"}, .phase = phase, .last_report = process.last_report};
+  const WorkerExited event{.worker = id,
+                           .end = {.status = status, .last_lines = {"last"}, .phase = phase},
+                           .last_report = process.last_report};
   if (roll(faults_.late_event)) {
     after(seconds(0, 2), [this, id, event] {
       const RunState before = state_;

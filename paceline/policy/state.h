@@ -12,7 +12,7 @@
 #include "paceline/core/config/checkpoint_config.h"
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/ids.h"
-#include "paceline/core/posix/exit_status.h"
+#include "paceline/core/posix/process_end.h"
 #include "paceline/core/published_checkpoint.h"
 #include "paceline/core/record.h"
 
@@ -91,8 +91,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(FailureKind, {{FailureKind::exception, "exception"}
 using Lines = std::vector<std::string>;
 
 // One failure. `worker` 0 and `rank` -1: of the group, or before ranks were given. `collateral`: a consequence of
-// another worker's failure, as far as the worker could tell. `status`, `last_lines`,
-// `log_file`, `memory` and `crash` come with the exit.
+// another worker's failure, as far as the worker could tell. `end`: of the worker's process; until it has `ended` at
+// most step and phase are known.
 #define PACELINE_FAILURE_FIELDS(FIELD)             \
   FIELD(FailureKind, kind, FailureKind::exception) \
   FIELD(WorkerId, worker, {})                      \
@@ -102,13 +102,8 @@ using Lines = std::vector<std::string>;
   FIELD(std::string, text, "")                     \
   FIELD(Lines, frames, {})                         \
   FIELD(bool, collateral, false)                   \
-  FIELD(std::optional<ExitStatus>, status, {})     \
-  FIELD(Lines, last_lines, {})                     \
-  FIELD(std::string, log_file, "")                 \
-  FIELD(int64_t, step, 0)                          \
-  FIELD(std::string, phase, "")                    \
-  FIELD(MemoryFacts, memory, {})                   \
-  FIELD(std::optional<CrashFacts>, crash, {})      \
+  FIELD(bool, ended, false)                        \
+  FIELD(ProcessEnd, end, {})                       \
   FIELD(double, time, 0.0)
 PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
 

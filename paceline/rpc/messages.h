@@ -12,7 +12,7 @@
 
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/ids.h"
-#include "paceline/core/posix/exit_status.h"
+#include "paceline/core/posix/process_end.h"
 #include "paceline/core/published_checkpoint.h"
 #include "paceline/core/record.h"
 #include "paceline/rpc/envelope.h"
@@ -90,15 +90,7 @@ PACELINE_MESSAGE(ProcessStarted, "process_started", PACELINE_PROCESS_STARTED_FIE
 PACELINE_MESSAGE(ProcessStartFailed, "process_start_failed", PACELINE_PROCESS_START_FAILED_FIELDS);
 
 // The process and its tree are gone; nothing more comes from it: its output and its messages went before.
-// `step` and `phase` are the last that the process noted in its shared-memory word. `memory` tells of a kill only.
-#define PACELINE_PROCESS_EXITED_FIELDS(FIELD) \
-  FIELD(ExitStatus, status, {})               \
-  FIELD(Strings, last_lines, {})              \
-  FIELD(std::string, log_file, "")            \
-  FIELD(int64_t, step, 0)                     \
-  FIELD(std::string, phase, "")               \
-  FIELD(MemoryFacts, memory, {})              \
-  FIELD(std::optional<CrashFacts>, crash, {})
+#define PACELINE_PROCESS_EXITED_FIELDS(FIELD) FIELD(ProcessEnd, end, {})
 PACELINE_MESSAGE(ProcessExited, "process_exited", PACELINE_PROCESS_EXITED_FIELDS);
 
 // No heartbeat for as long as StartProcess allowed; `stopped`: the process is stopped by a signal (SIGSTOP).

@@ -37,14 +37,8 @@ void change(Json& value) {
 void change(Rank& value) {
   value = Rank{7};
 }
-void change(ExitStatus& value) {
-  value.signal = 9;
-}
-void change(MemoryFacts& value) {
-  value.peak_bytes = 1 << 30;
-}
-void change(std::optional<CrashFacts>& value) {
-  value = CrashFacts{.code = 1};
+void change(ProcessEnd& value) {
+  value = {.status = {.signal = 9}, .step = 12, .memory = {.peak_bytes = 1 << 30}, .crash = CrashFacts{.code = 1}};
 }
 void change(std::vector<WorkerId>& value) {
   value = {{3}, {5}};

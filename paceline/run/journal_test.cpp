@@ -24,15 +24,16 @@ arrow::Status decide_and_append(Journal& journal, RunState& state, const Event& 
 // Events of a short run, each journaled and applied as the controller does it.
 std::vector<Event> short_run() {
   const RunOptions options{.num_workers = 1, .max_failures = 1};
-  return {RunOpened{.epoch = {1}, .name = "test", .options = options},
-          NodeJoined{{.name = "a"}},
-          WorkerJoined{.worker = {1}, .pid = 5},
-          CheckpointReady{1},
-          CheckpointPublished{{.report = 1, .metrics = {{"loss", 0.1 + 0.2}}, .time = 1.1}},
-          WorkerExited{.worker = {1}, .status = {.signal = 9}, .last_lines = {"caf\xc3\xa9"}, .last_report = 3},
-          WorkerJoined{.worker = {2}, .pid = 6},
-          WorkerFinished{.worker = {2}, .return_value = {{"a", 1}}},
-          WorkerExited{.worker = {2}}};
+  return {
+      RunOpened{.epoch = {1}, .name = "test", .options = options},
+      NodeJoined{{.name = "a"}},
+      WorkerJoined{.worker = {1}, .pid = 5},
+      CheckpointReady{1},
+      CheckpointPublished{{.report = 1, .metrics = {{"loss", 0.1 + 0.2}}, .time = 1.1}},
+      WorkerExited{.worker = {1}, .end = {.status = {.signal = 9}, .last_lines = {"caf\xc3\xa9"}}, .last_report = 3},
+      WorkerJoined{.worker = {2}, .pid = 6},
+      WorkerFinished{.worker = {2}, .return_value = {{"a", 1}}},
+      WorkerExited{.worker = {2}}};
 }
 
 TEST(Journal, FoldingGivesTheState) {
@@ -47,6 +48,16 @@ TEST(Journal, FoldingGivesTheState) {
   }
   EXPECT_EQ(state.state, State::finished);
   EXPECT_TRUE(journal.sync().ok());
+}
+
+// As version 0.1 wrote it.
+TEST(Journal, TheEndOfAProcessLiesFlatInItsEvent) {
+  const WorkerExited exited{.worker = {2}, .end = {.status = {.signal = 9}, .step = 12, .phase = "backward"}};
+  const Json json = encode_event(exited);
+  EXPECT_EQ(json.at("status").at("signal"), 9);
+  EXPECT_EQ(json.at("step"), 12);
+  EXPECT_FALSE(json.contains("end"));
+  EXPECT_EQ(std::get<WorkerExited>(decode_event(json).ValueOrDie()), exited);
 }
 
 TEST(Journal, TimesComeBackAsTheyWere) {

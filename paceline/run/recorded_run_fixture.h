@@ -38,7 +38,7 @@ class RecordedRun {
     add(policy::NodeJoined{.node = {.name = "local", .cores = 2}});
     start_worker();
     add(policy::WorkerFailed{.worker = worker(), .exception = "std::runtime_error", .text = "no such digit"});
-    add(policy::WorkerExited{.worker = worker(), .status = {.exit_code = 1}});
+    add(policy::WorkerExited{.worker = worker(), .end = {.status = {.exit_code = 1}}});
     if (state_.workers.empty() || state_.backing_off) add(policy::TimerDue{.turn = state_.turn});
     start_worker();
     add(policy::CheckpointReady{.report = 1});

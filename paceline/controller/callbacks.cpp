@@ -62,7 +62,10 @@ void CallbackCaller::call(const RunState& state, const char* name, const Call& c
     // At the very end there is nothing left to end; the run's own result stands.
     if (error && is_terminal(state.state)) log_.error("callback " + what + " failed: " + *error);
     if (error) feed_(CallbackFailed{what, *error});
-    if (*stop_reason) feed_(StopRequested{(*stop_reason)->empty() ? "callback " + what : **stop_reason, true});
+    if (*stop_reason) {
+      const std::string why = (*stop_reason)->empty() ? "callback " + what : **stop_reason;
+      feed_(StopRequested{.reason = why, .finish = true, .cause = StopCause::callback});
+    }
   }
 }
 

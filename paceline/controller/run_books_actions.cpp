@@ -121,7 +121,8 @@ std::optional<Time> RunBooks::next_deadline() const {
 
 void RunBooks::meet_deadlines() {
   const Time now = clock_.now();
-  if (const auto limit = time_limit(state_); limit && limit->at <= now) feed(StopRequested{limit->reason, true});
+  if (const auto limit = time_limit(state_); limit && limit->at <= now)
+    feed(StopRequested{.reason = limit->reason, .finish = true, .cause = StopCause::time_limit});
   const auto unflushed = report_log_->unflushed_since();
   if (unflushed && *unflushed + kFlushDelay <= now) flush();
   trackers_->advance(report_log_->history());

@@ -32,7 +32,7 @@ arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channe
   while (!is_terminal(state().state)) {
     parts_.inbox.wait(parts_.stop.descriptor(), next_deadline(), parts_.clock);
     for (uint64_t count = take_count(parts_.stop.descriptor()); count > 0; --count) {
-      feed(StopRequested{"the driver was interrupted"});
+      feed(StopRequested{.cause = StopCause::interrupt});
     }
     for (Incoming& incoming : parts_.inbox.take()) {
       std::visit([this](auto& kind) { receive(kind); }, incoming);

@@ -116,7 +116,7 @@ void RunLoop::receive(RemoveFailed& incoming) {
 void RunLoop::receive(FromCommandLine& incoming) {
   if (incoming.request.type == rpc::StopRun::kType) {
     const auto stop = unpacked<rpc::StopRun>(incoming.request);
-    feed(StopRequested{stop.reason.empty() ? "asked for from the command line" : stop.reason});
+    feed(StopRequested{.reason = stop.reason, .cause = StopCause::command_line});
     return answer({incoming.client, incoming.request.request, 0});
   }
   if (incoming.request.type == rpc::StatusRequest::kType) {

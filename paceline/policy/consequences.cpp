@@ -29,7 +29,10 @@ class Summary {
   }
   void take(const DeleteCheckpoint& action) { told_.deleted.push_back(action.report); }
   void take(const TellCallbacks&) { told_.worker_errors = state_.worker_errors; }
-  void take(const Finish&) { told_.error = state_.error; }
+  void take(const Finish&) {
+    told_.error = state_.error;
+    told_.failure_kind = state_.failure_kind;
+  }
 
   void take(const RunOpened&) { told_.checkpoints = state_.checkpoints; }
   void take(const NodeLost&) { tell_gone_workers(); }
@@ -48,7 +51,10 @@ class Summary {
   void take(const CheckpointPublished& event) { tell_checkpoint(event.checkpoint.report); }
   void take(const ValidationOverdue& event) { tell_checkpoint(event.report); }
   void take(const ValidationEnded& event) { tell_checkpoint(event.report); }
-  void take(const StopRequested&) { told_.stop_reason = state_.stop_reason; }
+  void take(const StopRequested&) {
+    told_.stop_cause = state_.stop_cause;
+    told_.stop_reason = state_.stop_reason;
+  }
 
   template <class Other>
   void take(const Other&) {}

@@ -38,19 +38,22 @@ using WorkersByNode = std::map<std::string, std::vector<WorkerId>>;
 // `failures`: why an attempt fails, in one line. `closed`: the attempt whose workers are all gone. `started`: workers
 // of the current attempt. `ranks`: all workers in the order of their ranks; they enter their train loops.
 // `checkpoints`: those that are new or have changed, whole. `deleted`: reports whose checkpoints are deleted.
-// `worker_errors`: until the next group starts. `error`: of the run. They apply in the order in which they stand here.
-#define PACELINE_CONSEQUENCES_FIELDS(FIELD)     \
-  FIELD(std::vector<EnteredState>, entered, {}) \
-  FIELD(AttemptFailures, failures, {})          \
-  FIELD(std::optional<int64_t>, closed, {})     \
-  FIELD(WorkersByNode, started, {})             \
-  FIELD(std::vector<WorkerId>, ranks, {})       \
-  FIELD(std::vector<WorkerChange>, workers, {}) \
-  FIELD(PublishedCheckpoints, checkpoints, {})  \
-  FIELD(std::vector<int64_t>, deleted, {})      \
-  FIELD(RankErrors, worker_errors, {})          \
-  FIELD(std::string, stop_reason, "")           \
-  FIELD(std::string, error, "")                 \
+// `worker_errors`: until the next group starts. `error`: of the run; `failure_kind`: what
+// it says first. They apply in the order in which they stand here.
+#define PACELINE_CONSEQUENCES_FIELDS(FIELD)           \
+  FIELD(std::vector<EnteredState>, entered, {})       \
+  FIELD(AttemptFailures, failures, {})                \
+  FIELD(std::optional<int64_t>, closed, {})           \
+  FIELD(WorkersByNode, started, {})                   \
+  FIELD(std::vector<WorkerId>, ranks, {})             \
+  FIELD(std::vector<WorkerChange>, workers, {})       \
+  FIELD(PublishedCheckpoints, checkpoints, {})        \
+  FIELD(std::vector<int64_t>, deleted, {})            \
+  FIELD(RankErrors, worker_errors, {})                \
+  FIELD(StopCause, stop_cause, StopCause::unknown)    \
+  FIELD(std::string, stop_reason, "")                 \
+  FIELD(std::string, error, "")                       \
+  FIELD(std::optional<FailureKind>, failure_kind, {}) \
   FIELD(Json, return_value, nullptr)
 PACELINE_RECORD(Consequences, PACELINE_CONSEQUENCES_FIELDS);
 

@@ -97,10 +97,13 @@ void Decision::on(const NodeLost& event) {
 
 void Decision::on(const StopRequested& event) {
   if (is_terminal(state_.state)) return;
-  if (event.finish) return stop_as_finished(event.reason);
+  const std::string why = event.reason.empty() ? describe(event.cause) : event.reason;
+  if (event.finish) return stop_as_finished(event.cause, why);
   ++state_.stop_requests;
-  const std::string why = event.reason.empty() ? "a stop was requested" : event.reason;
-  if (state_.stop_requests == 1) state_.stop_reason = why;
+  if (state_.stop_requests == 1) {
+    state_.stop_cause = event.cause;
+    state_.stop_reason = why;
+  }
   if (state_.stop_requests >= 3) {
     note(LogLevel::warning, "killing the workers: " + why + ", the third time");
     if (state_.state != State::shutting_down) state_.final_state = State::aborted;
@@ -118,8 +121,9 @@ void Decision::on(const StopRequested& event) {
 }
 
 // Once: callbacks may ask at every report that is still on its way.
-void Decision::stop_as_finished(const std::string& reason) {
+void Decision::stop_as_finished(StopCause cause, const std::string& reason) {
   if (state_.state == State::shutting_down) return;
+  state_.stop_cause = cause;
   state_.stop_reason = reason;
   note(LogLevel::info, "stopping: " + reason);
   shut_down(State::finished, state_.options.stop_grace_s, reason);

@@ -96,7 +96,10 @@ void Decision::close_group() {
 
 void Decision::finish() {
   close_group();
-  if (state_.final_state == State::errored) state_.error = error_text(state_.failures, state_.world_size);
+  if (state_.final_state == State::errored) {
+    state_.error = error_text(state_.failures, state_.world_size);
+    state_.failure_kind = cause_kind(state_.failures);
+  }
   if (state_.final_state == State::aborted) {
     state_.error = "The run was stopped: " + state_.stop_reason + ". fit() with the same name continues it" +
                    (state_.checkpoints.empty()

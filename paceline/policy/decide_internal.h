@@ -46,7 +46,7 @@ class Decision {
   enum class Budget { worker, start, preemption };
 
   // decide.cpp
-  void stop_as_finished(const std::string& reason);
+  void stop_as_finished(StopCause cause, const std::string& reason);
   void end_with(FailureKind kind, const std::string& text, const std::string& reason);
   void go(State state, const std::string& reason);
   void set_timer(double seconds);

@@ -201,14 +201,15 @@ TEST(Checkpoints, RetentionNeverDeletesTheLatest) {
 
 TEST(Stop, OnceEndsTheWorkersWithGrace) {
   Play run = Play::training({.num_workers = 2, .stop_grace_s = 7});
-  run.feed(StopRequested{"interrupted"});
+  run.feed(StopRequested{.cause = StopCause::interrupt});
   EXPECT_EQ(run.state(), State::shutting_down);
   EXPECT_EQ(run.wanted<EndWorker>()[0].grace_s, 7);
   run.feed(WorkerFailed{.worker = run.worker(0), .text = "told to stop", .stopped = true});
   run.exit(run.worker(0), {.exit_code = 1});
   run.exit(run.worker(1));
   EXPECT_EQ(run.state(), State::aborted);
-  EXPECT_THAT(run.all().error, HasSubstr("interrupted"));
+  EXPECT_THAT(run.all().error, HasSubstr("the driver was interrupted"));
+  EXPECT_EQ(run.all().stop_cause, StopCause::interrupt);
 }
 
 TEST(Stop, ThreeTimesKillsAtOnce) {

@@ -144,10 +144,11 @@ PACELINE_EVENT(ValidationOverdue, "validation_overdue", PACELINE_VALIDATION_OVER
 PACELINE_EVENT(ValidationEnded, "validation_ended", PACELINE_VALIDATION_ENDED_FIELDS);
 
 // `finish`: the run has done what it was meant to (a callback or its time limit says so) and ends as finished;
-// otherwise somebody interrupts it.
+// otherwise somebody interrupts it. `reason` "": nobody gave one but the cause.
 #define PACELINE_STOP_REQUESTED_FIELDS(FIELD) \
   FIELD(std::string, reason, "")              \
-  FIELD(bool, finish, false)
+  FIELD(bool, finish, false)                  \
+  FIELD(StopCause, cause, StopCause::unknown)
 PACELINE_EVENT(StopRequested, "stop_requested", PACELINE_STOP_REQUESTED_FIELDS);
 
 #define PACELINE_CALLBACK_FAILED_FIELDS(FIELD) \

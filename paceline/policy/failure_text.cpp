@@ -162,6 +162,12 @@ std::string cause_line(const std::vector<Failure>& failures, int64_t world_size)
   return line;
 }
 
+std::optional<FailureKind> cause_kind(const std::vector<Failure>& failures) {
+  if (failures.empty()) return std::nullopt;
+  const auto cause = std::ranges::find(failures, false, &Failure::collateral);
+  return cause == failures.end() ? failures.front().kind : cause->kind;
+}
+
 RankErrors errors_by_rank(const std::vector<Failure>& failures, int64_t world_size) {
   RankErrors errors;
   for (const Failure& failure : failures) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ namespace paceline::policy {
 std::string error_text(const std::vector<Failure>& failures, int64_t world_size);
 /// Its cause in one line, for the log: "rank 1 of 2 on node a was killed by SIGKILL in step 12 (backward)".
 std::string cause_line(const std::vector<Failure>& failures, int64_t world_size);
+/// The kind of the failure that both begin with; nothing without failures.
+std::optional<FailureKind> cause_kind(const std::vector<Failure>& failures);
 /// Each rank's own error; what concerns the whole group is under rank -1.
 RankErrors errors_by_rank(const std::vector<Failure>& failures, int64_t world_size);
 

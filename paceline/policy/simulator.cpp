@@ -116,7 +116,9 @@ void Simulator::schedule_disturbances() {
   if (roll(faults_.stop)) {
     const double first = seconds(0, 3);
     const int times = 1 + static_cast<int>(random_() % 4);
-    for (int i = 0; i < times; ++i) after(first + seconds(0, 1), [this] { feed(StopRequested{"simulated"}); });
+    for (int i = 0; i < times; ++i)
+      after(first + seconds(0, 1),
+            [this] { feed(StopRequested{.reason = "simulated", .cause = StopCause::command_line}); });
   }
   if (roll(faults_.node_lost)) {
     after(seconds(0, 4), [this] {

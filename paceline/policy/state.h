@@ -11,6 +11,7 @@
 
 #include "paceline/core/config/checkpoint_config.h"
 #include "paceline/core/config/validation_config.h"
+#include "paceline/core/ending.h"
 #include "paceline/core/ids.h"
 #include "paceline/core/posix/process_end.h"
 #include "paceline/core/published_checkpoint.h"
@@ -57,36 +58,6 @@ NLOHMANN_JSON_SERIALIZE_ENUM(WorkerStage, {{WorkerStage::starting, "starting"},
                                            {WorkerStage::finished, "finished"},
                                            {WorkerStage::failed, "failed"},
                                            {WorkerStage::gone, "gone"}})
-
-/// What happened to a worker, or to the whole group.
-enum class FailureKind {
-  exception,   // the train loop threw
-  exit,        // the process ended before its train loop had returned
-  silence,     // no heartbeat
-  hang,        // no progress
-  start,       // the process could not be started
-  timeout,     // the group had not joined in time
-  report,      // the ranks' reports do not fit together
-  publish,     // a checkpoint could not be published
-  preemption,  // the node was taken away
-  node,        // the agent of the node is gone, or none came
-  resources,   // the workers do not fit on the nodes
-  callback,    // a callback of the user threw
-  storage      // the journal or the history could not be written
-};
-NLOHMANN_JSON_SERIALIZE_ENUM(FailureKind, {{FailureKind::exception, "exception"},
-                                           {FailureKind::exit, "exit"},
-                                           {FailureKind::silence, "silence"},
-                                           {FailureKind::hang, "hang"},
-                                           {FailureKind::start, "start"},
-                                           {FailureKind::timeout, "timeout"},
-                                           {FailureKind::report, "report"},
-                                           {FailureKind::publish, "publish"},
-                                           {FailureKind::preemption, "preemption"},
-                                           {FailureKind::node, "node"},
-                                           {FailureKind::resources, "resources"},
-                                           {FailureKind::callback, "callback"},
-                                           {FailureKind::storage, "storage"}})
 
 using Lines = std::vector<std::string>;
 
@@ -170,46 +141,48 @@ using RankErrors = std::map<int64_t, std::string>;
 // for max_time.
 // `publishing`: reports whose checkpoint is being published. `validations`: in the order of reports. `closed`: nothing
 // is left of the group; `backing_off`: the next try waits. `first_report`: of this attempt. `last_report`: the highest
-// number seen.
-#define PACELINE_RUN_STATE_FIELDS(FIELD)          \
-  FIELD(State, state, State::initializing)        \
-  FIELD(double, since, 0.0)                       \
-  FIELD(int64_t, turn, 0)                         \
-  FIELD(ControllerEpoch, epoch, {})               \
-  FIELD(RunOptions, options, {})                  \
-  FIELD(Attempt, attempt, {})                     \
-  FIELD(Generation, generation, {})               \
-  FIELD(WorkerId, last_worker, {})                \
-  FIELD(int64_t, world_size, 0)                   \
-  FIELD(double, opened, 0.0)                      \
-  FIELD(double, used_s, 0.0)                      \
-  FIELD(std::vector<Node>, nodes, {})             \
-  FIELD(WorkerTable, workers, {})                 \
-  FIELD(int64_t, live, 0)                         \
-  FIELD(int64_t, joined, 0)                       \
-  FIELD(int64_t, completed, 0)                    \
-  FIELD(int64_t, worker_failures, 0)              \
-  FIELD(int64_t, start_failures, 0)               \
-  FIELD(int64_t, preemption_failures, 0)          \
-  FIELD(int64_t, failures_in_a_row, 0)            \
-  FIELD(bool, ever_joined, false)                 \
-  FIELD(std::string, start_problem, "")           \
-  FIELD(int64_t, start_problem_count, 0)          \
-  FIELD(std::vector<Failure>, failures, {})       \
-  FIELD(bool, cause_pending, false)               \
-  FIELD(bool, closed, true)                       \
-  FIELD(bool, backing_off, false)                 \
-  FIELD(int64_t, first_report, 1)                 \
-  FIELD(int64_t, last_report, 0)                  \
-  FIELD(PublishedCheckpoints, checkpoints, {})    \
-  FIELD(ReportNumbers, publishing, {})            \
-  FIELD(std::vector<Validation>, validations, {}) \
-  FIELD(Lines, preempted_nodes, {})               \
-  FIELD(int64_t, stop_requests, 0)                \
-  FIELD(std::string, stop_reason, "")             \
-  FIELD(State, final_state, State::finished)      \
-  FIELD(std::string, error, "")                   \
-  FIELD(RankErrors, worker_errors, {})            \
+// number seen. `failure_kind`: of what the `error` says first.
+#define PACELINE_RUN_STATE_FIELDS(FIELD)              \
+  FIELD(State, state, State::initializing)            \
+  FIELD(double, since, 0.0)                           \
+  FIELD(int64_t, turn, 0)                             \
+  FIELD(ControllerEpoch, epoch, {})                   \
+  FIELD(RunOptions, options, {})                      \
+  FIELD(Attempt, attempt, {})                         \
+  FIELD(Generation, generation, {})                   \
+  FIELD(WorkerId, last_worker, {})                    \
+  FIELD(int64_t, world_size, 0)                       \
+  FIELD(double, opened, 0.0)                          \
+  FIELD(double, used_s, 0.0)                          \
+  FIELD(std::vector<Node>, nodes, {})                 \
+  FIELD(WorkerTable, workers, {})                     \
+  FIELD(int64_t, live, 0)                             \
+  FIELD(int64_t, joined, 0)                           \
+  FIELD(int64_t, completed, 0)                        \
+  FIELD(int64_t, worker_failures, 0)                  \
+  FIELD(int64_t, start_failures, 0)                   \
+  FIELD(int64_t, preemption_failures, 0)              \
+  FIELD(int64_t, failures_in_a_row, 0)                \
+  FIELD(bool, ever_joined, false)                     \
+  FIELD(std::string, start_problem, "")               \
+  FIELD(int64_t, start_problem_count, 0)              \
+  FIELD(std::vector<Failure>, failures, {})           \
+  FIELD(bool, cause_pending, false)                   \
+  FIELD(bool, closed, true)                           \
+  FIELD(bool, backing_off, false)                     \
+  FIELD(int64_t, first_report, 1)                     \
+  FIELD(int64_t, last_report, 0)                      \
+  FIELD(PublishedCheckpoints, checkpoints, {})        \
+  FIELD(ReportNumbers, publishing, {})                \
+  FIELD(std::vector<Validation>, validations, {})     \
+  FIELD(Lines, preempted_nodes, {})                   \
+  FIELD(int64_t, stop_requests, 0)                    \
+  FIELD(StopCause, stop_cause, StopCause::unknown)    \
+  FIELD(std::string, stop_reason, "")                 \
+  FIELD(State, final_state, State::finished)          \
+  FIELD(std::string, error, "")                       \
+  FIELD(std::optional<FailureKind>, failure_kind, {}) \
+  FIELD(RankErrors, worker_errors, {})                \
   FIELD(Json, return_value, nullptr)
 PACELINE_RECORD(RunState, PACELINE_RUN_STATE_FIELDS);
 

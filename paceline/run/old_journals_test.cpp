@@ -23,7 +23,9 @@ Json told(const track::RunRecord& record) {
                {"attempts", record.attempts},
                {"checkpoints", record.checkpoints},
                {"events", record.events.size()},
+               {"stop_cause", record.end.stop_cause},
                {"stop_reason", record.end.stop_reason},
+               {"failure_kind", record.end.failure_kind},
                {"return_value", record.end.return_value}};
   json["workers"] = Json::array();
   for (const auto& [id, worker] : record.workers) json["workers"].push_back(worker);

@@ -138,9 +138,13 @@ void RunReader::take_states(const Consequences& then, double time) {
     if (failed != record_.attempts.end()) failed->failure = failure;
   }
   if (!then.worker_errors.empty()) record_.end.worker_errors = then.worker_errors;
-  if (!then.stop_reason.empty()) record_.end.stop_reason = then.stop_reason;
+  if (!then.stop_reason.empty()) {
+    record_.end.stop_cause = then.stop_cause;
+    record_.end.stop_reason = then.stop_reason;
+  }
   if (!then.return_value.is_null()) record_.end.return_value = then.return_value;
   if (!then.error.empty()) run.error = then.error;
+  if (then.failure_kind) record_.end.failure_kind = then.failure_kind;
 }
 
 void RunReader::take_workers(const Consequences& then) {

@@ -35,7 +35,9 @@ void expect_told(const track::RunRecord& record, const RunState& state) {
   EXPECT_EQ(record.run.attempt, state.attempt.value);
   EXPECT_EQ(record.run.world_size, state.world_size);
   EXPECT_EQ(record.run.error, state.error);
+  EXPECT_EQ(record.end.stop_cause, state.stop_cause);
   EXPECT_EQ(record.end.stop_reason, state.stop_reason);
+  EXPECT_EQ(record.end.failure_kind, state.failure_kind);
   EXPECT_EQ(record.end.worker_errors, state.worker_errors);
   EXPECT_EQ(record.end.return_value, state.return_value);
   EXPECT_EQ(record.checkpoint_config, state.options.checkpoint_config);

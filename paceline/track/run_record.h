@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "paceline/core/config/checkpoint_config.h"
+#include "paceline/core/ending.h"
 #include "paceline/core/published_checkpoint.h"
 #include "paceline/core/record.h"
 #include "paceline/track/history.h"
@@ -71,12 +72,15 @@ PACELINE_RECORD(MetricRecord, PACELINE_METRIC_RECORD_FIELDS);
   FIELD(int64_t, history_bytes, 0)
 PACELINE_RECORD(RunRow, PACELINE_RUN_ROW_FIELDS);
 
-// What the last controller said of the run's end, or would say now. `worker_errors`: of the last attempt's workers by
-// rank; what concerns the whole group is under -1. `return_value`: of rank 0's train loop.
+// What the last controller said of the run's end, or would say now. `stop_reason` "": nobody has stopped it.
+// `worker_errors`: of the last attempt's workers by rank; what concerns the whole group is under -1. `return_value`: of
+// rank 0's train loop.
 using ErrorsByRank = std::map<int64_t, std::string>;
-#define PACELINE_RUN_END_FIELDS(FIELD)   \
-  FIELD(std::string, stop_reason, "")    \
-  FIELD(ErrorsByRank, worker_errors, {}) \
+#define PACELINE_RUN_END_FIELDS(FIELD)                \
+  FIELD(StopCause, stop_cause, StopCause::unknown)    \
+  FIELD(std::string, stop_reason, "")                 \
+  FIELD(std::optional<FailureKind>, failure_kind, {}) \
+  FIELD(ErrorsByRank, worker_errors, {})              \
   FIELD(nlohmann::json, return_value, nullptr)
 PACELINE_RECORD(RunEnd, PACELINE_RUN_END_FIELDS);
 

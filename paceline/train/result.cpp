@@ -50,7 +50,11 @@ Result Result::from_path(const std::string& path) {
   result.state = record.run.state;
   result.metrics = Metrics(record.run.metrics);
   if (!record.run.error.empty()) result.error = record.run.error;
-  if (!record.end.stop_reason.empty()) result.stop_reason = record.end.stop_reason;
+  if (!record.end.stop_reason.empty()) {
+    result.stop_reason = record.end.stop_reason;
+    result.stop_cause = record.end.stop_cause;
+  }
+  result.failure_kind = record.end.failure_kind;
   result.worker_errors = record.end.worker_errors;
   result.return_value = record.end.return_value;
   read_checkpoints(result.path, record, result);

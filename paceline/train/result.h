@@ -12,6 +12,7 @@
 
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/core/dictionary.h"
+#include "paceline/core/ending.h"
 #include "paceline/core/error.h"
 
 namespace paceline {
@@ -34,8 +35,12 @@ struct Result {
   std::string path;
   /// Why the run was stopped: what a callback said to RunContext::stop(), RunConfig.max_time, an interrupt.
   std::optional<std::string> stop_reason;
+  /// Who stopped it; set where stop_reason is.
+  std::optional<StopCause> stop_cause;
   /// The message of the error that ended the run.
   std::optional<std::string> error;
+  /// What failed first; set where error tells of a failure.
+  std::optional<FailureKind> failure_kind;
   /// Errors of the last attempt's workers by rank; what concerns the whole group is under -1.
   std::map<int64_t, std::string> worker_errors;
   /// What rank 0's train loop returned; null otherwise.

@@ -22,9 +22,12 @@ class ResultTest : public ::testing::Test {
     policy::RunOpened opened;
     opened.epoch = {1};
     opened.options.checkpoint_config = {.checkpoint_score_attribute = "loss", .checkpoint_score_order = "min"};
-    policy::RunState state;
-    const policy::Actions actions = policy::decide(state, opened, {});
-    ASSERT_TRUE(run::Journal::open(folder_).ValueOrDie().append(opened, state, actions, {}).ok());
+    add(opened);
+  }
+
+  void add(const policy::Event& event) {
+    const policy::Actions actions = policy::decide(state_, event, {});
+    ASSERT_TRUE(run::Journal::open(folder_).ValueOrDie().append(event, state_, actions, {}).ok());
   }
 
   void report(int64_t index, const Json& metrics) {
@@ -39,6 +42,7 @@ class ResultTest : public ::testing::Test {
     ASSERT_TRUE(history.flush().ok());
   }
 
+  policy::RunState state_;
   testing::TemporaryFolder temporary_;
   const std::string& folder_ = temporary_.path();
 };
@@ -55,6 +59,24 @@ TEST_F(ResultTest, ReadsEverythingFromTheFolder) {
   EXPECT_FALSE(result.error);
   EXPECT_EQ(result.metrics_history()->num_rows(), 4);
   EXPECT_NE(result.metrics_history()->GetColumnByName("epoch"), nullptr);
+}
+
+TEST_F(ResultTest, SaysWhoStoppedTheRun) {
+  EXPECT_FALSE(Result::from_path(folder_).stop_cause);
+  add(policy::StopRequested{.reason = "enough", .finish = true, .cause = StopCause::callback});
+  const Result result = Result::from_path(folder_);
+  EXPECT_EQ(result.state, "finished");
+  EXPECT_EQ(result.stop_cause, StopCause::callback);
+  EXPECT_EQ(result.stop_reason, "enough");
+  EXPECT_FALSE(result.failure_kind);
+}
+
+TEST_F(ResultTest, SaysWhatFailed) {
+  add(policy::CallbackFailed{.callback = "Plot", .error = "no display"});
+  const Result result = Result::from_path(folder_);
+  EXPECT_EQ(result.state, "errored");
+  EXPECT_EQ(result.failure_kind, FailureKind::callback);
+  EXPECT_THAT(result.error.value(), ::testing::HasSubstr("no display"));
 }
 
 TEST_F(ResultTest, FindsTheBestCheckpoint) {

@@ -80,9 +80,35 @@ py::list best_checkpoints(const Result& result) {
   return best;
 }
 
+void bind_endings(py::module_& module) {
+  py::native_enum<StopCause>(module, "StopCause", "enum.Enum")
+      .value("UNKNOWN", StopCause::unknown)
+      .value("INTERRUPT", StopCause::interrupt)
+      .value("COMMAND_LINE", StopCause::command_line)
+      .value("CALLBACK", StopCause::callback)
+      .value("TIME_LIMIT", StopCause::time_limit)
+      .finalize();
+  py::native_enum<FailureKind>(module, "FailureKind", "enum.Enum")
+      .value("EXCEPTION", FailureKind::exception)
+      .value("EXIT", FailureKind::exit)
+      .value("SILENCE", FailureKind::silence)
+      .value("HANG", FailureKind::hang)
+      .value("START", FailureKind::start)
+      .value("TIMEOUT", FailureKind::timeout)
+      .value("REPORT", FailureKind::report)
+      .value("PUBLISH", FailureKind::publish)
+      .value("PREEMPTION", FailureKind::preemption)
+      .value("NODE", FailureKind::node)
+      .value("RESOURCES", FailureKind::resources)
+      .value("CALLBACK", FailureKind::callback)
+      .value("STORAGE", FailureKind::storage)
+      .finalize();
+}
+
 }  // namespace
 
 void bind_trainer(py::module_& module) {
+  bind_endings(module);
   py::class_<Result>(module, "Result")
       .def_static("from_path", &Result::from_path, py::arg("path"), py::call_guard<py::gil_scoped_release>())
       .def_readonly("state", &Result::state)
@@ -91,6 +117,8 @@ void bind_trainer(py::module_& module) {
       .def_property_readonly("best_checkpoints", &best_checkpoints)
       .def_readonly("path", &Result::path)
       .def_readonly("stop_reason", &Result::stop_reason)
+      .def_readonly("stop_cause", &Result::stop_cause)
+      .def_readonly("failure_kind", &Result::failure_kind)
       .def_readonly("error", &Result::error)
       .def_readonly("worker_errors", &Result::worker_errors)
       .def_property_readonly("return_value", [](const Result& result) { return to_python(result.return_value); })

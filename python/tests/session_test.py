@@ -165,6 +165,7 @@ def test_callbacks_see_the_run_and_may_stop_it(run_config):
     callback = Notes()
     result = fit(loop, run_config(callbacks=[callback]))
     assert result.state == "finished" and result.stop_reason == "enough"
+    assert result.stop_cause is train.StopCause.CALLBACK and result.failure_kind is None
     assert callback.notes[:2] == [("start", 1, 2), ("report", [1, 1], False)]
     assert callback.notes[-1] == ("finish", "finished", "enough")
 

@@ -74,7 +74,7 @@ LocalAnswer InProcessLoop::meet(std::vector<LocalWord> words) {
 }
 
 controller::RunOutcome InProcessLoop::end(const std::optional<rpc::Failed>& failed, bool interrupted) {
-  if (interrupted) books_->feed(StopRequested{"the driver was interrupted"});
+  if (interrupted) books_->feed(StopRequested{.cause = StopCause::interrupt});
   // Whatever it was a consequence of, nobody else will say what the cause is.
   if (failed) {
     books_->feed(WorkerFailed{workers_.front(), failed->kind, failed->text, failed->frames, failed->stopped, false});

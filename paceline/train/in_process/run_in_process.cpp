@@ -247,7 +247,7 @@ LocalOutcome run_in_process(const TrainingRun& run, const std::string& start_fro
     const ThrowRecorder recorder;
     const InterruptWatch watch(stop, [&] {
       interrupted = true;
-      session.stop("the driver was interrupted");
+      session.stop(describe(StopCause::interrupt));
     });
     try {
       prove_storage(group, beginning);

@@ -29,7 +29,7 @@ from paceline.train.errors import (
 )
 from paceline.train.preemption import PreemptionInfo, get_preemption_info
 from paceline.train.progress import progress
-from paceline.train.result import Result
+from paceline.train.result import FailureKind, Result, StopCause
 from paceline.train.session import (
     CheckpointConsistencyMode,
     CheckpointUploadMode,

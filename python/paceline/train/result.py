@@ -10,6 +10,9 @@ from paceline.train._values import decoded
 from paceline.train._filesystem import filesystem_of, located
 from paceline.train.checkpoint import Checkpoint
 
+StopCause = native.StopCause
+FailureKind = native.FailureKind
+
 
 class Result:
     """A run as it stands in its folder: fit() returns it, from_path() reads it later.
@@ -23,6 +26,8 @@ class Result:
         return_value: What rank 0's train loop returned; only from fit() when it is not made of plain values.
         state: ``"finished"``, ``"errored"``, ``"aborted"``, or the state in which an unfinished run stands.
         stop_reason: Why the run was stopped, None when it was not.
+        stop_cause: Who stopped it (:class:`StopCause`), None when nobody did.
+        failure_kind: What failed first (:class:`FailureKind`), None when nothing did.
     """
 
     def __init__(self, result, trusted: bool = False):
@@ -37,6 +42,8 @@ class Result:
         self.return_value: Any = decoded(result.return_value, trusted)
         self.state: str = result.state
         self.stop_reason: Optional[str] = result.stop_reason
+        self.stop_cause: Optional[StopCause] = result.stop_cause
+        self.failure_kind: Optional[FailureKind] = result.failure_kind
 
     @property
     def filesystem(self):

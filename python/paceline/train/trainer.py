@@ -16,7 +16,7 @@ from paceline.train.callback import Adapter
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import RunConfig, ScalingConfig
 from paceline.train.errors import ControllerError, NCCLHangError, TrainingFailedError, WorkerGroupError
-from paceline.train.result import Result
+from paceline.train.result import FailureKind, Result, StopCause
 from paceline.train.validation_config import ValidationConfig
 
 
@@ -86,7 +86,7 @@ class DataParallelTrainer:
         if failed:
             result.error = _failure(outcome, result)
             raise result.error
-        if result.state == "aborted" and result.stop_reason == INTERRUPTED:
+        if result.state == "aborted" and result.stop_cause == StopCause.INTERRUPT:
             raise KeyboardInterrupt(f"the run was stopped; fit() with the same name continues it: {result.path}")
         return result
 
@@ -125,10 +125,6 @@ class DataParallelTrainer:
 
     def _torch_settings(self) -> Dict[str, Any]:
         return {}
-
-
-# What the controller gives as the reason when Ctrl-C has stopped a run.
-INTERRUPTED = "the driver was interrupted"
 
 
 class _Validation:
@@ -190,6 +186,6 @@ def _failure(outcome, result) -> TrainingFailedError:
     errors: Dict[int, Exception] = {rank: RuntimeError(text) for rank, text in outcome.worker_errors.items() if rank >= 0}
     if errors:
         return WorkerGroupError(outcome.error, errors, result)
-    if outcome.error.startswith("The run hangs"):
+    if outcome.failure_kind == FailureKind.HANG:
         return NCCLHangError(outcome.error, {}, result)
     return ControllerError(RuntimeError(outcome.error), result)

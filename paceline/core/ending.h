@@ -1,0 +1,57 @@
+// How a run ends before its time, as kinds that programs compare: who stopped it, what has failed. Sentences about it
+// are for people.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace paceline {
+
+/// Who stopped a run.
+enum class StopCause {
+  unknown,       // the journal does not say: version 0.1 wrote it
+  interrupt,     // the driver got SIGINT, or StopSignal::stop()
+  command_line,  // paceline stop
+  callback,      // RunContext::stop()
+  time_limit     // RunConfig.max_time
+};
+NLOHMANN_JSON_SERIALIZE_ENUM(StopCause, {{StopCause::unknown, "unknown"},
+                                         {StopCause::interrupt, "interrupt"},
+                                         {StopCause::command_line, "command_line"},
+                                         {StopCause::callback, "callback"},
+                                         {StopCause::time_limit, "time_limit"}})
+
+/// What is said of a stop for which nobody gave a reason.
+std::string describe(StopCause cause);
+
+/// What happened to a worker, or to the whole group.
+enum class FailureKind {
+  exception,   // the train loop threw
+  exit,        // the process ended before its train loop had returned
+  silence,     // no heartbeat
+  hang,        // no progress
+  start,       // the process could not be started
+  timeout,     // the group had not joined in time
+  report,      // the ranks' reports do not fit together
+  publish,     // a checkpoint could not be published
+  preemption,  // the node was taken away
+  node,        // the agent of the node is gone, or none came
+  resources,   // the workers do not fit on the nodes
+  callback,    // a callback of the user threw
+  storage      // the journal or the history could not be written
+};
+NLOHMANN_JSON_SERIALIZE_ENUM(FailureKind, {{FailureKind::exception, "exception"},
+                                           {FailureKind::exit, "exit"},
+                                           {FailureKind::silence, "silence"},
+                                           {FailureKind::hang, "hang"},
+                                           {FailureKind::start, "start"},
+                                           {FailureKind::timeout, "timeout"},
+                                           {FailureKind::report, "report"},
+                                           {FailureKind::publish, "publish"},
+                                           {FailureKind::preemption, "preemption"},
+                                           {FailureKind::node, "node"},
+                                           {FailureKind::resources, "resources"},
+                                           {FailureKind::callback, "callback"},
+                                           {FailureKind::storage, "storage"}})
+
+}  // namespace paceline

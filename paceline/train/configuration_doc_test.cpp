@@ -35,7 +35,8 @@ std::string document() {
   std::ostringstream out;
   out << "# Configuration\n\nEvery setting, as it is declared in the code (this page is written from the declarations "
          "and checked by a test).\nA wrong value throws `ConfigError` naming field, value and what is allowed, before "
-         "any work is done.\n";
+         "any work is done.\n\nPython's classes take defaults, help and checks from the same declarations: "
+         "`help(paceline.train.RunConfig)`. Where Ray\nTrain has another name for a field, that is its name there.\n";
   describe<ScalingConfig>(out, "ScalingConfig", "How many workers, and what each of them gets.");
   describe<RunConfig>(out, "RunConfig", "What a run is called, where it is stored, how it fails, what it keeps.");
   describe<FailureConfig>(out, "FailureConfig", "How often a run is tried again, and how a dead worker is recognised.");

@@ -4,13 +4,15 @@ import os
 import socket
 from typing import Any, Dict, List
 
-from paceline import _environment
+from paceline import _environment, _options
 
 _initialized = False
+_READ = ("address", "ignore_reinit_error", "runtime_env")
 
 
 def init(*args: Any, **kwargs: Any) -> Dict[str, Any]:
-    """Nothing has to be started on one machine: fit() does without. Arguments of ``ray.init`` are accepted.
+    """Nothing has to be started on one machine: fit() does without. Arguments of ``ray.init`` are accepted: ``address``,
+    ``ignore_reinit_error`` and the ``env_vars`` of ``runtime_env`` are read, others get a notice.
 
     Returns:
         What is known of this machine: ``{"node_ip_address": …, "address": "local"}``.
@@ -26,15 +28,22 @@ def init(*args: Any, **kwargs: Any) -> Dict[str, Any]:
     if _initialized and not kwargs.get("ignore_reinit_error", False):
         raise RuntimeError("paceline.init() was called before; call paceline.shutdown() first, or leave one out")
     _initialized = True
-    for name, value in (kwargs.get("runtime_env") or {}).get("env_vars", {}).items():
+    for name in kwargs.keys() - set(_READ):
+        _options.without_effect("init", name, _options.NO_CLUSTER)
+    runtime_env = kwargs.get("runtime_env") or {}
+    for name in runtime_env.keys() - {"env_vars"}:
+        _options.without_effect("init", f"runtime_env[{name!r}]", _options.OWN_ENVIRONMENT)
+    for name, value in runtime_env.get("env_vars", {}).items():
         os.environ[name] = str(value)
     _environment.note_others()
     return {"node_ip_address": "127.0.0.1", "address": "local"}
 
 
-def shutdown(*args: Any, **kwargs: Any) -> None:
+def shutdown(_exiting_interpreter: bool = False) -> None:
     """The opposite of init()."""
     global _initialized
+    if _exiting_interpreter:
+        _options.note("shutdown", ["_exiting_interpreter"])
     _initialized = False
 
 
@@ -69,8 +78,8 @@ def _memory():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _not_here(name: str) -> Any:
-    raise NotImplementedError(
+def _not_here(name: str) -> NotImplementedError:
+    return NotImplementedError(
         f"paceline.{name} does not exist: Paceline trains, and runs no tasks or actors. docs/porting.md says what to use "
         "instead; a program may use Ray's own beside it (import ray)"
     )
@@ -78,19 +87,19 @@ def _not_here(name: str) -> Any:
 
 def remote(*args: Any, **kwargs: Any) -> Any:
     """Raises NotImplementedError: there are no tasks and actors (docs/porting.md)."""
-    _not_here("remote")
+    raise _not_here("remote")
 
 
 def get(*args: Any, **kwargs: Any) -> Any:
     """Raises NotImplementedError, as remote()."""
-    _not_here("get")
+    raise _not_here("get")
 
 
 def put(*args: Any, **kwargs: Any) -> Any:
     """Raises NotImplementedError, as remote()."""
-    _not_here("put")
+    raise _not_here("put")
 
 
 def wait(*args: Any, **kwargs: Any) -> Any:
     """Raises NotImplementedError, as remote()."""
-    _not_here("wait")
+    raise _not_here("wait")

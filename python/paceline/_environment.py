@@ -6,8 +6,9 @@ has no meaning here.
 
 import importlib
 import os
-import sys
 from typing import Any, List
+
+from paceline import _notices
 
 _PREFIX, _RAY_PREFIX = "PACELINE_TRAIN_", "RAY_TRAIN_"
 
@@ -35,7 +36,10 @@ _NEEDLESS = {
 # Ray's name where the prefix is another.
 _RAY_NAMES = {"RAY_CHDIR_TO_TRIAL_DIR": "CHDIR_TO_TRIAL_DIR"}
 
-_noted = False
+
+def variable(name: str) -> str:
+    """The environment variable that holds a setting."""
+    return _PREFIX + name
 
 
 def _value(name: str) -> str:
@@ -70,13 +74,9 @@ def callbacks() -> List[Any]:
 
 
 def note_others() -> None:
-    """Once a process: says which variables are set and mean nothing."""
-    global _noted
-    if _noted:
-        return
-    _noted = True
+    """Says which variables are set and mean nothing."""
     for line in _notes(os.environ):
-        print(f"paceline: {line}", file=sys.stderr)
+        _notices.give_once(line)
 
 
 def _notes(environment) -> List[str]:

@@ -1,14 +1,108 @@
-"""How the configuration classes become the settings of the C++ core, which checks them."""
+"""Configuration classes, whose fields the C++ core declares (paceline/core/config/): names, defaults, help and checks are
+its own, so that both languages say the same and refuse the same with the same words.
 
+A class derives from Settings and is a dataclass. Each of its fields is one of
+
+    max_failures: int = declared()                  # as C++ declares the field of this name
+    storage_filesystem: Any = own(None, "Where …")  # Python's own
+    fail_fast: Optional[bool] = None                # Ray Train's, which means nothing here: a row of paceline._options
+"""
+
+import copy
+import dataclasses
+import functools
 import os
-from typing import Any
+import textwrap
+from typing import Any, Callable, ClassVar, Dict, List
+
+from paceline import _environment, _options
+from paceline._native import native
+
+
+class RemovedOptionError(native.ConfigError, DeprecationWarning):
+    """An option was given that Ray Train no longer has either, and for which it raises DeprecationWarning."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Declared:
+    environment: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Own:
+    default: Any
+    help: str
+
+
+def declared(environment: str = "") -> Any:
+    """A field that C++ declares. `environment` names the setting of the environment that has the default instead."""
+    return _Declared(environment)
+
+
+def own(default: Any, help: str) -> Any:
+    """A field that Python alone has."""
+    return _Own(default, help)
+
+
+class Settings:
+    """What all configuration classes do: take their fields from the declarations, check themselves."""
+
+    _native: ClassVar[Any] = None
+    _declaring: ClassVar[type]
+    _declared: ClassVar[List[str]]
+
+    def __init_subclass__(cls, declared_by: Any = None, **kwargs: Any):
+        """`declared_by`: the extension's module with the declaration; a class without is a user's own, of one that has."""
+        super().__init_subclass__(**kwargs)
+        if declared_by is not None:
+            cls._native, cls._declaring, cls._declared = declared_by, cls, []
+            fields = {field["name"]: field for field in declared_by.fields()}
+            cls.__doc__ = f"{cls.__doc__}\n\nArgs:\n" + "\n".join(cls._take(name, fields) for name in cls.__annotations__)
+            cls.__doc__ += "\n\nRaises:\n    ConfigError: For a value that is not allowed; it is a ValueError too.\n"
+
+    @classmethod
+    def _take(cls, name: str, fields: Dict[str, Dict[str, Any]]) -> str:
+        """Gives the field its default. Returns its lines of the documentation."""
+        value = cls.__dict__.get(name)
+        if isinstance(value, _Own):
+            setattr(cls, name, value.default)
+            return _lines(name, value.help)
+        if name in fields and not (name in cls.__dict__ and not isinstance(value, _Declared)):
+            cls._declared.append(name)
+            if isinstance(value, _Declared):
+                setattr(cls, name, _default(fields[name]["default"], value.environment))
+            return _lines(name, _described(fields[name], value))
+        if why := _options.NO_EFFECT.get(cls.__name__, {}).get(name):
+            return _lines(name, f"No effect: {why}.")
+        return _lines(name, f"Refused: {_options.REFUSED[cls.__name__][name]}.")
+
+    def __post_init__(self) -> None:
+        owner = type(self)._declaring
+        check_options(owner.__name__, owner, vars(self))
+        self._native.check(self._to_settings())
+
+    def _to_settings(self) -> Dict[str, Any]:
+        """The fields that C++ declares, as JSON values."""
+        return {name: plain(getattr(self, name)) for name in self._declared}
+
+
+def check_options(owner: str, function: Callable, values: Dict[str, Any]) -> None:
+    """RemovedOptionError for a value of an option that is refused, a notice for one of no effect.
+
+    `function` has the options and their defaults.
+    """
+    given = _options.changed(function, values)
+    for option, instead in _options.REFUSED.get(owner, {}).items():
+        if option in given:
+            raise RemovedOptionError(f"{owner}({option}=…) is not supported any more; {instead}")
+    if owner in _options.NO_EFFECT:
+        _options.note(owner, given)
 
 
 def plain(value: Any) -> Any:
     """`value` as JSON values: configurations as dicts, paths as strings."""
-    to_settings = getattr(value, "_to_settings", None)
-    if to_settings is not None:
-        return to_settings()
+    if isinstance(value, Settings):
+        return value._to_settings()
     if isinstance(value, dict):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -18,8 +112,24 @@ def plain(value: Any) -> Any:
     return value
 
 
-def refuse(owner: str, **removed: Any) -> None:
-    """DeprecationWarning for arguments that Ray Train no longer has: they are raised there too."""
-    for name, (value, unset, instead) in removed.items():
-        if value is not unset and value != unset:
-            raise DeprecationWarning(f"{owner}({name}=…) is not supported any more; {instead}")
+def _default(value: Any, environment: str) -> Any:
+    if environment:
+        return dataclasses.field(default_factory=functools.partial(_environment.number, environment, value))
+    if isinstance(value, dict) and value:
+        return None  # a configuration of its own class, which the object makes with that class's defaults
+    if isinstance(value, (dict, list)):
+        return dataclasses.field(default_factory=functools.partial(copy.copy, value))
+    return value
+
+
+def _described(field: Dict[str, Any], value: Any) -> str:
+    text = f"{field['help']}."
+    if field["allowed"] != "anything":
+        text += f" Allowed: {field['allowed']}."
+    if isinstance(value, _Declared) and value.environment:
+        text += f" Default: {field['default']}, or the environment's {_environment.variable(value.environment)}."
+    return text
+
+
+def _lines(name: str, text: str) -> str:
+    return textwrap.fill(f"{name}: {text}", width=100, initial_indent=" " * 4, subsequent_indent=" " * 8)

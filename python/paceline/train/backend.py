@@ -1,7 +1,9 @@
 """Backend, BackendConfig: what a program of one's own does around a train loop."""
 
 import contextlib
-from typing import Any, Callable, ContextManager, Dict, Optional, Type
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Type
+
+from paceline import _options
 
 
 class Backend:
@@ -52,13 +54,19 @@ class BackendConfig:
         return {}
 
 
-def refuse_hooks(config: BackendConfig) -> None:
-    """NotImplementedError for hooks that would have to run in the controller."""
+def check_backend(config: BackendConfig) -> None:
+    """NotImplementedError for hooks that would have to run in the controller, a notice for what nobody asks for there."""
     backend = config.backend_cls
+    _options.note("Backend", _overridden(backend, Backend))
+    _options.note("BackendConfig", _overridden(type(config), BackendConfig))
     hooks = ("on_start", "on_training_start", "on_shutdown")
-    overridden = [name for name in hooks if getattr(backend, name) is not getattr(Backend, name)]
+    overridden = [name for name in hooks if name in _overridden(backend, Backend)]
     if overridden:
         raise NotImplementedError(
             f"{backend.__name__}.{overridden[0]}() is called by Ray Train with a worker group of actors, which Paceline does "
             "not have; override train_func_context of the BackendConfig: it runs on each worker, around the train loop"
         )
+
+
+def _overridden(derived: type, base: type) -> List[str]:
+    return [name for name in vars(base) if getattr(derived, name, None) is not getattr(base, name)]

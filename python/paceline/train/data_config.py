@@ -2,6 +2,8 @@
 
 from typing import Any, Dict, List, Literal, Optional, Union
 
+from paceline.train._settings import check_options
+
 
 class DataConfig:
     """Which of a trainer's datasets are split among the workers. For the data engine, which is not there yet.
@@ -23,6 +25,9 @@ class DataConfig:
     ):
         if datasets_to_split != "all" and not isinstance(datasets_to_split, list):
             raise TypeError(f"DataConfig.datasets_to_split is {datasets_to_split!r}; allowed: 'all' or a list of names")
-        self._datasets_to_split = datasets_to_split
-        self._execution_options = execution_options
-        self._enable_shard_locality = enable_shard_locality
+        given = {
+            "datasets_to_split": datasets_to_split,
+            "execution_options": execution_options,
+            "enable_shard_locality": enable_shard_locality,
+        }
+        check_options("DataConfig", DataConfig, given)

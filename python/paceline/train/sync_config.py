@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from paceline.train._settings import check_options
+
 
 @dataclasses.dataclass
 class SyncConfig:
@@ -11,3 +13,6 @@ class SyncConfig:
     sync_timeout: int = 1800
     sync_artifacts: bool = False
     sync_artifacts_on_checkpoint: bool = True
+
+    def __post_init__(self) -> None:
+        check_options("SyncConfig", SyncConfig, vars(self))

@@ -10,8 +10,8 @@ from paceline import _driver
 from paceline._native import native
 from paceline._travel import Cargo, pack
 from paceline.train import _values
-from paceline.train._settings import plain
-from paceline.train.backend import BackendConfig, refuse_hooks
+from paceline.train._settings import check_options, plain
+from paceline.train.backend import BackendConfig, check_backend
 from paceline.train.callback import Adapter
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import RunConfig, ScalingConfig
@@ -54,8 +54,8 @@ class DataParallelTrainer:
         metadata: Optional[Dict[str, Any]] = None,
         resume_from_checkpoint: Optional[Checkpoint] = None,
     ):
-        if metadata is not None:
-            raise DeprecationWarning("metadata=… is not supported any more; put it into train_loop_config")
+        options = {"metadata": metadata, "dataset_config": dataset_config}
+        check_options("DataParallelTrainer", DataParallelTrainer, options)
         if datasets:
             raise NotImplementedError("datasets=… comes with the data engine; load the data in the train loop meanwhile")
         self.train_loop_per_worker = train_loop_per_worker
@@ -67,7 +67,7 @@ class DataParallelTrainer:
         self.dataset_config = dataset_config
         self.validation_config = validation_config
         self.resume_from_checkpoint = resume_from_checkpoint
-        refuse_hooks(self.backend_config)
+        check_backend(self.backend_config)
         self._train_loop = _within(self.backend_config, _bound(train_loop_per_worker, train_loop_config))
 
     def fit(self) -> Result:

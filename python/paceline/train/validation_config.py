@@ -3,7 +3,8 @@
 import dataclasses
 from typing import Any, Dict, Optional, Protocol
 
-from paceline.train._settings import plain
+from paceline._native import native
+from paceline.train._settings import Settings, check_options, declared, own, plain
 from paceline.train.checkpoint import Checkpoint
 
 
@@ -14,23 +15,14 @@ class ValidationFn(Protocol):
 
 
 @dataclasses.dataclass
-class ValidationTaskConfig:
-    """What one validation of a checkpoint gets.
+class ValidationTaskConfig(Settings, declared_by=native.validation_task_config):
+    """What one validation of a checkpoint gets."""
 
-    Args:
-        fn_kwargs: Keyword arguments of the validation function, over those of the trainer.
-        timeout_s: Seconds after which it is ended and counts as timed out; None: without limit.
-    """
+    fn_kwargs: Optional[Dict[str, Any]] = own(None, "Keyword arguments of the validation function, over those of the trainer")
+    timeout_s: Optional[float] = declared()
 
-    fn_kwargs: Optional[Dict[str, Any]] = None
-    timeout_s: Optional[float] = None
-
-    def __post_init__(self):
-        if self.timeout_s is not None and self.timeout_s <= 0:
-            raise ValueError(f"ValidationTaskConfig.timeout_s is {self.timeout_s}; allowed: more than 0, or None")
-
-    def _to_settings(self) -> dict:
-        return {"config": plain(self.fn_kwargs or {}), "timeout_s": self.timeout_s}
+    def _to_settings(self) -> Dict[str, Any]:
+        return {**super()._to_settings(), "config": plain(self.fn_kwargs or {})}
 
 
 @dataclasses.dataclass
@@ -41,7 +33,7 @@ class ValidationConfig:
         fn: ``fn(checkpoint, **kwargs) -> dict``; what it returns joins the checkpoint's metrics. Runs in a process of
             its own.
         task_config: What every validation gets where its report says nothing else.
-        ray_remote_kwargs: Accepted and ignored: validations need no cluster.
+        ray_remote_kwargs: No effect: a validation is a process on this machine.
         max_in_flight: Validations at once; the others wait.
     """
 
@@ -53,4 +45,5 @@ class ValidationConfig:
     def __post_init__(self):
         if not callable(self.fn):
             raise ValueError(f"ValidationConfig.fn is {self.fn!r}; allowed: a function of (checkpoint, **kwargs)")
+        check_options("ValidationConfig", ValidationConfig, vars(self))
         self.task_config = self.task_config or ValidationTaskConfig()

@@ -5,12 +5,17 @@ from typing import Any, Dict
 import torch
 from torch.distributed.fsdp import FullyShardedDataParallel
 
+from paceline import _options
 from paceline.train.lightning._package import pl
 from paceline.train.torch.device import get_device
 
 
 class _OnWorker:
     """To Lightning each worker has one device, its own; how many there are, the environment knows."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        _options.note("Lightning's strategy", kwargs)
+        super().__init__(*args, **kwargs)
 
     world_size: int  # Lightning's
     global_rank: int
@@ -27,8 +32,8 @@ class _OnWorker:
 class DDPStrategy(_OnWorker, pl.strategies.DDPStrategy):
     """Lightning's DDPStrategy, with its arguments, on this worker's device.
 
-    The process group is there already: ``process_group_backend``, ``timeout`` and ``start_method`` have no effect;
-    :class:`paceline.train.torch.TorchConfig` has the first two.
+    The process group is there already: ``process_group_backend``, ``timeout`` and ``start_method`` have no effect, here and
+    in the other strategies; :class:`paceline.train.torch.TorchConfig` has the first two.
 
     Example:
         >>> trainer = prepare_trainer(pl.Trainer(strategy=DDPStrategy(), plugins=[LightningEnvironment()]))

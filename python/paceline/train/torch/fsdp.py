@@ -10,15 +10,9 @@ import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
+from paceline import _options
+
 _FSDP2 = ("mesh", "reshard_after_forward", "shard_placement_fn", "mp_policy", "offload_policy", "ignored_params")
-# FSDP1's that change how it works inside, not what it computes: FSDP2 does all of this by itself.
-_WITHOUT_EFFECT = (
-    "backward_prefetch",
-    "forward_prefetch",
-    "limit_all_gathers",
-    "use_orig_params",
-    "device_id",
-)
 
 
 def shard(model: torch.nn.Module, device: torch.device, kwargs: Dict[str, Any]) -> torch.nn.Module:
@@ -38,7 +32,8 @@ def shard(model: torch.nn.Module, device: torch.device, kwargs: Dict[str, Any]) 
 
 def _translated(model, kwargs) -> Dict[str, Any]:
     settings = {name: kwargs.pop(name) for name in _FSDP2 if name in kwargs}
-    for name in _WITHOUT_EFFECT:
+    _options.note("fully_shard", kwargs)
+    for name in _options.NO_EFFECT["fully_shard"]:
         kwargs.pop(name, None)
     if (strategy := kwargs.pop("sharding_strategy", None)) is not None:
         settings["reshard_after_forward"] = _reshards(strategy)

@@ -61,4 +61,4 @@ class TorchTrainer(DataParallelTrainer):
             return super()._run_in_process()
 
     def _torch_settings(self) -> Dict[str, Any]:
-        return {"backend": self.torch_config.backend, "timeout_s": self.torch_config.timeout_s}
+        return self.torch_config._to_settings()

@@ -23,28 +23,26 @@ namespace paceline::policy {
     bool operator==(const Name&) const = default; \
   }
 
-// A controller has taken the run: the first event of every epoch. `checkpoints` and `last_report` are what the run
-// folder holds, `last_seen` is the last time that an earlier controller left there. `name`, `host` and `pid` are for
-// readers.
-#define PACELINE_RUN_OPENED_FIELDS(FIELD)      \
-  FIELD(ControllerEpoch, epoch, {})            \
-  FIELD(std::string, name, "")                 \
-  FIELD(std::string, host, "")                 \
-  FIELD(int64_t, pid, 0)                       \
-  FIELD(RunOptions, options, {})               \
-  FIELD(PublishedCheckpoints, checkpoints, {}) \
-  FIELD(int64_t, last_report, 0)               \
-  FIELD(double, last_seen, 0.0)
+// A controller has taken the run: the first event of every epoch.
+#define PACELINE_RUN_OPENED_FIELDS(FIELD)                                                         \
+  FIELD(ControllerEpoch, epoch, {})                                                               \
+  FIELD(std::string, name, "") /* for readers */                                                  \
+  FIELD(std::string, host, "") /* for readers */                                                  \
+  FIELD(int64_t, pid, 0)       /* for readers */                                                  \
+  FIELD(RunOptions, options, {})                                                                  \
+  FIELD(PublishedCheckpoints, checkpoints, {}) /* what the run folder holds */                    \
+  FIELD(int64_t, last_report, 0)               /* the highest number that the run folder holds */ \
+  FIELD(double, last_seen, 0.0)                /* the last time that an earlier controller left there */
 PACELINE_EVENT(RunOpened, "run_opened", PACELINE_RUN_OPENED_FIELDS);
 
 #define PACELINE_NODE_JOINED_FIELDS(FIELD) FIELD(Node, node, {})
 PACELINE_EVENT(NodeJoined, "node_ready", PACELINE_NODE_JOINED_FIELDS);
 
-// The agent of the node, or its guardian, is gone, and so are its workers. `last_report`: the highest number seen.
+// The agent of the node, or its guardian, is gone, and so are its workers.
 #define PACELINE_NODE_LOST_FIELDS(FIELD) \
   FIELD(std::string, node, "")           \
   FIELD(std::string, error, "")          \
-  FIELD(int64_t, last_report, 0)
+  FIELD(int64_t, last_report, 0) /* the highest number seen */
 PACELINE_EVENT(NodeLost, "node_lost", PACELINE_NODE_LOST_FIELDS);
 
 #define PACELINE_WORKER_STARTED_FIELDS(FIELD) \
@@ -68,22 +66,21 @@ PACELINE_EVENT(WorkerJoined, "joined", PACELINE_WORKER_JOINED_FIELDS);
   FIELD(Json, return_value, nullptr)
 PACELINE_EVENT(WorkerFinished, "worker_finished", PACELINE_WORKER_FINISHED_FIELDS);
 
-// The train loop has thrown (rpc::Failed). `stopped`: because it was told to stop.
-#define PACELINE_WORKER_FAILED_FIELDS(FIELD) \
-  FIELD(WorkerId, worker, {})                \
-  FIELD(std::string, exception, "")          \
-  FIELD(std::string, text, "")               \
-  FIELD(Lines, frames, {})                   \
-  FIELD(bool, stopped, false)                \
+// The train loop has thrown (rpc::Failed).
+#define PACELINE_WORKER_FAILED_FIELDS(FIELD)                    \
+  FIELD(WorkerId, worker, {})                                   \
+  FIELD(std::string, exception, "")                             \
+  FIELD(std::string, text, "")                                  \
+  FIELD(Lines, frames, {})                                      \
+  FIELD(bool, stopped, false) /* because it was told to stop */ \
   FIELD(bool, collateral, false)
 PACELINE_EVENT(WorkerFailed, "worker_failed", PACELINE_WORKER_FAILED_FIELDS);
 
-// The process and its tree are gone. `last_report`: the number of the last report that came from it, 0 for none. The
-// members of `end` lie beside the others in the JSON.
-#define PACELINE_WORKER_EXITED_FIELDS(FIELD) \
-  FIELD(WorkerId, worker, {})                \
-  FIELD(ProcessEnd, end, {})                 \
-  FIELD(int64_t, last_report, 0)
+// The process and its tree are gone.
+#define PACELINE_WORKER_EXITED_FIELDS(FIELD)                                         \
+  FIELD(WorkerId, worker, {})                                                        \
+  FIELD(ProcessEnd, end, {})     /* its members lie beside the others in the JSON */ \
+  FIELD(int64_t, last_report, 0) /* number of the last report that came from it, 0 for none */
 PACELINE_EVENT(WorkerExited, "process_exited", PACELINE_WORKER_EXITED_FIELDS);
 
 #define PACELINE_WORKER_SILENT_FIELDS(FIELD) \
@@ -94,30 +91,29 @@ PACELINE_EVENT(WorkerExited, "process_exited", PACELINE_WORKER_EXITED_FIELDS);
   FIELD(std::string, phase, "")
 PACELINE_EVENT(WorkerSilent, "process_silent", PACELINE_WORKER_SILENT_FIELDS);
 
-// Ranks make no progress (hang.h). `text` says which, and who waits for them; `suspects` are the ranks; `evidence` is
-// the folder with everybody's stacks, "" where it could not be written. `fail`: the group shall end for it.
-#define PACELINE_HANG_FOUND_FIELDS(FIELD)   \
-  FIELD(Attempt, attempt, {})               \
-  FIELD(Generation, generation, {})         \
-  FIELD(std::vector<int64_t>, suspects, {}) \
-  FIELD(std::string, text, "")              \
-  FIELD(std::string, evidence, "")          \
-  FIELD(Lines, frames, {})                  \
-  FIELD(bool, fail, false)
+// Ranks make no progress (hang.h).
+#define PACELINE_HANG_FOUND_FIELDS(FIELD)                                                                          \
+  FIELD(Attempt, attempt, {})                                                                                      \
+  FIELD(Generation, generation, {})                                                                                \
+  FIELD(std::vector<int64_t>, suspects, {}) /* their ranks */                                                      \
+  FIELD(std::string, text, "")              /* which they are, and who waits for them */                           \
+  FIELD(std::string, evidence, "")          /* folder with everybody's stacks, "" where it could not be written */ \
+  FIELD(Lines, frames, {})                                                                                         \
+  FIELD(bool, fail, false) /* the group shall end for it */
 PACELINE_EVENT(HangFound, "hang_found", PACELINE_HANG_FOUND_FIELDS);
 
-// The ranks' reports do not fit together (report_book.h); `error` names the ranks.
+// The ranks' reports do not fit together (report_book.h).
 #define PACELINE_REPORT_REFUSED_FIELDS(FIELD) \
   FIELD(Attempt, attempt, {})                 \
   FIELD(Generation, generation, {})           \
   FIELD(int64_t, report, 0)                   \
-  FIELD(std::string, error, "")
+  FIELD(std::string, error, "") /* names the ranks */
 PACELINE_EVENT(ReportRefused, "report_refused", PACELINE_REPORT_REFUSED_FIELDS);
 
-// Every rank's report of this number has arrived, and it has files. `validation`: to be validated once it is published.
+// Every rank's report of this number has arrived, and it has files.
 #define PACELINE_CHECKPOINT_READY_FIELDS(FIELD) \
   FIELD(int64_t, report, 0)                     \
-  FIELD(std::optional<ValidationTaskConfig>, validation, {})
+  FIELD(std::optional<ValidationTaskConfig>, validation, {}) /* for when it is published */
 PACELINE_EVENT(CheckpointReady, "checkpoint_ready", PACELINE_CHECKPOINT_READY_FIELDS);
 
 #define PACELINE_CHECKPOINT_PUBLISHED_FIELDS(FIELD) FIELD(PublishedCheckpoint, checkpoint, {})
@@ -128,26 +124,26 @@ PACELINE_EVENT(CheckpointPublished, "checkpoint_published", PACELINE_CHECKPOINT_
   FIELD(std::string, error, "")
 PACELINE_EVENT(PublishFailed, "publish_failed", PACELINE_PUBLISH_FAILED_FIELDS);
 
-// A validation has used up its time; or, with `error`, it shall not go on. Its process is ended.
+// A validation has used up its time, or shall not go on. Its process is ended.
 #define PACELINE_VALIDATION_OVERDUE_FIELDS(FIELD) \
   FIELD(int64_t, report, 0)                       \
   FIELD(WorkerId, worker, {})                     \
-  FIELD(std::string, error, "")
+  FIELD(std::string, error, "") /* why it shall not go on */
 PACELINE_EVENT(ValidationOverdue, "validation_overdue", PACELINE_VALIDATION_OVERDUE_FIELDS);
 
-// The process of a validation is gone, or was never there. `error`: why there are no metrics, "" when there are.
+// The process of a validation is gone, or was never there.
 #define PACELINE_VALIDATION_ENDED_FIELDS(FIELD) \
   FIELD(int64_t, report, 0)                     \
   FIELD(WorkerId, worker, {})                   \
   FIELD(Json, metrics, Json::object())          \
-  FIELD(std::string, error, "")
+  FIELD(std::string, error, "") /* why there are no metrics, "" when there are */
 PACELINE_EVENT(ValidationEnded, "validation_ended", PACELINE_VALIDATION_ENDED_FIELDS);
 
-// `finish`: the run has done what it was meant to (a callback or its time limit says so) and ends as finished;
-// otherwise somebody interrupts it. `reason` "": nobody gave one but the cause.
-#define PACELINE_STOP_REQUESTED_FIELDS(FIELD) \
-  FIELD(std::string, reason, "")              \
-  FIELD(bool, finish, false)                  \
+// The run shall end.
+#define PACELINE_STOP_REQUESTED_FIELDS(FIELD)                                                                \
+  FIELD(std::string, reason, "") /* "": nobody gave one but the cause */                                     \
+  /* it has done what it was meant to (a callback or its time limit says so); otherwise it is interrupted */ \
+  FIELD(bool, finish, false)                                                                                 \
   FIELD(StopCause, cause, StopCause::unknown)
 PACELINE_EVENT(StopRequested, "stop_requested", PACELINE_STOP_REQUESTED_FIELDS);
 
@@ -160,16 +156,16 @@ PACELINE_EVENT(CallbackFailed, "callback_failed", PACELINE_CALLBACK_FAILED_FIELD
 #define PACELINE_STORAGE_FAILED_FIELDS(FIELD) FIELD(std::string, error, "")
 PACELINE_EVENT(StorageFailed, "storage_failed", PACELINE_STORAGE_FAILED_FIELDS);
 
-// A SetTimer has come due. `last_report`: the highest number seen.
+// A SetTimer has come due.
 #define PACELINE_TIMER_DUE_FIELDS(FIELD) \
   FIELD(int64_t, turn, 0)                \
-  FIELD(int64_t, last_report, 0)
+  FIELD(int64_t, last_report, 0) /* the highest number seen */
 PACELINE_EVENT(TimerDue, "timer", PACELINE_TIMER_DUE_FIELDS);
 
-// Nodes will be taken away in `deadline_s` seconds.
+// Nodes will be taken away.
 #define PACELINE_PREEMPTION_NOTICED_FIELDS(FIELD) \
   FIELD(Lines, nodes, {})                         \
-  FIELD(double, deadline_s, 120.0)
+  FIELD(double, deadline_s, 120.0) /* in so many seconds */
 PACELINE_EVENT(PreemptionNoticed, "preemption_noticed", PACELINE_PREEMPTION_NOTICED_FIELDS);
 
 #define PACELINE_RESIZE_WANTED_FIELDS(FIELD) \

@@ -61,20 +61,19 @@ NLOHMANN_JSON_SERIALIZE_ENUM(WorkerStage, {{WorkerStage::starting, "starting"},
 
 using Lines = std::vector<std::string>;
 
-// One failure. `worker` 0 and `rank` -1: of the group, or before ranks were given. `collateral`: a consequence of
-// another worker's failure, as far as the worker could tell. `end`: of the worker's process; until it has `ended` at
-// most step and phase are known.
-#define PACELINE_FAILURE_FIELDS(FIELD)             \
-  FIELD(FailureKind, kind, FailureKind::exception) \
-  FIELD(WorkerId, worker, {})                      \
-  FIELD(int64_t, rank, -1)                         \
-  FIELD(std::string, node, "")                     \
-  FIELD(std::string, exception, "")                \
-  FIELD(std::string, text, "")                     \
-  FIELD(Lines, frames, {})                         \
-  FIELD(bool, collateral, false)                   \
-  FIELD(bool, ended, false)                        \
-  FIELD(ProcessEnd, end, {})                       \
+// One failure.
+#define PACELINE_FAILURE_FIELDS(FIELD)                                                     \
+  FIELD(FailureKind, kind, FailureKind::exception)                                         \
+  FIELD(WorkerId, worker, {}) /* 0: of the group */                                        \
+  FIELD(int64_t, rank, -1)    /* -1: before ranks were given, or of the group */           \
+  FIELD(std::string, node, "")                                                             \
+  FIELD(std::string, exception, "") /* the exception's type */                             \
+  FIELD(std::string, text, "")                                                             \
+  FIELD(Lines, frames, {}) /* the user's own, innermost first */                           \
+  /* a consequence of another worker's failure, as far as the worker could tell */         \
+  FIELD(bool, collateral, false)                                                           \
+  /* how its process ended, where it did; its members lie beside the others in the JSON */ \
+  FIELD(ProcessEnd, end, {})                                                               \
   FIELD(double, time, 0.0)
 PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
 
@@ -86,45 +85,42 @@ PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
   FIELD(int64_t, gpus, 0)
 PACELINE_RECORD(Node, PACELINE_NODE_FIELDS);
 
-// `node`: position in RunState::nodes. `rank` is -1 until all have joined. `reports`: number of its last report.
-// `failure`: position in RunState::failures, -1 for none.
-#define PACELINE_WORKER_FIELDS(FIELD)              \
-  FIELD(WorkerId, id, {})                          \
-  FIELD(WorkerStage, stage, WorkerStage::starting) \
-  FIELD(int64_t, node, 0)                          \
-  FIELD(int64_t, pid, 0)                           \
-  FIELD(int64_t, rank, -1)                         \
-  FIELD(int64_t, local_rank, 0)                    \
-  FIELD(int64_t, local_world_size, 1)              \
-  FIELD(int64_t, node_rank, 0)                     \
-  FIELD(int64_t, reports, 0)                       \
-  FIELD(int64_t, failure, -1)
+// One worker of the group.
+#define PACELINE_WORKER_FIELDS(FIELD)                         \
+  FIELD(WorkerId, id, {})                                     \
+  FIELD(WorkerStage, stage, WorkerStage::starting)            \
+  FIELD(int64_t, node, 0) /* position in RunState::nodes */   \
+  FIELD(int64_t, pid, 0)                                      \
+  FIELD(int64_t, rank, -1) /* -1 until all have joined */     \
+  FIELD(int64_t, local_rank, 0)                               \
+  FIELD(int64_t, local_world_size, 1)                         \
+  FIELD(int64_t, node_rank, 0)                                \
+  FIELD(int64_t, reports, 0)  /* number of its last report */ \
+  FIELD(int64_t, failure, -1) /* position in RunState::failures, -1 for none */
 PACELINE_RECORD(Worker, PACELINE_WORKER_FIELDS);
 
-// A validation that has not ended. `worker`: id of its process, 0 while it waits for its checkpoint or its turn.
-#define PACELINE_VALIDATION_FIELDS(FIELD) \
-  FIELD(int64_t, report, 0)               \
-  FIELD(ValidationTaskConfig, task, {})   \
-  FIELD(WorkerId, worker, {})             \
+// A validation that has not ended.
+#define PACELINE_VALIDATION_FIELDS(FIELD)                                                           \
+  FIELD(int64_t, report, 0) /* whose checkpoint it looks at */                                      \
+  FIELD(ValidationTaskConfig, task, {})                                                             \
+  FIELD(WorkerId, worker, {}) /* of its process, 0 while it waits for its checkpoint or its turn */ \
   FIELD(int64_t, node, 0)
 PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
 
-// What the run was asked for, as far as decisions depend on it. -1 is without limit. `nodes`: agents that will announce
-// themselves. `gpus_per_worker` 0: no GPUs wanted. `failure_grace_s`: that workers have to end by themselves after
-// another's failure; the default is enough for ranks with the same exception to be heard.
-// `max_validations`: at once; 0: the run has no validation function.
-#define PACELINE_RUN_OPTIONS_FIELDS(FIELD)     \
-  FIELD(int64_t, num_workers, 1)               \
-  FIELD(int64_t, nodes, 1)                     \
-  FIELD(int64_t, gpus_per_worker, 0)           \
-  FIELD(int64_t, max_failures, 0)              \
-  FIELD(int64_t, controller_failure_limit, -1) \
-  FIELD(int64_t, max_preemption_failures, -1)  \
-  FIELD(double, start_timeout_s, 60.0)         \
-  FIELD(double, stop_grace_s, 5.0)             \
-  FIELD(double, failure_grace_s, 0.25)         \
-  FIELD(std::optional<double>, max_time, {})   \
-  FIELD(int64_t, max_validations, 0)           \
+// What the run was asked for, as far as decisions depend on it. A limit of -1 is none.
+#define PACELINE_RUN_OPTIONS_FIELDS(FIELD)                                                                \
+  FIELD(int64_t, num_workers, 1)                                                                          \
+  FIELD(int64_t, nodes, 1)           /* agents that will announce themselves */                           \
+  FIELD(int64_t, gpus_per_worker, 0) /* 0: no GPUs wanted */                                              \
+  FIELD(int64_t, max_failures, 0)                                                                         \
+  FIELD(int64_t, controller_failure_limit, -1)                                                            \
+  FIELD(int64_t, max_preemption_failures, -1)                                                             \
+  FIELD(double, start_timeout_s, 60.0)                                                                    \
+  FIELD(double, stop_grace_s, 5.0)                                                                        \
+  /* for workers to end by themselves after another's failure: ranks with the same exception are heard */ \
+  FIELD(double, failure_grace_s, 0.25)                                                                    \
+  FIELD(std::optional<double>, max_time, {})                                                              \
+  FIELD(int64_t, max_validations, 0) /* at once; 0: the run has no validation function */                 \
   FIELD(CheckpointConfig, checkpoint_config, {})
 PACELINE_RECORD(RunOptions, PACELINE_RUN_OPTIONS_FIELDS);
 
@@ -132,57 +128,49 @@ using WorkerTable = std::map<WorkerId, Worker>;
 using ReportNumbers = std::set<int64_t>;
 using RankErrors = std::map<int64_t, std::string>;
 
-// `turn` counts transitions: timers carry it, so that one set in an earlier state is recognised as stale.
-// `workers`: the group of the current attempt, the gone included until the next is started; `live`, `joined` and
-// `completed` (train loop returned) count them. `failures_in_a_row`: without a published checkpoint in between, for the
-// back-off. `start_problem`: what the last start failed of, `start_problem_count` times in a row; exits count only
-// while no worker has ever joined. `cause_pending`: only collateral failures so far, a cause is waited for.
-// `opened`: when the controller took the run; `used_s`: seconds that earlier controllers had the same unfinished run,
-// for max_time.
-// `publishing`: reports whose checkpoint is being published. `validations`: in the order of reports. `closed`: nothing
-// is left of the group; `backing_off`: the next try waits. `first_report`: of this attempt. `last_report`: the highest
-// number seen. `failure_kind`: of what the `error` says first.
-#define PACELINE_RUN_STATE_FIELDS(FIELD)              \
-  FIELD(State, state, State::initializing)            \
-  FIELD(double, since, 0.0)                           \
-  FIELD(int64_t, turn, 0)                             \
-  FIELD(ControllerEpoch, epoch, {})                   \
-  FIELD(RunOptions, options, {})                      \
-  FIELD(Attempt, attempt, {})                         \
-  FIELD(Generation, generation, {})                   \
-  FIELD(WorkerId, last_worker, {})                    \
-  FIELD(int64_t, world_size, 0)                       \
-  FIELD(double, opened, 0.0)                          \
-  FIELD(double, used_s, 0.0)                          \
-  FIELD(std::vector<Node>, nodes, {})                 \
-  FIELD(WorkerTable, workers, {})                     \
-  FIELD(int64_t, live, 0)                             \
-  FIELD(int64_t, joined, 0)                           \
-  FIELD(int64_t, completed, 0)                        \
-  FIELD(int64_t, worker_failures, 0)                  \
-  FIELD(int64_t, start_failures, 0)                   \
-  FIELD(int64_t, preemption_failures, 0)              \
-  FIELD(int64_t, failures_in_a_row, 0)                \
-  FIELD(bool, ever_joined, false)                     \
-  FIELD(std::string, start_problem, "")               \
-  FIELD(int64_t, start_problem_count, 0)              \
-  FIELD(std::vector<Failure>, failures, {})           \
-  FIELD(bool, cause_pending, false)                   \
-  FIELD(bool, closed, true)                           \
-  FIELD(bool, backing_off, false)                     \
-  FIELD(int64_t, first_report, 1)                     \
-  FIELD(int64_t, last_report, 0)                      \
-  FIELD(PublishedCheckpoints, checkpoints, {})        \
-  FIELD(ReportNumbers, publishing, {})                \
-  FIELD(std::vector<Validation>, validations, {})     \
-  FIELD(Lines, preempted_nodes, {})                   \
-  FIELD(int64_t, stop_requests, 0)                    \
-  FIELD(StopCause, stop_cause, StopCause::unknown)    \
-  FIELD(std::string, stop_reason, "")                 \
-  FIELD(State, final_state, State::finished)          \
-  FIELD(std::string, error, "")                       \
-  FIELD(std::optional<FailureKind>, failure_kind, {}) \
-  FIELD(RankErrors, worker_errors, {})                \
+// All that decide() knows of the run.
+#define PACELINE_RUN_STATE_FIELDS(FIELD)                                                                              \
+  FIELD(State, state, State::initializing)                                                                            \
+  FIELD(double, since, 0.0)                                                                                           \
+  /* counts transitions; timers carry it, so that one set in an earlier state is recognised as stale */               \
+  FIELD(int64_t, turn, 0)                                                                                             \
+  FIELD(ControllerEpoch, epoch, {})                                                                                   \
+  FIELD(RunOptions, options, {})                                                                                      \
+  FIELD(Attempt, attempt, {})                                                                                         \
+  FIELD(Generation, generation, {})                                                                                   \
+  FIELD(WorkerId, last_worker, {})                                                                                    \
+  FIELD(int64_t, world_size, 0)                                                                                       \
+  FIELD(double, opened, 0.0) /* when the controller took the run */                                                   \
+  FIELD(double, used_s, 0.0) /* seconds that earlier controllers had the same unfinished run, for max_time */         \
+  FIELD(std::vector<Node>, nodes, {})                                                                                 \
+  FIELD(WorkerTable, workers, {}) /* the group of the current attempt, the gone included until the next is started */ \
+  FIELD(int64_t, live, 0)         /* workers that are not gone */                                                     \
+  FIELD(int64_t, joined, 0)       /* workers that have joined */                                                      \
+  FIELD(int64_t, completed, 0)    /* workers whose train loop has returned */                                         \
+  FIELD(int64_t, worker_failures, 0)                                                                                  \
+  FIELD(int64_t, start_failures, 0)                                                                                   \
+  FIELD(int64_t, preemption_failures, 0)                                                                              \
+  FIELD(int64_t, failures_in_a_row, 0)   /* without a published checkpoint in between, for the back-off */            \
+  FIELD(bool, ever_joined, false)        /* until then exits count as start problems */                               \
+  FIELD(std::string, start_problem, "")  /* what the last start failed of */                                          \
+  FIELD(int64_t, start_problem_count, 0) /* times in a row that it failed of it */                                    \
+  FIELD(std::vector<Failure>, failures, {})                                                                           \
+  FIELD(bool, cause_pending, false) /* only collateral failures so far, a cause is waited for */                      \
+  FIELD(bool, closed, true)         /* nothing is left of the group */                                                \
+  FIELD(bool, backing_off, false)   /* the next try waits */                                                          \
+  FIELD(int64_t, first_report, 1)   /* of this attempt */                                                             \
+  FIELD(int64_t, last_report, 0)    /* the highest number seen */                                                     \
+  FIELD(PublishedCheckpoints, checkpoints, {})                                                                        \
+  FIELD(ReportNumbers, publishing, {})            /* reports whose checkpoint is being published */                   \
+  FIELD(std::vector<Validation>, validations, {}) /* in the order of reports */                                       \
+  FIELD(Lines, preempted_nodes, {})                                                                                   \
+  FIELD(int64_t, stop_requests, 0)                                                                                    \
+  FIELD(StopCause, stop_cause, StopCause::unknown)                                                                    \
+  FIELD(std::string, stop_reason, "")                                                                                 \
+  FIELD(State, final_state, State::finished)                                                                          \
+  FIELD(std::string, error, "")                                                                                       \
+  FIELD(std::optional<FailureKind>, failure_kind, {}) /* of what the error says first */                              \
+  FIELD(RankErrors, worker_errors, {})                                                                                \
   FIELD(Json, return_value, nullptr)
 PACELINE_RECORD(RunState, PACELINE_RUN_STATE_FIELDS);
 

@@ -62,18 +62,18 @@ NLOHMANN_JSON_SERIALIZE_ENUM(WorkerStage, {{WorkerStage::starting, "starting"},
 using Lines = std::vector<std::string>;
 
 // One failure.
-#define PACELINE_FAILURE_FIELDS(FIELD)                                                     \
-  FIELD(FailureKind, kind, FailureKind::exception)                                         \
-  FIELD(WorkerId, worker, {}) /* 0: of the group */                                        \
-  FIELD(int64_t, rank, -1)    /* -1: before ranks were given, or of the group */           \
-  FIELD(std::string, node, "")                                                             \
-  FIELD(std::string, exception, "") /* the exception's type */                             \
-  FIELD(std::string, text, "")                                                             \
-  FIELD(Lines, frames, {}) /* the user's own, innermost first */                           \
-  /* a consequence of another worker's failure, as far as the worker could tell */         \
-  FIELD(bool, collateral, false)                                                           \
-  /* how its process ended, where it did; its members lie beside the others in the JSON */ \
-  FIELD(ProcessEnd, end, {})                                                               \
+#define PACELINE_FAILURE_FIELDS(FIELD)                                                          \
+  FIELD(FailureKind, kind, FailureKind::exception)                                              \
+  FIELD(WorkerId, worker, {}) /* 0: of the group */                                             \
+  FIELD(int64_t, rank, -1)    /* -1: before ranks were given, or of the group */                \
+  FIELD(std::string, node, "")                                                                  \
+  FIELD(std::string, exception, "") /* the exception's type */                                  \
+  FIELD(std::string, text, "")                                                                  \
+  FIELD(Lines, frames, {}) /* the user's own, innermost first */                                \
+  /* a consequence of another worker's failure, as far as the worker could tell */              \
+  FIELD(bool, collateral, false)                                                                \
+  FIELD(bool, ended, false)  /* its process has; until then step and phase are known at most */ \
+  FIELD(ProcessEnd, end, {}) /* its members lie beside the others in the JSON */                \
   FIELD(double, time, 0.0)
 PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
 

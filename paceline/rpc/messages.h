@@ -34,39 +34,37 @@ using StringMap = std::map<std::string, std::string>;
 
 // --- controller → agent: processes -------------------------------------------------------------------------------
 
-// Starts a process. `welcome` is the body of the Welcome that the process receives first and says what it is for; the
-// bytes beside it become the Welcome's. `environment` replaces the whole environment. With `fork` the guardian forks
-// the process from itself instead of executing `arguments`. With `fork_server`, a command line, it is forked from one
-// that has loaded what it needs; processes with equal keys have it in common.
-#define PACELINE_START_PROCESS_FIELDS(FIELD) \
-  FIELD(Strings, arguments, {})              \
-  FIELD(StringMap, environment, {})          \
-  FIELD(std::string, directory, "")          \
-  FIELD(bool, fork, false)                   \
-  FIELD(Strings, fork_server, {})            \
-  FIELD(std::string, fork_server_key, "")    \
-  FIELD(std::string, log_file, "")           \
-  FIELD(int64_t, log_file_bytes, 0)          \
-  FIELD(int64_t, log_files, 1)               \
-  FIELD(double, heartbeat_timeout_s, 30.0)   \
+// Starts a process. The bytes beside it become those beside the Welcome.
+#define PACELINE_START_PROCESS_FIELDS(FIELD)                                                             \
+  FIELD(Strings, arguments, {})                                                                          \
+  FIELD(StringMap, environment, {}) /* replaces the whole environment */                                 \
+  FIELD(std::string, directory, "")                                                                      \
+  FIELD(bool, fork, false) /* the guardian forks it from itself instead of executing the arguments */    \
+  /* command line of the process to fork from, which has loaded what it needs */                         \
+  FIELD(Strings, fork_server, {})                                                                        \
+  FIELD(std::string, fork_server_key, "") /* processes with equal keys have the fork server in common */ \
+  FIELD(std::string, log_file, "")                                                                       \
+  FIELD(int64_t, log_file_bytes, 0)                                                                      \
+  FIELD(int64_t, log_files, 1)                                                                           \
+  FIELD(double, heartbeat_timeout_s, 30.0)                                                               \
+  /* body of the Welcome that the process receives first, which says what it is for */                   \
   FIELD(Json, welcome, Json::object())
 PACELINE_MESSAGE(StartProcess, "start_process", PACELINE_START_PROCESS_FIELDS);
 
-// Ends the process and its whole tree: `stop` with `reason` and `signal` on its channel first, SIGKILL after `grace_s`.
-// No reply; process_exited follows when the tree is gone.
-#define PACELINE_END_PROCESS_FIELDS(FIELD) \
-  FIELD(double, grace_s, 0.0)              \
-  FIELD(std::string, reason, "")           \
-  FIELD(int64_t, signal, 15)
+// Ends the process and its whole tree: a Stop on its channel first, then SIGKILL. No reply; process_exited follows when
+// the tree is gone.
+#define PACELINE_END_PROCESS_FIELDS(FIELD)                              \
+  FIELD(double, grace_s, 0.0)    /* seconds from the Stop to SIGKILL */ \
+  FIELD(std::string, reason, "") /* for the Stop */                     \
+  FIELD(int64_t, signal, 15)     /* for the Stop */
 PACELINE_MESSAGE(EndProcess, "end_process", PACELINE_END_PROCESS_FIELDS);
 
-// What shall not remain of the run when the driver dies: sockets and other `files` (and folders, if they are empty),
-// whole `folders`; removed in this order by whoever outlives the driver, while no other driver holds the run. Absolute
-// paths. Each takes the place of the one before.
-#define PACELINE_LEFTOVERS_FIELDS(FIELD) \
-  FIELD(std::string, run_folder, "")     \
-  FIELD(Strings, files, {})              \
-  FIELD(Strings, folders, {})
+// What shall not remain of the run when the driver dies: removed in this order by whoever outlives the driver, while no
+// other driver holds the run. Absolute paths. Each takes the place of the one before.
+#define PACELINE_LEFTOVERS_FIELDS(FIELD)                                              \
+  FIELD(std::string, run_folder, "")                                                  \
+  FIELD(Strings, files, {})   /* sockets and others, and folders if they are empty */ \
+  FIELD(Strings, folders, {}) /* with all that is in them */
 PACELINE_MESSAGE(Leftovers, "leftovers", PACELINE_LEFTOVERS_FIELDS);
 
 // --- agent → controller ------------------------------------------------------------------------------------------
@@ -93,11 +91,11 @@ PACELINE_MESSAGE(ProcessStartFailed, "process_start_failed", PACELINE_PROCESS_ST
 #define PACELINE_PROCESS_EXITED_FIELDS(FIELD) FIELD(ProcessEnd, end, {})
 PACELINE_MESSAGE(ProcessExited, "process_exited", PACELINE_PROCESS_EXITED_FIELDS);
 
-// No heartbeat for as long as StartProcess allowed; `stopped`: the process is stopped by a signal (SIGSTOP).
-#define PACELINE_PROCESS_SILENT_FIELDS(FIELD) \
-  FIELD(double, silent_s, 0.0)                \
-  FIELD(bool, stopped, false)                 \
-  FIELD(int64_t, step, 0)                     \
+// No heartbeat for as long as StartProcess allowed.
+#define PACELINE_PROCESS_SILENT_FIELDS(FIELD)             \
+  FIELD(double, silent_s, 0.0)                            \
+  FIELD(bool, stopped, false) /* by a signal (SIGSTOP) */ \
+  FIELD(int64_t, step, 0)                                 \
   FIELD(std::string, phase, "")
 PACELINE_MESSAGE(ProcessSilent, "process_silent", PACELINE_PROCESS_SILENT_FIELDS);
 
@@ -113,23 +111,22 @@ PACELINE_MESSAGE(Output, "output", PACELINE_OUTPUT_FIELDS);
 #define PACELINE_PROGRESS_REQUEST_FIELDS(FIELD)
 PACELINE_MESSAGE(ProgressRequest, "progress_request", PACELINE_PROGRESS_REQUEST_FIELDS);
 
-// Of one process; core/progress.h explains the fields. `collective`: the one that it waits in, or the last. `started`,
-// `cpu_s`, `resident_bytes`: what it uses, as core/posix/process_usage.h says; 0 when it has ended.
-#define PACELINE_PROCESS_PROGRESS_FIELDS(FIELD) \
-  FIELD(WorkerId, worker, {})                   \
-  FIELD(int64_t, step, 0)                       \
-  FIELD(std::string, phase, "")                 \
-  FIELD(double, phase_s, 0.0)                   \
-  FIELD(double, idle_s, 0.0)                    \
-  FIELD(int64_t, marks, 0)                      \
-  FIELD(double, longest_pause_s, 0.0)           \
-  FIELD(int64_t, steps_timed, 0)                \
-  FIELD(double, step_s, 0.0)                    \
-  FIELD(int64_t, collectives, 0)                \
-  FIELD(int64_t, collectives_done, 0)           \
-  FIELD(std::string, collective, "")            \
-  FIELD(double, started, 0.0)                   \
-  FIELD(double, cpu_s, 0.0)                     \
+// Of one process; core/progress.h explains the fields.
+#define PACELINE_PROCESS_PROGRESS_FIELDS(FIELD)                                                                \
+  FIELD(WorkerId, worker, {})                                                                                  \
+  FIELD(int64_t, step, 0)                                                                                      \
+  FIELD(std::string, phase, "")                                                                                \
+  FIELD(double, phase_s, 0.0)                                                                                  \
+  FIELD(double, idle_s, 0.0)                                                                                   \
+  FIELD(int64_t, marks, 0)                                                                                     \
+  FIELD(double, longest_pause_s, 0.0)                                                                          \
+  FIELD(int64_t, steps_timed, 0)                                                                               \
+  FIELD(double, step_s, 0.0)                                                                                   \
+  FIELD(int64_t, collectives, 0)                                                                               \
+  FIELD(int64_t, collectives_done, 0)                                                                          \
+  FIELD(std::string, collective, "") /* that it waits in, or the last */                                       \
+  FIELD(double, started, 0.0)        /* of core/posix/process_usage.h, as the next two; 0 when it has ended */ \
+  FIELD(double, cpu_s, 0.0)                                                                                    \
   FIELD(int64_t, resident_bytes, 0)
 PACELINE_RECORD(ProcessProgress, PACELINE_PROCESS_PROGRESS_FIELDS);
 using ProcessProgresses = std::vector<ProcessProgress>;
@@ -150,55 +147,50 @@ PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
 /// Environment variable of a started process that names its end of the channel, a descriptor number.
 inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
 
-// First message on the channel: what the process is for. `role` (role.h) decides who reads the rest: a worker runs the
-// train loop, a validation calls `validation_fn` with `checkpoint` (a path) and `validation_config`. To a worker
-// `validation_fn` says whether the run has one, "" for none.
-// The bytes beside it are the driver's for its workers: what a program needs that finds no train loop by name.
-// `run_folder` is the driver's working folder, `location` where users see the run: the same folder, or a URI.
-// `storage_proof`: storage_proof.h.
-#define PACELINE_WELCOME_FIELDS(FIELD)           \
-  FIELD(std::string, role, kWorkerRole)          \
-  FIELD(std::string, run_name, "")               \
-  FIELD(std::string, run_folder, "")             \
-  FIELD(std::string, location, "")               \
-  FIELD(std::string, storage_proof, "")          \
-  FIELD(std::string, train_loop, "")             \
-  FIELD(Json, train_loop_config, Json::object()) \
-  FIELD(Json, scaling_config, Json::object())    \
-  FIELD(Json, torch_config, Json::object())      \
-  FIELD(Json, debug_config, Json::object())      \
-  FIELD(std::string, validation_fn, "")          \
-  FIELD(Json, validation_config, Json::object()) \
-  FIELD(std::string, checkpoint, "")             \
-  FIELD(int64_t, threads, 1)                     \
+// First message on the channel: what the process is for. The bytes beside it are the driver's for its workers: what a
+// program needs that finds no train loop by name.
+#define PACELINE_WELCOME_FIELDS(FIELD)                                                                   \
+  /* who reads the rest (role.h): a worker runs the train loop, a validation calls `validation_fn` */    \
+  FIELD(std::string, role, kWorkerRole)                                                                  \
+  FIELD(std::string, run_name, "")                                                                       \
+  FIELD(std::string, run_folder, "")    /* the driver's working folder */                                \
+  FIELD(std::string, location, "")      /* where users see the run: the same folder, or a URI */         \
+  FIELD(std::string, storage_proof, "") /* storage_proof.h */                                            \
+  FIELD(std::string, train_loop, "")                                                                     \
+  FIELD(Json, train_loop_config, Json::object())                                                         \
+  FIELD(Json, scaling_config, Json::object())                                                            \
+  FIELD(Json, torch_config, Json::object())                                                              \
+  FIELD(Json, debug_config, Json::object())                                                              \
+  FIELD(std::string, validation_fn, "")          /* to a worker: whether the run has one, "" for none */ \
+  FIELD(Json, validation_config, Json::object()) /* of the validation's call */                          \
+  FIELD(std::string, checkpoint, "")             /* that it looks at: a path */                          \
+  FIELD(int64_t, threads, 1)                                                                             \
   FIELD(double, heartbeat_interval_s, 1.0)
 PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
 
 // --- controller → worker -----------------------------------------------------------------------------------------
 
 // The worker's place, and the signal to enter the train loop. May come again in the same process (a new generation).
-// `checkpoint` is the path of the checkpoint to start from, "" for none. `first_report` continues the numbers of the
-// run's reports over attempts.
-#define PACELINE_ASSIGN_FIELDS(FIELD) \
-  FIELD(Rank, rank, {})               \
-  FIELD(int64_t, world_size, 1)       \
-  FIELD(int64_t, local_rank, 0)       \
-  FIELD(int64_t, local_world_size, 1) \
-  FIELD(int64_t, node_rank, 0)        \
-  FIELD(std::string, node, "")        \
-  FIELD(std::string, checkpoint, "")  \
-  FIELD(int64_t, first_report, 1)
+#define PACELINE_ASSIGN_FIELDS(FIELD)                                                 \
+  FIELD(Rank, rank, {})                                                               \
+  FIELD(int64_t, world_size, 1)                                                       \
+  FIELD(int64_t, local_rank, 0)                                                       \
+  FIELD(int64_t, local_world_size, 1)                                                 \
+  FIELD(int64_t, node_rank, 0)                                                        \
+  FIELD(std::string, node, "")                                                        \
+  FIELD(std::string, checkpoint, "") /* path of the one to start from, "" for none */ \
+  FIELD(int64_t, first_report, 1)    /* continues the numbers of the run's reports over attempts */
 PACELINE_MESSAGE(Assign, "assign", PACELINE_ASSIGN_FIELDS);
 
-// The worker shall end: its next report, batch or collective throws. A program of the user's gets `signal`.
+// The worker shall end: its next report, batch or collective throws.
 #define PACELINE_STOP_FIELDS(FIELD) \
   FIELD(std::string, reason, "")    \
-  FIELD(int64_t, signal, 15)
+  FIELD(int64_t, signal, 15) /* for a program of the user's */
 PACELINE_MESSAGE(Stop, "stop", PACELINE_STOP_FIELDS);
 
-// Checkpoint `index` is published and durable at `path`.
-#define PACELINE_CHECKPOINT_COMMITTED_FIELDS(FIELD) \
-  FIELD(int64_t, index, 0)                          \
+// A checkpoint is published and durable.
+#define PACELINE_CHECKPOINT_COMMITTED_FIELDS(FIELD)  \
+  FIELD(int64_t, index, 0) /* its report's number */ \
   FIELD(std::string, path, "")
 PACELINE_MESSAGE(CheckpointCommitted, "checkpoint_committed", PACELINE_CHECKPOINT_COMMITTED_FIELDS);
 
@@ -215,38 +207,33 @@ PACELINE_MESSAGE(Joined, "joined", PACELINE_JOINED_FIELDS);
 #define PACELINE_HEARTBEAT_FIELDS(FIELD)
 PACELINE_MESSAGE(Heartbeat, "heartbeat", PACELINE_HEARTBEAT_FIELDS);
 
-// The rank's index-th report(). `staged` is the folder, relative to the run's, with this rank's durable files and its
-// part of the manifest; "" where the rank hands over no files. `has_checkpoint`: the rank passed a checkpoint at all.
-// `folder_name`: what the checkpoint's folder is to be called, "" for the report's own name.
-// `collective_save`: it comes from Checkpoint::save, which every rank must call. `validation`: the checkpoint
-// is to be validated. `reduce`: "", "mean", "sum", "min" or
-// "max": how metrics of the ranks become one.
-#define PACELINE_REPORT_FIELDS(FIELD)    \
-  FIELD(int64_t, index, 0)               \
-  FIELD(Json, metrics, Json::object())   \
-  FIELD(std::string, reduce, "")         \
-  FIELD(bool, has_checkpoint, false)     \
-  FIELD(bool, collective_save, false)    \
-  FIELD(std::string, folder_name, "")    \
-  FIELD(MaybeValidation, validation, {}) \
+// One report() of a rank.
+#define PACELINE_REPORT_FIELDS(FIELD)                                                                              \
+  FIELD(int64_t, index, 0) /* which of the rank's reports this is */                                               \
+  FIELD(Json, metrics, Json::object())                                                                             \
+  FIELD(std::string, reduce, "")      /* how metrics of the ranks become one: "", "mean", "sum", "min" or "max" */ \
+  FIELD(bool, has_checkpoint, false)  /* the rank passed a checkpoint at all */                                    \
+  FIELD(bool, collective_save, false) /* it comes from Checkpoint::save, which every rank must call */             \
+  /* what the checkpoint's folder is to be called, "" for the report's own name */                                 \
+  FIELD(std::string, folder_name, "")                                                                              \
+  FIELD(MaybeValidation, validation, {}) /* what to validate the checkpoint with */                                \
+  /* folder below the run's with this rank's durable files and its part of the manifest; "": it hands over none */ \
   FIELD(std::string, staged, "")
 PACELINE_MESSAGE(Report, "report", PACELINE_REPORT_FIELDS);
 
-// The train loop has returned after `reports` reports; `return_value` is JSON.
-#define PACELINE_FINISHED_FIELDS(FIELD) \
-  FIELD(int64_t, reports, 0)            \
+// The train loop has returned.
+#define PACELINE_FINISHED_FIELDS(FIELD)                 \
+  FIELD(int64_t, reports, 0) /* how many it has made */ \
   FIELD(Json, return_value, nullptr)
 PACELINE_MESSAGE(Finished, "finished", PACELINE_FINISHED_FIELDS);
 
-// The train loop has thrown. `kind` is the exception's type; `frames` the user's own stack frames, innermost first.
-// `stopped`: it ended because it was told to stop. `collateral`: a collective failed, most likely because another rank
-// died first.
-#define PACELINE_FAILED_FIELDS(FIELD) \
-  FIELD(std::string, kind, "")        \
-  FIELD(std::string, text, "")        \
-  FIELD(Strings, frames, {})          \
-  FIELD(bool, stopped, false)         \
-  FIELD(bool, collateral, false)
+// The train loop has thrown.
+#define PACELINE_FAILED_FIELDS(FIELD)                                       \
+  FIELD(std::string, kind, "") /* the exception's type */                   \
+  FIELD(std::string, text, "")                                              \
+  FIELD(Strings, frames, {})     /* the user's own, innermost first */      \
+  FIELD(bool, stopped, false)    /* it ended because it was told to stop */ \
+  FIELD(bool, collateral, false) /* a collective failed, most likely because another rank died first */
 PACELINE_MESSAGE(Failed, "failed", PACELINE_FAILED_FIELDS);
 
 // What the function of a validation process has returned.
@@ -263,35 +250,32 @@ PACELINE_MESSAGE(ProgressBar, "progress_bar", PACELINE_PROGRESS_BAR_FIELDS);
 
 // --- worker ⇄ controller: the key-value store of the rendezvous ---------------------------------------------------
 
-// The c10d store's operations, named as the methods of key_value.h, which says what each does. `value` and `expected`
-// travel in the envelope's bytes: expected first, `expected_size` bytes of it. The identity's attempt and generation
-// say which keys are meant.
-#define PACELINE_STORE_REQUEST_FIELDS(FIELD) \
-  FIELD(std::string, operation, "")          \
-  FIELD(Strings, keys, {})                   \
-  FIELD(int64_t, amount, 0)                  \
-  FIELD(int64_t, expected_size, 0)           \
+// The c10d store's operations, which key_value.h explains. Bytes beside it: the expected value, then the value. The
+// identity's attempt and generation say which keys are meant.
+#define PACELINE_STORE_REQUEST_FIELDS(FIELD)                                            \
+  FIELD(std::string, operation, "") /* a method's name in key_value.h */                \
+  FIELD(Strings, keys, {})                                                              \
+  FIELD(int64_t, amount, 0)                                                             \
+  FIELD(int64_t, expected_size, 0) /* of the expected value, in the envelope's bytes */ \
   FIELD(double, timeout_s, 0.0)
 PACELINE_MESSAGE(StoreRequest, "store_request", PACELINE_STORE_REQUEST_FIELDS);
 
-// `outcome`: "ok", "timeout", "closed" (the generation is over) or "invalid" (`error` says why). `number` answers add,
-// check, delete and num_keys; the value is in the bytes. `missing`: keys that were not there at a timeout.
-#define PACELINE_STORE_REPLY_FIELDS(FIELD) \
-  FIELD(std::string, outcome, "ok")        \
-  FIELD(int64_t, number, 0)                \
-  FIELD(Strings, missing, {})              \
-  FIELD(std::string, error, "")
+// The value is in the bytes.
+#define PACELINE_STORE_REPLY_FIELDS(FIELD)                                                                \
+  FIELD(std::string, outcome, "ok") /* "ok", "timeout", "closed" (the generation is over) or "invalid" */ \
+  FIELD(int64_t, number, 0)         /* answers add, check, delete and num_keys */                         \
+  FIELD(Strings, missing, {})       /* keys that were not there at a timeout */                           \
+  FIELD(std::string, error, "")     /* why it is invalid */
 PACELINE_MESSAGE(StoreReply, "store_reply", PACELINE_STORE_REPLY_FIELDS);
 
 // --- worker ⇄ controller: all reported checkpoints -----------------------------------------------------------------
 
-// Answered with CheckpointsReply once all ranks have made report `report` and what it and those before it handed over
-// is published; with `validated` also once the validations of these have ended; after `timeout_s` in any case (-1:
-// never).
-#define PACELINE_CHECKPOINTS_REQUEST_FIELDS(FIELD) \
-  FIELD(int64_t, report, 0)                        \
-  FIELD(bool, validated, true)                     \
-  FIELD(double, timeout_s, -1.0)
+// Answered with CheckpointsReply once all ranks have made a report, and what it and those before it handed over is
+// published.
+#define PACELINE_CHECKPOINTS_REQUEST_FIELDS(FIELD)                           \
+  FIELD(int64_t, report, 0)      /* the number of that report */             \
+  FIELD(bool, validated, true)   /* and once their validations have ended */ \
+  FIELD(double, timeout_s, -1.0) /* after this long it is answered in any case; -1: never */
 PACELINE_MESSAGE(CheckpointsRequest, "checkpoints_request", PACELINE_CHECKPOINTS_REQUEST_FIELDS);
 
 // Those that are kept, the worst first (without a score the oldest).
@@ -309,8 +293,8 @@ PACELINE_MESSAGE(StatusReply, "status_reply", PACELINE_STATUS_REPLY_FIELDS);
 #define PACELINE_STOP_RUN_FIELDS(FIELD) FIELD(std::string, reason, "")
 PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
 
-// Answered with StacksReply. `rank` -1: of all.
-#define PACELINE_RUN_STACKS_REQUEST_FIELDS(FIELD) FIELD(int64_t, rank, -1)
+// Answered with StacksReply.
+#define PACELINE_RUN_STACKS_REQUEST_FIELDS(FIELD) FIELD(int64_t, rank, -1) /* -1: of all */
 PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQUEST_FIELDS);
 
 /// Every message, once: for what must hold for all of them.

@@ -16,60 +16,58 @@
 
 namespace paceline::track {
 
-// `failure`: why it ended, in one line; "" when it did not fail.
+// One attempt of a run.
 #define PACELINE_ATTEMPT_RECORD_FIELDS(FIELD) \
   FIELD(int64_t, attempt, 0)                  \
   FIELD(int64_t, world_size, 0)               \
   FIELD(double, start, 0.0)                   \
   FIELD(double, end, 0.0)                     \
-  FIELD(std::string, failure, "")
+  FIELD(std::string, failure, "") /* why it ended, in one line; "" when it did not fail */
 PACELINE_RECORD(AttemptRecord, PACELINE_ATTEMPT_RECORD_FIELDS);
 
-// `worker`: its id, which names its log; `rank` -1 when it never had one. `stage`: how far it came.
-#define PACELINE_WORKER_RECORD_FIELDS(FIELD) \
-  FIELD(int64_t, worker, 0)                  \
-  FIELD(int64_t, attempt, 0)                 \
-  FIELD(int64_t, rank, -1)                   \
-  FIELD(std::string, node, "")               \
-  FIELD(int64_t, pid, 0)                     \
-  FIELD(std::string, stage, "")
+// One worker of a run.
+#define PACELINE_WORKER_RECORD_FIELDS(FIELD)                  \
+  FIELD(int64_t, worker, 0) /* its id, which names its log */ \
+  FIELD(int64_t, attempt, 0)                                  \
+  FIELD(int64_t, rank, -1) /* -1 when it never had one */     \
+  FIELD(std::string, node, "")                                \
+  FIELD(int64_t, pid, 0)                                      \
+  FIELD(std::string, stage, "") /* how far it came */
 PACELINE_RECORD(WorkerRecord, PACELINE_WORKER_RECORD_FIELDS);
 
-// An event of the journal; `sequence`: its line. `details`: its fields but the bulky ones.
-#define PACELINE_EVENT_RECORD_FIELDS(FIELD) \
-  FIELD(int64_t, sequence, 0)               \
-  FIELD(double, time, 0.0)                  \
-  FIELD(std::string, event, "")             \
-  FIELD(nlohmann::json, details, nlohmann::json::object())
+// An event of the journal.
+#define PACELINE_EVENT_RECORD_FIELDS(FIELD)  \
+  FIELD(int64_t, sequence, 0) /* its line */ \
+  FIELD(double, time, 0.0)                   \
+  FIELD(std::string, event, "")              \
+  FIELD(nlohmann::json, details, nlohmann::json::object()) /* its fields but the bulky ones */
 PACELINE_RECORD(EventRecord, PACELINE_EVENT_RECORD_FIELDS);
 
-// `last`: of any type; `report`, `time`: when it came. `series`: empty for what is no number.
-#define PACELINE_METRIC_RECORD_FIELDS(FIELD) \
-  FIELD(nlohmann::json, last, nullptr)       \
-  FIELD(int64_t, report, 0)                  \
-  FIELD(double, time, 0.0)                   \
-  FIELD(Series, series, {})
+// One metric of a run.
+#define PACELINE_METRIC_RECORD_FIELDS(FIELD)                  \
+  FIELD(nlohmann::json, last, nullptr) /* of any type */      \
+  FIELD(int64_t, report, 0)            /* in which it came */ \
+  FIELD(double, time, 0.0)             /* when it came */     \
+  FIELD(Series, series, {})            /* empty for what is no number */
 PACELINE_RECORD(MetricRecord, PACELINE_METRIC_RECORD_FIELDS);
 
-// One line of `paceline list`. `created`: when the run was first opened, its identity beside the path; `opened`: when
-// its last driver, process `pid` on `host`, took it. `report`, `metrics`: the last that rank 0 made. `journal_bytes`,
-// `history_bytes`: how much of the run folder is told here.
-#define PACELINE_RUN_ROW_FIELDS(FIELD)                     \
-  FIELD(std::string, name, "")                             \
-  FIELD(std::string, path, "")                             \
-  FIELD(std::string, state, "")                            \
-  FIELD(double, since, 0.0)                                \
-  FIELD(double, created, 0.0)                              \
-  FIELD(double, opened, 0.0)                               \
-  FIELD(std::string, host, "")                             \
-  FIELD(int64_t, pid, 0)                                   \
-  FIELD(int64_t, attempt, 0)                               \
-  FIELD(int64_t, world_size, 0)                            \
-  FIELD(int64_t, report, 0)                                \
-  FIELD(nlohmann::json, metrics, nlohmann::json::object()) \
-  FIELD(std::string, error, "")                            \
-  FIELD(int64_t, journal_bytes, 0)                         \
-  FIELD(int64_t, history_bytes, 0)
+// One line of `paceline list`.
+#define PACELINE_RUN_ROW_FIELDS(FIELD)                                                            \
+  FIELD(std::string, name, "")                                                                    \
+  FIELD(std::string, path, "")                                                                    \
+  FIELD(std::string, state, "")                                                                   \
+  FIELD(double, since, 0.0)                                                                       \
+  FIELD(double, created, 0.0)  /* when the run was first opened: its identity, beside the path */ \
+  FIELD(double, opened, 0.0)   /* when its last driver took it */                                 \
+  FIELD(std::string, host, "") /* of the last driver */                                           \
+  FIELD(int64_t, pid, 0)       /* of the last driver */                                           \
+  FIELD(int64_t, attempt, 0)                                                                      \
+  FIELD(int64_t, world_size, 0)                                                                   \
+  FIELD(int64_t, report, 0)                                /* the last that rank 0 made */        \
+  FIELD(nlohmann::json, metrics, nlohmann::json::object()) /* of that report */                   \
+  FIELD(std::string, error, "")                                                                   \
+  FIELD(int64_t, journal_bytes, 0) /* how much of the journal is told here */                     \
+  FIELD(int64_t, history_bytes, 0) /* how much of the history is told here */
 PACELINE_RECORD(RunRow, PACELINE_RUN_ROW_FIELDS);
 
 // What the last controller said of the run's end, or would say now. `stop_reason` "": nobody has stopped it.

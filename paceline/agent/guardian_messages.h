@@ -14,25 +14,24 @@
 
 namespace paceline::agent {
 
-// agent → guardian: start arguments[0] in `directory` ("" for the driver's), in a process group of its own. Standard
-// input is empty. `environment` replaces the whole environment, but for PACELINE_CHANNEL.
-// With `fork` the guardian forks itself instead (Guardian::fork_with_workers); `arguments` then say which program that
-// is. With `fork_server` the process is forked from the fork server of that command line and `fork_server_key`; where
-// there is none yet it is started with this environment and directory, and stays for as long as the guardian.
-#define PACELINE_SPAWN_FIELDS(FIELD)     \
-  FIELD(rpc::Strings, arguments, {})     \
-  FIELD(rpc::StringMap, environment, {}) \
-  FIELD(std::string, directory, "")      \
-  FIELD(bool, fork, false)               \
-  FIELD(rpc::Strings, fork_server, {})   \
-  FIELD(std::string, fork_server_key, "")
+// agent → guardian: start arguments[0] in a process group of its own. Standard input is empty. A fork server that is
+// not there yet is started with this environment and directory, and stays for as long as the guardian.
+#define PACELINE_SPAWN_FIELDS(FIELD)                                                                                \
+  FIELD(rpc::Strings, arguments, {})                                                                                \
+  FIELD(rpc::StringMap, environment, {}) /* replaces the whole environment, but for PACELINE_CHANNEL */             \
+  FIELD(std::string, directory, "")      /* "" for the driver's */                                                  \
+  /* the guardian forks itself instead (Guardian::fork_with_workers); `arguments` then say which program that is */ \
+  FIELD(bool, fork, false)                                                                                          \
+  /* command line of the fork server to fork from; empty: the process is executed */                                \
+  FIELD(rpc::Strings, fork_server, {})                                                                              \
+  FIELD(std::string, fork_server_key, "") /* processes with equal keys have the fork server in common */
 PACELINE_MESSAGE(Spawn, "spawn", PACELINE_SPAWN_FIELDS);
 
 // guardian → agent: with descriptors, in this order: a pidfd, the read ends of standard output and standard error, the
-// agent's end of the process's channel. Not started: `error` says why, and there are no descriptors.
+// agent's end of the process's channel. Without them when it was not started.
 #define PACELINE_SPAWNED_FIELDS(FIELD) \
   FIELD(int64_t, pid, 0)               \
-  FIELD(std::string, error, "")
+  FIELD(std::string, error, "") /* why it was not started */
 PACELINE_MESSAGE(Spawned, "spawned", PACELINE_SPAWNED_FIELDS);
 
 // agent → guardian: rpc::Leftovers, as the controller sent it: what to remove when the driver dies. Each takes the
@@ -67,9 +66,9 @@ PACELINE_MESSAGE(Exited, "exited", PACELINE_EXITED_FIELDS);
 inline constexpr const char* kForkServerVariable = "PACELINE_FORK_SERVER";
 
 // guardian → fork server: fork a process with the descriptors, in this order: its standard output, its standard error,
-// its end of its channel, which `environment`, the whole of it, names (fork_server.h).
-#define PACELINE_FORK_WORKER_FIELDS(FIELD) \
-  FIELD(rpc::StringMap, environment, {})   \
+// its end of its channel (fork_server.h).
+#define PACELINE_FORK_WORKER_FIELDS(FIELD)                                                         \
+  FIELD(rpc::StringMap, environment, {}) /* the whole of it, which names the end of the channel */ \
   FIELD(std::string, directory, "")
 PACELINE_MESSAGE(ForkWorker, "fork_worker", PACELINE_FORK_WORKER_FIELDS);
 
@@ -77,11 +76,10 @@ PACELINE_MESSAGE(ForkWorker, "fork_worker", PACELINE_FORK_WORKER_FIELDS);
 #define PACELINE_IDLE_FIELDS(FIELD)
 PACELINE_MESSAGE(Idle, "idle", PACELINE_IDLE_FIELDS);
 
-// fork server → guardian: the process is the guardian's child now, and begins with the guardian's next message. Not
-// forked: `error` says why.
+// fork server → guardian: the process is the guardian's child now, and begins with the guardian's next message.
 #define PACELINE_FORKED_FIELDS(FIELD) \
   FIELD(int64_t, pid, 0)              \
-  FIELD(std::string, error, "")
+  FIELD(std::string, error, "") /* why it was not forked */
 PACELINE_MESSAGE(Forked, "forked", PACELINE_FORKED_FIELDS);
 
 }  // namespace paceline::agent

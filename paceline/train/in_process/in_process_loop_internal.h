@@ -24,16 +24,14 @@ struct LocalWord {
   std::optional<rpc::Finished> finished;
 };
 
-// What rank 0 answers to all. `checkpoint`: published in this meeting, "" for none, that of report `committed`. `stop`:
-// why the session shall stop, "" when it shall not; `error`: what ended the run, if an error did. `checkpoints`: those
-// that are kept, the worst first. `ended`: every rank has finished.
-#define PACELINE_LOCAL_ANSWER_FIELDS(FIELD)    \
-  FIELD(std::string, checkpoint, "")           \
-  FIELD(int64_t, committed, 0)                 \
-  FIELD(std::string, stop, "")                 \
-  FIELD(std::string, error, "")                \
-  FIELD(PublishedCheckpoints, checkpoints, {}) \
-  FIELD(bool, ended, false)
+// What rank 0 answers to all.
+#define PACELINE_LOCAL_ANSWER_FIELDS(FIELD)                                                           \
+  FIELD(std::string, checkpoint, "")           /* published in this meeting, "" for none */           \
+  FIELD(int64_t, committed, 0)                 /* report of that checkpoint */                        \
+  FIELD(std::string, stop, "")                 /* why the session shall stop, "" when it shall not */ \
+  FIELD(std::string, error, "")                /* what ended the run, if an error did */              \
+  FIELD(PublishedCheckpoints, checkpoints, {}) /* those that are kept, the worst first */             \
+  FIELD(bool, ended, false)                    /* every rank has finished */
 PACELINE_RECORD(LocalAnswer, PACELINE_LOCAL_ANSWER_FIELDS);
 
 class InProcessLoop final : private controller::Crew {

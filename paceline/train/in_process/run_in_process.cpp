@@ -19,16 +19,16 @@
 namespace paceline::train {
 namespace {
 
-// What rank 0 tells all before the loop begins. `error`: why it does not.
-#define PACELINE_LOCAL_BEGINNING_FIELDS(FIELD) \
-  FIELD(std::string, error, "")                \
-  FIELD(std::string, name, "")                 \
-  FIELD(std::string, folder, "")               \
-  FIELD(std::string, location, "")             \
-  FIELD(std::string, storage_proof, "")        \
-  FIELD(int64_t, attempt, 1)                   \
-  FIELD(int64_t, first_report, 1)              \
-  FIELD(std::string, checkpoint, "")           \
+// What rank 0 tells all before the loop begins.
+#define PACELINE_LOCAL_BEGINNING_FIELDS(FIELD)              \
+  FIELD(std::string, error, "") /* why it does not begin */ \
+  FIELD(std::string, name, "")                              \
+  FIELD(std::string, folder, "")                            \
+  FIELD(std::string, location, "")                          \
+  FIELD(std::string, storage_proof, "")                     \
+  FIELD(int64_t, attempt, 1)                                \
+  FIELD(int64_t, first_report, 1)                           \
+  FIELD(std::string, checkpoint, "")                        \
   FIELD(PublishedCheckpoints, checkpoints, {})
 PACELINE_RECORD(LocalBeginning, PACELINE_LOCAL_BEGINNING_FIELDS);
 

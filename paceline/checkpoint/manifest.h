@@ -25,30 +25,30 @@ inline constexpr const char* kManifestName = "manifest.json";
 /// The user's own notes (Checkpoint::set_metadata): beside the checkpoint's files, but changeable, so not among them.
 inline constexpr const char* kMetadataName = ".metadata.json";
 
-// One file: its size in bytes, its checksum, and the rank that wrote it.
+// One file of a checkpoint.
 #define PACELINE_FILE_ENTRY_FIELDS(FIELD) \
-  FIELD(int64_t, size, 0)                 \
+  FIELD(int64_t, size, 0) /* in bytes */  \
   FIELD(std::string, checksum, "")        \
-  FIELD(int64_t, rank, 0)
+  FIELD(int64_t, rank, 0) /* that wrote it */
 PACELINE_RECORD(FileEntry, PACELINE_FILE_ENTRY_FIELDS);
 
-// One slice: `size` bytes at `offset` of `file` hold the elements [start, start + shape) of the tensor, row-major.
-#define PACELINE_SLICE_FIELDS(FIELD) \
-  FIELD(std::string, file, "")       \
-  FIELD(int64_t, offset, 0)          \
-  FIELD(int64_t, size, 0)            \
-  FIELD(Shape, start, {})            \
-  FIELD(Shape, shape, {})            \
+// One slice of a tensor, row-major: it has the elements [start, start + shape).
+#define PACELINE_SLICE_FIELDS(FIELD)                    \
+  FIELD(std::string, file, "")                          \
+  FIELD(int64_t, offset, 0) /* in the file, in bytes */ \
+  FIELD(int64_t, size, 0)   /* in bytes */              \
+  FIELD(Shape, start, {})                               \
+  FIELD(Shape, shape, {})                               \
   FIELD(std::string, checksum, "")
 PACELINE_RECORD(Slice, PACELINE_SLICE_FIELDS);
 
 /// Of one tensor.
 using Slices = std::vector<Slice>;
 
-// `dtype` in safetensors' words: "F32", "BF16", "I64", "BOOL", …
-#define PACELINE_TENSOR_ENTRY_FIELDS(FIELD) \
-  FIELD(std::string, dtype, "")             \
-  FIELD(Shape, shape, {})                   \
+// One tensor of a checkpoint.
+#define PACELINE_TENSOR_ENTRY_FIELDS(FIELD)                                                  \
+  FIELD(std::string, dtype, "") /* in safetensors' words: "F32", "BF16", "I64", "BOOL", … */ \
+  FIELD(Shape, shape, {})                                                                    \
   FIELD(Slices, slices, {})
 PACELINE_RECORD(TensorEntry, PACELINE_TENSOR_ENTRY_FIELDS);
 
@@ -57,19 +57,19 @@ using FileEntries = std::map<std::string, FileEntry>;
 /// By the tensor's name.
 using TensorEntries = std::map<std::string, TensorEntry>;
 
-// `values`: the JSON part of what Checkpoint::save was given, by item ("optimizer", "loader", …).
-// `metrics`: those of rank 0's report. `report`, `attempt`, `world_size`: where it comes from. `name`: of the folder,
-// if it is not called after the report; in a rank's part: of the folder in which its files stand already.
-#define PACELINE_MANIFEST_FIELDS(FIELD) \
-  FIELD(int, version, kManifestVersion) \
-  FIELD(int64_t, report, 0)             \
-  FIELD(std::string, name, "")          \
-  FIELD(int64_t, attempt, 0)            \
-  FIELD(int64_t, world_size, 1)         \
-  FIELD(double, time, 0.0)              \
-  FIELD(Json, metrics, Json::object())  \
-  FIELD(Json, values, Json::object())   \
-  FIELD(FileEntries, files, {})         \
+// What is in a checkpoint, and where it comes from.
+#define PACELINE_MANIFEST_FIELDS(FIELD)                                                                    \
+  FIELD(int, version, kManifestVersion)                                                                    \
+  FIELD(int64_t, report, 0)                                                                                \
+  /* of the folder, if not after the report; in a rank's part: of the one where its files stand already */ \
+  FIELD(std::string, name, "")                                                                             \
+  FIELD(int64_t, attempt, 0)                                                                               \
+  FIELD(int64_t, world_size, 1)                                                                            \
+  FIELD(double, time, 0.0)                                                                                 \
+  FIELD(Json, metrics, Json::object()) /* of rank 0's report */                                            \
+  /* the JSON part of what Checkpoint::save was given, by item ("optimizer", "loader", …) */               \
+  FIELD(Json, values, Json::object())                                                                      \
+  FIELD(FileEntries, files, {})                                                                            \
   FIELD(TensorEntries, tensors, {})
 PACELINE_RECORD(Manifest, PACELINE_MANIFEST_FIELDS);
 

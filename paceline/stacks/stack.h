@@ -12,47 +12,43 @@
 
 namespace paceline::stacks {
 
-// `function` is demangled, "" where no symbol is known; `file` and `line` where the module has line tables; `module` is
-// the file's name without folders. `inlined`: the function is a part of the next frame's.
-#define PACELINE_STACK_FRAME_FIELDS(FIELD) \
-  FIELD(std::string, function, "")         \
-  FIELD(std::string, file, "")             \
-  FIELD(int64_t, line, 0)                  \
-  FIELD(std::string, module, "")           \
-  FIELD(bool, inlined, false)
+// One frame.
+#define PACELINE_STACK_FRAME_FIELDS(FIELD)                                      \
+  FIELD(std::string, function, "") /* demangled, "" where no symbol is known */ \
+  FIELD(std::string, file, "")     /* where the module has line tables */       \
+  FIELD(int64_t, line, 0)          /* likewise */                               \
+  FIELD(std::string, module, "")   /* the file's name without folders */        \
+  FIELD(bool, inlined, false)      /* the function is a part of the next frame's */
 PACELINE_RECORD(StackFrame, PACELINE_STACK_FRAME_FIELDS);
 using StackFrames = std::vector<StackFrame>;
 
-// `frames` are innermost first. `state` is the kernel's letter: R runs, S sleeps, D sleeps uninterruptibly, T is
-// stopped. `problem`: why there are no frames, or no more.
-#define PACELINE_THREAD_STACK_FIELDS(FIELD) \
-  FIELD(int64_t, tid, 0)                    \
-  FIELD(std::string, name, "")              \
-  FIELD(std::string, state, "")             \
-  FIELD(StackFrames, frames, {})            \
-  FIELD(std::string, problem, "")
+// The stack of one thread.
+#define PACELINE_THREAD_STACK_FIELDS(FIELD)                                                                           \
+  FIELD(int64_t, tid, 0)                                                                                              \
+  FIELD(std::string, name, "")                                                                                        \
+  FIELD(std::string, state, "")   /* the kernel's letter: R runs, S sleeps, D sleeps uninterruptibly, T is stopped */ \
+  FIELD(StackFrames, frames, {})  /* innermost first */                                                               \
+  FIELD(std::string, problem, "") /* why there are no frames, or no more */
 PACELINE_RECORD(ThreadStack, PACELINE_THREAD_STACK_FIELDS);
 using ThreadStacks = std::vector<ThreadStack>;
 
-// `threads`: the main thread first. `way`: "ptrace" or "signal". `longest_pause_s`: how long the thread that was held
-// longest stood still for this. `python`: the Python stacks as py-spy prints them, "" for a process without Python or
-// without py-spy, which `python_problem` then says. `problem`: why there are no threads.
-#define PACELINE_PROCESS_STACKS_FIELDS(FIELD) \
-  FIELD(int64_t, pid, 0)                      \
-  FIELD(std::string, way, "")                 \
-  FIELD(ThreadStacks, threads, {})            \
-  FIELD(double, longest_pause_s, 0.0)         \
-  FIELD(std::string, python, "")              \
-  FIELD(std::string, python_problem, "")      \
-  FIELD(std::string, problem, "")
+// The stacks of one process.
+#define PACELINE_PROCESS_STACKS_FIELDS(FIELD)                                                              \
+  FIELD(int64_t, pid, 0)                                                                                   \
+  FIELD(std::string, way, "")         /* "ptrace" or "signal" */                                           \
+  FIELD(ThreadStacks, threads, {})    /* the main thread first */                                          \
+  FIELD(double, longest_pause_s, 0.0) /* how long the thread that was held longest stood still for this */ \
+  /* as py-spy prints them; "" for a process without Python, or without py-spy */                          \
+  FIELD(std::string, python, "")                                                                           \
+  FIELD(std::string, python_problem, "") /* why py-spy gave none */                                        \
+  FIELD(std::string, problem, "")        /* why there are no threads */
 PACELINE_RECORD(ProcessStacks, PACELINE_PROCESS_STACKS_FIELDS);
 
-// A worker's stacks on their way through agent and controller, which each add what they know. `rank` is -1 before ranks
-// are given.
-#define PACELINE_WORKER_STACKS_FIELDS(FIELD) \
-  FIELD(int64_t, worker, 0)                  \
-  FIELD(int64_t, rank, -1)                   \
-  FIELD(std::string, node, "")               \
+// A worker's stacks on their way through agent and controller, which each add what they know.
+#define PACELINE_WORKER_STACKS_FIELDS(FIELD)               \
+  FIELD(int64_t, worker, 0)                                \
+  FIELD(int64_t, rank, -1) /* -1 before ranks are given */ \
+  FIELD(std::string, node, "")                             \
   FIELD(ProcessStacks, stacks, {})
 PACELINE_RECORD(WorkerStacks, PACELINE_WORKER_STACKS_FIELDS);
 

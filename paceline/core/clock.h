@@ -1,8 +1,8 @@
-// Where time comes from: every decision receives `now` from a Clock, so that tests own time.
+// Where time comes from: every decision receives `now` from a Clock, so that tests control time.
 //
 // Time counts nanoseconds since the Unix epoch. SystemClock starts at the wall clock and then advances with the
-// monotonic clock: within one process it never jumps, whatever happens to the wall clock. Between processes, where the
-// wall clock may have been set in between, only monotonic() compares. All are thread-safe.
+// monotonic clock: within one process it never jumps, whatever happens to the wall clock. The wall clock may be set
+// between the readings of two processes: compare those by monotonic() only. All are thread-safe.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual Time now() const = 0;
-  /// Since some moment that is the same for all processes of a machine; never set, never back.
+  /// Time since a moment that all processes of the machine share; it is never set and never goes back.
   virtual Duration monotonic() const = 0;
 };
 

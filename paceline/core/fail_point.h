@@ -1,8 +1,8 @@
 // Named places where a test makes a process fail: kill it, or let a call return an error.
 //
-// PACELINE_FAIL_POINTS="publish.before_rename=kill, stage.write=error@3" : at its third passage "stage.write" returns
-// an IOError; without @N at the first, with @* at each. Passing costs one branch when the variable is not set.
-// Thread-safe.
+// PACELINE_FAIL_POINTS="publish.before_rename=kill, stage.write=error@3" : "stage.write" returns an IOError the third
+// time it is passed; without @N the first time, with @* every time. Passing costs one branch when the variable is not
+// set. Thread-safe.
 #pragma once
 
 #include <arrow/status.h>

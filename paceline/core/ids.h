@@ -1,7 +1,7 @@
 // The identities that every message, store prefix and report carries.
 //
-// A worker's id is not its rank: the id names a process for its whole life, rank and world size are messages that may
-// change in it (a new generation). Strong types: a Rank is never passed where a WorkerId is wanted.
+// A worker's id is not its rank: the id names a process for its whole life, while rank and world size arrive in
+// messages and may change (a new generation). The types are strong: a Rank cannot be passed where a WorkerId is wanted.
 #pragma once
 
 #include <compare>
@@ -24,9 +24,9 @@ struct Id {
   friend std::ostream& operator<<(std::ostream& out, const Id& id) { return out << id.value; }
 };
 
-/// A process of a run, unique within the run over all attempts; 0 is nobody.
+/// A process of a run, unique within the run over all attempts; 0 names none.
 using WorkerId = Id<struct WorkerTag>;
-/// The life of one worker group, from 1; a failure or a resize ends it.
+/// The life of one worker group, from 1; a failure ends it.
 using Attempt = Id<struct AttemptTag>;
 /// A membership within one attempt, from 0; in-place recovery makes the next.
 using Generation = Id<struct GenerationTag>;

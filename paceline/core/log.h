@@ -1,4 +1,4 @@
-// The controller's log: everything into a file of the run, what is important to the terminal.
+// The controller's log: everything goes to a file of the run, and important lines to the terminal as well.
 //
 // Thread-safe. One Log for a run; parts receive it by constructor. A log that cannot write never stops a run.
 #pragma once
@@ -20,10 +20,10 @@ LogLevel log_level(const std::string& name);
 
 class Log {
  public:
-  /// Where lines go that the terminal shall show.
+  /// Receives the lines that are meant for the terminal.
   using Terminal = std::function<void(LogLevel, const std::string&)>;
 
-  /// Logs into nothing: for tests.
+  /// Drops every line: for tests.
   Log();
   /// Appends to `path` (nothing if it cannot be opened) and gives lines from `terminal_level` on to `terminal`.
   Log(const std::string& path, Terminal terminal, LogLevel terminal_level);

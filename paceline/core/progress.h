@@ -116,7 +116,7 @@ class Progress {
   const Clock* clock_;
 };
 
-/// The reader's side, in another process. Works on after the writer has died.
+/// The reader's side, in another process. It keeps working after the writer has died.
 class ProgressReader {
  public:
   /// Maps the memory behind the descriptor that came with Joined. Invalid when it is too small or of another version.

@@ -1,4 +1,5 @@
-// Where Paceline keeps what is the user's and no run's: the run store, working folders of runs on object stores.
+// Where Paceline keeps what belongs to the user rather than to one run: the run store, and the working folders of runs
+// on object stores.
 #pragma once
 
 #include <arrow/result.h>
@@ -8,8 +9,8 @@
 namespace paceline {
 
 /// `$PACELINE_STATE_DIR`, else `$XDG_STATE_HOME/paceline`, else `~/.local/state/paceline`; absolute, without a trailing
-/// slash. Not made here. Variables that are empty or relative do not count, as the XDG specification wants it; a
-/// relative PACELINE_STATE_DIR is Invalid, as is a user without a home.
+/// slash. The directory is not created here. Empty and relative variables are ignored, as the XDG specification
+/// requires; a relative PACELINE_STATE_DIR is Invalid, as is a user without a home.
 arrow::Result<std::string> state_directory();
 
 }  // namespace paceline

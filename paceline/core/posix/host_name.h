@@ -5,7 +5,7 @@
 
 namespace paceline {
 
-/// As the system tells it, "" if it does not.
+/// As the system reports it; "" when it does not.
 std::string host_name();
 
 }  // namespace paceline

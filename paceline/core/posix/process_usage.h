@@ -1,4 +1,4 @@
-// What a process uses, as /proc tells it.
+// What a process uses, as /proc reports it.
 #pragma once
 
 #include <arrow/result.h>
@@ -9,12 +9,12 @@
 namespace paceline {
 
 struct ProcessUsage {
-  /// When it started: seconds since the Unix epoch, exact to about a hundredth. With it an id that was used anew is
-  /// told from its first owner.
+  /// When it started: seconds since the Unix epoch, exact to about a hundredth. It tells the process from an earlier
+  /// one that had the same id.
   double started = 0;
   /// Seconds of processor time, user and system, of all its threads.
   double cpu_s = 0;
-  /// Bytes of memory that it has now.
+  /// Bytes of memory that are resident now.
   int64_t resident_bytes = 0;
 };
 

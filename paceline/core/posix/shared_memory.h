@@ -1,6 +1,6 @@
 // Anonymous shared memory behind a descriptor (memfd): no name, nothing left behind, passed along with a message.
 //
-// Ownership: the object unmaps and closes. The mapping starts zeroed. Concurrent access is the users' affair.
+// Ownership: the object unmaps and closes. The mapping starts zeroed. Users synchronise concurrent access themselves.
 #pragma once
 
 #include <arrow/result.h>

@@ -1,5 +1,5 @@
 // Locations: where a folder is, as one text: an absolute local path, or the URI of an object store such as
-// "s3://bucket/runs?region=eu-west-1". Pure functions, but that relative paths and "~" are resolved.
+// "s3://bucket/runs?region=eu-west-1". Pure functions, except that relative paths and "~" are resolved.
 #pragma once
 
 #include <arrow/result.h>

@@ -1,4 +1,4 @@
-// MemoryStorage: a Storage in this process's memory: what every other must behave like.
+// MemoryStorage: a Storage in this process's memory: the reference that every other must behave like.
 #pragma once
 
 #include <map>

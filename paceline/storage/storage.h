@@ -1,9 +1,9 @@
 // Storage: a folder of files, wherever it is: on a local disk, in an object store, in memory.
 //
-// Names are relative to the folder and '/'-separated, without empty, "." and ".." parts; folders exist exactly as far
-// as files are in them. A file is visible whole or not at all, and what write() and upload() have returned from
-// survives the process and, but for memory, the machine. Thread-safe. Errors: KeyError for a file that is not there,
-// Invalid for a name that cannot be, IOError for all else; messages name the file as a user would write it.
+// Names are relative to the folder and '/'-separated, without empty, "." and ".." parts; a folder exists only while
+// there are files in it. A file is visible whole or not at all. Once write() or upload() has returned, the file
+// survives the process and, except in memory, the machine. Thread-safe. Errors: KeyError for a file that is not there,
+// Invalid for an impossible name, IOError for all else; messages name the file as a user would write it.
 #pragma once
 
 #include <arrow/result.h>
@@ -26,8 +26,8 @@ struct FileSize {
   bool operator==(const FileSize&) const = default;
 };
 
-/// An open file. Thread-safe. One that is replaced by another size meanwhile may give bytes of either, or zeros, in an
-/// object store.
+/// An open file. Thread-safe. In an object store, a file that is replaced by one of another size while it is read may
+/// give bytes of either, or zeros.
 class FileReader {
  public:
   virtual ~FileReader() = default;
@@ -47,7 +47,8 @@ class Storage {
   /// Makes or replaces a file with the content of a local one, and gives size and checksum of what was read there.
   virtual arrow::Result<FileSum> upload(const std::string& local_file, const std::string& name) = 0;
   virtual arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const = 0;
-  /// All files below `folder`, "" for all there are; names relative to the storage, sorted. Empty where nothing is.
+  /// All files below `folder` ("" for the whole storage), sorted, with names relative to the storage; empty when there
+  /// are none.
   virtual arrow::Result<std::vector<FileSize>> list(const std::string& folder = "") const = 0;
   /// Deletes a file; one that is not there is no error.
   virtual arrow::Status remove(const std::string& name) = 0;
@@ -56,7 +57,7 @@ class Storage {
 };
 
 /// The storage at a location that resolve_location() gave: a local folder, or an object store with retries
-/// (retrying_storage.h). Object stores are not asked anything yet. Invalid or IOError for a URI that makes no sense.
+/// (retrying_storage.h). No request is sent to an object store yet. Invalid or IOError for a URI that makes no sense.
 arrow::Result<std::shared_ptr<Storage>> open_storage(const std::string& location);
 
 /// An object store with the retries that open_storage() gives it.
@@ -64,7 +65,7 @@ std::shared_ptr<Storage> with_retries(std::shared_ptr<Storage> objects);
 
 /// The whole file.
 arrow::Result<std::string> read_whole(const Storage& storage, const std::string& name);
-/// Invalid naming the file for what is no name in a storage.
+/// Invalid, naming the file, for what cannot be a name in a storage.
 arrow::Status check_name(const std::string& name);
 
 }  // namespace paceline::storage

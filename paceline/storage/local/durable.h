@@ -35,8 +35,8 @@ arrow::Status remove_temporary_files(const std::string& folder);
 bool is_temporary_file(std::string_view path);
 /// fsync of a file or folder.
 arrow::Status sync(const std::string& path);
-/// syncfs: everything on the file system that has `path`, others' files too. For files so many that they would take
-/// longer one by one.
+/// syncfs: everything on the file system that has `path`, others' files too. For so many files that syncing them one by
+/// one would take longer.
 arrow::Status sync_file_system(const std::string& path);
 /// mkdir -p; every new folder's parent is synced.
 arrow::Status make_folders(const std::string& path);

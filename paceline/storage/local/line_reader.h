@@ -32,7 +32,7 @@ class LineReader {
   bool was_replaced() const;
 
   const std::string& path() const { return path_; }
-  /// Behind the last line given.
+  /// Offset of the byte after the last line given.
   int64_t offset() const { return offset_; }
 
  private:

@@ -1,4 +1,4 @@
-// LocalStorage: a local folder as a Storage, with the durable and atomic functions of local.h.
+// LocalStorage: a local folder as a Storage, with the durable and atomic functions of durable.h.
 #pragma once
 
 #include "paceline/storage/storage.h"

@@ -17,8 +17,8 @@ class RunLock {
   /// AlreadyExists when another driver holds it: "run X is held by process 123 on host Y; …". While the guardian of a
   /// driver that has died on this host tidies up, it waits.
   static arrow::Result<RunLock> acquire(const std::string& run_folder);
-  /// For one who tidies up after a holder that has died: the file goes on naming that one, so that a driver which wants
-  /// the lock meanwhile waits. AlreadyExists when a driver has it already.
+  /// For whoever tidies up after a holder that has died: the file keeps naming the dead holder, so that a driver that
+  /// wants the lock in the meantime waits. AlreadyExists when a driver has it already.
   static arrow::Result<RunLock> acquire_after_death(const std::string& run_folder);
 
   RunLock(RunLock&&) = default;

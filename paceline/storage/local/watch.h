@@ -1,6 +1,6 @@
-// Watch: tells when files change, without looking again and again (inotify).
+// Watch: reports when files change, by inotify instead of polling.
 //
-// On a network file system changes made by other machines are not told. Not thread-safe. Errors: IOError.
+// On a network file system it misses changes made by other machines. Not thread-safe. Errors: IOError.
 #pragma once
 
 #include <arrow/result.h>

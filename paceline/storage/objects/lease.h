@@ -48,8 +48,8 @@ class Lease {
 
   /// Whether no other driver can have taken over yet. False while the storage cannot be reached for too long.
   bool is_held() const;
-  /// The storage, but that it refuses changes while the lease is not held. It belongs below retries, which may go on
-  /// for longer than a lease lasts.
+  /// The same storage, except that it refuses changes while the lease is not held. Put it below retries, which may go
+  /// on for longer than a lease lasts.
   std::shared_ptr<Storage> guard(std::shared_ptr<Storage> storage) const;
 
  private:

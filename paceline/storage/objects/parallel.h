@@ -1,4 +1,4 @@
-// Calls on several threads: a request to an object store, or for a disk to sync, waits more than it works.
+// Calls on several threads, for requests that spend their time waiting: to an object store, or for a disk to sync.
 #pragma once
 
 #include <arrow/status.h>

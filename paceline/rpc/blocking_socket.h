@@ -29,7 +29,7 @@ class BlockingSocket {
   /// a message, Invalid when it sent nonsense.
   arrow::Result<std::optional<Envelope>> receive();
   /// Waits at most `timeout` (real time) until receive() need not wait: true then, false at the timeout. Called by the
-  /// receiving thread. For one who must do something else every now and then, such as sending a heartbeat.
+  /// receiving thread. For a caller that has something else to do now and then, such as sending a heartbeat.
   arrow::Result<bool> wait(std::chrono::milliseconds timeout);
   /// Wakes a receive() in another thread; it returns nullopt. Sends fail from now on.
   void shut_down();

@@ -1,4 +1,4 @@
-// A KeyValueClient whose operations travel as StoreRequests: it encodes, someone else carries.
+// A KeyValueClient whose operations travel as StoreRequests: it encodes them, and somebody else carries them.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace paceline::rpc {
 
-/// Sends a request (its number is the carrier's affair) and waits for the reply, at most `timeout` for the operation
-/// itself plus what the carrier allows for the way. Thread-safe. IOError when the connection is gone.
+/// Sends a request (the carrier numbers it) and waits for the reply, at most `timeout` for the operation itself plus
+/// what the carrier allows for the way. Thread-safe. IOError when the connection is gone.
 using CallStore = std::function<arrow::Result<Envelope>(Envelope request, KeyValueClient::Timeout timeout)>;
 
 /// A client for the generation that `identity` names. Lives as long as `call` works; after that its operations fail.

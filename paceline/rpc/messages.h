@@ -77,7 +77,8 @@ PACELINE_MESSAGE(Leftovers, "leftovers", PACELINE_LEFTOVERS_FIELDS);
   FIELD(int64_t, gpus, 0)
 PACELINE_MESSAGE(NodeReady, "node_ready", PACELINE_NODE_READY_FIELDS);
 
-// The agent can start and watch processes no more, and ends those that it has: its guardian is gone. Said once.
+// The agent's guardian is gone, so the agent can no longer start or watch processes, and ends those that it has. Sent
+// once.
 #define PACELINE_NODE_FAILED_FIELDS(FIELD) FIELD(std::string, error, "")
 PACELINE_MESSAGE(NodeFailed, "node_failed", PACELINE_NODE_FAILED_FIELDS);
 
@@ -134,7 +135,7 @@ using ProcessProgresses = std::vector<ProcessProgress>;
 #define PACELINE_PROGRESS_REPLY_FIELDS(FIELD) FIELD(ProcessProgresses, processes, {})
 PACELINE_MESSAGE(ProgressReply, "progress_reply", PACELINE_PROGRESS_REPLY_FIELDS);
 
-// Answered with StacksReply when the threads of these workers have been looked at.
+// Answered with StacksReply when the stacks of these workers' threads have been taken.
 #define PACELINE_STACKS_REQUEST_FIELDS(FIELD) FIELD(std::vector<WorkerId>, workers, {})
 PACELINE_MESSAGE(StacksRequest, "stacks_request", PACELINE_STACKS_REQUEST_FIELDS);
 

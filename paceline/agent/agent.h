@@ -3,7 +3,7 @@
 // It speaks StartProcess, EndProcess, ProcessStarted, … (rpc/messages.h) on its channel to the controller, and frames
 // on a socket pair with each process that it has started; what a process sends and what is for a process passes through
 // with the envelope's identity.worker as address. A process's environment names its end of the pair by PACELINE_CHANNEL
-// (a descriptor number), nothing else; what it is for stands in the Welcome that follows.
+// (a descriptor number), nothing else; the Welcome that follows says what the process is for.
 //
 // For every process the agent writes `log_file` (stdout and stderr, each whole line as it comes), forwards the lines,
 // reads its progress word, and reports: no heartbeat for the allowed time once (ProcessSilent), and its end with
@@ -11,9 +11,9 @@
 //
 // Threading: runs one thread of its own from start() until destruction. Ownership: owns its channel; uses the guardian.
 // Destruction ends every process (SIGKILL, whole trees) and returns when they are gone; one that cannot be killed,
-// because it hangs in the kernel, is left to itself after twice AgentOptions::kill_patience_s. When the guardian ends,
-// or is lost in another way, the agent ends every process as well as it can be done without it and says so once
-// (NodeFailed): nothing can be started any more.
+// because it hangs in the kernel, is given up after twice AgentOptions::kill_patience_s. When the guardian ends, or is
+// lost in another way, the agent ends every process as well as it can without it and reports that once (NodeFailed): it
+// can start nothing any more.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ struct AgentOptions {
   int last_lines = 20;
   /// Seconds that the guardian has to end a process before the agent kills it itself: a guardian may have been stopped.
   double kill_patience_s = 5.0;
-  /// Seconds beyond the grace of its end that a process in the phase `failing` has to say what has failed.
+  /// Seconds beyond its grace that a process in the phase `failing` has to report what failed.
   double failing_patience_s = 2.0;
 };
 

@@ -23,10 +23,10 @@ class ForkServer {
   /// Takes the channel that the guardian has opened. Invalid in a process that it has not started.
   static arrow::Result<ForkServer> connect();
 
-  /// Serves until the guardian is gone: nullopt then. In each forked process it returns too, with what that is to be:
-  /// its standard streams, working directory and process group are in place; its environment is the caller's affair.
-  /// `fork` is fork() as the language at hand wants it done; `idle` is called when nobody waits for a process any
-  /// more.
+  /// Serves until the guardian is gone: nullopt then. In each forked process it returns too, with what that process is
+  /// to become: its standard streams, working directory and process group are in place; the caller sets its
+  /// environment. `fork` is fork() as the program's language requires it; `idle` is called when nobody waits for a
+  /// process any more.
   arrow::Result<std::optional<ForkWorker>> serve(const std::function<pid_t()>& fork, const std::function<void()>& idle);
 
  private:

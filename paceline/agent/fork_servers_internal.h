@@ -26,7 +26,8 @@ struct ForkOrder {
 
 class ForkServers {
  public:
-  /// Told of each order, some time after fork(): the process, a child of this process now, or why there is none.
+  /// Called for each order some time after fork(), with the process, which is a child of this process now, or with the
+  /// reason why there is none.
   using OnAnswer = std::function<void(const ForkOrder& order, arrow::Result<SpawnedProcess> process)>;
   explicit ForkServers(OnAnswer on_answer) : on_answer_(std::move(on_answer)) {}
 
@@ -34,7 +35,7 @@ class ForkServers {
   void fork(const Spawn& request, const ForkOrder& order);
   /// The servers' ends of their channels.
   std::vector<int> descriptors() const;
-  /// Something has come at one of them.
+  /// A message has arrived on one of them.
   void receive(int descriptor);
   /// Whether `pid` is a server, or of a server's process group: a process that is being forked.
   bool contains(pid_t pid) const;

@@ -1,4 +1,4 @@
-// What an agent and the guardian say to each other, as frames on a connection (Guardian::connect).
+// The messages between an agent and the guardian, as frames on a connection (Guardian::connect).
 //
 // A process is named by the envelope's identity, which the agent chooses and never uses twice on a connection; a pid
 // would not do, because it can pass to another process while a message is under way. The guardian answers every
@@ -41,9 +41,9 @@ PACELINE_MESSAGE(Spawned, "spawned", PACELINE_SPAWNED_FIELDS);
 #define PACELINE_KILL_TREE_FIELDS(FIELD)
 PACELINE_MESSAGE(KillTree, "kill_tree", PACELINE_KILL_TREE_FIELDS);
 
-// agent → guardian: look at the threads of these workers (stacks/capture.h). The descriptor is the end of a pipe to
-// which a helper of the guardian's writes lines of JSON (stacks/stack.h) and closes it; no other reply. Workers that
-// the guardian does not know are left out.
+// agent → guardian: take the stacks of these workers' threads (stacks/capture.h). The descriptor is the end of a pipe
+// to which a helper of the guardian's writes lines of JSON (stacks/stack.h) before it closes it; there is no other
+// reply. Workers that the guardian does not know are left out.
 #define PACELINE_TAKE_STACKS_FIELDS(FIELD) FIELD(std::vector<WorkerId>, workers, {})
 PACELINE_MESSAGE(TakeStacks, "take_stacks", PACELINE_TAKE_STACKS_FIELDS);
 

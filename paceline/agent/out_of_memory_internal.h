@@ -29,7 +29,7 @@ class OutOfMemoryCounter {
   explicit OutOfMemoryCounter(const std::vector<std::string>& files);
   static OutOfMemoryCounter of_this_process();
 
-  /// Kills until now are nobody's, and the machine's count too starts here.
+  /// Disregards the kills until now, and starts the machine's count here too.
   void forget();
   /// Whether there was a kill that no earlier take() has claimed; claims one.
   bool take();

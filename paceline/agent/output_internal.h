@@ -68,7 +68,7 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
   /// Begins to call `on_lines`, on the loop's thread, with the lines that are there.
   void start();
   /// Takes what is in the pipe now, with an unfinished last line, and closes it; no call of `on_lines` after that. For
-  /// when the writers have ended: it does not wait for the pipe's end, which a stranger may hold open.
+  /// when the writers have ended: it does not wait for the pipe's end, which an unrelated process may hold open.
   void drain();
 
  private:

@@ -25,8 +25,8 @@ class ProcessHost {
   virtual ~ProcessHost() = default;
   virtual void send_to_controller(rpc::Envelope envelope) = 0;
   virtual void send_to_guardian(rpc::Envelope envelope) = 0;
-  /// The process was not started, or has ended and all was said about it. Called from the loop, not from within another
-  /// call of the process.
+  /// The process was not started, or has ended and everything about it has been reported. Called from the loop, not
+  /// from within another call of the process.
   virtual void forget(WorkerId worker) = 0;
 };
 
@@ -99,9 +99,9 @@ class Process : public std::enable_shared_from_this<Process> {
   boost::asio::steady_timer grace_timer_;
   boost::asio::steady_timer kill_timer_;
   bool ending_ = false;     // asked to end, the grace timer runs
-  bool heard_why_ = false;  // it has failed, and said so
+  bool heard_why_ = false;  // it has failed, and has reported why
   bool killing_ = false;    // the guardian was asked to, the kill timer runs
-  bool silent_ = false;     // that was said
+  bool silent_ = false;     // its silence has been reported
   bool suspended_ = false;  // by a signal
   ExitStatus status_;
   MemoryFacts memory_;

@@ -1,5 +1,5 @@
 // The guardian's helper that reads workers' stacks, of the living and of those that crashed: a process of its own, so
-// that the guardian stays small and never waits, and that what hangs or crashes in reading foreign processes harms
+// that the guardian stays small and never waits, and so that a hang or a crash while reading other processes harms
 // nobody.
 #pragma once
 

@@ -49,7 +49,7 @@ class Connection {
   virtual const rpc::Welcome& welcome() const = 0;
   /// The bytes that came with it.
   virtual const std::string& attachment() const = 0;
-  /// Waits for the next Assign; nullopt when the worker shall end instead (a Stop has come, then and from now on).
+  /// Waits for the next Assign; nullopt when the worker is to end instead: from the first Stop on, always.
   virtual arrow::Result<std::optional<Assignment>> next_assignment() = 0;
   virtual Progress& progress() = 0;
 
@@ -63,14 +63,14 @@ class Connection {
 
   /// The reason of the first Stop, nullopt while none has come.
   virtual std::optional<std::string> stop_reason() const = 0;
-  /// Runs on the control thread for each Stop; at once, on this thread, if one has come before. Replaces the callback
-  /// of before, which does not run any more when this returns; {} removes it.
+  /// Runs on the control thread for each Stop; at once, on this thread, if one has come before. Replaces the previous
+  /// callback, which no longer runs once this has returned; {} removes it.
   virtual void on_stop(std::function<void(const rpc::Stop&)> on_stop) = 0;
   /// Runs on the control thread for each checkpoint that is published from now on. Replaces as on_stop() does.
   virtual void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) = 0;
 
-  /// The rendezvous store of the current generation. Its operations fail once a Stop has come, those that wait too, and
-  /// when the connection is gone, which it may outlive.
+  /// The rendezvous store of the current generation. It may outlive the connection. Its operations fail, those that
+  /// wait included, once a Stop has come or the connection is gone.
   virtual std::shared_ptr<rpc::KeyValueClient> store() = 0;
 };
 

@@ -82,7 +82,7 @@ class Checkpoint {
   // What save() stages in the run folder, relative to it; not valid for the user's own folders and published
   // checkpoints.
   std::shared_future<std::string> staged_;
-  int64_t save_ = 0;  // the session's how many-th save() it is from; 0 for checkpoints that are not from save()
+  int64_t save_ = 0;  // which save() of the session made it, from 1; 0 for other checkpoints
 };
 
 /// How the session makes and reads checkpoints that users cannot make: staged ones and published ones.

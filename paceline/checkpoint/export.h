@@ -1,4 +1,4 @@
-// A checkpoint's tensors for others: whole, in one process, without LibTorch.
+// Exports a checkpoint's tensors to other formats: whole tensors, in one process, without LibTorch.
 //
 // One tensor is in memory at a time. Every file appears whole or not at all; an index of several appears last. Errors:
 // as TensorReader for what is read, IOError for what cannot be written, KeyError when the item has no tensors, Invalid

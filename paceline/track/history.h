@@ -53,7 +53,7 @@ class HistoryWriter {
 
   /// Bytes that readers find.
   int64_t flushed_bytes() const { return file_.size(); }
-  /// Those that flush() would write included.
+  /// The same, with those that flush() would write.
   int64_t bytes() const { return file_.size() + static_cast<int64_t>(buffer_.size()); }
 
  private:

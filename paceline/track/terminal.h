@@ -27,7 +27,7 @@ class Terminal {
   virtual void output(const std::string& who, const std::string& line) = 0;
   /// The run's state: "running", "restarting", …
   virtual void state(const std::string& state) = 0;
-  /// So many of the group's workers have joined and not ended.
+  /// How many of the group's workers have joined and not ended.
   virtual void workers(int64_t ready, int64_t workers) = 0;
   /// Which ranks are slower than the others, in words; "" for none.
   virtual void stragglers(const std::string& text) = 0;

@@ -1,10 +1,9 @@
 // Tracker: a place beside the run folder that gets a run's metrics: event files, a table, a server.
 //
-// The run's history is the queue: a tracker is handed its rows in order, from the position on where it stood, on a
-// thread of its own (run_trackers.h). Calls of one tracker never overlap. An error of kind IOError is taken for
-// passing: the same call comes again; any other ends the tracker until the run's next start. What a call has taken it
-// keeps when it returns: in a file, or at a server. After a crash rows may come twice; a tracker that can tell skips
-// them.
+// The run's history is the queue: a tracker is handed its rows in order, from where it last stood, on a thread of its
+// own (run_trackers.h). Calls of one tracker never overlap. An IOError counts as passing: the same call comes again;
+// any other error ends the tracker until the run's next start. When a call returns, what it took is stored, in a file
+// or at a server. After a crash rows may come twice; a tracker that can tell skips them.
 #pragma once
 
 #include <arrow/result.h>

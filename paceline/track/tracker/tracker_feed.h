@@ -42,13 +42,12 @@ class TrackerFeed {
 
   /// The rows behind byte `at` of the history are of this attempt.
   void begin_attempt(const AttemptStart& start, int64_t at);
-  /// Readers find so many bytes of the history.
+  /// The history has this many bytes for readers now.
   void advance(int64_t history_bytes);
   /// The history is complete; the tracker is told the end behind its last row.
   void finish(TrackedEnd end, int64_t history_bytes);
   /// Waits until the tracker has taken all, has given up, or `deadline` has come: then a call of the tracker is
-  /// abandoned and the log says what is left. False when a call does not even return then; its thread is left to
-  /// itself.
+  /// abandoned and the log says what is left. False when a call does not even return then; its thread is left behind.
   bool wait(std::chrono::steady_clock::time_point deadline);
 
  private:

@@ -1,4 +1,4 @@
-// Action: what decide() wants done. The shell (controller.cpp) executes actions in order; the simulation plays them.
+// Action: what decide() wants done. The controller's shell executes actions in order; the simulation plays them.
 #pragma once
 
 #include <map>

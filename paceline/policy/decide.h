@@ -2,7 +2,7 @@
 //
 // No clock, no thread, no socket, no file: the shell journals the event, calls decide() and executes the actions.
 // docs/architecture/run_states.md draws the states, the budgets and what each event does. Every event costs O(log n) in
-// the number of workers, but those that concern the whole group.
+// the number of workers, except those that concern the whole group.
 #pragma once
 
 #include <optional>
@@ -19,9 +19,9 @@ namespace paceline::policy {
 inline constexpr double kCauseSeconds = 1.0;
 /// Seconds beyond the grace after which a process that cannot be killed is given up.
 inline constexpr double kEndPatienceSeconds = 20.0;
-/// So often in a row processes may end in the same way before any worker has ever joined.
+/// How often in a row processes may end in the same way while no worker has ever joined.
 inline constexpr int64_t kSameExits = 3;
-/// So often in a row the system may refuse a process for the same reason: about 13 seconds with the back-off.
+/// How often in a row the system may refuse a process for the same reason: about 13 seconds with the back-off.
 inline constexpr int64_t kSameRefusals = 8;
 
 /// Seconds to wait before the try that follows the n-th failure in a row: 0, 0.1, 0.2, 0.4, … at most 30.

@@ -1,7 +1,7 @@
 // Event: everything that can happen to a run, as decide() takes it and the journal stores it.
 //
-// Each kind is declared once and has JSON from that. Events about a worker name it by id; those of workers that are no
-// longer in the group change nothing.
+// Each kind is declared once, and its JSON follows from the declaration. Events about a worker name it by id; those of
+// workers that are no longer in the group change nothing.
 #pragma once
 
 #include <arrow/result.h>

@@ -1,4 +1,4 @@
-// Tells a hang from slow training, by what every rank noted last of its progress. Pure.
+// Tells a hang from slow training, by the progress that each rank noted last. Pure.
 //
 // Evidence, in this order (docs/diagnosis.md):
 // 1. A rank that is in no collective makes no progress, although it has made steps before or others wait for it in a
@@ -53,7 +53,7 @@ struct Straggler {
 };
 
 /// Slowest first; nobody before every rank has made `kStepsToCompare` steps, nor whose steps take less than
-/// `kLeastDelay` seconds longer: so much is the scheduler's doing on a busy machine.
+/// `kLeastDelay` seconds longer: on a busy machine the scheduler alone causes that much.
 std::vector<Straggler> find_stragglers(const std::vector<RankProgress>& ranks, double factor);
 inline constexpr int64_t kStepsToCompare = 20;
 inline constexpr double kLeastDelay = 0.005;

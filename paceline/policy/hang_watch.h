@@ -1,5 +1,5 @@
-// HangWatch: remembers between two looks at the ranks' progress what detect_hang() cannot see in one: who computes, and
-// what was said already. No clock and no I/O: it is given what the agents read. Not thread-safe.
+// HangWatch: remembers between two readings of the ranks' progress what detect_hang() cannot see in one: which ranks
+// compute, and what has been reported already. No clock and no I/O: it is given what the agents read. Not thread-safe.
 #pragma once
 
 #include <map>

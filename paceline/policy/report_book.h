@@ -1,7 +1,7 @@
 // ReportBook: puts report k together from each rank's k-th report, for one worker group. Pure: no I/O.
 //
-// Reports complete in order, because each rank's come in order. Memory: what the fastest rank is ahead of the slowest.
-// Not thread-safe. Report numbers are the run's: the first of a group continues those of the group before.
+// Reports complete in order, because each rank's come in order. Memory grows with how far the fastest rank is ahead of
+// the slowest. Not thread-safe. Report numbers are the run's: the first of a group continues those of the group before.
 #pragma once
 
 #include <arrow/result.h>

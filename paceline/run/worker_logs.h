@@ -1,4 +1,4 @@
-// The logs of a run's workers: what of them may stay.
+// The logs of a run's workers, and how many of them are kept.
 #pragma once
 
 #include <arrow/result.h>

@@ -16,7 +16,8 @@ namespace paceline::run {
 arrow::Result<std::string> working_folder(const std::string& location);
 /// Makes it and notes there where the run is.
 arrow::Result<std::string> make_working_folder(const std::string& location);
-/// Where the run is whose folder on this machine this is: the URI, without keys, of a working folder; else the folder.
+/// Where the run is that has this folder on this machine: for a working folder the URI, without keys; else the folder
+/// itself.
 std::string run_location(const std::string& folder);
 
 /// Whether the folder is a reader's copy, which may be out of date: no driver of this machine has it.
@@ -31,7 +32,8 @@ std::vector<std::string> files_of_run(const std::string& folder);
 /// Deletes these.
 arrow::Status clear_working_folder(const std::string& folder);
 
-/// Copies those of the run's records that the folder lacks. What has its size already is left: records only grow.
+/// Copies those of the run's records that the folder lacks. A file that has its size already is left as it is: records
+/// only grow.
 arrow::Status copy_records(const storage::Storage& run, const std::vector<storage::FileSize>& records,
                            const std::string& folder);
 

@@ -1,4 +1,4 @@
-// The commands of `paceline`, one file each; main.cpp lists them.
+// The commands of `paceline`, one file each in commands/; main.cpp lists them.
 //
 // Every command adds itself to the program and sets `exit_code` when it has run. Results go to standard output, as one
 // line of JSON with --json; the reason why something could not be done is one line on standard error.

@@ -40,8 +40,8 @@ struct KnownRun {
 arrow::Result<track::RunRecord> recorded_run(const std::string& folder);
 
 /// Calls `visit` with each run in the run store, the last opened first, until it gives false; none where there is no
-/// store yet. What a driver that died did not write any more is read from the run's folder, and written. With
-/// Metrics::text no RunRow needs to have metrics.
+/// store yet. What a driver that died could no longer write is read from the run's folder and added. With Metrics::text
+/// no RunRow needs to have metrics.
 arrow::Status visit_known_runs(track::RunStore::Metrics wanted, const std::function<bool(KnownRun known)>& visit);
 /// All of them.
 arrow::Result<std::vector<KnownRun>> known_runs();

@@ -8,7 +8,7 @@
 
 namespace paceline::cli {
 
-/// A run as far as looking it up goes.
+/// What looking a run up needs to know of it.
 struct NamedRun {
   std::string name;
   std::string path;  // its folder
@@ -25,7 +25,7 @@ arrow::Result<NamedRun> choose_run(const std::string& text, const std::vector<Na
 std::vector<NamedRun> runs_with_names();
 
 struct FoundRun {
-  /// On this machine; of a run in an object store that another machine has a copy, brought up to date.
+  /// A folder on this machine; for a run in an object store that another machine has, a copy, brought up to date.
   std::string folder;
   /// Where the run is: the folder, or a URI, with its keys where they were given.
   std::string location;

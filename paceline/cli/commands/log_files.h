@@ -26,7 +26,7 @@ struct LogFile {
   bool operator==(const LogFile&) const = default;
 };
 
-/// The logs that are meant, by rank. Whether a file is there is not asked. KeyError when the run has no such rank or
+/// The logs that `choice` selects, by rank, whether or not the files exist. KeyError when the run has no such rank or
 /// attempt, naming those that it has. Pure.
 arrow::Result<std::vector<LogFile>> choose_logs(const track::RunRecord& record, const LogChoice& choice);
 

@@ -1,4 +1,4 @@
-// The program that a rank runs: started, waited for, and imitated in its end.
+// The program that a rank runs: starting it, waiting for it, and ending the way it ended.
 #pragma once
 
 #include <arrow/result.h>

@@ -33,8 +33,7 @@ rpc::StringMap program_environment(const ProgramPlan& plan, const ProgramPlace& 
 rpc::Strings program_command(const ProgramPlan& plan, const rpc::Assign& assign);
 
 /// The entry of a list such as CUDA_VISIBLE_DEVICES="2,3" for the local rank; the rank itself where there is no list,
-/// and
-/// "-1", which is no device, beyond the list's end.
+/// and "-1", which is no device, beyond the end of the list.
 std::string visible_device(const std::optional<std::string>& devices, int64_t local_rank);
 
 }  // namespace paceline::launch

@@ -4,13 +4,11 @@
 // notices the first gradient of a backward and arms the reducer; a callback at the end of that backward finishes the
 // step. So a model is trained by the code that trains it in one process. What follows from that:
 // - Whether a backward synchronises is decided when its first gradient arrives (PyTorch: at forward). Two backward
-// calls
-//   before an optimizer step are both averaged, and correctly so.
+//   calls before an optimizer step are both averaged, and correctly so.
 // - Parameters that backward does not reach are known only at its end. No output of the model needs to be handed over,
 //   neither for find_unused_parameters nor for static_graph.
 // - Buffers (batch norm's running statistics) are rank 0's from the end of each synchronised backward on. PyTorch
-// copies
-//   them at the start of the next forward: weights and a checkpoint's buffers are equal, bit for bit.
+//   copies them at the start of the next forward: weights and a checkpoint's buffers are equal, bit for bit.
 // Threading: a model is trained by one thread. Ownership: keep the returned pointer as long as the model trains; when
 // it is gone, the model trains locally. Errors: CollectiveError, also from backward; ConfigError for options. Not
 // supported: backward calls nested in backward (re-entrant checkpointing) over parameters of the model.

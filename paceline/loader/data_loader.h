@@ -112,7 +112,7 @@ class DataLoader final : public Stateful {
   /// Makes `epoch` that of the next iteration. After a state from the middle of an epoch was loaded, that epoch's
   /// number goes on where it was; any other starts anew.
   void set_epoch(int64_t epoch) { schedule_.set_epoch(epoch); }
-  /// The data set; the copies of further threads are not to be had.
+  /// The data set; the copies that further threads use cannot be reached.
   const Dataset& dataset() const { return datasets_.front(); }
 
   std::string kind() const override { return "loader"; }

@@ -1,4 +1,4 @@
-// DeviceCopy: brings batches to the training device while it computes.
+// DeviceCopy: copies batches to the training device while it computes.
 //
 // Loader threads start the copy on a stream beside the training's; the training thread makes its own stream wait for
 // it, without waiting itself. On the CPU nothing happens. Thread-safe.

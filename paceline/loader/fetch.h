@@ -17,7 +17,7 @@ struct FetchedFile {
   std::string sha256;  // 64 lower-case hexadecimal digits
 };
 
-/// Brings the file called `name` to `target`; throws when it cannot.
+/// Fetches the file called `name` into `target`; throws when it cannot.
 using Fetcher = std::function<void(const std::string& name, const std::filesystem::path& target)>;
 
 /// Returns when `folder` (made if need be) holds all `files`; calls `fetch` for those that are missing.

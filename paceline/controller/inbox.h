@@ -1,7 +1,7 @@
 // Inbox: what arrives at the controller's thread from all others, in the order of arrival.
 //
 // Threading: push() from any thread; take() and wait() from the controller's. Waiting is one poll() on events: nothing
-// is asked in intervals.
+// is checked at intervals.
 #pragma once
 
 #include <arrow/result.h>
@@ -47,12 +47,12 @@ struct FromCommandLine {
   rpc::Envelope request;
 };
 
-/// So many lines that workers wrote are not in the inbox; all of them are in their logs.
+/// How many lines of workers' output the inbox has left out; all of them are in their logs.
 struct OutputLeftOut {
   int64_t lines = 0;
 };
 
-/// Another driver has taken the run over: it is not ours any more.
+/// Another driver has taken the run over; it is no longer this one's.
 struct LeaseLost {
   std::string why;
 };
@@ -62,7 +62,7 @@ using Incoming =
 
 class Inbox {
  public:
-  /// A driver whose terminal stands still (Ctrl-S, `| less`) while workers write on shall not fill the memory.
+  /// A driver whose terminal stands still (Ctrl-S, `| less`) while workers keep writing must not fill the memory.
   static constexpr size_t kMostOutputBytes = size_t{8} << 20;
 
   Inbox();

@@ -44,8 +44,8 @@ class Publisher {
   ~Publisher();
 
   void add(std::variant<PublishJob, RemoveJob, DiscardJob> job);
-  /// Finishes the job at hand; drops publications that wait, does deletions that wait. False when that takes longer
-  /// than `patience`, because the storage hangs: the thread is left to itself then, and says nothing any more.
+  /// Finishes the job at hand, drops publications that wait and carries out deletions that wait. False when that takes
+  /// longer than `patience`, because the storage hangs: the thread is left behind then, and reports nothing any more.
   bool finish(std::chrono::milliseconds patience = std::chrono::seconds(30));
 
  private:

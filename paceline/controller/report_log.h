@@ -36,7 +36,7 @@ class ReportLog {
   void settle(int64_t report, const std::string& checkpoint);
   /// Nothing waits any more: what has no checkpoint yet gets none.
   void settle_all();
-  /// Whether a report waits of that number or a lower one.
+  /// Whether a report of that number or a lower one waits.
   bool waits_up_to(int64_t report) const;
   /// The report that waits, null when there is none of that number.
   const Entry* find(int64_t report) const;

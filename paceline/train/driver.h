@@ -17,7 +17,7 @@ struct Driver {
   StartMethod start;  // what the guardian can do; without `fork_server`
 };
 
-/// Makes `driver` that of this process; it stays to the end. One that is there already stays instead.
+/// Makes `driver` the driver of this process, for good; one that is there already stays instead.
 void become_driver(Driver driver);
 bool is_driver();
 /// UsageError before become_driver().

@@ -3,9 +3,9 @@
 //
 // A hook on each parameter looks at the smallest and the largest value of its gradient on the device where it is; one
 // transfer at the end of backward tells whether all were finite. Without a watch (DebugConfig.nan_watch = "off") there
-// are no hooks, and nothing is spent. The gradients are this rank's own, before they are averaged: a rank speaks up for
-// its own numbers only. GradScaler's steps with infinite gradients are told like others; it skips them by itself.
-// Threading: one backward of the watched modules at a time, on any thread.
+// are no hooks and no cost. The gradients are this rank's own, before they are averaged: a rank reports its own numbers
+// only. GradScaler's steps with infinite gradients are reported like others; it skips them by itself. Threading: one
+// backward of the watched modules at a time, on any thread.
 #pragma once
 
 #include <torch/torch.h>

@@ -3,7 +3,8 @@
 // They belong to the worker that runs the loop; called elsewhere they throw UsageError naming themselves. Threads that
 // the loop starts may call them; calls of one rank's report() must not run at once, and collectives are called by one
 // thread at a time, in the same order on every rank.
-// When the run is being stopped, report(), save(), loaders and collectives throw Stopped, those that wait already too.
+// When the run is being stopped, report(), save(), loaders and collectives throw Stopped, including calls that are
+// waiting already.
 #pragma once
 
 #include <torch/torch.h>
@@ -32,8 +33,8 @@ enum class CheckpointUploadMode {
   /// report() returns when this rank's files are durable. Where the run is in an object store, that is when the whole
   /// checkpoint, with the files of all ranks, is published there.
   sync,
-  /// report() returns at once; a thread brings the files away while training goes on. At most two checkpoints of a rank
-  /// are under way: a third report() waits for the first. The files must stay unchanged until then. When it fails, the
+  /// report() returns at once; a thread uploads the files while training goes on. At most two checkpoints of a rank are
+  /// under way: a third report() waits for the first. The files must stay unchanged until then. When it fails, the
   /// attempt fails with the cause.
   async,
   /// The files are in the run's folder already and stay where they are: in a folder right below
@@ -42,24 +43,24 @@ enum class CheckpointUploadMode {
   no_upload
 };
 
-/// Brings the files of `checkpoint` into a folder right below get_context().get_storage() and returns that, as
+/// Uploads the files of `checkpoint` into a folder right below get_context().get_storage() and returns that folder, as
 /// Checkpoint::from_directory(). `dir_name` is the name that the folder should have. With CheckpointUploadMode::async
 /// it runs on a thread of its own, so what it captures must be safe to use there. An exception fails the report.
 using CheckpointUploadFn = std::function<Checkpoint(const Checkpoint& checkpoint, const std::string& dir_name)>;
 
-/// What report() does beside handing over.
+/// Options of report().
 struct ReportOptions {
   /// How the ranks' numbers become one in Result::metrics, the history and for callbacks: "mean", "sum", "min", "max",
   /// or "" for rank 0's. All ranks give the same.
   std::string reduce;
   /// How this rank's files get into the run's folder.
   CheckpointUploadMode checkpoint_upload_mode = CheckpointUploadMode::sync;
-  /// Whether the local folder of the checkpoint is deleted once its files are brought away. By default only with async,
-  /// and only a folder of the user's own outside the run's folder. What Checkpoint::save() gives is always moved.
+  /// Whether the local folder of the checkpoint is deleted once its files are uploaded. By default only with async, and
+  /// only a folder of the user's own outside the run's folder. What Checkpoint::save() gives is always moved.
   /// ConfigError for a folder that holds the run's folder or is in it, and with no_upload.
   std::optional<bool> delete_local_checkpoint_after_upload;
-  /// The user's own way to bring files away; called on the ranks that have files, with sync or async. Not for runs in
-  /// object stores.
+  /// The user's own function that uploads the files; called on the ranks that have files, with sync or async. Not for
+  /// runs in object stores.
   CheckpointUploadFn checkpoint_upload_fn;
   /// Name of the checkpoint's folder; "" for checkpoint_000042 with the report's number. Of the ranks that give one the
   /// lowest counts. A run uses a name once: a checkpoint is never replaced.

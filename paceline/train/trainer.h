@@ -5,7 +5,7 @@
 //
 // num_workers = 0 runs the loop on the calling thread, for a debugger. The run folder has the same checkpoints,
 // history and journal; a failed loop throws TrainingFailedError from fit() and is not tried again (max_failures is
-// ignored), `paceline status` and `paceline stop` do not reach it, and there are no worker logs: the loop writes where
+// ignored), `paceline stop` and `paceline stacks` do not reach it, and there are no worker logs: the loop writes where
 // the program does. threads_per_worker counts only when it is set.
 // A program that torchrun has started sets num_workers = 0 and joins torchrun's group with its variables (RANK,
 // WORLD_SIZE, MASTER_ADDR, …): rank 0's name, storage path and callbacks are the run's, every rank's fit() returns the

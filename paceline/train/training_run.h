@@ -18,7 +18,7 @@
 
 namespace paceline::train {
 
-/// Looks at a published checkpoint; what it returns joins the checkpoint's metrics.
+/// Evaluates a published checkpoint; what it returns joins the checkpoint's metrics.
 using Validation = std::function<Metrics(const Checkpoint&, const Config&)>;
 
 struct TrainingRun {

@@ -1,4 +1,4 @@
-// Validation of checkpoints on the side: a function that looks at a published checkpoint while training goes on.
+// Validation of checkpoints on the side: a function that evaluates a published checkpoint while training goes on.
 //
 // Each validation is a process of its own (the program again, as workers are), so that a crash or a leak never touches
 // training; ValidationConfig says how many run at once. What the function returns is merged into the checkpoint's

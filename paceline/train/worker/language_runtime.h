@@ -18,7 +18,7 @@
 
 namespace paceline::train {
 
-/// What a program is told about its process and its place in the group. Outlived by what it refers to.
+/// What a program is told about its process and its place in the group. What it refers to outlives it.
 struct WorkerStart {
   const rpc::Welcome& welcome;
   /// What the driver's RunRequest::attachment was.
@@ -35,7 +35,7 @@ class LanguageRuntime {
   virtual ~LanguageRuntime() = default;
   /// The group of this generation's ranks: by default C++'s own. Null for a program that connects its ranks itself.
   virtual std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start);
-  /// The run is being stopped, said by another thread: collectives that wait are to fail.
+  /// Called on another thread when the run is being stopped: makes collectives that wait fail.
   virtual void abort_collectives() {}
   /// Runs the train loop, inside a session; what it returns. Sets the phase to `training` before the loop's first
   /// line: a process that dies before has not started, which costs nothing of the user's max_failures.
@@ -44,11 +44,12 @@ class LanguageRuntime {
   virtual Metrics validate(const rpc::Welcome& welcome, const std::string& attachment) = 0;
   /// What the controller is told of an exception that train() or validate() has thrown.
   virtual rpc::Failed describe(const std::exception_ptr& exception);
-  /// The process ends with this call's return: what is buffered is written.
+  /// The last call before the process ends: writes what is buffered.
   virtual void flush();
 };
 
-/// What prepare_model() does for a loop of another language: the gradient of `parameter` is watched, if that is wanted.
+/// What prepare_model() does for a loop of another language: watches the gradient of `parameter`, if
+/// DebugConfig.nan_watch asks for it.
 void watch_gradient(const std::string& name, const torch::Tensor& parameter);
 
 /// Connects to the agent, calls the program once per assignment, and ends the process.

@@ -1,4 +1,4 @@
-// How the files of a reported checkpoint become a stage: copied, left where they are, or brought away by the user's own
+// How the files of a reported checkpoint become a stage: copied, left where they are, or uploaded by the user's own
 // function. Not for users.
 #pragma once
 
@@ -34,12 +34,12 @@ struct UploadTask {
   bool to_object_store = false;
 };
 
-/// ConfigError for options that contradict each other, the checkpoint or the run's folder. Told on the train loop's
-/// thread at once.
+/// ConfigError for options that contradict each other, the checkpoint or the run's folder. Thrown at once, on the train
+/// loop's thread.
 void check_upload(const UploadTask& task, const ReportOptions& options);
 /// Whether the local folder is to be deleted.
 bool deletes_local(const Checkpoint& checkpoint, const ReportOptions& options, const std::string& run_folder);
-/// Does it, on any thread: gives the stage as Report::staged wants it. Errors are exceptions.
+/// Makes the stage, on any thread, and gives it as Report::staged wants it. Errors are exceptions.
 std::string perform(const UploadTask& task);
 
 }  // namespace paceline::train

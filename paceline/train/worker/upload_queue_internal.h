@@ -1,11 +1,11 @@
-// UploadQueue: brings checkpoints away on threads of its own while training goes on, and hands reports over in order.
-// Not for users.
+// UploadQueue: uploads checkpoints on threads of its own while training goes on, and hands reports over in order. Not
+// for users.
 //
 // An upload is work that ends with a stage (checkpoint/stage.h) or an exception. At most kMostInFlight are under way:
 // whoever starts another waits. A report whose upload is under way holds back those after it, so that the controller
 // gets report k before report k + 1; it is handed over by the thread that has ended its upload, or, when nothing is
-// under way, by the caller. The first failure of an upload or of a handing over is told to `fail`; after it nothing is
-// handed over any more.
+// under way, by the caller. `fail` is called with the first failure of an upload or of handing a report over; after it
+// nothing is handed over any more.
 //
 // Threading: start(), submit() and wait_for_room() from one thread at a time, stop() and drain() from any. Threads are
 // started when they are needed. Destruction drops what has not begun and does not wait for work that is under way: that

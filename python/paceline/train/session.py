@@ -53,11 +53,11 @@ def report(
         checkpoint: A folder of this rank's files.
         checkpoint_dir_name: Name of the checkpoint's folder; by default ``checkpoint_000042`` with the report's number.
             Of the ranks that give one the lowest counts.
-        checkpoint_upload_mode: ``SYNC``; ``ASYNC``: a thread brings the files away while training goes on;
+        checkpoint_upload_mode: ``SYNC``; ``ASYNC``: a thread uploads the files while training goes on;
             ``NO_UPLOAD``: they are in a folder right below ``get_context().get_storage()`` already.
         delete_local_checkpoint_after_upload: By default only with ``ASYNC``.
-        checkpoint_upload_fn: ``fn(checkpoint, checkpoint_dir_name) -> Checkpoint``: the user's own way to bring files
-            into the run's folder.
+        checkpoint_upload_fn: ``fn(checkpoint, checkpoint_dir_name) -> Checkpoint``: the user's own function, which uploads
+            the files into the run's folder.
         validation: Whether, or with what, the checkpoint is validated on the side.
         reduce: How the ranks' numbers become one: ``"mean"``, ``"sum"``, ``"min"``, ``"max"``; by default rank 0's.
 

@@ -127,7 +127,7 @@ TEST_F(GuardianTest, KillsWhatHasLeftTheTree) {
   for (int i = 0; i < 3; ++i) daemons.push_back(pidfd_of(read_line(spawned.descriptors.at(1))));
   EXPECT_EQ(read_line(spawned.descriptors.at(1)), "ready");
   for (const Descriptor& daemon : daemons) EXPECT_FALSE(has_ended(daemon));
-  must(signal_process(spawned.descriptors.at(0), SIGKILL));
+  signal_process(spawned.descriptors.at(0), SIGKILL);
   EXPECT_EQ(connection.receive<Exited>().status, ExitStatus{.signal = SIGKILL});
   for (const Descriptor& daemon : daemons) EXPECT_TRUE(has_ended(daemon));
 }
@@ -176,11 +176,11 @@ TEST_F(GuardianTest, ReportsStopAndContinuation) {
   Connection connection(guardian);
   connection.spawn(1, {"sleep"});
   const rpc::Envelope spawned = connection.receive();
-  must(signal_process(spawned.descriptors.at(0), SIGSTOP));
+  signal_process(spawned.descriptors.at(0), SIGSTOP);
   EXPECT_TRUE(connection.receive<Suspended>().suspended);
-  must(signal_process(spawned.descriptors.at(0), SIGCONT));
+  signal_process(spawned.descriptors.at(0), SIGCONT);
   EXPECT_FALSE(connection.receive<Suspended>().suspended);
-  must(signal_process(spawned.descriptors.at(0), SIGSTOP));
+  signal_process(spawned.descriptors.at(0), SIGSTOP);
   EXPECT_TRUE(connection.receive<Suspended>().suspended);
   connection.kill_tree(1);
   connection.receive<Exited>();
@@ -230,7 +230,7 @@ TEST_F(GuardianTest, AConnectionThatCannotBeWrittenToIsNoSurprise) {
   connection->spawn(1, {"sleep"});
   const rpc::Envelope spawned = connection->receive();
   ::kill(guardian.pid(), SIGSTOP);
-  must(signal_process(spawned.descriptors.at(0), SIGKILL));
+  signal_process(spawned.descriptors.at(0), SIGKILL);
   connection.reset();
   ::kill(guardian.pid(), SIGCONT);
   Connection next(guardian);

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -36,6 +38,12 @@ inline Descriptor pidfd_of(const std::string& pid) {
 inline bool has_ended(const Descriptor& pidfd) {
   pollfd event{pidfd.get(), POLLIN, 0};
   return ::poll(&event, 1, 0) == 1;
+}
+
+/// Sends `signal` to the process behind `pidfd`, which may have ended.
+inline void signal_process(const Descriptor& pidfd, int signal) {
+  if (::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0 || errno == ESRCH) return;
+  throw std::runtime_error(errno_status("sending a signal").ToString());
 }
 
 class ProcessFixture : public testing::Test {

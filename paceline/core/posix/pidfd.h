@@ -11,7 +11,4 @@ namespace paceline {
 /// Opens `pid`; the descriptor becomes readable when the process ends. IOError when there is no such process.
 arrow::Result<Descriptor> open_pidfd(pid_t pid);
 
-/// Sends `signal` to the process behind `pidfd`. A process that has ended is not an error.
-arrow::Status signal_process(const Descriptor& pidfd, int signal);
-
 }  // namespace paceline

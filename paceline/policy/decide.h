@@ -27,7 +27,7 @@ inline constexpr int64_t kSameRefusals = 8;
 /// Seconds to wait before the try that follows the n-th failure in a row: 0, 0.1, 0.2, 0.4, … at most 30.
 double back_off_seconds(int64_t failures_in_a_row);
 
-/// When a run has used up RunConfig.max_time, and what is said then.
+/// When a run has used up RunConfig.max_time, and the reason for stopping it then.
 struct TimeLimit {
   Time at;
   std::string reason;

@@ -32,7 +32,7 @@ Finding finding(const Facts& facts, const std::string& subject) {
   for (const Finding& one : examine(facts)) {
     if (one.subject == subject) return one;
   }
-  ADD_FAILURE() << "nothing is said about " << subject;
+  ADD_FAILURE() << "no finding about " << subject;
   return {};
 }
 

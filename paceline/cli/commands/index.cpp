@@ -83,7 +83,7 @@ std::string canonical(const std::string& path) {
   return error ? path : real.string();
 }
 
-// Where to look when nothing is said: where known runs are, and where runs go by default.
+// Where to look when no folder is named: where known runs are, and where runs go by default.
 std::vector<std::string> usual_places(const std::vector<track::RunRow>& known) {
   std::set<std::string> places;
   for (const track::RunRow& run : known) places.insert(fs::path(run.path).parent_path().string());

@@ -123,7 +123,7 @@ arrow::Status accept(Reading&, const std::string&) {
 
 const std::vector<Flag>& own_flags() {
   static const std::vector<Flag> flags = {
-      {"num-workers", 'n', "N", nullptr, nullptr, "Ranks to start: a number, auto, cpu or gpu; 1 if nothing is said",
+      {"num-workers", 'n', "N", nullptr, nullptr, "Ranks to start: a number, auto, cpu or gpu; default 1",
        [](Reading& r, const std::string& text) { return take_workers(text, r.facts, r.flags.num_workers); }},
       {"name", 0, "NAME", nullptr, nullptr,
        "Name of the run and of its folder; by default the time and a unique ending", take_text<&RunFlags::name>},
@@ -147,8 +147,7 @@ const std::vector<Flag>& torchrun_flags() {
        [](Reading& r, const std::string& text) { return take_workers(text, r.facts, r.nproc); }},
       {"nnodes", 0, "N", nullptr, "PET_NNODES", "1 or 1:MAX; more machines are refused", take_nodes},
       {"standalone", 0, nullptr, nullptr, "PET_STANDALONE", "Accepted: a launch is always complete in itself", accept},
-      {"max-restarts", 0, "N", nullptr, "PET_MAX_RESTARTS",
-       "Restarts of all ranks after one has failed; 0 if nothing is said",
+      {"max-restarts", 0, "N", nullptr, "PET_MAX_RESTARTS", "Restarts of all ranks after one has failed; default 0",
        [](Reading& r, const std::string& text) {
          return integer(text, 0, "a number from 0").Value(&r.flags.max_restarts.emplace());
        }},
@@ -225,9 +224,9 @@ const std::vector<Flag>& torchrun_flags() {
       {"numa-binding", 0, "MODE", "node|socket|exclusive|core-complex", nullptr, "Noted: ranks are not bound to cores",
        nullptr},
       {"signals-to-handle", 0, "NAMES", nullptr, "PET_SIGNALS_TO_HANDLE",
-       "Signals that are passed on and stop the run; SIGTERM,SIGINT,SIGHUP,SIGQUIT if nothing is said", take_signals},
+       "Signals that are passed on and stop the run; default SIGTERM,SIGINT,SIGHUP,SIGQUIT", take_signals},
       {"shutdown-timeout", 0, "SECONDS", nullptr, "PET_SHUTDOWN_TIMEOUT",
-       "What programs have to end by themselves, once told to, before they are killed; 30 if nothing is said",
+       "What programs have to end by themselves, once told to, before they are killed; default 30",
        [](Reading& r, const std::string& text) -> arrow::Status {
          ARROW_ASSIGN_OR_RAISE(const int64_t seconds, integer(text, 0, "seconds, a number from 0"));
          r.flags.shutdown_timeout_s = static_cast<double>(seconds);

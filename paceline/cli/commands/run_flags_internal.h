@@ -1,4 +1,4 @@
-// One flag of `paceline run`: how it is written, what is said about it, what it does. Not for other modules.
+// One flag of `paceline run`: how it is written, its help, what it does. Not for other modules.
 #pragma once
 
 #include <arrow/status.h>

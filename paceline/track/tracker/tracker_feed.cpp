@@ -144,7 +144,7 @@ bool TrackerFeed::wait(SteadyClock::time_point deadline) {
   if (thread_.finish_by(deadline)) return true;
   const std::lock_guard lock(desk_->mutex);
   desk_->log->warning("tracker " + desk_->name +
-                      " hangs and is left to itself; what it has not taken is handed over "
+                      " hangs and is given up; what it has not taken is handed over "
                       "when the run is continued");
   desk_->log = nullptr;
   return false;

@@ -81,7 +81,7 @@ void check_upload(const UploadTask& task, const ReportOptions& options) {
   };
   const bool no_upload = options.checkpoint_upload_mode == CheckpointUploadMode::no_upload;
   if (no_upload && options.checkpoint_upload_fn) {
-    refuse("checkpoint_upload_fn", " is given, but with no_upload there is nothing for it to bring away");
+    refuse("checkpoint_upload_fn", " is given, but with no_upload there is nothing for it to upload");
   }
   if (no_upload && !is_users(checkpoint)) {
     refuse("checkpoint_upload_mode",

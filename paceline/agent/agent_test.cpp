@@ -7,7 +7,7 @@
 #include <csignal>
 #include <fstream>
 
-#include "paceline/agent/recorder.h"
+#include "paceline/agent/fake_controller.h"
 #include "paceline/rpc/memory_channel.h"
 
 namespace paceline::agent {
@@ -49,7 +49,7 @@ class AgentTest : public ProcessFixture {
   std::filesystem::path folder_;
   std::optional<Guardian> guardian_;
   std::unique_ptr<Agent> agent_;
-  std::optional<Recorder> controller_;
+  std::optional<FakeController> controller_;
 };
 
 TEST_F(AgentTest, AnnouncesItsNode) {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "paceline/agent/agent.h"
-#include "paceline/agent/recorder.h"
+#include "paceline/agent/fake_controller.h"
 #include "paceline/rpc/memory_channel.h"
 
 int main(int argc, char** argv) {
@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   const auto guardian = agent::Guardian::fork_now().ValueOrDie();
   auto [controller_end, agent_end] = rpc::make_memory_channels();
   const auto agent = agent::start_agent(std::move(agent_end), guardian).ValueOrDie();
-  agent::Recorder controller(std::move(controller_end));
+  agent::FakeController controller(std::move(controller_end));
   const std::string folder = argv[1];
   controller.send(0, rpc::Leftovers{folder, {folder + "/socket"}, {folder + "/whole"}});
   for (int64_t worker = 1; worker <= 3; ++worker) controller.start(worker, {"daemon", "1"});

@@ -1,4 +1,5 @@
-// The controller's end in the agent's tests: sends commands and keeps every message in the order of arrival.
+// A fake controller: the other end of an agent's channel, which sends commands and keeps every message in the order of
+// arrival. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,9 +19,9 @@
 
 namespace paceline::agent {
 
-class Recorder {
+class FakeController {
  public:
-  explicit Recorder(std::unique_ptr<rpc::Channel> channel) : channel_(std::move(channel)) {
+  explicit FakeController(std::unique_ptr<rpc::Channel> channel) : channel_(std::move(channel)) {
     channel_->start({.on_message =
                          [this](rpc::Envelope message) {
                            const std::lock_guard lock(mutex_);

@@ -18,6 +18,7 @@
 
 #include "paceline/checkpoint/manifest.h"
 #include "paceline/core/ids.h"
+#include "paceline/core/published_checkpoint.h"
 #include "paceline/storage/storage.h"
 
 namespace paceline::checkpoint {

@@ -33,7 +33,7 @@ RunRecord record_of(const std::string& path, double created = 100.0) {
                 .journal_bytes = 50};
   record.attempts = {{1, 2, created, created + 5, "rank 1 threw"}};
   record.workers = {{1, {1, 1, 0, "local", 11, "training"}}, {2, {2, 1, 1, "local", 12, "training"}}};
-  record.checkpoints = {{3, "best", {{"loss", 0.5}}, created + 2, "validated"}};
+  record.checkpoints = {{3, "best", {{"loss", 0.5}}, created + 2, CheckpointStatus::validated}};
   for (const int64_t report : {1, 2}) {
     add_metrics({.report = report, .time = created, .metrics = {{"loss", std::nan("")}, {"eval", {{"top1", 0.5}}}}},
                 record);
@@ -207,7 +207,7 @@ TEST_F(RunStoreTest, AStoreOfAnEarlierVersionIsBroughtUpToDateByReading) {
   ASSERT_EQ(::sqlite3_exec(earlier, back, nullptr, nullptr, nullptr), SQLITE_OK);
   ::sqlite3_close(earlier);
   const RunStore store = RunStore::open_for_reading(path_).ValueOrDie();
-  EXPECT_EQ(store.find("/a").ValueOrDie().value().checkpoints.at(0).status, "committed");
+  EXPECT_EQ(store.find("/a").ValueOrDie().value().checkpoints.at(0).status, CheckpointStatus::committed);
   std::string shown;
   const arrow::Status visited = store.visit(RunStore::Metrics::text, [&shown](const RunRow&, std::string metrics) {
     shown = std::move(metrics);

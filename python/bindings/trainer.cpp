@@ -1,5 +1,6 @@
 // train/training_run.h, train/result.h: the driver's side of a run.
 #include <arrow/c/bridge.h>
+#include <pybind11/native_enum.h>
 #include <pybind11/stl.h>
 
 #include "paceline/agent/guardian.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 
 #include "paceline/checkpoint/store.h"
 #include "paceline/core/error.h"

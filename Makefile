@@ -77,6 +77,14 @@ test-labelled-full: build
 test-preset: build  ## Build and test one preset [PRESET=control]
 	@$(call check,$(PRESET)) -LE full
 
+# What is built is what the tests with this label are made of, and nothing else.
+.PHONY: test-gpu
+test-gpu: setup  ## Run the tests that need a GPU; without one they say what is missing
+	@$(PYTHON) -B tools/gpu.py || true
+	@$(call configure,release)
+	@ninja -C build/release -j$(JOBS) gpu_tests paceline_python
+	@ctest --test-dir build/release -L gpu --output-on-failure --no-tests=error
+
 .PHONY: bench
 bench: build  ## Measure, beside peers [ONLY=row,row]; writes docs/benchmarks.md
 	@$(PYTHON) benchmarks/run.py $(if $(ONLY),--only $(ONLY))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "paceline/core/config/scaling_config.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/policy/decide_internal.h"
 #include "paceline/policy/failure_text.h"
@@ -16,19 +17,21 @@ double back_off_seconds(int64_t failures_in_a_row) {
 
 // How many workers each node gets: as equal as possible, no more than it has GPUs for. Empty: they do not fit.
 std::vector<int64_t> Decision::place(int64_t workers) const {
-  const int64_t each = state_.options.gpus_per_worker;
+  const double each = state_.options.gpus_per_worker;
   std::vector<int64_t> counts(state_.nodes.size(), 0);
+  const auto room_on = [&](size_t node) {
+    return each == 0 ? workers : workers_that_fit(state_.nodes[node].gpus, each) - counts[node];
+  };
   int64_t left = workers;
   while (left > 0) {
     std::vector<size_t> open;
     for (size_t node = 0; node < counts.size(); ++node) {
-      if (each == 0 || (counts[node] + 1) * each <= state_.nodes[node].gpus) open.push_back(node);
+      if (room_on(node) > 0) open.push_back(node);
     }
     if (open.empty()) return {};
     const int64_t share = std::max<int64_t>(1, left / static_cast<int64_t>(open.size()));
     for (const size_t node : open) {
-      const int64_t room = each == 0 ? left : state_.nodes[node].gpus / each - counts[node];
-      const int64_t taken = std::min({share, room, left});
+      const int64_t taken = std::min({share, room_on(node), left});
       counts[node] += taken;
       left -= taken;
     }
@@ -42,9 +45,9 @@ void Decision::start_group(const std::string& reason) {
     int64_t gpus = 0;
     for (const Node& node : state_.nodes) gpus += node.gpus;
     return end_with(FailureKind::resources,
-                    std::to_string(state_.world_size) + " workers with " +
-                        std::to_string(state_.options.gpus_per_worker) + " GPU each were asked for, but there are " +
-                        std::to_string(gpus) + " GPUs; lower ScalingConfig.num_workers or set use_gpu to false",
+                    std::to_string(state_.world_size) + " workers with " + gpus_text(state_.options.gpus_per_worker) +
+                        " each were asked for, but there are " + std::to_string(gpus) +
+                        " GPUs; lower ScalingConfig.num_workers or set use_gpu to false",
                     "the workers do not fit");
   }
   go(State::scheduling, reason);

@@ -59,6 +59,15 @@ TEST(Start, WorkersGoWhereGpusAre) {
   EXPECT_EQ(run.all().workers.at(run.worker(2)).node, 1);
 }
 
+TEST(Start, WorkersShareAGpu) {
+  Play run({.num_workers = 4, .gpus_per_worker = 0.5});
+  run.bring_up_nodes(/*gpus=*/2);
+  EXPECT_EQ(run.wanted<StartWorker>().size(), 4u);
+  Play too_many({.num_workers = 5, .gpus_per_worker = 0.5});
+  too_many.bring_up_nodes(/*gpus=*/2);
+  EXPECT_THAT(too_many.all().error, HasSubstr("5 workers with 0.5 GPU each were asked for, but there are 2 GPUs"));
+}
+
 TEST(Start, AgentsThatDoNotComeEndTheRun) {
   Play run;
   run.fire_timer();

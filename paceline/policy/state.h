@@ -110,8 +110,8 @@ PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
 // What the run was asked for, as far as decisions depend on it. A limit of -1 is none.
 #define PACELINE_RUN_OPTIONS_FIELDS(FIELD)                                                                \
   FIELD(int64_t, num_workers, 1)                                                                          \
-  FIELD(int64_t, nodes, 1)           /* agents that will announce themselves */                           \
-  FIELD(int64_t, gpus_per_worker, 0) /* 0: no GPUs wanted */                                              \
+  FIELD(int64_t, nodes, 1)            /* agents that will announce themselves */                          \
+  FIELD(double, gpus_per_worker, 0.0) /* 0: no GPUs wanted; below 1: of one that workers share */         \
   FIELD(int64_t, max_failures, 0)                                                                         \
   FIELD(int64_t, controller_failure_limit, -1)                                                            \
   FIELD(int64_t, max_preemption_failures, -1)                                                             \

@@ -25,18 +25,28 @@ std::string count_text(int64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+// On this machine.
+int64_t workers_of(const ScalingConfig& scaling) {
+  return scaling.num_workers.max == 0 ? torchrun_local_world_size() : scaling.num_workers.max;
+}
+
+bool workers_share_a_gpu(const ScalingConfig& scaling) {
+  return scaling.use_gpu && gpus_for(workers_of(scaling), gpus_per_worker(scaling)) < workers_of(scaling);
+}
+
 void refuse_missing_gpus(const ScalingConfig& scaling) {
   const int64_t gpus = torch::cuda::device_count();  // NOLINT(bugprone-signed-char-misuse)
-  const int64_t each = gpus_per_worker(scaling);
+  const double each = gpus_per_worker(scaling);
   const bool in_process = scaling.num_workers.max == 0;
-  const int64_t workers = in_process ? torchrun_local_world_size() : scaling.num_workers.max;
-  if (workers * each <= gpus) return;
+  const int64_t workers = workers_of(scaling);
+  const int64_t needed = gpus_for(workers, each);
+  if (needed <= gpus) return;
   const std::string who = in_process && workers == 1 ? "the train loop in the calling process (num_workers = 0)"
                           : in_process ? "torchrun's " + count_text(workers, "worker") + " on this machine"
                                        : "ScalingConfig.num_workers = " + std::to_string(workers);
-  throw ConfigError(who + " with use_gpu and " + count_text(each, "GPU") + " each needs " +
-                    count_text(workers * each, "GPU") + ", but this machine has " + count_text(gpus, "GPU") +
-                    (workers == 1 ? "" : "; use fewer workers") + "; or set use_gpu = false");
+  throw ConfigError(who + " with use_gpu and " + gpus_text(each) + " each needs " + count_text(needed, "GPU") +
+                    ", but this machine has " + count_text(gpus, "GPU") + (workers == 1 ? "" : "; use fewer workers") +
+                    "; or set use_gpu = false");
 }
 
 void refuse_what_cannot_run(const ScalingConfig& scaling, const TorchConfig& torch_config) {
@@ -48,6 +58,11 @@ void refuse_what_cannot_run(const ScalingConfig& scaling, const TorchConfig& tor
   }
   if (!scaling.use_gpu) return;
   refuse_missing_gpus(scaling);
+  if (workers_share_a_gpu(scaling) && torch_config.backend == "nccl") {
+    throw ConfigError("TorchConfig.backend is \"nccl\", which wants a GPU for each rank, but workers with " +
+                      gpus_text(gpus_per_worker(scaling)) +
+                      " each share one; leave backend out, or give each worker a GPU of its own");
+  }
   if (torch_config.backend.value_or("nccl") == "nccl" && !comm::backend_is_available("nccl")) {
     throw ConfigError(
         "use_gpu takes TorchConfig.backend \"nccl\", but this build of LibTorch has no NCCL; set backend = "
@@ -148,6 +163,7 @@ void prepare(TrainingRun& run) {
     throw_if_error(track::check_tracker(tracker));
   }
   run.torch_config.validate();
+  if (!run.torch_config.backend && workers_share_a_gpu(run.scaling_config)) run.torch_config.backend = "gloo";
   check_field("ValidationConfig", "max_in_flight", run.max_validations, at_least(1));
   run.validation_task.validate();
   refuse_what_cannot_run(run.scaling_config, run.torch_config);

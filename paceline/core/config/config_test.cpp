@@ -55,6 +55,30 @@ TEST(Configs, ResourcesAreCpusAndGpus) {
   EXPECT_NE(refusal(ScalingConfig{.resources_per_worker = {{"cpus", 8}}}), "accepted");
 }
 
+TEST(Configs, GpusAreGivenOutWholeOrShared) {
+  const auto asked = [](double gpus) {
+    return gpus_per_worker({.use_gpu = true, .resources_per_worker = {{"GPU", gpus}}});
+  };
+  EXPECT_EQ(gpus_per_worker({.use_gpu = true}), 1);
+  EXPECT_EQ(gpus_per_worker({.resources_per_worker = {{"CPU", 2}}}), 0);
+  EXPECT_EQ(asked(0.5), 0.5);
+  EXPECT_EQ(asked(1.5), 2) << "no worker has a whole GPU and a part";
+  struct Case {
+    double each;
+    int64_t on_two_gpus, gpus_for_four, first_gpu_of_rank_3;
+    std::string text;
+  };
+  for (const Case& one : {Case{2, 1, 8, 6, "2 GPUs"}, Case{1, 2, 4, 3, "1 GPU"}, Case{0.6, 2, 4, 3, "0.6 GPU"},
+                          Case{0.5, 4, 2, 1, "0.5 GPU"}, Case{0.333333, 6, 2, 1, "0.333333 GPU"},
+                          Case{0.25, 8, 1, 0, "0.25 GPU"}, Case{0.1, 20, 1, 0, "0.1 GPU"}}) {
+    SCOPED_TRACE(one.text);
+    EXPECT_EQ(workers_that_fit(2, one.each), one.on_two_gpus);
+    EXPECT_EQ(gpus_for(4, one.each), one.gpus_for_four);
+    EXPECT_EQ(first_gpu(3, one.each), one.first_gpu_of_rank_3);
+    EXPECT_EQ(gpus_text(one.each), one.text);
+  }
+}
+
 TEST(Configs, BothEndsOfARangeAreExcluded) {
   const Constraint range = between(0, 1e9);
   EXPECT_EQ(range.words, "more than 0 and less than 1000000000");

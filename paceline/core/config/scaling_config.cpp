@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "paceline/core/error.h"
 
@@ -11,6 +12,11 @@ namespace {
 int64_t count_of(const Json& json) {
   if (!json.is_number_integer()) throw Json::type_error::create(302, "wanted: an integer", &json);
   return json.get<int64_t>();
+}
+
+// Workers on one GPU, each of which asks for a part of it; three with 0.333333 and three with 0.33334.
+int64_t sharers(double part) {
+  return std::max<int64_t>(1, static_cast<int64_t>(std::floor(1 / part + 1e-3)));
 }
 
 }  // namespace
@@ -61,11 +67,29 @@ void refuse_impossible(const ScalingConfig& scaling) {
   }
 }
 
-int64_t gpus_per_worker(const ScalingConfig& scaling) {
+double gpus_per_worker(const ScalingConfig& scaling) {
   if (!scaling.use_gpu) return 0;
   const auto asked = scaling.resources_per_worker.find("GPU");
-  if (asked == scaling.resources_per_worker.end()) return 1;
-  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(asked->second)));
+  if (asked == scaling.resources_per_worker.end() || asked->second == 0) return 1;
+  return asked->second < 1 ? asked->second : std::ceil(asked->second);
+}
+
+int64_t workers_that_fit(int64_t gpus, double each) {
+  return each < 1 ? gpus * sharers(each) : gpus / static_cast<int64_t>(each);
+}
+
+int64_t gpus_for(int64_t workers, double each) {
+  return each < 1 ? (workers + sharers(each) - 1) / sharers(each) : workers * static_cast<int64_t>(each);
+}
+
+int64_t first_gpu(int64_t local_rank, double each) {
+  return each < 1 ? local_rank / sharers(each) : local_rank * static_cast<int64_t>(each);
+}
+
+std::string gpus_text(double gpus) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%g GPU%s", gpus, gpus > 1 ? "s" : "");
+  return text;
 }
 
 }  // namespace paceline

@@ -42,7 +42,7 @@ Constraint known_resources();
         "Worker processes; 0 runs the train loop in the calling process; of {min, max} the run has max")            \
   FIELD(bool, use_gpu, false, ::paceline::any_value(), "One GPU for each worker, collectives over NCCL")            \
   FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::known_resources(),                             \
-        "CPUs and GPUs of each worker; empty: one CPU, and one GPU with use_gpu")                                   \
+        "CPUs and GPUs of each worker, of which 0.5 is half a GPU; empty: one CPU, and one GPU with use_gpu")       \
   FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                          \
         "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                        \
   FIELD(bool, use_tpu, false, ::paceline::any_value(), "Accepted by name; Paceline has no TPU support and refuses") \
@@ -53,7 +53,16 @@ PACELINE_CONFIG(ScalingConfig, PACELINE_SCALING_CONFIG_FIELDS);
 /// ConfigError for what no machine can give: TPUs, and GPUs for workers that use none.
 void refuse_impossible(const ScalingConfig& scaling);
 
-/// Whole GPUs that each worker has to itself: what `resources_per_worker` asks for, at least one with use_gpu, else 0.
-int64_t gpus_per_worker(const ScalingConfig& scaling);
+/// GPUs of each worker: a part of one that it shares with others (below 1), or whole ones that it has to itself; what
+/// `resources_per_worker` asks for, otherwise one with use_gpu and 0 without.
+double gpus_per_worker(const ScalingConfig& scaling);
+/// How many workers with `each` GPUs, more than 0, fit on `gpus`. Those with a part of one are never spread over two.
+int64_t workers_that_fit(int64_t gpus, double each);
+/// How many GPUs so many workers take.
+int64_t gpus_for(int64_t workers, double each);
+/// The first GPU of the worker with this local rank.
+int64_t first_gpu(int64_t local_rank, double each);
+/// "1 GPU", "2 GPUs", "0.5 GPU".
+std::string gpus_text(double gpus);
 
 }  // namespace paceline

@@ -275,8 +275,9 @@ WithoutSession::~WithoutSession() {
 std::vector<torch::Device> devices_of(int64_t local_rank, const ScalingConfig& scaling) {
   if (!scaling.use_gpu) return {torch::kCPU};
   std::vector<torch::Device> devices;
-  const int64_t each = gpus_per_worker(scaling);
-  for (int64_t gpu = local_rank * each; gpu < (local_rank + 1) * each; ++gpu) {
+  const double each = gpus_per_worker(scaling);
+  const int64_t first = first_gpu(local_rank, each);
+  for (int64_t gpu = first; gpu < first + gpus_for(1, each); ++gpu) {
     devices.emplace_back(torch::kCUDA, static_cast<torch::DeviceIndex>(gpu));
   }
   return devices;

@@ -10,6 +10,7 @@ TEST_JOBS ?= $(shell nproc)
 PRESET ?= release
 PREFIX ?= $(HOME)/.local
 PYTHON := .venv/bin/python
+export PATH := $(PATH):$(CURDIR)/.venv/bin
 PACKAGE := $(CURDIR)/build/release/python
 
 # configure PRESET: only when there is no build folder yet, or set-up has changed something since.
@@ -60,6 +61,11 @@ setup:  ## Install what is missing: distribution packages and .venv
 	@tools/setup
 	@mkdir -p build
 
+.PHONY: setup-gpu
+setup-gpu:
+	@tools/setup --gpu
+	@mkdir -p build
+
 .PHONY: build
 build: setup  ## Build everything [PRESET=release|dev|control|asan|tsan] [JOBS=n]
 	@$(call configure,$(PRESET))
@@ -79,7 +85,7 @@ test-preset: build  ## Build and test one preset [PRESET=control]
 
 # What is built is what the tests with this label are made of, and nothing else.
 .PHONY: test-gpu
-test-gpu: setup  ## Run the tests that need a GPU; without one they say what is missing
+test-gpu: setup-gpu  ## Run the tests that need a GPU, on the torch that is installed; without one they say what is missing
 	@$(PYTHON) -B tools/gpu.py || true
 	@$(call configure,release)
 	@ninja -C build/release -j$(JOBS) gpu_tests paceline_python

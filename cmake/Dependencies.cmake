@@ -1,5 +1,12 @@
 # Finds what Paceline builds on. Arrow and LibTorch come from the wheels in .venv unless CMAKE_PREFIX_PATH offers others.
 set(PACELINE_SET_UP_WITH "${PROJECT_SOURCE_DIR}/.venv")
+if(EXISTS "${PROJECT_SOURCE_DIR}/.packages/usr")  # the distribution's, where it could not install them (tools/offline)
+  set(FOLDER "${PROJECT_SOURCE_DIR}/.packages/usr")
+  list(PREPEND CMAKE_PREFIX_PATH "${FOLDER}")
+  include_directories(SYSTEM "${FOLDER}/include" "${FOLDER}/include/x86_64-linux-gnu")
+  link_directories("${FOLDER}/lib/x86_64-linux-gnu")
+  list(APPEND CMAKE_BUILD_RPATH "${FOLDER}/lib/x86_64-linux-gnu")
+endif()
 include(SitePackages)
 
 # What programs with Paceline link: the installed package finds these again (PacelineConfig.cmake.in).

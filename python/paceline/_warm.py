@@ -1,13 +1,17 @@
 """The warm process that workers are forked from: `python -m paceline._warm '["torch", …]'`, started by the guardian.
 
 It imports torch and what the driver has imported, once, and has one thread whenever it forks: an import that starts
-threads is left out, by beginning again without it. Workers share its memory as long as they do not write to it.
+threads, or opens a GPU, is left out, by beginning again without it: CUDA cannot be used in a fork of a process that has used
+it. Workers share its memory as long as they do not write to it.
 """
 
 import os
 
-# numpy's OpenBLAS and Arrow's jemalloc start threads when they are loaded, unless they are told not to.
-os.environ.update(OPENBLAS_NUM_THREADS="1", JE_ARROW_MALLOC_CONF="background_thread:false")
+# numpy's OpenBLAS and Arrow's jemalloc start threads when they are loaded, unless they are told not to. A module that asks
+# torch.cuda.is_available() shall be answered without CUDA.
+os.environ.update(
+    OPENBLAS_NUM_THREADS="1", JE_ARROW_MALLOC_CONF="background_thread:false", PYTORCH_NVML_BASED_CUDA_CHECK="1"
+)
 
 import gc  # noqa: E402
 
@@ -29,8 +33,19 @@ def _threads() -> int:
     return count
 
 
+def _has_opened_a_gpu(folder="/proc/self/fd"):
+    """Whether CUDA has begun in this process. That NVML only counts the GPUs does not open this one."""
+    for name in os.listdir(folder):
+        try:
+            if os.readlink(os.path.join(folder, name)) == "/dev/nvidia-uvm":
+                return True
+        except OSError:
+            pass  # of the listing itself
+    return False
+
+
 def _import(modules, without):
-    """Begins again, without the module that has started a thread."""
+    """Begins again, without the module that has started a thread or opened a GPU."""
     left_out = set(without)
     for name in modules:
         if name in sys.modules or not left_out.isdisjoint((name, name.partition(".")[0])):
@@ -39,7 +54,7 @@ def _import(modules, without):
             importlib.import_module(name)
         except BaseException:
             left_out.add(name)  # the worker that imports it will say why
-        if _threads() > 1:
+        if _threads() > 1 or _has_opened_a_gpu():
             os.execv(sys.executable, [sys.executable, "-m", "paceline._warm", json.dumps(modules), *without, name])
 
 

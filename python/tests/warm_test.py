@@ -2,6 +2,7 @@
 
 import gc
 import os
+import subprocess
 import sys
 import textwrap
 import threading
@@ -138,3 +139,15 @@ def test_modules_of_the_user_are_found_and_may_change_between_runs(tmp_path):
     assert shown.split() == ["1", "2"]
 
 
+
+
+def test_cuda_that_has_begun_is_seen_and_nvml_is_not_taken_for_it(tmp_path):
+    def has_opened_a_gpu():
+        call = f"from paceline._warm import _has_opened_a_gpu; print(_has_opened_a_gpu({str(tmp_path)!r}))"
+        return subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=True).stdout.strip()
+
+    (tmp_path / "0").write_text("no link")
+    (tmp_path / "3").symlink_to("/dev/nvidiactl")
+    assert has_opened_a_gpu() == "False"
+    (tmp_path / "4").symlink_to("/dev/nvidia-uvm")
+    assert has_opened_a_gpu() == "True"

@@ -19,6 +19,17 @@ def make_photographs(folder: pathlib.Path) -> None:
         (folder / "cifar-10-batches-bin" / name).write_bytes(content)
 
 
+def make_digits(folder: pathlib.Path, train: int, test: int) -> None:
+    """Gives `folder` so many made-up digits, in MNIST's format: a bright row for each label."""
+    folder.mkdir(parents=True)
+    for prefix, count in (("train", train), ("t10k", test)):
+        labels = bytes(i % 10 for i in range(count))
+        images = b"".join(bytes(28 * (2 * label + 4)) + bytes([255] * 56) + bytes(28 * (22 - 2 * label)) for label in labels)
+        sizes = b"".join(number.to_bytes(4, "big") for number in (2051, count, 28, 28))
+        (folder / f"{prefix}-images-idx3-ubyte").write_bytes(sizes + images)
+        (folder / f"{prefix}-labels-idx1-ubyte").write_bytes((2049).to_bytes(4, "big") + count.to_bytes(4, "big") + labels)
+
+
 def take_digits(source: pathlib.Path, folder: pathlib.Path, train: int, test: int = 10_000) -> None:
     """Gives `folder` the first MNIST digits of `source` as if they were all. IDX: a magic number, the count, the rest."""
     folder.mkdir()

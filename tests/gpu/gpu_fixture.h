@@ -1,4 +1,4 @@
-// What the tests that need a GPU have in common: each is skipped, with the reason, where LibTorch sees none.
+// What the tests that need a GPU have in common. Each is skipped, with the reason, where there is none.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -7,17 +7,10 @@
 
 #include <string>
 
-#include "paceline/comm/group.h"
+#include "paceline/testing/missing_gpu.h"
 #include "paceline/testing/temporary_folder.h"
 
 namespace paceline::testing {
-
-/// Why nothing can be run on a GPU; "" when it can.
-inline std::string missing_gpu() {
-  if (torch::cuda::is_available()) return "";
-  if (!comm::backend_is_available("nccl")) return "no CUDA device: this LibTorch was built without CUDA";
-  return "no CUDA device: LibTorch sees none; `nvidia-smi -L` and CUDA_VISIBLE_DEVICES tell which there are";
-}
 
 class Gpu : public ::testing::Test {
  protected:
@@ -36,6 +29,7 @@ class Gpu : public ::testing::Test {
     return options;
   }
 
+  const torch::Device device_{torch::kCUDA, 0};
   TemporaryFolder storage_;
 };
 

@@ -21,7 +21,7 @@ class Rows : public torch::data::Dataset<Rows> {
 };
 
 /// Two epochs; gives all weights.
-Json train(const Config&) {
+Json train_rows(const Config&) {
   const auto context = paceline::get_context();
   torch::manual_seed(7);
   auto model = paceline::prepare_model(
@@ -47,7 +47,7 @@ Json train(const Config&) {
   }
   return {{"device", paceline::get_device().str()}, {"weights", weights}};
 }
-PACELINE_TRAIN_LOOP(train);
+PACELINE_TRAIN_LOOP(train_rows);
 
 std::vector<double> weights_of(const paceline::Result& result) {
   return result.return_value.at("weights").get<std::vector<double>>();
@@ -60,11 +60,24 @@ void expect_same_weights(const paceline::Result& result, const paceline::Result&
 }
 
 TEST_F(Gpu, OneWorkerLearnsWhatItLearnsOnTheCpu) {
-  const auto on_gpu = paceline::TorchTrainer(train, options(1)).fit();
+  const auto on_gpu = paceline::TorchTrainer(train_rows, options(1)).fit();
   EXPECT_EQ(on_gpu.return_value.at("device"), "cuda:0");
   auto without_gpu = options(1);
   without_gpu.scaling_config.use_gpu = false;
-  expect_same_weights(on_gpu, paceline::TorchTrainer(train, without_gpu).fit());
+  expect_same_weights(on_gpu, paceline::TorchTrainer(train_rows, without_gpu).fit());
+}
+
+TEST_F(Gpu, TwoWorkersThatShareItLearnWhatOneLearns) {
+  const auto one = paceline::TorchTrainer(train_rows, options(1)).fit();
+  const auto two = paceline::TorchTrainer(train_rows, options(2)).fit();
+  EXPECT_EQ(two.return_value.at("device"), "cuda:0");
+  expect_same_weights(two, one);
+}
+
+TEST_F(Gpu, NcclIsRefusedWhereWorkersShareOne) {
+  auto with_nccl = options(2);
+  with_nccl.torch_config.backend = "nccl";
+  EXPECT_THROW(paceline::TorchTrainer(train_rows, with_nccl), paceline::ConfigError);
 }
 
 }  // namespace

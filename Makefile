@@ -92,8 +92,9 @@ test-gpu: setup-gpu  ## Run the tests that need a GPU, on the torch that is inst
 	@ctest --test-dir build/release -L gpu --output-on-failure --no-tests=error
 
 .PHONY: bench
-bench: build  ## Measure, beside peers [ONLY=row,row]; writes docs/benchmarks.md
-	@$(PYTHON) benchmarks/run.py $(if $(ONLY),--only $(ONLY))
+bench: $(if $(GPU),setup-gpu,build)  ## Measure, beside peers [ONLY=row,row] [GPU=1: what needs one]; writes docs/benchmarks.md
+	@$(call configure,release)
+	@$(PYTHON) benchmarks/run.py $(if $(ONLY),--only $(ONLY)) $(if $(GPU),--gpu)
 
 .PHONY: format
 format: setup  ## Format every C++ file

@@ -70,14 +70,23 @@ def program_environment(ray_folder: pathlib.Path) -> dict[str, str]:
     }
 
 
-def versions_in_use() -> dict[str, str]:
+def missing_gpu() -> str:
+    """Why the rows of GPUs cannot be measured; "" when they can."""
+    seen = subprocess.run([ROOT / ".venv" / "bin" / "python", "-B", ROOT / "tools" / "gpu.py"], capture_output=True, text=True)
+    return "" if seen.returncode == 0 else seen.stdout.strip() or seen.stderr.strip()
+
+
+def versions_in_use(needs_gpu: bool) -> dict[str, str]:
     """What was measured, for the records."""
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
-    script = "import ray, torch, platform; print(platform.python_version(), torch.__version__, ray.__version__)"
-    python, torch, ray = subprocess.run([PEERS / "bin" / "python", "-c", script], capture_output=True, text=True,
-                                        check=True).stdout.split()
-    return {"paceline": commit.stdout.strip() or "unknown", "libtorch": libtorch_version(), "torch": torch,
-            "ray": ray, "python": python}
+    interpreter = ROOT / ".venv" / "bin" / "python" if needs_gpu else PEERS / "bin" / "python"
+    script = "import torch, platform; print(platform.python_version(), torch.__version__)"
+    if not needs_gpu:
+        script += "; import ray; print(ray.__version__)"
+    found = subprocess.run([interpreter, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    python, torch, *ray = found
+    return {"paceline": commit.stdout.strip() or "unknown", "libtorch": torch if needs_gpu else libtorch_version(),
+            "torch": torch, **({"ray": ray[0]} if ray else {}), "python": python}
 
 
 def libtorch_version() -> str:
@@ -97,4 +106,13 @@ def machine() -> str:
     cpu = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     memory = int(re.search(r"^MemTotal:\s*(\d+)", pathlib.Path("/proc/meminfo").read_text())[1]) / 2**20
     kernel = os.uname().release.partition("-")[0]
-    return f"{os.cpu_count()} × {cpu[1] if cpu else 'unknown processor'}, {memory:.0f} GiB, Linux {kernel}"
+    return f"{os.cpu_count()} × {cpu[1] if cpu else 'unknown processor'}, {memory:.0f} GiB, Linux {kernel}" + gpus()
+
+
+def gpus() -> str:
+    """", NVIDIA H200" for each GPU; "" without one."""
+    try:
+        query = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return ""
+    return "".join(f", {name}" for name in query.stdout.splitlines()) if query.returncode == 0 else ""

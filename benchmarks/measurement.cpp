@@ -38,16 +38,28 @@ int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Result fit_two_workers(TrainLoop loop, const Arguments& arguments, int64_t max_failures) {
+ScalingConfig two_workers() {
+  return {.num_workers = 2, .threads_per_worker = 1};
+}
+
+ScalingConfig one_gpu() {
+  return {.num_workers = 1, .use_gpu = true};
+}
+
+Result fit(TrainLoop loop, const Arguments& arguments, const ScalingConfig& scaling, int64_t max_failures) {
   TorchTrainer trainer(loop, {.train_loop_config = {{"scratch", arguments.scratch},
                                                     {"iterations", arguments.iterations},
                                                     {"round", arguments.round},
                                                     {"data", arguments.data}},
-                              .scaling_config = {.num_workers = 2, .threads_per_worker = 1},
+                              .scaling_config = scaling,
                               .run_config = {.storage_path = arguments.scratch + "/results",
                                              .failure_config = {.max_failures = max_failures},
                                              .checkpoint_config = {.num_to_keep = 2}}});
   return trainer.fit();
+}
+
+Result fit_two_workers(TrainLoop loop, const Arguments& arguments, int64_t max_failures) {
+  return fit(loop, arguments, two_workers(), max_failures);
 }
 
 void write_rank(const Config& config, const Json& values) {
@@ -95,10 +107,22 @@ void time_steps(const Config& config, int64_t warm_up, const std::function<void(
   write_samples(config, milliseconds);
 }
 
-int measure_in_loop(int argc, char** argv, TrainLoop loop) {
+void time_gpu_steps(const Config& config, const std::function<void()>& step) {
+  constexpr int64_t kSteps = 10;
+  std::vector<double> milliseconds;
+  for (int64_t window = -1; window < config.get<int64_t>("iterations"); ++window) {  // the first is the warm-up
+    const int64_t start_ns = now_ns();
+    for (int64_t i = 0; i < kSteps; ++i) step();
+    torch::cuda::synchronize();
+    if (window >= 0) milliseconds.push_back(static_cast<double>(now_ns() - start_ns) / 1e6 / kSteps);
+  }
+  write_samples(config, milliseconds);
+}
+
+int measure_in_loop(int argc, char** argv, TrainLoop loop, const ScalingConfig& scaling) {
   init(argc, argv);
   const Arguments arguments = parse_arguments(argc, argv);
-  fit_two_workers(loop, arguments);
+  fit(loop, arguments, scaling);
   std::cout << read_rank(arguments, 0) << std::endl;
   return 0;
 }

@@ -1,8 +1,8 @@
 // How a measured program is called, and how it hands over what it measured; rows.py tells the contract.
 //
-// The driver calls parse_arguments() after init(), trains with fit_two_workers(), and ends with print_samples().
-// Workers write what they measured with write_rank(). Errors are exceptions, which end the program: run.py reports
-// them.
+// The driver calls parse_arguments() after init(), trains with fit() or fit_two_workers(), and ends with
+// print_samples(). Workers write what they measured with write_rank(). Errors are exceptions, which end the program:
+// run.py reports them.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,14 @@ Arguments parse_arguments(int argc, char** argv);
 /// Nanoseconds on the monotonic clock, which is one for all processes of a machine.
 int64_t now_ns();
 
-/// Runs `loop` on two workers of one thread; it finds the arguments in its configuration, by name.
+/// What most rows measure: two workers of one thread.
+ScalingConfig two_workers();
+/// What the rows of GPUs measure: one worker with a GPU.
+ScalingConfig one_gpu();
+
+/// Runs `loop` on workers; it finds the arguments in its configuration, by name.
+Result fit(TrainLoop loop, const Arguments& arguments, const ScalingConfig& scaling, int64_t max_failures = 0);
+/// Runs `loop` on two_workers().
 Result fit_two_workers(TrainLoop loop, const Arguments& arguments, int64_t max_failures = 0);
 
 /// Puts `values` of this rank into the configuration's scratch folder, in one piece.
@@ -53,12 +60,16 @@ void write_samples(const Config& config, const std::vector<double>& samples);
 /// others.
 void time_steps(const Config& config, int64_t warm_up, const std::function<void()>& step);
 
+/// As time_steps(), of `iterations` windows of ten steps each: the milliseconds of a step, by the time that passes
+/// until the GPU has done all ten.
+void time_gpu_steps(const Config& config, const std::function<void()>& step);
+
 /// `megabytes` (2^20 bytes) of parameters, in layers of 4.
 std::shared_ptr<torch::nn::Module> model_of(int64_t megabytes);
 
 /// The main() of a program that measures in its train loop: trains and prints what rank 0 has written with
 /// write_rank(): "samples", and as far as there are any "also" and "peers".
-int measure_in_loop(int argc, char** argv, TrainLoop loop);
+int measure_in_loop(int argc, char** argv, TrainLoop loop, const ScalingConfig& scaling = two_workers());
 
 /// The line that run.py reads; `also` holds further observations by description.
 void print_samples(const std::vector<double>& samples, const Json& also = Json::object());

@@ -110,7 +110,8 @@ CIRCUMSTANCES_HEADING = "## Circumstances"
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `make bench`; do not edit. `make bench ONLY=row,row` measures some rows and leaves the others as they are.
+Written by `make bench`; do not edit. `make bench ONLY=row,row` measures some rows and leaves the others as they are;
+`make bench GPU=1` measures those that need a GPU, which are left out otherwise.
 
 Paceline and its peers run in turns (A B A B …) on the same machine. A run's value is the median of its samples; a
 figure is the median over the runs, its range the lowest and the highest run. *Times better* is how many times Paceline

@@ -33,6 +33,7 @@ class Row:
     runs: int = 5
     lower_is_better: bool = True
     needs_mnist: bool = False
+    needs_gpu: bool = False  # left out but with GPU=1; its peers run in .venv, whose torch is for CUDA
     program: str = ""  # build target; by default that of the row's name
     programs: tuple[str, ...] = ()  # further ones
     beside: tuple[str, ...] = ()  # peers that the row's own program measures
@@ -57,6 +58,13 @@ def python(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contesta
 def torchrun(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
     command = (str(PEERS / "bin" / "torchrun"), "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2",
                str(BENCHMARKS / "peers" / "with_torchrun.py"), row)
+    return Contestant(command, iterations, quick_iterations)
+
+
+def torchrun_on_gpu(row: str, iterations: int, quick_iterations: int) -> Contestant:
+    """One rank over NCCL."""
+    command = (str(ROOT / ".venv" / "bin" / "python"), "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1",
+               "--nproc-per-node", "1", str(BENCHMARKS / "peers" / "with_torchrun.py"), row)
     return Contestant(command, iterations, quick_iterations)
 
 
@@ -154,6 +162,14 @@ ROWS = [
         Target("≥ 1.0 × torchrun, within the spread", lambda row: row.within_spread()),
         python("images_python", 40, 4), {"torchrun": torchrun("mnist_images", 40, 4)},
         lower_is_better=False, needs_mnist=True, program="paceline_python"),
+    Row("gpu_step_resnet", "step of ResNet-18 with 128 images of 224 × 224 in float32, one worker with a GPU; the peer is "
+        "DistributedDataParallel with one rank over NCCL", "ms",
+        Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),
+        ours("gpu_step_resnet", 10, 2), {"torchrun": torchrun_on_gpu("gpu_step_resnet", 10, 2)}, needs_gpu=True),
+    Row("gpu_step_vit", "step of the VisionTransformer of `030_cifar10_vit` with 512 photographs in bfloat16, likewise; the "
+        "peer's model is torchvision's", "ms",
+        Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),
+        ours("gpu_step_vit", 10, 2), {"torchrun": torchrun_on_gpu("gpu_step_vit", 10, 2)}, needs_gpu=True),
     Row("installed_size", "what the Python package adds to torch and pyarrow, with cloudpickle; Ray Train: the package `ray` "
         "alone", "MB",
         Target("≤ 0.25 × Ray Train's", lambda row: row.ratio("Ray Train") >= 4),

@@ -4,7 +4,7 @@
 Rows are declared in rows.py. Each is written to build/bench/ROW.json, all into docs/benchmarks.md. Standard library
 only. Ends with 1 when a row could not be measured; a missed target is a result.
 
-    benchmarks/run.py [--only row,row] [--quick]     --quick: few iterations, to try the programs; into build/bench/quick, not into the document
+    benchmarks/run.py [--only row,row] [--gpu] [--quick]     --quick: few iterations, to try the programs; into build/bench/quick, not into the document
     benchmarks/run.py --self-test                    checks statistics and writers, measures nothing
 """
 
@@ -97,7 +97,7 @@ def measure(row: Row, quick: bool) -> Outcome:
 
 def measure_rows(rows: list[Row], quick: bool) -> list[str]:
     """Names of the rows that could not be measured."""
-    versions, failed = environment.versions_in_use(), []
+    failed = []
     for row in rows:
         try:
             outcome = measure(row, quick)
@@ -105,7 +105,7 @@ def measure_rows(rows: list[Row], quick: bool) -> list[str]:
             say(f"{row.name} could not be measured: {error}")
             failed.append(row.name)
             continue
-        record = to_record(row.name, row.unit, row.target, outcome, versions)
+        record = to_record(row.name, row.unit, row.target, outcome, environment.versions_in_use(row.needs_gpu))
         path = write_record(environment.QUICK_OUTPUT if quick else environment.OUTPUT, record)
         say(f"{row.name}: {record['value']} {row.unit}, {record['peer']} {record['peer_value']}, "
             f"target {row.target.sentence}: {'met' if record['met'] else 'NOT met'} "
@@ -126,9 +126,9 @@ def write_document() -> None:
     say(f"wrote {DOCUMENT.relative_to(environment.ROOT)}")
 
 
-def selected(only: str | None) -> list[Row]:
+def selected(only: str | None, gpu: bool) -> list[Row]:
     if not only:
-        return ROWS
+        return [row for row in ROWS if row.needs_gpu == gpu]
     by_name = {row.name: row for row in ROWS}
     names = [name for name in only.split(",") if name]
     if unknown := [name for name in names if name not in by_name]:
@@ -139,17 +139,21 @@ def selected(only: str | None) -> list[Row]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measures Paceline beside its peers.")
     parser.add_argument("--only", metavar="ROW,ROW", help="only these rows")
+    parser.add_argument("--gpu", action="store_true", help="the rows that need a GPU, which are left out otherwise")
     parser.add_argument("--quick", action="store_true", help="few iterations, to try the programs")
     parser.add_argument("--self-test", action="store_true", help="checks statistics and writers")
     arguments = parser.parse_args()
     if arguments.self_test:
         import self_test
         return self_test.run()
-    rows = selected(arguments.only)
+    rows = selected(arguments.only, arguments.gpu)
+    if any(row.needs_gpu for row in rows) and (missing := environment.missing_gpu()):
+        sys.exit(f"[bench] {missing}")
     # A terminated benchmark cleans up as an interrupted one does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     processes.become_subreaper()
-    environment.install_peers()
+    if not all(row.needs_gpu for row in rows):
+        environment.install_peers()
     environment.build_programs({name for row in rows for name in (row.program or row.name, *row.programs)})
     if any(row.needs_mnist for row in rows):
         environment.fetch_mnist()

@@ -52,12 +52,28 @@ def vit_step_cpp(options) -> None:
         print_samples(milliseconds)
 
 
-ROWS = {row.__name__: row for row in (startup_cpp, first_step_python, worker_memory_python, ddp_step_gloo, mnist_images,
-                                      vit_step_cpp)}
+def gpu_step_resnet(options) -> None:
+    model = DistributedDataParallel(workloads.ResNet18().cuda(), device_ids=[torch.cuda.current_device()])
+    print_samples(workloads.train_resnet_on_gpu(model, options.iterations))
+
+
+def gpu_step_vit(options) -> None:
+    model = DistributedDataParallel(workloads.vision_transformer().cuda(), device_ids=[torch.cuda.current_device()])
+    print_samples(workloads.train_vision_transformer_on_gpu(model, options.iterations))
+
+
+ON_CPU = (startup_cpp, first_step_python, worker_memory_python, ddp_step_gloo, mnist_images, vit_step_cpp)
+ON_GPU = (gpu_step_resnet, gpu_step_vit)
+ROWS = {row.__name__: row for row in (*ON_CPU, *ON_GPU)}
 
 if __name__ == "__main__":
-    dist.init_process_group("gloo")
-    torch.set_num_threads(1)
     options = arguments(ROWS)
-    ROWS[options.row](options)
+    row = ROWS[options.row]
+    if row in ON_GPU:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl")
+    else:
+        dist.init_process_group("gloo")
+        torch.set_num_threads(1)
+    row(options)
     dist.destroy_process_group()

@@ -169,3 +169,36 @@ def time_steps(compute_loss, optimizer: torch.optim.Optimizer, warm_up: int, ste
         if step >= warm_up:
             milliseconds.append((time.monotonic() - start) * 1e3)
     return milliseconds
+
+
+def train_resnet_on_gpu(model: nn.Module, windows: int) -> list[float]:
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3, fused=True)
+    images, labels = torch.randn(128, 1, 224, 224, device="cuda"), torch.randint(10, (128,), device="cuda")
+    return time_gpu_steps(lambda: F.cross_entropy(model(images), labels), optimizer, windows)
+
+
+def train_vision_transformer_on_gpu(model: nn.Module, windows: int) -> list[float]:
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=1e-2, fused=True)
+    images, labels = torch.randn(512, 3, 32, 32, device="cuda"), torch.randint(10, (512,), device="cuda")
+
+    def compute_loss():
+        with torch.autocast("cuda", torch.bfloat16):
+            return F.cross_entropy(model(images), labels)
+
+    return time_gpu_steps(compute_loss, optimizer, windows)
+
+
+def time_gpu_steps(compute_loss, optimizer: torch.optim.Optimizer, windows: int) -> list[float]:
+    """Milliseconds of a step in windows of ten after the first, by the time that passes until the GPU has done all ten."""
+    milliseconds, steps = [], 10
+    for window in range(windows + 1):
+        start = time.monotonic()
+        for _ in range(steps):
+            loss = compute_loss()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        torch.cuda.synchronize()
+        if window > 0:
+            milliseconds.append((time.monotonic() - start) * 1e3 / steps)
+    return milliseconds

@@ -56,11 +56,16 @@ void find_compiler(Facts& facts) {
 }
 
 void find_gpus(Facts& facts) {
+  const GpuQuery query = parse_gpus(
+      output_of("nvidia-smi --query-gpu=name,memory.total,memory.free,driver_version --format=csv,noheader,nounits"));
+  facts.gpus = query.gpus;
+  facts.gpu_driver = query.driver;
+  if (!facts.gpus.empty()) return;
   static const std::regex kDevice("nvidia[0-9]+");
   std::error_code error;
   for (fs::directory_iterator entry("/dev", error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (std::regex_match(name, kDevice)) facts.gpus.push_back(name);
+    if (std::regex_match(name, kDevice)) facts.gpus.push_back({name});
   }
   std::ifstream driver("/proc/driver/nvidia/version");
   std::string line;

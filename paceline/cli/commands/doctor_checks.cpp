@@ -1,5 +1,9 @@
 #include "paceline/cli/commands/doctor_checks.h"
 
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+
 #include "paceline/core/bytes_text.h"
 
 namespace paceline::cli {
@@ -49,7 +53,13 @@ Finding gpu(const Facts& facts) {
     return {"gpu", Verdict::broken, "there are GPU devices, but the NVIDIA driver is not loaded",
             "install the driver, or load it with `modprobe nvidia`"};
   }
-  return {"gpu", Verdict::fine, std::to_string(facts.gpus.size()) + " with driver " + facts.gpu_driver, ""};
+  std::string text;
+  for (const Gpu& gpu : facts.gpus) {
+    text += (text.empty() ? "" : ", ") + gpu.name;
+    if (gpu.memory_bytes == 0) continue;
+    text += " with " + bytes_text(gpu.memory_bytes) + " (" + bytes_text(gpu.free_bytes) + " free)";
+  }
+  return {"gpu", Verdict::fine, text + "; driver " + facts.gpu_driver, ""};
 }
 
 Finding shared_memory(const Facts& facts) {
@@ -122,6 +132,22 @@ Finding machine(const Facts& facts) {
 }
 
 }  // namespace
+
+GpuQuery parse_gpus(const std::string& lines) {
+  GpuQuery query;
+  std::istringstream text(lines);
+  for (std::string line; std::getline(text, line);) {
+    static const std::regex kGpu("(.*), ([^,]*), ([^,]*), ([^,]*)");
+    std::smatch fields;
+    if (!std::regex_match(line, fields, kGpu)) continue;
+    const auto bytes = [&fields](size_t field) {
+      return std::strtoll(fields[field].str().c_str(), nullptr, 10) << 20;  // 0 for "[N/A]"
+    };
+    query.gpus.push_back({fields[1], bytes(2), bytes(3)});
+    query.driver = fields[4];
+  }
+  return query;
+}
 
 std::vector<Finding> examine(const Facts& facts) {
   return {machine(facts),    compiler(facts),      torch(facts),   arrow_library(facts),

@@ -9,6 +9,23 @@
 
 namespace paceline::cli {
 
+/// A GPU. Bytes are 0 where they could not be found out.
+struct Gpu {
+  std::string name;
+  int64_t memory_bytes = 0;
+  int64_t free_bytes = 0;
+
+  bool operator==(const Gpu&) const = default;
+};
+
+/// What `nvidia-smi --query-gpu=name,memory.total,memory.free,driver_version --format=csv,noheader,nounits` printed;
+/// memory in MiB.
+struct GpuQuery {
+  std::vector<Gpu> gpus;
+  std::string driver;
+};
+GpuQuery parse_gpus(const std::string& lines);
+
 /// What was found; nullopt or "" where it could not be found out.
 struct Facts {
   std::string compiler;  // "g++ 12.2.0"; "" for none
@@ -17,8 +34,8 @@ struct Facts {
   std::string arrow;                               // version that this program was linked with
   std::vector<std::string> object_stores;          // kinds that this Arrow can open
   std::vector<std::string> missing_object_stores;  // and those that it cannot
-  std::vector<std::string> gpus;
-  std::string gpu_driver;                      // version of the kernel's driver, "" for none
+  std::vector<Gpu> gpus;
+  std::string gpu_driver;                      // version of the driver, "" for none
   std::optional<int64_t> shared_memory_bytes;  // size of /dev/shm
   std::optional<int64_t> shared_memory_free_bytes;
   std::optional<int> ptrace_scope;         // of Yama; nullopt: no Yama, every process of the user may be traced

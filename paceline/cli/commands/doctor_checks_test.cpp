@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "paceline/core/bytes_text.h"
+
 namespace paceline::cli {
 namespace {
 
@@ -44,6 +46,20 @@ TEST(Doctor, HasNothingToSayAboutAGoodMachine) {
   }
 }
 
+TEST(Doctor, ShowsGpusWithTheirMemory) {
+  const GpuQuery query =
+      parse_gpus("NVIDIA H200, 143771, 143000, 580.159.04\nAn odd, name, [N/A], [N/A], 580.159.04\n");
+  EXPECT_THAT(query.gpus, ::testing::ElementsAre(Gpu{"NVIDIA H200", int64_t{143'771} << 20, int64_t{143'000} << 20},
+                                                 Gpu{"An odd, name", 0, 0}));
+  Facts facts = good();
+  facts.gpus = query.gpus;
+  facts.gpu_driver = query.driver;
+  EXPECT_EQ(finding(facts, "gpu").text, "NVIDIA H200 with " + bytes_text(int64_t{143'771} << 20) + " (" +
+                                            bytes_text(int64_t{143'000} << 20) +
+                                            " free), An odd, name; driver 580.159.04");
+  EXPECT_TRUE(parse_gpus("No devices were found\n").gpus.empty());
+}
+
 TEST(Doctor, KnowsWhatIsWrongAndWhatToDo) {
   struct Case {
     const char* subject;
@@ -56,7 +72,7 @@ TEST(Doctor, KnowsWhatIsWrongAndWhatToDo) {
       {"compiler", [](Facts& f) { f.compiler_major = 9; }, Verdict::note, "g++ 12"},
       {"torch", [](Facts& f) { f.torch = ""; }, Verdict::note, "pip install torch"},
       {"gpu", [](Facts& f) { f.gpu_driver = "550.1"; }, Verdict::broken, "--gpus all"},
-      {"gpu", [](Facts& f) { f.gpus = {"nvidia0"}; }, Verdict::broken, "modprobe nvidia"},
+      {"gpu", [](Facts& f) { f.gpus.push_back({"nvidia0"}); }, Verdict::broken, "modprobe nvidia"},
       {"shared memory", [](Facts& f) { f.shared_memory_bytes.reset(); }, Verdict::broken, "/dev/shm"},
       {"shared memory", [](Facts& f) { f.shared_memory_free_bytes = 1000; }, Verdict::broken, "--shm-size"},
       {"shared memory", [](Facts& f) { f.shared_memory_bytes = f.shared_memory_free_bytes = int64_t{512} << 20; },

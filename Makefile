@@ -23,7 +23,7 @@ quickstart_flags = $(if $(WORKERS),--num-workers $(WORKERS)) $(if $(USE_GPU),--u
 
 ##@ For users
 .PHONY: quickstart
-quickstart: setup  ## Train ResNet-18 on MNIST [WORKERS=2] [USE_GPU=1] [FULL=1] [JSON=1]
+quickstart: setup  ## Train ResNet-18 on MNIST [WORKERS=n] [USE_GPU=1] [FULL=1] [JSON=1]
 	@$(call configure,release)
 	@ninja -C build/release -j$(JOBS) $(if $(JSON),--quiet) 020_mnist_resnet18
 	@build/release/examples/020_mnist_resnet18 $(quickstart_flags)

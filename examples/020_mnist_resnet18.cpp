@@ -3,6 +3,7 @@
 #include <paceline/paceline.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -24,7 +25,7 @@ constexpr double kLearningRate = 1e-3;
 constexpr int64_t kGlobalBatchSize = 512;  // every step averages 45 MB of gradients: large batches have fewer steps
 
 struct Options {
-  int64_t num_workers = 2;
+  std::optional<int64_t> num_workers;
   bool use_gpu = false;
   bool full = false;
   bool json = false;
@@ -72,7 +73,8 @@ Options parse(int argc, char** argv) {
   Options options;
   options.program = argv[0];
   CLI::App app("Trains ResNet-18 on the MNIST digits.");
-  app.add_option("--num-workers", options.num_workers, "worker processes")->capture_default_str();
+  app.add_option("--num-workers", options.num_workers,
+                 "worker processes; by default 2, with --use-gpu one for each GPU");
   app.add_flag("--use-gpu", options.use_gpu, "one GPU for each worker");
   app.add_flag("--full", options.full, "all 60,000 digits, five times");
   app.add_flag("--json", options.json, "end with one line of JSON");
@@ -109,6 +111,11 @@ std::string draw(const paceline::Checkpoint& checkpoint, Mnist& digits, const st
   return path;
 }
 
+int64_t workers_for(const Options& options) {
+  const int64_t gpus = torch::cuda::device_count();  // NOLINT(bugprone-signed-char-misuse)
+  return options.num_workers.value_or(options.use_gpu ? std::max<int64_t>(1, gpus) : 2);
+}
+
 /// What the run has come to. Members that it did not reach are null; paths are relative to where the program runs.
 paceline::Json summarise(const paceline::Result& result, int64_t num_workers, double train_seconds) {
   paceline::Json summary = {{"state", result.state},          {"workers", num_workers}, {"accuracy", nullptr},
@@ -121,13 +128,14 @@ paceline::Json summarise(const paceline::Result& result, int64_t num_workers, do
 /// Trains, and says what has come of it. The program's exit code: 0 only for a run that has finished.
 int run(const Options& options) {
   Mnist test_digits(options.data, /*train=*/false);
+  const int64_t num_workers = workers_for(options);
 
   paceline::TorchTrainer trainer(train_loop,
                                  {.train_loop_config = {{"num_epochs", options.num_epochs},
                                                         {"train_digits", options.train_digits},
                                                         {"global_batch_size", kGlobalBatchSize},
                                                         {"data", options.data}},
-                                  .scaling_config = {.num_workers = options.num_workers, .use_gpu = options.use_gpu},
+                                  .scaling_config = {.num_workers = num_workers, .use_gpu = options.use_gpu},
                                   .run_config = {.name = options.name, .storage_path = options.storage_path}});
   const auto start = std::chrono::steady_clock::now();
   std::optional<paceline::Result> result;
@@ -140,7 +148,7 @@ int run(const Options& options) {
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
-  paceline::Json summary = summarise(*result, options.num_workers, seconds.count());
+  paceline::Json summary = summarise(*result, num_workers, seconds.count());
   const bool finished = result->state == "finished";
   if (finished && result->checkpoint) {
     const std::string picture = fs::relative(draw(*result->checkpoint, test_digits, result->path));

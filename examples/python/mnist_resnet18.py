@@ -92,7 +92,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Trains ResNet-18 on the MNIST digits.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    parser.add_argument("--num-workers", type=int, default=2, help="worker processes")
+    parser.add_argument("--num-workers", type=int, help="worker processes; by default 2, with --use-gpu one for each GPU")
     parser.add_argument("--use-gpu", action="store_true", help="one GPU for each worker")
     parser.add_argument("--full", action="store_true", help="all 60,000 digits, five times")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
@@ -105,6 +105,8 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     if options.full:
         options.train_digits, options.num_epochs = 60_000, 5
+    if options.num_workers is None:
+        options.num_workers = max(1, torch.cuda.device_count()) if options.use_gpu else 2
     if options.num_workers < 1:
         parser.error(f"argument --num-workers: {options.num_workers}; allowed: 1 or more")
     if not GLOBAL_BATCH_SIZE <= options.train_digits <= 60_000:

@@ -23,14 +23,15 @@ NLOHMANN_JSON_SERIALIZE_ENUM(CheckpointStatus, {{CheckpointStatus::committed, "c
                                                 {CheckpointStatus::validation_timeout, "validation_timeout"},
                                                 {CheckpointStatus::validation_failed, "validation_failed"}})
 
-// `report`: the number of its report, from 1. `name`: of its folder, "" for the one made of the report's number.
-// `metrics`: rank 0's, of that report, with those of its validation. `time`: when it was published, in seconds since
-// the Unix epoch.
-#define PACELINE_PUBLISHED_CHECKPOINT_FIELDS(FIELD)        \
-  FIELD(int64_t, report, 0)                                \
-  FIELD(std::string, name, "")                             \
-  FIELD(nlohmann::json, metrics, nlohmann::json::object()) \
-  FIELD(double, time, 0.0)                                 \
+// A published checkpoint.
+#define PACELINE_PUBLISHED_CHECKPOINT_FIELDS(FIELD)                \
+  FIELD(int64_t, report, 0) /* the number of its report, from 1 */ \
+  /* of its folder, "" for the one made of the report's number */  \
+  FIELD(std::string, name, "")                                     \
+  /* rank 0's, of that report, with those of its validation */     \
+  FIELD(nlohmann::json, metrics, nlohmann::json::object())         \
+  /* when it was published, in seconds since the Unix epoch */     \
+  FIELD(double, time, 0.0)                                         \
   FIELD(CheckpointStatus, status, CheckpointStatus::committed)
 PACELINE_RECORD(PublishedCheckpoint, PACELINE_PUBLISHED_CHECKPOINT_FIELDS);
 using PublishedCheckpoints = std::vector<PublishedCheckpoint>;

@@ -25,35 +25,32 @@ namespace paceline::policy {
   FIELD(int64_t, world_size, 0)
 PACELINE_RECORD(EnteredState, PACELINE_ENTERED_STATE_FIELDS);
 
-// A worker that the event concerned, as it is afterwards. `pid` 0: not known, or as before.
+// A worker that the event concerned, as it is afterwards.
 #define PACELINE_WORKER_CHANGE_FIELDS(FIELD)       \
   FIELD(WorkerId, worker, {})                      \
   FIELD(WorkerStage, stage, WorkerStage::starting) \
-  FIELD(int64_t, pid, 0)
+  FIELD(int64_t, pid, 0) /* 0: not known, or as before */
 PACELINE_RECORD(WorkerChange, PACELINE_WORKER_CHANGE_FIELDS);
 
 using AttemptFailures = std::map<int64_t, std::string>;
 using WorkersByNode = std::map<std::string, std::vector<WorkerId>>;
 
-// `failures`: why an attempt fails, in one line. `closed`: the attempt whose workers are all gone. `started`: workers
-// of the current attempt. `ranks`: all workers in the order of their ranks; they enter their train loops.
-// `checkpoints`: those that are new or have changed, whole. `deleted`: reports whose checkpoints are deleted.
-// `worker_errors`: until the next group starts. `error`: of the run; `failure_kind`: what
-// it says first. They apply in the order in which they stand here.
-#define PACELINE_CONSEQUENCES_FIELDS(FIELD)           \
-  FIELD(std::vector<EnteredState>, entered, {})       \
-  FIELD(AttemptFailures, failures, {})                \
-  FIELD(std::optional<int64_t>, closed, {})           \
-  FIELD(WorkersByNode, started, {})                   \
-  FIELD(std::vector<WorkerId>, ranks, {})             \
-  FIELD(std::vector<WorkerChange>, workers, {})       \
-  FIELD(PublishedCheckpoints, checkpoints, {})        \
-  FIELD(std::vector<int64_t>, deleted, {})            \
-  FIELD(RankErrors, worker_errors, {})                \
-  FIELD(StopCause, stop_cause, StopCause::unknown)    \
-  FIELD(std::string, stop_reason, "")                 \
-  FIELD(std::string, error, "")                       \
-  FIELD(std::optional<FailureKind>, failure_kind, {}) \
+// What a decision led to. The fields apply in the order in which they stand here.
+#define PACELINE_CONSEQUENCES_FIELDS(FIELD)                                                    \
+  FIELD(std::vector<EnteredState>, entered, {})                                                \
+  FIELD(AttemptFailures, failures, {})      /* why an attempt fails, in one line */            \
+  FIELD(std::optional<int64_t>, closed, {}) /* the attempt whose workers are all gone */       \
+  FIELD(WorkersByNode, started, {})         /* workers of the current attempt */               \
+  /* all workers in the order of their ranks; they enter their train loops */                  \
+  FIELD(std::vector<WorkerId>, ranks, {})                                                      \
+  FIELD(std::vector<WorkerChange>, workers, {})                                                \
+  FIELD(PublishedCheckpoints, checkpoints, {}) /* those that are new or have changed, whole */ \
+  FIELD(std::vector<int64_t>, deleted, {})     /* reports whose checkpoints are deleted */     \
+  FIELD(RankErrors, worker_errors, {})         /* until the next group starts */               \
+  FIELD(StopCause, stop_cause, StopCause::unknown)                                             \
+  FIELD(std::string, stop_reason, "")                                                          \
+  FIELD(std::string, error, "")                       /* of the run */                         \
+  FIELD(std::optional<FailureKind>, failure_kind, {}) /* of what the error says first */       \
   FIELD(Json, return_value, nullptr)
 PACELINE_RECORD(Consequences, PACELINE_CONSEQUENCES_FIELDS);
 

@@ -11,16 +11,15 @@
 
 namespace paceline {
 
-// `last_lines`: the last that it wrote; `log_file` has all of them, "" for none. `step` and `phase` are the last that
-// it noted of its progress. `memory` tells of a kill, `crash` of a crash.
-#define PACELINE_PROCESS_END_FIELDS(FIELD)        \
-  FIELD(ExitStatus, status, {})                   \
-  FIELD(std::vector<std::string>, last_lines, {}) \
-  FIELD(std::string, log_file, "")                \
-  FIELD(int64_t, step, 0)                         \
-  FIELD(std::string, phase, "")                   \
-  FIELD(MemoryFacts, memory, {})                  \
-  FIELD(std::optional<CrashFacts>, crash, {})
+// The end of a process.
+#define PACELINE_PROCESS_END_FIELDS(FIELD)                                                     \
+  FIELD(ExitStatus, status, {})                                                                \
+  FIELD(std::vector<std::string>, last_lines, {}) /* that it wrote */                          \
+  FIELD(std::string, log_file, "")                /* has all that it wrote, "" for none */     \
+  FIELD(int64_t, step, 0)                         /* the last that it noted of its progress */ \
+  FIELD(std::string, phase, "")                   /* the last that it noted of its progress */ \
+  FIELD(MemoryFacts, memory, {})                  /* of a kill */                              \
+  FIELD(std::optional<CrashFacts>, crash, {})     /* of a crash */
 PACELINE_RECORD(ProcessEnd, PACELINE_PROCESS_END_FIELDS);
 
 }  // namespace paceline

@@ -35,7 +35,7 @@ struct Facts {
   std::vector<std::string> object_stores;          // kinds that this Arrow can open
   std::vector<std::string> missing_object_stores;  // and those that it cannot
   std::vector<Gpu> gpus;
-  std::string gpu_driver;                      // version of the driver, "" for none
+  std::string gpu_driver;                      // version of the kernel's driver, "" for none
   std::optional<int64_t> shared_memory_bytes;  // size of /dev/shm
   std::optional<int64_t> shared_memory_free_bytes;
   std::optional<int> ptrace_scope;         // of Yama; nullopt: no Yama, every process of the user may be traced

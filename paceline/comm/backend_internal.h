@@ -1,4 +1,4 @@
-// What a c10d backend is to a Group: the backend itself and the way to make its waiting collectives fail.
+// What the files of comm/ that connect a backend share, and the rows that they give.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -6,12 +6,12 @@
 #include <chrono>
 #include <functional>
 
+#include "paceline/comm/backend.h"
 #include "paceline/core/progress.h"
 
 namespace c10d {
 class Backend;
-class Store;
-}  // namespace c10d
+}
 
 namespace paceline::comm {
 
@@ -25,16 +25,14 @@ struct BackendSettings {
   Progress* progress = nullptr;
 };
 
-struct Backend {
+/// A backend of one group, and the way to make its waiting collectives fail.
+struct ConnectedBackend {
   c10::intrusive_ptr<c10d::Backend> handle;
   /// Thread-safe; works at most once.
   std::function<void()> abort;
 };
 
-/// Connects to all ranks; collective. Throws what the backend throws.
-Backend make_gloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings);
-/// CollectiveError where this build has no NCCL.
-Backend make_nccl(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings);
-bool nccl_is_available();
+Backend gloo_backend();
+Backend nccl_backend();
 
 }  // namespace paceline::comm

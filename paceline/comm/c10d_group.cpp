@@ -1,4 +1,4 @@
-#include <atomic>
+#include <map>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -35,8 +35,12 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
 
 class C10dGroup final : public Group {
  public:
-  C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::ProcessGroup> process_group, std::vector<Backend> backends)
-      : options_(std::move(options)), process_group_(std::move(process_group)), backends_(std::move(backends)) {}
+  C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::ProcessGroup> process_group,
+            std::vector<ConnectedBackend> backends)
+      : options_(std::move(options)),
+        process_group_(std::move(process_group)),
+        backends_(std::move(backends)),
+        failures_(options_.rank, options_.world_size) {}
 
   int64_t rank() const override { return options_.rank; }
   int64_t size() const override { return options_.world_size; }
@@ -56,14 +60,14 @@ class C10dGroup final : public Group {
 
   const GroupOptions options_;
   const c10::intrusive_ptr<c10d::ProcessGroup> process_group_;
-  const std::vector<Backend> backends_;
-  std::atomic<bool> aborted_{false};
+  const std::vector<ConnectedBackend> backends_;  // the CPU's first
+  FailureReporter failures_;
 };
 
 void C10dGroup::run(const char* operation, const std::function<void()>& body) {
-  if (aborted_) throw_failure(operation, rank(), size(), kToldToStop);
+  failures_.throw_if_stopped(operation);
   torch::NoGradGuard no_grad;
-  report_failures(operation, rank(), size(), body);
+  failures_.run(operation, body);
 }
 
 void C10dGroup::reduce_contiguous(torch::Tensor values, ReduceOp op) {
@@ -146,14 +150,18 @@ void C10dGroup::broadcast_coalesced(const std::vector<torch::Tensor>& tensors, i
 
 void C10dGroup::barrier() {
   run("barrier", [&] {
-    // Gloo's, whatever the backend: a barrier is for the processes, not for what runs on their GPUs.
+    // The CPU's, whatever the backend: a barrier is for the processes, not for what runs on their GPUs.
     backends_.front().handle->barrier()->wait();
   });
 }
 
 void C10dGroup::abort() {
-  if (aborted_.exchange(true)) return;
+  if (!failures_.stop()) return;
   for (const auto& backend : backends_) backend.abort();
+}
+
+c10d::ProcessGroup::BackendType type_of(const Backend& backend) {
+  return c10d::ProcessGroup::strToBackendType(std::string(backend.name));
 }
 
 std::string arrival_key(int64_t rank) {
@@ -174,9 +182,10 @@ void wait_for_all_ranks(c10d::Store& store, const GroupOptions& options) {
     }
     if (missing.empty()) throw;
     throw CollectiveError("rank " + std::to_string(options.rank) + " of " + std::to_string(options.world_size) +
-                          " waited " + std::to_string(options.timeout.count()) +
-                          " ms (TorchConfig.timeout_s) for the other ranks to arrive; missing ranks=" + missing + " (" +
-                          cause_of(failure) + "). Their logs say what keeps them");
+                              " waited " + std::to_string(options.timeout.count()) +
+                              " ms (TorchConfig.timeout_s) for the other ranks to arrive; missing ranks=" + missing +
+                              " (" + cause_of(failure) + "). Their logs say what keeps them",
+                          CollectiveCause::other_rank);
   }
 }
 
@@ -185,24 +194,25 @@ void wait_for_all_ranks(c10d::Store& store, const GroupOptions& options) {
 std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusive_ptr<c10d::Store> store,
                                        bool loopback) {
   std::shared_ptr<Group> group;
-  report_failures("connecting", options.rank, options.world_size, [&] {
+  FailureReporter(options.rank, options.world_size).run("connecting", [&] {
     wait_for_all_ranks(*store, options);
     if (options.progress != nullptr) options.progress->forget_collectives();
     const BackendSettings settings{options.rank, options.world_size, options.timeout, loopback, options.progress};
     const auto rank = static_cast<int>(options.rank);
     const auto world_size = static_cast<int>(options.world_size);
     auto process_group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, world_size);
-    using Type = c10d::ProcessGroup::BackendType;
-    // Gloo is always there: what describes the work (model, counts, barriers) is on the CPU.
-    std::vector<Backend> backends{make_gloo(store, settings)};
-    process_group->setBackend(torch::kCPU, Type::GLOO, backends.back().handle);
-    if (options.backend == "nccl") {
-      backends.push_back(make_nccl(store, settings));
-      process_group->setBackend(torch::kCUDA, Type::NCCL, backends.back().handle);
-    } else if (options.device.is_cuda()) {
-      process_group->setBackend(torch::kCUDA, Type::GLOO, backends.back().handle);
+    const Backend& chosen = *find_backend(options.backend);
+    // What describes the work (model, counts, barriers) is on the CPU, whatever the device.
+    std::map<std::string_view, ConnectedBackend> connected;
+    std::vector<ConnectedBackend> backends;
+    for (const c10::DeviceType device : {torch::kCPU, options.device.type()}) {
+      const Backend& carrier = chosen.takes(device) ? chosen : default_backend(device);
+      if (!connected.contains(carrier.name)) {
+        backends.push_back(connected.emplace(carrier.name, carrier.connect(store, settings)).first->second);
+      }
+      process_group->setBackend(device, type_of(carrier), connected.at(carrier.name).handle);
     }
-    process_group->setDefaultBackend(options.backend == "nccl" ? Type::NCCL : Type::GLOO);
+    process_group->setDefaultBackend(type_of(chosen));
     process_group->setGroupName("paceline");
     group = std::make_shared<C10dGroup>(options, std::move(process_group), std::move(backends));
   });

@@ -17,7 +17,9 @@ Bytes to_bytes(const std::string& text) {
 }
 
 void check_status(const arrow::Status& status) {
-  if (!status.ok()) throw CollectiveError("the rendezvous store: " + status.message());
+  if (!status.ok()) {
+    throw CollectiveError("the rendezvous store: " + status.message(), CollectiveCause::other_rank);
+  }
 }
 
 template <class T>

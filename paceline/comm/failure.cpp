@@ -1,19 +1,20 @@
+#include "paceline/comm/failure.h"
+
 #include <c10/util/Exception.h>
 
+#include <gloo/common/error.h>
 #include <algorithm>
-#include <exception>
-#include <mutex>
 
 #include "paceline/comm/failure_internal.h"
 #include "paceline/core/error.h"
 
 namespace paceline::comm {
-namespace {
 
-std::mutex last_failure_mutex;
-std::string last_failure;
-
-}  // namespace
+bool is_collateral(const std::exception& error) {
+  if (const auto* own = dynamic_cast<const CollectiveError*>(&error)) return own->cause() != CollectiveCause::this_rank;
+  return dynamic_cast<const c10::DistError*>(&error) != nullptr ||
+         dynamic_cast<const gloo::Exception*>(&error) != nullptr;
+}
 
 std::string cause_of(const std::exception& failure) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&failure);
@@ -23,34 +24,28 @@ std::string cause_of(const std::exception& failure) {
   return text;
 }
 
-void throw_failure(const std::string& operation, int64_t rank, int64_t world_size, const std::string& cause) {
-  const bool stopping = cause.find(kToldToStop) != std::string::npos;
-  const std::string text =
-      operation + " failed on rank " + std::to_string(rank) + " of " + std::to_string(world_size) + ": " + cause +
-      (stopping ? ""
-                : ". Another rank may have failed first: see the logs of the other ranks. If they are "
-                  "only slow, raise TorchConfig.timeout_s");
-  {
-    const std::lock_guard lock(last_failure_mutex);
-    last_failure = text;
-  }
-  throw CollectiveError(text);
-}
-
-bool tells_last_failure(const std::string& text) {
-  const std::lock_guard lock(last_failure_mutex);
-  return !last_failure.empty() && text.find(last_failure) != std::string::npos;
-}
-
-void report_failures(const std::string& operation, int64_t rank, int64_t world_size,
-                     const std::function<void()>& body) {
+void FailureReporter::run(const std::string& operation, const std::function<void()>& body) const {
   try {
     body();
   } catch (const Error&) {
     throw;
   } catch (const std::exception& failure) {
-    throw_failure(operation, rank, world_size, cause_of(failure));
+    throw_if_stopped(operation);
+    fail(operation, cause_of(failure) +
+                        ". Another rank may have failed first: see the logs of the other ranks. If they are only slow, "
+                        "raise TorchConfig.timeout_s");
   }
+}
+
+void FailureReporter::throw_if_stopped(const std::string& operation) const {
+  if (stopped_) fail(operation, "aborted: this rank was told to stop");
+}
+
+void FailureReporter::fail(const std::string& operation, const std::string& cause) const {
+  const std::string text =
+      operation + " failed on rank " + std::to_string(rank_) + " of " + std::to_string(world_size_) + ": " + cause;
+  if (thrown_as_ == ThrownAs::torch_error) C10_THROW_ERROR(DistBackendError, text);
+  throw CollectiveError(text, stopped_ ? CollectiveCause::stopped : CollectiveCause::other_rank);
 }
 
 }  // namespace paceline::comm

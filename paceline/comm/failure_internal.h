@@ -1,6 +1,7 @@
-// How a failure of c10d becomes a CollectiveError: operation, rank, world size and what the backend said.
+// How a failure of c10d becomes one of Paceline's: operation, rank, world size and what the backend said.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -10,17 +11,36 @@ namespace paceline::comm {
 /// The message of `failure` without LibTorch's C++ stack, on one line.
 std::string cause_of(const std::exception& failure);
 
-/// The cause of failures that this rank has brought about itself, because its run ends.
-constexpr const char* kToldToStop = "aborted: this rank was told to stop";
+/// What failures of a group's collectives are thrown as.
+enum class ThrownAs {
+  collective_error,
+  /// c10::DistBackendError, which Python gets as torch.distributed.DistBackendError. Of a CollectiveError that passes
+  /// through autograd Python keeps nothing but the text.
+  torch_error
+};
 
-/// Throws CollectiveError("all_reduce failed on rank 1 of 4: …"), with advice unless the cause is kToldToStop.
-[[noreturn]] void throw_failure(const std::string& operation, int64_t rank, int64_t world_size,
-                                const std::string& cause);
+/// Says and throws what has failed on this rank of a group. Thread-safe.
+class FailureReporter {
+ public:
+  FailureReporter(int64_t rank, int64_t world_size, ThrownAs thrown_as = ThrownAs::collective_error)
+      : rank_(rank), world_size_(world_size), thrown_as_(thrown_as) {}
 
-/// Whether `text` has in it what throw_failure() has thrown last in this process.
-bool tells_last_failure(const std::string& text);
+  /// This rank is told to stop: what fails from now on fails for that reason. Says whether this was the first call.
+  bool stop() { return !stopped_.exchange(true); }
 
-/// Runs `body`; its exceptions become CollectiveErrors. Those that already are pass unchanged.
-void report_failures(const std::string& operation, int64_t rank, int64_t world_size, const std::function<void()>& body);
+  /// Runs `body`; its exceptions become "all_reduce failed on rank 1 of 4: …", with advice unless this rank was told to
+  /// stop. Paceline's own errors pass unchanged.
+  void run(const std::string& operation, const std::function<void()>& body) const;
+  /// Throws such a failure at once when this rank was told to stop.
+  void throw_if_stopped(const std::string& operation) const;
+
+ private:
+  [[noreturn]] void fail(const std::string& operation, const std::string& cause) const;
+
+  const int64_t rank_;
+  const int64_t world_size_;
+  const ThrownAs thrown_as_;
+  std::atomic<bool> stopped_{false};
+};
 
 }  // namespace paceline::comm

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
@@ -14,11 +15,12 @@ namespace {
 // c10d::Reducer waits and no code of ours stands between it and the user, would be one bare line of gloo's.
 class ReportedWork final : public c10d::Work {
  public:
-  ReportedWork(c10::intrusive_ptr<c10d::Work> work, std::string operation, int rank, int world_size)
+  ReportedWork(c10::intrusive_ptr<c10d::Work> work, int rank, Collective collective,
+               std::shared_ptr<const FailureReporter> failures)
       : Work(rank, work->retrieveOpType()),
         work_(std::move(work)),
-        operation_(std::move(operation)),
-        world_size_(world_size) {}
+        operation_(to_string(collective)),
+        failures_(std::move(failures)) {}
   ~ReportedWork() override { end(); }
   ReportedWork(const ReportedWork&) = delete;
   ReportedWork& operator=(const ReportedWork&) = delete;
@@ -36,7 +38,7 @@ class ReportedWork final : public c10d::Work {
 
   bool wait(std::chrono::milliseconds timeout) override {
     bool done = false;
-    report_failures(operation_, rank_, world_size_, [&] { done = work_->wait(timeout); });
+    failures_->run(operation_, [&] { done = work_->wait(timeout); });
     end();
     return done;
   }
@@ -44,10 +46,8 @@ class ReportedWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     auto future = work_->getFuture();
     return future->then(
-        [operation = operation_, rank = rank_, world_size = world_size_](c10::ivalue::Future& finished) {
-          if (finished.hasError()) {
-            report_failures(operation, rank, world_size, [&] { std::rethrow_exception(finished.exception_ptr()); });
-          }
+        [operation = operation_, failures = failures_](c10::ivalue::Future& finished) {
+          if (finished.hasError()) failures->run(operation, [&] { std::rethrow_exception(finished.exception_ptr()); });
           return finished.value();
         },
         future->elementType());
@@ -60,7 +60,7 @@ class ReportedWork final : public c10d::Work {
 
   const c10::intrusive_ptr<c10d::Work> work_;
   const std::string operation_;
-  const int world_size_;
+  const std::shared_ptr<const FailureReporter> failures_;
   std::atomic<Progress*> progress_{nullptr};
 };
 
@@ -73,20 +73,18 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   using TensorLists = std::vector<Tensors>;
 
   WatchedGloo(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
-              c10::intrusive_ptr<Options> options, Progress* progress)
+              c10::intrusive_ptr<Options> options, Progress* progress, ThrownAs thrown_as)
       : ProcessGroupGloo(store, static_cast<int>(rank), static_cast<int>(world_size), std::move(options)),
-        progress_(progress) {}
+        progress_(progress),
+        failures_(std::make_shared<FailureReporter>(rank, world_size, thrown_as)) {}
 
-  // The two collectives that c10d::Reducer starts by itself.
+  // The collectives that others are made of; send and receive concern two ranks only.
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return reported("all_reduce",
-                    counted(Collective::all_reduce, [&] { return ProcessGroupGloo::allreduce(tensors, options); }));
+    return counted(Collective::all_reduce, [&] { return ProcessGroupGloo::allreduce(tensors, options); });
   }
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
-    return reported("broadcast",
-                    counted(Collective::broadcast, [&] { return ProcessGroupGloo::broadcast(tensors, options); }));
+    return counted(Collective::broadcast, [&] { return ProcessGroupGloo::broadcast(tensors, options); });
   }
-  // Those that others are made of; send and receive concern two ranks only.
   WorkPointer allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
     return counted(Collective::all_gather, [&] { return ProcessGroupGloo::allgather(outputs, inputs, options); });
   }
@@ -121,20 +119,19 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   }
 
   void close_connections() {
-    std::call_once(closed_, [this] {
-      for (const auto& context : contexts_) {
-        for (int peer = 0; peer < getSize(); ++peer) {
-          // Every device here is gloo's TCP device, so every pair is a tcp::Pair.
-          auto* pair = static_cast<gloo::transport::tcp::Pair*>(context->getPair(peer).get());
-          if (pair != nullptr) pair->signalExceptionExternal(kToldToStop);
-        }
+    if (!failures_->stop()) return;
+    for (const auto& context : contexts_) {
+      for (int peer = 0; peer < getSize(); ++peer) {
+        // Every device here is gloo's TCP device, so every pair is a tcp::Pair.
+        auto* pair = static_cast<gloo::transport::tcp::Pair*>(context->getPair(peer).get());
+        if (pair != nullptr) pair->signalExceptionExternal("this rank was told to stop");
       }
-    });
+    }
   }
 
  private:
-  c10::intrusive_ptr<ReportedWork> reported(const char* operation, WorkPointer work) {
-    return c10::make_intrusive<ReportedWork>(std::move(work), operation, getRank(), getSize());
+  c10::intrusive_ptr<ReportedWork> reported(Collective collective, WorkPointer work) {
+    return c10::make_intrusive<ReportedWork>(std::move(work), getRank(), collective, failures_);
   }
 
   // The work of Gloo's reduce_scatter is made of others and has no future.
@@ -142,7 +139,7 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   WorkPointer counted_until_awaited(const Start& start) {
     if (progress_ != nullptr) progress_->begin_collective(Collective::reduce_scatter);
     try {
-      auto work = reported("reduce_scatter", start());
+      auto work = reported(Collective::reduce_scatter, start());
       work->end_when_awaited(progress_);
       return work;
     } catch (...) {
@@ -153,13 +150,13 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
 
   template <class Start>
   WorkPointer counted(Collective collective, const Start& start) {
-    if (progress_ == nullptr) return start();
+    if (progress_ == nullptr) return reported(collective, start());
     progress_->begin_collective(collective);
     try {
       WorkPointer work = start();
       // Not in wait(): c10d::Reducer waits for the future.
       work->getFuture()->addCallback([progress = progress_](c10::ivalue::Future&) { progress->end_collective(); });
-      return work;
+      return reported(collective, std::move(work));
     } catch (...) {
       progress_->end_collective();
       throw;
@@ -167,7 +164,7 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   }
 
   Progress* const progress_;
-  std::once_flag closed_;
+  const std::shared_ptr<FailureReporter> failures_;
 };
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options_for(std::chrono::milliseconds timeout) {
@@ -176,18 +173,23 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options_for(std::chrono::mil
   return options;
 }
 
+ConnectedBackend connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
+  auto options = options_for(settings.timeout);
+  options->devices.push_back(settings.loopback ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
+                                               : c10d::ProcessGroupGloo::createDefaultDevice());
+  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress,
+                                               ThrownAs::collective_error);
+  return {gloo, [gloo] { gloo->close_connections(); }};
+}
+
 // Those that make_watched_gloo() has made.
 std::mutex groups_mutex;
 std::vector<c10::weak_intrusive_ptr<WatchedGloo>> groups;
 
 }  // namespace
 
-Backend make_gloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
-  auto options = options_for(settings.timeout);
-  options->devices.push_back(settings.loopback ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
-                                               : c10d::ProcessGroupGloo::createDefaultDevice());
-  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress);
-  return {gloo, [gloo] { gloo->close_connections(); }};
+Backend gloo_backend() {
+  return {.name = "gloo", .devices = {c10::kCPU, c10::kCUDA}, .missing = "", .connect = &connect_gloo};
 }
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo> make_watched_gloo(const c10::intrusive_ptr<c10d::Store>& store,
@@ -200,7 +202,8 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_watched_gloo(const c10::intrusiv
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
   }
   if (settings.progress != nullptr) settings.progress->forget_collectives();
-  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress);
+  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress,
+                                               ThrownAs::torch_error);
   const std::lock_guard lock(groups_mutex);
   groups.emplace_back(gloo);
   return gloo;
@@ -211,10 +214,6 @@ void abort_watched_gloo() {
   for (const auto& group : groups) {
     if (const auto alive = group.lock()) alive->close_connections();
   }
-}
-
-bool is_collective_failure(const std::string& text) {
-  return tells_last_failure(text);
 }
 
 }  // namespace paceline::comm

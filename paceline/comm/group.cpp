@@ -6,7 +6,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
 
-#include "paceline/comm/backend_internal.h"
+#include "paceline/comm/backend.h"
 #include "paceline/comm/control_store.h"
 #include "paceline/comm/group_internal.h"
 #include "paceline/core/error.h"
@@ -51,23 +51,26 @@ bool is_reducible(torch::ScalarType dtype, ReduceOp op) {
   }
 }
 
+}  // namespace
+
 GroupOptions checked(GroupOptions options) {
-  if (options.backend.empty()) options.backend = options.device.is_cuda() ? "nccl" : "gloo";
-  if (!backend_is_available(options.backend)) {
-    throw CollectiveError("the backend \"" + options.backend +
-                          "\" is not in this build; available=" + (nccl_is_available() ? "gloo, nccl" : "gloo"));
+  const c10::DeviceType device = options.device.type();
+  if (options.backend.empty()) options.backend = default_backend(device).name;
+  const Backend* const backend = find_backend(options.backend);
+  if (backend == nullptr || !backend->is_built_in()) {
+    throw CollectiveError("the backend \"" + options.backend + "\" is not in this build" +
+                          (backend == nullptr ? "" : ", it needs " + std::string(backend->missing)) +
+                          "; available=" + backends_for(device));
+  }
+  if (!backend->takes(device)) {
+    throw CollectiveError("the backend \"" + options.backend + "\" does not carry tensors of the device " +
+                          options.device.str() + "; available=" + backends_for(device));
   }
   if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
     throw CollectiveError("there is no such place in a group: rank=" + std::to_string(options.rank) +
                           " world_size=" + std::to_string(options.world_size));
   }
   return options;
-}
-
-}  // namespace
-
-bool backend_is_available(const std::string& backend) {
-  return backend == "gloo" || (backend == "nccl" && nccl_is_available());
 }
 
 void check_reducible(const torch::Tensor& tensor, ReduceOp op) {

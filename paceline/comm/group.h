@@ -23,7 +23,7 @@ class ProcessGroup;
 namespace paceline::comm {
 
 struct GroupOptions {
-  /// "gloo", "nccl", or "" for nccl with a GPU device and gloo without.
+  /// The name of a row of backend.h, or "" for the device's default.
   std::string backend;
   int64_t rank = 0;
   int64_t world_size = 1;
@@ -68,8 +68,5 @@ class Group {
 
 /// Every rank's `text`, by rank; texts may differ in length. Collective.
 std::vector<std::string> all_gather_text(Group& group, const std::string& text);
-
-/// Whether this build has the backend: "gloo" always, "nccl" with a CUDA build of LibTorch.
-bool backend_is_available(const std::string& backend);
 
 }  // namespace paceline::comm

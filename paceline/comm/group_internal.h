@@ -18,6 +18,10 @@ void check_reducible(const torch::Tensor& tensor, ReduceOp op);
 /// CollectiveError when there is no such rank.
 void check_root(int64_t root, int64_t world_size);
 
+/// `options` with the backend's name. CollectiveError for a backend that is not in this build, and for a place that
+/// cannot be.
+GroupOptions checked(GroupOptions options);
+
 /// The group of a world of one: every collective is the identity.
 std::shared_ptr<Group> make_local_group();
 

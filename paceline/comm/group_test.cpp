@@ -11,6 +11,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "paceline/comm/backend.h"
+#include "paceline/comm/failure.h"
 #include "paceline/comm/reducer.h"
 #include "paceline/rpc/memory_key_value.h"
 #include "paceline/testing/group_conformance.h"
@@ -105,8 +107,37 @@ TEST(Group, ACollectiveTimesOut) {
 TEST(Group, RefusesABackendThatIsNotThere) {
   GroupOptions options = place(0, 2);
   options.backend = "mpi";
-  EXPECT_THAT(testing::message_of<CollectiveError>([&] { Group::create(options, nullptr); }), HasSubstr("\"mpi\""));
-  EXPECT_TRUE(backend_is_available("gloo"));
+  EXPECT_THAT(testing::message_of<CollectiveError>([&] { Group::create(options, nullptr); }),
+              ::testing::AllOf(HasSubstr("\"mpi\""), HasSubstr("\"gloo\"")));
+}
+
+// Outside a Group too, where exceptions come as Gloo throws them.
+TEST(Group, KnowsWhichFailuresAreConsequences) {
+  const auto groups = Group::in_process(2);
+  groups[1]->abort();
+  torch::Tensor tensor = torch::ones({1});
+  try {
+    std::vector<torch::Tensor> tensors{tensor};
+    groups[0]->process_group()->getBackend(torch::kCPU)->recv(tensors, 1, 0)->wait();
+    FAIL() << "its peer is gone";
+  } catch (const std::exception& failure) {
+    EXPECT_EQ(dynamic_cast<const CollectiveError*>(&failure), nullptr);
+    EXPECT_TRUE(is_collateral(failure)) << failure.what();
+  }
+  EXPECT_TRUE(is_collateral(CollectiveError("", CollectiveCause::other_rank)));
+  EXPECT_FALSE(is_collateral(CollectiveError("")));
+  EXPECT_FALSE(is_collateral(std::runtime_error("the user's own")));
+}
+
+TEST(Backends, EveryDeviceHasItsDefaultAndEveryRowIsFound) {
+  EXPECT_EQ(default_backend(torch::kCPU).name, "gloo");
+  EXPECT_EQ(default_backend(torch::kCUDA).name, "nccl");
+  for (const Backend& backend : backends()) {
+    EXPECT_EQ(find_backend(backend.name), &backend);
+    EXPECT_FALSE(backend.devices.empty()) << backend.name;
+    EXPECT_EQ(backend.is_built_in(), backend.connect != nullptr) << backend.name;
+  }
+  EXPECT_EQ(find_backend("mpi"), nullptr);
 }
 
 TEST(Group, AWorldOfOneNeedsNoStore) {

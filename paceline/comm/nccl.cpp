@@ -4,8 +4,9 @@
 #include "paceline/comm/backend_internal.h"
 
 namespace paceline::comm {
+namespace {
 
-Backend make_nccl(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
+ConnectedBackend connect_nccl(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
   // NCCL would listen on a network interface of its choice; only a variable tells it otherwise.
   if (settings.loopback) ::setenv("NCCL_SOCKET_IFNAME", "lo", /*overwrite=*/0);
   auto options = c10d::ProcessGroupNCCL::Options::create();
@@ -15,8 +16,10 @@ Backend make_nccl(const c10::intrusive_ptr<c10d::Store>& store, const BackendSet
   return {nccl, [nccl] { nccl->abort(); }};
 }
 
-bool nccl_is_available() {
-  return true;
+}  // namespace
+
+Backend nccl_backend() {
+  return {.name = "nccl", .devices = {c10::kCUDA}, .missing = "", .connect = &connect_nccl};
 }
 
 }  // namespace paceline::comm

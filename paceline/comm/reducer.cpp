@@ -38,7 +38,7 @@ class C10dReducer final : public GradientReducer {
       : group_(std::move(group)), reducer_(std::move(reducer)) {}
 
   void begin_backward() override {
-    report_failures("preparing backward", group_->rank(), group_->size(), [&] {
+    FailureReporter(group_->rank(), group_->size()).run("preparing backward", [&] {
       reducer_->prepare_for_forward();
       reducer_->rebuild_buckets();
       reducer_->prepare_for_backward({});

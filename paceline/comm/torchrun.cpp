@@ -82,12 +82,12 @@ std::shared_ptr<Group> Group::from_torchrun_environment(const GroupOptions& opti
   GroupOptions own = options;
   own.rank = number("RANK");
   own.world_size = number("WORLD_SIZE");
-  if (own.backend.empty()) own.backend = own.device.is_cuda() ? "nccl" : "gloo";
+  own = checked(own);
   if (own.world_size == 1) return make_local_group();
   const bool one_machine = number("LOCAL_WORLD_SIZE", "-1") == own.world_size;
   const bool loopback = one_machine || is_loopback(variable("MASTER_ADDR"));
   std::shared_ptr<Group> group;
-  report_failures("connecting", own.rank, own.world_size, [&] {
+  FailureReporter(own.rank, own.world_size).run("connecting", [&] {
     group = make_c10d_group(own, connect_to_store(own, loopback && is_loopback(variable("MASTER_ADDR"))), loopback);
   });
   return group;

@@ -1,8 +1,8 @@
 // Gloo for programs that make their process groups themselves, such as Python's torch.distributed.
 //
-// Its collectives are counted, say rank and operation when they fail, and can be made to fail from another thread. What
-// has passed through autograd or Python has lost its type: is_collective_failure() knows it by its text.
-// Threading: collectives as c10d's; abort_watched_gloo() and is_collective_failure() from any thread.
+// Its collectives are counted and can be made to fail from another thread. They fail with c10::DistBackendError, which
+// says rank and operation and is torch.distributed.DistBackendError in Python, also after autograd.
+// Threading: collectives as c10d's; abort_watched_gloo() from any thread.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -36,8 +36,5 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_watched_gloo(const c10::intrusiv
 
 /// Makes the waiting collectives of all that make_watched_gloo() has made fail, and those that follow.
 void abort_watched_gloo();
-
-/// Whether `text` tells of the last failure of a collective of this process.
-bool is_collective_failure(const std::string& text);
 
 }  // namespace paceline::comm

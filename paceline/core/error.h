@@ -37,10 +37,23 @@ class StorageError : public Error {
   using Error::Error;
 };
 
+/// What made a collective fail.
+enum class CollectiveCause {
+  this_rank,   ///< what this rank asked for cannot be done
+  other_rank,  ///< another rank did not come, went away or is late, as far as the backend can tell
+  stopped      ///< this rank was told to stop, and left the collective
+};
+
 /// The workers could not agree: a collective failed or timed out, or ranks differ where they must not.
 class CollectiveError : public Error {
  public:
-  using Error::Error;
+  explicit CollectiveError(const std::string& message, CollectiveCause cause = CollectiveCause::this_rank)
+      : Error(message), cause_(cause) {}
+
+  CollectiveCause cause() const noexcept { return cause_; }
+
+ private:
+  CollectiveCause cause_;
 };
 
 /// Throws the Error of the kind that fits `status` (Invalid → ConfigError, IOError → StorageError, …); nothing if ok.

@@ -41,6 +41,18 @@ class GroupConformance : public ::testing::TestWithParam<Worlds> {
   int64_t world_ = 0;
 };
 
+/// The CollectiveError that body() throws; fails the test when it throws none.
+template <class Body>
+CollectiveError failure_of(Body body) {
+  try {
+    body();
+  } catch (const CollectiveError& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no CollectiveError was thrown";
+  return CollectiveError("");
+}
+
 inline constexpr std::array kReducibleTypes = {torch::kFloat32, torch::kFloat64, torch::kFloat16, torch::kBFloat16,
                                                torch::kInt8,    torch::kUInt8,   torch::kInt32,   torch::kInt64};
 
@@ -191,17 +203,20 @@ TEST_P(GroupConformance, AbortEndsACollectiveThatWaits) {
   auto waiting = std::async(std::launch::async, [&] {
     torch::Tensor tensor = torch::ones({1000});
     entered.set_value();
-    return message_of<CollectiveError>([&] { groups[0]->all_reduce(tensor, comm::ReduceOp::sum); });
+    return failure_of([&] { groups[0]->all_reduce(tensor, comm::ReduceOp::sum); });
   });
   entered.get_future().wait();
   groups[0]->abort();
   ASSERT_EQ(waiting.wait_for(std::chrono::seconds(30)), std::future_status::ready);
-  EXPECT_THAT(waiting.get(), ::testing::AllOf(::testing::HasSubstr("all_reduce"), ::testing::HasSubstr("rank 0 of"),
-                                              ::testing::HasSubstr("told to stop")));
+  const CollectiveError stopped = waiting.get();
+  EXPECT_THAT(stopped.what(), ::testing::AllOf(::testing::HasSubstr("all_reduce"), ::testing::HasSubstr("rank 0 of"),
+                                               ::testing::HasSubstr("told to stop")));
+  EXPECT_EQ(stopped.cause(), CollectiveCause::stopped);
   groups[0]->abort();  // once more does nothing
   torch::Tensor tensor = torch::ones({1});
-  EXPECT_THROW(groups[0]->broadcast(tensor, 0), CollectiveError);
-  EXPECT_THROW(groups[1]->broadcast(tensor, 0), CollectiveError) << "its peer is gone";
+  EXPECT_EQ(failure_of([&] { groups[0]->broadcast(tensor, 0); }).cause(), CollectiveCause::stopped);
+  EXPECT_EQ(failure_of([&] { groups[1]->broadcast(tensor, 0); }).cause(), CollectiveCause::other_rank);
+  EXPECT_EQ(failure_of([&] { groups[2]->broadcast(tensor, 7); }).cause(), CollectiveCause::this_rank);
 }
 
 }  // namespace paceline::testing

@@ -1,13 +1,15 @@
 // TorchConfig: how the workers' process group is made.
 #pragma once
 
+#include "paceline/comm/backend.h"
 #include "paceline/core/config/field.h"
 
 namespace paceline {
 
-#define PACELINE_TORCH_CONFIG_FIELDS(FIELD)                                                                     \
-  FIELD(std::optional<std::string>, backend, std::nullopt, ::paceline::one_of({"gloo", "nccl"}),                \
-        "Backend of the collectives; by default nccl with use_gpu, gloo without and where workers share a GPU") \
+#define PACELINE_TORCH_CONFIG_FIELDS(FIELD)                                                                       \
+  FIELD(std::optional<std::string>, backend, std::nullopt, ::paceline::one_of(::paceline::comm::backend_names()), \
+        "Backend of the collectives; by default the first of these that takes the worker's device; gloo where "   \
+        "workers share a GPU")                                                                                    \
   FIELD(double, timeout_s, 1800.0, ::paceline::between(0, 1e9), "Seconds after which a collective has failed")
 PACELINE_CONFIG(TorchConfig, PACELINE_TORCH_CONFIG_FIELDS);
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "paceline/comm/group.h"
+#include "paceline/comm/backend.h"
 #include "paceline/controller/controller.h"
 #include "paceline/controller/launcher/local.h"
 #include "paceline/controller/worker_process.h"
@@ -49,25 +49,31 @@ void refuse_missing_gpus(const ScalingConfig& scaling) {
                     "; or set use_gpu = false");
 }
 
+void refuse_wrong_backend(bool use_gpu, const TorchConfig& torch_config) {
+  const c10::DeviceType device = use_gpu ? torch::kCUDA : torch::kCPU;
+  const std::string name(torch_config.backend ? *torch_config.backend : comm::default_backend(device).name);
+  const comm::Backend& backend = *comm::find_backend(name);
+  const std::string others = comm::backends_for(device);
+  if (!backend.takes(device)) {
+    throw ConfigError("TorchConfig.backend is \"" + name + "\", which does not carry " + (use_gpu ? "GPU" : "CPU") +
+                      " tensors, but ScalingConfig.use_gpu is " + (use_gpu ? "true" : "false") +
+                      "; take another device, or set backend = " + others);
+  }
+  if (backend.is_built_in()) return;
+  throw ConfigError(std::string(use_gpu ? "use_gpu takes" : "the workers take") + " TorchConfig.backend \"" + name +
+                    "\", but this build does not have it: it needs " + std::string(backend.missing) +
+                    "; set backend = " + others);
+}
+
 void refuse_what_cannot_run(const ScalingConfig& scaling, const TorchConfig& torch_config) {
   refuse_impossible(scaling);
-  if (!scaling.use_gpu && torch_config.backend == "nccl") {
-    throw ConfigError(
-        "TorchConfig.backend is \"nccl\", which carries GPU tensors only, but ScalingConfig.use_gpu is false; set "
-        "use_gpu = true or backend = \"gloo\"");
-  }
-  if (!scaling.use_gpu) return;
-  refuse_missing_gpus(scaling);
+  if (scaling.use_gpu) refuse_missing_gpus(scaling);
   if (workers_share_a_gpu(scaling) && torch_config.backend == "nccl") {
     throw ConfigError("TorchConfig.backend is \"nccl\", which wants a GPU for each rank, but workers with " +
                       gpus_text(gpus_per_worker(scaling)) +
                       " each share one; leave backend out, or give each worker a GPU of its own");
   }
-  if (torch_config.backend.value_or("nccl") == "nccl" && !comm::backend_is_available("nccl")) {
-    throw ConfigError(
-        "use_gpu takes TorchConfig.backend \"nccl\", but this build of LibTorch has no NCCL; set backend = "
-        "\"gloo\", or use LibTorch for CUDA");
-  }
+  if (!workers_share_a_gpu(scaling)) refuse_wrong_backend(scaling.use_gpu, torch_config);
 }
 
 void refuse_missing_rank(const std::optional<int64_t>& debug_rank, int64_t workers) {

@@ -7,6 +7,7 @@
 #include <pybind11/stl.h>
 
 #include "paceline/checkpoint/checkpoint.h"
+#include "paceline/comm/backend.h"
 #include "paceline/comm/control_store.h"
 #include "paceline/comm/watched_gloo.h"
 #include "paceline/core/error.h"
@@ -73,12 +74,11 @@ class PythonProgram final : public train::LanguageRuntime {
       const py::gil_scoped_acquire gil;
       const py::object exception = exception_of(error);
       const py::object said = program_.attr("describe")(exception);
-      const bool collateral = comm::is_collective_failure(py::str(exception));
       return {.kind = said["kind"].cast<std::string>(),
               .text = said["text"].cast<std::string>(),
               .frames = said["frames"].cast<std::vector<std::string>>(),
               .stopped = said["stopped"].cast<bool>(),
-              .collateral = collateral || said["collateral"].cast<bool>()};
+              .collateral = said["collateral"].cast<bool>()};
     } catch (...) {
       return LanguageRuntime::describe(exception);
     }
@@ -111,6 +111,10 @@ void bind_worker(py::module_& module) {
   module.def("make_gloo", &make_gloo, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("timeout"),
              py::arg("interfaces"), py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
              "A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks.");
+  module.def(
+      "default_backend",
+      [](const std::string& device) { return comm::default_backend(torch::Device(device).type()).name; },
+      py::arg("device"), "Of torch.distributed, for a device such as \"cuda:0\".");
   module.def(
       "train_loop_begins", [] { progress->set_phase(Phase::training); },
       "Called by train() of a worker's program before the loop's first line.");

@@ -39,7 +39,7 @@ class Program:
             "text": _text(exception),
             "frames": _frames(exception),
             "stopped": isinstance(exception, native.Stopped),
-            "collateral": isinstance(exception, native.CollectiveError),
+            "collateral": _is_collateral(exception),
         }
 
     def flush(self):
@@ -60,10 +60,26 @@ def _enter(folder):
     os.chdir(folder)
 
 
+def _is_collateral(exception):
+    """Whether it is the failure of a collective that another rank has caused, or was raised from one."""
+    from torch.distributed import DistError
+
+    while exception is not None:
+        if isinstance(exception, DistError) or (isinstance(exception, native.CollectiveError) and exception.collateral):
+            return True
+        exception = _origin(exception)
+    return False
+
+
+def _origin(exception):
+    """What it was raised from."""
+    return exception.__cause__ or (None if exception.__suppress_context__ else exception.__context__)
+
+
 def _text(exception):
     """What it says, and what it was raised from."""
     text = str(exception)
-    cause = exception.__cause__ or (None if exception.__suppress_context__ else exception.__context__)
+    cause = _origin(exception)
     return text if cause is None else f"{text} (after {type(cause).__qualname__}: {cause})"
 
 

@@ -1,5 +1,6 @@
 """Worker processes: what they run in, what becomes of their output, and how they fail together."""
 
+import json
 import os
 import pathlib
 import re
@@ -175,6 +176,34 @@ def test_a_rank_that_waits_for_a_failed_one_is_folded_under_it(run_config):
             fit(failing, run_config())
         first = str(caught.value).splitlines()[0]
         assert first.startswith("Rank 1 of 2") and first.endswith("ValueError: the cause")
+
+
+@pytest.mark.parametrize("collective", ["backward", "barrier", "broadcast"])
+def test_a_collective_that_lost_a_rank_is_known_as_a_consequence(run_config, collective):
+    def loop():
+        model = prepare_model(torch.nn.Linear(2, 2))
+        dist.barrier()
+        if train.get_context().get_world_rank() == 1:
+            import threading
+
+            dist.destroy_process_group()
+            threading.Event().wait()
+        try:
+            if collective == "backward":
+                model(torch.ones(1, 2)).sum().backward()
+            elif collective == "barrier":
+                dist.barrier()
+            else:
+                dist.broadcast(torch.ones(1), 1)
+        except dist.DistBackendError as failure:
+            raise ValueError("and what became of it") from failure
+
+    settings = run_config(name="run", failure_config=FailureConfig(stop_grace_s=0.1))
+    with pytest.raises(train.WorkerGroupError, match="what became of it.*failed on rank 0 of 2"):
+        fit(loop, settings)
+    with open(os.path.join(settings.storage_path, "run", "journal.jsonl")) as journal:
+        failed = [event for event in map(json.loads, journal) if event.get("event") == "worker_failed"]
+    assert [event["collateral"] for event in failed] == [True]
 
 
 def test_a_rank_that_waits_in_a_collective_is_stopped_at_once(run_config):

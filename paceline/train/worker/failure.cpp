@@ -3,7 +3,7 @@
 #include <exception>
 #include <typeinfo>
 
-#include "paceline/core/error.h"
+#include "paceline/comm/failure.h"
 #include "paceline/core/type_name.h"
 #include "paceline/train/session.h"
 #include "paceline/train/worker/failure_internal.h"
@@ -26,9 +26,7 @@ void describe(const std::exception_ptr& exception, rpc::Failed& failed) {
     failed.kind = type_name(typeid(error));
     if (failed.text.empty()) failed.text = text_of(error);
     failed.stopped = failed.stopped || dynamic_cast<const Stopped*>(&error) != nullptr;
-    // Gloo's own exception types are not in LibTorch's headers, only their names are known.
-    failed.collateral = failed.collateral || dynamic_cast<const CollectiveError*>(&error) != nullptr ||
-                        dynamic_cast<const c10::DistError*>(&error) != nullptr || failed.kind.rfind("gloo::", 0) == 0;
+    failed.collateral = failed.collateral || comm::is_collateral(error);
     if (const auto* nested = dynamic_cast<const std::nested_exception*>(&error)) cause = nested->nested_ptr();
   } catch (...) {
     failed.kind = "unknown";

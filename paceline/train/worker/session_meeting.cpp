@@ -37,7 +37,8 @@ void Session::meet_in_store() {
   const std::string prefix = store_key("barrier");
   const std::string own_key = prefix + std::to_string(options_.context.world_rank);
   const auto failed = [&](const std::string& why) {
-    throw CollectiveError("barrier() failed on rank " + std::to_string(options_.context.world_rank) + ": " + why);
+    throw CollectiveError("barrier() failed on rank " + std::to_string(options_.context.world_rank) + ": " + why,
+                          CollectiveCause::other_rank);
   };
   if (const auto set = options_.store->set(own_key, ""); !set.ok()) failed(set.message());
   std::vector<std::string> keys;
@@ -71,8 +72,9 @@ std::string Session::broadcast_through_store(const std::string& text) {
   const std::string prefix = store_key("broadcast");
   const std::string key = prefix + "value";
   const auto failed = [&](const std::string& why) {
-    throw CollectiveError("broadcast_from_rank_zero() failed on rank " + std::to_string(options_.context.world_rank) +
-                          ": " + why);
+    throw CollectiveError(
+        "broadcast_from_rank_zero() failed on rank " + std::to_string(options_.context.world_rank) + ": " + why,
+        CollectiveCause::other_rank);
   };
   if (options_.context.world_rank == 0) {
     if (const auto set = options_.store->set(key, text); !set.ok()) failed(set.message());

@@ -83,7 +83,7 @@ TEST(Session, AStopComesOutOfReportsAndCollectives) {
   EXPECT_THROW(barrier(), Stopped);
   EXPECT_THROW(broadcast_from_rank_zero(1), Stopped);
   EXPECT_THROW(all_reduce(torch::ones({1})), Stopped);
-  EXPECT_THROW(session.collective([] { throw CollectiveError("aborted"); }), Stopped);
+  EXPECT_THROW(session.collective([] { throw CollectiveError("peer is gone", CollectiveCause::other_rank); }), Stopped);
 }
 
 }  // namespace

@@ -2,17 +2,23 @@
 //
 // LibTorch holds gloo inside libtorch_cpu but ships none of its headers. Nothing here is ever defined, constructed or
 // derived from: the symbols are LibTorch's own, and only non-virtual members are called. Linking a second gloo beside
-// it would mix the two.
+// it would mix the two. Exceptions are caught by type, which compares the names of types.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace gloo {
+
+// The base of all that gloo throws.
+struct Exception : std::runtime_error {
+  using runtime_error::runtime_error;
+};
 
 namespace transport {
 

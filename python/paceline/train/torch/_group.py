@@ -63,7 +63,7 @@ def _init(torch_config, store, rank, world_size):
 
 
 def _backend(torch_config, device):
-    return torch_config.get("backend") or ("nccl" if device.type == "cuda" else "gloo")
+    return torch_config.get("backend") or native.default_backend(str(device))
 
 
 def _variables(context, device, master_port):

@@ -4,10 +4,10 @@ import os
 import urllib.parse
 from typing import Any
 
-# By the class of the filesystem: the scheme of its URIs, those of its settings that a URI can say, and those that it
-# takes from the environment in each process.
-_S3 = ("s3", {"region", "scheme", "endpoint_override", "allow_bucket_creation", "tls_ca_file_path"}, {"access_key", "secret_key"})
-_GCS = ("gs", {"scheme", "endpoint_override", "retry_limit_seconds"}, frozenset[str]())
+from paceline._native import native
+
+# The filesystems that can be handed over, by pyarrow's name of their type: the settings that are no option of a URI.
+_KEYS: dict[str, set[str]] = {"s3": {"access_key", "secret_key"}, "gcs": set()}
 
 
 def located(path: str, filesystem: Any) -> str:
@@ -22,13 +22,15 @@ def located(path: str, filesystem: Any) -> str:
         return located(os.path.join(filesystem.base_path, path.lstrip("/")), filesystem.base_fs)
     if isinstance(filesystem, fs.LocalFileSystem):
         return path
-    known = [kind for name, kind in (("S3FileSystem", _S3), ("GcsFileSystem", _GCS)) if isinstance(filesystem, getattr(fs, name, ()))]
-    if not known:
+    keys = _KEYS.get(filesystem.type_name)
+    if keys is None:
+        forms = ", ".join(scheme.written for scheme in native.storage_schemes())
         raise ValueError(
             f"a filesystem of type {type(filesystem).__name__} cannot be handed over; give the location as a URI instead "
-            "(s3://…, gs://…, abfs://…; docs/storage.md): every worker opens it by itself"
+            f"({forms}; docs/storage.md): every worker opens it by itself"
         )
-    scheme, options, keys = known[0]
+    row = next(scheme for scheme in native.storage_schemes() if filesystem.type_name in scheme.names)
+    scheme, options = row.names[0], set(row.open_options)
     settings, usual = _settings(filesystem), _settings(type(filesystem)())
     changed = {name: value for name, value in settings.items() if value and value != usual.get(name)}
     user = urllib.parse.quote(changed["access_key"], safe="") if "access_key" in changed else ""

@@ -86,7 +86,7 @@ class Result:
 
     @classmethod
     def from_path(cls, path: Union[str, os.PathLike], storage_filesystem: Optional[Any] = None) -> "Result":
-        """The result of a run from nothing but its folder, local or ``s3://…``, ``gs://…``, ``abfs://…``.
+        """The result of a run from nothing but its folder, local or in an object store (``s3://…``).
 
         Args:
             path: The run's folder.

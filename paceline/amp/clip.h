@@ -11,9 +11,10 @@ namespace paceline {
 /// Equal to torch::nn::utils::clip_grad_norm_, but in few kernels and without waiting for the device.
 ///
 /// `norm_type`: any number; 2 is the Euclidean norm, 1 the sum and infinity the largest of the absolute values. Gives
-/// the norm before clipping, a tensor without dimensions; zero when there are no gradients. With data parallelism
-/// gradients are averages over ranks already, so all ranks clip alike. ConfigError for a `max_norm` that is negative or
-/// no number. With `error_if_nonfinite` an Error says that the norm is not finite (this waits for the device).
+/// the norm before clipping, a tensor without dimensions; zero when there are no gradients. All ranks clip alike: the
+/// norm is that of the whole gradients, also where prepare_model() has given each rank a part of them. ConfigError for
+/// a `max_norm` that is negative or no number. With `error_if_nonfinite` an Error says that the norm is not finite
+/// (this waits for the device).
 ///
 ///     loss.backward();
 ///     paceline::clip_grad_norm(model->parameters(), 1.0);

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <utility>
 
 #include "paceline/core/error.h"
+#include "paceline/parallel/parallel_model.h"
 
 namespace paceline {
 namespace {
 
+using parallel::ParallelModel;
 using torch::Tensor;
 
 struct Gradients {
@@ -38,6 +41,18 @@ std::vector<Gradients> gradients_of(torch::optim::Optimizer& optimizer) {
     result.push_back({torch::Device(std::get<0>(key), std::get<1>(key)), std::move(tensors)});
   }
   return result;
+}
+
+/// The parallel models whose parameters the optimizer has, in the order of the parameters.
+std::vector<ParallelModel*> models_of(const torch::optim::Optimizer& optimizer) {
+  std::vector<ParallelModel*> models;
+  for (const auto& group : optimizer.param_groups()) {
+    for (const Tensor& parameter : group.params()) {
+      ParallelModel* const model = ParallelModel::of(parameter);
+      if (model != nullptr && std::ranges::find(models, model) == models.end()) models.push_back(model);
+    }
+  }
+  return models;
 }
 
 }  // namespace
@@ -70,10 +85,14 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
   const std::vector<Gradients> gradients = gradients_of(optimizer);
   if (!gradients.empty()) {
     if (!scale_.defined()) throw UsageError("GradScaler: backward ran without scale(loss)");
+    const std::vector<ParallelModel*> models = models_of(optimizer);
     const Tensor inverse = scale_.to(torch::kDouble).reciprocal().to(torch::kFloat);
     for (const Gradients& list : gradients) {
       Tensor found_inf = torch::zeros({}, torch::dtype(torch::kFloat).device(list.device));
       at::_amp_foreach_non_finite_check_and_unscale_(list.tensors, found_inf, inverse.to(list.device));
+      for (ParallelModel* const model : models) {
+        found_inf = model->norm_over_ranks(found_inf, std::numeric_limits<double>::infinity());
+      }
       step.found_inf.push_back(std::move(found_inf));
     }
   }

@@ -1,9 +1,9 @@
 // GradScaler: keeps float16 gradients from vanishing, by the rules of torch.amp.GradScaler.
 //
 // The loss is multiplied by a scale before backward; gradients are divided by it before the step. A step whose
-// gradients are not finite is left out and the scale shrinks; after enough good steps it grows. Gradients are averaged
-// over ranks before they are looked at, so all ranks decide alike. A void step (no gradients) counts as no step. Not
-// thread-safe.
+// gradients are not finite is left out and the scale shrinks; after enough good steps it grows. All ranks decide
+// alike: those that hold parts of the gradients ask one another (parallel/parallel_model.h). A void step (no gradients)
+// counts as no step. Not thread-safe.
 #pragma once
 
 #include <torch/torch.h>

@@ -10,6 +10,7 @@
 #include "paceline/checkpoint/tensor_reader.h"
 #include "paceline/core/error.h"
 #include "paceline/optim/optimizer_state.h"
+#include "paceline/parallel/parallel_model.h"
 #include "paceline/state/module_state.h"
 #include "paceline/storage/location.h"
 #include "paceline/train/worker/session_internal.h"
@@ -26,33 +27,32 @@ struct NamedItem {
   Placement placement = Placement::replicated;
 };
 
-bool contains(const torch::nn::Module& module, const torch::Tensor& parameter) {
-  for (const auto& own : module.parameters()) {
-    if (own.unsafeGetTensorImpl() == parameter.unsafeGetTensorImpl()) return true;
-  }
-  return false;
+// What prepare_model() has made of the item's module; null for other modules and items.
+std::shared_ptr<parallel::ParallelModel> parallel_model_of(const Item& item) {
+  const Session* session = Session::current_or_null();
+  return session == nullptr || item.module == nullptr ? nullptr : session->parallel_model(*item.module);
 }
 
-// Whether the item is a model that prepare_model() has left to this rank alone, or an optimizer of such a model.
-bool is_local(const Item& item, const Session* session) {
-  if (session == nullptr || session->options().context.world_size == 1) return false;
-  for (const auto& module : session->local_modules()) {
-    if (item.module == module.get()) return true;
-    if (item.optimizer == nullptr) continue;
-    for (const auto& group : item.optimizer->param_groups()) {
-      if (!group.params().empty() && contains(*module, group.params().front())) return true;
-    }
+// An optimizer's state is where its model's is.
+Placement placement_of(const torch::optim::Optimizer& optimizer) {
+  for (const auto& group : optimizer.param_groups()) {
+    if (group.params().empty()) continue;
+    const auto* const model = parallel::ParallelModel::of(group.params().front());
+    if (model != nullptr && model->placement() == Placement::per_rank) return Placement::per_rank;
   }
-  return false;
+  return Placement::replicated;
 }
 
-Placement placement_of(const Item& item, const Session* session) {
+Placement placement_of(const Item& item) {
   if (item.stateful != nullptr) return item.stateful->placement();
-  return is_local(item, session) ? Placement::per_rank : Placement::replicated;
+  const Session* session = Session::current_or_null();
+  if (session == nullptr || session->options().context.world_size == 1) return Placement::replicated;
+  if (item.optimizer != nullptr) return placement_of(*item.optimizer);
+  const auto model = parallel_model_of(item);
+  return model == nullptr ? Placement::replicated : model->placement();
 }
 
 std::vector<NamedItem> name_items(const std::vector<Item>& items) {
-  const Session* session = Session::current_or_null();
   std::map<std::string, int> uses;
   std::vector<NamedItem> named;
   for (const Item& item : items) {
@@ -60,9 +60,8 @@ std::vector<NamedItem> name_items(const std::vector<Item>& items) {
                              : item.optimizer != nullptr ? "optimizer"
                                                          : item.stateful->kind();
     const int use = ++uses[base];
-    named.push_back({.name = use == 1 ? base : base + "_" + std::to_string(use),
-                     .item = item,
-                     .placement = placement_of(item, session)});
+    named.push_back(
+        {.name = use == 1 ? base : base + "_" + std::to_string(use), .item = item, .placement = placement_of(item)});
   }
   return named;
 }
@@ -80,13 +79,16 @@ ParameterNames parameter_names(const std::vector<NamedItem>& items) {
 }
 
 StateDict state_of(const Item& item, const ParameterNames& names) {
+  if (const auto model = parallel_model_of(item)) return model->state_dict();
   if (item.module != nullptr) return module_state(*item.module);
   if (item.optimizer != nullptr) return optim::optimizer_state(*item.optimizer, names);
   return item.stateful->state_dict();
 }
 
 void restore(const Item& item, const StateDict& state, const ParameterNames& names) {
-  if (item.module != nullptr) {
+  if (const auto model = parallel_model_of(item)) {
+    model->load_state_dict(state);
+  } else if (item.module != nullptr) {
     load_module_state(*item.module, state);
   } else if (item.optimizer != nullptr) {
     optim::load_optimizer_state(*item.optimizer, names, state);

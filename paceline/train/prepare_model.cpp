@@ -10,19 +10,17 @@ void prepare_module(const std::shared_ptr<torch::nn::Module>& module, const Prep
   Session& session = Session::current("prepare_model()");
   if (options.move_to_device) module->to(session.options().device);
   session.watch(*module);
-  if (options.parallel_strategy == "none") return session.adopt_local(module);
-  session.collective([&] {
-    session.adopt(*module,
-                  parallel::DataParallel::attach(module, session.options().group, options.ddp, session.ledger()));
-  });
+  const parallel::Strategy& strategy = parallel::find_strategy(options.parallel_strategy);
+  session.collective(
+      [&] { session.adopt(strategy.attach(module, session.options().group, options, session.ledger())); });
 }
 
-std::shared_ptr<parallel::DataParallel> data_parallel_of(const torch::nn::Module& module, const char* function) {
-  auto found = Session::current(function).data_parallel(module);
+std::shared_ptr<parallel::ParallelModel> parallel_model_of(const torch::nn::Module& module, const char* function) {
+  auto found = Session::current(function).parallel_model(module);
   if (!found) {
     throw UsageError(std::string(function) +
-                     " was given a model that prepare_model() has not made data parallel in this train loop; call "
-                     "prepare_model() on it first, with parallel_strategy \"ddp\"");
+                     " was given a model that prepare_model() has not seen in this train loop; call prepare_model() on "
+                     "it first");
   }
   return found;
 }

@@ -6,24 +6,17 @@
 #include <memory>
 #include <string>
 
-#include "paceline/parallel/ddp/data_parallel.h"
+#include "paceline/parallel/parallel_model.h"
+#include "paceline/parallel/strategy.h"
 
 namespace paceline {
-
-// What prepare_model() makes of a model.
-#define PACELINE_PREPARE_MODEL_OPTIONS_FIELDS(FIELD)                                                 \
-  FIELD(bool, move_to_device, true, ::paceline::any_value(), "Moves the model to get_device()")      \
-  FIELD(std::string, parallel_strategy, "ddp", ::paceline::one_of({"ddp", "none"}),                  \
-        "ddp: gradients are averaged during backward; none: the model stays this rank's own affair") \
-  FIELD(::paceline::DdpOptions, ddp, {}, ::paceline::any_value(), "Of data parallelism")
-PACELINE_CONFIG(PrepareModelOptions, PACELINE_PREPARE_MODEL_OPTIONS_FIELDS);
 
 namespace train {
 
 /// prepare_model() without its types.
 void prepare_module(const std::shared_ptr<torch::nn::Module>& module, const PrepareModelOptions& options);
 /// UsageError when prepare_model() has not seen the module.
-std::shared_ptr<parallel::DataParallel> data_parallel_of(const torch::nn::Module& module, const char* function);
+std::shared_ptr<parallel::ParallelModel> parallel_model_of(const torch::nn::Module& module, const char* function);
 
 }  // namespace train
 
@@ -49,14 +42,14 @@ Holder prepare_model(Holder model, const PrepareModelOptions& options = {}) {
 }
 
 /// While it lives, backward accumulates gradients on this rank without averaging; the first backward after it averages
-/// what has accumulated. Backward must run inside the scope. UsageError for a model that prepare_model() has not made
-/// data parallel.
+/// what has accumulated. Backward must run inside the scope. UsageError for a model that prepare_model() has not
+/// seen.
 ///
 ///     { auto scope = paceline::no_sync(model); loss_1.backward(); }
 ///     loss_2.backward();                                       // averages both
 template <class Holder>
 parallel::NoSync no_sync(const Holder& model) {
-  return parallel::NoSync(train::data_parallel_of(*model, "no_sync()"));
+  return parallel::NoSync(train::parallel_model_of(*model, "no_sync()"));
 }
 
 }  // namespace paceline

@@ -13,6 +13,7 @@
 #include "paceline/parallel/ddp/gradient_strides.h"
 #include "paceline/parallel/ddp/model_agreement.h"
 #include "paceline/parallel/ddp/sync_batch_norm.h"
+#include "paceline/state/module_state.h"
 
 namespace paceline::parallel {
 namespace {
@@ -141,8 +142,7 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
  public:
   ModuleDataParallel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<comm::Group> group,
                      const DdpOptions& options, std::shared_ptr<StepLedger> ledger)
-      : module_(std::move(module)),
-        group_(std::move(group)),
+      : DataParallel(std::move(module), std::move(group)),
         options_(options),
         ledger_(std::move(ledger)),
         parameters_(trained(parameters_of(*module_))),
@@ -150,7 +150,11 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
 
   void start();
   void void_step() override;
-  const std::shared_ptr<comm::Group>& group() const override { return group_; }
+  // Every rank holds the averages.
+  torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
+  Placement placement() const override { return Placement::replicated; }
+  StateDict state_dict() const override { return module_state(*module_); }
+  void load_state_dict(const StateDict& state) override { load_module_state(*module_, state); }
 
  private:
   void enter_no_sync() override { ++no_sync_depth_; }
@@ -167,8 +171,6 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   void drop_unused(const std::vector<bool>& used_here);
   void unview_gradients();
 
-  const std::shared_ptr<torch::nn::Module> module_;
-  const std::shared_ptr<comm::Group> group_;
   const DdpOptions options_;
   const std::shared_ptr<StepLedger> ledger_;
   const std::vector<NamedTensor> parameters_;
@@ -317,14 +319,6 @@ void ModuleDataParallel::drop_gradients() {
 }
 
 }  // namespace
-
-NoSync::NoSync(std::shared_ptr<DataParallel> data_parallel) : data_parallel_(std::move(data_parallel)) {
-  data_parallel_->enter_no_sync();
-}
-
-NoSync::~NoSync() {
-  if (data_parallel_ != nullptr) data_parallel_->leave_no_sync();
-}
 
 std::shared_ptr<DataParallel> DataParallel::attach(std::shared_ptr<torch::nn::Module> module,
                                                    std::shared_ptr<comm::Group> group, const DdpOptions& options,

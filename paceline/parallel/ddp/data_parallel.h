@@ -20,6 +20,7 @@
 
 #include "paceline/comm/group.h"
 #include "paceline/core/config/field.h"
+#include "paceline/parallel/parallel_model.h"
 #include "paceline/state/step.h"
 
 namespace paceline {
@@ -46,32 +47,10 @@ PACELINE_CONFIG(DdpOptions, PACELINE_DDP_OPTIONS_FIELDS);
 
 namespace paceline::parallel {
 
-class DataParallel;
-
-/// While it lives, backward accumulates gradients locally; the next synchronised backward averages what has
-/// accumulated. Backward must run inside the scope. Scopes nest.
-///
-///     for (int64_t i = 0; i < 4; ++i) {
-///       std::optional<NoSync> local;
-///       if (i < 3) local.emplace(data_parallel);
-///       loss(batch[i]).backward();
-///     }
-///     optimizer.step();
-class NoSync {
+class DataParallel : public ParallelModel {
  public:
-  /// Begins the scope; it ends with this object.
-  explicit NoSync(std::shared_ptr<DataParallel> data_parallel);
-  /// The scope is then the new object's.
-  NoSync(NoSync&& other) noexcept = default;
-  NoSync& operator=(NoSync&&) = delete;
-  ~NoSync();
+  using ParallelModel::ParallelModel;
 
- private:
-  std::shared_ptr<DataParallel> data_parallel_;
-};
-
-class DataParallel {
- public:
   /// Makes `module` train over `group`. Collective. In this order: checks `options`; verifies that all ranks hold the
   /// same model (on a difference every rank throws the same CollectiveError: rank, parameter, wanted, got); gives all
   /// ranks rank 0's parameters and buffers; binds paceline::nn::SyncBatchNorm modules to the group; hooks the
@@ -80,19 +59,6 @@ class DataParallel {
   static std::shared_ptr<DataParallel> attach(std::shared_ptr<torch::nn::Module> module,
                                               std::shared_ptr<comm::Group> group, const DdpOptions& options,
                                               std::shared_ptr<StepLedger> ledger);
-
-  virtual ~DataParallel() = default;
-
-  /// Voids the step: gradients become undefined, at once or, during backward, at its end, so that optimizer.step() does
-  /// nothing; the ledger is marked. From the training thread or from inside backward. Not collective: every rank must
-  /// void the same step.
-  virtual void void_step() = 0;
-  virtual const std::shared_ptr<comm::Group>& group() const = 0;
-
- private:
-  friend class NoSync;
-  virtual void enter_no_sync() = 0;
-  virtual void leave_no_sync() = 0;
 };
 
 }  // namespace paceline::parallel

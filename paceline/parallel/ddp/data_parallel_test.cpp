@@ -21,8 +21,8 @@ using testing::run_ranks;
 using torch::nn::Sequential;
 
 std::shared_ptr<DataParallel> attach(const Sequential& model, const std::shared_ptr<Group>& group,
-                                     const DdpOptions& options = {}, std::shared_ptr<StepLedger> ledger = nullptr) {
-  return DataParallel::attach(model.ptr(), group, options, std::move(ledger));
+                                     const DdpOptions& options = {}) {
+  return DataParallel::attach(model.ptr(), group, options, nullptr);
 }
 
 void copy_parameters(const torch::nn::Module& from, torch::nn::Module& to) {
@@ -32,20 +32,8 @@ void copy_parameters(const torch::nn::Module& from, torch::nn::Module& to) {
   for (size_t i = 0; i < source.size(); ++i) target[i].copy_(source[i]);
 }
 
-double worst_difference(const torch::nn::Module& a, const torch::nn::Module& b) {
-  double worst = 0;
-  const auto left = a.parameters(), right = b.parameters();
-  for (size_t i = 0; i < left.size(); ++i) {
-    worst = std::max(worst, (left[i] - right[i]).abs().max().item<double>());
-  }
-  return worst;
-}
-
 Sequential linear_net() {
   return Sequential(torch::nn::Linear(6, 16), torch::nn::ReLU(), torch::nn::Linear(16, 3));
-}
-Sequential conv_net() {
-  return Sequential(torch::nn::Conv2d(1, 4, 3), torch::nn::ReLU(), torch::nn::Flatten(), torch::nn::Linear(64, 3));
 }
 
 // What is learned: `batches` of inputs and targets, (steps, batch, …).
@@ -65,71 +53,6 @@ Task make_task(Sequential (*make)(), const std::vector<int64_t>& sample) {
 
 torch::Tensor loss_of(Sequential model, const torch::Tensor& input, const torch::Tensor& target) {
   return torch::mse_loss(model->forward(input), target);
-}
-
-// Trains `model` on this rank's rows of every batch, or on all of them without a group.
-void train(Sequential model, const Task& task, const Group* group) {
-  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
-  const int64_t rank = group == nullptr ? 0 : group->rank(), world = group == nullptr ? 1 : group->size();
-  for (int64_t step = 0; step < kSteps; ++step) {
-    const auto rows = [&](const torch::Tensor& all) { return all[step].chunk(world)[rank]; };
-    auto loss = loss_of(model, rows(task.inputs), rows(task.targets));
-    optimizer.zero_grad(/*set_to_none=*/step % 2 == 0);
-    loss.backward();
-    optimizer.step();
-  }
-}
-
-TEST(DataParallel, EqualsOneProcessOnTheGlobalBatch) {
-  for (const auto& task : {make_task(&linear_net, {6}), make_task(&conv_net, {1, 6, 6})}) {
-    Sequential start = task.make();
-    Sequential whole = task.make();
-    copy_parameters(*start, *whole);
-    train(whole, task, nullptr);
-    EXPECT_GT(worst_difference(*start, *whole), 1e-2);
-    for (const int64_t world : {1, 2, 4}) {
-      for (const bool view : {false, true}) {
-        run_ranks(Group::in_process(world), [&](const std::shared_ptr<Group>& group) {
-          Sequential model = task.make();
-          if (group->rank() == 0) copy_parameters(*start, *model);  // the others get it from rank 0
-          DdpOptions options;
-          options.gradient_as_bucket_view = view;
-          options.bucket_cap_mb = 0.0001;  // many buckets
-          const auto data_parallel = attach(model, group, options);
-          train(model, task, group.get());
-          EXPECT_LT(worst_difference(*model, *whole), 1e-5) << "world " << world << " view " << view;
-        });
-      }
-    }
-  }
-}
-
-TEST(DataParallel, NoSyncAccumulatesIntoTheNextSynchronisedBackward) {
-  const Task task = make_task(&linear_net, {6});
-  Sequential whole = linear_net();
-  for (int64_t i = 0; i < 4; ++i) loss_of(whole, task.inputs[i], task.targets[i]).backward();
-  for (const bool view : {false, true}) {
-    run_ranks(Group::in_process(2), [&](const std::shared_ptr<Group>& group) {
-      Sequential model = linear_net();
-      copy_parameters(*whole, *model);
-      DdpOptions options;
-      options.gradient_as_bucket_view = view;
-      const auto data_parallel = attach(model, group, options);
-      for (int round = 0; round < 3; ++round) {
-        model->zero_grad(round == 1);
-        for (int64_t i = 0; i < 4; ++i) {
-          std::optional<NoSync> outer, inner;
-          if (i < 3) outer.emplace(data_parallel);
-          if (i < 2) inner.emplace(data_parallel);
-          loss_of(model, task.inputs[i].chunk(2)[group->rank()], task.targets[i].chunk(2)[group->rank()]).backward();
-        }
-        for (size_t p = 0; p < model->parameters().size(); ++p) {
-          const auto gradient = model->parameters()[p].grad();
-          EXPECT_TRUE(torch::allclose(gradient, whole->parameters()[p].grad(), 1e-5, 1e-6)) << "round " << round;
-        }
-      }
-    });
-  }
 }
 
 TEST(DataParallel, TwoBackwardsBeforeAStepAreBothAveraged) {
@@ -236,43 +159,6 @@ TEST(DataParallel, CompressedGradientsAreClose) {
         const auto gradient = model->parameters()[p].grad();
         EXPECT_TRUE(torch::allclose(gradient, whole->parameters()[p].grad(), 1e-2, 1e-3)) << compression;
         EXPECT_FALSE(torch::equal(gradient, whole->parameters()[p].grad())) << compression;
-      }
-    });
-  }
-}
-
-TEST(DataParallel, AVoidStepLeavesWeightsAndOptimizerAsTheyWere) {
-  const Task task = make_task(&linear_net, {6});
-  for (const int64_t world : {1, 2}) {
-    run_ranks(Group::in_process(world), [&](const std::shared_ptr<Group>& group) {
-      Sequential model = linear_net(), undisturbed = linear_net();
-      copy_parameters(*model, *undisturbed);
-      auto ledger = std::make_shared<StepLedger>();
-      const auto data_parallel = attach(model, group, {}, ledger);
-      copy_parameters(*model, *undisturbed);
-      bool done = false;
-      const auto once_in_backward = [&] {
-        if (!std::exchange(done, true)) data_parallel->void_step();
-      };
-      torch::optim::Adam optimizer(model->parameters(), 1e-2), reference(undisturbed->parameters(), 1e-2);
-      for (int64_t step = 0; step < 6; ++step) {
-        ledger->begin();
-        optimizer.zero_grad();
-        auto loss = loss_of(model, task.inputs[step], task.targets[step]);
-        if (step == 2) loss.register_hook([&](const torch::Tensor&) { data_parallel->void_step(); });
-        // From the middle of backward: the last layer's gradients come first.
-        if (step == 3) model->parameters()[2].register_hook([&](const torch::Tensor&) { once_in_backward(); });
-        loss.backward();
-        if (step == 4) data_parallel->void_step();  // after backward
-        optimizer.step();
-        const bool voided = step >= 2 && step <= 4;
-        EXPECT_EQ(ledger->is_void(), voided) << "step " << step;
-        if (!voided) {
-          reference.zero_grad();
-          loss_of(undisturbed, task.inputs[step], task.targets[step]).backward();
-          reference.step();
-        }
-        EXPECT_LT(worst_difference(*model, *undisturbed), 1e-6) << "step " << step;
       }
     });
   }

@@ -241,11 +241,12 @@ void Session::set_step(int64_t step) {
   if (options_.progress != nullptr) options_.progress->set_step(step);
 }
 
-void Session::adopt(const torch::nn::Module& module, std::shared_ptr<parallel::DataParallel> model) {
-  models_[&module] = std::move(model);
+void Session::adopt(std::shared_ptr<parallel::ParallelModel> model) {
+  const torch::nn::Module* const module = &model->module();
+  models_[module] = std::move(model);
 }
 
-std::shared_ptr<parallel::DataParallel> Session::data_parallel(const torch::nn::Module& module) const {
+std::shared_ptr<parallel::ParallelModel> Session::parallel_model(const torch::nn::Module& module) const {
   const auto found = models_.find(&module);
   return found == models_.end() ? nullptr : found->second;
 }
@@ -261,9 +262,6 @@ void Session::watch(const std::string& name, const torch::Tensor& parameter) {
 void Session::void_step() {
   ledger_->void_step();
   for (const auto& [module, model] : models_) model->void_step();
-  for (const auto& module : local_modules_) {
-    for (auto& parameter : module->parameters()) parameter.mutable_grad().reset();
-  }
 }
 
 WithoutSession::WithoutSession() : session_(current_session.exchange(nullptr)) {}

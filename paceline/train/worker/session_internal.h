@@ -20,7 +20,7 @@
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/error.h"
 #include "paceline/core/progress.h"
-#include "paceline/parallel/ddp/data_parallel.h"
+#include "paceline/parallel/parallel_model.h"
 #include "paceline/rpc/messages.h"
 #include "paceline/state/step.h"
 #include "paceline/train/nan_watch.h"
@@ -128,16 +128,13 @@ class Session {
   void set_phase(Phase phase);
   void set_step(int64_t step);
 
-  /// Data parallelism of the modules that prepare_model() has seen.
-  void adopt(const torch::nn::Module& module, std::shared_ptr<parallel::DataParallel> model);
+  /// What prepare_model() has made of a module.
+  void adopt(std::shared_ptr<parallel::ParallelModel> model);
   /// Null when prepare_model() has not seen `module`.
-  std::shared_ptr<parallel::DataParallel> data_parallel(const torch::nn::Module& module) const;
+  std::shared_ptr<parallel::ParallelModel> parallel_model(const torch::nn::Module& module) const;
   /// The gradients of the module are watched, if that is wanted.
   void watch(const torch::nn::Module& module);
   void watch(const std::string& name, const torch::Tensor& parameter);
-  /// A module that prepare_model() has left to this rank alone.
-  void adopt_local(std::shared_ptr<torch::nn::Module> module) { local_modules_.push_back(std::move(module)); }
-  const std::vector<std::shared_ptr<torch::nn::Module>>& local_modules() const { return local_modules_; }
   void void_step();
 
  private:
@@ -166,8 +163,7 @@ class Session {
   std::string checkpoint_;
   int64_t committed_ = 0;  // number of the last report whose checkpoint is published
   std::string stop_reason_;
-  std::unordered_map<const torch::nn::Module*, std::shared_ptr<parallel::DataParallel>> models_;
-  std::vector<std::shared_ptr<torch::nn::Module>> local_modules_;
+  std::unordered_map<const torch::nn::Module*, std::shared_ptr<parallel::ParallelModel>> models_;
   std::shared_ptr<NanWatch> nan_watch_;  // null where none is wanted
   UploadQueue uploads_;                  // last: its threads call this session
 };

@@ -1,0 +1,34 @@
+#include "paceline/parallel/local_model.h"
+
+#include <utility>
+
+#include "paceline/state/module_state.h"
+
+namespace paceline::parallel {
+namespace {
+
+class LocalModel final : public ParallelModel {
+ public:
+  using ParallelModel::ParallelModel;
+
+  void void_step() override {
+    for (auto& parameter : module_->parameters()) parameter.mutable_grad().reset();
+  }
+  torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
+  Placement placement() const override { return Placement::per_rank; }
+  StateDict state_dict() const override { return module_state(*module_); }
+  void load_state_dict(const StateDict& state) override { load_module_state(*module_, state); }
+
+ private:
+  void enter_no_sync() override {}
+  void leave_no_sync() override {}
+};
+
+}  // namespace
+
+std::shared_ptr<ParallelModel> keep_local(std::shared_ptr<torch::nn::Module> module,
+                                          std::shared_ptr<comm::Group> group) {
+  return std::make_shared<LocalModel>(std::move(module), std::move(group));
+}
+
+}  // namespace paceline::parallel

@@ -1,0 +1,77 @@
+// ParallelModel: a model as its parallel strategy trains it on this rank. What the rest of Paceline knows of
+// strategies.
+//
+// Threading: a model is trained by one thread; calls that say "collective" are made by every rank in the same order.
+// Ownership: keep it as long as the model trains; it keeps the module. Errors: CollectiveError, also from backward.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "paceline/comm/group.h"
+#include "paceline/state/stateful.h"
+
+namespace paceline::parallel {
+
+class ParallelModel {
+ public:
+  /// The parameters that `module` has now are this object's.
+  ParallelModel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<comm::Group> group);
+  virtual ~ParallelModel();
+  ParallelModel(const ParallelModel&) = delete;
+  ParallelModel& operator=(const ParallelModel&) = delete;
+
+  /// The one that trains `parameter` in this process, null when none does. Valid as long as the model trains.
+  static ParallelModel* of(const torch::Tensor& parameter);
+
+  torch::nn::Module& module() const { return *module_; }
+  const std::shared_ptr<comm::Group>& group() const { return group_; }
+
+  /// Voids the step: gradients become undefined, at once or, during backward, at its end, so that optimizer.step() does
+  /// nothing. From the training thread or from inside backward. Not collective: every rank must void the same step.
+  virtual void void_step() = 0;
+  /// The norm of the model's whole gradients, from `norm`, that of what this rank holds of them; `norm_type` as
+  /// torch::linalg_vector_norm has it. With infinity and a tensor of 0 or 1 it is "on any rank". Collective where ranks
+  /// hold parts; `norm` itself where each rank holds all.
+  virtual torch::Tensor norm_over_ranks(const torch::Tensor& norm, double norm_type) = 0;
+
+  /// What a checkpoint holds of the model, and whether one rank's state stands for all. The same for its optimizers.
+  virtual Placement placement() const = 0;
+  virtual StateDict state_dict() const = 0;
+  /// ConfigError naming what is missing, left over, or of another shape.
+  virtual void load_state_dict(const StateDict& state) = 0;
+
+ protected:
+  const std::shared_ptr<torch::nn::Module> module_;
+  const std::shared_ptr<comm::Group> group_;
+
+ private:
+  friend class NoSync;
+  virtual void enter_no_sync() = 0;
+  virtual void leave_no_sync() = 0;
+};
+
+/// While it lives, backward accumulates gradients locally; the next synchronised backward averages what has
+/// accumulated. Backward must run inside the scope. Scopes nest.
+///
+///     for (int64_t i = 0; i < 4; ++i) {
+///       std::optional<NoSync> local;
+///       if (i < 3) local.emplace(parallel_model);
+///       loss(batch[i]).backward();
+///     }
+///     optimizer.step();
+class NoSync {
+ public:
+  /// Begins the scope; it ends with this object.
+  explicit NoSync(std::shared_ptr<ParallelModel> model);
+  /// The scope is then the new object's.
+  NoSync(NoSync&& other) noexcept = default;
+  NoSync& operator=(NoSync&&) = delete;
+  ~NoSync();
+
+ private:
+  std::shared_ptr<ParallelModel> model_;
+};
+
+}  // namespace paceline::parallel

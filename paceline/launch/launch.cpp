@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "paceline/controller/launcher/local.h"
+#include "paceline/controller/launcher/launcher.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/run/journal.h"
 
@@ -50,8 +50,8 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   request.program.insert(request.program.end(), plan.command.begin(), plan.command.end());
 
   const SystemClock clock;
-  controller::LocalLauncher launcher(guardian);
-  ARROW_ASSIGN_OR_RAISE(const controller::RunOutcome outcome, controller::run_to_end(request, launcher, clock, stop));
+  ARROW_ASSIGN_OR_RAISE(const auto launcher, controller::make_launcher(request.scaling_config.launcher, {guardian}));
+  ARROW_ASSIGN_OR_RAISE(const controller::RunOutcome outcome, controller::run_to_end(request, *launcher, clock, stop));
   LaunchOutcome result{exit_code_of(outcome, stop.signal()), outcome.error, request.location};
   // What fit() says there is of continuing, which a program of the user's does in its own way.
   if (outcome.state == controller::FinalState::aborted) {

@@ -6,7 +6,7 @@
 
 #include "paceline/comm/backend.h"
 #include "paceline/controller/controller.h"
-#include "paceline/controller/launcher/local.h"
+#include "paceline/controller/launcher/launcher.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/core/error.h"
 #include "paceline/storage/location.h"
@@ -139,8 +139,8 @@ Result fit_with_workers(const TrainingRun& run, const std::string& start_from, c
   request.max_validations = run.max_validations;
 
   const SystemClock clock;
-  controller::LocalLauncher launcher(driver.guardian);
-  const auto outcome = value_or_throw(controller::run_to_end(request, launcher, clock, stop));
+  const auto launcher = value_or_throw(controller::make_launcher(run.scaling_config.launcher, {driver.guardian}));
+  const auto outcome = value_or_throw(controller::run_to_end(request, *launcher, clock, stop));
   return result_of(request.location, outcome.state, outcome.error);
 }
 
@@ -160,6 +160,7 @@ controller::TakenRun take_run(const TrainingRun& run, const std::string& start_f
 void prepare(TrainingRun& run) {
   override_with(launch_overrides(), run.scaling_config, run.run_config);
   run.scaling_config.validate();
+  throw_if_error(controller::check_launcher(run.scaling_config.launcher));
   run.run_config.validate();
   run.run_config.failure_config.validate();
   run.run_config.debug_config.validate();

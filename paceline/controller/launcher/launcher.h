@@ -1,10 +1,15 @@
-// Launcher: where agents come from. Local today (an agent inside the driver); Ray and Slurm join behind the same call.
+// Launcher: where agents come from. ScalingConfig.launcher names one of the table in launchers.cpp.
+//
+// Threading: one thread.
 #pragma once
 
 #include <arrow/result.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "paceline/agent/guardian.h"
 #include "paceline/rpc/channel.h"
 
 namespace paceline::controller {
@@ -16,5 +21,15 @@ class Launcher {
   /// until it is destroyed.
   virtual arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> launch() = 0;
 };
+
+/// What the driver has that launchers may use; all of it outlives them.
+struct DriverResources {
+  const agent::Guardian& guardian;
+};
+
+/// The launcher of that name. Invalid naming those that there are.
+arrow::Result<std::unique_ptr<Launcher>> make_launcher(const std::string& name, const DriverResources& driver);
+/// Invalid likewise, before there is a driver.
+arrow::Status check_launcher(const std::string& name);
 
 }  // namespace paceline::controller

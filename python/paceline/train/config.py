@@ -33,6 +33,7 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
     topology: Optional[str] = declared()
     elastic_resize_monitor_interval_s: float = 60.0
     threads_per_worker: Optional[int] = declared()
+    launcher: str = declared()
 
     def __post_init__(self) -> None:
         if isinstance(self.num_workers, list):

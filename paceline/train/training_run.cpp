@@ -57,7 +57,7 @@ void refuse_wrong_backend(bool use_gpu, const TorchConfig& torch_config) {
   if (!backend.takes(device)) {
     throw ConfigError("TorchConfig.backend is \"" + name + "\", which does not carry " + (use_gpu ? "GPU" : "CPU") +
                       " tensors, but ScalingConfig.use_gpu is " + (use_gpu ? "true" : "false") +
-                      "; take another device, or set backend = " + others);
+                      "; set use_gpu = " + (use_gpu ? "false" : "true") + " or backend = " + others);
   }
   if (backend.is_built_in()) return;
   throw ConfigError(std::string(use_gpu ? "use_gpu takes" : "the workers take") + " TorchConfig.backend \"" + name +

@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_run', 'checkpoint_config', 'debug_config', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_run', 'checkpoint_config', 'debug_config', 'default_backend', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -27,7 +27,7 @@ class UsageError(PacelineError):
 class StorageError(PacelineError, OSError):
     pass
 class CollectiveError(PacelineError):
-    pass
+    collateral: typing.ClassVar[bool] = False
 class Stopped(BaseException):
     pass
 class Folder:
@@ -99,6 +99,16 @@ class ReportedCheckpoint:
         ...
     @property
     def status(self) -> ReportedCheckpointStatus:
+        ...
+class StorageScheme:
+    @property
+    def names(self) -> list[str]:
+        ...
+    @property
+    def open_options(self) -> list[str]:
+        ...
+    @property
+    def written(self) -> str:
         ...
 class TrainContext:
     def get_attempt(self) -> int:
@@ -205,6 +215,10 @@ def check_run(run: dict) -> None:
     """
     ConfigError for what fit() would refuse.
     """
+def default_backend(device: str) -> str:
+    """
+    Of torch.distributed, for a device such as "cuda:0".
+    """
 def fit(run: dict) -> tuple[Result, bool]:
     """
     The result, and whether the run has failed.
@@ -238,6 +252,8 @@ def serve_forks(fork: collections.abc.Callable[[], int], idle: collections.abc.C
 def set_process_title(title: str) -> None:
     ...
 def show_progress(label: str, done: typing.SupportsInt | typing.SupportsIndex, total: typing.SupportsInt | typing.SupportsIndex, rate: typing.SupportsFloat | typing.SupportsIndex) -> None:
+    ...
+def storage_schemes() -> list[StorageScheme]:
     ...
 def train_loop_begins() -> None:
     """

@@ -21,6 +21,7 @@ RunOptions options_of(const RunRequest& request, int64_t nodes) {
           .start_timeout_s = failure.start_timeout_s,
           .stop_grace_s = failure.stop_grace_s,
           .failure_grace_s = request.failure_grace_s,
+          .killed_grace_s = request.killed_grace_s,
           .max_time = request.run_config.max_time,
           .max_validations = request.validation_fn.empty() ? 0 : request.max_validations,
           .checkpoint_config = request.run_config.checkpoint_config};

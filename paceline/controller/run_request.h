@@ -37,6 +37,8 @@ struct RunRequest {
   Json torch_config = Json::object();
   /// Seconds that workers have to end by themselves after another's failure.
   double failure_grace_s = policy::RunOptions{}.failure_grace_s;
+  /// The same where that was a SIGKILL.
+  double killed_grace_s = policy::RunOptions{}.killed_grace_s;
   /// What the worker processes are for (rpc/role.h).
   std::string role = rpc::kWorkerRole;
   std::string train_loop;

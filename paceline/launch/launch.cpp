@@ -41,7 +41,7 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   ARROW_ASSIGN_OR_RAISE(const auto earlier, run::replay(request.run_folder));
   if (earlier) plan.first_attempt = earlier->attempt.value + 1;
   request.scaling_config.num_workers = launch.num_workers;
-  request.failure_grace_s = launch.run_config.failure_config.stop_grace_s;
+  request.failure_grace_s = request.killed_grace_s = launch.run_config.failure_config.stop_grace_s;
   request.role = rpc::kProgramRole;
   request.take_output = launch.take_output;
   request.train_loop_config = plan;

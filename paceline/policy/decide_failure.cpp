@@ -1,6 +1,7 @@
 // What happens to workers that run: reports of their ends, and the policy of failures.
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "paceline/policy/decide_internal.h"
@@ -206,11 +207,19 @@ void Decision::apply_policy(Budget budget) {
     const std::string why = hopeless ? "it failed in the same way " + std::to_string(same) + " times in a row"
                                      : std::string(setting) + " is " + std::to_string(limit);
     note(LogLevel::error, cause + "; giving up: " + why);
-    return shut_down(State::errored, state_.options.failure_grace_s, cause);
+    return shut_down(State::errored, grace_after_failure(), cause);
   }
   const std::string tries = limit < 0 ? "no limit" : std::to_string(*count) + " of " + std::to_string(limit);
   note(LogLevel::warning, cause + "; trying again (" + setting + ": " + tries + ")");
-  end_group(budget == Budget::start ? State::rescheduling : State::restarting, state_.options.failure_grace_s, cause);
+  end_group(budget == Budget::start ? State::rescheduling : State::restarting, grace_after_failure(), cause);
+}
+
+double Decision::grace_after_failure() const {
+  const auto is_kill = [](const Failure& failure) {
+    return failure.kind == FailureKind::exit && failure.end.status.signal == SIGKILL;
+  };
+  const bool killed = std::ranges::any_of(state_.failures, is_kill);
+  return killed ? state_.options.killed_grace_s : state_.options.failure_grace_s;
 }
 
 }  // namespace paceline::policy

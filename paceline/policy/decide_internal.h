@@ -83,6 +83,9 @@ class Decision {
   void settle_validation(int64_t report, CheckpointStatus status, const Json& metrics);
   bool waits_for_validations() const;
 
+  // Seconds that the others of the group have to end.
+  double grace_after_failure() const;
+
   // decide_ending.cpp
   void shut_down(State final_state, double grace_s, const std::string& reason);
   void end_group(State next, double grace_s, const std::string& reason);

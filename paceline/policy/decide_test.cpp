@@ -199,6 +199,15 @@ TEST(Checkpoints, RetentionNeverDeletesTheLatest) {
   EXPECT_EQ(run.all().checkpoints.size(), 2u);
 }
 
+TEST(Failures, OnlyThoseWhoMayHaveSomethingToSayAreWaitedFor) {
+  Play killed = Play::training({.num_workers = 2, .max_failures = 1, .failure_grace_s = 7, .killed_grace_s = 3});
+  killed.exit(killed.worker(0), {.signal = SIGKILL});
+  EXPECT_EQ(killed.wanted<EndWorker>().back().grace_s, 3);
+  Play failed = Play::training({.num_workers = 2, .max_failures = 1, .failure_grace_s = 7, .killed_grace_s = 3});
+  failed.feed(WorkerFailed{.worker = failed.worker(0), .text = "bad sample"});
+  EXPECT_EQ(failed.wanted<EndWorker>().back().grace_s, 7);
+}
+
 TEST(Stop, OnceEndsTheWorkersWithGrace) {
   Play run = Play::training({.num_workers = 2, .stop_grace_s = 7});
   run.feed(StopRequested{.cause = StopCause::interrupt});

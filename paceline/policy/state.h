@@ -119,6 +119,8 @@ PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
   FIELD(double, stop_grace_s, 5.0)                                                                        \
   /* for workers to end by themselves after another's failure: ranks with the same exception are heard */ \
   FIELD(double, failure_grace_s, 0.25)                                                                    \
+  /* the same after a SIGKILL, which says nothing that others could be about to say as well */            \
+  FIELD(double, killed_grace_s, 0.05)                                                                     \
   FIELD(std::optional<double>, max_time, {})                                                              \
   FIELD(int64_t, max_validations, 0) /* at once; 0: the run has no validation function */                 \
   FIELD(CheckpointConfig, checkpoint_config, {})

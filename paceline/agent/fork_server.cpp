@@ -1,14 +1,17 @@
 #include "paceline/agent/fork_server.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "paceline/agent/process_tree_internal.h"
 #include "paceline/agent/spawn_internal.h"
@@ -62,18 +65,22 @@ arrow::Result<ForkServer> ForkServer::connect() {
 
 arrow::Result<std::optional<ForkWorker>> ForkServer::serve(const std::function<pid_t()>& fork,
                                                            const std::function<void()>& idle) {
+  bool waited_for = false;
   while (true) {
+    if (relief_ && !waited_for && is_relieved()) ::_exit(0);
     ARROW_ASSIGN_OR_RAISE(auto request, socket_->receive());
     hold_.reset();
     if (!request) return std::nullopt;
-    if (request->type == Idle::kType) {
-      idle();
+    waited_for = request->type != Idle::kType;
+    if (!waited_for) {
+      if (!std::exchange(rested_, true)) ARROW_RETURN_NOT_OK(rest(fork, idle));
       continue;
     }
     ARROW_ASSIGN_OR_RAISE(ForkWorker worker, rpc::unpack<ForkWorker>(*request));
     const auto pid = fork_twice(fork);
     if (pid.ok() && *pid == 0) {
       socket_.reset();
+      relief_.reset();
       ARROW_RETURN_NOT_OK(take_place(worker, std::move(request->descriptors)));
       return worker;
     }
@@ -81,6 +88,34 @@ arrow::Result<std::optional<ForkWorker>> ForkServer::serve(const std::function<p
     const Forked reply = pid.ok() ? Forked{.pid = *pid} : Forked{.error = pid.status().message()};
     ARROW_RETURN_NOT_OK(socket_->send(rpc::pack(reply)));
   }
+}
+
+// Returns in two processes: at once in the fork that serves meanwhile, and in this one when the fork has given it its
+// place back.
+arrow::Status ForkServer::rest(const std::function<pid_t()>& fork, const std::function<void()>& idle) {
+  ARROW_ASSIGN_OR_RAISE(auto relief, make_pipe());
+  const pid_t stand_in = fork();
+  if (stand_in < 0) return errno_status("forking a process that serves meanwhile");
+  if (stand_in == 0) {
+    relief_ = std::move(relief.first);
+    return arrow::Status::OK();
+  }
+  idle();
+  relief.second.reset();
+  int status = 0;
+  while (::waitpid(stand_in, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (status != 0) return arrow::Status::IOError("the process that served meanwhile has failed");
+  return arrow::Status::OK();
+}
+
+// Waits for the next request or the end of the rest; true at the latter, unless a request has been begun to be read.
+bool ForkServer::is_relieved() const {
+  if (!socket_->is_drained()) return false;
+  std::array<pollfd, 2> events = {{{relief_.get(), POLLIN, 0}, {socket_->descriptor(), POLLIN, 0}}};
+  while (::poll(events.data(), events.size(), -1) < 0 && errno == EINTR) {
+  }
+  return events[0].revents != 0;
 }
 
 // 0 in the forked process. The one between ends at once, so that the guardian, a subreaper, is the other's parent.

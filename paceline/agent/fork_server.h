@@ -25,16 +25,21 @@ class ForkServer {
 
   /// Serves until the guardian is gone: nullopt then. In each forked process it returns too, with what that process is
   /// to become: its standard streams, working directory and process group are in place; the caller sets its
-  /// environment. `fork` is fork() as the program's language requires it; `idle` is called when nobody waits for a
-  /// process any more.
+  /// environment. `fork` is fork() as the program's language requires it; `idle` is called once, when nobody waits for
+  /// a process any more, and may take its time: meanwhile a fork of this process, without what `idle` does, serves in
+  /// its place.
   arrow::Result<std::optional<ForkWorker>> serve(const std::function<pid_t()>& fork, const std::function<void()>& idle);
 
  private:
   explicit ForkServer(Descriptor channel) : socket_(std::make_unique<rpc::BlockingSocket>(std::move(channel))) {}
   arrow::Result<pid_t> fork_twice(const std::function<pid_t()>& fork);
+  arrow::Status rest(const std::function<pid_t()>& fork, const std::function<void()>& idle);
+  bool is_relieved() const;
 
   std::unique_ptr<rpc::BlockingSocket> socket_;
-  Descriptor hold_;  // the last worker begins when this is closed: the guardian knows it then
+  Descriptor hold_;    // the last worker begins when this is closed: the guardian knows it then
+  Descriptor relief_;  // in the fork that serves meanwhile: closed at the other end when `idle` has returned
+  bool rested_ = false;
 };
 
 }  // namespace paceline::agent

@@ -1,5 +1,7 @@
 // Processes that the guardian has forked from a fork server, which agent_test_process can be.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -30,10 +32,10 @@ class ForkServersTest : public ProcessFixture {
   }
 
   void fork(int64_t worker, const std::string& what, const std::string& server = "well", const std::string& key = "",
-            const std::string& directory = "") {
+            const std::string& directory = "", const std::string& argument = "") {
     const Spawn request{.environment = {{"DO", what}, {"NAME", "value"}},
                         .directory = directory,
-                        .fork_server = {program_beside_test("agent_test_process"), "serve_forks", server},
+                        .fork_server = {program_beside_test("agent_test_process"), "serve_forks", server, argument},
                         .fork_server_key = key};
     must(socket_->send(rpc::pack(request, {.worker = WorkerId{worker}})));
   }
@@ -82,10 +84,28 @@ TEST_F(ForkServersTest, OneServerForksAllThatHaveItsKey) {
     if (exited.ok()) codes[envelope.identity.worker.value] = exited->status.exit_code;
   }
   EXPECT_EQ(codes, (std::map<int64_t, int>{{1, 1}, {2, 2}, {3, 3}}));
-  // It was told that nobody waits before this one came.
-  fork(4, "describe");
-  EXPECT_THAT(read_all(receive().descriptors.at(1)), HasSubstr("environment FORKED_AFTER_A_REST=yes\n"));
-  receive<Exited>();
+}
+
+TEST_F(ForkServersTest, AServerThatIsBusyWhileNobodyWaitsForksAllTheSame) {
+  const std::string pipe = testing::TempDir() + "fork_servers_test_" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  constexpr const char* kRested = "environment FORKED_AFTER_A_REST=yes\n";
+  const auto describe = [&](int64_t worker) {
+    fork(worker, "describe", "busy", "", "", pipe);
+    std::string said = read_all(receive().descriptors.at(1));
+    receive<Exited>();
+    return said;
+  };
+  describe(1);
+  const std::string said = describe(2);
+  EXPECT_THAT(said, HasSubstr("leads its group 1\n"));
+  EXPECT_THAT(said, testing::Not(HasSubstr(kRested)));
+  Descriptor(::open(pipe.c_str(), O_WRONLY));
+  // The server takes its place again between two requests.
+  int64_t worker = 3;
+  while (describe(worker).find(kRested) == std::string::npos && worker < 1000) ++worker;
+  EXPECT_LT(worker, 1000);
+  ::unlink(pipe.c_str());
 }
 
 TEST_F(ForkServersTest, AKilledProcessGoesWithItsTreeAndTheServerStays) {

@@ -204,7 +204,8 @@ int describe_itself(const Arguments&) {
   return 0;
 }
 
-// Forks processes that do what their variable DO says, in words; "threads" begins a thread first, "leave" ends at once.
+// Forks processes that do what their variable DO says, in words; "threads" begins a thread first, "leave" ends at once,
+// "busy" rests until somebody writes into the pipe of that name.
 int serve_forks(const Arguments& arguments) {
   if (arguments.at(0) == "leave") return 0;
   if (arguments.at(0) == "threads") {
@@ -214,7 +215,14 @@ int serve_forks(const Arguments& arguments) {
   }
   auto server = ForkServer::connect().ValueOrDie();
   bool was_idle = false;
-  const auto worker = server.serve(::fork, [&] { was_idle = true; }).ValueOrDie();
+  const auto worker = server
+                          .serve(::fork,
+                                 [&] {
+                                   if (arguments.at(0) == "busy")
+                                     const Descriptor pipe(::open(arguments.at(1).c_str(), O_RDONLY));
+                                   was_idle = true;
+                                 })
+                          .ValueOrDie();
   if (!worker) return 0;
   ::clearenv();
   if (was_idle) ::setenv("FORKED_AFTER_A_REST", "yes", 1);

@@ -31,6 +31,8 @@ class BlockingSocket {
   /// Waits at most `timeout` (real time) until receive() need not wait: true then, false at the timeout. Called by the
   /// receiving thread. For a caller that has something else to do now and then, such as sending a heartbeat.
   arrow::Result<bool> wait(std::chrono::milliseconds timeout);
+  /// Whether receive() has given all that was read: another process that has the socket may receive from here on.
+  bool is_drained() const { return !next_ && reader_.is_drained(); }
   /// Wakes a receive() in another thread; it returns nullopt. Sends fail from now on.
   void shut_down();
   int descriptor() const { return socket_.get(); }

@@ -49,6 +49,8 @@ class FrameReader {
   arrow::Result<std::optional<Envelope>> next();
   /// Whether the stream stands between two frames (a peer that closes elsewhere broke off).
   bool at_boundary() const { return status_.ok() && start_.empty(); }
+  /// Whether, beyond that, next() has given all that came.
+  bool is_drained() const { return at_boundary() && ready_.empty(); }
 
  private:
   arrow::Status take(std::span<const std::byte>& bytes);

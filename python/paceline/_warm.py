@@ -2,7 +2,8 @@
 
 It imports torch and what the driver has imported, once, and has one thread whenever it forks: an import that starts
 threads, or opens a GPU, is left out, by beginning again without it: CUDA cannot be used in a fork of a process that has used
-it. Workers share its memory as long as they do not write to it.
+it. What only some workers need it imports when nobody waits, while a fork of it serves in its place. Workers share its
+memory as long as they do not write to it.
 """
 
 import os

@@ -52,12 +52,12 @@ def test_no_thread_lives_in_it_and_no_lock_is_held(run_config):
     assert seen["threads"] == ["MainThread"]
 
 
-def test_the_second_run_finds_what_data_parallelism_imports(run_config):
+def test_later_runs_find_what_data_parallelism_imports(run_config):
     def loop():
         return "torch._dynamo" in sys.modules
 
-    fit(loop, run_config())
-    assert fit(loop, run_config()).return_value  # the server had time while the first run ended
+    # It is imported after the first run, and runs that come meanwhile do not wait for it.
+    assert any(fit(loop, run_config(), workers=1).return_value for _ in range(50))
 
 
 def test_what_the_driver_has_imported_is_there_and_what_starts_a_thread_is_left_to_the_workers(tmp_path):

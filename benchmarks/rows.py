@@ -83,8 +83,8 @@ def helpers_memory(contestant: Contestant, baseline: tuple[str, ...]) -> Contest
 
 ROWS = [
     Row("startup_cpp", "`fit()` to the first line of the train loop on both of 2 workers", "s",
-        Target("≤ 0.3 s, ≥ 10 × faster than Ray Train and torchrun",
-               lambda row: row.ours.value <= 0.3 and all(row.ratio(peer) >= 10 for peer in row.peers)),
+        Target("≤ 0.05 s, ≥ 10 × faster than Ray Train and torchrun",
+               lambda row: row.ours.value <= 0.05 and all(row.ratio(peer) >= 10 for peer in row.peers)),
         ours("startup_cpp"), {"Ray Train": ray("startup_cpp"), "torchrun": torchrun("startup_cpp")},
         programs=("load_libtorch",)),
     Row("report_metrics", "`report(metrics)` as the step sees it, 2 workers", "µs",
@@ -106,7 +106,7 @@ ROWS = [
         Target("≥ 2 × Ray Train's rate", lambda row: row.ratio("Ray Train") >= 2),
         s3_upload(5, 1), {}, runs=3, lower_is_better=False, beside=("Ray Train", "moto's ceiling, no proxy")),
     Row("restart_after_kill", "SIGKILL of one of 2 workers to the train loop running again on both", "s",
-        Target("≤ 1 s", lambda row: row.ours.value <= 1),
+        Target("≤ 0.15 s", lambda row: row.ours.value <= 0.15),
         ours("restart_after_kill"), {"Ray Train": ray("restart_after_kill")}),
     Row("ddp_step_gloo", "DDP step with 84 MB of gradients, 2 workers of one thread, Gloo", "ms",
         Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),

@@ -3,10 +3,13 @@
 
 namespace paceline {
 
-/// In a driver: remembers the command line, with which workers will be started, and forks the guardian that ties their
-/// lives to this process. Returns.
-/// In a worker (a process that an agent has started): runs the train loop and ends the process; does not return.
-/// Call once, before any thread exists. UsageError when threads exist already.
+/// In a driver: flushes the standard streams and forks the guardian, which starts the workers and ties their lives to
+/// this process. Returns.
+/// In a worker: runs the train loop and ends the process; does not return. A worker is a fork of the guardian, so what
+/// stands before init() has run once, in the driver. It is this program executed again, with everything before init(),
+/// if the driver has threads or open files at this call (the run's log says so), if the variable PACELINE_START is
+/// "exec" ("fork" is the default), or if workers get other values of variables that libraries read while they load.
+/// Call once. UsageError for another value of PACELINE_START.
 void init(int argc, char** argv);
 
 }  // namespace paceline

@@ -18,7 +18,7 @@
 #include <optional>
 #include <string>
 
-#include "paceline/agent/program_start.h"
+#include "paceline/agent/fork/forkable.h"
 #include "paceline/core/posix/descriptor.h"
 
 namespace paceline::agent {

@@ -15,7 +15,8 @@
 #include <optional>
 #include <set>
 
-#include "paceline/agent/fork_servers_internal.h"
+#include "paceline/agent/fork/fork_servers_internal.h"
+#include "paceline/agent/fork/worker_fork_internal.h"
 #include "paceline/agent/guardian_internal.h"
 #include "paceline/agent/guardian_messages.h"
 #include "paceline/agent/out_of_memory_internal.h"

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "paceline/agent/fork_server.h"
+#include "paceline/agent/fork/fork_server.h"
 #include "paceline/core/progress.h"
 #include "paceline/rpc/blocking_socket.h"
 #include "paceline/rpc/messages.h"

@@ -105,6 +105,14 @@ std::vector<pid_t> other_threads() {
   }
 }
 
+std::vector<pid_t> housekeeping_threads() {
+  std::vector<pid_t> threads;
+  for (const Thread& thread : living_threads()) {
+    if (thread.id != ::gettid() && thread.blocks_all_signals) threads.push_back(thread.id);
+  }
+  return threads;
+}
+
 std::optional<std::map<pid_t, int64_t>> sleeps_of_housekeeping() {
   std::map<pid_t, int64_t> sleeps;
   for (const Thread& thread : living_threads()) {

@@ -14,6 +14,8 @@ namespace paceline::agent {
 /// has been joined but lingers in the kernel, and housekeeping threads that block every signal: the jemalloc inside
 /// libarrow starts one when the library is loaded.
 std::vector<pid_t> other_threads();
+/// Those housekeeping threads.
+std::vector<pid_t> housekeeping_threads();
 /// How often housekeeping threads have gone to sleep, by thread; nothing when one is awake now. Equal at two moments:
 /// none has run in between, and so none held a lock then.
 std::optional<std::map<pid_t, int64_t>> sleeps_of_housekeeping();

@@ -1,16 +1,19 @@
-// Starts one process as a child of the caller, executed or forked, with nothing inherited but what it shall have.
+// Starts one process as a child of the caller by executing a program, with nothing inherited but what it shall have.
 #pragma once
 
 #include <arrow/result.h>
 #include <sys/types.h>
 
 #include <string>
-#include <variant>
 
 #include "paceline/agent/guardian_messages.h"
 #include "paceline/core/posix/descriptor.h"
 
 namespace paceline::agent {
+
+/// Where a process finds its end of the channel. Fixed, so that it cannot clash with another end while they are moved
+/// into place: those of the caller are higher, because 0 to 2 and its lease are open.
+inline constexpr int kChannelDescriptor = 3;
 
 /// The streams and the channel of a process that is about to be started: our ends and its own.
 struct ProcessEnds {
@@ -42,23 +45,5 @@ arrow::Result<SpawnedForkServer> spawn_fork_server(const Spawn& request);
 /// input is the caller's. All descriptors of the caller beyond 2 must be closed on exec, and 0 to 2 must be open.
 /// IOError when it cannot be started; the message names program and directory.
 arrow::Result<SpawnedProcess> spawn(const Spawn& request);
-
-/// What a process that has been forked is to become; its descriptors are its own.
-struct ForkedProcess {
-  std::string directory;
-  rpc::StringMap environment;
-  Descriptor standard_output, standard_error, channel;
-
-  /// Puts them in place, in a process that nothing else needs any more of what is open. The channel is where spawn()
-  /// has it, and nothing beyond is open. The directory's status; the rest cannot fail.
-  arrow::Status take_place();
-};
-
-/// As spawn(), but a fork of this process, which must have one thread. Returns in both: the process, or what to become.
-arrow::Result<std::variant<SpawnedProcess, ForkedProcess>> fork_process(const Spawn& request);
-
-/// Standard input is empty, the other two are these; then the working directory, unless it is "". For forked processes.
-arrow::Status take_streams_and_directory(const Descriptor& standard_output, const Descriptor& standard_error,
-                                         const std::string& directory);
 
 }  // namespace paceline::agent

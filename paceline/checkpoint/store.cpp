@@ -27,6 +27,14 @@ bool belongs(const Manifest& manifest, const std::string& name) {
   return manifest.name.empty() ? run_layout::is_checkpoint_folder(name) : manifest.name == name;
 }
 
+// Whether there is something of that name; IOError when the file system does not tell.
+arrow::Result<bool> is_there(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none) return arrow::Status::IOError("examining ", path, ": ", error.message());
+  return fs::exists(status);
+}
+
 arrow::Status rename(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) return errno_status("renaming " + from + " to " + to);
   return arrow::Status::OK();
@@ -95,7 +103,8 @@ arrow::Status move_files(const std::vector<Part>& parts, const std::string& fold
       ARROW_RETURN_NOT_OK(storage::make_folders_below(folder, fs::path(name).parent_path()));
       ARROW_RETURN_NOT_OK(rename(part.folder + "/" + name, to.string()));
     }
-    if (has_metadata || !fs::exists(part.folder + "/" + kMetadataName)) continue;
+    ARROW_ASSIGN_OR_RAISE(const bool has_notes, is_there(part.folder + "/" + kMetadataName));
+    if (has_metadata || !has_notes) continue;
     has_metadata = true;
     if (part.folder == folder) continue;
     ARROW_RETURN_NOT_OK(rename(part.folder + "/" + kMetadataName, folder + "/" + kMetadataName));
@@ -123,7 +132,7 @@ std::vector<StagedFile> files_to_upload(const std::vector<Part>& parts) {
       if (taken.insert(name).second) files.push_back({name, part.folder + "/" + name});
     }
     const std::string notes = part.folder + "/" + kMetadataName;
-    if (fs::exists(notes) && taken.insert(kMetadataName).second) files.push_back({kMetadataName, notes});
+    if (is_there(notes).ValueOr(false) && taken.insert(kMetadataName).second) files.push_back({kMetadataName, notes});
   }
   return files;
 }
@@ -147,7 +156,8 @@ Published published(const std::string& path, const Manifest& manifest) {
 // Moves what is under that name to where it is deleted, at once as far as readers can see.
 arrow::Status remove_folder(const std::string& run_folder, const std::string& name) {
   const std::string path = run_folder + "/" + name;
-  if (!fs::exists(path)) return arrow::Status::OK();
+  ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
+  if (!exists) return arrow::Status::OK();
   const std::string staging = run_folder + "/" + run_layout::kStaging;
   const std::string doomed = staging + "/deleted_" + name;
   ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, run_layout::kStaging));
@@ -160,7 +170,8 @@ arrow::Status remove_folder(const std::string& run_folder, const std::string& na
 // Whether the name is free for a new checkpoint, made free if it may be. `in_place`: its files stand there already.
 arrow::Status claim_name(const std::string& run_folder, const std::string& name, bool in_place) {
   const std::string target = run_folder + "/" + name;
-  if (!fs::exists(target)) return arrow::Status::OK();
+  ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(target));
+  if (!exists) return arrow::Status::OK();
   const auto manifest = read_manifest(target);
   if (manifest.ok() && belongs(*manifest, name)) {
     return arrow::Status::AlreadyExists(

@@ -43,7 +43,7 @@ class Journals {
   Descriptor descriptor_;
 };
 
-// The recorder of a driver that was killed may not have written the last second: what the store shall know.
+// The indexer of a driver that was killed may not have written the last second: what the store shall know.
 std::optional<track::RunRecord> catch_up(KnownRun& known) {
   if (known.driver != DriverState::gone && known.driver != DriverState::elsewhere) return std::nullopt;
   struct stat journal{};

@@ -27,8 +27,9 @@ const Backend* find_backend(std::string_view name) {
   return row == rows().end() ? nullptr : &*row;
 }
 
-const Backend& default_backend(c10::DeviceType device) {
-  const auto row = std::ranges::find_if(rows(), [&](const Backend& backend) { return backend.takes(device); });
+const Backend& default_backend(c10::DeviceType device, bool shared) {
+  const auto row = std::ranges::find_if(
+      rows(), [&](const Backend& backend) { return backend.takes(device) && (backend.shares_devices || !shared); });
   return row == rows().end() ? rows().back() : *row;
 }
 

@@ -26,6 +26,8 @@ struct Backend {
   std::string_view name;
   /// Whose tensors its collectives take.
   std::vector<c10::DeviceType> devices;
+  /// Whether ranks may have a device in common.
+  bool shares_devices = true;
   /// What this build lacks for it, such as "a CUDA build of LibTorch"; "" where it is built in.
   std::string_view missing;
   /// Connects to all ranks; collective. Throws what the backend throws. Null where it is not built in.
@@ -39,8 +41,9 @@ struct Backend {
 std::span<const Backend> backends();
 /// Null when there is none of that name.
 const Backend* find_backend(std::string_view name);
-/// What carries the tensors of a device where nobody chooses, whether or not it is built in.
-const Backend& default_backend(c10::DeviceType device);
+/// What carries the tensors of a device where nobody chooses, whether or not it is built in. `shared`: ranks have the
+/// device in common.
+const Backend& default_backend(c10::DeviceType device, bool shared = false);
 /// The names of all, for messages and for what a setting may be.
 std::vector<std::string> backend_names();
 /// "\"gloo\"": those that are built in and take the device's tensors, for messages.

@@ -19,7 +19,7 @@ ConnectedBackend connect_nccl(const c10::intrusive_ptr<c10d::Store>& store, cons
 }  // namespace
 
 Backend nccl_backend() {
-  return {.name = "nccl", .devices = {c10::kCUDA}, .missing = "", .connect = &connect_nccl};
+  return {.name = "nccl", .devices = {c10::kCUDA}, .shares_devices = false, .missing = "", .connect = &connect_nccl};
 }
 
 }  // namespace paceline::comm

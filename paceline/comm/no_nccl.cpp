@@ -3,7 +3,7 @@
 namespace paceline::comm {
 
 Backend nccl_backend() {
-  return {.name = "nccl", .devices = {c10::kCUDA}, .missing = "a CUDA build of LibTorch"};
+  return {.name = "nccl", .devices = {c10::kCUDA}, .shares_devices = false, .missing = "a CUDA build of LibTorch"};
 }
 
 }  // namespace paceline::comm

@@ -50,14 +50,15 @@ void CallbackCaller::call(const RunState& state, const char* name, const Call& c
                              .world_size = state.world_size,
                              .stop = [stop_reason](const std::string& reason) { *stop_reason = reason; }};
     std::optional<std::string> error;
+    std::string own_name;
     try {
+      own_name = callback->name();
       call(*callback, context);
     } catch (const std::exception& exception) {
       error = exception.what();
     } catch (...) {
       error = "an exception of unknown type";
     }
-    const std::string own_name = callback->name();
     const std::string what = (own_name.empty() ? type_name(typeid(*callback)) : own_name) + "::" + name;
     // At the very end there is nothing left to end; the run's own result stands.
     if (error && is_terminal(state.state)) log_.error("callback " + what + " failed: " + *error);

@@ -137,6 +137,13 @@ RunOutcome RunBooks::outcome() const {
   if (first != state_.failures.end() && first->ended) outcome.first_failure = first->end.status;
   if (state_.state == State::errored) outcome.state = FinalState::errored;
   if (state_.state == State::aborted) outcome.state = FinalState::aborted;
+  const bool unwritten = outcome.state == FinalState::finished && !storage_failure_.empty();
+  if (unwritten || !is_terminal(state_.state)) {
+    outcome.state = FinalState::errored;
+    outcome.error = unwritten
+                        ? "The run has finished, but its folder could not be written to the end: " + storage_failure_
+                        : "The run was left in the state " + to_string(state_.state) + ".";
+  }
   return outcome;
 }
 

@@ -1,7 +1,7 @@
 // RunBooks: what every run keeps, however its workers are started: state, journal, reports, history, trackers, log,
 // terminal, run store, checkpoints, callbacks and the outcome.
 //
-// Two loops own one: RunLoop, whose workers are processes, and train's InProcessLoop, whose ranks are the calling
+// Two loops own one: RunLoop, whose workers are processes, and train's InProcessController, whose ranks are the calling
 // process and its peers. A loop feeds events; the books journal each, ask decide() and execute its actions as far as
 // they are book-keeping, and hand those about workers to the loop, which is their Crew.
 //
@@ -177,7 +177,7 @@ class RunBooks {
   policy::RunState state_;
   std::deque<policy::Event> events_;
   bool applying_ = false;
-  bool storage_failed_ = false;
+  std::string storage_failure_;  // the first failure to write the run folder
   std::optional<policy::ReportBook> book_;
   int64_t highest_report_ = 0;
   Json shown_metrics_ = Json::object();

@@ -25,12 +25,13 @@ void RunBooks::feed(Event event) {
 }
 
 void RunBooks::feed_all() {
+  // What a Crew throws must not leave later events, the run's end among them, waiting for ever.
+  const std::shared_ptr<void> scope(nullptr, [this](void*) { applying_ = false; });
   while (!events_.empty()) {
     const Event next = std::move(events_.front());
     events_.pop_front();
     if (!is_terminal(state_.state)) apply(next);
   }
-  applying_ = false;
 }
 
 void RunBooks::apply(const Event& event) {
@@ -61,11 +62,16 @@ void RunBooks::act(const Actions& actions) {
   }
 }
 
-// The first failure to write the run folder ends the run; more of them say nothing new.
+// The first failure to write the run folder ends the run; more of them say nothing new. One that comes when the run has
+// ended already makes its outcome an error: what it ended with may not be on the disk.
 void RunBooks::check(const arrow::Status& written) {
-  if (written.ok() || storage_failed_) return;
-  storage_failed_ = true;
-  feed(StorageFailed{written.message()});
+  if (written.ok() || !storage_failure_.empty()) return;
+  storage_failure_ = written.message();
+  if (is_terminal(state_.state)) {
+    log_->error("the run's end could not be written: " + storage_failure_);
+  } else {
+    feed(StorageFailed{storage_failure_});
+  }
 }
 
 void RunBooks::report(int64_t rank, const rpc::Report& report) {
@@ -207,8 +213,7 @@ void RunBooks::execute(const PublishCheckpoint& action) {
 void RunBooks::execute(const Finish&) {
   report_log_->settle_all();
   write_reports();
-  const arrow::Status flushed = report_log_->flush();
-  if (!flushed.ok()) log_->error("the history could not be written: " + flushed.message());
+  check(report_log_->flush());
   callbacks_->ended(state_);
 }
 

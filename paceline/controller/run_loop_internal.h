@@ -1,8 +1,9 @@
 // RunLoop: the shell around decide(), on the calling thread: events in, actions out.
 //
-// run_loop.cpp: the loop itself, and the order of journal, decision and actions. run_loop_messages.cpp: what agents,
-// workers and the command line say. run_loop_actions.cpp: what decide() wants done. run_loop_validation.cpp: processes
-// that validate checkpoints, and workers that ask for all checkpoints.
+// What every run keeps, and the order of decision, journal and actions, is RunBooks'. run_loop.cpp: the loop itself.
+// run_loop_messages.cpp: what agents, workers and the command line say. run_loop_actions.cpp: what decide() wants done
+// with workers. run_loop_validation.cpp: processes that validate checkpoints, and workers that ask for all checkpoints.
+// run_loop_watch.cpp: hangs and slow ranks.
 #pragma once
 
 #include <functional>

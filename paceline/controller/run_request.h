@@ -51,7 +51,8 @@ struct RunRequest {
   bool fork_workers = false;
   /// How workers begin, for the log, where that is not as users expect; "" for nothing.
   std::string start_note;
-  /// Command line of a process from which workers are forked (agent/fork_server.h); empty: each is started by itself.
+  /// Command line of a process from which workers are forked (agent/fork/fork_server.h); empty: each is started by
+  /// itself.
   std::vector<std::string> fork_server;
   /// Working directory of the workers: the driver's.
   std::string directory;

@@ -13,7 +13,7 @@ namespace paceline::launch {
 namespace {
 
 constexpr size_t kMostNoteBytes = size_t{1} << 20;
-constexpr std::string_view kOwner("Paceline\0", 9);  // as train/driver_note.cpp writes it
+constexpr std::string_view kOwner("Paceline\0", 9);  // as train/trainer.cpp writes it
 
 template <class T>
 bool read_at(const Descriptor& file, T* target, size_t bytes, uint64_t offset) {

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <utility>
 
+#include "paceline/core/progress.h"
 #include "paceline/policy/decide_internal.h"
 #include "paceline/policy/failure_text.h"
 
@@ -179,7 +180,7 @@ void Decision::on_failure(Failure failure) {
 Decision::Budget Decision::budget_for(const Failure& cause) const {
   if (cause.kind == FailureKind::preemption) return Budget::preemption;
   // A process that dies before it has entered the train loop belongs to the start.
-  if (cause.kind == FailureKind::exit && cause.end.phase == "starting") return Budget::start;
+  if (cause.kind == FailureKind::exit && cause.end.phase == to_string(Phase::starting)) return Budget::start;
   return Budget::worker;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "paceline/core/progress.h"
 #include "paceline/policy/exit_cause.h"
 
 namespace paceline::policy {
@@ -24,8 +25,8 @@ struct FailureGroup {
 
 std::string where(const Failure& failure) {
   if (failure.rank < 0) return " before it had joined";
-  if (failure.end.phase == "starting") return " before it had entered its train loop";
-  if (failure.end.phase.empty() || failure.end.phase == "program") return "";
+  if (failure.end.phase == to_string(Phase::starting)) return " before it had entered its train loop";
+  if (failure.end.phase.empty() || failure.end.phase == to_string(Phase::program)) return "";
   return " in step " + std::to_string(failure.end.step) + " (" + failure.end.phase + ")";
 }
 
@@ -48,8 +49,9 @@ std::string what(const Failure& failure) {
         return cause.what + where(failure) + cause.detail +
                "; look at what its program does before paceline::init() in main(), in Python at its imports";
       }
-      const bool mid_loop =
-          status.signal == 0 && failure.rank >= 0 && failure.end.phase != "starting" && failure.end.phase != "program";
+      const bool mid_loop = status.signal == 0 && failure.rank >= 0 &&
+                            failure.end.phase != to_string(Phase::starting) &&
+                            failure.end.phase != to_string(Phase::program);
       return cause.what + where(failure) + (mid_loop ? ", before its train loop had returned" : "") + cause.detail;
     }
     case FailureKind::hang:

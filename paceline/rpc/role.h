@@ -1,8 +1,8 @@
 // The roles of processes that agents start: what each is for, and how long it lives.
 //
-// A role is a row here and a function in the table of the program that plays it: kRoles in train/worker/worker.cpp for
-// users' programs, in launch/program_worker.cpp for `paceline`. The controller asks an agent for the process
-// (controller/worker_process.h).
+// A role is a row here and a function of the program that plays it: in the table kRoles of train/worker/worker.cpp for
+// users' programs, in launch/program_worker.cpp for `paceline`, which plays one. The controller asks an agent for the
+// process (controller/worker_process.h).
 #pragma once
 
 namespace paceline::rpc {

@@ -20,9 +20,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class RunRecorderTest : public ::testing::Test {
+class RunIndexerTest : public ::testing::Test {
  protected:
-  RunRecorderTest() { append(RunOpened{.epoch = {1}, .name = "mnist", .host = "here", .pid = 7}); }
+  RunIndexerTest() { append(RunOpened{.epoch = {1}, .name = "mnist", .host = "here", .pid = 7}); }
 
   void append(const Event& event) {
     const Actions actions = decide(state_, event, from_seconds(100));
@@ -52,7 +52,7 @@ class RunRecorderTest : public ::testing::Test {
   std::vector<std::string> warnings_;
 };
 
-TEST_F(RunRecorderTest, WritesWhatTheFolderTellsAtTheLatestAtTheEnd) {
+TEST_F(RunIndexerTest, WritesWhatTheFolderTellsAtTheLatestAtTheEnd) {
   RunIndexer recorder(folder_ / "run", store_, warn());
   recorder.notice();
   append(StopRequested{"enough"});
@@ -65,14 +65,14 @@ TEST_F(RunRecorderTest, WritesWhatTheFolderTellsAtTheLatestAtTheEnd) {
   EXPECT_EQ(found->run.host, "here");
 }
 
-TEST_F(RunRecorderTest, ADamagedStoreCostsOneWarningAndStaysAsItIs) {
+TEST_F(RunIndexerTest, ADamagedStoreCostsOneWarningAndStaysAsItIs) {
   testing::write_file(store_, std::string(10'000, 'x'));
   record();
   EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr(store_), HasSubstr("paceline index"))));
   EXPECT_EQ(std::filesystem::file_size(store_), 10'000u);
 }
 
-TEST_F(RunRecorderTest, AStoreThatCannotBeMadeCostsOneWarning) {
+TEST_F(RunIndexerTest, AStoreThatCannotBeMadeCostsOneWarning) {
   testing::write_file(folder_ / "state", "a file where the folder should be");
   RunIndexer recorder(folder_ / "run", store_, warn());
   recorder.notice();
@@ -81,7 +81,7 @@ TEST_F(RunRecorderTest, AStoreThatCannotBeMadeCostsOneWarning) {
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("state")));
 }
 
-TEST_F(RunRecorderTest, AHeldLockDelaysNobody) {
+TEST_F(RunIndexerTest, AHeldLockDelaysNobody) {
   record();
   sqlite3* other = nullptr;
   ASSERT_EQ(::sqlite3_open(store_.c_str(), &other), SQLITE_OK);
@@ -98,14 +98,14 @@ TEST_F(RunRecorderTest, AHeldLockDelaysNobody) {
   EXPECT_EQ(state_in_store(), "aborted");
 }
 
-TEST_F(RunRecorderTest, ARunThatDidNotBeginIsNotRecorded) {
+TEST_F(RunIndexerTest, ARunThatDidNotBeginIsNotRecorded) {
   RunIndexer recorder(folder_ / "none", store_, warn());
   recorder.finish(std::chrono::minutes(1));
   EXPECT_THAT(warnings_, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(store_));
 }
 
-TEST_F(RunRecorderTest, WithoutAStoreItDoesNothing) {
+TEST_F(RunIndexerTest, WithoutAStoreItDoesNothing) {
   RunIndexer recorder(folder_ / "run", "", warn());
   recorder.notice();
   recorder.finish();

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-#include "paceline/agent/program_start.h"
+#include "paceline/agent/fork/forkable.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/core/error.h"
 

@@ -49,10 +49,17 @@ void refuse_missing_gpus(const ScalingConfig& scaling) {
                     "; or set use_gpu = false");
 }
 
-void refuse_wrong_backend(bool use_gpu, const TorchConfig& torch_config) {
+void refuse_wrong_backend(const ScalingConfig& scaling, const TorchConfig& torch_config) {
+  const bool use_gpu = scaling.use_gpu;
+  const bool shared = workers_share_a_gpu(scaling);
   const c10::DeviceType device = use_gpu ? torch::kCUDA : torch::kCPU;
-  const std::string name(torch_config.backend ? *torch_config.backend : comm::default_backend(device).name);
+  const std::string name(torch_config.backend ? *torch_config.backend : comm::default_backend(device, shared).name);
   const comm::Backend& backend = *comm::find_backend(name);
+  if (shared && !backend.shares_devices) {
+    throw ConfigError("TorchConfig.backend is \"" + name + "\", which wants a GPU for each rank, but workers with " +
+                      gpus_text(gpus_per_worker(scaling)) +
+                      " each share one; leave backend out, or give each worker a GPU of its own");
+  }
   const std::string others = comm::backends_for(device);
   if (!backend.takes(device)) {
     throw ConfigError("TorchConfig.backend is \"" + name + "\", which does not carry " + (use_gpu ? "GPU" : "CPU") +
@@ -68,12 +75,7 @@ void refuse_wrong_backend(bool use_gpu, const TorchConfig& torch_config) {
 void refuse_what_cannot_run(const ScalingConfig& scaling, const TorchConfig& torch_config) {
   refuse_impossible(scaling);
   if (scaling.use_gpu) refuse_missing_gpus(scaling);
-  if (workers_share_a_gpu(scaling) && torch_config.backend == "nccl") {
-    throw ConfigError("TorchConfig.backend is \"nccl\", which wants a GPU for each rank, but workers with " +
-                      gpus_text(gpus_per_worker(scaling)) +
-                      " each share one; leave backend out, or give each worker a GPU of its own");
-  }
-  if (!workers_share_a_gpu(scaling)) refuse_wrong_backend(scaling.use_gpu, torch_config);
+  refuse_wrong_backend(scaling, torch_config);
 }
 
 void refuse_missing_rank(const std::optional<int64_t>& debug_rank, int64_t workers) {
@@ -160,7 +162,6 @@ controller::TakenRun take_run(const TrainingRun& run, const std::string& start_f
 void prepare(TrainingRun& run) {
   override_with(launch_overrides(), run.scaling_config, run.run_config);
   run.scaling_config.validate();
-  throw_if_error(controller::check_launcher(run.scaling_config.launcher));
   run.run_config.validate();
   run.run_config.failure_config.validate();
   run.run_config.debug_config.validate();
@@ -170,7 +171,9 @@ void prepare(TrainingRun& run) {
     throw_if_error(track::check_tracker(tracker));
   }
   run.torch_config.validate();
-  if (!run.torch_config.backend && workers_share_a_gpu(run.scaling_config)) run.torch_config.backend = "gloo";
+  if (!run.torch_config.backend && workers_share_a_gpu(run.scaling_config)) {
+    run.torch_config.backend = comm::default_backend(torch::kCUDA, /*shared=*/true).name;
+  }
   check_field("ValidationConfig", "max_in_flight", run.max_validations, at_least(1));
   run.validation_task.validate();
   refuse_what_cannot_run(run.scaling_config, run.torch_config);

@@ -1,8 +1,8 @@
-// agent/fork_server.h: the process that workers are forked from.
+// agent/fork/fork_server.h: the process that workers are forked from.
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
-#include "paceline/agent/fork_server.h"
+#include "paceline/agent/fork/fork_server.h"
 #include "paceline/core/error.h"
 #include "python/bindings/modules.h"
 

@@ -27,9 +27,9 @@ struct DriverResources {
   const agent::Guardian& guardian;
 };
 
-/// The launcher of that name. Invalid naming those that there are.
+/// The launcher of that name. Invalid where there is none.
 arrow::Result<std::unique_ptr<Launcher>> make_launcher(const std::string& name, const DriverResources& driver);
-/// Invalid likewise, before there is a driver.
-arrow::Status check_launcher(const std::string& name);
+/// The names of all: what ScalingConfig.launcher may be.
+std::vector<std::string> launcher_names();
 
 }  // namespace paceline::controller

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "paceline/controller/launcher/launcher.h"
 #include "paceline/controller/launcher/local.h"
@@ -8,7 +9,7 @@ namespace paceline::controller {
 namespace {
 
 struct Row {
-  const char* name;
+  std::string_view name;
   std::unique_ptr<Launcher> (*make)(const DriverResources& driver);
 };
 
@@ -19,24 +20,18 @@ constexpr std::array kLaunchers = {
         }},
 };
 
-arrow::Result<const Row*> find(const std::string& name) {
-  std::string names;
-  for (const Row& row : kLaunchers) {
-    if (name == row.name) return &row;
-    names += (names.empty() ? "\"" : ", \"") + std::string(row.name) + "\"";
-  }
-  return arrow::Status::Invalid("ScalingConfig.launcher is \"", name, "\"; allowed: ", names);
-}
-
 }  // namespace
 
 arrow::Result<std::unique_ptr<Launcher>> make_launcher(const std::string& name, const DriverResources& driver) {
-  ARROW_ASSIGN_OR_RAISE(const Row* const row, find(name));
+  const auto row = std::ranges::find(kLaunchers, name, &Row::name);
+  if (row == kLaunchers.end()) return arrow::Status::Invalid("there is no launcher \"", name, "\"");
   return row->make(driver);
 }
 
-arrow::Status check_launcher(const std::string& name) {
-  return find(name).status();
+std::vector<std::string> launcher_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kLaunchers) names.emplace_back(row.name);
+  return names;
 }
 
 }  // namespace paceline::controller

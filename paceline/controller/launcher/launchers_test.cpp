@@ -1,19 +1,19 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "paceline/controller/launcher/launcher.h"
+#include "paceline/core/config/scaling_config.h"
 
 namespace paceline::controller {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
-TEST(Launchers, AreKnownByName) {
-  EXPECT_TRUE(check_launcher("local").ok());
-  const arrow::Status unknown = check_launcher("slrum");
-  EXPECT_TRUE(unknown.IsInvalid());
-  EXPECT_THAT(unknown.message(), AllOf(HasSubstr("ScalingConfig.launcher is \"slrum\""), HasSubstr("\"local\"")));
+TEST(Launchers, AreWhatTheSettingMayBe) {
+  ScalingConfig scaling;
+  for (const std::string& name : launcher_names()) {
+    scaling.launcher = name;
+    EXPECT_NO_THROW(scaling.validate()) << name;
+  }
+  scaling.launcher = "slrum";
+  EXPECT_ANY_THROW(scaling.validate());
 }
 
 }  // namespace

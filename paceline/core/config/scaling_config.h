@@ -45,8 +45,8 @@ Constraint known_resources();
         "CPUs and GPUs of each worker, of which 0.5 is half a GPU; empty: one CPU, and one GPU with use_gpu")       \
   FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                          \
         "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                        \
-  FIELD(std::string, launcher, "local", ::paceline::any_value(),                                                    \
-        "Where the workers' machines come from; \"local\" is this machine")                                        \
+  FIELD(std::string, launcher, "local", ::paceline::one_of({"local"}), /* controller/launcher/launchers.cpp */      \
+        "Where the workers' machines come from; \"local\" is this machine")                                         \
   FIELD(bool, use_tpu, false, ::paceline::any_value(), "Accepted by name; Paceline has no TPU support and refuses") \
   FIELD(std::optional<std::string>, topology, std::nullopt, ::paceline::any_value(),                                \
         "TPU topology, accepted by name; Paceline has no TPU support and refuses")

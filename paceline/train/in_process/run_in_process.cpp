@@ -10,7 +10,7 @@
 #include "paceline/core/run_layout.h"
 #include "paceline/policy/failure_text.h"
 #include "paceline/storage/storage_proof.h"
-#include "paceline/train/in_process/in_process_loop_internal.h"
+#include "paceline/train/in_process/in_process_controller_internal.h"
 #include "paceline/train/in_process/interrupt_internal.h"
 #include "paceline/train/worker/failure_internal.h"
 #include "paceline/train/worker/session_internal.h"
@@ -52,7 +52,7 @@ std::string from_rank_zero(comm::Group& group, const std::string& text) {
 // Reports are meetings of the ranks. `controller` is rank 0's, null elsewhere.
 class LocalSink final : public ReportSink {
  public:
-  LocalSink(comm::Group& group, InProcessLoop* controller, PublishedCheckpoints checkpoints)
+  LocalSink(comm::Group& group, InProcessController* controller, PublishedCheckpoints checkpoints)
       : group_(group), controller_(controller), checkpoints_(std::move(checkpoints)) {}
 
   void submit(rpc::Report report) override {
@@ -107,7 +107,7 @@ class LocalSink final : public ReportSink {
   }
 
   comm::Group& group_;
-  InProcessLoop* controller_;
+  InProcessController* controller_;
   PublishedCheckpoints checkpoints_;
   std::string error_;
 };
@@ -152,9 +152,9 @@ SessionOptions join_group(const TrainingRun& run) {
   return options;
 }
 
-std::unique_ptr<InProcessLoop> take_over(const TrainingRun& run, const std::string& start_from, int64_t world_size,
-                                         LocalBeginning& beginning) {
-  auto controller = std::make_unique<InProcessLoop>(take_run(run, start_from), world_size, run.validation);
+std::unique_ptr<InProcessController> take_over(const TrainingRun& run, const std::string& start_from,
+                                               int64_t world_size, LocalBeginning& beginning) {
+  auto controller = std::make_unique<InProcessController>(take_run(run, start_from), world_size, run.validation);
   const controller::RunRequest& request = controller->request();
   beginning = {.name = *request.run_config.name,
                .folder = request.run_folder,
@@ -168,9 +168,9 @@ std::unique_ptr<InProcessLoop> take_over(const TrainingRun& run, const std::stri
 }
 
 // All ranks begin, or none does.
-std::unique_ptr<InProcessLoop> begin(const TrainingRun& run, const std::string& start_from, comm::Group& group,
-                                     LocalBeginning& beginning) {
-  std::unique_ptr<InProcessLoop> controller;
+std::unique_ptr<InProcessController> begin(const TrainingRun& run, const std::string& start_from, comm::Group& group,
+                                           LocalBeginning& beginning) {
+  std::unique_ptr<InProcessController> controller;
   std::exception_ptr error;
   if (group.rank() == 0) {
     try {

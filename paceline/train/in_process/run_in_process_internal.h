@@ -1,7 +1,7 @@
 // num_workers = 0: the train loop runs in the calling process. Not for users.
 //
 // Under torchrun's variables (RANK, WORLD_SIZE, …) the process joins that group, and every report is a meeting of its
-// ranks; rank 0 has the controller (local_controller_internal.h), and its run's name and folder are everybody's.
+// ranks; rank 0 has the controller (in_process_controller_internal.h), and its run's name and folder are everybody's.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ bool under_torchrun();
 int64_t torchrun_local_world_size();
 
 /// Runs the loop to its end, from the checkpoint at `start_from` ("" for none); what it throws is in the outcome.
-/// Throws only for what kept it from beginning, or when the run folder cannot be written.
+/// Throws only for what kept it from beginning; a run folder that cannot be written is in the outcome too.
 LocalOutcome run_in_process(const TrainingRun& run, const std::string& start_from, controller::StopSignal& stop);
 
 }  // namespace paceline::train

@@ -1,7 +1,8 @@
 // Session: the state behind the functions of session.h, for one generation of one worker. Not for users.
 //
 // One session at a time is current in a process; the train loop can be entered again with the next. What a report
-// becomes is the ReportSink's affair: a message to the controller in workers, files of the run in local mode.
+// becomes is the ReportSink's affair: a message to the controller in workers, a meeting of the ranks in the calling
+// process.
 #pragma once
 
 #include <atomic>
@@ -59,7 +60,7 @@ struct SessionOptions {
   int64_t first_report = 1;
   bool has_validation = false;
   ReportSink* sink = nullptr;
-  Progress* progress = nullptr;  // null in local mode
+  Progress* progress = nullptr;  // null in the calling process
   DebugConfig debug_config;
 };
 

@@ -1,4 +1,4 @@
-#include "paceline/agent/fork_server.h"
+#include "paceline/agent/fork/fork_server.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "paceline/agent/fork/worker_fork_internal.h"
 #include "paceline/agent/process_tree_internal.h"
 #include "paceline/agent/spawn_internal.h"
 

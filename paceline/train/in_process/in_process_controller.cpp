@@ -7,7 +7,7 @@
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/type_name.h"
 #include "paceline/policy/failure_text.h"
-#include "paceline/train/in_process/in_process_loop_internal.h"
+#include "paceline/train/in_process/in_process_controller_internal.h"
 #include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
@@ -27,7 +27,7 @@ RunOptions options_of(const controller::RunRequest& request, int64_t world_size,
 
 }  // namespace
 
-InProcessLoop::InProcessLoop(controller::TakenRun run, int64_t world_size, Validation validation)
+InProcessController::InProcessController(controller::TakenRun run, int64_t world_size, Validation validation)
     : run_(std::move(run)), validation_(std::move(validation)), finished_(static_cast<size_t>(world_size), false) {
   // No thread may change this loop: without the lease the storage refuses what would be published.
   books_ = value_or_throw(controller::RunBooks::open(run_.request, clock_, [](const std::string&) {}));
@@ -42,15 +42,19 @@ InProcessLoop::InProcessLoop(controller::TakenRun run, int64_t world_size, Valid
   for (const WorkerId id : std::vector(workers_)) {
     books_->feed(WorkerJoined{id, id == workers_.front() ? ::getpid() : 0});
   }
+  if (state().state != State::running) {
+    const controller::RunOutcome outcome = books_->close();
+    throw StorageError(outcome.error.empty() ? "the run could not be begun" : outcome.error);
+  }
 }
 
-InProcessLoop::~InProcessLoop() = default;
+InProcessController::~InProcessController() = default;
 
-bool InProcessLoop::all_have_finished() const {
+bool InProcessController::all_have_finished() const {
   return std::ranges::find(finished_, false) == finished_.end();
 }
 
-LocalAnswer InProcessLoop::meet(std::vector<LocalWord> words) {
+LocalAnswer InProcessController::meet(std::vector<LocalWord> words) {
   committed_ = 0;
   for (size_t rank = 0; rank < words.size(); ++rank) {
     const LocalWord& word = words[rank];
@@ -73,7 +77,7 @@ LocalAnswer InProcessLoop::meet(std::vector<LocalWord> words) {
   return answer;
 }
 
-controller::RunOutcome InProcessLoop::end(const std::optional<rpc::Failed>& failed, bool interrupted) {
+controller::RunOutcome InProcessController::end(const std::optional<rpc::Failed>& failed, bool interrupted) {
   if (interrupted) books_->feed(StopRequested{.cause = StopCause::interrupt});
   // Whatever it was a consequence of, nobody else will say what the cause is.
   if (failed) {
@@ -87,26 +91,26 @@ controller::RunOutcome InProcessLoop::end(const std::optional<rpc::Failed>& fail
   return books_->close();
 }
 
-void InProcessLoop::execute(const AssignWorkers& action) {
+void InProcessController::execute(const AssignWorkers& action) {
   checkpoint_ = books_->start_path(action.checkpoint);
 }
 
-void InProcessLoop::execute(const EndWorker& action) {
+void InProcessController::execute(const EndWorker& action) {
   if (!all_have_finished()) stop_reason_ = action.reason;
 }
 
-void InProcessLoop::publish(controller::PublishJob job) {
+void InProcessController::publish(controller::PublishJob job) {
   const int64_t report = job.about.report;
   books_->settle(report, books_->store().publish(job.parts, std::move(job.about)));
 }
 
-void InProcessLoop::execute(const DeleteCheckpoint& action) {
+void InProcessController::execute(const DeleteCheckpoint& action) {
   const arrow::Status removed = books_->store().remove(checkpoint::folder_name(action.name, action.report));
   if (!removed.ok()) books_->note_removal_failed(action.report, removed);
 }
 
 // At once, on the train loop's thread: a debugger sees it too.
-void InProcessLoop::execute(const StartValidation& action) {
+void InProcessController::execute(const StartValidation& action) {
   ValidationEnded ended{.report = action.report, .worker = action.worker};
   const WithoutSession scope;
   try {

@@ -1,19 +1,22 @@
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <system_error>
 #include <vector>
 
+#include "paceline/agent/fork/forkable.h"
 #include "paceline/agent/process_tree_internal.h"
-#include "paceline/agent/program_start.h"
 
 namespace paceline::agent {
 namespace {
 
 struct ProgramStart {
-  std::map<int, std::string> descriptors;
+  std::map<int, std::string> descriptors;  // inherited: what libraries have opened by then is closed on exec
+  std::vector<pid_t> threads;              // of libraries
   SignalSetup signals;
 };
 
@@ -52,7 +55,12 @@ ProgramStart& program_start() {
 
 // 101 is the first priority that is not the compiler's own; objects without one come after all that have one.
 [[gnu::constructor(101)]] void note_program_start() {
-  program_start() = {.descriptors = open_descriptors(), .signals = current_signals()};
+  std::map<int, std::string> inherited = open_descriptors();
+  std::erase_if(inherited, [](const auto& entry) {
+    const int flags = ::fcntl(entry.first, F_GETFD);
+    return flags >= 0 && (flags & FD_CLOEXEC) != 0;
+  });
+  program_start() = {std::move(inherited), housekeeping_threads(), current_signals()};
 }
 
 }  // namespace
@@ -76,7 +84,13 @@ void apply(const SignalSetup& setup) {
 }
 
 std::string why_not_forkable() {
-  const std::vector<pid_t> others = other_threads();
+  // Libraries' housekeeping does not matter to a worker, which has the libraries' own; a thread that the program has
+  // started does, however quiet it is.
+  std::vector<pid_t> others = other_threads();
+  const std::vector<pid_t>& of_libraries = program_start().threads;
+  for (const pid_t thread : housekeeping_threads()) {
+    if (std::ranges::find(of_libraries, thread) == of_libraries.end()) others.push_back(thread);
+  }
   if (!others.empty()) {
     std::string names = name_of_thread(::gettid());
     for (const pid_t thread : others) names += ", " + name_of_thread(thread);

@@ -1,4 +1,4 @@
-#include "paceline/agent/program_start.h"
+#include "paceline/agent/fork/forkable.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

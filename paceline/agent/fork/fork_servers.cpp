@@ -5,7 +5,7 @@
 #include <array>
 #include <csignal>
 
-#include "paceline/agent/fork_servers_internal.h"
+#include "paceline/agent/fork/fork_servers_internal.h"
 #include "paceline/core/posix/socket_pair.h"
 
 namespace paceline::agent {

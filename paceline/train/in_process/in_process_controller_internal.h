@@ -1,4 +1,4 @@
-// InProcessLoop: the controller's loop of a run whose train loop runs in the calling process. Not for users.
+// InProcessController: the controller's loop of a run whose train loop runs in the calling process. Not for users.
 //
 // It lives on rank 0 and does for the ranks of a group what RunLoop does for worker processes; what the run keeps is
 // the same RunBooks, so the run folder looks alike afterwards. There is nothing to start and nothing to kill: an
@@ -34,11 +34,11 @@ struct LocalWord {
   FIELD(bool, ended, false)                    /* every rank has finished */
 PACELINE_RECORD(LocalAnswer, PACELINE_LOCAL_ANSWER_FIELDS);
 
-class InProcessLoop final : private controller::Crew {
+class InProcessController final : private controller::Crew {
  public:
   /// Takes the run over and begins the next attempt. `validation` validates checkpoints, null for none.
-  InProcessLoop(controller::TakenRun run, int64_t world_size, Validation validation);
-  ~InProcessLoop() override;
+  InProcessController(controller::TakenRun run, int64_t world_size, Validation validation);
+  ~InProcessController() override;
 
   const controller::RunRequest& request() const { return run_.request; }
   int64_t attempt() const { return state().attempt.value; }

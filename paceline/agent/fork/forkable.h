@@ -1,8 +1,9 @@
 // What the program had before main(), against what it has when the guardian is forked: what it has opened and set up
 // itself, which a worker that is executed would open and set up again, and one that is forked cannot share.
 //
-// Noted by a constructor that runs before those of the program's own objects; shared libraries come before it, and what
-// they open counts as there from the start. Threading: one thread.
+// Noted by a constructor that runs before those of the program's own objects; shared libraries come before it: their
+// housekeeping threads count as there from the start, the descriptors that they keep open do not. Threading: one
+// thread.
 #pragma once
 
 #include <array>

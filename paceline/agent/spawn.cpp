@@ -51,12 +51,6 @@ class FileActions {
   posix_spawn_file_actions_t actions_;
 };
 
-arrow::Result<std::pair<Descriptor, Descriptor>> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_status("making a pipe");
-  return std::pair{Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
 // As exec wants them: pointers into `strings`, null at the end.
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
@@ -82,6 +76,12 @@ arrow::Result<pid_t> start(rpc::Strings arguments, rpc::StringMap variables, con
 }
 
 }  // namespace
+
+arrow::Result<std::pair<Descriptor, Descriptor>> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_status("making a pipe");
+  return std::pair{Descriptor(ends[0]), Descriptor(ends[1])};
+}
 
 arrow::Result<ProcessEnds> make_process_ends() {
   ARROW_ASSIGN_OR_RAISE(auto output, make_pipe());

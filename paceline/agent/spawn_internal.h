@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 
 #include "paceline/agent/guardian_messages.h"
 #include "paceline/core/posix/descriptor.h"
@@ -14,6 +15,9 @@ namespace paceline::agent {
 /// Where a process finds its end of the channel. Fixed, so that it cannot clash with another end while they are moved
 /// into place: those of the caller are higher, because 0 to 2 and its lease are open.
 inline constexpr int kChannelDescriptor = 3;
+
+/// A pipe, read end first, closed on exec.
+arrow::Result<std::pair<Descriptor, Descriptor>> make_pipe();
 
 /// The streams and the channel of a process that is about to be started: our ends and its own.
 struct ProcessEnds {

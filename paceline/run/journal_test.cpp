@@ -98,5 +98,12 @@ TEST(Journal, NoJournalIsNoState) {
   EXPECT_FALSE(replay(folder.path()).ValueOrDie());
 }
 
+TEST(Journal, ALaterFormatIsNamedBeforeItsEventsAreRead) {
+  const Json line = {{"event", "run_opened"}, {"format", kJournalFormat + 1}, {"epoch", "second"}, {"time", 1.0}};
+  const arrow::Status status = decode_journal_entry(line).status();
+  EXPECT_TRUE(status.IsNotImplemented()) << status;
+  EXPECT_THAT(status.message(), HasSubstr("a later Paceline wrote it"));
+}
+
 }  // namespace
 }  // namespace paceline::run

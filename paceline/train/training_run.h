@@ -4,6 +4,7 @@
 // Threading: as TorchTrainer (trainer.h).
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/dictionary.h"
+#include "paceline/rpc/messages.h"
 #include "paceline/train/result.h"
 #include "paceline/train/torch_config.h"
 
@@ -24,6 +26,8 @@ using Validation = std::function<Metrics(const Checkpoint&, const Config&)>;
 struct TrainingRun {
   /// The train loop, called in this process with num_workers = 0.
   std::function<Json(const Config&)> loop;
+  /// What another language says of an exception of its own that the loop has thrown here; nothing: C++ describes it.
+  std::function<std::optional<rpc::Failed>(const std::exception_ptr&)> describe;
   /// What workers find it by: its name, and bytes that their LanguageRuntime understands.
   std::string loop_name;
   std::string attachment;

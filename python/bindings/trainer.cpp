@@ -9,6 +9,7 @@
 #include "paceline/train/driver.h"
 #include "paceline/train/training_run.h"
 #include "python/bindings/callback.h"
+#include "python/bindings/exception.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
 
@@ -44,6 +45,17 @@ train::TrainingRun training_run(const py::dict& values) {
   run.loop = [loop = shared(values["loop"])](const Config&) {
     const py::gil_scoped_acquire gil;
     return to_json((*loop)(), "the return value");
+  };
+  run.describe = [program =
+                      shared(values["program"])](const std::exception_ptr& exception) -> std::optional<rpc::Failed> {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const py::error_already_set& error) {
+      const py::gil_scoped_acquire gil;
+      return failed_of(*program, error);
+    } catch (...) {
+      return std::nullopt;
+    }
   };
   if (!values["validation"].is_none()) {
     run.validation_name = values["validation_name"].cast<std::string>();

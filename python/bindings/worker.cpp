@@ -72,13 +72,7 @@ class PythonProgram final : public train::LanguageRuntime {
       std::rethrow_exception(exception);
     } catch (const py::error_already_set& error) {
       const py::gil_scoped_acquire gil;
-      const py::object exception = exception_of(error);
-      const py::object said = program_.attr("describe")(exception);
-      return {.kind = said["kind"].cast<std::string>(),
-              .text = said["text"].cast<std::string>(),
-              .frames = said["frames"].cast<std::vector<std::string>>(),
-              .stopped = said["stopped"].cast<bool>(),
-              .collateral = said["collateral"].cast<bool>()};
+      return failed_of(program_, error);
     } catch (...) {
       return LanguageRuntime::describe(exception);
     }

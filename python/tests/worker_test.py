@@ -308,3 +308,14 @@ def test_the_page_on_porting_names_every_setting_of_the_environment():
 
     page = (pathlib.Path(__file__).resolve().parents[2] / "docs/porting.md").read_text()
     assert set(re.findall(r"^\| `PACELINE_TRAIN_(\w+)`", page, re.MULTILINE)) == set(_environment.SETTINGS)
+
+
+def test_an_error_in_the_calling_process_is_told_as_python_s(run_config):
+    def loop():
+        raise ValueError("row 7 is bad")
+
+    with pytest.raises(train.TrainingFailedError) as failed:
+        fit(loop, run_config(), workers=0)
+    text = str(failed.value)
+    assert "ValueError" in text and "row 7 is bad" in text and "worker_test.py" in text
+    assert "error_already_set" not in text

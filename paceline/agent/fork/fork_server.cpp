@@ -27,12 +27,6 @@ arrow::Status check_threads() {
                                 ": a module that it has imported starts threads");
 }
 
-arrow::Result<std::pair<Descriptor, Descriptor>> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_status("making a pipe");
-  return std::pair{Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
 void wait_for_end(const Descriptor& pipe) {
   char byte;
   while (::read(pipe.get(), &byte, 1) < 0 && errno == EINTR) {

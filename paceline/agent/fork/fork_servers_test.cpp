@@ -15,7 +15,7 @@
 namespace paceline::agent {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class ForkServersTest : public ProcessFixture {
  protected:
@@ -87,7 +87,7 @@ TEST_F(ForkServersTest, OneServerForksAllThatHaveItsKey) {
 }
 
 TEST_F(ForkServersTest, AServerThatIsBusyWhileNobodyWaitsForksAllTheSame) {
-  const std::string pipe = testing::TempDir() + "fork_servers_test_" + std::to_string(::getpid());
+  const std::string pipe = ::testing::TempDir() + "fork_servers_test_" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   constexpr const char* kRested = "environment FORKED_AFTER_A_REST=yes\n";
   const auto describe = [&](int64_t worker) {
@@ -99,7 +99,7 @@ TEST_F(ForkServersTest, AServerThatIsBusyWhileNobodyWaitsForksAllTheSame) {
   describe(1);
   const std::string said = describe(2);
   EXPECT_THAT(said, HasSubstr("leads its group 1\n"));
-  EXPECT_THAT(said, testing::Not(HasSubstr(kRested)));
+  EXPECT_THAT(said, ::testing::Not(HasSubstr(kRested)));
   Descriptor(::open(pipe.c_str(), O_WRONLY));
   // The server takes its place again between two requests.
   int64_t worker = 3;

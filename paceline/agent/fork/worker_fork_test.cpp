@@ -18,7 +18,7 @@
 namespace paceline::agent {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class ForkedWorkerTest : public ProcessFixture {
  protected:
@@ -78,7 +78,7 @@ TEST_F(ForkedWorkerTest, IsLikeOneThatWasExecuted) {
   const std::vector<std::string> executed = description();
   start(3, "describe", /*fork=*/true, "/");
   EXPECT_EQ(description(), executed);
-  EXPECT_THAT(executed, testing::Contains("descriptors 0 1 2 3 "));
+  EXPECT_THAT(executed, ::testing::Contains("descriptors 0 1 2 3 "));
   EXPECT_FALSE(has_ended(other.descriptors.at(0)));
 }
 
@@ -93,10 +93,10 @@ TEST_F(ForkedWorkerTest, GoesOnWithWhatTheProgramHad) {
   ::sigprocmask(SIG_UNBLOCK, &own, nullptr);
   start(1, "describe");
   const std::vector<std::string> lines = description();
-  EXPECT_THAT(lines, testing::Contains("ignored " + std::to_string(SIGUSR1)));
-  EXPECT_THAT(lines, testing::Contains("blocked " + std::to_string(SIGUSR2)));
-  EXPECT_THAT(lines, testing::Not(testing::Contains("ignored " + std::to_string(SIGINT))));
-  EXPECT_THAT(lines, testing::Not(testing::Contains("blocked " + std::to_string(SIGCHLD))));
+  EXPECT_THAT(lines, ::testing::Contains("ignored " + std::to_string(SIGUSR1)));
+  EXPECT_THAT(lines, ::testing::Contains("blocked " + std::to_string(SIGUSR2)));
+  EXPECT_THAT(lines, ::testing::Not(::testing::Contains("ignored " + std::to_string(SIGINT))));
+  EXPECT_THAT(lines, ::testing::Not(::testing::Contains("blocked " + std::to_string(SIGCHLD))));
 }
 
 TEST_F(ForkedWorkerTest, EndsAreReportedAndNamesAreTheProgramsOwn) {
@@ -157,7 +157,7 @@ TEST_F(ForkedWorkerTest, AProcessWithThreadsHasNone) {
   start(1, "exit 0");
   EXPECT_THAT(receive<Spawned>().error, HasSubstr("can fork no workers"));
   start(2, "describe", /*fork=*/false);
-  EXPECT_THAT(description(), testing::Contains("descriptors 0 1 2 3 "));
+  EXPECT_THAT(description(), ::testing::Contains("descriptors 0 1 2 3 "));
   done.set_value();
   waiting.join();
 }

@@ -254,7 +254,9 @@ LocalOutcome run_in_process(const TrainingRun& run, const std::string& start_fro
       Json value = run.loop(run.train_loop_config);
       sink.finish({.reports = session.reports(), .return_value = group.rank() == 0 ? std::move(value) : Json()});
     } catch (...) {
-      failed = failure_of(std::current_exception());
+      const std::exception_ptr exception = std::current_exception();
+      if (run.describe) failed = run.describe(exception);
+      if (!failed) failed = failure_of(exception);
       if (failed->collateral && session.is_stopped()) failed->stopped = true;
     }
   }

@@ -104,9 +104,12 @@ class DataParallelTrainer:
         validation = self.validation_config
         validate = _Validation(validation.fn) if validation else None
         cargo = Cargo(self._train_loop, validate)
+        from paceline import _worker  # which imports this package
+
         return {
             "loop_name": getattr(self.train_loop_per_worker, "__qualname__", repr(self.train_loop_per_worker)),
             "loop": lambda: _values.encoded(self._run_in_process()),
+            "program": _worker.Program(),
             "attachment": b"" if in_process else pack(cargo),
             "train_loop_config": _shown(self.train_loop_config or {}),
             "scaling_config": self.scaling_config._to_settings(),

@@ -1,0 +1,129 @@
+#include "paceline/controller/run_books.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <stdexcept>
+
+#include "paceline/testing/temporary_folder.h"
+
+namespace paceline::controller {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Ranks that are nobody: keeps what the books ask for.
+class Nobody final : public Crew {
+ public:
+  void execute(const policy::EnterState&) override {}
+  void execute(const policy::StartWorker& action) override { workers.push_back(action.worker); }
+  void execute(const policy::AssignWorkers&) override {
+    if (throws_at_assignment) throw std::runtime_error("no room");
+  }
+  void execute(const policy::EndWorker& action) override { ended.push_back(action.reason); }
+  void execute(const policy::CloseGroup&) override {}
+  void publish(PublishJob job) override { publish_jobs.push_back(std::move(job)); }
+  void execute(const policy::DeleteCheckpoint&) override {}
+  void execute(const policy::TellCommitted&) override {}
+  void execute(const policy::StartValidation&) override {}
+  void execute(const policy::EndValidation&) override {}
+  void execute(const policy::SetTimer&) override {}
+
+  bool throws_at_assignment = false;
+  std::vector<WorkerId> workers;
+  std::vector<std::string> ended;
+  std::vector<PublishJob> publish_jobs;
+};
+
+// While it lives no file of this process grows.
+class FullDisk {
+ public:
+  FullDisk() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+class RunBooksTest : public ::testing::Test {
+ protected:
+  RunBooksTest() {
+    request_.run_folder = request_.location = folder_.path();
+    request_.run_config.name = "books";
+    request_.run_config.quiet = true;
+    request_.run_config.log_level = "ERROR";
+    books_ = RunBooks::open(request_, clock_, [](const std::string&) {}).ValueOrDie();
+  }
+
+  void begin() { ASSERT_TRUE(books_->begin({.num_workers = 1}, crew_).ok()); }
+  void train() {
+    begin();
+    books_->feed(policy::NodeJoined{{.name = "node"}});
+    books_->feed(policy::WorkerJoined{crew_.workers.at(0), 1});
+  }
+  void leave() {
+    books_->finish(books_->state().workers.at(crew_.workers.at(0)), {});
+    books_->feed(policy::WorkerExited{.worker = crew_.workers.at(0)});
+  }
+
+  testing::TemporaryFolder folder_;
+  SystemClock clock_;
+  RunRequest request_;
+  Nobody crew_;
+  std::unique_ptr<RunBooks> books_;
+};
+
+TEST_F(RunBooksTest, ARunGoesFromItsFirstEventToItsOutcome) {
+  train();
+  books_->report(0, {.index = 1, .metrics = {{"loss", 0.5}}});
+  EXPECT_EQ(books_->shown_metrics(), Json({{"loss", 0.5}}));
+  leave();
+  EXPECT_EQ(books_->close().state, FinalState::finished);
+  EXPECT_EQ(run::replay(folder_.path()).ValueOrDie()->state, policy::State::finished);
+}
+
+TEST_F(RunBooksTest, ACrewThatThrowsDoesNotHoldBackTheEnd) {
+  crew_.throws_at_assignment = true;
+  EXPECT_THROW(train(), std::runtime_error);
+  books_->feed(
+      policy::WorkerFailed{.worker = crew_.workers.at(0), .exception = "std::runtime_error", .text = "no room"});
+  books_->feed(policy::WorkerExited{.worker = crew_.workers.at(0)});
+  const RunOutcome outcome = books_->close();
+  EXPECT_EQ(outcome.state, FinalState::errored);
+  EXPECT_THAT(outcome.error, HasSubstr("no room"));
+}
+
+TEST_F(RunBooksTest, ARunThatIsLeftInTheMiddleHasNotFinished) {
+  train();
+  const RunOutcome outcome = books_->close();
+  EXPECT_EQ(outcome.state, FinalState::errored);
+  EXPECT_THAT(outcome.error, HasSubstr("running"));
+}
+
+TEST_F(RunBooksTest, AnEndThatCannotBeWrittenIsAnError) {
+  train();
+  books_->finish(books_->state().workers.at(crew_.workers.at(0)), {});
+  {
+    const FullDisk disk;
+    books_->feed(policy::WorkerExited{.worker = crew_.workers.at(0)});
+  }
+  EXPECT_EQ(books_->state().state, policy::State::finished);
+  const RunOutcome outcome = books_->close();
+  EXPECT_EQ(outcome.state, FinalState::errored);
+  EXPECT_THAT(outcome.error, HasSubstr("could not be written to the end"));
+}
+
+}  // namespace
+}  // namespace paceline::controller

@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 import torch
+import torch.distributed.nn  # before there is a group: imported later it keeps the group alive past its end, which aborts
 from torch import nn
 
 WORLD, STEPS, ROWS = 2, 12, 8

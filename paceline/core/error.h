@@ -47,9 +47,11 @@ enum class CollectiveCause {
 /// The workers could not agree: a collective failed or timed out, or ranks differ where they must not.
 class CollectiveError : public Error {
  public:
+  /// `message`: operation and rank, wanted and got.
   explicit CollectiveError(const std::string& message, CollectiveCause cause = CollectiveCause::this_rank)
       : Error(message), cause_(cause) {}
 
+  /// Whose fault it was, as far as this rank can tell.
   CollectiveCause cause() const noexcept { return cause_; }
 
  private:

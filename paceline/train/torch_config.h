@@ -6,10 +6,15 @@
 
 namespace paceline {
 
-#define PACELINE_TORCH_CONFIG_FIELDS(FIELD)                                                                       \
-  FIELD(std::optional<std::string>, backend, std::nullopt, ::paceline::one_of(::paceline::comm::backend_names()), \
-        "Backend of the collectives; by default the first of these that takes the worker's device; gloo where "   \
-        "workers share a GPU")                                                                                    \
+/// One of those that comm/ has.
+inline Constraint known_backend() {
+  return one_of(comm::backend_names());
+}
+
+#define PACELINE_TORCH_CONFIG_FIELDS(FIELD)                                                                     \
+  FIELD(std::optional<std::string>, backend, std::nullopt, ::paceline::known_backend(),                         \
+        "Backend of the collectives; by default the first of these that takes the worker's device; gloo where " \
+        "workers share a GPU")                                                                                  \
   FIELD(double, timeout_s, 1800.0, ::paceline::between(0, 1e9), "Seconds after which a collective has failed")
 PACELINE_CONFIG(TorchConfig, PACELINE_TORCH_CONFIG_FIELDS);
 

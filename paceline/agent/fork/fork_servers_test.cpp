@@ -100,7 +100,9 @@ TEST_F(ForkServersTest, AServerThatIsBusyWhileNobodyWaitsForksAllTheSame) {
   const std::string said = describe(2);
   EXPECT_THAT(said, HasSubstr("leads its group 1\n"));
   EXPECT_THAT(said, ::testing::Not(HasSubstr(kRested)));
-  Descriptor(::open(pipe.c_str(), O_WRONLY));
+  {
+    const Descriptor ends_the_rest(::open(pipe.c_str(), O_WRONLY));
+  }
   // The server takes its place again between two requests.
   int64_t worker = 3;
   while (describe(worker).find(kRested) == std::string::npos && worker < 1000) ++worker;

@@ -9,7 +9,6 @@ using namespace policy;
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 class ValidationRunTest : public RunTest {
  protected:

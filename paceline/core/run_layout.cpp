@@ -53,7 +53,7 @@ std::string validation_log(int64_t report) {
 
 std::string checkpoint_folder(int64_t report) {
   char text[40];
-  std::snprintf(text, sizeof text, "%s%06lld", kCheckpoint.data(), static_cast<long long>(report));
+  std::snprintf(text, sizeof text, "checkpoint_%06lld", static_cast<long long>(report));
   return text;
 }
 

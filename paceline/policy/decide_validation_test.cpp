@@ -10,10 +10,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const RunOptions kOptions{.num_workers = 1, .max_validations = 1};
+RunOptions one_at_a_time() {
+  return {.num_workers = 1, .max_validations = 1};
+}
 
 // Reports 1 to `count` have published checkpoints whose validation is asked for; their score is their number.
-Play with_validations(int64_t count, const RunOptions& options = kOptions) {
+Play with_validations(int64_t count, const RunOptions& options = one_at_a_time()) {
   Play run = Play::training(options);
   for (int64_t report = 1; report <= count; ++report) {
     run.feed(CheckpointReady{report, ValidationTaskConfig{.config = {{"report", report}}, .timeout_s = 5}});
@@ -42,7 +44,7 @@ const PublishedCheckpoint& kept(const Play& run, int64_t report) {
 }
 
 TEST(Validation, StartsWhenItsCheckpointIsPublished) {
-  Play run = Play::training(kOptions);
+  Play run = Play::training(one_at_a_time());
   run.feed(CheckpointReady{1, ValidationTaskConfig{.config = {{"batches", 3}}}});
   EXPECT_THAT(run.wanted<StartValidation>(), IsEmpty());
   run.feed(CheckpointPublished{{.report = 1}});
@@ -128,7 +130,7 @@ TEST(Validation, AStopWhileTheEndWaitsLeavesItToTheNextController) {
   run.exit(run.worker(0));
   run.feed(StopRequested{"interrupted"});
   EXPECT_EQ(run.state(), State::aborted);
-  run.feed(RunOpened{.epoch = {2}, .options = kOptions, .checkpoints = {{.report = 1}, {.report = 2}}});
+  run.feed(RunOpened{.epoch = {2}, .options = one_at_a_time(), .checkpoints = {{.report = 1}, {.report = 2}}});
   run.bring_up_nodes();
   EXPECT_THAT(running(run), ElementsAre(1));
   EXPECT_EQ(kept(run, 1).status, CheckpointStatus::pending_validation);
@@ -157,7 +159,7 @@ TEST(Validation, AnotherControllerKnowsWhatWasValidated) {
 }
 
 TEST(Validation, OfACheckpointThatCannotBePublishedThereIsNone) {
-  Play run = Play::training(kOptions);
+  Play run = Play::training(one_at_a_time());
   run.feed(CheckpointReady{1, ValidationTaskConfig{}});
   run.feed(PublishFailed{1, "no space left on device"});
   EXPECT_THAT(run.all().validations, IsEmpty());

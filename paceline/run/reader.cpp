@@ -39,7 +39,7 @@ arrow::Result<bool> RunReader::read() {
   if (journal_.was_replaced() || history_.was_replaced()) *this = RunReader(folder_);
   const int64_t before = journal_.offset() + history_.offset();
   ARROW_RETURN_NOT_OK(journal_.read([this](std::string_view text) -> arrow::Status {
-    const arrow::Status added = [&]() -> arrow::Status {
+    arrow::Status added = [&]() -> arrow::Status {
       ARROW_ASSIGN_OR_RAISE(const Json line, decode_json(text));
       return add(line);
     }();

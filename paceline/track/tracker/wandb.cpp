@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kBlockBytes = 32 << 10;
 constexpr int64_t kRecordHeaderBytes = 7;
-const std::string kFileHeader{":W&B\xE1\xBE\x00", 7};
+constexpr std::string_view kFileHeader(":W&B\xE1\xBE\x00", 7);
 
 enum class Part : char { whole = 1, first, middle, last };
 

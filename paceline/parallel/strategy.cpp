@@ -22,6 +22,7 @@ constexpr std::array<Strategy, 2> kRows = {{
      }},
     {.name = "none",
      .help = "the model stays this rank's own affair",
+     // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature is every row's
      .attach = [](Module module, Group group, const PrepareModelOptions&, Ledger) -> std::shared_ptr<ParallelModel> {
        return keep_local(std::move(module), std::move(group));
      }},

@@ -25,10 +25,10 @@ rpc::StringMap worker_environment(const RunConfig& run_config) {
 }
 
 rpc::StringMap read_when_loaded(const rpc::StringMap& environment) {
-  constexpr std::array kReadWhenLoaded = {"OMP_",    "MKL_",    "GOMP_",  "KMP_",       "OPENBLAS_", "DNNL_",
-                                          "ONEDNN_", "CUDA_",   "NCCL_",  "TORCH_",     "PYTORCH_",  "LD_",
-                                          "PYTHON",  "MALLOC_", "GLIBC_", "ARROW_",     "ASAN_",     "TSAN_",
-                                          "UBSAN_",  "JE_",     "DS_",    "VIRTUAL_ENV"};
+  constexpr std::array kReadWhenLoaded = {"OMP_",    "MKL_",    "GOMP_",  "KMP_",   "OPENBLAS_", "DNNL_",
+                                          "ONEDNN_", "CUDA_",   "NCCL_",  "TORCH_", "PYTORCH_",  "LD_",
+                                          "PYTHON",  "MALLOC_", "GLIBC_", "ARROW_", "ASAN_",     "TSAN_",
+                                          "UBSAN_",  "LSAN_",   "ATEN_",  "JE_",    "DS_",       "VIRTUAL_ENV"};
   rpc::StringMap read;
   for (const auto& [name, value] : environment) {
     const auto begins = [&](const char* prefix) { return name.starts_with(prefix); };

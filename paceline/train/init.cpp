@@ -64,8 +64,8 @@ bool is_driver() {
 const Driver& driver() {
   if (!the_driver) {
     throw UsageError(
-        "fit() needs paceline::init(argc, argv) at the top of main(): workers are this program, started "
-        "again, and init() is where they begin");
+        "fit() needs paceline::init(argc, argv) at the top of main(): workers are this program from there "
+        "on");
   }
   return *the_driver;
 }

@@ -11,7 +11,7 @@ include(CMakePackageConfigHelpers)
 include(PublicHeaders)
 
 set(PACELINE_CONTROL_HEADERS paceline/checkpoint/checkpoint.h paceline/checkpoint/store.h
-                             paceline/checkpoint/tensor_reader.h paceline/track/history.h)
+                             paceline/checkpoint/tensor_reader.h paceline/track/metrics_history.h)
 set(PACELINE_TRAIN_HEADERS paceline/paceline.h)
 
 # paceline_archive(<component> MODULES <module>… DEPS <target>…): the objects of modules as one library.

@@ -1,6 +1,6 @@
 // Shows a run's losses and what its latest checkpoint holds: show_run RUN_FOLDER.
 #include <paceline/checkpoint/store.h>
-#include <paceline/track/history.h>
+#include <paceline/track/metrics_history.h>
 
 #include <iostream>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "paceline/controller/callback.h"
-#include "paceline/controller/report_log.h"
+#include "paceline/controller/report_queue.h"
 #include "paceline/controller/run_request.h"
 #include "paceline/core/log.h"
 #include "paceline/policy/action.h"

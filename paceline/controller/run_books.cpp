@@ -43,11 +43,11 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost) {
   ARROW_ASSIGN_OR_RAISE(storage_proof_, storage::write_storage_proof(staging_folder(), objects.get()));
   ARROW_ASSIGN_OR_RAISE(journal_, run::Journal::open(folder));
   ARROW_ASSIGN_OR_RAISE(track::HistoryWriter history, track::HistoryWriter::open(folder));
-  report_log_.emplace(std::move(history));
+  report_queue_.emplace(std::move(history));
   note_earlier();
   const track::TrackedRun tracked{
       .name = request_.run_config.name.value_or(""), .folder = folder, .train_loop_config = request_.train_loop_config};
-  trackers_.emplace(request_.run_config.trackers, tracked, report_log_->history(), *log_);
+  trackers_.emplace(request_.run_config.trackers, tracked, report_queue_->history(), *log_);
   indexer_.emplace(folder, request_.run_store, [this](const std::string& text) { log_->warning(text); });
   return arrow::Status::OK();
 }
@@ -112,7 +112,7 @@ arrow::Status RunBooks::begin(const RunOptions& options, Crew& crew) {
 
 RunOutcome RunBooks::close(bool storage_hangs) {
   trackers_->finish({.state = to_string(state_.state), .message = state_.error, .time = to_seconds(clock_.now())},
-                    report_log_->history());
+                    report_queue_->history());
   if (storage_hangs) {
     log_->warning("the storage hangs: a checkpoint that was being published or deleted is left to the next start");
   } else if (const arrow::Status collected = store_->collect_leftovers(); !collected.ok()) {

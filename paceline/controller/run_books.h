@@ -23,7 +23,7 @@
 #include "paceline/checkpoint/store.h"
 #include "paceline/controller/callbacks.h"
 #include "paceline/controller/publisher.h"
-#include "paceline/controller/report_log.h"
+#include "paceline/controller/report_queue.h"
 #include "paceline/controller/run_request.h"
 #include "paceline/core/clock.h"
 #include "paceline/core/log.h"
@@ -119,7 +119,7 @@ class RunBooks {
   /// Null before the group has its ranks and after it is closed.
   const policy::ReportBook* book() const { return book_ ? &*book_ : nullptr; }
   /// Whether a report of that number or a lower one waits for its checkpoint.
-  bool waits_up_to(int64_t report) const { return report_log_->waits_up_to(report); }
+  bool waits_up_to(int64_t report) const { return report_queue_->waits_up_to(report); }
   /// The highest number of a report that has come from any rank.
   int64_t highest_report() const { return highest_report_; }
   /// What was shown last: rank 0's metrics, reduced where report() asked for it, and the number of their report.
@@ -168,7 +168,7 @@ class RunBooks {
   std::optional<checkpoint::Store> store_;
   std::string storage_proof_;
   std::optional<run::Journal> journal_;
-  std::optional<ReportLog> report_log_;
+  std::optional<ReportQueue> report_queue_;
   std::optional<track::RunTrackers> trackers_;
   std::optional<run::RunIndexer> indexer_;
   std::optional<CallbackCaller> callbacks_;

@@ -85,7 +85,7 @@ void RunBooks::report(int64_t rank, const rpc::Report& report) {
     const bool has_files = !group.parts.empty();
     CheckpointReady ready{.report = group.report};
     if (group.validation) ready.validation = with_defaults(*group.validation, request_.validation_task);
-    report_log_->add(std::move(group), state_.attempt, clock_.now());
+    report_queue_->add(std::move(group), state_.attempt, clock_.now());
     if (has_files) feed(std::move(ready));
   }
   if (!completed->empty()) write_reports();
@@ -103,10 +103,10 @@ void RunBooks::finish(const Worker& worker, const rpc::Finished& finished) {
 
 void RunBooks::settle(int64_t report, const arrow::Result<checkpoint::Published>& published) {
   if (!published.ok()) {
-    report_log_->settle(report, "");
+    report_queue_->settle(report, "");
     feed(PublishFailed{report, published.status().message()});
   } else {
-    report_log_->settle(report, published->name);
+    report_queue_->settle(report, published->name);
     terminal_->checkpoint(published->name);
     feed(CheckpointPublished{*published});
   }
@@ -120,7 +120,7 @@ void RunBooks::note_removal_failed(int64_t report, const arrow::Status& why) {
 std::optional<Time> RunBooks::next_deadline() const {
   std::optional<Time> next;
   if (const auto limit = time_limit(state_)) next = limit->at;
-  if (const auto since = report_log_->unflushed_since())
+  if (const auto since = report_queue_->unflushed_since())
     next = std::min(next.value_or(Time::max()), *since + kFlushDelay);
   return next;
 }
@@ -129,22 +129,22 @@ void RunBooks::meet_deadlines() {
   const Time now = clock_.now();
   if (const auto limit = time_limit(state_); limit && limit->at <= now)
     feed(StopRequested{.reason = limit->reason, .finish = true, .cause = StopCause::time_limit});
-  const auto unflushed = report_log_->unflushed_since();
+  const auto unflushed = report_queue_->unflushed_since();
   if (unflushed && *unflushed + kFlushDelay <= now) flush();
-  trackers_->advance(report_log_->history());
+  trackers_->advance(report_queue_->history());
 }
 
 void RunBooks::flush() {
-  check(report_log_->flush());
-  trackers_->advance(report_log_->history());
+  check(report_queue_->flush());
+  trackers_->advance(report_queue_->history());
   indexer_->notice();
 }
 
 void RunBooks::write_reports() {
-  const arrow::Result<std::vector<ReportLog::Entry>> written = report_log_->write();
+  const arrow::Result<std::vector<ReportQueue::Entry>> written = report_queue_->write();
   if (!written.ok()) return check(written.status());
-  trackers_->advance(report_log_->history());
-  for (const ReportLog::Entry& entry : *written) {
+  trackers_->advance(report_queue_->history());
+  for (const ReportQueue::Entry& entry : *written) {
     shown_report_ = entry.group.report;
     if (!entry.group.shown().empty() && entry.group.shown()[0]) {
       shown_metrics_ = *entry.group.shown()[0];
@@ -183,14 +183,14 @@ void RunBooks::execute(const AssignWorkers& action) {
                                         .time = to_seconds(clock_.now())}};
   const auto kept = std::ranges::find(state_.checkpoints, action.checkpoint, &PublishedCheckpoint::report);
   if (kept != state_.checkpoints.end()) start.resume_metrics = kept->metrics;
-  trackers_->begin_attempt(start, report_log_->history());
+  trackers_->begin_attempt(start, report_queue_->history());
   crew_->execute(action);
   callbacks_->assigned(state_);
 }
 
 void RunBooks::execute(const CloseGroup& action) {
   if (book_) {
-    for (GroupReport& rest : book_->close()) report_log_->add(std::move(rest), action.attempt, clock_.now());
+    for (GroupReport& rest : book_->close()) report_queue_->add(std::move(rest), action.attempt, clock_.now());
     book_.reset();
     write_reports();
   }
@@ -198,7 +198,7 @@ void RunBooks::execute(const CloseGroup& action) {
 }
 
 void RunBooks::execute(const PublishCheckpoint& action) {
-  const ReportLog::Entry* entry = report_log_->find(action.report);
+  const ReportQueue::Entry* entry = report_queue_->find(action.report);
   if (entry == nullptr) return;
   PublishJob job{.parts = entry->group.parts};
   job.about.report = action.report;
@@ -211,9 +211,9 @@ void RunBooks::execute(const PublishCheckpoint& action) {
 }
 
 void RunBooks::execute(const Finish&) {
-  report_log_->settle_all();
+  report_queue_->settle_all();
   write_reports();
-  check(report_log_->flush());
+  check(report_queue_->flush());
   callbacks_->ended(state_);
 }
 

@@ -18,7 +18,7 @@
 #include "paceline/run/journal.h"
 #include "paceline/storage/local/run_lock.h"
 #include "paceline/testing/temporary_folder.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 namespace paceline::controller {
 

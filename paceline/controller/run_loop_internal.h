@@ -19,7 +19,7 @@
 #include "paceline/controller/publisher.h"
 #include "paceline/controller/run_books.h"
 #include "paceline/controller/status.h"
-#include "paceline/policy/hang_watch.h"
+#include "paceline/policy/hang_detection.h"
 #include "paceline/rpc/key_value_table.h"
 #include "paceline/stacks/stack.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "paceline/controller/run_request.h"
-#include "paceline/policy/hang.h"
+#include "paceline/policy/hang_detection.h"
 #include "paceline/policy/state.h"
 #include "paceline/rpc/messages.h"
 

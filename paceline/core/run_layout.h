@@ -14,7 +14,7 @@ namespace paceline::run_layout {
 
 /// Every event of the run (run/journal.h).
 inline constexpr const char* kJournal = "journal.jsonl";
-/// Every report's metrics (track/history.h).
+/// Every report's metrics (track/metrics_history.h).
 inline constexpr const char* kHistory = "metrics.jsonl";
 /// Locked by the driver that holds the run (storage/local/run_lock.h).
 inline constexpr const char* kLock = "run.lock";

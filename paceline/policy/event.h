@@ -91,7 +91,7 @@ PACELINE_EVENT(WorkerExited, "process_exited", PACELINE_WORKER_EXITED_FIELDS);
   FIELD(std::string, phase, "")
 PACELINE_EVENT(WorkerSilent, "process_silent", PACELINE_WORKER_SILENT_FIELDS);
 
-// Ranks make no progress (hang.h).
+// Ranks make no progress (hang_detection.h).
 #define PACELINE_HANG_FOUND_FIELDS(FIELD)                                                                          \
   FIELD(Attempt, attempt, {})                                                                                      \
   FIELD(Generation, generation, {})                                                                                \

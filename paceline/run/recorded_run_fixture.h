@@ -9,7 +9,7 @@
 #include "paceline/core/posix/host_name.h"
 #include "paceline/policy/decide.h"
 #include "paceline/run/journal.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 namespace paceline::run {
 

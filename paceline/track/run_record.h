@@ -11,7 +11,7 @@
 #include "paceline/core/ending.h"
 #include "paceline/core/published_checkpoint.h"
 #include "paceline/core/record.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 #include "paceline/track/series.h"
 
 namespace paceline::track {

@@ -11,7 +11,7 @@
 #include "paceline/run/reader.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 namespace paceline {
 namespace {

@@ -10,7 +10,7 @@
 #include "paceline/policy/decide.h"
 #include "paceline/run/journal.h"
 #include "paceline/testing/temporary_folder.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 namespace paceline {
 namespace {

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 
 #include "paceline/core/posix/descriptor.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 #include "paceline/train/result.h"
 #include "tests/robustness/robustness_fixture.h"
 

@@ -1,5 +1,5 @@
 // Machines whose wall clock is set while they train, or between two drivers.
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 #include "tests/robustness/robustness_fixture.h"
 
 namespace paceline {

@@ -1,5 +1,5 @@
 // Checkpoints that are brought away while training goes on, and validated on the side: whole runs.
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 #include "paceline/train/result.h"
 #include "tests/robustness/robustness_fixture.h"
 

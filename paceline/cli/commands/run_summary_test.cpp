@@ -5,7 +5,7 @@
 #include "paceline/run/reader.h"
 #include "paceline/run/recorded_run_fixture.h"
 #include "paceline/testing/temporary_folder.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 namespace paceline::cli {
 namespace {

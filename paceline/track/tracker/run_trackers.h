@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 #include "paceline/track/tracker/tracker_feed.h"
 
 namespace paceline::track {

@@ -8,7 +8,7 @@
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/line_reader.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 namespace paceline::track {
 

@@ -7,7 +7,7 @@
 
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/testing/tracker_conformance.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 namespace paceline::track {
 namespace {

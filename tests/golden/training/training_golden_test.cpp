@@ -10,7 +10,7 @@
 #include <random>
 
 #include "paceline/testing/temporary_folder.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 namespace {
 

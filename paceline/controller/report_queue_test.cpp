@@ -1,4 +1,4 @@
-#include "paceline/controller/report_log.h"
+#include "paceline/controller/report_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class ReportLogTest : public ::testing::Test {
   std::vector<track::HistoryRow> rows() const { return track::read_history(folder_.path()).ValueOrDie(); }
 
   paceline::testing::TemporaryFolder folder_;
-  ReportLog log_{track::HistoryWriter::open(folder_.path()).ValueOrDie()};
+  ReportQueue log_{track::HistoryWriter::open(folder_.path()).ValueOrDie()};
 };
 
 TEST_F(ReportLogTest, StoresWhatEachRankMadeAndWhatCameOfIt) {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "paceline/core/json.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 namespace paceline::track {
 namespace {

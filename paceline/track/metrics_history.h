@@ -1,4 +1,4 @@
-// History: every report's metrics of a run, in `metrics.jsonl` of the run folder.
+// Metrics history: every report's metrics of a run, in `metrics.jsonl` of the run folder.
 //
 // One line per rank and report: {"report", "attempt", "rank", "time", "metrics"}, plus {"checkpoint"} where one was
 // published and, with rank 0's, {"reduced"} where the ranks' numbers were made one. Appending is buffered and written

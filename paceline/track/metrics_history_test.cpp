@@ -1,4 +1,4 @@
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 #include <arrow/array.h>
 #include <arrow/scalar.h>

@@ -1,4 +1,4 @@
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 #include <string_view>
 

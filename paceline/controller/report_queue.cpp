@@ -1,4 +1,4 @@
-#include "paceline/controller/report_log.h"
+#include "paceline/controller/report_queue.h"
 
 #include <algorithm>
 
@@ -6,12 +6,12 @@ namespace paceline::controller {
 
 using namespace policy;
 
-void ReportLog::add(GroupReport group, Attempt attempt, Time now) {
+void ReportQueue::add(GroupReport group, Attempt attempt, Time now) {
   const bool waits = !group.parts.empty();
   entries_.push_back({std::move(group), attempt, to_seconds(now), "", waits});
 }
 
-void ReportLog::settle(int64_t report, const std::string& checkpoint) {
+void ReportQueue::settle(int64_t report, const std::string& checkpoint) {
   for (Entry& entry : entries_) {
     if (entry.group.report != report) continue;
     entry.checkpoint = checkpoint;
@@ -19,22 +19,22 @@ void ReportLog::settle(int64_t report, const std::string& checkpoint) {
   }
 }
 
-void ReportLog::settle_all() {
+void ReportQueue::settle_all() {
   for (Entry& entry : entries_) entry.waits = false;
 }
 
-bool ReportLog::waits_up_to(int64_t report) const {
+bool ReportQueue::waits_up_to(int64_t report) const {
   return std::ranges::any_of(entries_,
                              [report](const Entry& entry) { return entry.waits && entry.group.report <= report; });
 }
 
-const ReportLog::Entry* ReportLog::find(int64_t report) const {
+const ReportQueue::Entry* ReportQueue::find(int64_t report) const {
   const auto found = std::ranges::find_if(
       entries_, [report](const Entry& entry) { return entry.group.report == report && entry.waits; });
   return found == entries_.end() ? nullptr : &*found;
 }
 
-arrow::Result<std::vector<ReportLog::Entry>> ReportLog::write() {
+arrow::Result<std::vector<ReportQueue::Entry>> ReportQueue::write() {
   std::vector<Entry> written;
   while (!entries_.empty() && !entries_.front().waits) {
     Entry entry = std::move(entries_.front());
@@ -57,7 +57,7 @@ arrow::Result<std::vector<ReportLog::Entry>> ReportLog::write() {
   return written;
 }
 
-arrow::Status ReportLog::flush() {
+arrow::Status ReportQueue::flush() {
   unflushed_since_.reset();
   return writer_.flush();
 }

@@ -1,4 +1,5 @@
-// ReportLog: writes complete reports into the history, in order, each when its checkpoint is published or will not be.
+// ReportQueue: complete reports on their way into the metrics history, in order, each until its checkpoint is published
+// or will not be.
 //
 // Threading: the controller's thread.
 #pragma once
@@ -13,11 +14,11 @@
 #include "paceline/core/clock.h"
 #include "paceline/core/ids.h"
 #include "paceline/policy/report_book.h"
-#include "paceline/track/history.h"
+#include "paceline/track/metrics_history.h"
 
 namespace paceline::controller {
 
-class ReportLog {
+class ReportQueue {
  public:
   struct Entry {
     policy::GroupReport group;
@@ -28,7 +29,7 @@ class ReportLog {
     bool waits = false;
   };
 
-  explicit ReportLog(track::HistoryWriter writer) : writer_(std::move(writer)) {}
+  explicit ReportQueue(track::HistoryWriter writer) : writer_(std::move(writer)) {}
 
   /// Takes a report; one with parts waits for settle().
   void add(policy::GroupReport group, Attempt attempt, Time now);

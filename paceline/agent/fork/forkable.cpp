@@ -1,10 +1,14 @@
 #include <fcntl.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
+#include <sstream>
 #include <system_error>
 #include <vector>
 
@@ -14,10 +18,44 @@
 namespace paceline::agent {
 namespace {
 
+// Mappings without a file that the children of a process write to together with it, by their addresses.
+std::set<std::string> shared_memory() {
+  std::set<std::string> found;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::string addresses, permissions;
+    words >> addresses >> permissions;
+    if (permissions.starts_with("rw") && permissions.ends_with("s") && line.ends_with("(deleted)")) {
+      found.insert(addresses);
+    }
+  }
+  return found;
+}
+
+// A fork has none of its parent's.
+bool has_timers() {
+  for (const auto which : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF}) {
+    itimerval timer{};
+    if (::getitimer(which, &timer) == 0 && timerisset(&timer.it_value)) return true;
+  }
+  return std::ifstream("/proc/self/timers").peek() != std::ifstream::traits_type::eof();
+}
+
+// Nor its locks; in kB.
+int64_t locked_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmLck:")) return std::stoll(line.substr(std::strlen("VmLck:")));
+  }
+  return 0;
+}
+
 struct ProgramStart {
   std::map<int, std::string> descriptors;  // inherited: what libraries have opened by then is closed on exec
   std::vector<pid_t> threads;              // of libraries
   SignalSetup signals;
+  std::set<std::string> shared_memory;
 };
 
 // What /proc says that each is; without the standard streams.
@@ -60,7 +98,7 @@ ProgramStart& program_start() {
     const int flags = ::fcntl(entry.first, F_GETFD);
     return flags >= 0 && (flags & FD_CLOEXEC) != 0;
   });
-  program_start() = {std::move(inherited), housekeeping_threads(), current_signals()};
+  program_start() = {std::move(inherited), housekeeping_threads(), current_signals(), shared_memory()};
 }
 
 }  // namespace
@@ -101,6 +139,14 @@ std::string why_not_forkable() {
     const auto found = before.find(number);
     if (found != before.end() && found->second == what) continue;
     return "it had opened descriptor " + std::to_string(number) + " (" + what + ")";
+  }
+  for (const std::string& addresses : shared_memory()) {
+    if (program_start().shared_memory.contains(addresses)) continue;
+    return "it had shared memory (at " + addresses + ") that all of its forks would write to";
+  }
+  if (has_timers()) return "it had a timer running, which a fork has not";
+  if (const int64_t locked = locked_memory(); locked > 0) {
+    return "it had locked " + std::to_string(locked) + " kB of memory, which a fork has not";
   }
   return "";
 }

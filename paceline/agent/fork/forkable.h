@@ -25,7 +25,8 @@ SignalSetup own_signal_setup();
 void apply(const SignalSetup& setup);
 
 /// Why a fork of this process would not be as the program executed again: "it had 2 threads (main, reader)", "it had
-/// opened descriptor 5 (/data/train.bin)", which counts a device like a GPU as well. "" when it would be.
+/// opened descriptor 5 (/data/train.bin)", which counts a device like a GPU as well; or memory that the forks would
+/// share, timers or locked memory that they would not have. "" when it would be.
 std::string why_not_forkable();
 
 }  // namespace paceline::agent

@@ -2,9 +2,13 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
+#include <ctime>
 #include <future>
 #include <thread>
 
@@ -22,6 +26,39 @@ TEST(Forkable, NamesWhatTheProgramHasOpened) {
   const Descriptor file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   EXPECT_THAT(why_not_forkable(),
               AllOf(HasSubstr("had opened descriptor " + std::to_string(file.get())), HasSubstr("agent_test")));
+}
+
+TEST(Forkable, NamesMemoryThatForksWouldShare) {
+  void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  EXPECT_THAT(why_not_forkable(), HasSubstr("had shared memory"));
+  ::munmap(memory, 4096);
+  EXPECT_EQ(why_not_forkable(), "");
+}
+
+// gprof's, for one.
+TEST(Forkable, NamesTimers) {
+  const itimerval soon{.it_value = {.tv_sec = 1000}};
+  ::setitimer(ITIMER_PROF, &soon, nullptr);
+  EXPECT_THAT(why_not_forkable(), HasSubstr("had a timer running"));
+  const itimerval never{};
+  ::setitimer(ITIMER_PROF, &never, nullptr);
+  timer_t timer{};
+  sigevent silent{};
+  silent.sigev_notify = SIGEV_NONE;
+  ASSERT_EQ(::timer_create(CLOCK_MONOTONIC, &silent, &timer), 0);
+  const bool kernel_tells = ::access("/proc/self/timers", R_OK) == 0;
+  EXPECT_EQ(why_not_forkable().empty(), !kernel_tells);
+  ::timer_delete(timer);
+  EXPECT_EQ(why_not_forkable(), "");
+}
+
+TEST(Forkable, NamesLockedMemory) {
+  std::array<char, 4096> page{};
+  if (::mlock(page.data(), page.size()) != 0) GTEST_SKIP() << "this process may not lock memory";
+  EXPECT_THAT(why_not_forkable(), HasSubstr("kB of memory"));
+  ::munlock(page.data(), page.size());
+  EXPECT_EQ(why_not_forkable(), "");
 }
 
 TEST(Forkable, NamesTheThreads) {

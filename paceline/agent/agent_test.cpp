@@ -214,7 +214,7 @@ TEST_F(AgentTest, TellsWhereAProcessWasWhenItEnded) {
   controller_->start(1, {"progress", std::to_string(SIGKILL)});
   const auto exited = wait_for_exit(1);
   EXPECT_EQ(exited.step, 7);
-  EXPECT_EQ(exited.phase, "collective");
+  EXPECT_EQ(exited.phase, Phase::collective);
   EXPECT_THAT(controller_->types(1), ElementsAre("process_started", "joined", "process_exited"));
 }
 
@@ -224,7 +224,7 @@ TEST_F(AgentTest, ReportsSilenceOfAStoppedProcessOnce) {
   EXPECT_TRUE(silent.stopped);
   EXPECT_EQ(silent.silent_s, 0.3);
   EXPECT_EQ(silent.step, 7);
-  EXPECT_EQ(silent.phase, "collective");
+  EXPECT_EQ(silent.phase, Phase::collective);
   controller_->send(1, rpc::EndProcess{});
   EXPECT_EQ(wait_for_exit(1).status.signal, SIGKILL);
   EXPECT_THAT(controller_->types(1), ElementsAre("process_started", "joined", "process_silent", "process_exited"));

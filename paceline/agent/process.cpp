@@ -310,7 +310,7 @@ rpc::ProcessProgress Process::progress() const {
   if (!progress_) return progress;
   const ProgressReading reading = progress_->read(clock_.monotonic());
   progress.step = reading.step;
-  progress.phase = to_string(reading.phase);
+  progress.phase = reading.phase;
   progress.phase_s = in_seconds(reading.in_phase);
   progress.idle_s = in_seconds(reading.idle);
   progress.marks = reading.marks;
@@ -328,7 +328,7 @@ void Process::fill_progress(Message& message) const {
   if (!progress_) return;
   const ProgressReading reading = progress_->read(clock_.monotonic());
   message.step = reading.step;
-  message.phase = to_string(reading.phase);
+  message.phase = reading.phase;
 }
 
 }  // namespace paceline::agent

@@ -20,31 +20,7 @@ ProgressWord& word_in(const SharedMemory& memory) {
 }  // namespace
 
 std::string to_string(Phase phase) {
-  switch (phase) {
-    case Phase::starting:
-      return "starting";
-    case Phase::training:
-      return "training";
-    case Phase::data:
-      return "data";
-    case Phase::backward:
-      return "backward";
-    case Phase::collective:
-      return "collective";
-    case Phase::checkpoint:
-      return "checkpoint";
-    case Phase::report:
-      return "report";
-    case Phase::validation:
-      return "validation";
-    case Phase::ended:
-      return "ended";
-    case Phase::failing:
-      return "failing";
-    case Phase::program:
-      return "program";
-  }
-  return "phase " + std::to_string(static_cast<uint32_t>(phase));
+  return nlohmann::json(phase).get<std::string>();
 }
 
 std::string to_string(Collective collective) {

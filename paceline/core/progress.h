@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "paceline/core/clock.h"
@@ -30,10 +31,23 @@ enum class Phase : uint32_t {
   validation,
   ended,
   failing,  // an exception has left the train loop; what and where is being found out
-  program   // a program of the user's runs that shows neither steps nor phases (`paceline run`)
+  program,  // a program of the user's runs that shows neither steps nor phases (`paceline run`)
+  unknown   // nobody has seen what the process did
 };
+NLOHMANN_JSON_SERIALIZE_ENUM(Phase, {{Phase::unknown, ""},
+                                     {Phase::starting, "starting"},
+                                     {Phase::training, "training"},
+                                     {Phase::data, "data"},
+                                     {Phase::backward, "backward"},
+                                     {Phase::collective, "collective"},
+                                     {Phase::checkpoint, "checkpoint"},
+                                     {Phase::report, "report"},
+                                     {Phase::validation, "validation"},
+                                     {Phase::ended, "ended"},
+                                     {Phase::failing, "failing"},
+                                     {Phase::program, "program"}})
 
-/// "training", "checkpoint", …
+/// "training", "checkpoint", …; "" for unknown.
 std::string to_string(Phase phase);
 
 enum class Collective : uint8_t {

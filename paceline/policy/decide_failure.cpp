@@ -118,7 +118,7 @@ void Decision::note_exit(Worker& worker, const WorkerExited& event) {
   Failure& failure = state_.failures[static_cast<size_t>(worker.failure)];
   const ProcessEnd known = std::exchange(failure.end, event.end);
   failure.ended = true;
-  if (known.phase.empty()) return;
+  if (known.phase == Phase::unknown) return;
   failure.end.step = known.step;  // where it was when it failed
   failure.end.phase = known.phase;
 }
@@ -180,7 +180,7 @@ void Decision::on_failure(Failure failure) {
 Decision::Budget Decision::budget_for(const Failure& cause) const {
   if (cause.kind == FailureKind::preemption) return Budget::preemption;
   // A process that dies before it has entered the train loop belongs to the start.
-  if (cause.kind == FailureKind::exit && cause.end.phase == to_string(Phase::starting)) return Budget::start;
+  if (cause.kind == FailureKind::exit && cause.end.phase == Phase::starting) return Budget::start;
   return Budget::worker;
 }
 

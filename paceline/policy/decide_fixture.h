@@ -39,8 +39,8 @@ class Play {
   void join_all() {
     for (const WorkerId id : workers()) feed(WorkerJoined{.worker = id, .pid = 100 + id.value});
   }
-  void exit(WorkerId id, ExitStatus status = {}, std::string phase = "training") {
-    feed(WorkerExited{.worker = id, .end = {.status = status, .phase = std::move(phase)}});
+  void exit(WorkerId id, ExitStatus status = {}, Phase phase = Phase::training) {
+    feed(WorkerExited{.worker = id, .end = {.status = status, .phase = phase}});
   }
   // The workers that are left end because they were told to.
   void exit_all() {

@@ -158,13 +158,13 @@ TEST(Start, AGroupThatRunsForgetsTheStartsBefore) {
   }
   run.join_all();
   EXPECT_EQ(run.state(), State::running);
-  run.exit(run.worker(0), {.signal = 9}, "starting");  // in the launch window: a failure of the start as well
+  run.exit(run.worker(0), {.signal = 9}, Phase::starting);  // in the launch window: a failure of the start as well
   EXPECT_EQ(run.state(), State::rescheduling);
 }
 
 TEST(Start, DeathInTheLaunchWindowIsAStartFailure) {
   Play run = Play::training();
-  run.exit(run.worker(0), {.signal = 9}, "starting");
+  run.exit(run.worker(0), {.signal = 9}, Phase::starting);
   EXPECT_EQ(run.state(), State::rescheduling);
   EXPECT_EQ(run.all().worker_failures, 0);
 }

@@ -176,8 +176,8 @@ TEST(Checkpoints, TheNextAttemptStartsFromTheLastAndWaitsForOneOnItsWay) {
   run.feed(CheckpointReady{1});
   run.feed(CheckpointPublished{{.report = 1}});
   run.feed(CheckpointReady{2});
-  run.feed(
-      WorkerExited{.worker = run.worker(0), .end = {.status = {.signal = 9}, .phase = "training"}, .last_report = 4});
+  run.feed(WorkerExited{
+      .worker = run.worker(0), .end = {.status = {.signal = 9}, .phase = Phase::training}, .last_report = 4});
   EXPECT_EQ(run.state(), State::restarting) << "report 2 is being published";
   run.feed(CheckpointPublished{{.report = 2}});
   EXPECT_EQ(run.state(), State::scheduling);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "paceline/core/clock.h"
+#include "paceline/core/progress.h"
 #include "paceline/policy/state.h"
 
 namespace paceline::policy {
@@ -88,7 +89,7 @@ PACELINE_EVENT(WorkerExited, "process_exited", PACELINE_WORKER_EXITED_FIELDS);
   FIELD(double, silent_s, 0.0)               \
   FIELD(bool, stopped, false)                \
   FIELD(int64_t, step, 0)                    \
-  FIELD(std::string, phase, "")
+  FIELD(Phase, phase, Phase::unknown)
 PACELINE_EVENT(WorkerSilent, "process_silent", PACELINE_WORKER_SILENT_FIELDS);
 
 // Ranks make no progress (hang_detection.h).

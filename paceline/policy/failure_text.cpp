@@ -25,9 +25,9 @@ struct FailureGroup {
 
 std::string where(const Failure& failure) {
   if (failure.rank < 0) return " before it had joined";
-  if (failure.end.phase == to_string(Phase::starting)) return " before it had entered its train loop";
-  if (failure.end.phase.empty() || failure.end.phase == to_string(Phase::program)) return "";
-  return " in step " + std::to_string(failure.end.step) + " (" + failure.end.phase + ")";
+  if (failure.end.phase == Phase::starting) return " before it had entered its train loop";
+  if (failure.end.phase == Phase::unknown || failure.end.phase == Phase::program) return "";
+  return " in step " + std::to_string(failure.end.step) + " (" + to_string(failure.end.phase) + ")";
 }
 
 // What to do about it, as a line; "" where nothing is known.
@@ -49,9 +49,8 @@ std::string what(const Failure& failure) {
         return cause.what + where(failure) + cause.detail +
                "; look at what its program does before paceline::init() in main(), in Python at its imports";
       }
-      const bool mid_loop = status.signal == 0 && failure.rank >= 0 &&
-                            failure.end.phase != to_string(Phase::starting) &&
-                            failure.end.phase != to_string(Phase::program);
+      const bool mid_loop = status.signal == 0 && failure.rank >= 0 && failure.end.phase != Phase::starting &&
+                            failure.end.phase != Phase::program;
       return cause.what + where(failure) + (mid_loop ? ", before its train loop had returned" : "") + cause.detail;
     }
     case FailureKind::hang:

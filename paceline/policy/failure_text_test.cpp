@@ -24,7 +24,7 @@ TEST(FailureText, SaysWhoWhatWhereAndWhereToLook) {
   Failure failure{.kind = FailureKind::exit, .worker = {7}, .rank = 1, .node = "a"};
   failure.end.status = {.signal = 11, .core_dumped = true};
   failure.end.step = 12;
-  failure.end.phase = "backward";
+  failure.end.phase = Phase::backward;
   failure.end.last_lines = {"loss 0.5", "loss 0.4"};
   failure.end.log_file = "results/x/logs/worker_7.log";
   EXPECT_EQ(error_text({failure}, 4),

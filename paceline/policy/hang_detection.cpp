@@ -127,8 +127,9 @@ std::string standing_of(const rpc::ProcessProgress& progress) {
     return "waits in " + progress.collective + " " + std::to_string(progress.collectives_done + 1) + " for " +
            seconds_text(progress.idle_s);
   }
-  const std::string where = progress.step > 0 ? "step " + std::to_string(progress.step) + " (" + progress.phase + ")"
-                                              : "the phase " + progress.phase;
+  const std::string where = progress.step > 0
+                                ? "step " + std::to_string(progress.step) + " (" + to_string(progress.phase) + ")"
+                                : "the phase " + to_string(progress.phase);
   return "is in " + where + " for " + seconds_text(progress.idle_s);
 }
 

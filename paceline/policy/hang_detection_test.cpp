@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 RankProgress rank_at(int64_t rank, double idle_s, int64_t step = 10) {
   return {.rank = rank,
           .progress = {.step = step,
-                       .phase = "training",
+                       .phase = Phase::training,
                        .idle_s = idle_s,
                        .marks = step,
                        .longest_pause_s = 1.0,
@@ -139,7 +139,7 @@ TEST(Stragglers, NeedStepsToCompareAndOthersToCompareWith) {
 }
 
 RankProgress idle_rank(double idle_s, double cpu_s = 0) {
-  return {.rank = 0, .progress = {.step = 9, .phase = "training", .idle_s = idle_s, .marks = 9, .cpu_s = cpu_s}};
+  return {.rank = 0, .progress = {.step = 9, .phase = Phase::training, .idle_s = idle_s, .marks = 9, .cpu_s = cpu_s}};
 }
 
 TEST(HangWatch, ReportsAHangOnce) {

@@ -196,9 +196,9 @@ void Simulator::execute(const StartWorker& action) {
     if (found == processes_.end() || !found->second.alive) return;
     if (faulty() && roll(faults_.exception_before_join)) {
       feed(WorkerFailed{.worker = id, .exception = "UsageError", .text = "no such train loop"});
-      return exit(processes_.at(id), {.exit_code = 1}, "starting");
+      return exit(processes_.at(id), {.exit_code = 1}, Phase::starting);
     }
-    if (dies) return exit(found->second, {.exit_code = static_cast<int>(random_() % 3)}, "starting");
+    if (dies) return exit(found->second, {.exit_code = static_cast<int>(random_() % 3)}, Phase::starting);
     found->second.joined = true;
     feed(WorkerJoined{id, id.value});
   });
@@ -224,16 +224,16 @@ void Simulator::step(WorkerId id) {
   if (found == processes_.end() || !found->second.alive || found->second.silent) return;
   Process& process = found->second;
   if (faulty()) {
-    if (process.reports == 0 && roll(faults_.exit_in_launch)) return exit(process, {.signal = 9}, "starting");
+    if (process.reports == 0 && roll(faults_.exit_in_launch)) return exit(process, {.signal = 9}, Phase::starting);
     if (roll(faults_.exit_in_loop)) {
       fail_peers(process);
-      return exit(process, {.exit_code = static_cast<int>(random_() % 2)}, "training");
+      return exit(process, {.exit_code = static_cast<int>(random_() % 2)}, Phase::training);
     }
     if (roll(faults_.exception)) {
       fail_peers(process);
       feed(WorkerFailed{.worker = id, .exception = "std::runtime_error", .text = "simulated"});
       return after(seconds(0, 0.05), [this, id] {
-        if (alive_.contains(id)) exit(processes_.at(id), {.exit_code = 1}, "");
+        if (alive_.contains(id)) exit(processes_.at(id), {.exit_code = 1}, Phase::unknown);
       });
     }
     if (roll(faults_.silence)) {
@@ -280,7 +280,7 @@ void Simulator::leave(Process& process) {
   feed(WorkerFinished{process.id, process.reports, process.rank});
 }
 
-void Simulator::exit(Process& process, ExitStatus status, const std::string& phase) {
+void Simulator::exit(Process& process, ExitStatus status, Phase phase) {
   process.alive = false;
   alive_.erase(process.id);
   const WorkerId id = process.id;
@@ -309,7 +309,7 @@ void Simulator::fail_peers(const Process& process) {
       const auto found = processes_.find(id);
       if (found == processes_.end() || !found->second.alive) return;
       feed(WorkerFailed{.worker = id, .exception = "CollectiveError", .text = "peer", .collateral = true});
-      if (alive_.contains(id)) exit(found->second, {.exit_code = 1}, "collective");
+      if (alive_.contains(id)) exit(found->second, {.exit_code = 1}, Phase::collective);
     });
   }
 }
@@ -327,7 +327,7 @@ void Simulator::execute(const EndWorker& action) {
     if (!alive_.contains(id)) return;
     Process& process = processes_.at(id);
     const bool clean = grace > 0 && !process.silent && roll(0.5);
-    exit(process, clean ? ExitStatus{} : ExitStatus{.signal = 9, .ended_by_paceline = true}, "");
+    exit(process, clean ? ExitStatus{} : ExitStatus{.signal = 9, .ended_by_paceline = true}, Phase::unknown);
   });
 }
 

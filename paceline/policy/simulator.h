@@ -119,7 +119,7 @@ class Simulator {
   void step(WorkerId id);
   void report(Process& process);
   void leave(Process& process);
-  void exit(Process& process, ExitStatus status, const std::string& phase);
+  void exit(Process& process, ExitStatus status, Phase phase);
   void fail_peers(const Process& process);
   bool faulty() const { return group_ <= faults_.tries; }
 

@@ -13,6 +13,7 @@
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/ids.h"
 #include "paceline/core/posix/process_end.h"
+#include "paceline/core/progress.h"
 #include "paceline/core/published_checkpoint.h"
 #include "paceline/core/record.h"
 #include "paceline/rpc/envelope.h"
@@ -97,7 +98,7 @@ PACELINE_MESSAGE(ProcessExited, "process_exited", PACELINE_PROCESS_EXITED_FIELDS
   FIELD(double, silent_s, 0.0)                            \
   FIELD(bool, stopped, false) /* by a signal (SIGSTOP) */ \
   FIELD(int64_t, step, 0)                                 \
-  FIELD(std::string, phase, "")
+  FIELD(Phase, phase, Phase::unknown)
 PACELINE_MESSAGE(ProcessSilent, "process_silent", PACELINE_PROCESS_SILENT_FIELDS);
 
 // Whole lines that the process wrote; they are in its log file already.
@@ -116,7 +117,7 @@ PACELINE_MESSAGE(ProgressRequest, "progress_request", PACELINE_PROGRESS_REQUEST_
 #define PACELINE_PROCESS_PROGRESS_FIELDS(FIELD)                                                                \
   FIELD(WorkerId, worker, {})                                                                                  \
   FIELD(int64_t, step, 0)                                                                                      \
-  FIELD(std::string, phase, "")                                                                                \
+  FIELD(Phase, phase, Phase::unknown)                                                                          \
   FIELD(double, phase_s, 0.0)                                                                                  \
   FIELD(double, idle_s, 0.0)                                                                                   \
   FIELD(int64_t, marks, 0)                                                                                     \

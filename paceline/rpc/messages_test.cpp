@@ -43,8 +43,11 @@ void change(ProcessEnd& value) {
 void change(std::vector<WorkerId>& value) {
   value = {{3}, {5}};
 }
+void change(Phase& value) {
+  value = Phase::backward;
+}
 void change(ProcessProgresses& value) {
-  value = {{.worker = {4}, .step = 12, .phase = "backward", .phase_s = 0.5}};
+  value = {{.worker = {4}, .step = 12, .phase = Phase::backward, .phase_s = 0.5}};
 }
 void change(MaybeValidation& value) {
   value = ValidationTaskConfig{.config = {{"batches", 3}}, .timeout_s = 1.5};

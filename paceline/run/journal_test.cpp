@@ -52,7 +52,7 @@ TEST(Journal, FoldingGivesTheState) {
 
 // As version 0.1 wrote it.
 TEST(Journal, TheEndOfAProcessLiesFlatInItsEvent) {
-  const WorkerExited exited{.worker = {2}, .end = {.status = {.signal = 9}, .step = 12, .phase = "backward"}};
+  const WorkerExited exited{.worker = {2}, .end = {.status = {.signal = 9}, .step = 12, .phase = Phase::backward}};
   const Json json = encode_event(exited);
   EXPECT_EQ(json.at("status").at("signal"), 9);
   EXPECT_EQ(json.at("step"), 12);

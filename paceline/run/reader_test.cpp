@@ -111,7 +111,7 @@ TEST(RunReader, AnAttemptThatIsFollowedAtOnceKeepsItsFailure) {
   run.open();
   run.add(policy::NodeJoined{.node = {.name = "local"}});
   run.add(policy::WorkerJoined{.worker = run.worker(), .pid = 9});
-  run.add(policy::WorkerExited{.worker = run.worker(), .end = {.status = {.signal = 9}, .phase = "training"}});
+  run.add(policy::WorkerExited{.worker = run.worker(), .end = {.status = {.signal = 9}, .phase = Phase::training}});
   const track::RunRecord record = read_run_folder(folder.path()).ValueOrDie();
   ASSERT_EQ(record.attempts.size(), 2u);
   EXPECT_THAT(record.attempts[0].failure, HasSubstr("SIGKILL"));

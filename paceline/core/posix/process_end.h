@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "paceline/core/posix/exit_status.h"
+#include "paceline/core/progress.h"
 #include "paceline/core/record.h"
 
 namespace paceline {
@@ -17,7 +18,7 @@ namespace paceline {
   FIELD(std::vector<std::string>, last_lines, {}) /* that it wrote */                          \
   FIELD(std::string, log_file, "")                /* has all that it wrote, "" for none */     \
   FIELD(int64_t, step, 0)                         /* the last that it noted of its progress */ \
-  FIELD(std::string, phase, "")                   /* the last that it noted of its progress */ \
+  FIELD(Phase, phase, Phase::unknown)             /* the last that it noted of its progress */ \
   FIELD(MemoryFacts, memory, {})                  /* of a kill */                              \
   FIELD(std::optional<CrashFacts>, crash, {})     /* of a crash */
 PACELINE_RECORD(ProcessEnd, PACELINE_PROCESS_END_FIELDS);

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 class LiveRunTest : public controller::RunTest {
  protected:
   LiveRunTest() {
-    request_.program = {PACELINE_TEST_WORKER};
+    request_.start.program = {PACELINE_TEST_WORKER};
     callback_ = std::make_shared<controller::TestCallback>();
   }
 };

@@ -9,25 +9,6 @@
 namespace paceline::controller {
 
 using namespace policy;
-namespace {
-
-RunOptions options_of(const RunRequest& request, int64_t nodes) {
-  const FailureConfig& failure = request.run_config.failure_config;
-  return {.num_workers = request.scaling_config.num_workers.max,
-          .nodes = nodes,
-          .gpus_per_worker = gpus_per_worker(request.scaling_config),
-          .max_failures = failure.max_failures,
-          .controller_failure_limit = failure.controller_failure_limit,
-          .start_timeout_s = failure.start_timeout_s,
-          .stop_grace_s = failure.stop_grace_s,
-          .failure_grace_s = request.failure_grace_s,
-          .killed_grace_s = request.killed_grace_s,
-          .max_time = request.run_config.max_time,
-          .max_validations = request.validation_fn.empty() ? 0 : request.max_validations,
-          .checkpoint_config = request.run_config.checkpoint_config};
-}
-
-}  // namespace
 
 StopSignal::StopSignal() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -41,10 +22,13 @@ void StopSignal::stop(int signal) noexcept {
 
 arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launcher, const Clock& clock,
                                      StopSignal& stop) {
+  if (request.role.lifetime != rpc::Lifetime::attempt) {
+    return arrow::Status::Invalid("ranks cannot have the role ", request.role.name, ", which ends before its attempt");
+  }
   Inbox inbox;  // outlives all that push into it
   const auto on_lease_lost = [&inbox](const std::string& why) { inbox.push(LeaseLost{why}); };
   ARROW_ASSIGN_OR_RAISE(const std::unique_ptr<RunBooks> books, RunBooks::open(request, clock, on_lease_lost));
-  if (!request.start_note.empty()) books->log().info(request.start_note);
+  if (!request.start.note.empty()) books->log().info(request.start.note);
   Publisher publisher(books->store(), inbox);
   const auto control = open_control_socket(request.run_folder, inbox);
   if (!control.ok()) books->log().warning("the command line cannot reach this run: " + control.status().message());
@@ -52,7 +36,8 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
   if (control.ok()) leftovers.files = (*control)->files();
 
   auto agents = launcher.launch();
-  const RunOptions options = options_of(request, agents.ok() ? static_cast<int64_t>(agents->size()) : 1);
+  RunOptions options = options_of(request, request.scaling_config.num_workers.max);
+  if (agents.ok()) options.nodes = static_cast<int64_t>(agents->size());
   RunLoop loop({*books, clock, stop, inbox, publisher, leftovers});
   ARROW_RETURN_NOT_OK(loop.run(std::move(agents), options));
   const bool published = publisher.finish();  // it deletes what is still to be deleted

@@ -54,10 +54,10 @@ class TestCallback : public UserCallback {
 inline RunRequest test_request(const std::string& run_folder, const Json& config) {
   RunRequest request{.run_folder = run_folder,
                      .location = run_folder,
+                     .directory = run_folder,
                      .train_loop = "test",
                      .train_loop_config = config,
-                     .program = {program_beside_test("controller_test_worker")},
-                     .directory = run_folder};
+                     .start = {.program = {program_beside_test("controller_test_worker")}}};
   request.run_config.name = "test";
   request.run_config.log_level = "ERROR";
   request.scaling_config.num_workers = 2;

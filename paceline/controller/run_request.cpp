@@ -25,6 +25,21 @@ arrow::Result<TakenRun> take_run(const RunConfig& run_config) {
   return TakenRun{std::move(request), std::move(lock)};
 }
 
+policy::RunOptions options_of(const RunRequest& request, int64_t world_size) {
+  const FailureConfig& failure = request.run_config.failure_config;
+  return {.num_workers = world_size,
+          .gpus_per_worker = gpus_per_worker(request.scaling_config),
+          .max_failures = failure.max_failures,
+          .controller_failure_limit = failure.controller_failure_limit,
+          .start_timeout_s = failure.start_timeout_s,
+          .stop_grace_s = failure.stop_grace_s,
+          .failure_grace_s = request.failure_grace_s,
+          .killed_grace_s = request.killed_grace_s,
+          .max_time = request.run_config.max_time,
+          .max_validations = request.validation_fn.empty() ? 0 : request.max_validations,
+          .checkpoint_config = request.run_config.checkpoint_config};
+}
+
 std::string checkpoint_location(const RunRequest& request, const std::string& name) {
   return storage::join(request.location, name);
 }

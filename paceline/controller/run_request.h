@@ -22,8 +22,20 @@ namespace paceline::controller {
 /// has. Called on the controller's thread.
 using TakeOutput = std::function<bool(int64_t rank, const std::string& stream, const std::string& line)>;
 
-/// Everything that defines a run. take_run() fills the first four fields; whoever starts a run fills the rest and has
-/// validated it.
+/// How a run's processes begin.
+struct ProcessStart {
+  /// Command line: the driver's own program and arguments.
+  std::vector<std::string> program;
+  /// The guardian forks them from itself (Guardian::fork_with_workers), rather than executing `program`.
+  bool fork = false;
+  /// Command line of a process from which they are forked (agent/fork/fork_server.h); empty: each is started by itself.
+  std::vector<std::string> fork_server;
+  /// For the log, where they do not begin as users expect; "" for nothing.
+  std::string note;
+};
+
+/// Everything that defines a run. take_run() fills the first five fields; the two that start runs, train::take_run()
+/// and launch::run_launch(), what they alone know, and have validated it.
 struct RunRequest {
   /// Absolute. It exists, and the caller has locked it.
   std::string run_folder;
@@ -33,29 +45,21 @@ struct RunRequest {
   std::string run_store;
   /// Its name is set.
   RunConfig run_config;
+  /// Working directory of the workers: the driver's.
+  std::string directory;
   ScalingConfig scaling_config;
   Json torch_config = Json::object();
   /// Seconds that workers have to end by themselves after another's failure.
   double failure_grace_s = policy::RunOptions{}.failure_grace_s;
   /// The same where that was a SIGKILL.
   double killed_grace_s = policy::RunOptions{}.killed_grace_s;
-  /// What the worker processes are for (rpc/role.h).
-  std::string role = rpc::kWorkerRole;
+  /// What the ranks' processes are for; one that lives as long as its attempt.
+  rpc::Role role = rpc::kWorkerRole;
   std::string train_loop;
   Json train_loop_config = Json::object();
   /// What the workers' program needs beside that, as bytes that only it understands: Python's train loop.
   std::string attachment;
-  /// Command line of a worker: the driver's own program and arguments.
-  std::vector<std::string> program;
-  /// The guardian forks the workers from itself (Guardian::fork_with_workers), rather than executing `program`.
-  bool fork_workers = false;
-  /// How workers begin, for the log, where that is not as users expect; "" for nothing.
-  std::string start_note;
-  /// Command line of a process from which workers are forked (agent/fork/fork_server.h); empty: each is started by
-  /// itself.
-  std::vector<std::string> fork_server;
-  /// Working directory of the workers: the driver's.
-  std::string directory;
+  ProcessStart start;
   /// Empty: all output goes to the terminal.
   TakeOutput take_output;
   /// Registered name of the function that validates checkpoints, "" for none; what it gets where a report says nothing
@@ -76,6 +80,9 @@ struct TakenRun {
 /// Gives the run a name if it has none, makes its folder in RunConfig.storage_path and locks it. AlreadyExists naming
 /// the holder when another driver has the run; other errors name RunConfig.storage_path.
 arrow::Result<TakenRun> take_run(const RunConfig& run_config);
+
+/// What decide() needs to know of the request, for a run of `world_size` ranks.
+policy::RunOptions options_of(const RunRequest& request, int64_t world_size);
 
 /// Where the checkpoint with that folder's name is when it is published.
 std::string checkpoint_location(const RunRequest& request, const std::string& name);

@@ -223,7 +223,7 @@ TEST_F(RunTest, AStartThatTakesTooLongIsAnError) {
 }
 
 TEST_F(RunTest, AProgramThatIsNotThereIsNamed) {
-  request_.program = {"/no/such/program"};
+  request_.start.program = {"/no/such/program"};
   request_.run_config.failure_config.controller_failure_limit = 0;
   const RunOutcome outcome = run({});
   EXPECT_EQ(outcome.state, FinalState::errored);

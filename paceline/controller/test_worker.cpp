@@ -190,7 +190,7 @@ int run() {
   if (before_join != nullptr && std::string(before_join) == "hang") wait_for_ever();
   const SystemClock clock;
   auto connection = worker::Connection::connect(clock).ValueOrDie();
-  if (connection->welcome().role == rpc::kValidationRole) return validate(*connection);
+  if (connection->welcome().role == rpc::kValidationRole.name) return validate(*connection);
   while (true) {
     const auto place = connection->next_assignment();
     if (!place.ok() || !*place) return place.ok() ? 0 : 1;

@@ -52,7 +52,7 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
                                 const rpc::StringMap& environment, const std::string& storage_proof) {
   const run::LogLimit log = run::log_limit(request.run_config);
   const double heartbeat_timeout_s = request.run_config.failure_config.heartbeat_timeout_s;
-  rpc::Welcome welcome{.role = request.role,
+  rpc::Welcome welcome{.role = request.role.name,
                        .run_name = request.run_config.name.value_or(""),
                        .run_folder = request.run_folder,
                        .location = request.location,
@@ -65,11 +65,11 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
                        .validation_fn = request.validation_fn,
                        .threads = threads,
                        .heartbeat_interval_s = std::min(1.0, heartbeat_timeout_s / 4)};
-  return {.arguments = request.program,
+  return {.arguments = request.start.program,
           .environment = environment,
           .directory = request.directory,
-          .fork = request.fork_workers,
-          .fork_server = request.fork_server,
+          .fork = request.start.fork,
+          .fork_server = request.start.fork_server,
           .fork_server_key = fork_server_key(environment),
           .log_file = request.run_folder + "/" + run_layout::worker_log(worker),
           .log_file_bytes = log.file_bytes,
@@ -83,7 +83,7 @@ rpc::StartProcess start_validation_message(const RunRequest& request, const Star
                                            const rpc::StringMap& environment) {
   rpc::StartProcess message = start_message(request, action.worker, threads, environment, "");
   auto welcome = message.welcome.get<rpc::Welcome>();
-  welcome.role = rpc::kValidationRole;
+  welcome.role = rpc::kValidationRole.name;
   welcome.validation_config = action.task.config;
   welcome.checkpoint = path;
   message.log_file = request.run_folder + "/" + run_layout::validation_log(action.report);

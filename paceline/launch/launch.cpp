@@ -46,8 +46,8 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   request.take_output = launch.take_output;
   request.train_loop_config = plan;
   // The arguments are for those who look at the list of processes.
-  request.program = {own_path().string(), "run", "--"};
-  request.program.insert(request.program.end(), plan.command.begin(), plan.command.end());
+  request.start.program = {own_path().string(), "run", "--"};
+  request.start.program.insert(request.start.program.end(), plan.command.begin(), plan.command.end());
 
   const SystemClock clock;
   ARROW_ASSIGN_OR_RAISE(const auto launcher, controller::make_launcher(request.scaling_config.launcher, {guardian}));

@@ -125,7 +125,7 @@ class ProgramWorker {
 };
 
 arrow::Status work(worker::Connection& connection) {
-  if (connection.welcome().role != rpc::kProgramRole) {
+  if (connection.welcome().role != rpc::kProgramRole.name) {
     return arrow::Status::Invalid("the agent wants a ", connection.welcome().role, ", and paceline is none");
   }
   ProgramWorker worker(connection);

@@ -153,7 +153,7 @@ inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
 // program needs that finds no train loop by name.
 #define PACELINE_WELCOME_FIELDS(FIELD)                                                                   \
   /* who reads the rest (role.h): a worker runs the train loop, a validation calls `validation_fn` */    \
-  FIELD(std::string, role, kWorkerRole)                                                                  \
+  FIELD(std::string, role, kWorkerRole.name)                                                             \
   FIELD(std::string, run_name, "")                                                                       \
   FIELD(std::string, run_folder, "")    /* the driver's working folder */                                \
   FIELD(std::string, location, "")      /* where users see the run: the same folder, or a URI */         \

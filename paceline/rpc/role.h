@@ -2,16 +2,27 @@
 //
 // A role is a row here and a function of the program that plays it: in the table kRoles of train/worker/worker.cpp for
 // users' programs, in launch/program_worker.cpp for `paceline`, which plays one. The controller asks an agent for the
-// process (controller/worker_process.h).
+// process (controller/worker_process.h); what it does with its messages and its end follows from the lifetime. Pure.
 #pragma once
 
 namespace paceline::rpc {
 
-/// Executes the train loop; lives as long as its attempt.
-inline constexpr const char* kWorkerRole = "worker";
-/// Runs a program of `paceline run` as a rank; lives as long as its attempt.
-inline constexpr const char* kProgramRole = "program";
-/// Validates one checkpoint and ends; attempts may come and go meanwhile.
-inline constexpr const char* kValidationRole = "validation";
+enum class Lifetime {
+  attempt,  // it is a rank of its attempt: the group ends with it, and it with the group
+  task      // it ends by itself once its task is done; attempts may come and go meanwhile
+};
+
+struct Role {
+  /// As Welcome::role has it.
+  const char* name;
+  Lifetime lifetime;
+};
+
+/// Executes the train loop.
+inline constexpr Role kWorkerRole{"worker", Lifetime::attempt};
+/// Runs a program of `paceline run` as a rank.
+inline constexpr Role kProgramRole{"program", Lifetime::attempt};
+/// Validates one checkpoint.
+inline constexpr Role kValidationRole{"validation", Lifetime::task};
 
 }  // namespace paceline::rpc

@@ -129,16 +129,9 @@ Result fit_with_workers(const TrainingRun& run, const std::string& start_from, c
   const Driver& driver = train::driver();
   controller::TakenRun taken = take_run(run, start_from);
   controller::RunRequest& request = taken.request;
-  request.torch_config = run.torch_config;
-  request.train_loop = run.loop_name;
-  request.attachment = run.attachment;
-  request.program = driver.program;
-  request.fork_server = driver.fork_server;
   const StartMethod start = for_environment(driver.start, controller::worker_environment(request.run_config));
-  request.fork_workers = start.forks;
-  request.start_note = start.note;
-  request.validation_fn = run.validation_name;
-  request.max_validations = run.max_validations;
+  request.start = {
+      .program = driver.program, .fork = start.forks, .fork_server = driver.fork_server, .note = start.note};
 
   const SystemClock clock;
   const auto launcher = value_or_throw(controller::make_launcher(run.scaling_config.launcher, {driver.guardian}));
@@ -152,10 +145,16 @@ controller::TakenRun take_run(const TrainingRun& run, const std::string& start_f
   auto taken = controller::take_run(run.run_config);
   if (taken.status().IsAlreadyExists()) throw UsageError(taken.status().message());
   controller::TakenRun result = value_or_throw(std::move(taken));
-  result.request.scaling_config = run.scaling_config;
-  result.request.train_loop_config = run.train_loop_config.json();
-  result.request.validation_task = run.validation_task;
-  if (!start_from.empty()) result.request.resume_from_checkpoint = start_from;
+  controller::RunRequest& request = result.request;
+  request.scaling_config = run.scaling_config;
+  request.torch_config = run.torch_config;
+  request.train_loop = run.loop_name;
+  request.train_loop_config = run.train_loop_config.json();
+  request.attachment = run.attachment;
+  request.validation_fn = run.validation_name;
+  request.validation_task = run.validation_task;
+  request.max_validations = run.max_validations;
+  if (!start_from.empty()) request.resume_from_checkpoint = start_from;
   return result;
 }
 

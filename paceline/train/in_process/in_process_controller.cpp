@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "paceline/core/error.h"
 #include "paceline/core/posix/host_name.h"
@@ -16,26 +17,32 @@ using namespace policy;
 
 namespace {
 
-RunOptions options_of(const controller::RunRequest& request, int64_t world_size, bool validates) {
-  return {.num_workers = world_size,
-          .max_failures = 0,
-          .controller_failure_limit = 0,
-          .max_time = request.run_config.max_time,
-          .max_validations = validates ? 1 : 0,
-          .checkpoint_config = request.run_config.checkpoint_config};
+// Nothing is tried again, and one validation runs at a time, whatever the settings.
+RunOptions options_in_process(const controller::RunRequest& request, int64_t world_size, bool validates) {
+  RunOptions options = controller::options_of(request, world_size);
+  options.gpus_per_worker = 0;  // the process has its devices already
+  options.max_failures = options.controller_failure_limit = 0;
+  options.max_validations = validates ? 1 : 0;
+  return options;
 }
 
 }  // namespace
 
 InProcessController::InProcessController(controller::TakenRun run, int64_t world_size, Validation validation)
     : run_(std::move(run)), validation_(std::move(validation)), finished_(static_cast<size_t>(world_size), false) {
-  // No thread may change this loop: without the lease the storage refuses what would be published.
-  books_ = value_or_throw(controller::RunBooks::open(run_.request, clock_, [](const std::string&) {}));
+  books_ = value_or_throw(controller::RunBooks::open(run_.request, clock_, [this](const std::string& why) {
+    const std::lock_guard lock(lease_mutex_);
+    lease_lost_ = why;
+  }));
   if (request().run_config.failure_config.max_failures != 0) {
     books_->log().warning(
         "a train loop in the calling process is not tried again: FailureConfig.max_failures is ignored");
   }
-  throw_if_error(books_->begin(options_of(request(), world_size, validation_ != nullptr), *this));
+  if (request().validation_task.timeout_s) {
+    books_->log().warning(
+        "a validation in the calling process runs until it returns: ValidationTaskConfig.timeout_s is ignored");
+  }
+  throw_if_error(books_->begin(options_in_process(request(), world_size, validation_ != nullptr), *this));
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
   const std::string host = host_name();
   books_->feed(NodeJoined{{.name = host, .host = host, .pid = ::getpid(), .cores = cores}});
@@ -54,7 +61,15 @@ bool InProcessController::all_have_finished() const {
   return std::ranges::find(finished_, false) == finished_.end();
 }
 
+void InProcessController::end_without_lease() {
+  std::unique_lock lock(lease_mutex_);
+  const std::string why = std::exchange(lease_lost_, "");
+  lock.unlock();
+  if (!why.empty()) books_->feed(StorageFailed{why});
+}
+
 LocalAnswer InProcessController::meet(std::vector<LocalWord> words) {
+  end_without_lease();
   committed_ = 0;
   for (size_t rank = 0; rank < words.size(); ++rank) {
     const LocalWord& word = words[rank];
@@ -78,6 +93,7 @@ LocalAnswer InProcessController::meet(std::vector<LocalWord> words) {
 }
 
 controller::RunOutcome InProcessController::end(const std::optional<rpc::Failed>& failed, bool interrupted) {
+  end_without_lease();
   if (interrupted) books_->feed(StopRequested{.cause = StopCause::interrupt});
   // Whatever it was a consequence of, nobody else will say what the cause is.
   if (failed) {

@@ -3,10 +3,13 @@
 // It lives on rank 0 and does for the ranks of a group what RunLoop does for worker processes; what the run keeps is
 // the same RunBooks, so the run folder looks alike afterwards. There is nothing to start and nothing to kill: an
 // EndWorker becomes an answer that stops every rank's session, and a failure is never tried again.
-// Threading: the thread of the train loop. Errors: those of take_run() and RunBooks::open(), as exceptions.
+// Threading: the thread of the train loop. A lease that another driver has taken is looked at in the next meeting;
+// until then the storage refuses what would be published. Errors: those of take_run() and RunBooks::open(), as
+// exceptions.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,6 +63,7 @@ class InProcessController final : private controller::Crew {
   const policy::RunState& state() const { return books_->state(); }
   const policy::Worker& worker(size_t rank) const { return state().workers.at(workers_.at(rank)); }
   bool all_have_finished() const;
+  void end_without_lease();
 
   void execute(const policy::EnterState&) override {}
   void execute(const policy::StartWorker& action) override { workers_.push_back(action.worker); }
@@ -76,8 +80,10 @@ class InProcessController final : private controller::Crew {
   const controller::TakenRun run_;
   const Validation validation_;
   const SystemClock clock_;
-  std::unique_ptr<controller::RunBooks> books_;
-  std::vector<WorkerId> workers_;  // by rank
+  std::mutex lease_mutex_;
+  std::string lease_lost_;                       // why, from the lease's own thread, until the loop looks at it
+  std::unique_ptr<controller::RunBooks> books_;  // its threads end before what they write to
+  std::vector<WorkerId> workers_;                // by rank
   std::string checkpoint_;
   int64_t committed_ = 0;  // report whose checkpoint was published in this meeting
   std::string stop_reason_;

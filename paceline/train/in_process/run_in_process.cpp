@@ -128,8 +128,7 @@ class ThreadCount {
 
 // Place, device and group; the run's name and folder are agreed upon with the group.
 SessionOptions join_group(const TrainingRun& run) {
-  SessionOptions options;
-  auto& context = options.context;
+  TrainContext::Values context;
   if (under_torchrun()) {
     context.world_rank = environment_number("RANK", 0);
     context.world_size = environment_number("WORLD_SIZE", 1);
@@ -137,18 +136,10 @@ SessionOptions join_group(const TrainingRun& run) {
     context.local_world_size = torchrun_local_world_size();
     context.node_rank = environment_number("GROUP_RANK", 0);
   }
-  options.devices = devices_of(context.local_rank, run.scaling_config);
-  options.device = options.devices.front();
-  select_device(options.device);
-  options.debug_config = run.run_config.debug_config;
-  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(run.torch_config.timeout_s * 1000));
-  const comm::GroupOptions group{.backend = run.torch_config.backend.value_or(""),
-                                 .rank = context.world_rank,
-                                 .world_size = context.world_size,
-                                 .device = options.device,
-                                 .timeout = options.timeout};
+  SessionOptions options = take_place(context, run.scaling_config, run.torch_config, run.run_config.debug_config);
+  const comm::GroupOptions group = group_options(options, run.torch_config);
   options.group =
-      context.world_size > 1 ? comm::Group::from_torchrun_environment(group) : comm::Group::create(group, nullptr);
+      group.world_size > 1 ? comm::Group::from_torchrun_environment(group) : comm::Group::create(group, nullptr);
   return options;
 }
 

@@ -1,7 +1,6 @@
 #include "paceline/train/session.h"
 
 #include <ATen/Context.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -268,21 +267,6 @@ WithoutSession::WithoutSession() : session_(current_session.exchange(nullptr)) {
 
 WithoutSession::~WithoutSession() {
   current_session = session_;
-}
-
-std::vector<torch::Device> devices_of(int64_t local_rank, const ScalingConfig& scaling) {
-  if (!scaling.use_gpu) return {torch::kCPU};
-  std::vector<torch::Device> devices;
-  const double each = gpus_per_worker(scaling);
-  const int64_t first = first_gpu(local_rank, each);
-  for (int64_t gpu = first; gpu < first + gpus_for(1, each); ++gpu) {
-    devices.emplace_back(torch::kCUDA, static_cast<torch::DeviceIndex>(gpu));
-  }
-  return devices;
-}
-
-void select_device(torch::Device device) {
-  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
 
 }  // namespace train

@@ -26,6 +26,7 @@
 #include "paceline/state/step.h"
 #include "paceline/train/nan_watch.h"
 #include "paceline/train/session.h"
+#include "paceline/train/torch_config.h"
 #include "paceline/train/worker/arena_internal.h"
 #include "paceline/train/worker/upload_internal.h"
 #include "paceline/train/worker/upload_queue_internal.h"
@@ -182,9 +183,11 @@ class WithoutSession {
   Session* const session_;
 };
 
-/// The devices of the worker with this local rank: the CPU, or its GPUs.
-std::vector<torch::Device> devices_of(int64_t local_rank, const ScalingConfig& scaling);
-/// Makes `device` that of this thread's new tensors and streams; nothing for the CPU.
-void select_device(torch::Device device);
+/// The options of the rank at the place that `context` says: its devices, of which the first becomes that of this
+/// thread's new tensors and streams, and what the settings say. The group and what the run tells come later.
+SessionOptions take_place(TrainContext::Values context, const ScalingConfig& scaling, const TorchConfig& torch_config,
+                          const DebugConfig& debug_config);
+/// How that rank's group is made.
+comm::GroupOptions group_options(const SessionOptions& options, const TorchConfig& torch_config);
 
 }  // namespace paceline::train

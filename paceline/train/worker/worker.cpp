@@ -90,37 +90,26 @@ SessionOptions session_options(LanguageRuntime& program, const WorkerStart& star
                                const worker::Assignment& assignment, ReportSink& sink) {
   const auto& welcome = connection.welcome();
   const auto& assign = assignment.assign;
-  const auto scaling = welcome.scaling_config.get<ScalingConfig>();
   const auto torch_config = welcome.torch_config.get<TorchConfig>();
-  SessionOptions options;
+  SessionOptions options =
+      take_place({.world_rank = assign.rank.value,
+                  .world_size = assign.world_size,
+                  .local_rank = assign.local_rank,
+                  .local_world_size = assign.local_world_size,
+                  .node_rank = assign.node_rank,
+                  .attempt = assignment.identity.attempt.value,
+                  .experiment_name = welcome.run_name,
+                  .storage = welcome.location},
+                 welcome.scaling_config.get<ScalingConfig>(), torch_config, welcome.debug_config.get<DebugConfig>());
   options.identity = assignment.identity;
-  options.context = {.world_rank = assign.rank.value,
-                     .world_size = assign.world_size,
-                     .local_rank = assign.local_rank,
-                     .local_world_size = assign.local_world_size,
-                     .node_rank = assign.node_rank,
-                     .attempt = assignment.identity.attempt.value,
-                     .experiment_name = welcome.run_name,
-                     .storage = welcome.location};
   options.run_folder = welcome.run_folder;
-  options.devices = devices_of(assign.local_rank, scaling);
-  options.device = options.devices.front();
-  select_device(options.device);
-  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(torch_config.timeout_s * 1000));
+  options.progress = &connection.progress();
   if (assign.world_size > 1) options.store = start.store;
-  options.group = program.connect({.backend = torch_config.backend.value_or(""),
-                                   .rank = assign.rank.value,
-                                   .world_size = assign.world_size,
-                                   .device = options.device,
-                                   .timeout = options.timeout,
-                                   .progress = &connection.progress()},
-                                  start);
+  options.group = program.connect(group_options(options, torch_config), start);
   options.checkpoint = assign.checkpoint;
   options.first_report = assign.first_report;
   options.has_validation = !welcome.validation_fn.empty();
   options.sink = &sink;
-  options.progress = &connection.progress();
-  options.debug_config = welcome.debug_config.get<DebugConfig>();
   return options;
 }
 
@@ -225,7 +214,7 @@ int run_generations(LanguageRuntime& program, worker::Connection& connection) {
 }
 
 struct RoleRow {
-  const char* name;
+  rpc::Role role;
   /// The whole life of such a process; its exit code.
   int (*live)(LanguageRuntime& program, worker::Connection& connection);
 };
@@ -237,9 +226,9 @@ constexpr std::array kRoles = {
 
 const RoleRow& role_of(const rpc::Welcome& welcome) {
   std::string known;
-  for (const RoleRow& role : kRoles) {
-    if (welcome.role == role.name) return role;
-    known += (known.empty() ? "" : ", ") + std::string(role.name);
+  for (const RoleRow& row : kRoles) {
+    if (welcome.role == row.role.name) return row;
+    known += (known.empty() ? "" : ", ") + std::string(row.role.name);
   }
   std::fprintf(stderr,
                "paceline: this process was started as \"%s\", but this program knows only the roles %s; build it with "

@@ -142,6 +142,7 @@ class RunBooks {
   void feed_all();
   void apply(const policy::Event& event);
   void act(const policy::Actions& actions);
+  void settle_report(const policy::Event& event);
   void show_workers();
   void write_reports();
   void check(const arrow::Status& written);

@@ -40,13 +40,27 @@ void RunBooks::apply(const Event& event) {
   check(journal_->append(event, state_, actions, now));
   indexer_->notice();
   if (is_terminal(state_.state)) check(journal_->sync());
+  settle_report(event);
   act(actions);
   show_workers();
   if (object_run_ && std::holds_alternative<CheckpointPublished>(event)) {
-    write_reports();  // the records have the checkpoint's row too
-    flush();
+    flush();  // the records have the checkpoint's row too
     object_run_->push();
   }
+}
+
+// Between the journal and the actions: a report's row and its callbacks know of no checkpoint that the journal does
+// not, nor of one that is deleted already.
+void RunBooks::settle_report(const Event& event) {
+  if (const auto* published = std::get_if<CheckpointPublished>(&event)) {
+    report_queue_->settle(published->checkpoint.report, published->checkpoint.name);
+    terminal_->checkpoint(published->checkpoint.name);
+  } else if (const auto* failed = std::get_if<PublishFailed>(&event)) {
+    report_queue_->settle(failed->report, "");
+  } else {
+    return;
+  }
+  write_reports();
 }
 
 void RunBooks::show_workers() {
@@ -102,15 +116,8 @@ void RunBooks::finish(const Worker& worker, const rpc::Finished& finished) {
 }
 
 void RunBooks::settle(int64_t report, const arrow::Result<checkpoint::Published>& published) {
-  if (!published.ok()) {
-    report_queue_->settle(report, "");
-    feed(PublishFailed{report, published.status().message()});
-  } else {
-    report_queue_->settle(report, published->name);
-    terminal_->checkpoint(published->name);
-    feed(CheckpointPublished{*published});
-  }
-  write_reports();
+  if (!published.ok()) return feed(PublishFailed{report, published.status().message()});
+  feed(CheckpointPublished{*published});
 }
 
 void RunBooks::note_removal_failed(int64_t report, const arrow::Status& why) {

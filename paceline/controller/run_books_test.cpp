@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <functional>
 #include <stdexcept>
 
 #include "paceline/testing/temporary_folder.h"
@@ -24,7 +25,11 @@ class Nobody final : public Crew {
   }
   void execute(const policy::EndWorker& action) override { ended.push_back(action.reason); }
   void execute(const policy::CloseGroup&) override {}
-  void publish(PublishJob job) override { publish_jobs.push_back(std::move(job)); }
+  void publish(PublishJob job) override {
+    const int64_t report = job.about.report;
+    publish_jobs.push_back(std::move(job));
+    if (publishes_at_once) publishes_at_once(report);
+  }
   void execute(const policy::DeleteCheckpoint&) override {}
   void execute(const policy::TellCommitted&) override {}
   void execute(const policy::StartValidation&) override {}
@@ -32,6 +37,7 @@ class Nobody final : public Crew {
   void execute(const policy::SetTimer&) override {}
 
   bool throws_at_assignment = false;
+  std::function<void(int64_t report)> publishes_at_once;  // as the calling process does
   std::vector<WorkerId> workers;
   std::vector<std::string> ended;
   std::vector<PublishJob> publish_jobs;
@@ -92,6 +98,34 @@ TEST_F(RunBooksTest, ARunGoesFromItsFirstEventToItsOutcome) {
   leave();
   EXPECT_EQ(books_->close().state, FinalState::finished);
   EXPECT_EQ(run::replay(folder_.path()).ValueOrDie()->state, policy::State::finished);
+}
+
+// Callbacks hear of a report with its checkpoint once the journal has that, and before retention deletes it.
+TEST_F(RunBooksTest, ACheckpointPublishedAtOnceIsInTheJournalBeforeItIsTold) {
+  class LooksAtTheJournal : public UserCallback {
+   public:
+    explicit LooksAtTheJournal(std::string folder) : folder_(std::move(folder)) {}
+    void after_report(const RunContext&, const std::vector<Metrics>&, const Checkpoint* checkpoint) override {
+      if (checkpoint == nullptr) return;
+      known = run::replay(folder_).ValueOrDie()->checkpoints;
+    }
+    PublishedCheckpoints known;
+
+   private:
+    const std::string folder_;
+  };
+  const auto callback = std::make_shared<LooksAtTheJournal>(folder_.path());
+  request_.run_config.callbacks = {callback};
+  crew_.publishes_at_once = [this](int64_t report) {
+    checkpoint::Published published;
+    published.report = report;
+    published.name = checkpoint::folder_name("", report);
+    books_->settle(report, published);
+  };
+  train();
+  books_->report(0, {.index = 1, .has_checkpoint = true, .staged = ".staging/1"});
+  ASSERT_EQ(callback->known.size(), 1u);
+  EXPECT_EQ(callback->known[0].report, 1);
 }
 
 TEST_F(RunBooksTest, ACrewThatThrowsDoesNotHoldBackTheEnd) {

@@ -7,6 +7,7 @@
 namespace paceline::comm {
 namespace {
 
+// Of those that take a device's tensors the first is its default.
 const std::vector<Backend>& rows() {
   static const std::vector<Backend> rows = {nccl_backend(), gloo_backend()};
   return rows;
@@ -16,10 +17,6 @@ const std::vector<Backend>& rows() {
 
 bool Backend::takes(c10::DeviceType device) const {
   return std::ranges::find(devices, device) != devices.end();
-}
-
-std::span<const Backend> backends() {
-  return rows();
 }
 
 const Backend* find_backend(std::string_view name) {

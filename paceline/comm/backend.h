@@ -7,7 +7,6 @@
 #include <c10/core/DeviceType.h>
 #include <c10/util/intrusive_ptr.h>
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,14 +36,12 @@ struct Backend {
   bool takes(c10::DeviceType device) const;
 };
 
-/// All there are, also those that are not built in. Of those that take a device's tensors the first is its default.
-std::span<const Backend> backends();
 /// Null when there is none of that name.
 const Backend* find_backend(std::string_view name);
 /// What carries the tensors of a device where nobody chooses, whether or not it is built in. `shared`: ranks have the
 /// device in common.
 const Backend& default_backend(c10::DeviceType device, bool shared = false);
-/// The names of all, for messages and for what a setting may be.
+/// The names of all, also of those that are not built in: for messages, and what a setting may be.
 std::vector<std::string> backend_names();
 /// "\"gloo\"": those that are built in and take the device's tensors, for messages.
 std::string backends_for(c10::DeviceType device);

@@ -30,10 +30,6 @@ constexpr std::array<Strategy, 2> kRows = {{
 
 }  // namespace
 
-std::span<const Strategy> strategies() {
-  return kRows;
-}
-
 const Strategy& find_strategy(std::string_view name) {
   const auto row = std::ranges::find(kRows, name, &Strategy::name);
   if (row == kRows.end()) {

@@ -7,7 +7,6 @@
 #include <torch/torch.h>
 
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,8 +47,6 @@ struct Strategy {
                                            std::shared_ptr<StepLedger> ledger) = nullptr;
 };
 
-/// All there are.
-std::span<const Strategy> strategies();
 /// ConfigError listing the names when there is none of that name.
 const Strategy& find_strategy(std::string_view name);
 

@@ -45,7 +45,7 @@ std::string uri_of(const std::string& path) {
 }
 
 arrow::Status with_advice(const arrow::Status& status) {
-  if (status.ok() || status.message().find("paceline index") != std::string::npos) return status;
+  if (status.ok()) return status;
   const char* advice = status.IsInvalid() ? "; `paceline index` makes it anew from the run folders"
                                           : "; runs do not depend on it, and `paceline index` catches up later";
   return status.WithMessage("the run store cannot be used: ", status.message(), advice);

@@ -3,6 +3,7 @@
 
 #include <pybind11/stl.h>
 
+#include "paceline/checkpoint/manifest.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
 
@@ -20,6 +21,7 @@ namespace py = pybind11;
 
 void bind_checkpoint(py::module_& module) {
   const auto without_gil = py::call_guard<py::gil_scoped_release>();
+  module.attr("MANIFEST_FILE") = checkpoint::kManifestName;
   py::class_<Folder>(module, "Folder").def("__fspath__", [](const Folder& folder) { return *folder.path; });
   py::class_<Checkpoint>(module, "Checkpoint")
       .def_static("from_directory", &Checkpoint::from_directory, py::arg("path"), without_gil)

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "paceline/cli/commands/run_flags_internal.h"
+#include "paceline/core/run_layout.h"
 
 namespace paceline::cli {
 namespace {
@@ -169,8 +170,7 @@ const std::vector<Flag>& torchrun_flags() {
        [](Reading& r, const std::string& text) {
          return text == "null" ? arrow::Status::OK()
                                : note(r, "--event-log-handler " + text +
-                                             " is not used: events are in the run folder's "
-                                             "journal.jsonl");
+                                             " is not used: events are in the run folder's " + run_layout::kJournal);
        }},
       {"role", 0, "NAME", nullptr, "PET_ROLE", "ROLE_NAME of the programs",
        [](Reading& r, const std::string& text) {

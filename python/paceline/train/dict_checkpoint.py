@@ -15,6 +15,8 @@ from typing import Any, Dict, Iterator, List, Tuple
 import cloudpickle
 import torch
 
+from paceline._native import native
+
 ENTRIES = "dict_checkpoint.json"
 TENSORS = "dict_checkpoint.safetensors"
 PICKLED = "dict_checkpoint.pickle"
@@ -70,7 +72,7 @@ def read(folder: str, allow_pickle: bool) -> Dict[str, Any]:
     data = _Decoder(folder, bool(pickled)).decoded(entries, ())
     # What Ray Train added when a dictionary was reported.
     try:
-        manifest = _json(os.path.join(folder, "manifest.json"))
+        manifest = _json(os.path.join(folder, native.MANIFEST_FILE))
     except FileNotFoundError:  # not reported
         manifest = {}
     data.setdefault("_preprocessor", None)

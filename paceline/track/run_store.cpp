@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "paceline/core/state_directory.h"
@@ -51,6 +53,17 @@ arrow::Status with_advice(const arrow::Status& status) {
   return status.WithMessage("the run store cannot be used: ", status.message(), advice);
 }
 
+// Of two that change the mode of a new file at once SQLite refuses one without waiting: either could wait for the
+// other.
+arrow::Status set_journal_mode(const Database& database, const std::string& mode, int patience_ms) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+  while (true) {
+    const arrow::Status set = database.execute("PRAGMA journal_mode = " + mode);
+    if (set.ok() || !database.is_busy() || std::chrono::steady_clock::now() >= deadline) return set;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 arrow::Result<Database> make_database(const std::string& path, int patience_ms) {
   std::error_code error;
   const fs::path folder = fs::path(path).parent_path();
@@ -58,10 +71,9 @@ arrow::Result<Database> make_database(const std::string& path, int patience_ms) 
   if (error) return arrow::Status::IOError("making ", folder.string(), ": ", error.message());
   ARROW_ASSIGN_OR_RAISE(Database database,
                         Database::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, patience_ms));
+  ARROW_RETURN_NOT_OK(set_journal_mode(database, is_on_network(folder.string()) ? "DELETE" : "WAL", patience_ms));
   // It can be made again, so what a power failure takes of the last seconds need not be waited for.
-  ARROW_RETURN_NOT_OK(database.execute(std::string("PRAGMA journal_mode = ") +
-                                       (is_on_network(folder.string()) ? "DELETE" : "WAL") +
-                                       "; PRAGMA synchronous = NORMAL"));
+  ARROW_RETURN_NOT_OK(database.execute("PRAGMA synchronous = NORMAL"));
   ARROW_RETURN_NOT_OK(migrate(database, path));
   return database;
 }

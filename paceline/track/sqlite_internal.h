@@ -53,6 +53,8 @@ class Database {
   arrow::Result<Statement> prepare(std::string_view sql) const;
   /// Statements without parameters and rows, separated by ';'.
   arrow::Status execute(const std::string& sql) const;
+  /// Whether what failed last did so because of somebody else's lock.
+  bool is_busy() const { return (::sqlite3_errcode(connection_.get()) & 0xff) == SQLITE_BUSY; }
 
  private:
   struct Close {

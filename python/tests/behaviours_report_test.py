@@ -321,7 +321,7 @@ def test_48_a_rank_that_does_not_come_is_named(run_config):
 
     with pytest.raises(train.WorkerGroupError, match=r"barrier\(\) failed.*timed out after 2.*ranks that have not come: 1"):
         fit(loop, run_config(), torch_config=TorchConfig(timeout_s=2))
-    proved_by("paceline/policy/hang_watch_test.cpp HangWatch.NamesASlowRankOnceInAGroup",
+    proved_by("paceline/policy/hang_detection_test.cpp HangWatch.NamesASlowRankOnceInAGroup",
               "paceline/policy/hang_detection_test.cpp Hang.ARankThatTheOthersWaitForIsNamedWithTheCollective")  # fmt: skip
 
 

@@ -7,11 +7,14 @@ COMMAND trains with two workers; each writes its process id to FOLDER/rank_R.jso
 waits there until FOLDER/measured appears. PROGRAM only loads (Lib)Torch, prints a line and waits for the end of its
 input; its memory is subtracted.
 
-Counted are dirty pages, and a page that two processes share counts once (Pss_Dirty): the driver and the guardian that
-it forks share pages which, by the letter, are private to neither.
+Counted are the page frames that these processes have written, anonymous ones and those of shared memory, each once: the
+driver, the guardian that it forks and the workers that are forked from that share pages, and no figure per process says
+which. It takes root to see them.
 """
 
+import array
 import json
+import mmap
 import os
 import pathlib
 import subprocess
@@ -21,25 +24,44 @@ import time
 import processes
 
 START_LIMIT_S = 100
+PAGE = mmap.PAGESIZE
+FRAME = (1 << 55) - 1  # of an entry of pagemap
+MEMORY_FILES = ("/dev/shm/", "/memfd:", "/dev/zero", "/SYSV")
 SETTLE_S = 1.0  # what still starts beside the workers counts too
 
 
-def dirty_megabytes(pid: int) -> float:
-    """Of one process; 0 when it has ended."""
+def written_pages(pid: int) -> set[int]:
+    """The page frames of a process that it or a process before it has written: all but those of files."""
+    pages = set()
     try:
-        lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    kibibytes = [int(line.split()[1]) for line in lines if line.startswith("Pss_Dirty:")]
-    if not kibibytes:
-        sys.exit("this kernel does not tell Pss_Dirty: Linux 6.0 or newer is needed")
-    return kibibytes[0] * 1024 / 1e6
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+        with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
+            for line in maps:
+                addresses, permissions, *rest = line.split(maxsplit=5)
+                if permissions.startswith("---"):
+                    continue
+                is_memory = permissions[3] == "s" and rest[-1].startswith(MEMORY_FILES)
+                begin, end = (int(address, 16) // PAGE for address in addresses.split("-"))
+                pagemap.seek(begin * 8)
+                for entry in array.array("Q", pagemap.read((end - begin) * 8)):
+                    if entry >> 63 and (is_memory or not entry >> 61 & 1):  # present; of a file or shared
+                        pages.add(entry & FRAME)
+    except (FileNotFoundError, ProcessLookupError):  # it has ended
+        return pages
+    if pages == {0}:
+        sys.exit("the kernel tells page frames only to root")
+    return pages
+
+
+def megabytes(pids) -> float:
+    """Of all these processes together; a page that several have counts once."""
+    return len(set().union(*(written_pages(pid) for pid in pids))) * PAGE / 1e6
 
 
 def baseline(command: list[str]) -> float:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         program.stdout.readline()
-        return dirty_megabytes(program.pid)
+        return megabytes([program.pid])
 
 
 def wait_for_workers(program: subprocess.Popen, scratch: pathlib.Path) -> set[int]:
@@ -64,7 +86,7 @@ def main() -> int:
     workers = wait_for_workers(program, scratch)
     time.sleep(SETTLE_S)
     beside = [pid for pid in processes.descendants(os.getpid()) if pid not in workers]
-    total = sum(dirty_megabytes(pid) for pid in beside)
+    total = megabytes(beside)
     (scratch / "measured").touch()
     code = program.wait()
     print(json.dumps({"samples": [total - beyond]}), flush=True)

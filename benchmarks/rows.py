@@ -112,7 +112,7 @@ ROWS = [
         Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),
         ours("ddp_step_gloo", 40, 5), {"torchrun": torchrun("ddp_step_gloo", 40, 5)}, runs=7),
     Row("memory_beside_workers",
-        "private dirty memory of all processes but 2 workers, beyond a program that only loads (Lib)Torch", "MB",
+        "memory that all processes but 2 workers have written, beyond a program that only loads (Lib)Torch", "MB",
         Target("≤ 60 MB", lambda row: row.ours.value <= 60),
         helpers_memory(ours("memory_beside_workers", 200, 200), (str(RELEASE / "benchmarks" / "load_libtorch"),)),
         {"Ray Train": helpers_memory(ray("memory_beside_workers", 3, 1),

@@ -14,13 +14,15 @@ void CallbackCaller::assigned(const RunState& state) {
   call(state, "after_start", [](UserCallback& callback, const RunContext& run) { callback.after_start(run); });
 }
 
-void CallbackCaller::reported(const RunState& state, const GroupReport& report, const std::string& checkpoint) {
+void CallbackCaller::reported(const RunState& state, Attempt attempt, const GroupReport& report,
+                              const std::string& checkpoint) {
   if (request_.run_config.callbacks.empty()) return;
   std::vector<Metrics> metrics;
   for (const std::optional<Json>& rank : report.shown()) metrics.emplace_back(rank.value_or(Json::object()));
   std::optional<Checkpoint> published;
   if (!checkpoint.empty()) published = CheckpointAccess::published(checkpoint);
-  call(state, "after_report", [&](UserCallback& callback, const RunContext& run) {
+  call(state, "after_report", [&](UserCallback& callback, RunContext run) {
+    run.attempt = attempt.value;  // the next may have been decided upon already
     callback.after_report(run, metrics, published ? &*published : nullptr);
   });
 }

@@ -23,7 +23,8 @@ class CallbackCaller {
 
   void assigned(const policy::RunState& state);
   /// `checkpoint`: path of the one that was published with it, "" for none.
-  void reported(const policy::RunState& state, const policy::GroupReport& report, const std::string& checkpoint);
+  void reported(const policy::RunState& state, Attempt attempt, const policy::GroupReport& report,
+                const std::string& checkpoint);
   void failed(const policy::RunState& state, const policy::TellCallbacks& failure);
   /// The state is final.
   void ended(const policy::RunState& state);

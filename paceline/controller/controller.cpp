@@ -22,9 +22,6 @@ void StopSignal::stop(int signal) noexcept {
 
 arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launcher, const Clock& clock,
                                      StopSignal& stop) {
-  if (request.role.lifetime != rpc::Lifetime::attempt) {
-    return arrow::Status::Invalid("ranks cannot have the role ", request.role.name, ", which ends before its attempt");
-  }
   Inbox inbox;  // outlives all that push into it
   const auto on_lease_lost = [&inbox](const std::string& why) { inbox.push(LeaseLost{why}); };
   ARROW_ASSIGN_OR_RAISE(const std::unique_ptr<RunBooks> books, RunBooks::open(request, clock, on_lease_lost));

@@ -15,7 +15,7 @@ GroupReport group(int64_t report, std::vector<std::optional<Json>> metrics, bool
   return group;
 }
 
-class ReportLogTest : public ::testing::Test {
+class ReportQueueTest : public ::testing::Test {
  protected:
   std::vector<int64_t> write() {
     std::vector<int64_t> numbers;
@@ -28,7 +28,7 @@ class ReportLogTest : public ::testing::Test {
   ReportQueue log_{track::HistoryWriter::open(folder_.path()).ValueOrDie()};
 };
 
-TEST_F(ReportLogTest, StoresWhatEachRankMadeAndWhatCameOfIt) {
+TEST_F(ReportQueueTest, StoresWhatEachRankMadeAndWhatCameOfIt) {
   GroupReport both = group(1, {Json{{"x", 1}}, Json{{"x", 3}}});
   both.reduced = {Json{{"x", 2}}, Json{{"x", 2}}};
   log_.add(std::move(both), {1}, from_seconds(10));
@@ -41,7 +41,7 @@ TEST_F(ReportLogTest, StoresWhatEachRankMadeAndWhatCameOfIt) {
   EXPECT_EQ(track::shown_metrics(rows()[2])["x"], 5);
 }
 
-TEST_F(ReportLogTest, ReportsWaitForAnEarlierCheckpoint) {
+TEST_F(ReportQueueTest, ReportsWaitForAnEarlierCheckpoint) {
   log_.add(group(1, {Json{{"x", 1}}}), {1}, from_seconds(10));
   log_.add(group(2, {Json{{"x", 2}}}, true), {1}, from_seconds(11));
   log_.add(group(3, {Json{{"x", 3}}}), {1}, from_seconds(12));
@@ -55,7 +55,7 @@ TEST_F(ReportLogTest, ReportsWaitForAnEarlierCheckpoint) {
   EXPECT_EQ(rows()[2].time, 12);
 }
 
-TEST_F(ReportLogTest, ACheckpointIsOnDiskWithItsRow) {
+TEST_F(ReportQueueTest, ACheckpointIsOnDiskWithItsRow) {
   log_.add(group(1, {Json{{"x", 1}}}, true), {1}, from_seconds(10));
   log_.settle(1, "checkpoint_000001");
   write();
@@ -63,7 +63,7 @@ TEST_F(ReportLogTest, ACheckpointIsOnDiskWithItsRow) {
   EXPECT_FALSE(log_.unflushed_since());
 }
 
-TEST_F(ReportLogTest, RanksThatDidNotGetSoFarHaveNoRow) {
+TEST_F(ReportQueueTest, RanksThatDidNotGetSoFarHaveNoRow) {
   log_.add(group(1, {std::nullopt, Json{{"x", 1}}}), {2}, from_seconds(10));
   write();
   EXPECT_EQ(log_.unflushed_since(), from_seconds(10));
@@ -73,7 +73,7 @@ TEST_F(ReportLogTest, RanksThatDidNotGetSoFarHaveNoRow) {
   EXPECT_EQ(rows()[0].attempt, 2);
 }
 
-TEST_F(ReportLogTest, AtTheEndNothingWaits) {
+TEST_F(ReportQueueTest, AtTheEndNothingWaits) {
   log_.add(group(1, {Json{{"x", 1}}}, true), {1}, from_seconds(10));
   log_.settle_all();
   EXPECT_EQ(write(), (std::vector<int64_t>{1}));

@@ -142,7 +142,6 @@ class RunBooks {
   void feed_all();
   void apply(const policy::Event& event);
   void act(const policy::Actions& actions);
-  void settle_report(const policy::Event& event);
   void show_workers();
   void write_reports();
   void check(const arrow::Status& written);
@@ -156,6 +155,7 @@ class RunBooks {
   void execute(const policy::AssignWorkers& action);
   void execute(const policy::CloseGroup& action);
   void execute(const policy::PublishCheckpoint& action);
+  void execute(const policy::TellCommitted& action);
   void execute(const policy::TellCallbacks& action) { callbacks_->failed(state_, action); }
   void execute(const policy::Note& action) { log_->write(action.level, action.text); }
   void execute(const policy::Finish& action);
@@ -178,7 +178,8 @@ class RunBooks {
   policy::RunState state_;
   std::deque<policy::Event> events_;
   bool applying_ = false;
-  std::string storage_failure_;  // the first failure to write the run folder
+  const PublishedCheckpoint* settling_ = nullptr;  // whose publication is being applied
+  std::string storage_failure_;                    // the first failure to write the run folder
   std::optional<policy::ReportBook> book_;
   int64_t highest_report_ = 0;
   Json shown_metrics_ = Json::object();

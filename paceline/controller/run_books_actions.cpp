@@ -40,27 +40,18 @@ void RunBooks::apply(const Event& event) {
   check(journal_->append(event, state_, actions, now));
   indexer_->notice();
   if (is_terminal(state_.state)) check(journal_->sync());
-  settle_report(event);
+  const auto* published = std::get_if<CheckpointPublished>(&event);
+  settling_ = published != nullptr ? &published->checkpoint : nullptr;
+  if (const auto* failed = std::get_if<PublishFailed>(&event)) {
+    report_queue_->settle(failed->report, "");
+    write_reports();
+  }
   act(actions);
   show_workers();
-  if (object_run_ && std::holds_alternative<CheckpointPublished>(event)) {
-    flush();  // the records have the checkpoint's row too
+  if (object_run_ && published != nullptr) {
+    flush();  // reports behind the checkpoint's too
     object_run_->push();
   }
-}
-
-// Between the journal and the actions: a report's row and its callbacks know of no checkpoint that the journal does
-// not, nor of one that is deleted already.
-void RunBooks::settle_report(const Event& event) {
-  if (const auto* published = std::get_if<CheckpointPublished>(&event)) {
-    report_queue_->settle(published->checkpoint.report, published->checkpoint.name);
-    terminal_->checkpoint(published->checkpoint.name);
-  } else if (const auto* failed = std::get_if<PublishFailed>(&event)) {
-    report_queue_->settle(failed->report, "");
-  } else {
-    return;
-  }
-  write_reports();
 }
 
 void RunBooks::show_workers() {
@@ -158,7 +149,7 @@ void RunBooks::write_reports() {
       terminal_->metrics(shown_metrics_);
     }
     const std::string checkpoint = entry.checkpoint.empty() ? "" : checkpoint_location(request_, entry.checkpoint);
-    if (entry.group.complete) callbacks_->reported(state_, entry.group, checkpoint);
+    if (entry.group.complete) callbacks_->reported(state_, entry.attempt, entry.group, checkpoint);
   }
 }
 
@@ -215,6 +206,15 @@ void RunBooks::execute(const PublishCheckpoint& action) {
   job.about.time = entry->time;
   job.about.metrics = entry->group.shown().front().value_or(Json::object());
   crew_->publish(std::move(job));
+}
+
+// Between the journal and retention: a report's row and its callbacks know of no checkpoint that the journal does not,
+// nor of one that is deleted. The workers come first: they may wait for it, and callbacks take their time.
+void RunBooks::execute(const TellCommitted& action) {
+  crew_->execute(action);
+  report_queue_->settle(settling_->report, settling_->name);
+  terminal_->checkpoint(settling_->name);
+  write_reports();
 }
 
 void RunBooks::execute(const Finish&) {

@@ -13,6 +13,7 @@
 namespace paceline::controller {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Ranks that are nobody: keeps what the books ask for.
@@ -30,8 +31,8 @@ class Nobody final : public Crew {
     publish_jobs.push_back(std::move(job));
     if (publishes_at_once) publishes_at_once(report);
   }
-  void execute(const policy::DeleteCheckpoint&) override {}
-  void execute(const policy::TellCommitted&) override {}
+  void execute(const policy::DeleteCheckpoint&) override { did.emplace_back("delete"); }
+  void execute(const policy::TellCommitted&) override { did.emplace_back("tell"); }
   void execute(const policy::StartValidation&) override {}
   void execute(const policy::EndValidation&) override {}
   void execute(const policy::SetTimer&) override {}
@@ -41,6 +42,7 @@ class Nobody final : public Crew {
   std::vector<WorkerId> workers;
   std::vector<std::string> ended;
   std::vector<PublishJob> publish_jobs;
+  std::vector<std::string> did;  // about checkpoints
 };
 
 // While it lives no file of this process grows.
@@ -73,7 +75,7 @@ class RunBooksTest : public ::testing::Test {
     books_ = RunBooks::open(request_, clock_, [](const std::string&) {}).ValueOrDie();
   }
 
-  void begin() { ASSERT_TRUE(books_->begin({.num_workers = 1}, crew_).ok()); }
+  void begin() { ASSERT_TRUE(books_->begin(options_, crew_).ok()); }
   void train() {
     begin();
     books_->feed(policy::NodeJoined{{.name = "node"}});
@@ -87,6 +89,7 @@ class RunBooksTest : public ::testing::Test {
   testing::TemporaryFolder folder_;
   SystemClock clock_;
   RunRequest request_;
+  policy::RunOptions options_{.num_workers = 1};
   Nobody crew_;
   std::unique_ptr<RunBooks> books_;
 };
@@ -100,21 +103,24 @@ TEST_F(RunBooksTest, ARunGoesFromItsFirstEventToItsOutcome) {
   EXPECT_EQ(run::replay(folder_.path()).ValueOrDie()->state, policy::State::finished);
 }
 
-// Callbacks hear of a report with its checkpoint once the journal has that, and before retention deletes it.
-TEST_F(RunBooksTest, ACheckpointPublishedAtOnceIsInTheJournalBeforeItIsTold) {
+// Callbacks hear of a report with its checkpoint once the journal and the workers have, and before retention deletes
+// it.
+TEST_F(RunBooksTest, CallbacksHearOfACheckpointBetweenTheWorkersAndItsDeletion) {
   class LooksAtTheJournal : public UserCallback {
    public:
-    explicit LooksAtTheJournal(std::string folder) : folder_(std::move(folder)) {}
+    LooksAtTheJournal(std::string folder, std::vector<std::string>& did) : did_(did), folder_(std::move(folder)) {}
     void after_report(const RunContext&, const std::vector<Metrics>&, const Checkpoint* checkpoint) override {
       if (checkpoint == nullptr) return;
+      did_.emplace_back("callback");
       known = run::replay(folder_).ValueOrDie()->checkpoints;
     }
     PublishedCheckpoints known;
 
    private:
+    std::vector<std::string>& did_;
     const std::string folder_;
   };
-  const auto callback = std::make_shared<LooksAtTheJournal>(folder_.path());
+  const auto callback = std::make_shared<LooksAtTheJournal>(folder_.path(), crew_.did);
   request_.run_config.callbacks = {callback};
   crew_.publishes_at_once = [this](int64_t report) {
     checkpoint::Published published;
@@ -122,10 +128,13 @@ TEST_F(RunBooksTest, ACheckpointPublishedAtOnceIsInTheJournalBeforeItIsTold) {
     published.name = checkpoint::folder_name("", report);
     books_->settle(report, published);
   };
+  options_.checkpoint_config.num_to_keep = 1;
   train();
   books_->report(0, {.index = 1, .has_checkpoint = true, .staged = ".staging/1"});
-  ASSERT_EQ(callback->known.size(), 1u);
-  EXPECT_EQ(callback->known[0].report, 1);
+  books_->report(0, {.index = 2, .has_checkpoint = true, .staged = ".staging/2"});
+  EXPECT_THAT(crew_.did, ElementsAre("tell", "callback", "tell", "callback", "delete"));
+  ASSERT_FALSE(callback->known.empty());
+  EXPECT_EQ(callback->known.back().report, 2);
 }
 
 TEST_F(RunBooksTest, ACrewThatThrowsDoesNotHoldBackTheEnd) {

@@ -25,11 +25,21 @@ std::string RunLoop::name_of(const Worker& worker) const {
   return worker.rank >= 0 ? "rank " + std::to_string(worker.rank) : "worker " + std::to_string(worker.id.value);
 }
 
+// A process that lives for its task is nobody's rank: where it is stands here until its end.
+void RunLoop::start(const rpc::Role& role, WorkerId id, int64_t node, const rpc::StartProcess& message) {
+  if (role.lifetime == rpc::Lifetime::task) node_of_task_[id] = node;
+  rpc::Envelope start = rpc::pack(message, identity_of(id));
+  start.bytes = request_.attachment;
+  send(id, std::move(start));
+}
+
 // An agent that is gone says so by its channel's end.
 void RunLoop::send(WorkerId id, rpc::Envelope envelope) {
+  const auto task = node_of_task_.find(id);
   const Worker* worker = find(id);
-  if (worker == nullptr) return;
-  const size_t agent = agent_of_node_[static_cast<size_t>(worker->node)];
+  if (worker == nullptr && task == node_of_task_.end()) return;
+  const int64_t node = task != node_of_task_.end() ? task->second : worker->node;
+  const size_t agent = agent_of_node_[static_cast<size_t>(node)];
   [[maybe_unused]] const arrow::Status sent = agents_[agent]->send(std::move(envelope));
 }
 
@@ -52,11 +62,8 @@ void RunLoop::execute(const StartWorker& action) {
   const int64_t here = workers_on_node_[action.node];
   warn_about_cores(node, here);
   const int64_t threads = threads_of(request_.scaling_config, node, here);
-  rpc::Envelope start =
-      rpc::pack(start_message(request_, action.worker, threads, environment_, books_.storage_proof()));
-  start.bytes = request_.attachment;
-  start.identity = identity_of(action.worker);
-  send(action.worker, std::move(start));
+  start(request_.role, action.worker, action.node,
+        start_message(request_, action.worker, threads, environment_, books_.storage_proof()));
 }
 
 void RunLoop::warn_about_cores(const Node& node, int64_t workers) {

@@ -65,7 +65,6 @@ class RunLoop final : private Crew {
   // A process that validates a checkpoint, and what it has said.
   struct ValidationProcess {
     int64_t report = 0;
-    size_t agent = 0;
     std::optional<Time> deadline;
     std::optional<Json> metrics;
     std::string error;
@@ -140,6 +139,7 @@ class RunLoop final : private Crew {
   const policy::Worker* find(WorkerId id) const;
   Identity identity_of(WorkerId worker) const;
   std::string name_of(const policy::Worker& worker) const;
+  void start(const rpc::Role& role, WorkerId worker, int64_t node, const rpc::StartProcess& message);
   void send(WorkerId worker, rpc::Envelope envelope);
 
   RunParts parts_;
@@ -151,6 +151,7 @@ class RunLoop final : private Crew {
   std::vector<size_t> agent_of_node_;  // by position in RunState::nodes
   rpc::StringMap environment_;
   std::map<int64_t, int64_t> workers_on_node_;
+  std::map<WorkerId, int64_t> node_of_task_;  // position in RunState::nodes
   bool warned_about_cores_ = false;
 
   DiscardJob group_;  // whose reports are in the book

@@ -11,30 +11,23 @@ namespace paceline::controller {
 using namespace policy;
 
 void RunLoop::execute(const StartValidation& action) {
-  const size_t agent = agent_of_node_[static_cast<size_t>(action.node)];
   ValidationProcess& process = validations_[action.worker];
-  process = {.report = action.report, .agent = agent};
+  process = {.report = action.report};
   if (action.task.timeout_s) {
     process.deadline = parts_.clock.now() +
                        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*action.task.timeout_s));
   }
   const Node& node = state().nodes[static_cast<size_t>(action.node)];
   const int64_t threads = threads_of(request_.scaling_config, node, workers_on_node_[action.node]);
-  rpc::Envelope start = rpc::pack(
-      start_validation_message(request_, action, books_.checkpoint_path(action.report), threads, environment_));
-  start.bytes = request_.attachment;
-  start.identity = identity_of(action.worker);
-  // An agent that is gone says so by its channel's end.
-  [[maybe_unused]] const arrow::Status sent = agents_[agent]->send(std::move(start));
+  start(rpc::kValidationRole, action.worker, action.node,
+        start_validation_message(request_, action, books_.checkpoint_path(action.report), threads, environment_));
 }
 
 void RunLoop::execute(const EndValidation& action) {
   const auto process = validations_.find(action.worker);
   if (process == validations_.end()) return;
   process->second.deadline.reset();
-  const rpc::EndProcess end{.reason = action.reason};
-  [[maybe_unused]] const arrow::Status sent =
-      agents_[process->second.agent]->send(rpc::pack(end, identity_of(action.worker)));
+  send(action.worker, rpc::pack(rpc::EndProcess{.reason = action.reason}, identity_of(action.worker)));
 }
 
 void RunLoop::receive_from_validation(WorkerId id, ValidationProcess& process, const rpc::Envelope& envelope) {
@@ -71,6 +64,7 @@ void RunLoop::end_validation(WorkerId id, const ValidationProcess& process, cons
     ended.error = process.error.empty() ? otherwise : process.error;
   }
   validations_.erase(id);
+  node_of_task_.erase(id);
   feed(std::move(ended));
 }
 

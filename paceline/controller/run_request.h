@@ -34,8 +34,8 @@ struct ProcessStart {
   std::string note;
 };
 
-/// Everything that defines a run. take_run() fills the first five fields; the two that start runs, train::take_run()
-/// and launch::run_launch(), what they alone know, and have validated it.
+/// Everything that defines a run. take_run() fills the first five fields. What a trainer says is filled in by
+/// train::take_run(), what `paceline run` says by launch::run_launch(); both have validated it.
 struct RunRequest {
   /// Absolute. It exists, and the caller has locked it.
   std::string run_folder;
@@ -53,7 +53,7 @@ struct RunRequest {
   double failure_grace_s = policy::RunOptions{}.failure_grace_s;
   /// The same where that was a SIGKILL.
   double killed_grace_s = policy::RunOptions{}.killed_grace_s;
-  /// What the ranks' processes are for; one that lives as long as its attempt.
+  /// What the ranks' processes are for.
   rpc::Role role = rpc::kWorkerRole;
   std::string train_loop;
   Json train_loop_config = Json::object();

@@ -20,6 +20,16 @@ class ProgressTest : public ::testing::Test {
       ProgressReader::open(progress_.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
 };
 
+// Up to `unknown`, which comes last.
+TEST(Phases, EachHasANameThatLeadsBackToIt) {
+  for (uint32_t number = 0; number < static_cast<uint32_t>(Phase::unknown); ++number) {
+    const auto phase = static_cast<Phase>(number);
+    EXPECT_NE(to_string(phase), "") << number;
+    EXPECT_EQ(nlohmann::json(to_string(phase)).get<Phase>(), phase);
+  }
+  EXPECT_EQ(nlohmann::json("").get<Phase>(), Phase::unknown);
+}
+
 TEST_F(ProgressTest, TheReaderSeesWhatTheWriterNoted) {
   EXPECT_EQ(read().phase, Phase::starting);
   clock_.advance(seconds(5));

@@ -1,4 +1,4 @@
-// Tells a hang from slow training, by the progress that each rank noted last. Pure.
+// Tells a hang from slow training, by the progress that each rank noted last. No clock and no I/O.
 //
 // Evidence, in this order (docs/diagnosis.md):
 // 1. A rank that is in no collective makes no progress, although it has made steps before or others wait for it in a
@@ -64,7 +64,7 @@ inline constexpr double kLeastDelay = 0.005;
 std::string slow_text(const std::vector<Straggler>& stragglers);
 
 /// Remembers between two readings of the ranks' progress what detect_hang() cannot see in one: which ranks compute, and
-/// what has been reported already. No clock and no I/O: it is given what the agents read. Not thread-safe.
+/// what has been reported already. Not thread-safe.
 class HangWatch {
  public:
   explicit HangWatch(DebugConfig config) : config_(std::move(config)) {}

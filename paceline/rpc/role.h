@@ -2,13 +2,13 @@
 //
 // A role is a row here and a function of the program that plays it: in the table kRoles of train/worker/worker.cpp for
 // users' programs, in launch/program_worker.cpp for `paceline`, which plays one. The controller asks an agent for the
-// process (controller/worker_process.h); what it does with its messages and its end follows from the lifetime. Pure.
+// process (controller/worker_process.h, RunLoop::start). Pure.
 #pragma once
 
 namespace paceline::rpc {
 
 enum class Lifetime {
-  attempt,  // it is a rank of its attempt: the group ends with it, and it with the group
+  attempt,  // it is a rank of its attempt: the group ends with it, and it with the group, which knows where it is
   task      // it ends by itself once its task is done; attempts may come and go meanwhile
 };
 

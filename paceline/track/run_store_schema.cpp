@@ -46,7 +46,7 @@ arrow::Result<int64_t> version_of(const Database& database) {
 
 arrow::Status refuse(const std::string& path, int64_t version) {
   return arrow::Status::Invalid("the run store ", path, " has version ", version, "; this program knows ",
-                                kRunStoreVersion, ": use the Paceline that wrote it");
+                                kRunStoreVersion, ": a later Paceline wrote it");
 }
 
 }  // namespace

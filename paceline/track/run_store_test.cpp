@@ -193,7 +193,7 @@ TEST_F(RunStoreTest, AStoreOfALaterVersionIsLeftAlone) {
   ::sqlite3_close(later);
   for (const arrow::Status& status : {RunStore::open(path_).status(), RunStore::open_for_reading(path_).status()}) {
     EXPECT_TRUE(status.IsInvalid());
-    EXPECT_THAT(status.message(), AllOf(HasSubstr("version 77"), HasSubstr("paceline index"))) << "said once";
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("version 77"), HasSubstr("paceline index")));
   }
 }
 

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <set>
 #include <sstream>
 #include <system_error>
 #include <vector>
@@ -18,31 +17,35 @@
 namespace paceline::agent {
 namespace {
 
-// Mappings without a file that the children of a process write to together with it, by their addresses.
-std::set<std::string> shared_memory() {
-  std::set<std::string> found;
+// Memory without a file that a process and its forks write to together: what it is called, "" where there is none. None
+// outlives an exec: also what a library has mapped before main() is the program's own.
+std::string shared_memory() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     std::istringstream words(line);
     std::string addresses, permissions;
     words >> addresses >> permissions;
-    if (permissions.starts_with("rw") && permissions.ends_with("s") && line.ends_with("(deleted)")) {
-      found.insert(addresses);
-    }
+    const size_t name = std::min(line.find('/'), line.find('['));
+    if (!permissions.starts_with("rw") || !permissions.ends_with("s") || name == std::string::npos) continue;
+    if (line.ends_with("(deleted)") || line.substr(name).starts_with("[anon_shmem:")) return line.substr(name);
   }
-  return found;
+  return "";
 }
 
-// A fork has none of its parent's.
-bool has_timers() {
-  for (const auto which : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF}) {
-    itimerval timer{};
-    if (::getitimer(which, &timer) == 0 && timerisset(&timer.it_value)) return true;
+bool is_running(__itimer_which_t which) {
+  itimerval timer{};
+  return ::getitimer(which, &timer) == 0 && timerisset(&timer.it_value);
+}
+
+// A fork inherits none. An alarm that was set from the start is its parent's affair: an exec keeps it.
+bool has_timers(bool alarm_from_start) {
+  if ((is_running(ITIMER_REAL) && !alarm_from_start) || is_running(ITIMER_VIRTUAL) || is_running(ITIMER_PROF)) {
+    return true;
   }
   return std::ifstream("/proc/self/timers").peek() != std::ifstream::traits_type::eof();
 }
 
-// Nor its locks; in kB.
+// In kB; a fork does not inherit the locks.
 int64_t locked_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -55,7 +58,7 @@ struct ProgramStart {
   std::map<int, std::string> descriptors;  // inherited: what libraries have opened by then is closed on exec
   std::vector<pid_t> threads;              // of libraries
   SignalSetup signals;
-  std::set<std::string> shared_memory;
+  bool alarm = false;
 };
 
 // What /proc says that each is; without the standard streams.
@@ -98,7 +101,7 @@ ProgramStart& program_start() {
     const int flags = ::fcntl(entry.first, F_GETFD);
     return flags >= 0 && (flags & FD_CLOEXEC) != 0;
   });
-  program_start() = {std::move(inherited), housekeeping_threads(), current_signals(), shared_memory()};
+  program_start() = {std::move(inherited), housekeeping_threads(), current_signals(), is_running(ITIMER_REAL)};
 }
 
 }  // namespace
@@ -140,13 +143,12 @@ std::string why_not_forkable() {
     if (found != before.end() && found->second == what) continue;
     return "it had opened descriptor " + std::to_string(number) + " (" + what + ")";
   }
-  for (const std::string& addresses : shared_memory()) {
-    if (program_start().shared_memory.contains(addresses)) continue;
-    return "it had shared memory (at " + addresses + ") that all of its forks would write to";
+  if (const std::string memory = shared_memory(); !memory.empty()) {
+    return "it had shared memory (" + memory + ") that all of its forks would write to";
   }
-  if (has_timers()) return "it had a timer running, which a fork has not";
+  if (has_timers(program_start().alarm)) return "it had a timer running, which a fork does not inherit";
   if (const int64_t locked = locked_memory(); locked > 0) {
-    return "it had locked " + std::to_string(locked) + " kB of memory, which a fork has not";
+    return "it had locked " + std::to_string(locked) + " kB of memory, and a fork does not inherit the locks";
   }
   return "";
 }

@@ -21,7 +21,8 @@ namespace {
 RunOptions options_in_process(const controller::RunRequest& request, int64_t world_size, bool validates) {
   RunOptions options = controller::options_of(request, world_size);
   options.gpus_per_worker = 0;  // the process has its devices already
-  options.max_failures = options.controller_failure_limit = 0;
+  options.max_failures = 0;
+  options.controller_failure_limit = 0;
   options.max_validations = validates ? 1 : 0;
   return options;
 }
@@ -37,10 +38,6 @@ InProcessController::InProcessController(controller::TakenRun run, int64_t world
   if (request().run_config.failure_config.max_failures != 0) {
     books_->log().warning(
         "a train loop in the calling process is not tried again: FailureConfig.max_failures is ignored");
-  }
-  if (request().validation_task.timeout_s) {
-    books_->log().warning(
-        "a validation in the calling process runs until it returns: ValidationTaskConfig.timeout_s is ignored");
   }
   throw_if_error(books_->begin(options_in_process(request(), world_size, validation_ != nullptr), *this));
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
@@ -61,20 +58,21 @@ bool InProcessController::all_have_finished() const {
   return std::ranges::find(finished_, false) == finished_.end();
 }
 
-void InProcessController::end_without_lease() {
+bool InProcessController::end_if_lease_is_lost() {
   std::unique_lock lock(lease_mutex_);
   const std::string why = std::exchange(lease_lost_, "");
   lock.unlock();
   if (!why.empty()) books_->feed(StorageFailed{why});
+  return !why.empty();
 }
 
 LocalAnswer InProcessController::meet(std::vector<LocalWord> words) {
-  end_without_lease();
+  const bool lost = end_if_lease_is_lost();
   committed_ = 0;
   for (size_t rank = 0; rank < words.size(); ++rank) {
     const LocalWord& word = words[rank];
     if (word.report) {
-      books_->report(static_cast<int64_t>(rank), *word.report);
+      if (!lost) books_->report(static_cast<int64_t>(rank), *word.report);
     } else if (word.finished && !finished_[rank]) {
       finished_[rank] = true;
       books_->finish(worker(rank), *word.finished);
@@ -93,7 +91,7 @@ LocalAnswer InProcessController::meet(std::vector<LocalWord> words) {
 }
 
 controller::RunOutcome InProcessController::end(const std::optional<rpc::Failed>& failed, bool interrupted) {
-  end_without_lease();
+  end_if_lease_is_lost();
   if (interrupted) books_->feed(StopRequested{.cause = StopCause::interrupt});
   // Whatever it was a consequence of, nobody else will say what the cause is.
   if (failed) {
@@ -127,6 +125,10 @@ void InProcessController::execute(const DeleteCheckpoint& action) {
 
 // At once, on the train loop's thread: a debugger sees it too.
 void InProcessController::execute(const StartValidation& action) {
+  if (action.task.timeout_s && !std::exchange(warned_about_timeout_, true)) {
+    books_->log().warning(
+        "a validation in the calling process runs until it returns: ValidationTaskConfig.timeout_s is ignored");
+  }
   ValidationEnded ended{.report = action.report, .worker = action.worker};
   const WithoutSession scope;
   try {

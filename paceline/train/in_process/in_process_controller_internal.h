@@ -63,7 +63,7 @@ class InProcessController final : private controller::Crew {
   const policy::RunState& state() const { return books_->state(); }
   const policy::Worker& worker(size_t rank) const { return state().workers.at(workers_.at(rank)); }
   bool all_have_finished() const;
-  void end_without_lease();
+  bool end_if_lease_is_lost();
 
   void execute(const policy::EnterState&) override {}
   void execute(const policy::StartWorker& action) override { workers_.push_back(action.worker); }
@@ -87,6 +87,7 @@ class InProcessController final : private controller::Crew {
   std::string checkpoint_;
   int64_t committed_ = 0;  // report whose checkpoint was published in this meeting
   std::string stop_reason_;
+  bool warned_about_timeout_ = false;
   std::vector<bool> finished_;  // by rank
 };
 

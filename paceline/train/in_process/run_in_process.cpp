@@ -136,7 +136,7 @@ SessionOptions join_group(const TrainingRun& run) {
     context.local_world_size = torchrun_local_world_size();
     context.node_rank = environment_number("GROUP_RANK", 0);
   }
-  SessionOptions options = take_place(context, run.scaling_config, run.torch_config, run.run_config.debug_config);
+  SessionOptions options = options_at_place(context, run.scaling_config, run.torch_config, run.run_config.debug_config);
   const comm::GroupOptions group = group_options(options, run.torch_config);
   options.group =
       group.world_size > 1 ? comm::Group::from_torchrun_environment(group) : comm::Group::create(group, nullptr);

@@ -185,8 +185,8 @@ class WithoutSession {
 
 /// The options of the rank at the place that `context` says: its devices, of which the first becomes that of this
 /// thread's new tensors and streams, and what the settings say. The group and what the run tells come later.
-SessionOptions take_place(TrainContext::Values context, const ScalingConfig& scaling, const TorchConfig& torch_config,
-                          const DebugConfig& debug_config);
+SessionOptions options_at_place(TrainContext::Values context, const ScalingConfig& scaling,
+                                const TorchConfig& torch_config, const DebugConfig& debug_config);
 /// How that rank's group is made.
 comm::GroupOptions group_options(const SessionOptions& options, const TorchConfig& torch_config);
 

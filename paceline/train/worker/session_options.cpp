@@ -20,8 +20,8 @@ std::vector<torch::Device> devices_of(int64_t local_rank, const ScalingConfig& s
 
 }  // namespace
 
-SessionOptions take_place(TrainContext::Values context, const ScalingConfig& scaling, const TorchConfig& torch_config,
-                          const DebugConfig& debug_config) {
+SessionOptions options_at_place(TrainContext::Values context, const ScalingConfig& scaling,
+                                const TorchConfig& torch_config, const DebugConfig& debug_config) {
   SessionOptions options;
   options.devices = devices_of(context.local_rank, scaling);
   options.context = std::move(context);

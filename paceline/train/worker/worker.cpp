@@ -91,16 +91,16 @@ SessionOptions session_options(LanguageRuntime& program, const WorkerStart& star
   const auto& welcome = connection.welcome();
   const auto& assign = assignment.assign;
   const auto torch_config = welcome.torch_config.get<TorchConfig>();
-  SessionOptions options =
-      take_place({.world_rank = assign.rank.value,
-                  .world_size = assign.world_size,
-                  .local_rank = assign.local_rank,
-                  .local_world_size = assign.local_world_size,
-                  .node_rank = assign.node_rank,
-                  .attempt = assignment.identity.attempt.value,
-                  .experiment_name = welcome.run_name,
-                  .storage = welcome.location},
-                 welcome.scaling_config.get<ScalingConfig>(), torch_config, welcome.debug_config.get<DebugConfig>());
+  SessionOptions options = options_at_place({.world_rank = assign.rank.value,
+                                             .world_size = assign.world_size,
+                                             .local_rank = assign.local_rank,
+                                             .local_world_size = assign.local_world_size,
+                                             .node_rank = assign.node_rank,
+                                             .attempt = assignment.identity.attempt.value,
+                                             .experiment_name = welcome.run_name,
+                                             .storage = welcome.location},
+                                            welcome.scaling_config.get<ScalingConfig>(), torch_config,
+                                            welcome.debug_config.get<DebugConfig>());
   options.identity = assignment.identity;
   options.run_folder = welcome.run_folder;
   options.progress = &connection.progress();

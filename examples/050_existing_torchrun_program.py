@@ -8,6 +8,7 @@ import argparse
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # noqa: F401  before there is a group: else DDP does, and the group outlives Python (pytorch#190489)
 from torch.nn.parallel import DistributedDataParallel
 
 

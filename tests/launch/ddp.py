@@ -8,6 +8,7 @@ import sys
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # noqa: F401  before there is a group: else DDP does, and the group outlives Python
 from torch.nn.parallel import DistributedDataParallel
 
 

@@ -107,12 +107,11 @@ def refusal(config, name):
     for value in REFUSED_VALUES:
         try:
             make(config, **{name: value})
-        except (ConfigError, AttributeError) as error:
-            if isinstance(error, ConfigError):
-                with pytest.raises(ConfigError, match=re.escape(str(error))):
-                    DECLARED[config].check({name: value})
-                assert isinstance(error, ValueError) and str(error).startswith(f"{config.__name__}.{name} is ")
-                return str(error)
+        except ConfigError as error:
+            with pytest.raises(ConfigError, match=re.escape(str(error))):
+                DECLARED[config].check({name: value})
+            assert isinstance(error, ValueError) and str(error).startswith(f"{config.__name__}.{name} is ")
+            return str(error)
     raise AssertionError(f"{config.__name__}.{name} takes all of {REFUSED_VALUES}")
 
 
@@ -144,6 +143,46 @@ def test_settings_of_the_wrong_type_are_named():
             make_wrong()
     with pytest.raises(TypeError, match="RunConfig.name is a object"):
         train.RunConfig(name=object())
+
+
+def test_parts_are_configurations_of_their_own_classes():
+    config = train.RunConfig(failure_config={"max_failures": 2}, trackers=[{"kind": "csv"}])
+    assert config.failure_config == train.FailureConfig(max_failures=2)
+    assert config.trackers == [train.TrackerConfig(kind="csv")]
+    for wrong, text in (
+        ({"failure_config": {"max_failurs": 1}}, "RunConfig.failure_config: .*max_failurs"),
+        ({"failure_config": {"max_failures": -9}}, "FailureConfig.max_failures is -9"),
+        ({"failure_config": train.CheckpointConfig()}, "RunConfig.failure_config is a CheckpointConfig; wanted: a FailureConfig"),
+        ({"logging_config": "DEBUG"}, "RunConfig.logging_config is a str; wanted: a LoggingConfig"),
+        ({"trackers": ["csv"]}, r"RunConfig.trackers\[0\] is a str; wanted: a TrackerConfig"),
+        ({"trackers": [{"kind": "csvv"}]}, 'TrackerConfig.kind is "csvv"'),
+        ({"trackers": [{"knd": "csv"}]}, r"RunConfig.trackers\[0\]: .*knd"),
+        ({"trackers": "csv"}, "RunConfig.trackers is a str; wanted: a list of TrackerConfig objects"),
+        ({"callbacks": print}, "RunConfig.callbacks is a builtin_function_or_method"),
+        ({"storage_path": 5}, "RunConfig.storage_path is a int"),
+        ({"worker_runtime_env": {"env_vars": ["A"]}}, "env_vars.* is a list; wanted: dict"),
+    ):
+        with pytest.raises(ConfigError, match=text):
+            train.RunConfig(**wrong)
+
+
+def test_what_has_no_unset_value_is_not_none():
+    for wrong in ({"num_workers": None}, {"launcher": None}):
+        with pytest.raises(ConfigError, match=f"ScalingConfig.{next(iter(wrong))} is None"):
+            train.ScalingConfig(**wrong)
+    assert train.RunConfig(trackers=None).trackers == []
+
+
+def test_text_is_no_truth_value():
+    with pytest.raises(ConfigError, match='ScalingConfig.use_gpu is "false"; allowed: true or false'):
+        train.ScalingConfig(use_gpu="false")
+
+
+def test_arguments_of_a_trainer_are_named():
+    for wrong in ({"scaling_config": {}}, {"run_config": "x"}, {"resume_from_checkpoint": "/x"}):
+        name, value = next(iter(wrong.items()))
+        with pytest.raises(ConfigError, match=f"{name} is a {type(value).__name__}; wanted"):
+            DataParallelTrainer(lambda: None, **wrong)
 
 
 def test_a_class_of_the_users_own_is_checked_too():

@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import os
 import textwrap
+import typing
 from typing import Any, Callable, ClassVar, Dict, List
 
 from paceline import _environment, _options
@@ -78,12 +79,63 @@ class Settings:
 
     def __post_init__(self) -> None:
         owner = type(self)._declaring
+        for name, hint in _hints(owner).items():
+            setattr(self, name, _settled(f"{owner.__name__}.{name}", getattr(self, name), hint, name in self._declared))
         check_options(owner.__name__, owner, vars(self))
         self._native.check(self._to_settings())
 
     def _to_settings(self) -> Dict[str, Any]:
         """The fields that C++ declares, as JSON values."""
         return {name: plain(getattr(self, name)) for name in self._declared}
+
+
+@functools.lru_cache(maxsize=None)
+def _hints(owner: type) -> Dict[str, Any]:
+    hints = typing.get_type_hints(owner)
+    return {field.name: hints[field.name] for field in dataclasses.fields(owner)}
+
+
+def _settled(name: str, value: Any, hint: Any, is_declared: bool) -> Any:
+    """`value` of the field, whose parts are configurations of their own classes; ConfigError where they are others.
+
+    C++ reads a configuration by its fields: it could not tell one class from another, nor see a name that it has not.
+    """
+    options = typing.get_args(hint) if typing.get_origin(hint) is typing.Union else (hint,)
+    if value is None:
+        if type(None) in options or Any in options or not is_declared:
+            return None
+        empty = {typing.get_origin(option) for option in options} & {dict, list}
+        if empty:
+            return empty.pop()()
+        raise native.ConfigError(f"{name} is None; leave it out for its default")
+    for option in options:
+        part = (typing.get_args(option) or (None,))[0] if typing.get_origin(option) is list else option
+        if not (isinstance(part, type) and issubclass(part, Settings)):
+            continue
+        if part is option:
+            return _configuration(name, value, part)
+        if not isinstance(value, (list, tuple)):
+            raise native.ConfigError(f"{name} is a {type(value).__name__}; wanted: a list of {part.__name__} objects")
+        return [_configuration(f"{name}[{index}]", one, part) for index, one in enumerate(value)]
+    return value
+
+
+def _configuration(name: str, value: Any, wanted: type) -> Any:
+    if isinstance(value, wanted):
+        return value
+    if not isinstance(value, dict):
+        raise native.ConfigError(f"{name} is a {type(value).__name__}; wanted: a {wanted.__name__}")
+    try:
+        return wanted(**value)
+    except TypeError as error:  # a name that it has not, or one that is missing
+        raise native.ConfigError(f"{name}: {error}") from None
+
+
+def check_type(name: str, value: Any, *wanted: type) -> None:
+    """ConfigError for an argument of another type; None is none."""
+    if value is None or isinstance(value, wanted):
+        return
+    raise native.ConfigError(f"{name} is a {type(value).__name__}; wanted: {' or '.join(one.__name__ for one in wanted)}")
 
 
 def check_options(owner: str, function: Callable, values: Dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 from paceline import _environment, _options
 from paceline._native import native
 from paceline.train._filesystem import located
-from paceline.train._settings import Settings, declared, own, plain
+from paceline.train._settings import Settings, check_type, declared, own, plain
 from paceline.train.callback import UserCallback
 
 
@@ -38,7 +38,10 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
     def __post_init__(self) -> None:
         if isinstance(self.num_workers, list):
             self.num_workers = tuple(self.num_workers)
-        self.use_gpu = bool(self.use_gpu)
+        if not isinstance(self.use_gpu, (str, type(None))):
+            self.use_gpu = bool(self.use_gpu)  # NumPy's too
+        if not isinstance(self.resources_per_worker, (dict, type(None))):
+            native.scaling_config.check({"resources_per_worker": self.resources_per_worker})  # refuses it
         if self.resources_per_worker:
             self.resources_per_worker = {name: amount for name, amount in self.resources_per_worker.items() if amount}
         super().__post_init__()
@@ -172,6 +175,7 @@ class RunConfig(Settings, declared_by=native.run_config):
 
     def __post_init__(self) -> None:
         usual = str(RunConfig.storage_path)
+        check_type("RunConfig.storage_path", self.storage_path, str, os.PathLike)
         path = usual if self.storage_path is None else os.fspath(self.storage_path)
         if self.storage_filesystem is not None:
             path = located("" if path == usual else path, self.storage_filesystem)
@@ -181,6 +185,7 @@ class RunConfig(Settings, declared_by=native.run_config):
         self.checkpoint_config = self.checkpoint_config or CheckpointConfig()
         self.debug_config = self.debug_config or DebugConfig()
         self.logging_config = self.logging_config or LoggingConfig()
+        check_type("RunConfig.callbacks", self.callbacks, list, tuple)
         self.callbacks = [*(self.callbacks or []), *_environment.callbacks()]
         for callback in self.callbacks:
             if not isinstance(callback, UserCallback):
@@ -201,6 +206,8 @@ class RunConfig(Settings, declared_by=native.run_config):
 
 
 def _check_runtime_env(runtime_env):
+    check_type("RunConfig.worker_runtime_env", runtime_env, dict)
+    check_type("RunConfig.worker_runtime_env['env_vars']", (runtime_env or {}).get("env_vars"), dict)
     others = [name for name, value in (runtime_env or {}).items() if name != "env_vars" and value]
     if others:
         raise ValueError(

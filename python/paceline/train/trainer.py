@@ -10,7 +10,7 @@ from paceline import _driver
 from paceline._native import native
 from paceline._travel import Cargo, pack
 from paceline.train import _values
-from paceline.train._settings import check_options, plain
+from paceline.train._settings import check_options, check_type, plain
 from paceline.train.backend import BackendConfig, check_backend
 from paceline.train.callback import Adapter
 from paceline.train.checkpoint import Checkpoint
@@ -58,6 +58,11 @@ class DataParallelTrainer:
         check_options("DataParallelTrainer", DataParallelTrainer, options)
         if datasets:
             raise NotImplementedError("datasets=… comes with the data engine; load the data in the train loop meanwhile")
+        check_type("backend_config", backend_config, BackendConfig)
+        check_type("scaling_config", scaling_config, ScalingConfig)
+        check_type("run_config", run_config, RunConfig)
+        check_type("validation_config", validation_config, ValidationConfig)
+        check_type("resume_from_checkpoint", resume_from_checkpoint, Checkpoint)
         self.train_loop_per_worker = train_loop_per_worker
         self.train_loop_config = train_loop_config
         self.backend_config = backend_config or BackendConfig()

@@ -2,6 +2,7 @@
 
 from typing import Any, Callable, Dict, Optional, Union
 
+from paceline.train._settings import check_type
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import RunConfig, ScalingConfig
 from paceline.train.torch.config import TorchConfig
@@ -40,6 +41,7 @@ class TorchTrainer(DataParallelTrainer):
     ):
         if torch_config is not None and torch_backend is not None:
             raise ValueError("torch_config and torch_backend are the same argument; give one of them")
+        check_type("torch_config", torch_config or torch_backend, TorchConfig)
         self.torch_config = torch_config or torch_backend or TorchConfig()
         super().__init__(
             train_loop_per_worker,

@@ -171,8 +171,8 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  paceline::init(argc, argv);
   try {
+    paceline::init(argc, argv);
     return run(parse(argc, argv));
   } catch (const std::exception& error) {
     std::cerr << "020_mnist_resnet18: " << error.what() << "\n";

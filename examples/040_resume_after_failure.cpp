@@ -123,8 +123,8 @@ std::shared_ptr<Curve> train(const Options& options, int64_t kill_at_step) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  paceline::init(argc, argv);
   try {
+    paceline::init(argc, argv);
     const Options options = parse(argc, argv);
     const auto undisturbed = train(options, /*kill_at_step=*/-1);
     const auto killed = train(options, options.kill_at_step);

@@ -196,7 +196,7 @@ arrow::Status check_folder_name(const std::string& name) {
   }
   if (name.starts_with('.')) return arrow::Status::Invalid("allowed: a name that does not begin with \".\"");
   if (run_layout::is_reserved(name))
-    return arrow::Status::Invalid("that is a name of Paceline's own in the run's folder");
+    return arrow::Status::Invalid("that is a name of Paceline's own in the run's folder; give it another");
   if (run_layout::is_checkpoint_folder(name)) {
     return arrow::Status::Invalid("checkpoint_ and a number is what reports without a name of their own are called");
   }

@@ -29,7 +29,7 @@ std::string executed_because(const std::string& why) {
 StartMethod start_method_at_init() {
   StartMethod method{.environment = controller::worker_environment({})};
   const char* variable = std::getenv(kStartVariable);
-  const std::string wanted = variable == nullptr ? "fork" : variable;
+  const std::string wanted = variable == nullptr || *variable == '\0' ? "fork" : variable;
   if (wanted != "fork" && wanted != "exec") {
     throw UsageError(std::string("the environment variable ") + kStartVariable + " is \"" + wanted +
                      "\"; allowed: fork (the default), exec");

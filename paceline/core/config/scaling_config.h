@@ -39,7 +39,7 @@ Constraint known_resources();
 
 #define PACELINE_SCALING_CONFIG_FIELDS(FIELD)                                                                       \
   FIELD(::paceline::NumWorkers, num_workers, 1, ::paceline::worker_count(),                                         \
-        "Worker processes; 0 runs the train loop in the calling process; of {min, max} the run has max")            \
+        "Worker processes; 0 runs the train loop in the calling process; of two the run has the second")            \
   FIELD(bool, use_gpu, false, ::paceline::any_value(), "One GPU for each worker, collectives over NCCL")            \
   FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::known_resources(),                             \
         "CPUs and GPUs of each worker, of which 0.5 is half a GPU; empty: one CPU, and one GPU with use_gpu")       \

@@ -136,6 +136,7 @@ def test_a_failed_worker_is_started_again_and_goes_on(run_config, tmp_path):
                 file.write(str(step))
             train.report({"step": step, "attempt": context.get_attempt()}, Checkpoint.from_directory(folder))
             if step == 2 and context.get_attempt() == 1:
+                train.collective.barrier()  # both have made report 2
                 os.kill(os.getpid(), 9)
 
     settings = run_config(failure_config=FailureConfig(max_failures=1))

@@ -158,6 +158,31 @@ TEST(ClipGradNorm, EqualsTorchs) {
   }
 }
 
+TEST(ClipGradNorm, ComputesGradientsOfFewBitsInFloat32) {
+  for (const auto type : {torch::kBFloat16, torch::kHalf}) {
+    std::vector<Tensor> parameters;
+    for (const auto each : {type, torch::kFloat}) {
+      parameters.push_back(torch::zeros({1000}, each).requires_grad_());
+      parameters.back().mutable_grad() = torch::full({1000}, 1.001, each);
+    }
+    const Tensor norm = clip_grad_norm(parameters, 1e9);
+    EXPECT_EQ(norm.scalar_type(), torch::kFloat);
+    const double few_bits = parameters[0].grad()[0].item<double>(), float32 = parameters[1].grad()[0].item<double>();
+    EXPECT_NEAR(norm.item<double>(), std::sqrt(1000 * (few_bits * few_bits + float32 * float32)), 1e-3);
+    parameters[0].mutable_grad().fill_(300);  // its square is more than float16 holds
+    EXPECT_NEAR(clip_grad_norm({parameters[0]}, 1).item<double>(), 300 * std::sqrt(1000.0), 1);
+    EXPECT_NEAR(clip_grad_norm({parameters[0]}, 1e9).item<double>(), 1, 1e-2);
+  }
+}
+
+TEST(ClipGradNorm, TakesSparseGradients) {
+  torch::nn::Embedding embedding(torch::nn::EmbeddingOptions(10, 3).sparse(true));
+  embedding->forward(torch::tensor({1, 1, 4})).sum().backward();
+  const Tensor dense = embedding->weight.grad().to_dense();
+  EXPECT_FLOAT_EQ(clip_grad_norm(embedding->parameters(), 0.5).item<float>(), dense.norm().item<float>());
+  EXPECT_TRUE(torch::allclose(embedding->weight.grad().to_dense(), dense * (0.5 / dense.norm())));
+}
+
 TEST(ClipGradNorm, TellsOfANormThatIsNotFinite) {
   auto parameters = with_gradients();
   parameters[0].mutable_grad()[0] = std::numeric_limits<float>::infinity();

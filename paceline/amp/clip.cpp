@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "paceline/core/error.h"
 #include "paceline/parallel/parallel_model.h"
@@ -31,11 +34,32 @@ std::vector<ModelGradients> by_model(const std::vector<Tensor>& parameters) {
   return parts;
 }
 
+// What a gradient is as a vector. A sparse one may name an element several times, which counts once as their sum.
+Tensor values_of(const Tensor& gradient) {
+  return gradient.is_sparse() ? gradient.coalesce().values() : gradient;
+}
+
+// All on the first's device, in a type that holds each of them.
+Tensor norm_of_norms(const std::vector<Tensor>& norms, double norm_type) {
+  torch::ScalarType type = torch::kFloat;
+  for (const Tensor& norm : norms) type = torch::promote_types(type, norm.scalar_type());
+  std::vector<Tensor> alike;
+  for (const Tensor& norm : norms) alike.push_back(norm.to(norms.front().device(), type));
+  return at::linalg_vector_norm(at::stack(alike), norm_type);
+}
+
 Tensor norm_of(const std::vector<Tensor>& gradients, double norm_type) {
-  if (gradients.empty()) return torch::zeros({});
-  std::vector<Tensor> norms = at::_foreach_norm(gradients, norm_type);
-  for (Tensor& norm : norms) norm = norm.to(norms.front().options());
-  return at::linalg_vector_norm(at::stack(norms), norm_type);
+  std::map<torch::ScalarType, std::vector<Tensor>> by_type;
+  for (const Tensor& gradient : gradients) {
+    if (const Tensor values = values_of(gradient); values.numel() > 0) by_type[values.scalar_type()].push_back(values);
+  }
+  std::vector<Tensor> norms;
+  for (const auto& [type, tensors] : by_type) {
+    // The squares of float16 overflow at 256, and in bfloat16 a sum stops growing after some hundred elements.
+    const auto in = at::isReducedFloatingType(type) ? std::optional(torch::kFloat) : std::nullopt;
+    for (Tensor& norm : at::_foreach_norm(tensors, norm_type, in)) norms.push_back(std::move(norm));
+  }
+  return norms.empty() ? torch::zeros({}) : norm_of_norms(norms, norm_type);
 }
 
 }  // namespace
@@ -51,11 +75,13 @@ Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm, do
   for (const ModelGradients& part : by_model(parameters)) {
     Tensor norm = norm_of(part.gradients, norm_type);
     if (part.model != nullptr) norm = part.model->norm_over_ranks(norm, norm_type);
-    norms.push_back(norms.empty() ? norm : norm.to(norms.front().options()));
-    gradients.insert(gradients.end(), part.gradients.begin(), part.gradients.end());
+    norms.push_back(std::move(norm));
+    for (const Tensor& gradient : part.gradients) {
+      gradients.push_back(gradient.is_sparse() ? gradient._values() : gradient);
+    }
   }
   if (norms.empty()) return torch::zeros({});
-  const Tensor total = norms.size() == 1 ? norms.front() : at::linalg_vector_norm(at::stack(norms), norm_type);
+  const Tensor total = norms.size() == 1 ? norms.front() : norm_of_norms(norms, norm_type);
   if (error_if_nonfinite && !std::isfinite(total.item<double>())) {
     throw Error("the norm of the gradients is " + std::to_string(total.item<double>()) +
                 ", so they cannot be clipped; lower the learning rate, or leave error_if_nonfinite off to go on");

@@ -8,7 +8,8 @@
 namespace paceline {
 
 /// Multiplies all gradients by max_norm / norm when their norm, taken as that of one vector, exceeds `max_norm`.
-/// Equal to torch::nn::utils::clip_grad_norm_, but in few kernels and without waiting for the device.
+/// Equal to torch::nn::utils::clip_grad_norm_, but in few kernels and without waiting for the device. The norm is
+/// computed in float32 at least, whatever the gradients are; they may be sparse.
 ///
 /// `norm_type`: any number; 2 is the Euclidean norm, 1 the sum and infinity the largest of the absolute values. Gives
 /// the norm before clipping, a tensor without dimensions; zero when there are no gradients. All ranks clip alike: the

@@ -1,7 +1,10 @@
 #include <map>
+#include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupWrapper.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
@@ -35,12 +38,8 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
 
 class C10dGroup final : public Group {
  public:
-  C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::ProcessGroup> process_group,
-            std::vector<ConnectedBackend> backends)
-      : options_(std::move(options)),
-        process_group_(std::move(process_group)),
-        backends_(std::move(backends)),
-        failures_(options_.rank, options_.world_size) {}
+  /// Connects; `store` has keys of no other group.
+  C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, bool loopback);
 
   int64_t rank() const override { return options_.rank; }
   int64_t size() const override { return options_.world_size; }
@@ -52,6 +51,7 @@ class C10dGroup final : public Group {
   void broadcast(torch::Tensor& tensor, int64_t root) override;
   void broadcast_coalesced(const std::vector<torch::Tensor>& tensors, int64_t root) override;
   void barrier() override;
+  std::shared_ptr<Group> duplicate() override;
   void abort() override;
 
  private:
@@ -59,10 +59,83 @@ class C10dGroup final : public Group {
   void reduce_contiguous(torch::Tensor values, ReduceOp op);
 
   const GroupOptions options_;
-  const c10::intrusive_ptr<c10d::ProcessGroup> process_group_;
-  const std::vector<ConnectedBackend> backends_;  // the CPU's first
+  const c10::intrusive_ptr<c10d::Store> store_;
+  const bool loopback_;
+  c10::intrusive_ptr<c10d::ProcessGroup> process_group_;
+  std::vector<ConnectedBackend> backends_;  // the CPU's first
   FailureReporter failures_;
+  int64_t duplicates_made_ = 0;
+  std::mutex mutex_;
+  // A peer may wait in one whose model is gone here: they end with this group.
+  std::vector<std::shared_ptr<Group>> duplicates_;
 };
+
+c10d::ProcessGroup::BackendType type_of(const Backend& backend) {
+  return c10d::ProcessGroup::strToBackendType(std::string(backend.name));
+}
+
+std::string arrival_key(int64_t rank) {
+  return "arrived/" + std::to_string(rank);
+}
+
+// So that a rank that never comes is named; the backends would only name a key of theirs.
+void wait_for_all_ranks(c10d::Store& store, const GroupOptions& options) {
+  store.set(arrival_key(options.rank), std::vector<uint8_t>{1});
+  std::vector<std::string> keys;
+  for (int64_t rank = 0; rank < options.world_size; ++rank) keys.push_back(arrival_key(rank));
+  try {
+    store.wait(keys, options.timeout);
+  } catch (const std::exception& failure) {
+    std::string missing;
+    for (int64_t rank = 0; rank < options.world_size; ++rank) {
+      if (!store.check({keys[rank]})) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    }
+    if (missing.empty()) throw;
+    throw CollectiveError("rank " + std::to_string(options.rank) + " of " + std::to_string(options.world_size) +
+                              " waited " + std::to_string(options.timeout.count()) +
+                              " ms (TorchConfig.timeout_s) for the other ranks to arrive; missing ranks=" + missing +
+                              " (" + cause_of(failure) + "). Their logs say what keeps them",
+                          CollectiveCause::other_rank);
+  }
+}
+
+// `backend` under c10d's own check, which TORCH_DISTRIBUTED_DEBUG=DETAIL gives to Python's groups. It talks over a
+// group of Gloo's that is not counted.
+ConnectedBackend checked_by_c10d(const ConnectedBackend& backend, std::string_view name,
+                                 const c10::intrusive_ptr<c10d::Store>& store, BackendSettings settings) {
+  settings.progress = nullptr;
+  const auto prefixed = c10::make_intrusive<c10d::PrefixStore>("check_" + std::string(name), store);
+  const ConnectedBackend talk = gloo_backend().connect(prefixed, settings);
+  return {c10::make_intrusive<c10d::ProcessGroupWrapper>(backend.handle, talk.handle), [backend, talk] {
+            talk.abort();
+            backend.abort();
+          }};
+}
+
+C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, bool loopback)
+    : options_(std::move(options)),
+      store_(std::move(store)),
+      loopback_(loopback),
+      failures_(options_.rank, options_.world_size) {
+  wait_for_all_ranks(*store_, options_);
+  const BackendSettings settings{options_.rank, options_.world_size, options_.timeout, loopback_, options_.progress};
+  process_group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, static_cast<int>(options_.rank),
+                                                           static_cast<int>(options_.world_size));
+  const Backend& chosen = *find_backend(options_.backend);
+  // What describes the work (model, counts, barriers) is on the CPU, whatever the device.
+  std::map<std::string_view, ConnectedBackend> connected;
+  for (const c10::DeviceType device : {torch::kCPU, options_.device.type()}) {
+    const Backend& carrier = chosen.takes(device) ? chosen : default_backend(device);
+    if (!connected.contains(carrier.name)) {
+      ConnectedBackend backend = carrier.connect(store_, settings);
+      if (options_.check_collectives) backend = checked_by_c10d(backend, carrier.name, store_, settings);
+      backends_.push_back(connected.emplace(carrier.name, backend).first->second);
+    }
+    process_group_->setBackend(device, type_of(carrier), connected.at(carrier.name).handle);
+  }
+  process_group_->setDefaultBackend(type_of(chosen));
+  process_group_->setGroupName("paceline");
+}
 
 void C10dGroup::run(const char* operation, const std::function<void()>& body) {
   failures_.throw_if_stopped(operation);
@@ -155,38 +228,26 @@ void C10dGroup::barrier() {
   });
 }
 
+std::shared_ptr<Group> C10dGroup::duplicate() {
+  std::shared_ptr<Group> made;
+  run("connecting", [&] {
+    // Ranks duplicate in the same order, so they count alike.
+    const std::string prefix = "duplicate_" + std::to_string(++duplicates_made_);
+    made = std::make_shared<C10dGroup>(options_, c10::make_intrusive<c10d::PrefixStore>(prefix, store_), loopback_);
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    duplicates_.push_back(made);
+  }
+  failures_.throw_if_stopped("connecting");  // abort() may have come before the group was in the list
+  return made;
+}
+
 void C10dGroup::abort() {
   if (!failures_.stop()) return;
   for (const auto& backend : backends_) backend.abort();
-}
-
-c10d::ProcessGroup::BackendType type_of(const Backend& backend) {
-  return c10d::ProcessGroup::strToBackendType(std::string(backend.name));
-}
-
-std::string arrival_key(int64_t rank) {
-  return "arrived/" + std::to_string(rank);
-}
-
-// So that a rank that never comes is named; the backends would only name a key of theirs.
-void wait_for_all_ranks(c10d::Store& store, const GroupOptions& options) {
-  store.set(arrival_key(options.rank), std::vector<uint8_t>{1});
-  std::vector<std::string> keys;
-  for (int64_t rank = 0; rank < options.world_size; ++rank) keys.push_back(arrival_key(rank));
-  try {
-    store.wait(keys, options.timeout);
-  } catch (const std::exception& failure) {
-    std::string missing;
-    for (int64_t rank = 0; rank < options.world_size; ++rank) {
-      if (!store.check({keys[rank]})) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-    }
-    if (missing.empty()) throw;
-    throw CollectiveError("rank " + std::to_string(options.rank) + " of " + std::to_string(options.world_size) +
-                              " waited " + std::to_string(options.timeout.count()) +
-                              " ms (TorchConfig.timeout_s) for the other ranks to arrive; missing ranks=" + missing +
-                              " (" + cause_of(failure) + "). Their logs say what keeps them",
-                          CollectiveCause::other_rank);
-  }
+  const std::lock_guard lock(mutex_);
+  for (const auto& duplicate : duplicates_) duplicate->abort();
 }
 
 }  // namespace
@@ -195,26 +256,8 @@ std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusi
                                        bool loopback) {
   std::shared_ptr<Group> group;
   FailureReporter(options.rank, options.world_size).run("connecting", [&] {
-    wait_for_all_ranks(*store, options);
     if (options.progress != nullptr) options.progress->forget_collectives();
-    const BackendSettings settings{options.rank, options.world_size, options.timeout, loopback, options.progress};
-    const auto rank = static_cast<int>(options.rank);
-    const auto world_size = static_cast<int>(options.world_size);
-    auto process_group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, world_size);
-    const Backend& chosen = *find_backend(options.backend);
-    // What describes the work (model, counts, barriers) is on the CPU, whatever the device.
-    std::map<std::string_view, ConnectedBackend> connected;
-    std::vector<ConnectedBackend> backends;
-    for (const c10::DeviceType device : {torch::kCPU, options.device.type()}) {
-      const Backend& carrier = chosen.takes(device) ? chosen : default_backend(device);
-      if (!connected.contains(carrier.name)) {
-        backends.push_back(connected.emplace(carrier.name, carrier.connect(store, settings)).first->second);
-      }
-      process_group->setBackend(device, type_of(carrier), connected.at(carrier.name).handle);
-    }
-    process_group->setDefaultBackend(type_of(chosen));
-    process_group->setGroupName("paceline");
-    group = std::make_shared<C10dGroup>(options, std::move(process_group), std::move(backends));
+    group = std::make_shared<C10dGroup>(options, std::move(store), loopback);
   });
   return group;
 }

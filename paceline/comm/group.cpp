@@ -14,22 +14,6 @@
 namespace paceline::comm {
 namespace {
 
-const char* to_string(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return "sum";
-    case ReduceOp::mean:
-      return "mean";
-    case ReduceOp::min:
-      return "min";
-    case ReduceOp::max:
-      return "max";
-    case ReduceOp::product:
-      return "product";
-  }
-  return "unknown";
-}
-
 bool is_reducible(torch::ScalarType dtype, ReduceOp op) {
   switch (dtype) {
     case torch::kFloat16:
@@ -52,6 +36,22 @@ bool is_reducible(torch::ScalarType dtype, ReduceOp op) {
 }
 
 }  // namespace
+
+const char* to_string(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return "sum";
+    case ReduceOp::mean:
+      return "mean";
+    case ReduceOp::min:
+      return "min";
+    case ReduceOp::max:
+      return "max";
+    case ReduceOp::product:
+      return "product";
+  }
+  return "unknown";
+}
 
 GroupOptions checked(GroupOptions options) {
   const c10::DeviceType device = options.device.type();

@@ -32,9 +32,15 @@ struct GroupOptions {
   /// Where the group's collectives are counted, also those that c10d starts by itself; null for nowhere. Outlives the
   /// group. NCCL's are not counted: the processor does not wait for them.
   Progress* progress = nullptr;
+  /// Before every collective the ranks compare which they call, with which tensors: CollectiveError or, out of
+  /// backward, c10::Error naming what differs. Costs two small collectives each.
+  bool check_collectives = false;
 };
 
 enum class ReduceOp { sum, mean, min, max, product };
+
+/// "sum", "mean", …
+const char* to_string(ReduceOp op);
 
 class Group {
  public:
@@ -60,6 +66,9 @@ class Group {
   /// In place, several tensors coalesced into messages of about 250 MiB.
   virtual void broadcast_coalesced(const std::vector<torch::Tensor>& tensors, int64_t root) = 0;
   virtual void barrier() = 0;
+  /// The same ranks over connections of their own: its collectives need no order among this group's. Collective. An
+  /// abort of this group aborts it too.
+  virtual std::shared_ptr<Group> duplicate() = 0;
   /// Makes collectives that wait fail, from any thread: when the worker is told to stop.
   virtual void abort() = 0;
   /// For users who want c10d itself (they include c10d/ProcessGroup.hpp); null in a world of one.

@@ -36,20 +36,44 @@ GroupOptions place(int64_t rank, int64_t world_size) {
 const Identity kGeneration{.epoch = {1}, .attempt = {1}, .generation = {0}, .worker = {1}};
 
 // The way of a worker: all ranks meet over the controller's key-value store.
-std::vector<std::shared_ptr<Group>> over_key_value(int64_t world_size) {
+std::vector<std::shared_ptr<Group>> over_key_value_as(const GroupOptions& settings, int64_t world_size) {
   rpc::MemoryKeyValueStore store;
   std::vector<std::future<std::shared_ptr<Group>>> futures;
   for (int64_t rank = 0; rank < world_size; ++rank) {
-    auto client = store.client(kGeneration);
-    futures.push_back(std::async(std::launch::async, [=] { return Group::create(place(rank, world_size), client); }));
+    GroupOptions options = place(rank, world_size);
+    options.check_collectives = settings.check_collectives;
+    futures.push_back(std::async(
+        std::launch::async, [options, client = store.client(kGeneration)] { return Group::create(options, client); }));
   }
   std::vector<std::shared_ptr<Group>> groups;
   for (auto& future : futures) groups.push_back(future.get());
   return groups;
 }
 
+std::vector<std::shared_ptr<Group>> over_key_value(int64_t world_size) {
+  return over_key_value_as({}, world_size);
+}
+
+std::vector<std::shared_ptr<Group>> with_checks(int64_t world_size) {
+  return over_key_value_as({.check_collectives = true}, world_size);
+}
+
 INSTANTIATE_TEST_SUITE_P(InProcess, GroupConformance, Values(Worlds{&Group::in_process, {1, 2, 3, 4}}));
 INSTANTIATE_TEST_SUITE_P(OverKeyValue, GroupConformance, Values(Worlds{&over_key_value, {2, 3}}));
+
+INSTANTIATE_TEST_SUITE_P(WithChecks, GroupConformance, Values(Worlds{&with_checks, {2, 3}}));
+
+TEST(Group, FindsCollectivesThatDifferWhereItIsToldTo) {
+  testing::run_ranks(with_checks(2), [](const std::shared_ptr<Group>& group) {
+    const bool first = group->rank() == 0;
+    torch::Tensor tensor = torch::ones({first ? 2 : 3});
+    EXPECT_THAT(testing::message_of<CollectiveError>([&] { group->all_reduce(tensor, ReduceOp::sum); }),
+                ::testing::AllOf(HasSubstr("[2]"), HasSubstr("[3]")));
+    const auto other = [&] { first ? group->all_reduce(tensor, ReduceOp::sum) : group->broadcast(tensor, 0); };
+    EXPECT_THAT(testing::message_of<CollectiveError>(other),
+                ::testing::AllOf(HasSubstr("ALLREDUCE"), HasSubstr("BROADCAST")));
+  });
+}
 
 // What the hang report stands on: every collective counts, those that backward starts by itself too.
 TEST(Group, CountsItsCollectivesAlikeOnAllRanks) {

@@ -15,6 +15,7 @@ class LocalGroup final : public Group {
   void broadcast(torch::Tensor&, int64_t root) override { check_root(root, 1); }
   void broadcast_coalesced(const std::vector<torch::Tensor>&, int64_t root) override { check_root(root, 1); }
   void barrier() override {}
+  std::shared_ptr<Group> duplicate() override { return make_local_group(); }
   void abort() override {}
   c10d::ProcessGroup* process_group() const override { return nullptr; }
 

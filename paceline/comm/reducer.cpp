@@ -13,19 +13,26 @@
 namespace paceline::comm {
 namespace {
 
+// c10d's reducer says nothing when it still waits for gradients at the end of a backward; what it expects is protected.
+class WatchedReducer final : public c10d::Reducer {
+ public:
+  using Reducer::Reducer;
+  bool is_finished() const { return !expect_autograd_hooks_; }
+};
+
 // The constructor grows with LibTorch's versions (2.12: batched_grad_copy, 2.15: lazy_bucket_allocation); these twelve
 // arguments are common to 2.11–2.15, the rest has defaults.
-std::unique_ptr<c10d::Reducer> make_reducer(const c10::intrusive_ptr<c10d::ProcessGroup>& process_group,
-                                            std::vector<torch::Tensor> parameters,
-                                            const std::vector<std::string>& names, std::vector<bool> expect_sparse,
-                                            const ReducerOptions& options) {
+std::unique_ptr<WatchedReducer> make_reducer(const c10::intrusive_ptr<c10d::ProcessGroup>& process_group,
+                                             std::vector<torch::Tensor> parameters,
+                                             const std::vector<std::string>& names, std::vector<bool> expect_sparse,
+                                             const ReducerOptions& options) {
   std::unordered_map<size_t, std::string> names_by_index;
   for (size_t i = 0; i < names.size(); ++i) names_by_index[i] = names[i];
   // As PyTorch: one bucket for the first backward, whose order of gradients then decides the real ones.
   auto [buckets, limits] =
       c10d::compute_bucket_assignment_by_size(parameters, {std::numeric_limits<int64_t>::max()}, expect_sparse);
   std::reverse(buckets.begin(), buckets.end());
-  return std::make_unique<c10d::Reducer>(
+  return std::make_unique<WatchedReducer>(
       std::move(parameters), std::move(buckets), process_group, std::move(expect_sparse), options.bucket_bytes,
       /*find_unused_parameters=*/false, options.gradient_as_bucket_view, std::move(names_by_index),
       options.first_bucket_bytes, /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
@@ -34,8 +41,8 @@ std::unique_ptr<c10d::Reducer> make_reducer(const c10::intrusive_ptr<c10d::Proce
 
 class C10dReducer final : public GradientReducer {
  public:
-  C10dReducer(std::shared_ptr<Group> group, std::unique_ptr<c10d::Reducer> reducer)
-      : group_(std::move(group)), reducer_(std::move(reducer)) {}
+  C10dReducer(std::shared_ptr<Group> group, std::unique_ptr<WatchedReducer> reducer, torch::Device device)
+      : group_(std::move(group)), reducer_(std::move(reducer)), device_(device) {}
 
   void begin_backward() override {
     FailureReporter(group_->rank(), group_->size()).run("preparing backward", [&] {
@@ -46,14 +53,22 @@ class C10dReducer final : public GradientReducer {
   }
   void mark_unused(size_t index) override { reducer_->autograd_hook(index); }
   void reduce_all() override { reducer_->delay_all_reduce(); }
+  bool is_finished() const override { return reducer_->is_finished(); }
   void reset() override {
     group_->barrier();  // what the broken backward had begun still writes into the buckets
+    if (device_.is_cuda()) {
+      // NCCL's collectives run one after the other on a stream of theirs: behind one more, those are over.
+      torch::Tensor last = torch::zeros({1}, device_);
+      group_->all_reduce(last, ReduceOp::sum);
+      last.item();
+    }
     reducer_->reset_state();
   }
 
  private:
   const std::shared_ptr<Group> group_;
-  const std::unique_ptr<c10d::Reducer> reducer_;
+  const std::unique_ptr<WatchedReducer> reducer_;
+  const torch::Device device_;
 };
 
 }  // namespace
@@ -64,12 +79,13 @@ std::unique_ptr<GradientReducer> GradientReducer::create(std::shared_ptr<Group> 
                                                          std::vector<bool> expect_sparse,
                                                          const ReducerOptions& options) {
   const auto process_group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(group->process_group());
+  const torch::Device device = parameters.front().device();
   auto reducer = make_reducer(process_group, std::move(parameters), names, std::move(expect_sparse), options);
   if (options.static_graph) reducer->set_static_graph();
   if (options.compression != Compression::none) {
     reducer->register_comm_hook(make_compression_hook(process_group, options.compression));
   }
-  return std::make_unique<C10dReducer>(std::move(group), std::move(reducer));
+  return std::make_unique<C10dReducer>(std::move(group), std::move(reducer), device);
 }
 
 }  // namespace paceline::comm

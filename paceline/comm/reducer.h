@@ -25,7 +25,8 @@ struct ReducerOptions {
   int64_t bucket_bytes = int64_t{25} << 20;
   /// The bucket whose gradients come first is smaller, so that communication starts early.
   int64_t first_bucket_bytes = int64_t{1} << 20;
-  /// The first backward only counts; the caller calls reduce_all() at its end.
+  /// The first backward only counts; the caller calls reduce_all() at its end. What is counted is every backward since
+  /// create(), armed or not, also one that breaks: the first must be the first that is averaged.
   bool static_graph = false;
   /// Gradients live inside the buckets instead of beside them: less memory, no copy back.
   bool gradient_as_bucket_view = false;
@@ -49,6 +50,8 @@ class GradientReducer {
   virtual void mark_unused(size_t index) = 0;
   /// Static graph only: averages everything at the end of the first backward. Collective.
   virtual void reduce_all() = 0;
+  /// Whether all that begin_backward() has begun is averaged: after the callbacks of a backward's end.
+  virtual bool is_finished() const = 0;
   /// Forgets a backward that did not come to its end. Collective: waits for the reductions that it had begun.
   virtual void reset() = 0;
 };

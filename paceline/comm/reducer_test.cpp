@@ -33,6 +33,20 @@ TEST(GradientReducer, AveragesWhatRanksComputed) {
   });
 }
 
+TEST(GradientReducer, SaysWhetherABackwardIsAveraged) {
+  testing::run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    const torch::Tensor a = torch::zeros({2}, torch::requires_grad()), b = torch::zeros({2}, torch::requires_grad());
+    const auto reducer = GradientReducer::create(group, {a, b}, {"a", "b"}, {false, false}, {});
+    reducer->begin_backward();
+    a.sum().backward();
+    EXPECT_FALSE(reducer->is_finished());
+    reducer->reset();
+    reducer->begin_backward();
+    (a.sum() + b.sum()).backward();
+    EXPECT_TRUE(reducer->is_finished());
+  });
+}
+
 TEST(GradientReducer, CompressesWithinTheFormatsPrecision) {
   testing::run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
     const double value = group->rank() == 0 ? 1.003 : 2.009;

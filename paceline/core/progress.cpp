@@ -100,7 +100,13 @@ void Progress::note_report() {
   word().marks.fetch_add(1, kRelaxed);
 }
 
+void Progress::show_collectives_as(Collective collective) {
+  std::atomic_ref(shown_as_).store(collective, kRelaxed);
+}
+
 void Progress::begin_collective(Collective collective) {
+  const Collective shown_as = std::atomic_ref(shown_as_).load(kRelaxed);
+  if (shown_as != Collective::none) collective = shown_as;
   ProgressWord& word = this->word();
   word.collective_start_ns.store(note_sign(), kRelaxed);
   const int64_t number = word.collectives.load(kRelaxed) + 1;

@@ -115,6 +115,9 @@ class Progress {
   /// in which they have begun, or nearly so.
   void begin_collective(Collective collective);
   void end_collective();
+  /// What begins from now on is shown as `collective`, which a user has called and which is made of others; none ends
+  /// it.
+  void show_collectives_as(Collective collective);
   /// A new group counts from the beginning.
   void forget_collectives();
   Phase phase() const;
@@ -128,6 +131,7 @@ class Progress {
 
   SharedMemory memory_;
   const Clock* clock_;
+  alignas(std::atomic_ref<Collective>::required_alignment) Collective shown_as_ = Collective::none;
 };
 
 /// The reader's side, in another process. It keeps working after the writer has died.

@@ -89,6 +89,16 @@ TEST_F(ProgressTest, TheOldestCollectiveIsTheOneThatIsWaitedFor) {
   EXPECT_EQ(read().collectives, 0);
 }
 
+TEST_F(ProgressTest, ACollectiveThatIsMadeOfOthersIsShownAsWhatWasCalled) {
+  progress_.show_collectives_as(Collective::broadcast);
+  progress_.begin_collective(Collective::all_gather);
+  EXPECT_EQ(read().oldest, Collective::broadcast);
+  progress_.show_collectives_as(Collective::none);
+  progress_.end_collective();
+  progress_.begin_collective(Collective::all_gather);
+  EXPECT_EQ(read().oldest, Collective::all_gather);
+}
+
 TEST(Progress, OutlivesTheWriter) {
   const ManualClock clock;
   auto progress = Progress::create(clock).ValueOrDie();

@@ -20,20 +20,38 @@ ListKey key_of(const Tensor& parameter, bool first_step = false) {
   return {parameter.device().type(), parameter.device().index(), parameter.scalar_type(), first_step};
 }
 
-/// The kernels walk through memory: all tensors of a parameter need its strides.
+/// What a kernel gets in a parameter's place. It walks through memory from the first element on: beside a parameter
+/// that is a slice of a larger tensor it would write into the rest of that.
+Tensor dense(const Tensor& parameter) {
+  return parameter.is_non_overlapping_and_dense() ? parameter : at::empty_like(parameter).copy_(parameter);
+}
+
+/// Brings home what kernels have made of copies.
+void copy_back(const std::vector<Tensor>& parameters, const std::vector<Tensor>& updated) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!parameters[i].is_same(updated[i])) parameters[i].copy_(updated[i]);
+  }
+}
+
+/// All tensors that a kernel gets with a parameter need its strides.
 Tensor laid_out_as(const Tensor& parameter, const Tensor& tensor) {
   if (tensor.strides() == parameter.strides() && tensor.scalar_type() == parameter.scalar_type()) return tensor;
   return at::empty_like(parameter).copy_(tensor);
 }
 
-Tensor dense_gradient(const Tensor& parameter, const char* optimizer) {
+Tensor gradient_of(const Tensor& parameter, const char* optimizer) {
   const Tensor& gradient = parameter.grad();
+  if (!at::isFloatingType(parameter.scalar_type())) {
+    throw UsageError(std::string("paceline::optim::") + optimizer + " takes real parameters; one of shape " +
+                     c10::str(parameter.sizes()) + " is " + c10::toString(parameter.scalar_type()) +
+                     ". Hold it as torch::view_as_real(…), or use torch::optim::" + optimizer + " for it");
+  }
   if (gradient.layout() != at::kStrided) {
     throw UsageError(std::string("paceline::optim::") + optimizer + " takes dense gradients; a parameter of shape " +
                      c10::str(parameter.sizes()) + " has a sparse one. Make its embedding dense (sparse(false)), or " +
                      "use torch::optim::SGD or torch::optim::Adagrad for it");
   }
-  return laid_out_as(parameter, gradient);
+  return gradient;
 }
 
 template <class State>
@@ -51,7 +69,7 @@ Tensor call(const Optimizer::LossClosure& closure) {
 }
 
 struct AdamLists {
-  std::vector<Tensor> parameters, gradients, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps;
+  std::vector<Tensor> homes, parameters, gradients, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps;
 };
 
 /// The kernels read step numbers from tensors. Parameters mostly share theirs: one tensor then serves all.
@@ -79,10 +97,11 @@ void adam_step(Optimizer& optimizer, const char* name, Kernel kernel) {
     for (const Tensor& parameter : group.params()) {
       if (!parameter.grad().defined()) continue;
       AdamLists& list = lists[key_of(parameter)];
-      list.gradients.push_back(dense_gradient(parameter, name));
+      const Tensor form = dense(parameter);
+      list.gradients.push_back(laid_out_as(form, gradient_of(parameter, name)));
       auto& state = state_of<State>(optimizer.state(), parameter);
-      const auto moment = [&parameter](const Tensor& value) {
-        return value.defined() ? laid_out_as(parameter, value) : at::zeros_like(parameter, at::MemoryFormat::Preserve);
+      const auto moment = [&form](const Tensor& value) {
+        return value.defined() ? laid_out_as(form, value) : at::zeros_like(form, at::MemoryFormat::Preserve);
       };
       state.step(state.step() + 1);
       state.exp_avg(moment(state.exp_avg()));
@@ -91,13 +110,44 @@ void adam_step(Optimizer& optimizer, const char* name, Kernel kernel) {
         state.max_exp_avg_sq(moment(state.max_exp_avg_sq()));
         list.max_exp_avg_sqs.push_back(state.max_exp_avg_sq());
       }
-      list.parameters.push_back(parameter);
+      list.homes.push_back(parameter);
+      list.parameters.push_back(form);
       list.exp_avgs.push_back(state.exp_avg());
       list.exp_avg_sqs.push_back(state.exp_avg_sq());
       list.steps.push_back(step_tensors.at(state.step(), parameter.device()));
     }
-    for (auto& [key, list] : lists) kernel(list, options);
+    for (auto& [key, list] : lists) {
+      kernel(list, options);
+      copy_back(list.homes, list.parameters);
+    }
   }
+}
+
+struct SgdLists {
+  std::vector<Tensor> homes, parameters, gradients, momentum_buffers;
+
+  void add(const Tensor& home, const Tensor& parameter, const Tensor& gradient, const Tensor& buffer) {
+    homes.push_back(home);
+    parameters.push_back(parameter);
+    gradients.push_back(gradient);
+    if (buffer.defined()) momentum_buffers.push_back(buffer);
+  }
+};
+
+void sgd_kernel(SgdLists& lists, const SGDOptions& options, bool first_step) {
+  at::_fused_sgd_(lists.parameters, lists.gradients, lists.momentum_buffers, options.weight_decay(), options.momentum(),
+                  options.lr(), options.dampening(), options.nesterov(), /*maximize=*/false, first_step);
+  copy_back(lists.homes, lists.parameters);
+}
+
+/// SGD's kernel for the CPU computes full vectors of these types and does not store them (pytorch/pytorch#191763).
+bool is_skipped(const Tensor& parameter) {
+  return parameter.is_cpu() && at::isReducedFloatingType(parameter.scalar_type());
+}
+
+/// As the kernel would compute with it: in float32, rounded to its own type once, when it is stored.
+Tensor widen(const Tensor& tensor) {
+  return tensor.to(at::kFloat);
 }
 
 }  // namespace
@@ -130,33 +180,31 @@ Tensor Adam::step(LossClosure closure) {
 Tensor SGD::step(LossClosure closure) {
   const at::NoGradGuard no_grad;
   const Tensor loss = call(closure);
-  struct Lists {
-    std::vector<Tensor> parameters, gradients, momentum_buffers;
-  };
   for (OptimizerParamGroup& group : param_groups_) {
     const auto& options = static_cast<const SGDOptions&>(group.options());
-    std::map<ListKey, Lists> lists;
+    std::map<ListKey, SgdLists> lists;
     for (const Tensor& parameter : group.params()) {
       if (!parameter.grad().defined()) continue;
-      const Tensor gradient = dense_gradient(parameter, "SGD");
+      const Tensor form = dense(parameter);
+      const Tensor gradient = laid_out_as(form, gradient_of(parameter, "SGD"));
       bool first_step = false;
       Tensor buffer;
       if (options.momentum() != 0) {
         auto& state = state_of<torch::optim::SGDParamState>(state_, parameter);
         first_step = !state.momentum_buffer().defined();
-        buffer = first_step ? at::empty_like(parameter) : laid_out_as(parameter, state.momentum_buffer());
+        buffer = first_step ? at::empty_like(form) : laid_out_as(form, state.momentum_buffer());
         state.momentum_buffer(buffer);
       }
-      Lists& list = lists[key_of(parameter, first_step)];
-      list.parameters.push_back(parameter);
-      list.gradients.push_back(gradient);
-      if (buffer.defined()) list.momentum_buffers.push_back(buffer);
+      if (is_skipped(parameter)) {
+        SgdLists widened;
+        widened.add(parameter, widen(form), widen(gradient), buffer.defined() ? widen(buffer) : Tensor());
+        sgd_kernel(widened, options, first_step);
+        if (buffer.defined()) buffer.copy_(widened.momentum_buffers[0]);
+        continue;
+      }
+      lists[key_of(parameter, first_step)].add(parameter, form, gradient, buffer);
     }
-    for (auto& [key, list] : lists) {
-      at::_fused_sgd_(list.parameters, list.gradients, list.momentum_buffers, options.weight_decay(),
-                      options.momentum(), options.lr(), options.dampening(), options.nesterov(), /*maximize=*/false,
-                      /*is_first_step=*/std::get<3>(key));
-    }
+    for (auto& [key, list] : lists) sgd_kernel(list, options, /*first_step=*/std::get<3>(key));
   }
   return loss;
 }

@@ -3,7 +3,12 @@
 //
 // They are torch::optim's classes with another step(): parameter groups, state(), save() and load(), schedulers and
 // optimizer_state() work unchanged, and a state saved by one is read by the other. A parameter without gradient is left
-// alone with its state, so a void step changes nothing. Not thread-safe. Gradients must be dense: UsageError otherwise.
+// alone with its state, so a void step changes nothing. Not thread-safe. Gradients must be dense and real: UsageError
+// otherwise.
+//
+// Parameters of bfloat16 and float16 are rounded once a step, not after each operation as torch::optim's are. On the
+// CPU SGD makes float32 copies of these, one parameter at a time: LibTorch's kernel for them does not work. Parameters
+// that are slices of larger tensors are updated by way of copies, too.
 #pragma once
 
 #include <torch/torch.h>
@@ -21,7 +26,7 @@ class AdamW : public torch::optim::AdamW {
  public:
   using torch::optim::AdamW::AdamW;
   /// Updates the parameters from their gradients. Gives what `closure`, called first with gradients enabled, returns;
-  /// an undefined tensor without one. UsageError for a sparse gradient.
+  /// an undefined tensor without one. UsageError for a sparse gradient and a complex parameter.
   torch::Tensor step(LossClosure closure = nullptr) override;
 };
 

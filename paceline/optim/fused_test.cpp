@@ -1,6 +1,9 @@
 #include "paceline/optim/fused.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <map>
 
 #include "paceline/core/error.h"
 #include "paceline/testing/python_reference.h"
@@ -8,6 +11,8 @@
 namespace paceline::optim {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using torch::Tensor;
 
 /// Parameters of several shapes, one of them with other strides than its gradients at first.
@@ -69,6 +74,82 @@ TEST(Fused, EqualsTorchOptim) {
   expect_equal<SGD, torch::optim::SGD>(SGDOptions(1e-2).momentum(0.9).nesterov(true));
 }
 
+/// How far vectors that are trained in `type` get from what torch::optim makes of them in double. Some are longer, some
+/// shorter than what a kernel takes at once.
+template <class Fused, class Reference, class Options>
+double distance_in(torch::ScalarType type, const Options& options) {
+  std::vector<Tensor> ours, theirs;
+  for (const int64_t size : {64, 1000, 3}) {
+    torch::manual_seed(size);
+    ours.push_back(torch::randn({size}).to(type).requires_grad_());
+    theirs.push_back(ours.back().detach().to(torch::kDouble, /*non_blocking=*/false, /*copy=*/true).requires_grad_());
+  }
+  Fused fused(ours, options);
+  Reference reference(theirs, options);
+  for (int64_t step = 0; step < 5; ++step) {
+    for (size_t i = 0; i < ours.size(); ++i) {
+      torch::manual_seed(100 * step + static_cast<int64_t>(i));
+      const Tensor gradient = torch::randn(ours[i].sizes());  // none of them is small: float16 has no room for squares
+      ours[i].mutable_grad() = (gradient + gradient.sign() / 2).to(type);
+      theirs[i].mutable_grad() = ours[i].grad().to(torch::kDouble, /*non_blocking=*/false, /*copy=*/true);
+    }
+    fused.step();
+    reference.step();
+  }
+  double distance = 0;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    distance = std::max(distance, (ours[i] - theirs[i]).abs().max().item<double>());
+  }
+  return distance;
+}
+
+TEST(Fused, IsRightInEveryType) {
+  const std::map<torch::ScalarType, double> tolerances = {
+      {torch::kDouble, 1e-12}, {torch::kFloat, 1e-5}, {torch::kHalf, 2e-2}, {torch::kBFloat16, 0.1}};
+  for (const auto& [type, tolerance] : tolerances) {
+    SCOPED_TRACE(c10::toString(type));
+    const auto adamw = AdamWOptions(0.1).eps(1e-4).weight_decay(0.1);
+    EXPECT_LT((distance_in<AdamW, torch::optim::AdamW>(type, adamw)), tolerance);
+    const auto adam = AdamOptions(0.1).eps(1e-4).amsgrad(true);
+    EXPECT_LT((distance_in<Adam, torch::optim::Adam>(type, adam)), tolerance);
+    for (const double momentum : {0.0, 0.9}) {
+      for (const bool nesterov : {false, momentum != 0}) {
+        const auto sgd = SGDOptions(0.1).momentum(momentum).nesterov(nesterov).weight_decay(0.1);
+        EXPECT_LT((distance_in<SGD, torch::optim::SGD>(type, sgd)), tolerance) << momentum << ' ' << nesterov;
+      }
+    }
+  }
+}
+
+/// Trains the first three columns of a matrix: the rest of it is somebody else's.
+template <class Fused, class Reference, class Options>
+void expect_no_neighbour_moves(const Options& options, torch::ScalarType type) {
+  torch::manual_seed(1);
+  const Tensor matrix = torch::randn({40, 8}).to(type), before = matrix.clone();
+  std::vector<Tensor> ours = {matrix.slice(1, 0, 3).set_requires_grad(true)};
+  std::vector<Tensor> theirs = {before.slice(1, 0, 3).clone().set_requires_grad(true)};
+  Fused fused(ours, options);
+  Reference reference(theirs, options);
+  for (int64_t step = 0; step < 5; ++step) {
+    set_gradients(ours, step);
+    set_gradients(theirs, step);
+    fused.step();
+    reference.step();
+  }
+  EXPECT_TRUE(torch::equal(matrix.slice(1, 3), before.slice(1, 3)));
+  EXPECT_TRUE(torch::allclose(ours[0], theirs[0], 1e-2, type == torch::kFloat ? 1e-6 : 1e-1));
+}
+
+TEST(Fused, LeavesTheRestOfATensorAloneWhereAParameterIsASliceOfIt) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    SCOPED_TRACE(c10::toString(type));
+    expect_no_neighbour_moves<AdamW, torch::optim::AdamW>(AdamWOptions(1e-2), type);
+    expect_no_neighbour_moves<Adam, torch::optim::Adam>(AdamOptions(1e-2).amsgrad(true), type);
+    expect_no_neighbour_moves<SGD, torch::optim::SGD>(SGDOptions(1e-2).momentum(0.9), type);
+    expect_no_neighbour_moves<SGD, torch::optim::SGD>(SGDOptions(1e-2), type);
+  }
+}
+
 template <class Optimizer, class Options>
 std::vector<float> train(const Options& options) {
   Tensor weight = (torch::arange(12, torch::kFloat).view({3, 4}) / 10).requires_grad_();
@@ -115,6 +196,20 @@ TEST(Fused, CallsTheClosureWithGradients) {
   });
   EXPECT_EQ(loss.item<float>(), 2);
   EXPECT_EQ(parameter[0].item<float>(), 0.5);
+}
+
+TEST(Fused, RefusesComplexParameters) {
+  const auto refuse = [](auto make) {
+    Tensor parameter = torch::zeros({3, 2}, torch::kComplexFloat).requires_grad_();
+    parameter.mutable_grad() = torch::ones_like(parameter);
+    auto optimizer = make(std::vector<Tensor>{parameter});
+    EXPECT_THAT([&] { optimizer.step(); },
+                ::testing::ThrowsMessage<UsageError>(
+                    AllOf(HasSubstr("[3, 2]"), HasSubstr("ComplexFloat"), HasSubstr("view_as_real"))));
+  };
+  refuse([](auto parameters) { return AdamW(parameters, AdamWOptions(0.1)); });
+  refuse([](auto parameters) { return Adam(parameters, AdamOptions(0.1)); });
+  refuse([](auto parameters) { return SGD(parameters, SGDOptions(0.1)); });
 }
 
 TEST(Fused, RefusesSparseGradients) {

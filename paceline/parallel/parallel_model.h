@@ -36,6 +36,11 @@ class ParallelModel {
   /// hold parts; `norm` itself where each rank holds all.
   virtual torch::Tensor norm_over_ranks(const torch::Tensor& norm, double norm_type) = 0;
 
+  /// From now on the end of every `steps`-th synchronised backward compares what the ranks hold: CollectiveError naming
+  /// the first parameter that differs, on every rank. 0 ends it. The same on every rank; nothing to do where ranks hold
+  /// different weights by design.
+  virtual void check_ranks_every(int64_t steps) = 0;
+
   /// What a checkpoint holds of the model, and whether one rank's state stands for all. The same for its optimizers.
   virtual Placement placement() const = 0;
   virtual StateDict state_dict() const = 0;

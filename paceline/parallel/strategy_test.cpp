@@ -48,6 +48,7 @@ class HalfOfTheModel final : public ParallelModel {
     group_->all_reduce(value, std::isinf(norm_type) ? comm::ReduceOp::max : comm::ReduceOp::sum);
     return std::isinf(norm_type) ? value : value.pow(1 / norm_type);
   }
+  void check_ranks_every(int64_t) override {}
   Placement placement() const override { return Placement::per_rank; }
   StateDict state_dict() const override { return {}; }
   void load_state_dict(const StateDict&) override {}

@@ -34,6 +34,9 @@ void load_module_state(torch::nn::Module& module, const StateDict& state) {
     } else if (!tensor.defined() || saved->second.sizes() != tensor.sizes()) {
       problems << "; " << name << ": wanted shape " << (tensor.defined() ? tensor.sizes() : torch::IntArrayRef())
                << ", got " << saved->second.sizes();
+    } else if (!torch::canCast(saved->second.scalar_type(), tensor.scalar_type())) {
+      problems << "; " << name << ": wanted type " << c10::toString(tensor.scalar_type()) << ", got "
+               << c10::toString(saved->second.scalar_type());
     }
   }
   for (const auto& [name, tensor] : state.tensors) {

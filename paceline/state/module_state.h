@@ -9,7 +9,8 @@ namespace paceline {
 StateDict module_state(const torch::nn::Module& module);
 
 /// Copies `state` into the module's parameters and buffers, keeping their devices and types. ConfigError naming what is
-/// missing, left over, or of another shape; nothing is changed then.
+/// missing, left over, of another shape, or of a type that would lose its meaning (a float in an integer buffer);
+/// nothing is changed then.
 void load_module_state(torch::nn::Module& module, const StateDict& state);
 
 }  // namespace paceline

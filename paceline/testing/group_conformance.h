@@ -156,6 +156,22 @@ TEST_P(GroupConformance, GathersByRankAnyTypeAndShape) {
   });
 }
 
+TEST_P(GroupConformance, ADuplicatesCollectivesNeedNoOrderAmongItsOwn) {
+  on_all_ranks([this](const std::shared_ptr<comm::Group>& group) {
+    const auto duplicate = group->duplicate();
+    EXPECT_EQ(duplicate->rank(), group->rank());
+    EXPECT_EQ(duplicate->size(), group->size());
+    torch::Tensor ones = torch::ones({3}), twos = torch::full({5}, 2.0);
+    const auto first = std::async(std::launch::async, [&] {
+      (group->rank() == 0 ? group : duplicate)->all_reduce(group->rank() == 0 ? ones : twos, comm::ReduceOp::sum);
+    });
+    (group->rank() == 0 ? duplicate : group)->all_reduce(group->rank() == 0 ? twos : ones, comm::ReduceOp::sum);
+    first.wait();
+    EXPECT_EQ(ones.sum().item<double>(), 3.0 * world());
+    EXPECT_EQ(twos.sum().item<double>(), 10.0 * world());
+  });
+}
+
 TEST_P(GroupConformance, GathersTextsOfDifferentLengths) {
   on_all_ranks([this](const std::shared_ptr<comm::Group>& group) {
     const auto texts = comm::all_gather_text(*group, std::string(group->rank() * 3, 'x'));
@@ -217,6 +233,18 @@ TEST_P(GroupConformance, AbortEndsACollectiveThatWaits) {
   EXPECT_EQ(failure_of([&] { groups[0]->broadcast(tensor, 0); }).cause(), CollectiveCause::stopped);
   EXPECT_EQ(failure_of([&] { groups[1]->broadcast(tensor, 0); }).cause(), CollectiveCause::other_rank);
   EXPECT_EQ(failure_of([&] { groups[2]->broadcast(tensor, 7); }).cause(), CollectiveCause::this_rank);
+}
+
+TEST_P(GroupConformance, AnAbortEndsWhatADuplicateWaitsFor) {
+  std::vector<std::shared_ptr<comm::Group>> duplicates(2);  // rank 1's stays, although rank 1 does not come
+  run_ranks(GetParam().make_groups(2), [&](const std::shared_ptr<comm::Group>& group) {
+    const auto& duplicate = duplicates[group->rank()] = group->duplicate();
+    if (group->rank() != 0) return;
+    auto waiting = std::async(std::launch::async, [&] { return failure_of([&] { duplicate->barrier(); }); });
+    group->abort();
+    EXPECT_EQ(waiting.get().cause(), CollectiveCause::stopped);
+    EXPECT_EQ(failure_of([&] { group->duplicate(); }).cause(), CollectiveCause::stopped);
+  });
 }
 
 }  // namespace paceline::testing

@@ -1,5 +1,7 @@
 #include "paceline/train/prepare_model.h"
 
+#include <utility>
+
 #include "paceline/core/error.h"
 #include "paceline/train/worker/session_internal.h"
 
@@ -11,8 +13,11 @@ void prepare_module(const std::shared_ptr<torch::nn::Module>& module, const Prep
   if (options.move_to_device) module->to(session.options().device);
   session.watch(*module);
   const parallel::Strategy& strategy = parallel::find_strategy(options.parallel_strategy);
-  session.collective(
-      [&] { session.adopt(strategy.attach(module, session.options().group, options, session.ledger())); });
+  session.collective([&] {
+    auto model = strategy.attach(module, session.options().group, options, session.ledger());
+    model->check_ranks_every(session.options().debug_config.check_ranks_every);
+    session.adopt(std::move(model));
+  });
 }
 
 std::shared_ptr<parallel::ParallelModel> parallel_model_of(const torch::nn::Module& module, const char* function) {

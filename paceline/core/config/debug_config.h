@@ -1,4 +1,4 @@
-// DebugConfig: what is watched while a run trains: hangs, slow ranks, numbers that are not finite.
+// DebugConfig: what is watched while a run trains: hangs, slow ranks, numbers that are not finite, ranks that differ.
 #pragma once
 
 #include "paceline/core/config/field.h"
@@ -20,7 +20,11 @@ namespace paceline {
   FIELD(std::optional<int64_t>, debug_rank, std::nullopt, ::paceline::at_least(0),                                     \
         "Rank that runs under gdb, with the driver's terminal; nothing counts as a hang meanwhile")                    \
   FIELD(std::string, nan_watch, "off", ::paceline::one_of({"off", "report", "stop"}),                                  \
-        "Checks losses and gradients for NaN and infinity: says where the first is (report), or fails the run (stop)")
+        "Checks losses and gradients for NaN and infinity: says where the first is (report), or fails the run (stop)") \
+  FIELD(bool, check_collectives, false, ::paceline::any_value(),                                                       \
+        "Before every collective the ranks compare which they call, with which tensors; makes each of them slower")    \
+  FIELD(int64_t, check_ranks_every, 0, ::paceline::at_least(0),                                                        \
+        "Steps after which models of prepare_model compare whether all ranks hold the same weights; 0: never")
 PACELINE_CONFIG(DebugConfig, PACELINE_DEBUG_CONFIG_FIELDS);
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
+#include <bit>
 #include <unordered_set>
 #include <utility>
 
@@ -46,10 +47,10 @@ comm::Compression to_compression(const std::string& name) {
   return name == "fp16" ? comm::Compression::fp16 : comm::Compression::none;
 }
 
-std::vector<NamedTensor> trained(const std::vector<NamedTensor>& parameters) {
+std::vector<NamedTensor> those(const std::vector<NamedTensor>& parameters, bool trained) {
   std::vector<NamedTensor> result;
   for (const auto& parameter : parameters) {
-    if (parameter.tensor.requires_grad()) result.push_back(parameter);
+    if (parameter.tensor.requires_grad() == trained) result.push_back(parameter);
   }
   return result;
 }
@@ -122,8 +123,6 @@ std::unique_ptr<comm::GradientReducer> make_reducer(const torch::nn::Module& mod
                                                     const std::vector<NamedTensor>& parameters,
                                                     const std::shared_ptr<comm::Group>& group,
                                                     const DdpOptions& options) {
-  if (parameters.empty()) return nullptr;
-  check_one_device(parameters);
   comm::ReducerOptions settings;
   const bool default_size = options.bucket_cap_mb == DdpOptions{}.bucket_cap_mb;
   constexpr double kOneBucket = 1e9;  // MiB; whatever is more has no meaning, and no integer
@@ -145,13 +144,18 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
       : DataParallel(std::move(module), std::move(group)),
         options_(options),
         ledger_(std::move(ledger)),
-        parameters_(trained(parameters_of(*module_))),
-        expected_(parameters_.size(), true) {}
+        all_parameters_(parameters_of(*module_)),
+        parameters_(those(all_parameters_, /*trained=*/true)),
+        frozen_(those(all_parameters_, /*trained=*/false)),
+        buffers_(buffers_of(*module_)),
+        expected_(parameters_.size(), true),
+        reached_unaveraged_(parameters_.size(), false) {}
 
   void start();
   void void_step() override;
   // Every rank holds the averages.
   torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
+  void check_ranks_every(int64_t steps) override { check_ranks_every_ = steps; }
   Placement placement() const override { return Placement::replicated; }
   StateDict state_dict() const override { return module_state(*module_); }
   void load_state_dict(const StateDict& state) override { load_module_state(*module_, state); }
@@ -162,21 +166,31 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
 
   void bind_batch_norms();
   void hook_parameters();
+  void prepare_reducer();
   void gradient_arrives(size_t index);
   void begin_backward();
   void gradients_are_complete(const std::shared_ptr<Backward>& backward);
   void complete_unreached(const Backward& backward);
+  void check_unaveraged();
   void finish(Backward& backward, const std::vector<bool>& used_here);
+  void check_finished() const;
+  void check_accumulator(size_t index) const;
+  void check_that_all_are_known();
+  void check_ranks();
   void drop_gradients();
   void drop_unused(const std::vector<bool>& used_here);
+  void broadcast_buffers();
   void unview_gradients();
 
   const DdpOptions options_;
   const std::shared_ptr<StepLedger> ledger_;
-  const std::vector<NamedTensor> parameters_;
+  const std::vector<NamedTensor> all_parameters_;
+  const std::vector<NamedTensor> parameters_;  // of these, those that are trained
+  const std::vector<NamedTensor> frozen_;      // and the others
+  std::vector<NamedTensor> buffers_;
   // Kept, because a parameter holds its accumulator only as long as somebody else does.
   std::vector<decltype(torch::autograd::impl::grad_accumulator(torch::Tensor()))> accumulators_;
-  std::unique_ptr<comm::GradientReducer> reducer_;  // null in a world of one and when nothing is trained
+  std::unique_ptr<comm::GradientReducer> reducer_;  // null before the first backward that is averaged
 
   std::weak_ptr<Backward> backward_;
   static constexpr int kNoTask = -2;  // -1: no backward is under way
@@ -184,24 +198,33 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   int no_sync_depth_ = 0;
   bool unfinished_ = false;  // a synchronised backward has begun and not come to its end
   bool counted_ = false;     // static graph: the first backward is over
+  int64_t check_ranks_every_ = 0;
+  int64_t steps_ = 0;  // synchronised backwards
   std::vector<bool> expected_;
+  std::vector<bool> reached_unaveraged_;  // by backwards in no_sync since the last that was averaged
 };
 
 void ModuleDataParallel::start() {
   if (options_.sync_batch_norm) check_batch_norms(*module_);
   if (group_->size() > 1) {
     check_agreement(*module_, *group_);
-    group_->broadcast_coalesced(tensors_of(parameters_of(*module_)), 0);
-    group_->broadcast_coalesced(tensors_of(buffers_of(*module_)), 0);
+    group_->broadcast_coalesced(tensors_of(all_parameters_), 0);
+    group_->broadcast_coalesced(tensors_of(buffers_), 0);
     bind_batch_norms();
-    reducer_ = make_reducer(*module_, parameters_, group_, options_);
+    check_one_device(parameters_);
   }
   hook_parameters();
 }
 
+// To a group of their own: when their collectives come is decided by the order of the graph's nodes, which is not that
+// of the reducer's buckets.
 void ModuleDataParallel::bind_batch_norms() {
+  std::shared_ptr<comm::Group> group;
   for (const auto& child : module_->modules()) {
-    if (auto* batch_norm = dynamic_cast<SynchronizesBatch*>(child.get())) batch_norm->set_group(group_);
+    auto* const batch_norm = dynamic_cast<SynchronizesBatch*>(child.get());
+    if (batch_norm == nullptr) continue;
+    if (group == nullptr) group = group_->duplicate();
+    batch_norm->set_group(group);
   }
 }
 
@@ -215,27 +238,43 @@ void ModuleDataParallel::hook_parameters() {
           alive->gradient_arrives(i);
           return with_strides_of(alive->parameters_[i].tensor, gradient);
         }));
+    // A hook of the parameter's own, which stays when the parameter gets another accumulator.
+    parameters_[i].tensor.register_hook([self = weak_from_this(), i](const torch::Tensor&) {
+      if (const auto alive = self.lock()) alive->check_accumulator(i);
+    });
   }
 }
 
 void ModuleDataParallel::gradient_arrives(size_t index) {
   if (backward_.expired()) begin_backward();
-  backward_.lock()->reached[index] = true;
+  const auto backward = backward_.lock();
+  backward->reached[index] = true;
+  if (!backward->synchronised) reached_unaveraged_[index] = true;
 }
 
 void ModuleDataParallel::begin_backward() {
   auto backward = std::make_shared<Backward>(parameters_.size());
   backward->voided = torch::autograd::get_current_graph_task_id() == voided_task_;
-  backward->synchronised = reducer_ != nullptr && no_sync_depth_ == 0;
-  if (backward->synchronised) {
-    if (unfinished_) reducer_->reset();
-    unfinished_ = true;
-    reducer_->begin_backward();
-  }
+  backward->synchronised = group_->size() > 1 && no_sync_depth_ == 0;
+  if (backward->synchronised) prepare_reducer();
   backward_ = backward;
   Engine::get_default_engine().queue_callback([self = weak_from_this(), backward] {
     if (const auto alive = self.lock()) alive->gradients_are_complete(backward);
   });
+}
+
+void ModuleDataParallel::prepare_reducer() {
+  // For a static graph the reducer counts gradients in every backward that it lives to see, also in those that are not
+  // averaged and in those that break: it is made for the first that is averaged, and made again when that has broken.
+  const bool counts = options_.static_graph && !counted_;
+  if (counts || reducer_ == nullptr) {
+    reducer_.reset();  // its hooks, before the new one's
+    reducer_ = make_reducer(*module_, parameters_, group_, options_);
+  } else if (unfinished_) {
+    reducer_->reset();
+  }
+  unfinished_ = true;
+  reducer_->begin_backward();
 }
 
 void ModuleDataParallel::gradients_are_complete(const std::shared_ptr<Backward>& backward) {
@@ -252,9 +291,11 @@ void ModuleDataParallel::complete_unreached(const Backward& backward) {
   if (options_.static_graph && !counted_) {
     expected_ = backward.reached;
     counted_ = true;
+    check_unaveraged();
     reducer_->reduce_all();
     return;
   }
+  check_unaveraged();
   std::vector<std::string> missing;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (backward.reached[i] || !expected_[i]) continue;
@@ -271,26 +312,111 @@ void ModuleDataParallel::complete_unreached(const Backward& backward) {
                                                : "; set find_unused_parameters, or let them take part in the loss"));
 }
 
+// What only backwards in no_sync reach, a static graph's reducer takes for unused: it would stay each rank's own.
+void ModuleDataParallel::check_unaveraged() {
+  const std::vector<bool> reached = std::exchange(reached_unaveraged_, std::vector<bool>(parameters_.size(), false));
+  if (!options_.static_graph) return;
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (reached[i] && !expected_[i]) missing.push_back(parameters_[i].name);
+  }
+  if (missing.empty()) return;
+  throw CollectiveError(
+      "backward on rank " + std::to_string(group_->rank()) + " of " + std::to_string(group_->size()) +
+      " averages no gradient of these parameters, which a backward in no_sync has reached: " + quoted(missing) +
+      "; with static_graph the averaged backward reaches what all others reach: let it, or leave "
+      "static_graph out");
+}
+
 void ModuleDataParallel::finish(Backward& backward, const std::vector<bool>& used_here) {
   if (backward.synchronised) {
+    check_finished();
     if (options_.find_unused_parameters && !options_.static_graph) drop_unused(used_here);
     if (options_.gradient_as_bucket_view) unview_gradients();
-    if (options_.broadcast_buffers) group_->broadcast_coalesced(tensors_of(buffers_of(*module_)), 0);
+    if (options_.broadcast_buffers) broadcast_buffers();
     unfinished_ = false;
+    ++steps_;
+    check_that_all_are_known();
+    if (check_ranks_every_ > 0 && steps_ % check_ranks_every_ == 0) check_ranks();
   }
   backward_.reset();
   if (backward.voided) drop_gradients();
 }
 
+// Gradients that are not averaged let the ranks' models drift apart, and nobody would see it.
+void ModuleDataParallel::check_finished() const {
+  if (reducer_->is_finished()) return;
+  throw CollectiveError("backward on rank " + std::to_string(group_->rank()) + " of " + std::to_string(group_->size()) +
+                        " has ended, but its gradients are not averaged. " +
+                        (options_.static_graph
+                             ? "With static_graph every backward uses each parameter as often as the first did"
+                             : "This is a mistake in Paceline: please report it, with the model"));
+}
+
+void ModuleDataParallel::check_accumulator(size_t index) const {
+  const NamedTensor& parameter = parameters_[index];
+  if (torch::autograd::impl::try_get_grad_accumulator(parameter.tensor) == accumulators_[index]) return;
+  throw UsageError("the parameter \"" + parameter.name +
+                   "\" got another type or device after prepare_model() (model->to(…)), and its gradients would not be "
+                   "averaged any more: convert the model first, then prepare it");
+}
+
+// Those of the model as it was are looked at in every step; layers that it has got since then take a walk through it,
+// which is made seldom.
+void ModuleDataParallel::check_that_all_are_known() {
+  const auto refuse = [](const std::string& name) {
+    throw UsageError("the parameter \"" + name +
+                     "\" has a gradient, but was added or made trainable after prepare_model(): its gradients are not "
+                     "averaged. Call prepare_model() once more when the model has changed, before its next backward");
+  };
+  const auto learns = [](const torch::Tensor& tensor) { return tensor.requires_grad() && tensor.grad().defined(); };
+  for (const auto& parameter : frozen_) {
+    if (learns(parameter.tensor)) refuse(parameter.name);
+  }
+  constexpr int64_t kSeldom = 64;
+  if (const bool due = std::has_single_bit(static_cast<uint64_t>(steps_)) || steps_ % kSeldom == 0; !due) return;
+  std::unordered_set<const c10::TensorImpl*> known;
+  for (const auto& parameter : all_parameters_) known.insert(parameter.tensor.unsafeGetTensorImpl());
+  for (const auto& parameter : parameters_of(*module_)) {
+    if (learns(parameter.tensor) && !known.contains(parameter.tensor.unsafeGetTensorImpl())) refuse(parameter.name);
+  }
+  buffers_ = buffers_of(*module_);
+}
+
+void ModuleDataParallel::check_ranks() {
+  const auto difference = find_difference(group_->all_gather(checksums(tensors_of(all_parameters_))));
+  if (!difference) return;
+  std::string ranks;
+  for (const int64_t rank : difference->ranks) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  throw CollectiveError("the ranks hold different weights: \"" + all_parameters_[difference->place].name +
+                        "\" on rank " + ranks + " is not rank 0's, in synchronised backward " + std::to_string(steps_) +
+                        " of the model. Something changes weights on some ranks only: an optimizer that not every rank "
+                        "steps, other learning rates, weights that are loaded or drawn after prepare_model()");
+}
+
 // The reducer gives zeros to parameters that no rank has used. They shall stay without gradient, as in one process: an
 // optimizer with momentum or weight decay would move them.
 void ModuleDataParallel::drop_unused(const std::vector<bool>& used_here) {
-  torch::Tensor used = torch::zeros({static_cast<int64_t>(used_here.size())}, torch::kUInt8);
-  for (size_t i = 0; i < used_here.size(); ++i) used[i] = used_here[i];
+  const std::vector<uint8_t> own(used_here.begin(), used_here.end());
+  torch::Tensor used = torch::tensor(own);
   group_->all_reduce(used, comm::ReduceOp::max);
+  const auto* const anywhere = used.const_data_ptr<uint8_t>();
   for (size_t i = 0; i < used_here.size(); ++i) {
-    if (used[i].item<uint8_t>() == 0) torch::Tensor(parameters_[i].tensor).mutable_grad().reset();
+    if (anywhere[i] == 0) torch::Tensor(parameters_[i].tensor).mutable_grad().reset();
   }
+}
+
+// Running statistics behind autograd's back, as batch normalisation itself writes them: a graph that has saved them,
+// and of which another backward is still to come, must not take them for changed. Other buffers it must: gradients may
+// depend on their values.
+void ModuleDataParallel::broadcast_buffers() {
+  std::vector<torch::Tensor> buffers;
+  for (const auto& buffer : buffers_) {
+    const bool is_statistic = buffer.name.ends_with("running_mean") || buffer.name.ends_with("running_var") ||
+                              buffer.name.ends_with("num_batches_tracked");
+    buffers.push_back(is_statistic ? buffer.tensor.variable_data() : buffer.tensor);
+  }
+  group_->broadcast_coalesced(buffers, 0);
 }
 
 // torch::optim's zero_grad() detaches gradients, which views refuse: the same memory, but not as a view.
@@ -321,11 +447,11 @@ void ModuleDataParallel::drop_gradients() {
 }  // namespace
 
 std::shared_ptr<DataParallel> DataParallel::attach(std::shared_ptr<torch::nn::Module> module,
-                                                   std::shared_ptr<comm::Group> group, const DdpOptions& options,
+                                                   const std::shared_ptr<comm::Group>& group, const DdpOptions& options,
                                                    std::shared_ptr<StepLedger> ledger) {
   options.validate();
   auto data_parallel =
-      std::make_shared<ModuleDataParallel>(std::move(module), std::move(group), options, std::move(ledger));
+      std::make_shared<ModuleDataParallel>(std::move(module), group->duplicate(), options, std::move(ledger));
   data_parallel->start();
   return data_parallel;
 }

@@ -8,7 +8,9 @@
 // - Parameters that backward does not reach are known only at its end. No output of the model needs to be handed over,
 //   neither for find_unused_parameters nor for static_graph.
 // - Buffers (batch norm's running statistics) are rank 0's from the end of each synchronised backward on. PyTorch
-//   copies them at the start of the next forward: weights and a checkpoint's buffers are equal, bit for bit.
+//   copies them at the start of the next forward: weights and a checkpoint's buffers are equal, bit for bit. They are
+//   written without autograd's knowledge, so that a backward can follow of a graph that has saved them (a second
+//   forward before it, retain_graph).
 // Threading: a model is trained by one thread. Ownership: keep the returned pointer as long as the model trains; when
 // it is gone, the model trains locally. Errors: CollectiveError, also from backward; ConfigError for options. Not
 // supported: backward calls nested in backward (re-entrant checkpointing) over parameters of the model.
@@ -51,13 +53,14 @@ class DataParallel : public ParallelModel {
  public:
   using ParallelModel::ParallelModel;
 
-  /// Makes `module` train over `group`. Collective. In this order: checks `options`; verifies that all ranks hold the
-  /// same model (on a difference every rank throws the same CollectiveError: rank, parameter, wanted, got); gives all
-  /// ranks rank 0's parameters and buffers; binds paceline::nn::SyncBatchNorm modules to the group; hooks the
-  /// parameters that require gradients now. Those must be on one device. In a world of one only void_step() and the
-  /// options' check remain. `ledger` may be null.
+  /// Makes `module` train over the ranks of `group`, with connections of its own: the models of a loss finish their
+  /// gradients in different orders on different ranks. Collective. In this order: checks `options`; verifies that all
+  /// ranks hold the same model (on a difference every rank throws the same CollectiveError: rank, parameter, wanted,
+  /// got); gives all ranks rank 0's parameters and buffers; binds paceline::nn::SyncBatchNorm modules to another such
+  /// group; hooks the parameters that require gradients now. Those must be on one device. In a world of one only
+  /// void_step() and the options' check remain. `ledger` may be null.
   static std::shared_ptr<DataParallel> attach(std::shared_ptr<torch::nn::Module> module,
-                                              std::shared_ptr<comm::Group> group, const DdpOptions& options,
+                                              const std::shared_ptr<comm::Group>& group, const DdpOptions& options,
                                               std::shared_ptr<StepLedger> ledger);
 };
 

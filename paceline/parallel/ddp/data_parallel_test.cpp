@@ -110,6 +110,61 @@ TEST(DataParallel, UnusedParametersMayDifferByRank) {
   }
 }
 
+TEST(DataParallel, TwoModelsOfOneLossMayHaveUnusedParameters) {
+  // Rank 1 learns at the end of its backward that a head was unused: its buckets come in another order than rank 0's.
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    Sequential encoder(torch::nn::Linear(torch::nn::LinearOptions(3, 2).bias(false)));
+    torch::nn::init::ones_(encoder->parameters()[0]);
+    auto heads = std::make_shared<Heads>();
+    DdpOptions options;
+    options.find_unused_parameters = true;
+    const auto trained_encoder = attach(encoder, group);
+    const auto trained_heads = DataParallel::attach(heads, group, options, nullptr);
+    for (int step = 0; step < 3; ++step) {
+      encoder->zero_grad();
+      heads->zero_grad();
+      const torch::Tensor hidden = encoder->forward(torch::full({1, 3}, group->rank() + 1.0));
+      torch::Tensor loss = heads->heads[0]->forward(hidden).sum();
+      for (const int other : {1, 2}) {
+        if (group->rank() == 0) loss = loss + heads->heads[other]->forward(hidden).sum();
+      }
+      loss.backward();
+      // Rank 0's input is 1 and goes through three heads, rank 1's is 2 and goes through one.
+      EXPECT_FLOAT_EQ(encoder->parameters()[0].grad()[0][0].item<float>(), (3.0 + 2.0) / 2) << "step " << step;
+      EXPECT_FLOAT_EQ(heads->gradient(0)[0][0].item<float>(), (3.0 + 6.0) / 2) << "step " << step;
+      EXPECT_FLOAT_EQ(heads->gradient(1)[0][0].item<float>(), 3.0 / 2) << "step " << step;
+    }
+  });
+}
+
+struct NormalisedHeads : torch::nn::Module {
+  torch::nn::Linear trunk = register_module("trunk", torch::nn::Linear(4, 4));
+  nn::SyncBatchNorm1d norm = register_module("norm", nn::SyncBatchNorm1d(4));
+  torch::nn::Linear a = register_module("a", torch::nn::Linear(4, 1)),
+                    b = register_module("b", torch::nn::Linear(4, 1));
+};
+
+TEST(DataParallel, AModelWithSyncBatchNormMayHaveUnusedParameters) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    auto model = std::make_shared<NormalisedHeads>();
+    DdpOptions options;
+    options.find_unused_parameters = true;
+    options.bucket_cap_mb = 0.00001;
+    const auto data_parallel = DataParallel::attach(model, group, options, nullptr);
+    for (int step = 0; step < 4; ++step) {
+      model->zero_grad();
+      const torch::Tensor hidden = model->norm->forward(model->trunk->forward(torch::randn({8, 4})));
+      torch::Tensor loss = model->a->forward(hidden).square().sum();
+      if (group->rank() == 0 || step == 0) loss = loss + model->b->forward(hidden).square().sum();
+      loss.backward();
+      for (const auto& parameter : model->named_parameters()) {
+        const auto gradients = group->all_gather(parameter.value().grad());
+        EXPECT_TRUE(torch::equal(gradients[0], gradients[1])) << parameter.key() << " in step " << step;
+      }
+    }
+  });
+}
+
 TEST(DataParallel, AnUnreachedParameterIsNamedAtOnceAndTheNextStepWorks) {
   run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
     auto model = std::make_shared<Heads>();
@@ -140,6 +195,48 @@ TEST(DataParallel, StaticGraphLearnsInTheFirstBackwardWhatIsReached) {
     }
     EXPECT_THAT(message_of<CollectiveError>([&] { model->loss({0}).backward(); }),
                 AllOf(HasSubstr("\"c.weight\""), HasSubstr("static_graph")));
+  });
+}
+
+TEST(DataParallel, StaticGraphAveragesWhatHasAccumulated) {
+  // Before the first synchronised backward and after it.
+  for (const bool view : {false, true}) {
+    for (const int first_round : {1, 3}) {
+      run_ranks(Group::in_process(2), [&](const std::shared_ptr<Group>& group) {
+        auto model = std::make_shared<Heads>();
+        DdpOptions options;
+        options.static_graph = true;
+        options.gradient_as_bucket_view = view;
+        const std::shared_ptr<ParallelModel> data_parallel = DataParallel::attach(model, group, options, nullptr);
+        for (int step = 0; step < 4; ++step) {
+          model->zero_grad();
+          const int backwards = step == 0 ? first_round : 3;
+          for (int i = 0; i < backwards; ++i) {
+            std::optional<NoSync> local;
+            if (i + 1 < backwards) local.emplace(data_parallel);
+            (model->loss({0, 2}) * (group->rank() + 1)).backward();
+          }
+          EXPECT_FLOAT_EQ(model->gradient(0)[0][0].item<float>(), 1.5F * static_cast<float>(backwards))
+              << "step " << step << " of " << first_round;
+          EXPECT_FALSE(model->gradient(1).defined());
+        }
+      });
+    }
+  }
+}
+
+TEST(DataParallel, StaticGraphRefusesWhatOnlyLocalBackwardsReach) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    auto model = std::make_shared<Heads>();
+    DdpOptions options;
+    options.static_graph = true;
+    const std::shared_ptr<ParallelModel> data_parallel = DataParallel::attach(model, group, options, nullptr);
+    {
+      const NoSync local(data_parallel);
+      (model->loss({1}) * (group->rank() + 1)).backward();
+    }
+    EXPECT_THAT(message_of<CollectiveError>([&] { model->loss({0}).backward(); }),
+                AllOf(HasSubstr("\"b.weight\""), HasSubstr("no_sync")));
   });
 }
 
@@ -224,6 +321,24 @@ TEST(DataParallel, AStepAfterABrokenBackwardIsRight) {
   });
 }
 
+TEST(DataParallel, AStaticGraphIsLearntAnewAfterABrokenFirstBackward) {
+  run_ranks(Group::in_process(2), [&](const std::shared_ptr<Group>& group) {
+    auto model = std::make_shared<Heads>();
+    DdpOptions options;
+    options.static_graph = true;
+    const auto data_parallel = DataParallel::attach(model, group, options, nullptr);
+    const torch::Tensor broken = model->loss({0, 1}) + Explosion::apply(model->loss({2}));
+    EXPECT_THAT(message_of<std::exception>([&] { broken.backward(); }), HasSubstr("own mistake"));
+    for (int step = 0; step < 4; ++step) {
+      model->zero_grad();
+      (model->loss({0, 2}) * (group->rank() + 1)).backward();
+      EXPECT_FLOAT_EQ(model->gradient(0)[0][0].item<float>(), 1.5) << "step " << step;
+      EXPECT_FLOAT_EQ(model->gradient(2)[0][0].item<float>(), 1.5) << "step " << step;
+      EXPECT_FALSE(model->gradient(1).defined());
+    }
+  });
+}
+
 TEST(DataParallel, BuffersAreRankZeros) {
   for (const bool broadcast : {true, false}) {
     run_ranks(Group::in_process(2), [&](const std::shared_ptr<Group>& group) {
@@ -239,6 +354,24 @@ TEST(DataParallel, BuffersAreRankZeros) {
       EXPECT_EQ(model->buffers()[2].item<int64_t>(), 2);
     });
   }
+}
+
+TEST(DataParallel, GraphsWithBatchNormOutliveABackward) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    Sequential model(torch::nn::Linear(2, 4), torch::nn::BatchNorm1d(4));
+    const auto data_parallel = attach(model, group);
+    const auto loss = [&] { return model->forward(torch::randn({8, 2}) + group->rank() * 5).square().sum(); };
+    const torch::Tensor kept = loss();
+    kept.backward({}, /*retain_graph=*/true);
+    kept.backward();
+    const torch::Tensor real = loss(), fake = loss();  // as of a discriminator
+    real.backward();
+    fake.backward();
+    const auto mean = group->all_gather(model->buffers()[0]);
+    EXPECT_TRUE(torch::equal(mean[0], mean[1]));
+    const auto gradients = group->all_gather(model->parameters()[0].grad());
+    EXPECT_TRUE(torch::equal(gradients[0], gradients[1]));
+  });
 }
 
 TEST(DataParallel, SyncBatchNormModulesUseTheGlobalBatch) {
@@ -270,6 +403,54 @@ TEST(DataParallel, FrozenAndSharedParameters) {
       EXPECT_TRUE(torch::equal(gradients[0], gradients[1]));
       EXPECT_FALSE(frozen->weight.grad().defined());
     }
+  });
+}
+
+TEST(DataParallel, AParameterThatItCannotAverageAnyMoreIsNamed) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    const auto step = [](Sequential& model, torch::ScalarType type) {
+      model->zero_grad();
+      model->forward(torch::ones({2, 6}, type)).sum().backward();
+    };
+    Sequential converted = linear_net();
+    const auto first = attach(converted, group);
+    step(converted, torch::kFloat32);
+    converted->to(torch::kFloat64);
+    EXPECT_THAT(message_of<UsageError>([&] { step(converted, torch::kFloat64); }),
+                AllOf(HasSubstr("\"2."), HasSubstr("type or device"), HasSubstr("convert the model first")));
+
+    Sequential unfrozen = linear_net();
+    torch::Tensor weight = unfrozen[0]->as<torch::nn::Linear>()->weight.set_requires_grad(false);
+    const auto second = attach(unfrozen, group);
+    step(unfrozen, torch::kFloat32);
+    weight.set_requires_grad(true);
+    EXPECT_THAT(message_of<UsageError>([&] { step(unfrozen, torch::kFloat32); }),
+                AllOf(HasSubstr("\"0.weight\""), HasSubstr("made trainable after")));
+
+    Sequential longer = linear_net();
+    auto third = attach(longer, group);
+    longer->push_back(torch::nn::Linear(3, 3));
+    EXPECT_THAT(message_of<UsageError>([&] { step(longer, torch::kFloat32); }), HasSubstr("\"3."));
+    third = attach(longer, group);  // as the message says
+    step(longer, torch::kFloat32);
+    const auto gradients = group->all_gather(longer->parameters().back().grad());
+    EXPECT_TRUE(torch::equal(gradients[0], gradients[1]));
+  });
+}
+
+TEST(DataParallel, FindsWeightsThatDifferBetweenRanks) {
+  run_ranks(Group::in_process(3), [](const std::shared_ptr<Group>& group) {
+    Sequential model = linear_net();
+    const auto data_parallel = attach(model, group);
+    data_parallel->check_ranks_every(2);
+    const auto step = [&] { model->forward(torch::ones({2, 6})).sum().backward(); };
+    for (int i = 0; i < 4; ++i) step();
+    {
+      const torch::NoGradGuard no_grad;
+      if (group->rank() == 2) model->parameters()[2][1][1] += 1e-6;
+    }
+    step();
+    EXPECT_THAT(message_of<CollectiveError>(step), AllOf(HasSubstr("\"2.weight\" on rank 2"), HasSubstr("backward 6")));
   });
 }
 

@@ -71,4 +71,26 @@ std::optional<std::string> find_difference(const std::vector<Json>& models_by_ra
   return std::nullopt;
 }
 
+torch::Tensor checksums(const std::vector<torch::Tensor>& tensors) {
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> sums;
+  for (const torch::Tensor& tensor : tensors) {
+    const size_t size = tensor.element_size();
+    const auto integer = size == 1 ? torch::kUInt8 : size == 2 ? torch::kInt16 : torch::kInt32;
+    sums.push_back(tensor.detach().contiguous().view({-1}).view(integer).sum(torch::kInt64));
+  }
+  return sums.empty() ? torch::empty({0}, torch::kInt64) : torch::stack(sums).cpu();
+}
+
+std::optional<WeightDifference> find_difference(const std::vector<torch::Tensor>& checksums_by_rank) {
+  const torch::Tensor differs = torch::stack(checksums_by_rank).ne(checksums_by_rank.front());  // (ranks, tensors)
+  const torch::Tensor places = differs.any(0).nonzero();
+  if (places.size(0) == 0) return std::nullopt;
+  WeightDifference difference{.place = places[0].item<int64_t>(), .ranks = {}};
+  for (int64_t rank = 0; rank < differs.size(0); ++rank) {
+    if (differs[rank][difference.place].item<bool>()) difference.ranks.push_back(rank);
+  }
+  return difference;
+}
+
 }  // namespace paceline::parallel

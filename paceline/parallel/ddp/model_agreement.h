@@ -1,4 +1,5 @@
-// Whether all ranks hold the same model: what a model consists of, and the first difference between ranks.
+// Whether all ranks hold the same model: what a model consists of, which numbers are in it, and the first difference
+// between ranks.
 //
 // Pure functions; data_parallel.cpp gathers the descriptions.
 #pragma once
@@ -28,5 +29,16 @@ Json describe_model(const torch::nn::Module& module);
 
 /// The first thing in which a rank's model differs from rank 0's, as a sentence; nullopt when all are alike.
 std::optional<std::string> find_difference(const std::vector<Json>& models_by_rank);
+
+/// A number a tensor, in order: equal for equal bytes and, but by rare chance, for no others. On the CPU.
+torch::Tensor checksums(const std::vector<torch::Tensor>& tensors);
+
+/// Of the checksums of each rank the first that differs from rank 0's: its place, and the ranks; nullopt when there is
+/// none.
+struct WeightDifference {
+  int64_t place = 0;
+  std::vector<int64_t> ranks;
+};
+std::optional<WeightDifference> find_difference(const std::vector<torch::Tensor>& checksums_by_rank);
 
 }  // namespace paceline::parallel

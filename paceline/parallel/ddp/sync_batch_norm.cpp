@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "paceline/core/error.h"
+
 namespace paceline::parallel {
 namespace {
 
@@ -72,6 +74,28 @@ void update(const Tensor& running, const Tensor& now, double momentum) {
   if (running.defined()) Tensor(running).mul_(1 - momentum).add_(now.to(running.scalar_type()), momentum);
 }
 
+// Stands behind gradients that have none of their own: they depend on other ranks' inputs too, and autograd would see
+// this rank's only. It lies on every path from them to what the norm was computed from, so that a backward to named
+// inputs meets it as well.
+struct NoSecondOrder final : torch::autograd::Node {
+  explicit NoSecondOrder(torch::autograd::edge_list next) : Node(std::move(next)) {}
+  variable_list apply(variable_list&&) override {
+    throw UsageError(
+        "SyncBatchNorm has no second-order gradients (a gradient penalty, or another loss made of gradients): use "
+        "torch::nn::BatchNorm in such a model, or a normalisation that needs no other rank, such as LayerNorm");
+  }
+};
+
+// Who owns a node depends on LibTorch's version.
+template <class Owner>
+Owner make_node(torch::autograd::edge_list next) {
+  if constexpr (std::is_same_v<Owner, std::shared_ptr<torch::autograd::Node>>) {
+    return std::make_shared<NoSecondOrder>(std::move(next));
+  } else {
+    return c10::make_intrusive<NoSecondOrder>(std::move(next));
+  }
+}
+
 struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& weight, const Tensor& bias,
                         const Tensor& running_mean, const Tensor& running_var, double momentum, double eps,
@@ -97,11 +121,25 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     return output.to(input.scalar_type());
   }
 
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    variable_list result = first_order(context, gradients[0]);
+    if (!torch::GradMode::is_enabled()) return result;  // without create_graph
+    torch::autograd::edge_list next = torch::autograd::get_current_node()->next_edges();
+    if (gradients[0].requires_grad()) next.push_back(torch::autograd::impl::gradient_edge(gradients[0]));
+    const auto refuses = make_node<decltype(torch::autograd::get_current_node())>(std::move(next));
+    for (Tensor& gradient : result) {
+      if (gradient.defined()) torch::autograd::create_gradient_edge(gradient, refuses);
+    }
+    return result;
+  }
+
+ private:
+  static variable_list first_order(AutogradContext* context, const Tensor& output_gradient) {
+    const torch::NoGradGuard no_grad;
     const auto saved = context->get_saved_variables();
     const Tensor &normalised = saved[0], &weight = saved[1], &inverse_deviation = saved[2];
     const auto holder = c10::static_intrusive_pointer_cast<GroupHolder>(context->saved_data["group"].toCapsule());
-    const Tensor gradient = gradients[0].to(normalised.scalar_type());
+    const Tensor gradient = output_gradient.to(normalised.scalar_type());
     const int64_t dimensions = gradient.dim();
     const int64_t channels = inverse_deviation.numel();
 

@@ -1,7 +1,9 @@
 #include "paceline/parallel/ddp/sync_batch_norm.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "paceline/core/error.h"
 #include "paceline/testing/ranks.h"
 
 namespace paceline::parallel {
@@ -79,6 +81,32 @@ TEST(SyncBatchNorm, CumulativeAverageWithoutMomentum) {
 
 TEST(SyncBatchNorm, ARankWithoutSamplesTakesPart) {
   expect_equal_to_global<torch::nn::BatchNorm1d, nn::SyncBatchNorm1d>({4, 0, 3}, {5}, 0.1);
+}
+
+TEST(SyncBatchNorm, RefusesGradientsOfGradients) {
+  torch::manual_seed(4);
+  const torch::Tensor batch = torch::randn({8, 3}, torch::kFloat64);
+  torch::nn::BatchNorm1d plain(3);
+  plain->to(torch::kFloat64);
+  const auto gradient_of = [](auto& module, const torch::Tensor& input) {
+    return torch::autograd::grad({module->forward(input).pow(3).sum()}, {input}, {}, /*retain_graph=*/true,
+                                 /*create_graph=*/true)[0];
+  };
+  const torch::Tensor wanted = gradient_of(plain, batch.clone().requires_grad_());
+  testing::run_ranks(comm::Group::in_process(2), [&](const auto& group) {
+    nn::SyncBatchNorm1d module(3);
+    module->to(torch::kFloat64);
+    module->set_group(group);
+    const torch::Tensor input = batch.chunk(2)[group->rank()].clone().requires_grad_();
+    const torch::Tensor gradient = gradient_of(module, input);
+    EXPECT_TRUE(torch::allclose(gradient, wanted.chunk(2)[group->rank()], 1e-9, 1e-10)) << "the first order is right";
+    EXPECT_THAT(testing::message_of<UsageError>([&] { gradient.square().sum().backward(); }),
+                ::testing::AllOf(::testing::HasSubstr("SyncBatchNorm"), ::testing::HasSubstr("second-order")));
+    // Named inputs: autograd leaves out what does not lie on the way to them.
+    EXPECT_THAT(testing::message_of<UsageError>(
+                    [&] { torch::autograd::grad({gradient_of(module, input).square().sum() + input.sum()}, {input}); }),
+                ::testing::HasSubstr("second-order"));
+  });
 }
 
 TEST(SyncBatchNorm, IsBatchNormWithoutAGroupAndInEvaluation) {

@@ -116,6 +116,8 @@ class DebugConfig(Settings, declared_by=native.debug_config):
     straggler_factor: float = declared()
     debug_rank: Optional[int] = declared()
     nan_watch: Literal["off", "report", "stop"] = declared()
+    check_collectives: bool = declared()
+    check_ranks_every: int = declared()
 
 
 @dataclasses.dataclass

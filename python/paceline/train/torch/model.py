@@ -6,7 +6,7 @@ import torch
 
 from paceline._native import native
 from paceline.train.context import inside
-from paceline.train.torch import amp
+from paceline.train.torch import agreement, amp
 from paceline.train.torch.device import get_device
 
 
@@ -62,7 +62,10 @@ def prepare_model(
         return _with_module(model)
     if device.type != "cpu":
         kwargs = {"device_ids": [device], "output_device": device, **kwargs}
-    return torch.nn.parallel.DistributedDataParallel(model, **kwargs)
+    model = torch.nn.parallel.DistributedDataParallel(model, **kwargs)
+    if every := native.check_ranks_every():
+        agreement.check_ranks(model, every)
+    return model
 
 
 def _with_module(model):

@@ -9,6 +9,13 @@
 //       size_t size() const { return 1000; }
 //     };
 //     for (auto& [number, square] : paceline::prepare_data_loader(Squares(), {.batch_size = 32})) …   // [32, 1] each
+//
+// A data set that draws random numbers (augmentation) takes them from a generator that is made for the row, or for the
+// rows, of get_batch(rows, generator): it depends on the loader's seed, the epoch and the (first) row only, not on
+// threads, ranks or restarts. Draws from torch's global generator come in the order in which threads happen to run, and
+// disturb those of the train loop.
+//
+//     torch::Tensor get(size_t row, torch::Generator& generator) { return images[row] + torch::rand({8}, generator); }
 #pragma once
 
 #include <torch/torch.h>
@@ -29,6 +36,31 @@ concept HasGet = requires(Dataset& dataset) { dataset.get(size_t{0}); };
 
 template <class Dataset>
 concept HasGetBatch = requires(Dataset& dataset, std::vector<size_t> rows) { dataset.get_batch(rows); };
+
+template <class Dataset>
+concept HasRandomGet = requires(Dataset& dataset, torch::Generator& generator) { dataset.get(size_t{0}, generator); };
+
+template <class Dataset>
+concept HasRandomGetBatch = requires(Dataset& dataset, std::vector<size_t> rows, torch::Generator& generator) {
+  dataset.get_batch(rows, generator);
+};
+
+/// What random numbers of rows depend on, beside the row.
+struct RowSeed {
+  int64_t seed = 0;
+  int64_t epoch = 0;
+
+  torch::Generator generator(size_t row) const {
+    uint64_t mixed = 0;
+    for (const uint64_t part : {static_cast<uint64_t>(seed), static_cast<uint64_t>(epoch), uint64_t{row}}) {
+      mixed += part + 0x9e3779b97f4a7c15;  // splitmix64: neighbours get seeds that have nothing in common
+      mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+      mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+      mixed ^= mixed >> 31;
+    }
+    return at::detail::createCPUGenerator(mixed);
+  }
+};
 
 /// Whether get_batch() is torch's own, which only calls get() row by row.
 template <class Dataset>
@@ -67,27 +99,74 @@ inline std::string name_rows(const std::vector<size_t>& rows) {
   return rows.size() > kShown ? text + ", … (" + std::to_string(rows.size()) + " rows)" : text;
 }
 
+inline std::vector<torch::Tensor> tensors_of(const torch::Tensor& example) {
+  return {example};
+}
+inline std::vector<torch::Tensor> tensors_of(const torch::data::Example<>& example) {
+  return {example.data, example.target};
+}
+inline std::vector<torch::Tensor> tensors_of(const torch::data::TensorExample& example) {
+  return {example.data};
+}
+template <class Example>
+std::vector<torch::Tensor> tensors_of(const Example&) {
+  return {};  // is not stacked
+}
+
+/// Error naming the first row that cannot be stacked on the first one's.
+template <class Example>
+void check_shapes(const std::vector<Example>& examples, const std::vector<size_t>& rows) {
+  for (size_t i = 1; i < examples.size(); ++i) {
+    const auto first = tensors_of(examples[0]), other = tensors_of(examples[i]);
+    for (size_t k = 0; k < first.size(); ++k) {
+      if (!first[k].defined() || !other[k].defined() || first[k].sizes() == other[k].sizes()) continue;
+      throw Error("the rows of a batch do not have one shape: row " + std::to_string(rows[i]) + " has " +
+                  c10::str(other[k].sizes()) + ", row " + std::to_string(rows[0]) + " has " +
+                  c10::str(first[k].sizes()) + ". Crop or pad them in get(), or make the batch in get_batch(rows)");
+    }
+  }
+}
+
+template <class Dataset>
+auto load_row(Dataset& dataset, size_t row, const RowSeed& seed) {
+  if constexpr (HasRandomGet<Dataset>) {
+    torch::Generator generator = seed.generator(row);
+    return dataset.get(row, generator);
+  } else {
+    return dataset.get(row);
+  }
+}
+
 /// The batch of `rows`. Error naming the row, with the data set's exception nested in it.
 template <class Dataset>
-auto load_batch(Dataset& dataset, const std::vector<size_t>& rows) {
-  static_assert(HasGet<Dataset> || HasGetBatch<Dataset>,
+auto load_batch(Dataset& dataset, const std::vector<size_t>& rows, const RowSeed& seed = {}) {
+  constexpr bool kRandom = HasRandomGet<Dataset> || HasRandomGetBatch<Dataset>;
+  static_assert(HasGet<Dataset> || HasGetBatch<Dataset> || kRandom,
                 "a data set needs get(row) or get_batch(rows); iterable (stream) data sets have no rows to share out");
-  if constexpr (HasGetBatch<Dataset> && !inherits_get_batch<Dataset>()) {
+  if constexpr (HasRandomGetBatch<Dataset>) {
+    try {
+      torch::Generator generator = seed.generator(rows.empty() ? 0 : rows.front());
+      return collate(dataset.get_batch(rows, generator));
+    } catch (const std::exception& error) {
+      throw_load_error(name_rows(rows), error.what());
+    }
+  } else if constexpr (!kRandom && HasGetBatch<Dataset> && !inherits_get_batch<Dataset>()) {
     try {
       return collate(dataset.get_batch(rows));
     } catch (const std::exception& error) {
       throw_load_error(name_rows(rows), error.what());
     }
   } else {
-    std::vector<std::decay_t<decltype(dataset.get(size_t{0}))>> examples;
+    std::vector<std::decay_t<decltype(load_row(dataset, size_t{0}, seed))>> examples;
     examples.reserve(rows.size());
     for (const size_t row : rows) {
       try {
-        examples.push_back(dataset.get(row));
+        examples.push_back(load_row(dataset, row, seed));
       } catch (const std::exception& error) {
         throw_load_error("row " + std::to_string(row), error.what());
       }
     }
+    check_shapes(examples, rows);
     return collate(std::move(examples));
   }
 }

@@ -70,16 +70,17 @@ class DataLoader final : public Stateful {
     ~Iterator() {
       if (loader_ != nullptr) loader_->end_iteration(number_);
     }
-    Batch& operator*() const { return *loader_->batch_; }
-    Batch* operator->() const { return &*loader_->batch_; }
-    /// Waits for the next batch. Throws what the data set threw, as an Error that names the row; UsageError when the
-    /// loader has begun another iteration meanwhile.
+    /// UsageError when the last ++ has thrown, and so there is no batch.
+    Batch& operator*() const { return loader_->in_hand(); }
+    Batch* operator->() const { return &loader_->in_hand(); }
+    /// Waits for the next batch. Throws what the data set threw, as an Error that names the row: ++ once more goes on
+    /// behind that batch. UsageError when the loader has begun another iteration meanwhile.
     Iterator& operator++() {
       loader_->advance(number_);
       return *this;
     }
     void operator++(int) { ++*this; }
-    bool operator==(std::default_sentinel_t) const { return !loader_->batch_; }
+    bool operator==(std::default_sentinel_t) const { return number_ != loader_->iteration_ || !loader_->pipeline_; }
 
    private:
     friend class DataLoader;
@@ -133,8 +134,9 @@ class DataLoader final : public Stateful {
   };
 
   void start_pipeline() {
-    auto load = [this](int64_t worker, int64_t batch) {
-      Loaded loaded{loader::load_batch(datasets_[static_cast<size_t>(worker)], schedule_.rows(batch)), nullptr};
+    const loader::RowSeed seed{.seed = schedule_.options().seed, .epoch = schedule_.epoch()};
+    auto load = [this, seed](int64_t worker, int64_t batch) {
+      Loaded loaded{loader::load_batch(datasets_[static_cast<size_t>(worker)], schedule_.rows(batch), seed), nullptr};
       loaded.on_device = copy_.start(loaded.batch);
       return loaded;
     };
@@ -158,11 +160,25 @@ class DataLoader final : public Stateful {
       end_iteration(number);
       return;
     }
-    Loaded loaded = pipeline_->next();
+    Loaded loaded = take();
     copy_.wait_for(loaded.batch, loaded.on_device.get());
     batch_.emplace(std::move(loaded.batch));
     schedule_.hand_out();
     if (schedule_.place().after_batch) schedule_.place().after_batch();
+  }
+
+  Loaded take() {
+    try {
+      return pipeline_->next();
+    } catch (...) {
+      schedule_.skip();  // as the pipeline has
+      throw;
+    }
+  }
+
+  Batch& in_hand() {
+    if (!batch_) throw UsageError("the data loader has no batch in hand: the last ++ has thrown, or the epoch is over");
+    return *batch_;
   }
 
   void end_iteration(int64_t number) {

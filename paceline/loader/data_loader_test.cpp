@@ -4,10 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <memory>
 #include <numeric>
+#include <thread>
 
 namespace paceline {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 /// Row i is the image [i, i] with label i.
 class Numbers : public torch::data::datasets::Dataset<Numbers> {
@@ -153,6 +159,109 @@ TEST(DataLoader, AnErrorNamesTheRow) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("one of the rows 0, 1, 2, 3, 4, 5, 6, 7, … (20 rows): the file"));
   }
+}
+
+TEST(DataLoader, GoesOnBehindABatchThatCouldNotBeLoaded) {
+  for (const int64_t num_workers : {0, 2}) {
+    Numbers numbers(18);
+    numbers.bad_row = 9;
+    DataLoader loader(numbers, {.batch_size = 4, .num_workers = num_workers});
+    std::vector<int64_t> firsts, remaining;
+    int errors = 0;
+    for (auto batch = loader.begin(); batch != loader.end();) {
+      firsts.push_back(batch->target[0].item<int64_t>());
+      remaining.push_back(loader.remaining());
+      if (firsts.size() == 3) {
+        EXPECT_EQ(loader.state_dict().values.at("position"), 16);
+      }
+      try {
+        ++batch;
+      } catch (const Error&) {
+        ++errors;
+        EXPECT_THROW(*batch, UsageError);
+        EXPECT_EQ(loader.state_dict().values.at("position"), 12) << "past the rows of the batch that failed";
+        ++batch;
+      }
+    }
+    EXPECT_EQ(firsts, (std::vector<int64_t>{0, 4, 12, 16})) << num_workers;
+    EXPECT_EQ(remaining, (std::vector<int64_t>{5, 4, 2, 1}));
+    EXPECT_EQ(errors, 1);
+  }
+}
+
+TEST(DataLoader, NamesTheRowOfAnotherShape) {
+  struct Ragged {
+    size_t size() const { return 8; }
+    torch::data::Example<> get(size_t row) { return {torch::ones({row == 6 ? 3 : 2}), torch::ones({})}; }
+  };
+  DataLoader loader(Ragged(), {.batch_size = 4});
+  auto batch = loader.begin();
+  EXPECT_THAT([&] { ++batch; },
+              ::testing::ThrowsMessage<Error>(AllOf(HasSubstr("row 6 has [3], row 4 has [2]"), HasSubstr("pad them"))));
+}
+
+/// Rows of random numbers, from the generator of the row and of the batch.
+struct Noise {
+  size_t size() const { return 12; }
+  torch::Tensor get(size_t, torch::Generator& generator) { return torch::rand({3}, generator); }
+};
+struct NoiseInBulk {
+  size_t size() const { return 12; }
+  torch::Tensor get_batch(const std::vector<size_t>& rows, torch::Generator& generator) {
+    return torch::rand({static_cast<int64_t>(rows.size()), 3}, generator);
+  }
+};
+
+template <class Dataset>
+torch::Tensor epoch_of(DataLoader<Dataset>& loader, int64_t epoch) {
+  loader.set_epoch(epoch);
+  std::vector<torch::Tensor> batches;
+  for (auto& batch : loader) batches.push_back(batch);
+  return torch::cat(batches);
+}
+
+template <class Dataset>
+void expect_random_numbers_of_rows() {
+  DataLoader<Dataset> alone(Dataset(), {.batch_size = 2, .num_workers = 0});
+  const torch::Tensor first = epoch_of(alone, 0), second = epoch_of(alone, 1);
+  EXPECT_FALSE(torch::equal(first, second)) << "another epoch";
+  EXPECT_EQ(std::get<0>(torch::_unique(first)).numel(), first.numel()) << "every row has its own";
+  DataLoader<Dataset> threads(Dataset(), {.batch_size = 2, .num_workers = 3});
+  EXPECT_TRUE(torch::equal(epoch_of(threads, 1), second));
+  DataLoader<Dataset> other_seed(Dataset(), {.batch_size = 2, .seed = 1});
+  EXPECT_FALSE(torch::equal(epoch_of(other_seed, 0), first));
+}
+
+TEST(DataLoader, RandomNumbersDependOnSeedEpochAndRow) {
+  torch::manual_seed(1);
+  const torch::Tensor wanted = torch::rand({1});
+  torch::manual_seed(1);
+  expect_random_numbers_of_rows<Noise>();
+  expect_random_numbers_of_rows<NoiseInBulk>();
+  EXPECT_TRUE(torch::equal(torch::rand({1}), wanted)) << "the train loop's numbers are its own";
+}
+
+/// Counts the threads that the process gets from a computation that is worth a team of them.
+struct Computation {
+  std::shared_ptr<std::atomic<int64_t>> new_threads = std::make_shared<std::atomic<int64_t>>(0);
+  size_t size() const { return 2; }
+  torch::Tensor get(size_t) {
+    const int64_t before = threads();
+    torch::ones({1 << 20}).sin_();
+    *new_threads += threads() - before;
+    return torch::ones({1});
+  }
+  static int64_t threads() { return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/task")); }
+};
+
+TEST(DataLoader, AThreadThatLoadsComputesAlone) {
+  const int before = torch::get_num_threads();
+  torch::set_num_threads(4);
+  Computation computation;
+  DataLoader loader(computation, {.num_workers = 1});
+  for (auto& batch : loader) EXPECT_EQ(batch.numel(), 1);
+  torch::set_num_threads(before);
+  EXPECT_EQ(*computation.new_threads, 0);
 }
 
 TEST(DataLoader, CallsTheHooksAroundEachWait) {

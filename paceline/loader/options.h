@@ -20,8 +20,8 @@ namespace paceline {
         "some twice, and the last batch may be smaller")                                                              \
   FIELD(int64_t, seed, 0, ::paceline::any_value(), "Of the shuffled orders; the same on all ranks")                   \
   FIELD(int64_t, num_workers, 1, ::paceline::at_least(0),                                                             \
-        "Threads that load ahead of the training thread, each with its own copy of the data set; 0 loads in the "     \
-        "training thread")                                                                                            \
+        "Threads that load ahead of the training thread, each with its own copy of the data set and without a team "  \
+        "of LibTorch's threads; 0 loads in the training thread")                                                      \
   FIELD(int64_t, prefetch, 2, ::paceline::at_least(1), "Batches that threads load ahead; never fewer than threads")   \
   FIELD(std::optional<bool>, pin_memory, std::nullopt, ::paceline::any_value(),                                       \
         "Load into page-locked memory, from which a device copies while it computes; without effect on the CPU; "     \

@@ -1,8 +1,8 @@
 // BatchPipeline: threads that load batches ahead and hand them over in order.
 //
-// next() belongs to one consumer. Threads begin a batch as soon as there is room for it and sleep otherwise; an
-// exception of the load surfaces at next() of its batch. Destruction ends the threads: each finishes at most the batch
-// it is at.
+// next() belongs to one consumer. Threads begin a batch as soon as there is room for it and sleep otherwise; each
+// computes alone, without LibTorch's intra-op threads. An exception of the load surfaces at next() of its batch.
+// Destruction ends the threads: each finishes at most the batch it is at.
 #pragma once
 
 #include <condition_variable>
@@ -17,6 +17,10 @@
 #include <vector>
 
 namespace paceline::loader {
+
+/// From now on the calling thread computes without a team of LibTorch's intra-op threads: each thread would have one of
+/// its own, of as many threads as the training thread's.
+void compute_alone();
 
 template <class Batch>
 class BatchPipeline {
@@ -69,6 +73,7 @@ class BatchPipeline {
   bool has_room() const { return claimed_ < taken_ + static_cast<int64_t>(slots_.size()); }
 
   void run(int64_t worker) {
+    compute_alone();
     while (true) {
       int64_t batch = 0;
       {

@@ -162,10 +162,14 @@ bool BatchSchedule::settle() {
   if (!in_hand_) return true;
   in_hand_ = false;
   if (in_hand_is_void()) return false;
-  position_ = position_after(next_batch_);
-  ++next_batch_;
+  skip();
   if (place_.ledger && !options_.evaluation) place_.ledger->applied(mark_);
   return true;
+}
+
+void BatchSchedule::skip() {
+  position_ = position_after(next_batch_);
+  ++next_batch_;
 }
 
 void BatchSchedule::end() {

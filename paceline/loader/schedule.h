@@ -51,6 +51,8 @@ class BatchSchedule {
   /// The next batch is asked for: moves past the one in hand, if there is one. False when its step was void: the same
   /// batch is next again.
   bool settle();
+  /// Moves past the next batch, which could not be loaded.
+  void skip();
   /// The iteration has ended, by its last batch or early.
   void end();
 

@@ -12,12 +12,14 @@ LoaderPlace loader_place() {
           .device = options.device,
           .ledger = session.ledger(),
           .before_batch =
-              [&session] {
+              [&session] {  // which a loader may outlive
+                if (Session::current_or_null() != &session) return;
                 session.throw_if_stopped();
                 session.set_phase(Phase::data);
               },
           .after_batch =
               [&session] {
+                if (Session::current_or_null() != &session) return;
                 session.set_phase(Phase::training);
                 session.set_step(session.ledger()->count() + 1);
               }};

@@ -7,7 +7,9 @@
 arrow::Status show(const std::string& run_folder) {
   ARROW_ASSIGN_OR_RAISE(const auto history, paceline::track::read_history(run_folder));
   for (const auto& row : history) {
-    if (row.rank == 0) std::cout << "report " << row.report << ": " << paceline::track::shown_metrics(row) << "\n";
+    if (const auto* metrics = paceline::track::shown_metrics(row)) {
+      std::cout << "report " << row.report << ": " << *metrics << "\n";
+    }
   }
   ARROW_ASSIGN_OR_RAISE(const auto checkpoints, paceline::checkpoint::Store(run_folder).list());
   if (checkpoints.empty()) return arrow::Status::OK();

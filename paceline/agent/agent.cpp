@@ -24,9 +24,9 @@
 namespace paceline::agent {
 namespace {
 
-// Of a process the agent holds a pidfd, two pipes, the channel twice, the log file, the progress word and the memory
-// for its crash.
-constexpr int64_t kDescriptorsPerProcess = 8;
+// Of a process the agent holds a pidfd, two pipes, the channel twice, the log file, the progress word, the memory for
+// its crash, and the attachment until that is sent.
+constexpr int64_t kDescriptorsPerProcess = 9;
 // For what else the driver opens now and then.
 constexpr int64_t kDescriptorsBeside = 32;
 
@@ -53,6 +53,7 @@ class AgentThread final : public Agent, public ProcessHost {
 
   void send_to_controller(rpc::Envelope envelope) override;
   void send_to_guardian(rpc::Envelope envelope) override;
+  arrow::Result<std::vector<Descriptor>> attachment() const override;
   void forget(WorkerId worker) override;
 
   boost::asio::io_context loop_;
@@ -61,6 +62,7 @@ class AgentThread final : public Agent, public ProcessHost {
   std::unique_ptr<rpc::Channel> controller_;
   std::unique_ptr<rpc::Channel> guardian_;
   std::map<WorkerId, std::shared_ptr<Process>> processes_;
+  Descriptor attachment_;         // of every process; none for a run without
   std::string guardian_problem_;  // "" while it is there
   boost::asio::steady_timer leave_timer_{loop_};
   bool leaving_ = false;
@@ -107,6 +109,10 @@ void AgentThread::handle_controller(rpc::Envelope envelope) {
   if (envelope.type == rpc::ProgressRequest::kType) return tell_progress(envelope.request);
   if (envelope.type == rpc::StacksRequest::kType) return tell_stacks(envelope);
   if (envelope.type == rpc::Leftovers::kType) return send_to_guardian(std::move(envelope));
+  if (envelope.type == rpc::Attachment::kType) {
+    if (!envelope.descriptors.empty()) attachment_ = std::move(envelope.descriptors.front());
+    return;
+  }
   const auto found = processes_.find(envelope.identity.worker);
   // A process that has ended meanwhile: the controller will read of it.
   if (found != processes_.end()) found->second->deliver(std::move(envelope));
@@ -127,8 +133,7 @@ void AgentThread::start_process(rpc::Envelope envelope) {
   if (process != nullptr) {
     return refuse("there is a process with the id " + std::to_string(envelope.identity.worker.value) + " already");
   }
-  process = std::make_shared<Process>(loop_, *this, envelope.identity, *std::move(settings), std::move(envelope.bytes),
-                                      options_);
+  process = std::make_shared<Process>(loop_, *this, envelope.identity, *std::move(settings), options_);
   process->start();
 }
 
@@ -212,6 +217,15 @@ void AgentThread::send_to_guardian(rpc::Envelope envelope) {
   if (guardian_ == nullptr) return;  // what the controller said when the agent had left
   // A guardian that has ended tells by its channel's end.
   [[maybe_unused]] const arrow::Status sent = guardian_->send(std::move(envelope));
+}
+
+arrow::Result<std::vector<Descriptor>> AgentThread::attachment() const {
+  std::vector<Descriptor> descriptors;
+  if (attachment_) {
+    ARROW_ASSIGN_OR_RAISE(Descriptor duplicate, attachment_.duplicate());
+    descriptors.push_back(std::move(duplicate));
+  }
+  return descriptors;
 }
 
 void AgentThread::forget(WorkerId worker) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "paceline/agent/fake_controller.h"
+#include "paceline/core/posix/sealed_memory.h"
 #include "paceline/rpc/memory_channel.h"
 
 namespace paceline::agent {
@@ -132,14 +133,18 @@ TEST_F(AgentTest, PassesMessagesToTheProcessAfterItsWelcome) {
   EXPECT_THAT(controller_->types(1), ElementsAre("process_started", "echo", "echo", "process_exited"));
 }
 
-TEST_F(AgentTest, TheBytesOfAStartBecomeTheWelcomes) {
-  rpc::Envelope start = rpc::pack(rpc::StartProcess{.arguments = {program_beside_test("agent_test_process"), "echo"}},
-                                  {.worker = WorkerId{1}});
-  start.bytes = std::string("opaque\0bytes", 12);
-  controller_->send(std::move(start));
-  EXPECT_EQ(controller_->wait(1, "echo").bytes, std::string("opaque\0bytes", 12));
-  controller_->send(1, rpc::EndProcess{.grace_s = 60});
-  wait_for_exit(1);
+TEST_F(AgentTest, TheRunsAttachmentComesWithEveryWelcome) {
+  rpc::Envelope attachment = rpc::pack(rpc::Attachment{});
+  attachment.descriptors.push_back(SealedMemory::create("test", {"opaque"}).ValueOrDie());
+  controller_->send(std::move(attachment));
+  for (const int64_t worker : {1, 2}) {
+    controller_->start(worker, {"echo"});
+    const rpc::Envelope& echo = controller_->wait(worker, "echo");
+    ASSERT_THAT(echo.descriptors, SizeIs(1));
+    EXPECT_EQ(SealedMemory::open(echo.descriptors[0])->bytes(), "opaque");
+    controller_->send(worker, rpc::EndProcess{.grace_s = 60});
+    wait_for_exit(worker);
+  }
 }
 
 TEST_F(AgentTest, StopsGracefullyThenKillsTheTree) {

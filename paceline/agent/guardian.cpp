@@ -141,7 +141,8 @@ void Guardian::end() {
   lease_.reset();
   ::kill(pid_, SIGCONT);  // somebody may have stopped it
   if (reap(pid_, kEndPatience)) return;
-  kill_tree_from_outside(pid_);
+  // This process is its parent: until it is reaped its number is its own.
+  if (const auto pidfd = open_pidfd(pid_); pidfd.ok()) kill_tree_from_outside(pid_, pidfd->get());
   reap(pid_, kEndPatience);
 }
 

@@ -31,6 +31,13 @@
 namespace paceline::agent {
 namespace {
 
+// What a process, and what it executes, has in its environment: whose it is, wherever it moves.
+constexpr const char* kProcessVariable = "PACELINE_PROCESS";
+
+std::string mark_of(int64_t connection, const Identity& identity) {
+  return std::to_string(::getpid()) + ":" + std::to_string(connection) + ":" + std::to_string(identity.worker.value);
+}
+
 class GuardianProcess {
  public:
   GuardianProcess(Descriptor lease, Descriptor driver, Descriptor child_signals, bool forks_workers)
@@ -78,6 +85,7 @@ class GuardianProcess {
   void take_child_events();
   void take_end(pid_t pid);
   bool kill_orphans();
+  bool comes_from_running(pid_t pid) const;
   void end_everything();
   void remove_leftovers();
 
@@ -189,8 +197,9 @@ void GuardianProcess::handle(int64_t connection, rpc::Envelope& envelope) {
 
 void GuardianProcess::start(int64_t connection, const rpc::Envelope& envelope) {
   if (running_.empty()) out_of_memory_.forget();
-  const auto request = rpc::unpack<Spawn>(envelope);
+  auto request = rpc::unpack<Spawn>(envelope);
   if (!request.ok()) return tell_started({connection, envelope.identity}, request.status());
+  request->environment[kProcessVariable] = mark_of(connection, envelope.identity);
   if (!request->fork_server.empty()) return fork_servers_.fork(*request, {connection, envelope.identity});
   if (request->fork) return fork_worker({connection, envelope.identity}, *request);
   tell_started({connection, envelope.identity}, spawn(*request));
@@ -319,16 +328,24 @@ void GuardianProcess::take_end(pid_t pid) {
 }
 
 // Kills what has been re-parented to us because its parent has ended, and says whether there was any: each one's end is
-// an event that brings us here again, with its own children. Spared: what belongs to the group of a living process.
+// an event that brings us here again, with its own children. Spared: what belongs to the group of a living process, and
+// what was executed below one: daemons of ranks outlive the end of a validation.
 bool GuardianProcess::kill_orphans() {
   bool found = false;
   for (const pid_t pid : children_of(::getpid())) {
     const bool own = running_.count(pid) != 0 || helpers_.count(pid) != 0 || fork_servers_.contains(pid);
-    if (own || running_.count(::getpgid(pid)) != 0) continue;
+    if (own || running_.count(::getpgid(pid)) != 0 || comes_from_running(pid)) continue;
     ::kill(pid, SIGKILL);
     found = true;
   }
   return found;
+}
+
+bool GuardianProcess::comes_from_running(pid_t pid) const {
+  const std::string mark = variable_of(pid, kProcessVariable);
+  return !mark.empty() && std::ranges::any_of(running_, [&](const auto& one) {
+    return mark_of(one.second.connection, one.second.identity) == mark;
+  });
 }
 
 void GuardianProcess::end_everything() {

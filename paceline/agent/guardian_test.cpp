@@ -92,6 +92,22 @@ TEST_F(GuardianTest, GivesAProcessNothingButWhatItShallHave) {
   connection.receive<Exited>();
 }
 
+TEST_F(GuardianTest, TheEndOfOneProcessSparesTheDaemonsOfAnother) {
+  const Guardian guardian = Guardian::fork_now().ValueOrDie();
+  Connection connection(guardian);
+  connection.spawn(1, {"daemon", "1"});
+  const rpc::Envelope spawned = connection.receive();
+  const Descriptor daemon = pidfd_of(read_line(spawned.descriptors.at(1)));
+  ASSERT_EQ(read_line(spawned.descriptors.at(1)), "ready");
+  connection.spawn(2, {"exit", "0"});
+  connection.receive<Spawned>();
+  connection.receive<Exited>();
+  EXPECT_FALSE(has_ended(daemon));
+  connection.kill_tree(1);
+  connection.receive<Exited>();
+  EXPECT_TRUE(has_ended(daemon)) << "with the process that it is of";
+}
+
 TEST_F(GuardianTest, SaysWhyAProcessCannotStart) {
   const Guardian guardian = Guardian::fork_now().ValueOrDie();
   Connection connection(guardian);

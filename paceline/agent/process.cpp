@@ -43,12 +43,11 @@ bool has_ended(int pidfd) {
 }  // namespace
 
 Process::Process(boost::asio::io_context& loop, ProcessHost& host, const Identity& identity, rpc::StartProcess settings,
-                 std::string attachment, const AgentOptions& options)
+                 const AgentOptions& options)
     : loop_(loop),
       host_(host),
       identity_(identity),
       settings_(std::move(settings)),
-      attachment_(std::move(attachment)),
       options_(options),
       pidfd_(loop),
       heartbeat_timer_(loop),
@@ -90,9 +89,10 @@ void Process::begin(rpc::Envelope envelope) {
   if (!spawned->error.empty()) return fail_to_start(spawned->error);
   Descriptor channel = std::move(envelope.descriptors.at(3));
   auto channel_socket = channel.duplicate();
-  if (!channel_socket.ok()) {
+  auto attachment = host_.attachment();
+  if (!channel_socket.ok() || !attachment.ok()) {
     host_.send_to_guardian(rpc::pack(KillTree{}, identity_));
-    return fail_to_start(channel_socket.status().message());
+    return fail_to_start((channel_socket.ok() ? attachment.status() : channel_socket.status()).message());
   }
   state_ = State::running;
   pid_ = static_cast<pid_t>(spawned->pid);
@@ -108,7 +108,7 @@ void Process::begin(rpc::Envelope envelope) {
   welcome.type = rpc::Welcome::kType;
   welcome.identity = identity_;
   welcome.body = settings_.welcome;
-  welcome.bytes = std::move(attachment_);
+  welcome.descriptors = *std::move(attachment);
   // A process that is gone already cannot be told; its end will be.
   [[maybe_unused]] const arrow::Status sent = channel_->send(std::move(welcome));
   for (rpc::Envelope& waiting : std::exchange(waiting_, {})) deliver(std::move(waiting));
@@ -166,7 +166,7 @@ void Process::kill() {
 
 // What left the process's tree stays: nobody but the guardian, its new parent, could find it.
 void Process::kill_from_outside() {
-  if (!has_ended(pidfd_.native_handle())) kill_tree_from_outside(pid_);
+  if (!has_ended(pidfd_.native_handle())) kill_tree_from_outside(pid_, pidfd_.native_handle());
   pidfd_.async_wait(pidfd_.wait_read, [self = shared_from_this()](const error_code& error) {
     // Its parent cannot say how it ended; most likely so.
     if (!error) self->finish({.signal = SIGKILL, .ended_by_paceline = true});

@@ -25,6 +25,8 @@ class ProcessHost {
   virtual ~ProcessHost() = default;
   virtual void send_to_controller(rpc::Envelope envelope) = 0;
   virtual void send_to_guardian(rpc::Envelope envelope) = 0;
+  /// What goes along with a Welcome: the descriptor of the run's attachment, if it has one.
+  virtual arrow::Result<std::vector<Descriptor>> attachment() const = 0;
   /// The process was not started, or has ended and everything about it has been reported. Called from the loop, not
   /// from within another call of the process.
   virtual void forget(WorkerId worker) = 0;
@@ -32,9 +34,9 @@ class ProcessHost {
 
 class Process : public std::enable_shared_from_this<Process> {
  public:
-  /// `identity` is the one of the StartProcess, `attachment` its bytes. The options outlive it.
+  /// `identity` is the one of the StartProcess. The options outlive it.
   Process(boost::asio::io_context& loop, ProcessHost& host, const Identity& identity, rpc::StartProcess settings,
-          std::string attachment, const AgentOptions& options);
+          const AgentOptions& options);
 
   /// Asks the guardian to start it.
   void start();
@@ -77,7 +79,6 @@ class Process : public std::enable_shared_from_this<Process> {
   ProcessHost& host_;
   const Identity identity_;
   const rpc::StartProcess settings_;
-  std::string attachment_;  // until it is sent
   const AgentOptions& options_;
 
   State state_ = State::starting;

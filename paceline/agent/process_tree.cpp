@@ -1,4 +1,6 @@
+#include <poll.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -11,6 +13,7 @@
 #include <string>
 
 #include "paceline/agent/process_tree_internal.h"
+#include "paceline/core/posix/pidfd.h"
 
 namespace paceline::agent {
 namespace {
@@ -144,12 +147,59 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
-void kill_tree_from_outside(pid_t pid) {
-  // Parents first: what they can no longer see dying they cannot replace.
-  const std::vector<pid_t> children = children_of(pid);
-  ::kill(-pid, SIGKILL);
-  ::kill(pid, SIGKILL);
-  for (const pid_t child : children) kill_tree_from_outside(child);
+std::string variable_of(pid_t pid, const std::string& name) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/environ");
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+  }
+  return "";
+}
+
+namespace {
+
+void send_signal(int pidfd, int signal) {
+  (void)::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0);
+}
+
+bool is_alive(int pidfd) {
+  pollfd event{pidfd, POLLIN, 0};
+  return ::poll(&event, 1, 0) == 0;
+}
+
+// Stops the child `pid` of `parent`, which is stopped itself and so reaps nobody: while the child's parent is still
+// that one, its number has not become another's since it was opened. Nothing when it is gone.
+Descriptor hold(pid_t pid, pid_t parent) {
+  auto pidfd = open_pidfd(pid);
+  if (!pidfd.ok()) return {};
+  const auto stat = read_stat("/proc/" + std::to_string(pid));
+  if (!stat || stat->parent != parent) return {};
+  send_signal(pidfd->get(), SIGSTOP);
+  return *std::move(pidfd);
+}
+
+}  // namespace
+
+void kill_tree_from_outside(pid_t pid, int pidfd) {
+  // Who stands still starts no process that would be missed.
+  send_signal(pidfd, SIGSTOP);
+  std::map<pid_t, Descriptor> below;
+  for (bool grows = true; grows;) {
+    grows = false;
+    std::vector<pid_t> parents = {pid};
+    for (const auto& [known, held] : below) parents.push_back(known);
+    for (const pid_t parent : parents) {
+      for (const pid_t child : children_of(parent)) {
+        if (below.contains(child) || !is_alive(pidfd)) continue;
+        Descriptor held = hold(child, parent);
+        if (!held) continue;
+        below.emplace(child, std::move(held));
+        grows = true;
+      }
+    }
+  }
+  if (is_alive(pidfd)) ::kill(-pid, SIGKILL);  // the group has its number as long as it is there
+  send_signal(pidfd, SIGKILL);
+  for (const auto& [child, held] : below) send_signal(held.get(), SIGKILL);
 }
 
 }  // namespace paceline::agent

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace paceline::agent {
@@ -26,8 +27,11 @@ std::vector<pid_t> children_of(pid_t pid);
 /// The same by looking at every process: for kernels that do not list children.
 std::vector<pid_t> children_by_parent(pid_t pid);
 
-/// Sends SIGKILL to `pid`, its process group and everything below it, found through /proc. For use by a process that
-/// is not the parent of `pid`; the caller makes sure that `pid` still is the process that it means.
-void kill_tree_from_outside(pid_t pid);
+/// The value of a variable in the environment with which `pid` was executed, "" for none.
+std::string variable_of(pid_t pid, const std::string& name);
+
+/// Sends SIGKILL to the process `pid` behind `pidfd`, its process group and everything below it, found through /proc.
+/// For use by a process that is not its parent. Nothing happens when it has ended: its number may be another's by now.
+void kill_tree_from_outside(pid_t pid, int pidfd);
 
 }  // namespace paceline::agent

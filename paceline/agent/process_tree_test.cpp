@@ -47,11 +47,24 @@ TEST_F(ProcessTreeTest, KillsAcrossSessions) {
   write_end.reset();
   char byte;
   ASSERT_EQ(::read(read_end.get(), &byte, 1), 1);
-  kill_tree_from_outside(child);
+  kill_tree_from_outside(child, pidfd_of(std::to_string(child)).get());
   // This test is their subreaper: all three have ended, or this waits for ever.
   int ended = 0;
   while (::waitpid(-1, nullptr, 0) > 0) ++ended;
   EXPECT_EQ(ended, 3);
+}
+
+TEST_F(ProcessTreeTest, SparesAProcessThatHasTheNumberOfOneThatEnded) {
+  const pid_t ended = fork_sleeper();
+  const Descriptor its_pidfd = pidfd_of(std::to_string(ended));
+  ::kill(ended, SIGKILL);
+  ::waitpid(ended, nullptr, 0);
+  const pid_t other = fork_sleeper();
+  kill_tree_from_outside(other, its_pidfd.get());  // as if the number were used again
+  ::kill(other, SIGTERM);
+  int status = 0;
+  ::waitpid(other, &status, 0);
+  EXPECT_EQ(WTERMSIG(status), SIGTERM) << "it lived until then";
 }
 
 }  // namespace

@@ -46,6 +46,13 @@ int remove_objects_in_child(const std::string& folder) {
   return Store(folder + "/run", objects_in(folder)).remove("checkpoint_000001").ok() ? 0 : 1;
 }
 
+TEST(PublishFaults, WhatFailsAfterItIsPublishedIsNoError) {
+  const TemporaryFolder folder;
+  make_run(folder);
+  EXPECT_TRUE(testing::ended_well(run_child("publish", folder.path(), "publish.after_rename=error")));
+  EXPECT_EQ(reports_after_recovery(folder), (std::vector<int64_t>{1, 2}));
+}
+
 TEST(PublishFaults, AKillLeavesTheOldStateOrTheNewOneWhole) {
   const std::map<std::string, bool> points = {{"file_writer.write", false},
                                               {"file_writer.write@3", false},

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "paceline/core/run_layout.h"
 #include "paceline/storage/checksum.h"
 
 namespace paceline::checkpoint {
@@ -73,8 +74,8 @@ arrow::Status check_version(const Json& json) {
     return arrow::Status::Invalid("not a manifest of a checkpoint: no \"version\"");
   }
   if (version->get<int64_t>() >= 1 && version->get<int64_t>() <= kManifestVersion) return arrow::Status::OK();
-  return arrow::Status::Invalid("the manifest has version ", version->dump(), "; this Paceline reads up to version ",
-                                kManifestVersion, ": use a later one");
+  return arrow::Status::NotImplemented("the manifest has version ", version->dump(),
+                                       "; this Paceline reads up to version ", kManifestVersion, ": use a later one");
 }
 
 // Without the last member, `checksum`, whose value must be right.
@@ -111,6 +112,32 @@ arrow::Result<Manifest> decode_manifest(std::string_view text) {
   }
   ARROW_RETURN_NOT_OK(check(manifest));
   return manifest;
+}
+
+std::string folder_name(const std::string& name, int64_t report) {
+  return name.empty() ? run_layout::checkpoint_folder(report) : name;
+}
+
+bool belongs(const Manifest& manifest, const std::string& folder) {
+  return folder_name(manifest.name, manifest.report) == folder;
+}
+
+arrow::Status name_is_taken(const std::string& location, const std::string& folder,
+                            const arrow::Result<Manifest>& manifest) {
+  if (!manifest.ok()) return manifest.status().WithMessage(location, ": ", manifest.status().message());
+  if (!belongs(*manifest, folder)) {
+    return arrow::Status::AlreadyExists("there is a copy of the checkpoint ",
+                                        folder_name(manifest->name, manifest->report), " in ", location,
+                                        "; move it to where the run has no checkpoints");
+  }
+  return arrow::Status::AlreadyExists(
+      "there is a checkpoint ", location, " already",
+      run_layout::is_checkpoint_folder(folder) ? "" : "; give each checkpoint a name of its own");
+}
+
+arrow::Status name_is_used(const std::string& location) {
+  return arrow::Status::AlreadyExists("there is a folder ", location,
+                                      " already, which is no checkpoint; give the checkpoint another name");
 }
 
 }  // namespace paceline::checkpoint

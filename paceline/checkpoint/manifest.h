@@ -75,8 +75,19 @@ PACELINE_RECORD(Manifest, PACELINE_MANIFEST_FIELDS);
 
 /// One line of JSON; its last member is the checksum of the text before it.
 std::string encode_manifest(const Manifest& manifest);
-/// Invalid: not a manifest, damaged, contradicting itself, or of a later version (names both).
+/// Invalid: not a manifest, damaged, or contradicting itself. NotImplemented: of a later version (names both).
 arrow::Result<Manifest> decode_manifest(std::string_view text);
+
+/// The folder's name: the one given, or, for "", the report's.
+std::string folder_name(const std::string& name, int64_t report);
+/// Whether it is the manifest of the checkpoint in the folder of that name: in a copy of one it is not.
+bool belongs(const Manifest& manifest, const std::string& folder);
+/// Why no checkpoint can be published in a folder that has a manifest: AlreadyExists, or what reading it said.
+/// `location` is where the folder is, for users.
+arrow::Status name_is_taken(const std::string& location, const std::string& folder,
+                            const arrow::Result<Manifest>& manifest);
+/// Why none can be published where something else is: AlreadyExists.
+arrow::Status name_is_used(const std::string& location);
 
 /// One manifest from those of the ranks, lowest rank first. Of several files with one name the lowest rank's is kept,
 /// with its slices; slices of one tensor in files of several names are put together. Of values and of all else the

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "paceline/core/fail_point.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/file_writer.h"
 #include "paceline/storage/location.h"
@@ -16,6 +17,9 @@
 
 namespace paceline::checkpoint {
 namespace {
+
+// In a folder that is not called after its report.
+constexpr const char* kUnderWay = ".under_way";
 
 constexpr size_t kReadAtOnce = size_t{32} << 20;  // bytes in memory for each file that is read
 
@@ -71,21 +75,36 @@ arrow::Status download_file(const storage::Storage& from, const std::string& nam
   return wanted == nullptr ? arrow::Status::OK() : check_sum(shown(from, name), sum, *wanted);
 }
 
+arrow::Status mark(storage::Storage& run, const std::string& folder) {
+  if (run_layout::is_checkpoint_folder(folder)) return arrow::Status::OK();
+  return run.write(folder + "/" + kUnderWay, "a checkpoint of Paceline's is being published or deleted here\n");
+}
+
+// Whether the folder, which has these files, may become a checkpoint; a damaged manifest in it is deleted.
+arrow::Status claim_folder(storage::Storage& run, const std::string& folder,
+                           const std::vector<storage::FileSize>& files) {
+  const auto has = [&](const std::string& name) {
+    return std::ranges::any_of(files, [&](const auto& file) { return file.name == folder + "/" + name; });
+  };
+  if (has(kManifestName)) {
+    const std::string name = folder + "/" + kManifestName;
+    ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_whole(run, name));
+    const auto manifest = decode_manifest(text);
+    if (!manifest.status().IsInvalid()) return name_is_taken(shown(run, folder), folder, manifest);
+    return run.remove(name);
+  }
+  if (files.empty() || run_layout::is_checkpoint_folder(folder) || has(kUnderWay)) return arrow::Status::OK();
+  return name_is_used(shown(run, folder));
+}
+
 }  // namespace
 
 arrow::Status publish_objects(storage::Storage& run, const std::string& folder, const std::vector<StagedFile>& files,
                               const Manifest& manifest) {
   ARROW_RETURN_NOT_OK(fail_point("objects.before_upload"));
   ARROW_ASSIGN_OR_RAISE(const auto before, run.list(folder));
-  const std::string manifest_name = folder + "/" + kManifestName;
-  for (const auto& file : before) {
-    if (file.name != manifest_name) continue;
-    ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_whole(run, manifest_name));
-    if (decode_manifest(text).ok()) {
-      return arrow::Status::AlreadyExists("there is a checkpoint ", shown(run, folder), " already");
-    }
-    ARROW_RETURN_NOT_OK(run.remove(manifest_name));
-  }
+  ARROW_RETURN_NOT_OK(claim_folder(run, folder, before));
+  ARROW_RETURN_NOT_OK(mark(run, folder));
   ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(files.size(), [&](size_t index) -> arrow::Status {
     const StagedFile& file = files[index];
     ARROW_ASSIGN_OR_RAISE(const auto sum, run.upload(file.path, folder + "/" + file.name));
@@ -95,28 +114,40 @@ arrow::Status publish_objects(storage::Storage& run, const std::string& folder, 
   }));
   std::set<std::string> named;
   for (const StagedFile& file : files) named.insert(folder + "/" + file.name);
+  named.insert(folder + "/" + kUnderWay);
   for (const auto& file : before) {
-    if (!named.contains(file.name) && file.name != manifest_name) ARROW_RETURN_NOT_OK(run.remove(file.name));
+    if (!named.contains(file.name)) ARROW_RETURN_NOT_OK(run.remove(file.name));
   }
   ARROW_RETURN_NOT_OK(fail_point("objects.before_manifest"));
-  ARROW_RETURN_NOT_OK(run.write(manifest_name, encode_manifest(manifest)));
-  return fail_point("objects.after_manifest");
+  const std::string text = encode_manifest(manifest);
+  arrow::Status written = run.write(folder + "/" + kManifestName, text);
+  // The answer may have been lost.
+  if (!written.ok() && storage::read_whole(run, folder + "/" + kManifestName).ValueOr("") != text) return written;
+  // It is published: what goes wrong from here on is no error.
+  (void)fail_point("objects.after_manifest");
+  if (!run_layout::is_checkpoint_folder(folder)) (void)run.remove(folder + "/" + kUnderWay);
+  return arrow::Status::OK();
 }
 
 arrow::Result<ObjectFolders> list_object_folders(const storage::Storage& run) {
   ARROW_ASSIGN_OR_RAISE(const auto files, run.list());
-  std::map<std::string, bool> has_manifest;
+  ObjectFolders folders;
   for (const auto& file : files) {
     const size_t slash = file.name.find('/');
-    if (slash == std::string::npos) continue;
-    has_manifest[file.name.substr(0, slash)] |= file.name.substr(slash + 1) == kManifestName;
+    if (slash != std::string::npos)
+      folders.checkpoints[file.name.substr(0, slash)][file.name.substr(slash + 1)] = file.size;
   }
-  ObjectFolders folders;
-  for (const auto& [name, whole] : has_manifest) (whole ? folders.checkpoints : folders.others).push_back(name);
+  std::erase_if(folders.checkpoints, [&](const auto& folder) {
+    const auto& [name, sizes] = folder;
+    if (sizes.contains(kManifestName)) return false;
+    if (sizes.contains(kUnderWay) || run_layout::is_checkpoint_folder(name)) folders.leftovers.push_back(name);
+    return true;
+  });
   return folders;
 }
 
 arrow::Status remove_objects(storage::Storage& run, const std::string& folder) {
+  ARROW_RETURN_NOT_OK(mark(run, folder));
   ARROW_RETURN_NOT_OK(run.remove(folder + "/" + kManifestName));
   ARROW_RETURN_NOT_OK(fail_point("objects.after_manifest_removed"));
   return run.remove_below(folder);
@@ -139,6 +170,13 @@ arrow::Status check_object_sizes(const storage::Storage& checkpoint, const Manif
   return arrow::Status::OK();
 }
 
+bool has_files(const Manifest& manifest, const std::map<std::string, int64_t>& sizes) {
+  return std::ranges::all_of(manifest.files, [&](const auto& wanted) {
+    const auto got = sizes.find(wanted.first);
+    return got != sizes.end() && got->second == wanted.second.size;
+  });
+}
+
 arrow::Status verify_objects(const storage::Storage& checkpoint, const Manifest& manifest) {
   ARROW_RETURN_NOT_OK(check_object_sizes(checkpoint, manifest));
   const std::vector<std::pair<std::string, FileEntry>> files(manifest.files.begin(), manifest.files.end());
@@ -158,6 +196,7 @@ arrow::Status download_objects(const storage::Storage& checkpoint, const std::st
   }
   std::map<std::string, std::optional<FileEntry>> files;
   for (const auto& file : listed) files[file.name] = std::nullopt;
+  files.erase(kUnderWay);
   if (files.contains(kManifestName)) {
     const auto manifest = read_object_manifest(checkpoint);
     if (!manifest.ok()) {

@@ -2,12 +2,15 @@
 //
 // An object store has no rename. So the files of a checkpoint go straight to their final names, several at once; what
 // else lies below the checkpoint's name is deleted; manifest.json is written last, and is deleted first. A folder is a
-// checkpoint exactly while its manifest is there. Fail points: "objects.before_upload", "objects.after_file",
-// "objects.before_manifest", "objects.after_manifest", "objects.after_manifest_removed". Errors: as in store.h.
+// checkpoint exactly while its manifest is there. One that is not called after its report could be somebody else's: a
+// mark in it says that a publication or deletion is under way there, and only what is marked is deleted. Fail points:
+// "objects.before_upload", "objects.after_file", "objects.before_manifest", "objects.after_manifest",
+// "objects.after_manifest_removed". Errors: as in store.h.
 #pragma once
 
 #include <arrow/result.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,13 +26,16 @@ struct StagedFile {
 };
 
 /// Publishes `files` below `folder`. What was uploaded must be what the manifest says; the user's notes are in no
-/// manifest and are uploaded as they are. AlreadyExists when there is a checkpoint.
+/// manifest and are uploaded as they are. AlreadyExists when there is a checkpoint, or something else that Paceline has
+/// not left there. Once the manifest stands the checkpoint is published, and there is no error any more.
 arrow::Status publish_objects(storage::Storage& run, const std::string& folder, const std::vector<StagedFile>& files,
                               const Manifest& manifest);
-/// The names of folders directly below the run's that hold files: with a manifest, and without one.
+/// Folders directly below the run's.
 struct ObjectFolders {
-  std::vector<std::string> checkpoints;
-  std::vector<std::string> others;
+  /// Those with a manifest, and what lies in each: bytes by name.
+  std::map<std::string, std::map<std::string, int64_t>> checkpoints;
+  /// Names of those in which a publication or deletion was interrupted.
+  std::vector<std::string> leftovers;
 };
 arrow::Result<ObjectFolders> list_object_folders(const storage::Storage& run);
 /// Deletes a checkpoint, or what is left of one.
@@ -40,6 +46,8 @@ arrow::Status remove_objects(storage::Storage& run, const std::string& folder);
 arrow::Result<Manifest> read_object_manifest(const storage::Storage& checkpoint);
 /// Finds missing and truncated files with one listing.
 arrow::Status check_object_sizes(const storage::Storage& checkpoint, const Manifest& manifest);
+/// Whether all the manifest's files are among these, with their sizes.
+bool has_files(const Manifest& manifest, const std::map<std::string, int64_t>& sizes);
 /// Reads every file and compares its checksum.
 arrow::Status verify_objects(const storage::Storage& checkpoint, const Manifest& manifest);
 

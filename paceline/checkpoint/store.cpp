@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -21,11 +22,6 @@ namespace paceline::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A copy of a checkpoint under another name is none of the run's.
-bool belongs(const Manifest& manifest, const std::string& name) {
-  return manifest.name.empty() ? run_layout::is_checkpoint_folder(name) : manifest.name == name;
-}
 
 // Whether there is something of that name; IOError when the file system does not tell.
 arrow::Result<bool> is_there(const std::string& path) {
@@ -150,7 +146,7 @@ Published published(const std::string& path, const Manifest& manifest) {
                                        .name = folder_name(manifest.name, manifest.report),
                                        .metrics = manifest.metrics,
                                        .time = manifest.time};
-  return {checkpoint, path};
+  return {checkpoint, path, ""};
 }
 
 // Moves what is under that name to where it is deleted, at once as far as readers can see.
@@ -167,28 +163,56 @@ arrow::Status remove_folder(const std::string& run_folder, const std::string& na
   return storage::remove_all(doomed);
 }
 
+// The manifest of a folder of the run's; nullopt for what is no checkpoint.
+arrow::Result<std::optional<Manifest>> find_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestName;
+  const auto text = storage::read_file(path);
+  if (!text.ok()) {
+    ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
+    if (!exists) return std::nullopt;
+    return text.status();
+  }
+  auto manifest = decode_manifest(*text);
+  if (manifest.status().IsInvalid()) return std::nullopt;
+  if (!manifest.ok()) return manifest.status().WithMessage(path, ": ", manifest.status().message());
+  return std::optional<Manifest>(std::move(manifest).ValueUnsafe());
+}
+
 // Whether the name is free for a new checkpoint, made free if it may be. `in_place`: its files stand there already.
 arrow::Status claim_name(const std::string& run_folder, const std::string& name, bool in_place) {
   const std::string target = run_folder + "/" + name;
   ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(target));
   if (!exists) return arrow::Status::OK();
-  const auto manifest = read_manifest(target);
-  if (manifest.ok() && belongs(*manifest, name)) {
-    return arrow::Status::AlreadyExists(
-        "there is a checkpoint ", target, " already",
-        run_layout::is_checkpoint_folder(name) ? "" : "; give each checkpoint a name of its own");
-  }
+  ARROW_ASSIGN_OR_RAISE(const auto manifest, find_manifest(target));
+  if (manifest) return name_is_taken(target, name, *manifest);
   if (in_place) return arrow::Status::OK();
-  if (run_layout::is_checkpoint_folder(name)) return remove_folder(run_folder, name);
-  return arrow::Status::AlreadyExists("there is a folder ", target,
-                                      " already, which is no checkpoint; give the checkpoint another name");
+  return run_layout::is_checkpoint_folder(name) ? remove_folder(run_folder, name) : name_is_used(target);
+}
+
+// Makes the staged files a checkpoint in the run's folder.
+arrow::Status publish_folder(const std::vector<Part>& staged, const Manifest& about, const std::string& run_folder,
+                             const std::string& name, bool in_place) {
+  ARROW_RETURN_NOT_OK(claim_name(run_folder, name, in_place));
+  if (in_place) return put_together(staged, about, run_folder, name);
+  const std::string temporary = std::string(run_layout::kStaging) + "/publish_" + std::to_string(about.report);
+  const std::string folder = run_folder + "/" + temporary;
+  ARROW_RETURN_NOT_OK(storage::remove_all(folder));
+  auto status = put_together(staged, about, run_folder, temporary);
+  if (status.ok()) status = fail_point("publish.before_rename");
+  if (status.ok()) status = rename(folder, run_folder + "/" + name);
+  if (!status.ok()) (void)storage::remove_all(folder);  // the first error says more
+  return status;
+}
+
+// Behind the moment from which readers can see it.
+arrow::Status tidy_up(const std::vector<Part>& staged, const std::string& run_folder, bool is_local) {
+  if (is_local) ARROW_RETURN_NOT_OK(fail_point("publish.after_rename"));
+  const arrow::Status synced = is_local ? storage::sync(run_folder) : arrow::Status::OK();
+  const arrow::Status removed = remove_stages(staged);
+  return synced.ok() ? removed : synced;
 }
 
 }  // namespace
-
-std::string folder_name(const std::string& name, int64_t report) {
-  return name.empty() ? run_layout::checkpoint_folder(report) : name;
-}
 
 arrow::Status check_folder_name(const std::string& name) {
   if (name.empty() || name.find_first_of(std::string("/\0", 2)) != std::string::npos || name.size() > 255) {
@@ -203,8 +227,8 @@ arrow::Status check_folder_name(const std::string& name) {
   return arrow::Status::OK();
 }
 
-Store::Store(std::string run_folder, std::shared_ptr<storage::Storage> objects)
-    : run_folder_(std::move(run_folder)), objects_(std::move(objects)) {}
+Store::Store(std::string run_folder, std::shared_ptr<storage::Storage> objects, std::string folder_ending)
+    : run_folder_(std::move(run_folder)), objects_(std::move(objects)), folder_ending_(std::move(folder_ending)) {}
 
 arrow::Result<Store> Store::at(const std::string& location) {
   if (!storage::is_uri(location)) return Store(location);
@@ -226,33 +250,20 @@ arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Ma
   about.values = merged.values;
 
   ARROW_ASSIGN_OR_RAISE(const std::string in_place, name_of_folder_in_place(staged, about.name));
-  const std::string name = folder_name(in_place.empty() ? about.name : in_place, about.report);
+  const std::string own = folder_name(in_place.empty() ? about.name : in_place, about.report);
+  const std::string name = objects_ ? own + folder_ending_ : own;
   about.name = name == run_layout::checkpoint_folder(about.report) ? "" : name;
-  const std::string target = path_of(name);
-  if (objects_) {
-    ARROW_RETURN_NOT_OK(publish_objects(*objects_, name, files_to_upload(staged), about));
-    ARROW_RETURN_NOT_OK(remove_stages(staged));
-    return published(target, about);
+  arrow::Status done = objects_ ? publish_objects(*objects_, name, files_to_upload(staged), about)
+                                : publish_folder(staged, about, run_folder_, name, !in_place.empty());
+  if (!done.ok()) {
+    const bool may_be_there = !objects_ && !done.IsAlreadyExists();
+    if (!may_be_there || find_manifest(path_of(name)).ValueOr(std::nullopt) != about) return done;
   }
-  ARROW_RETURN_NOT_OK(claim_name(run_folder_, name, !in_place.empty()));
-  if (in_place.empty()) {
-    const std::string temporary = std::string(run_layout::kStaging) + "/publish_" + std::to_string(about.report);
-    const std::string folder = run_folder_ + "/" + temporary;
-    ARROW_RETURN_NOT_OK(storage::remove_all(folder));
-    auto status = put_together(staged, about, run_folder_, temporary);
-    if (status.ok()) status = fail_point("publish.before_rename");
-    if (status.ok()) status = rename(folder, target);
-    if (!status.ok()) {
-      (void)storage::remove_all(folder);  // the first error says more
-      return status;
-    }
-  } else {
-    ARROW_RETURN_NOT_OK(put_together(staged, about, run_folder_, name));
-  }
-  ARROW_RETURN_NOT_OK(fail_point("publish.after_rename"));
-  ARROW_RETURN_NOT_OK(storage::sync(run_folder_));
-  ARROW_RETURN_NOT_OK(remove_stages(staged));
-  return published(target, about);
+  const arrow::Status tidied = tidy_up(staged, run_folder_, objects_ == nullptr);
+  if (done.ok()) done = tidied;
+  Published result = published(path_of(name), about);
+  if (!done.ok()) result.warning = name + " is published, but then: " + done.message();
+  return result;
 }
 
 arrow::Result<std::vector<Published>> Store::list() const {
@@ -262,31 +273,46 @@ arrow::Result<std::vector<Published>> Store::list() const {
   for (fs::directory_iterator entry(run_folder_, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     std::error_code no_folder;
-    if (name.starts_with('.') || !fs::is_directory(entry->path(), no_folder)) continue;
-    const auto manifest = read_manifest(entry->path().string());
-    if (manifest.ok() && belongs(*manifest, name)) checkpoints.push_back(published(entry->path().string(), *manifest));
+    if (run_layout::is_reserved(name) || !fs::is_directory(entry->path(), no_folder)) continue;
+    ARROW_ASSIGN_OR_RAISE(const auto manifest, find_manifest(entry->path().string()));
+    if (manifest && belongs(*manifest, name)) checkpoints.push_back(published(entry->path().string(), *manifest));
   }
   if (error) return arrow::Status::IOError("reading folder ", run_folder_, ": ", error.message());
   std::sort(checkpoints.begin(), checkpoints.end(), [](const auto& a, const auto& b) { return a.report < b.report; });
   return checkpoints;
 }
 
-arrow::Result<std::vector<Published>> Store::list_objects() const {
+// A driver that was stopped may have sent a manifest for which its successor has deleted the files.
+arrow::Result<std::vector<Published>> Store::list_objects(std::vector<std::string>* replaced) const {
   ARROW_ASSIGN_OR_RAISE(const ObjectFolders folders, list_object_folders(*objects_));
-  std::vector<std::optional<Published>> found(folders.checkpoints.size());
+  const std::vector<std::pair<std::string, std::map<std::string, int64_t>>> listed(folders.checkpoints.begin(),
+                                                                                   folders.checkpoints.end());
+  std::vector<std::optional<Published>> found(listed.size());
   ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(found.size(), [&](size_t index) -> arrow::Status {
-    const std::string& name = folders.checkpoints[index];
-    ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_whole(*objects_, name + "/" + kManifestName));
-    if (const auto manifest = decode_manifest(text); manifest.ok() && belongs(*manifest, name)) {
+    const auto& [name, sizes] = listed[index];
+    const auto text = storage::read_whole(*objects_, name + "/" + kManifestName);
+    if (text.status().IsKeyError()) return arrow::Status::OK();  // deleted meanwhile
+    ARROW_RETURN_NOT_OK(text.status());
+    const auto manifest = decode_manifest(*text);
+    if (manifest.ok() && belongs(*manifest, name) && has_files(*manifest, sizes)) {
       found[index] = published(objects_->location(name), *manifest);
     }
-    return arrow::Status::OK();
+    if (manifest.ok() || manifest.status().IsInvalid()) return arrow::Status::OK();
+    return manifest.status().WithMessage(storage::without_secrets(objects_->location(name)), ": ",
+                                         manifest.status().message());
   }));
-  std::vector<Published> checkpoints;
-  for (const auto& one : found) {
-    if (one) checkpoints.push_back(*one);
+  // Of one report the last generation's, whose name has the longest ending.
+  const auto rank = [](const Published& one) { return std::pair(one.name.size(), one.name); };
+  std::map<int64_t, Published> by_report;
+  for (auto& one : found) {
+    if (!one) continue;
+    Published& known = by_report.try_emplace(one->report, *one).first->second;
+    if (rank(known) == rank(*one)) continue;
+    if (rank(known) < rank(*one)) std::swap(known, *one);
+    if (replaced != nullptr) replaced->push_back(one->name);
   }
-  std::sort(checkpoints.begin(), checkpoints.end(), [](const auto& a, const auto& b) { return a.report < b.report; });
+  std::vector<Published> checkpoints;
+  for (const auto& [report, one] : by_report) checkpoints.push_back(one);
   return checkpoints;
 }
 
@@ -303,9 +329,10 @@ arrow::Status Store::collect_leftovers() {
   ARROW_RETURN_NOT_OK(storage::remove_temporary_files(run_folder_));
   if (objects_) {
     ARROW_ASSIGN_OR_RAISE(const ObjectFolders folders, list_object_folders(*objects_));
-    for (const std::string& name : folders.others) {
-      if (run_layout::is_checkpoint_folder(name)) ARROW_RETURN_NOT_OK(objects_->remove_below(name));
-    }
+    for (const std::string& name : folders.leftovers) ARROW_RETURN_NOT_OK(objects_->remove_below(name));
+    std::vector<std::string> replaced;
+    ARROW_RETURN_NOT_OK(list_objects(&replaced).status());
+    for (const std::string& name : replaced) ARROW_RETURN_NOT_OK(remove_objects(*objects_, name));
     return arrow::Status::OK();
   }
   ARROW_ASSIGN_OR_RAISE(const auto checkpoints, list());

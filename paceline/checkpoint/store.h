@@ -6,8 +6,10 @@
 // makes it visible. Where ranks have put files into the checkpoint's folder themselves, the others' move there, and the
 // manifest makes it a checkpoint. Fail points: "publish.before_merge", "publish.before_manifest",
 // "publish.before_rename", "publish.after_rename"; deletion: "remove.after_rename". In an object store:
-// object_checkpoint.h. Errors: IOError for what cannot be written, is missing or is damaged, Invalid for ranks that
-// disagree; they name the file, what was wanted and got. Not thread-safe.
+// object_checkpoint.h. A folder without a manifest, with a damaged one, or with another folder's (a copy) is no
+// checkpoint; a manifest that cannot be read, or is of a later version, is an error. Errors: IOError for what cannot be
+// written, is missing or is damaged, Invalid for ranks that disagree, NotImplemented for a later version; they name the
+// file, what was wanted and got. Not thread-safe.
 #pragma once
 
 #include <arrow/result.h>
@@ -35,6 +37,9 @@ struct StagedPart {
 struct Published : PublishedCheckpoint {
   /// Absolute, or a URI.
   std::string path;
+  /// What went wrong when it was published already, as a sentence for the log: it could not be tidied up, or its folder
+  /// not be synced.
+  std::string warning;
 };
 
 /// Those of one run.
@@ -43,37 +48,38 @@ struct Published : PublishedCheckpoint {
 class Store {
  public:
   /// Stages are in the local `run_folder`; published checkpoints in `objects`, or, without it, there too.
-  explicit Store(std::string run_folder, std::shared_ptr<storage::Storage> objects = nullptr);
+  /// `folder_ending` stands behind the names of folders that are published in `objects`.
+  explicit Store(std::string run_folder, std::shared_ptr<storage::Storage> objects = nullptr,
+                 std::string folder_ending = "");
 
   /// For readers: the checkpoints of the run at a location, a folder's path or a URI.
   static arrow::Result<Store> at(const std::string& location);
 
   /// Publishes what the ranks staged for one report; `about` gives report, attempt, world size, time, metrics and, if
-  /// it is not the report's, the folder's name. AlreadyExists when there is a checkpoint of that name; what is no
-  /// checkpoint under the report's name makes way, under another it is refused. Invalid when ranks have put files into
-  /// folders of different names.
+  /// it is not the report's, the folder's name. AlreadyExists when there is a checkpoint of that name, or a copy of
+  /// another; what is no checkpoint under the report's name makes way, under another it is refused. Invalid when ranks
+  /// have put files into folders of different names. Once readers can see it, there is no error.
   arrow::Result<Published> publish(const std::vector<StagedPart>& parts, Manifest about);
-  /// All published checkpoints, oldest first: folders whose manifest can be read and belongs to the folder's name.
+  /// All published checkpoints, oldest first.
   arrow::Result<std::vector<Published>> list() const;
   /// Deletes the checkpoint with that folder's name; none is not an error. A crash leaves it whole or gone.
   arrow::Status remove(const std::string& name);
   /// Deletes what a worker that has ended has staged and nobody has published.
   arrow::Status discard_stages(Attempt attempt, WorkerId worker);
-  /// Deletes what a crash left in `.staging`, temporary files, and objects without a manifest under names of reports.
+  /// Deletes what a crash left in `.staging`, temporary files, and objects of interrupted publications and deletions.
   /// Call before workers run.
   arrow::Status collect_leftovers();
   /// Where the checkpoint with that folder's name is when it is published.
   std::string path_of(const std::string& name) const;
 
  private:
-  arrow::Result<std::vector<Published>> list_objects() const;
+  arrow::Result<std::vector<Published>> list_objects(std::vector<std::string>* replaced = nullptr) const;
 
   std::string run_folder_;
   std::shared_ptr<storage::Storage> objects_;  // null for a local run folder
+  std::string folder_ending_;
 };
 
-/// `name`, or that of the report's number where it is "".
-std::string folder_name(const std::string& name, int64_t report);
 /// Whether a report may call its checkpoint's folder so: a file name that nothing else in the run's folder has. Invalid
 /// says why not.
 arrow::Status check_folder_name(const std::string& name);

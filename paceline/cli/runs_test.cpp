@@ -35,6 +35,10 @@ TEST_F(RunsTest, IndexedRunsAreListedAndFoundByName) {
   EXPECT_THAT(run_program("show mnits").output, HasSubstr("did you mean \"mnist\"?"));
   EXPECT_EQ(Json::parse(run_program("list --json --limit 1").output).size(), 1u);
   EXPECT_EQ(Json::parse(run_program("list --json --state running").output).size(), 0u);
+  const Outcome misspelt = run_program("list --state runing");
+  EXPECT_EQ(misspelt.exit_code, kWrongUse);
+  EXPECT_THAT(misspelt.output, AllOf(HasSubstr("no run is ever in the state \"runing\"; there are: driver died"),
+                                     HasSubstr("did you mean \"running\"?")));
 }
 
 TEST_F(RunsTest, ADriverThatDiedShowsAsSuch) {

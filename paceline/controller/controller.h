@@ -25,13 +25,21 @@ class StopSignal {
   StopSignal();
   /// First call: clean stop. Third call: the controller kills at once. `signal` is the one that asks, which programs
   /// under `paceline run` get too.
-  void stop(int signal = SIGINT) noexcept;
+  void stop(int signal = SIGINT) noexcept { stop(signal, 1); }
+  /// What a signal's handler does: stop(). A second SIGTERM counts for the third: who sends it (Slurm, Kubernetes,
+  /// systemd) sends SIGKILL next. Should the controller hang, in a user's callback or on a dead disk, the one that
+  /// comes after the third ends this process as it would have without a handler; the guardian then ends the workers.
+  void hear(int signal) noexcept;
   int descriptor() const { return event_.get(); }
   /// That of the last call; SIGINT while there was none.
   int signal() const noexcept { return signal_; }
 
  private:
+  void stop(int signal, int times) noexcept;
+
+  static constexpr int kHeard = 3;
   Descriptor event_;  // an eventfd
+  std::atomic<int> heard_{0};
   std::atomic<int> signal_{SIGINT};
 };
 

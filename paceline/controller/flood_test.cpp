@@ -2,6 +2,7 @@
 // 10,000 a second for a minute).
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 
@@ -12,14 +13,14 @@ namespace {
 
 int64_t flood_reports() {
   const char* text = std::getenv("PACELINE_FLOOD_REPORTS");
-  return text == nullptr ? 3000 : std::atoll(text);
+  return text == nullptr ? 3000 : std::strtoll(text, nullptr, 10);
 }
 
 // The most memory that this process has had since reset_peak(), in bytes.
 int64_t peak_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::atoll(line.c_str() + 6) * 1024;
+    if (line.starts_with("VmHWM:")) return std::strtoll(line.c_str() + 6, nullptr, 10) * 1024;
   }
   return 0;
 }
@@ -47,14 +48,12 @@ TEST_F(Flood, OfReportsKeepsOrderLosesNothingAndTakesNoMemory) {
   ASSERT_EQ(outcome.state, FinalState::finished) << outcome.error;
   EXPECT_EQ(told, reports);
 
-  int64_t rows = 0;
+  std::array<int64_t, 2> rows{};  // of each rank
   ASSERT_TRUE(track::visit_history(folder_.path(), [&](const track::HistoryRow& row) {
-                EXPECT_EQ(row.report, rows / 2 + 1);
-                EXPECT_EQ(row.rank, rows % 2);
+                EXPECT_EQ(row.report, ++rows.at(static_cast<size_t>(row.rank)));
                 EXPECT_EQ(row.metrics["step"], row.report);
-                ++rows;
               }).ok());
-  EXPECT_EQ(rows, 2 * reports);
+  EXPECT_EQ(rows, (std::array{reports, reports}));
 
   // Of a long flood a tracker may leave the end to the run's next start; what it has is whole and in order.
   int64_t tracked = 0;

@@ -1,22 +1,77 @@
 #include "paceline/controller/report_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace paceline::controller {
 
 using namespace policy;
 
-void ReportQueue::add(GroupReport group, Attempt attempt, Time now) {
-  const bool waits = !group.parts.empty();
-  entries_.push_back({std::move(group), attempt, to_seconds(now), "", waits});
+arrow::Result<bool> ReportQueue::note(int64_t rank, const rpc::Report& report, Attempt attempt, Time now) {
+  const bool later = rank == 0 && (!report.reduce.empty() || !shown_later_.empty());
+  if (later) shown_later_.emplace(report.index, report.metrics);
+  ARROW_RETURN_NOT_OK(append({.report = report.index,
+                              .attempt = attempt.value,
+                              .rank = rank,
+                              .time = to_seconds(now),
+                              .later = later,
+                              .metrics = report.metrics}));
+  if (std::ssize(shown_later_) > kMostAhead) {  // the book has given it up
+    const auto oldest = shown_later_.extract(shown_later_.begin());
+    ARROW_RETURN_NOT_OK(show(oldest.key(), oldest.mapped(), attempt, to_seconds(now)));
+  }
+  return rank == 0 && !later;
 }
 
-void ReportQueue::settle(int64_t report, const std::string& checkpoint) {
+arrow::Result<std::optional<rpc::Report>> ReportQueue::close_group(Attempt attempt, Time now) {
+  std::optional<rpc::Report> last;
+  for (const auto& [report, metrics] : std::exchange(shown_later_, {})) {
+    ARROW_RETURN_NOT_OK(show(report, metrics, attempt, to_seconds(now)));
+    last = {.index = report, .metrics = metrics};
+  }
+  return last;
+}
+
+// The group's line of what rank 0's said that it comes later.
+arrow::Status ReportQueue::show(int64_t report, const Json& metrics, Attempt attempt, double time) {
+  return append(
+      {.report = report, .attempt = attempt.value, .rank = track::kWholeGroup, .time = time, .reduced = metrics});
+}
+
+arrow::Result<bool> ReportQueue::add(GroupReport group, Attempt attempt, Time now) {
+  const bool is_shown = shown_later_.erase(group.report) > 0;
+  if (is_shown) {
+    ARROW_RETURN_NOT_OK(show(group.report, group.shown()[0].value_or(Json::object()), attempt, to_seconds(now)));
+  }
+  const bool waits = !group.parts.empty();
+  if (waits || has_takers_) entries_.push_back({std::move(group), attempt, to_seconds(now), "", waits});
+  return is_shown;
+}
+
+arrow::Status ReportQueue::settle(int64_t report, const std::string& checkpoint, Time now) {
   for (Entry& entry : entries_) {
     if (entry.group.report != report) continue;
     entry.checkpoint = checkpoint;
     entry.waits = false;
+    if (checkpoint.empty()) continue;
+    ARROW_RETURN_NOT_OK(append({.report = report,
+                                .attempt = entry.attempt.value,
+                                .rank = track::kWholeGroup,
+                                .time = to_seconds(now),
+                                .checkpoint = checkpoint,
+                                .metrics = entry.group.shown()[0].value_or(Json::object())}));
+    ARROW_RETURN_NOT_OK(flush());
   }
+  return arrow::Status::OK();
+}
+
+arrow::Status ReportQueue::restore(const PublishedCheckpoint& checkpoint, Attempt attempt) {
+  return append({.report = checkpoint.report,
+                 .attempt = attempt.value,
+                 .rank = track::kWholeGroup,
+                 .time = checkpoint.time,
+                 .checkpoint = checkpoint.name,
+                 .metrics = checkpoint.metrics});
 }
 
 void ReportQueue::settle_all() {
@@ -34,32 +89,28 @@ const ReportQueue::Entry* ReportQueue::find(int64_t report) const {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-arrow::Result<std::vector<ReportQueue::Entry>> ReportQueue::write() {
-  std::vector<Entry> written;
+std::vector<ReportQueue::Entry> ReportQueue::take() {
+  std::vector<Entry> taken;
   while (!entries_.empty() && !entries_.front().waits) {
-    Entry entry = std::move(entries_.front());
+    taken.push_back(std::move(entries_.front()));
     entries_.pop_front();
-    for (size_t rank = 0; rank < entry.group.metrics.size(); ++rank) {
-      if (!entry.group.metrics[rank]) continue;
-      track::HistoryRow row{.report = entry.group.report,
-                            .attempt = entry.attempt.value,
-                            .rank = static_cast<int64_t>(rank),
-                            .time = entry.time,
-                            .checkpoint = entry.checkpoint,
-                            .metrics = *entry.group.metrics[rank]};
-      if (rank == 0 && !entry.group.reduced.empty()) row.reduced = *entry.group.reduced[0];
-      ARROW_RETURN_NOT_OK(writer_.append(row));
-    }
-    if (!unflushed_since_) unflushed_since_ = from_seconds(entry.time);
-    if (!entry.checkpoint.empty()) ARROW_RETURN_NOT_OK(flush());
-    written.push_back(std::move(entry));
   }
-  return written;
+  return taken;
+}
+
+arrow::Status ReportQueue::append(const track::HistoryRow& row) {
+  if (!unflushed_since_) unflushed_since_ = from_seconds(row.time);
+  return writer_.append(row);
 }
 
 arrow::Status ReportQueue::flush() {
   unflushed_since_.reset();
   return writer_.flush();
+}
+
+arrow::Status ReportQueue::sync() {
+  unflushed_since_.reset();
+  return writer_.sync();
 }
 
 }  // namespace paceline::controller

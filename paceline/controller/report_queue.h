@@ -1,12 +1,15 @@
-// ReportQueue: complete reports on their way into the metrics history, in order, each until its checkpoint is published
-// or will not be.
+// ReportQueue: reports on their way. What each rank reports is in the metrics history at once; what all ranks have made
+// waits here, in order, for its checkpoint, and is then handed on to the user's callbacks.
 //
+// The history is synced before a checkpoint is published and at the run's end; else a row is written a second after it
+// came, at the latest, and a crash of the machine may cost those that the system had not yet written.
 // Threading: the controller's thread.
 #pragma once
 
 #include <arrow/result.h>
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,29 +32,44 @@ class ReportQueue {
     bool waits = false;
   };
 
-  explicit ReportQueue(track::HistoryWriter writer) : writer_(std::move(writer)) {}
+  /// `has_takers`: whether somebody wants the complete reports; else only those are kept that wait.
+  ReportQueue(track::HistoryWriter writer, bool has_takers) : writer_(std::move(writer)), has_takers_(has_takers) {}
 
-  /// Takes a report; one with parts waits for settle().
-  void add(policy::GroupReport group, Attempt attempt, Time now);
+  /// Writes the row of a rank's report; true when users are shown its metrics from here on.
+  arrow::Result<bool> note(int64_t rank, const rpc::Report& report, Attempt attempt, Time now);
+  /// Takes a report that all ranks have made; one with parts waits for settle(). True when users are shown its metrics
+  /// from here on.
+  arrow::Result<bool> add(policy::GroupReport group, Attempt attempt, Time now);
+  /// Of this group no report comes any more: users are shown rank 0's own metrics of those that are not complete. Gives
+  /// the last of them.
+  arrow::Result<std::optional<rpc::Report>> close_group(Attempt attempt, Time now);
   /// The report's checkpoint is published under that name, or, "", it could not be.
-  void settle(int64_t report, const std::string& checkpoint);
+  arrow::Status settle(int64_t report, const std::string& checkpoint, Time now);
   /// Nothing waits any more: what has no checkpoint yet gets none.
   void settle_all();
   /// Whether a report of that number or a lower one waits.
   bool waits_up_to(int64_t report) const;
   /// The report that waits, null when there is none of that number.
   const Entry* find(int64_t report) const;
+  /// Hands on what waits for nothing.
+  std::vector<Entry> take();
 
-  /// Writes what waits for nothing, and gives it.
-  arrow::Result<std::vector<Entry>> write();
+  /// Writes the line of a checkpoint that an earlier driver published, and that it could not write any more.
+  arrow::Status restore(const PublishedCheckpoint& checkpoint, Attempt attempt);
   arrow::Status flush();
+  arrow::Status sync();
   /// When the oldest row that is only in memory came: it is flushed a second later at most.
   std::optional<Time> unflushed_since() const { return unflushed_since_; }
   const track::HistoryWriter& history() const { return writer_; }
 
  private:
+  arrow::Status append(const track::HistoryRow& row);
+  arrow::Status show(int64_t report, const Json& metrics, Attempt attempt, double time);
+
   track::HistoryWriter writer_;
+  bool has_takers_;
   std::deque<Entry> entries_;
+  std::map<int64_t, Json> shown_later_;  // rank 0's metrics of reports that users are shown when they are complete
   std::optional<Time> unflushed_since_;
 };
 

@@ -10,73 +10,113 @@ using namespace policy;
 namespace {
 
 GroupReport group(int64_t report, std::vector<std::optional<Json>> metrics, bool files = false) {
-  GroupReport group{.report = report, .complete = true, .metrics = std::move(metrics)};
+  GroupReport group{.report = report, .metrics = std::move(metrics)};
   if (files) group.parts = {{0, "stage"}};
   return group;
 }
 
 class ReportQueueTest : public ::testing::Test {
  protected:
-  std::vector<int64_t> write() {
+  // Whether users are shown it.
+  bool note(int64_t rank, int64_t report, int value, const std::string& reduce = "") {
+    const rpc::Report made{.index = report, .metrics = {{"x", value}}, .reduce = reduce};
+    return queue_.note(rank, made, {1}, from_seconds(static_cast<double>(10 * report + rank))).ValueOrDie();
+  }
+  bool add(GroupReport group) { return queue_.add(std::move(group), {1}, from_seconds(100)).ValueOrDie(); }
+  std::vector<int64_t> take() {
     std::vector<int64_t> numbers;
-    for (const auto& entry : log_.write().ValueOrDie()) numbers.push_back(entry.group.report);
+    for (const auto& entry : queue_.take()) numbers.push_back(entry.group.report);
     return numbers;
   }
-  std::vector<track::HistoryRow> rows() const { return track::read_history(folder_.path()).ValueOrDie(); }
+  std::vector<track::HistoryRow> rows() {
+    EXPECT_TRUE(queue_.flush().ok());
+    return track::read_history(folder_.path()).ValueOrDie();
+  }
 
   paceline::testing::TemporaryFolder folder_;
-  ReportQueue log_{track::HistoryWriter::open(folder_.path()).ValueOrDie()};
+  ReportQueue queue_{track::HistoryWriter::open(folder_.path()).ValueOrDie(), /*has_takers=*/true};
 };
 
-TEST_F(ReportQueueTest, StoresWhatEachRankMadeAndWhatCameOfIt) {
-  GroupReport both = group(1, {Json{{"x", 1}}, Json{{"x", 3}}});
-  both.reduced = {Json{{"x", 2}}, Json{{"x", 2}}};
-  log_.add(std::move(both), {1}, from_seconds(10));
-  log_.add(group(2, {Json{{"x", 5}}, Json{{"x", 7}}}), {1}, from_seconds(11));
-  EXPECT_EQ(write(), (std::vector<int64_t>{1, 2}));
-  ASSERT_TRUE(log_.flush().ok());
-  EXPECT_EQ(rows()[0].metrics["x"], 1);
-  EXPECT_EQ(rows()[1].metrics["x"], 3);
-  EXPECT_EQ(track::shown_metrics(rows()[0])["x"], 2);
-  EXPECT_EQ(track::shown_metrics(rows()[2])["x"], 5);
+TEST_F(ReportQueueTest, ARanksRowIsThereAlthoughTheOthersMakeNoSuchReport) {
+  EXPECT_TRUE(note(0, 1, 5));
+  EXPECT_EQ(queue_.unflushed_since(), from_seconds(10));
+  ASSERT_EQ(rows().size(), 1u);
+  EXPECT_EQ(rows()[0].metrics["x"], 5);
+  EXPECT_EQ(rows()[0].time, 10);
 }
 
-TEST_F(ReportQueueTest, ReportsWaitForAnEarlierCheckpoint) {
-  log_.add(group(1, {Json{{"x", 1}}}), {1}, from_seconds(10));
-  log_.add(group(2, {Json{{"x", 2}}}, true), {1}, from_seconds(11));
-  log_.add(group(3, {Json{{"x", 3}}}), {1}, from_seconds(12));
-  EXPECT_EQ(write(), (std::vector<int64_t>{1}));
-  ASSERT_NE(log_.find(2), nullptr);
-  EXPECT_EQ(log_.find(3), nullptr) << "it has no files";
-  log_.settle(2, "checkpoint_000002");
-  EXPECT_EQ(write(), (std::vector<int64_t>{2, 3}));
-  ASSERT_TRUE(log_.flush().ok());
+TEST_F(ReportQueueTest, StoresWhatEachRankMadeAndWhatCameOfIt) {
+  EXPECT_FALSE(note(1, 1, 3, "mean"));
+  EXPECT_FALSE(note(0, 1, 1, "mean"));
+  GroupReport both = group(1, {Json{{"x", 1}}, Json{{"x", 3}}});
+  both.reduced = {Json{{"x", 2}}, Json{{"x", 2}}};
+  EXPECT_TRUE(add(std::move(both)));
+  EXPECT_TRUE(note(0, 2, 5));
+  ASSERT_EQ(rows().size(), 3u);
+  EXPECT_EQ(rows()[0].metrics["x"], 1);
+  EXPECT_EQ(rows()[0].reduced["x"], 2);
+  EXPECT_EQ(rows()[1].metrics["x"], 3);
+  EXPECT_EQ(rows()[2].metrics["x"], 5);
+}
+
+// Users are shown reports in order, although a reduced one is known when the slowest rank has made it.
+TEST_F(ReportQueueTest, ReportsBehindAReducedOneAreShownBehindIt) {
+  EXPECT_FALSE(note(0, 1, 1, "mean"));
+  EXPECT_FALSE(note(0, 2, 2));
+  GroupReport first = group(1, {Json{{"x", 1}}, Json{{"x", 3}}});
+  first.reduced = {Json{{"x", 2}}, Json{{"x", 2}}};
+  EXPECT_TRUE(add(std::move(first)));
+  EXPECT_TRUE(add(group(2, {Json{{"x", 2}}, Json{{"x", 4}}})));
+  EXPECT_TRUE(note(0, 3, 3));
+  std::vector<int> shown;
+  ASSERT_TRUE(queue_.flush().ok());
+  ASSERT_TRUE(track::visit_history(folder_.path(), [&](const track::HistoryRow& row) {
+                if (const Json* metrics = track::shown_metrics(row)) shown.push_back((*metrics)["x"].get<int>());
+              }).ok());
+  EXPECT_EQ(shown, (std::vector<int>{2, 2, 3}));
+}
+
+// Rank 1 never makes report 1, so its numbers are never made one.
+TEST_F(ReportQueueTest, WhatDoesNotBecomeCompleteIsShownWithTheGroupsEnd) {
+  EXPECT_FALSE(note(0, 1, 1, "mean"));
+  EXPECT_FALSE(note(0, 2, 2));
+  const auto last = queue_.close_group({1}, from_seconds(50)).ValueOrDie();
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->index, 2);
+  EXPECT_EQ(last->metrics, Json({{"x", 2}}));
+  EXPECT_EQ(rows()[0].reduced["x"], 1);
+  EXPECT_TRUE(note(0, 3, 3)) << "of the next group";
+}
+
+TEST_F(ReportQueueTest, RowsDoNotWaitForACheckpointButCallbacksDo) {
+  note(0, 1, 1);
+  add(group(1, {Json{{"x", 1}}}));
+  note(0, 2, 2);
+  add(group(2, {Json{{"x", 2}}}, true));
+  note(0, 3, 3);
+  add(group(3, {Json{{"x", 3}}}));
+  EXPECT_EQ(take(), (std::vector<int64_t>{1}));
+  EXPECT_EQ(rows().size(), 3u);
+  ASSERT_NE(queue_.find(2), nullptr);
+  EXPECT_EQ(queue_.find(3), nullptr) << "it has no files";
+  ASSERT_TRUE(queue_.settle(2, "checkpoint_000002", from_seconds(200)).ok());
+  EXPECT_EQ(take(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(rows()[0].checkpoint, "");
   EXPECT_EQ(rows()[1].checkpoint, "checkpoint_000002");
-  EXPECT_EQ(rows()[2].time, 12);
 }
 
 TEST_F(ReportQueueTest, ACheckpointIsOnDiskWithItsRow) {
-  log_.add(group(1, {Json{{"x", 1}}}, true), {1}, from_seconds(10));
-  log_.settle(1, "checkpoint_000001");
-  write();
-  EXPECT_EQ(rows().size(), 1u);
-  EXPECT_FALSE(log_.unflushed_since());
-}
-
-TEST_F(ReportQueueTest, RanksThatDidNotGetSoFarHaveNoRow) {
-  log_.add(group(1, {std::nullopt, Json{{"x", 1}}}), {2}, from_seconds(10));
-  write();
-  EXPECT_EQ(log_.unflushed_since(), from_seconds(10));
-  ASSERT_TRUE(log_.flush().ok());
-  ASSERT_EQ(rows().size(), 1u);
-  EXPECT_EQ(rows()[0].rank, 1);
-  EXPECT_EQ(rows()[0].attempt, 2);
+  note(0, 1, 1);
+  add(group(1, {Json{{"x", 1}}}, true));
+  ASSERT_TRUE(queue_.settle(1, "checkpoint_000001", from_seconds(20)).ok());
+  EXPECT_FALSE(queue_.unflushed_since());
+  EXPECT_EQ(track::read_history(folder_.path()).ValueOrDie().at(0).checkpoint, "checkpoint_000001");
 }
 
 TEST_F(ReportQueueTest, AtTheEndNothingWaits) {
-  log_.add(group(1, {Json{{"x", 1}}}, true), {1}, from_seconds(10));
-  log_.settle_all();
-  EXPECT_EQ(write(), (std::vector<int64_t>{1}));
+  add(group(1, {Json{{"x", 1}}}, true));
+  queue_.settle_all();
+  EXPECT_EQ(take(), (std::vector<int64_t>{1}));
 }
 
 }  // namespace

@@ -27,9 +27,12 @@ RunBooks::RunBooks(const RunRequest& request, const Clock& clock)
 
 arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost) {
   const std::string& folder = request_.run_folder;
+  const auto note = [this](const std::string& text) { terminal_->log(LogLevel::info, text); };
   if (storage::is_uri(request_.location)) {
-    const auto note = [this](const std::string& text) { terminal_->log(LogLevel::info, text); };
     ARROW_ASSIGN_OR_RAISE(object_run_, run::ObjectRun::take(request_.location, folder, note, on_lease_lost));
+  }
+  if (!object_run_ && run::may_be_shared(folder)) {
+    ARROW_ASSIGN_OR_RAISE(folder_lease_, run::lease_folder(folder, {.note = note, .on_lost = on_lease_lost}));
   }
   const std::shared_ptr<storage::Storage> objects = object_run_ ? object_run_->objects() : nullptr;
   ARROW_RETURN_NOT_OK(storage::make_folders(folder + "/" + run_layout::kLogs));
@@ -38,12 +41,16 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost) {
   callbacks_.emplace(request_, *log_, [this](Event event) { feed(std::move(event)); });
   ARROW_ASSIGN_OR_RAISE(const std::optional<RunState> earlier, run::replay(folder));
   state_ = earlier.value_or(RunState{});
-  store_.emplace(folder, objects);
+  store_.emplace(folder, objects, object_run_ ? object_run_->folder_ending() : "");
   ARROW_RETURN_NOT_OK(survey());
   ARROW_ASSIGN_OR_RAISE(storage_proof_, storage::write_storage_proof(staging_folder(), objects.get()));
-  ARROW_ASSIGN_OR_RAISE(journal_, run::Journal::open(folder));
+  const auto warn = [this](const std::string& text) { log_->warning(text); };
+  ARROW_ASSIGN_OR_RAISE(journal_, run::Journal::open(folder, warn));
   ARROW_ASSIGN_OR_RAISE(track::HistoryWriter history, track::HistoryWriter::open(folder));
-  report_queue_.emplace(std::move(history));
+  report_queue_.emplace(std::move(history), !request_.run_config.callbacks.empty());
+  for (const PublishedCheckpoint& one : opened_.checkpoints) {
+    if (without_history_line_.contains(one.report)) ARROW_RETURN_NOT_OK(report_queue_->restore(one, state_.attempt));
+  }
   note_earlier();
   const track::TrackedRun tracked{
       .name = request_.run_config.name.value_or(""), .folder = folder, .train_loop_config = request_.train_loop_config};
@@ -55,7 +62,6 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost) {
 // The first event of the new epoch: checkpoints and the last report's number as the folder has them, which is the
 // truth.
 arrow::Status RunBooks::survey() {
-  ARROW_RETURN_NOT_OK(store_->collect_leftovers());
   opened_ = {.epoch = state_.epoch.next(),
              .name = request_.run_config.name.value_or(""),
              .host = host_name(),
@@ -66,11 +72,42 @@ arrow::Status RunBooks::survey() {
     opened_.checkpoints.push_back(one);
     opened_.last_report = std::max(opened_.last_report, one.report);
   }
-  if (state_.epoch.value == 0) return arrow::Status::OK();
+  ARROW_RETURN_NOT_OK(check_none_is_lost());
+  ARROW_RETURN_NOT_OK(store_->collect_leftovers());  // behind the question whether something is to be put back
+  for (const PublishedCheckpoint& one : published) without_history_line_.insert(one.report);
   return track::visit_history(request_.run_folder, [this](const track::HistoryRow& row) {
     opened_.last_report = std::max(opened_.last_report, row.report);
     opened_.last_seen = std::max(opened_.last_seen, row.time);
+    if (!row.checkpoint.empty()) without_history_line_.erase(row.report);
   });
+}
+
+// A checkpoint that the journal knows and the storage lacks. Where there is a later one it may have been deleted: the
+// journal is not synced before a deletion. Else training from an earlier one, or from scratch, may be what the user
+// wants, but not what he asked for.
+arrow::Status RunBooks::check_none_is_lost() {
+  const auto place_of = [this](const PublishedCheckpoint& one) {
+    return checkpoint_location(request_, checkpoint::folder_name(one.name, one.report));
+  };
+  const auto location = [&](const PublishedCheckpoint& one) { return storage::without_secrets(place_of(one)); };
+  const PublishedCheckpoint* left = opened_.checkpoints.empty() ? nullptr : &opened_.checkpoints.back();
+  for (const PublishedCheckpoint& known : state_.checkpoints) {
+    const auto found = std::ranges::find(opened_.checkpoints, known.report, &PublishedCheckpoint::report);
+    if (found != opened_.checkpoints.end()) continue;
+    const std::string lost = "the run's journal knows the checkpoint " + location(known) +
+                             ", but there is none: the folder, or its manifest, is gone or damaged";
+    const bool may_go_on =
+        left != nullptr && (left->report > known.report || request_.resume_from_checkpoint == place_of(*left));
+    if (!may_go_on) {
+      return arrow::Status::IOError(lost, left == nullptr
+                                              ? "; put it back, or begin a run of another name"
+                                              : "; put it back, or, to go on from the latest that is left, give "
+                                                "resume_from_checkpoint = \"" +
+                                                    location(*left) + "\"");
+    }
+    log_->warning(lost);
+  }
+  return arrow::Status::OK();
 }
 
 // What becomes of what was found.
@@ -115,12 +152,14 @@ RunOutcome RunBooks::close(bool storage_hangs) {
                     report_queue_->history());
   if (storage_hangs) {
     log_->warning("the storage hangs: a checkpoint that was being published or deleted is left to the next start");
+  } else if (!is_ours()) {
+    log_->warning("what lies in .staging is left to the driver that has the run now");
   } else if (const arrow::Status collected = store_->collect_leftovers(); !collected.ok()) {
     log_->warning("unpublished files could not be deleted: " + collected.message());
   }
   indexer_->finish();
   if (object_run_) {
-    const arrow::Status mirrored = object_run_->finish();
+    const arrow::Status mirrored = object_run_->finish(storage_hangs);
     if (!mirrored.ok()) {
       log_->error("journal, history and logs are complete only in " + request_.run_folder +
                   ", not in the storage: " + mirrored.message() + "; running the same run there again copies them");
@@ -128,6 +167,10 @@ RunOutcome RunBooks::close(bool storage_hangs) {
   }
   terminal_->finish();
   return outcome();
+}
+
+bool RunBooks::is_ours() const {
+  return folder_lease_ == nullptr || !folder_lease_->is_lost();
 }
 
 RunOutcome RunBooks::outcome() const {

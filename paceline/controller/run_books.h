@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,7 @@
 #include "paceline/policy/decide.h"
 #include "paceline/policy/report_book.h"
 #include "paceline/rpc/messages.h"
+#include "paceline/run/folder_lease.h"
 #include "paceline/run/indexer.h"
 #include "paceline/run/journal.h"
 #include "paceline/run/object_run.h"
@@ -137,15 +139,19 @@ class RunBooks {
   RunBooks(const RunRequest& request, const Clock& clock);
   arrow::Status read_folder(const run::ObjectRun::Tell& on_lease_lost);
   arrow::Status survey();
+  arrow::Status check_none_is_lost();
   void note_earlier();
 
   void feed_all();
   void apply(const policy::Event& event);
   void act(const policy::Actions& actions);
   void show_workers();
-  void write_reports();
+  void show(int64_t report, const Json& metrics);
+  void warn_of_unequal_reports();
+  void hand_on_reports();
   void check(const arrow::Status& written);
   RunOutcome outcome() const;
+  bool is_ours() const;
 
   template <class Action>
   void execute(const Action& action) {
@@ -155,6 +161,9 @@ class RunBooks {
   void execute(const policy::AssignWorkers& action);
   void execute(const policy::CloseGroup& action);
   void execute(const policy::PublishCheckpoint& action);
+  void execute(const policy::DeleteCheckpoint& action) {
+    if (is_ours()) crew_->execute(action);
+  }
   void execute(const policy::TellCommitted& action);
   void execute(const policy::TellCallbacks& action) { callbacks_->failed(state_, action); }
   void execute(const policy::Note& action) { log_->write(action.level, action.text); }
@@ -164,7 +173,8 @@ class RunBooks {
   const Clock& clock_;
   Crew* crew_ = nullptr;
   std::unique_ptr<track::Terminal> terminal_;
-  std::unique_ptr<run::ObjectRun> object_run_;  // null for a run in a local folder
+  std::unique_ptr<run::ObjectRun> object_run_;    // null for a run in a local folder
+  std::unique_ptr<storage::Lease> folder_lease_;  // of one that other machines may have too; else null
   std::optional<Log> log_;
   std::optional<checkpoint::Store> store_;
   std::string storage_proof_;
@@ -174,7 +184,8 @@ class RunBooks {
   std::optional<run::RunIndexer> indexer_;
   std::optional<CallbackCaller> callbacks_;
 
-  policy::RunOpened opened_;  // what begin() journals
+  policy::RunOpened opened_;                // what begin() journals
+  std::set<int64_t> without_history_line_;  // reports whose published checkpoint the history does not know yet
   policy::RunState state_;
   std::deque<policy::Event> events_;
   bool applying_ = false;

@@ -37,14 +37,15 @@ void RunBooks::feed_all() {
 void RunBooks::apply(const Event& event) {
   const Time now = journal_time(clock_.now());
   const Actions actions = decide(state_, event, now);
-  check(journal_->append(event, state_, actions, now));
+  // Of a folder that another driver has now nothing is changed any more.
+  if (is_ours()) check(journal_->append(event, state_, actions, now));
   indexer_->notice();
-  if (is_terminal(state_.state)) check(journal_->sync());
+  if (is_terminal(state_.state) && is_ours()) check(journal_->sync());
   const auto* published = std::get_if<CheckpointPublished>(&event);
   settling_ = published != nullptr ? &published->checkpoint : nullptr;
   if (const auto* failed = std::get_if<PublishFailed>(&event)) {
-    report_queue_->settle(failed->report, "");
-    write_reports();
+    check(report_queue_->settle(failed->report, "", now));
+    hand_on_reports();
   }
   act(actions);
   show_workers();
@@ -86,14 +87,33 @@ void RunBooks::report(int64_t rank, const rpc::Report& report) {
   if (!completed.ok()) {
     return feed(ReportRefused{state_.attempt, state_.generation, report.index, completed.status().message()});
   }
+  const Time now = clock_.now();
+  const arrow::Result<bool> noted = report_queue_->note(rank, report, state_.attempt, now);
+  check(noted.status());
+  if (noted.ValueOr(false)) show(report.index, report.metrics);
   for (GroupReport& group : *completed) {
     const bool has_files = !group.parts.empty();
     CheckpointReady ready{.report = group.report};
     if (group.validation) ready.validation = with_defaults(*group.validation, request_.validation_task);
-    report_queue_->add(std::move(group), state_.attempt, clock_.now());
+    const Json metrics = group.shown()[0].value_or(Json::object());
+    const arrow::Result<bool> added = report_queue_->add(std::move(group), state_.attempt, now);
+    check(added.status());
+    if (added.ValueOr(false)) show(ready.report, metrics);
     if (has_files) feed(std::move(ready));
   }
-  if (!completed->empty()) write_reports();
+  trackers_->advance(report_queue_->history());
+  warn_of_unequal_reports();
+  if (!completed->empty()) hand_on_reports();
+}
+
+void RunBooks::show(int64_t report, const Json& metrics) {
+  shown_report_ = report;
+  shown_metrics_ = metrics;
+  terminal_->metrics(metrics);
+}
+
+void RunBooks::warn_of_unequal_reports() {
+  if (const std::string warning = book_ ? book_->take_warning() : ""; !warning.empty()) log_->warning(warning);
 }
 
 // The counts are looked at first: with the last worker's return the run may end.
@@ -102,12 +122,14 @@ void RunBooks::finish(const Worker& worker, const rpc::Finished& finished) {
   if (book_) {
     const arrow::Status counts = book_->finish(worker.rank);
     if (!counts.ok()) feed(ReportRefused{state_.attempt, state_.generation, 0, counts.message()});
+    warn_of_unequal_reports();
   }
   feed(WorkerFinished{id, finished.reports, finished.return_value});
 }
 
 void RunBooks::settle(int64_t report, const arrow::Result<checkpoint::Published>& published) {
   if (!published.ok()) return feed(PublishFailed{report, published.status().message()});
+  if (!published->warning.empty()) log_->warning(published->warning);
   feed(CheckpointPublished{*published});
 }
 
@@ -138,18 +160,10 @@ void RunBooks::flush() {
   indexer_->notice();
 }
 
-void RunBooks::write_reports() {
-  const arrow::Result<std::vector<ReportQueue::Entry>> written = report_queue_->write();
-  if (!written.ok()) return check(written.status());
-  trackers_->advance(report_queue_->history());
-  for (const ReportQueue::Entry& entry : *written) {
-    shown_report_ = entry.group.report;
-    if (!entry.group.shown().empty() && entry.group.shown()[0]) {
-      shown_metrics_ = *entry.group.shown()[0];
-      terminal_->metrics(shown_metrics_);
-    }
+void RunBooks::hand_on_reports() {
+  for (const ReportQueue::Entry& entry : report_queue_->take()) {
     const std::string checkpoint = entry.checkpoint.empty() ? "" : checkpoint_location(request_, entry.checkpoint);
-    if (entry.group.complete) callbacks_->reported(state_, entry.attempt, entry.group, checkpoint);
+    callbacks_->reported(state_, entry.attempt, entry.group, checkpoint);
   }
 }
 
@@ -187,17 +201,19 @@ void RunBooks::execute(const AssignWorkers& action) {
 }
 
 void RunBooks::execute(const CloseGroup& action) {
-  if (book_) {
-    for (GroupReport& rest : book_->close()) report_queue_->add(std::move(rest), action.attempt, clock_.now());
-    book_.reset();
-    write_reports();
-  }
+  book_.reset();
+  const auto last = report_queue_->close_group(action.attempt, clock_.now());
+  check(last.status());
+  if (last.ok() && *last) show((*last)->index, (*last)->metrics);
+  trackers_->advance(report_queue_->history());
   crew_->execute(action);
 }
 
 void RunBooks::execute(const PublishCheckpoint& action) {
   const ReportQueue::Entry* entry = report_queue_->find(action.report);
   if (entry == nullptr) return;
+  if (!is_ours()) return feed(PublishFailed{action.report, "another driver has the run"});
+  check(report_queue_->sync());  // no checkpoint without its report
   PublishJob job{.parts = entry->group.parts};
   job.about.report = action.report;
   job.about.name = entry->group.folder_name;
@@ -212,15 +228,17 @@ void RunBooks::execute(const PublishCheckpoint& action) {
 // nor of one that is deleted. The workers come first: they may wait for it, and callbacks take their time.
 void RunBooks::execute(const TellCommitted& action) {
   crew_->execute(action);
-  report_queue_->settle(settling_->report, settling_->name);
+  check(report_queue_->settle(settling_->report, settling_->name, clock_.now()));
+  trackers_->advance(report_queue_->history());
   terminal_->checkpoint(settling_->name);
-  write_reports();
+  hand_on_reports();
 }
 
 void RunBooks::execute(const Finish&) {
   report_queue_->settle_all();
-  write_reports();
-  check(report_queue_->flush());
+  hand_on_reports();
+  check(report_queue_->sync());
+  trackers_->advance(report_queue_->history());
   callbacks_->ended(state_);
 }
 

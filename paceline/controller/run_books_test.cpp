@@ -5,14 +5,19 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <filesystem>
 #include <functional>
 #include <stdexcept>
 
+#include "paceline/checkpoint/stage.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/testing/temporary_folder.h"
+#include "paceline/track/metrics_history.h"
 
 namespace paceline::controller {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -135,6 +140,102 @@ TEST_F(RunBooksTest, CallbacksHearOfACheckpointBetweenTheWorkersAndItsDeletion) 
   EXPECT_THAT(crew_.did, ElementsAre("tell", "callback", "tell", "callback", "delete"));
   ASSERT_FALSE(callback->known.empty());
   EXPECT_EQ(callback->known.back().report, 2);
+}
+
+// Rank 1 reports nothing: what rank 0 has made is on the disk all the same, and somebody is told.
+TEST_F(RunBooksTest, AReportThatOneRankMakesIsOnTheDiskAndNamed) {
+  options_.num_workers = 2;
+  begin();
+  books_->feed(policy::NodeJoined{{.name = "node"}});
+  for (const WorkerId worker : crew_.workers) books_->feed(policy::WorkerJoined{worker, 1});
+  books_->report(0, {.index = 1, .has_checkpoint = true, .staged = ".staging/1"});
+  for (int64_t report = 2; report <= 17; ++report) books_->report(0, {.index = report, .metrics = {{"n", report}}});
+  books_->flush();
+  EXPECT_EQ(track::read_history(folder_.path())->size(), 17u);
+  EXPECT_EQ(books_->shown_metrics(), Json({{"n", 17}}));
+  EXPECT_TRUE(crew_.publish_jobs.empty());
+  EXPECT_THAT(storage::read_file(folder_ / "logs/controller.log").ValueOrDie(),
+              HasSubstr("rank 0 has made 17 reports, rank 1 has made 0: the checkpoint of report 1 is published when"));
+}
+
+// While a checkpoint is on its way, for minutes perhaps, what is reported meanwhile is shown and stored.
+TEST_F(RunBooksTest, APublicationHoldsBackNoMetrics) {
+  train();
+  books_->report(0, {.index = 1, .has_checkpoint = true, .staged = ".staging/1"});
+  books_->report(0, {.index = 2, .metrics = {{"n", 2}}});
+  ASSERT_EQ(crew_.publish_jobs.size(), 1u);
+  books_->flush();
+  EXPECT_EQ(track::read_history(folder_.path())->size(), 2u);
+  EXPECT_EQ(books_->shown_report(), 2);
+}
+
+// As when another driver has taken it over.
+struct AgainTest : RunBooksTest {
+  void publish_as(int64_t report) {
+    auto stage = checkpoint::Stage::create(folder_.path(), {.attempt = {1}, .worker = {1}}, report).ValueOrDie();
+    const std::string staged = stage.finish().ValueOrDie();
+    ASSERT_TRUE(checkpoint::Store(folder_.path()).publish({{0, staged}}, {.report = report}).ok());
+  }
+  // A run of which the journal knows checkpoints 1 and 2.
+  void run_with_checkpoints() {
+    crew_.publishes_at_once = [this](int64_t report) {
+      publish_as(report);
+      books_->settle(report, checkpoint::Store(folder_.path()).list().ValueOrDie().back());
+    };
+    train();
+    for (const int64_t report : {1, 2}) {
+      books_->report(0, {.index = report, .has_checkpoint = true, .staged = ".staging/x"});
+    }
+    leave();
+    books_->close();
+    books_.reset();
+  }
+  arrow::Result<std::unique_ptr<RunBooks>> open() {
+    return RunBooks::open(request_, clock_, [](const std::string&) {});
+  }
+};
+
+TEST_F(AgainTest, ACheckpointThatIsLostStopsTheRun) {
+  run_with_checkpoints();
+  std::filesystem::remove_all(folder_ / "checkpoint_000002");
+  const arrow::Status refused = open().status();
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("knows the checkpoint " + folder_ / "checkpoint_000002"),
+                                       HasSubstr("resume_from_checkpoint = \"" + folder_ / "checkpoint_000001\"")));
+  request_.resume_from_checkpoint = "/models/pretrained";  // a constant of the user's program says nothing of it
+  EXPECT_FALSE(open().ok());
+  request_.resume_from_checkpoint = folder_ / "checkpoint_000001";
+  EXPECT_TRUE(open().ok());
+}
+
+// Retention has deleted what the journal's last whole line knows.
+TEST_F(AgainTest, AJournalThatLacksItsEndBehindADeletionStopsNothing) {
+  run_with_checkpoints();
+  publish_as(3);
+  std::filesystem::remove_all(folder_ / "checkpoint_000001");
+  std::filesystem::remove_all(folder_ / "checkpoint_000002");
+  EXPECT_TRUE(open().ok());
+}
+
+TEST_F(AgainTest, AnOlderOneThatIsLostIsAWarning) {
+  run_with_checkpoints();
+  std::filesystem::remove_all(folder_ / "checkpoint_000001");
+  ASSERT_TRUE(open().ok());
+  EXPECT_THAT(storage::read_file(folder_ / "logs/controller.log").ValueOrDie(),
+              HasSubstr("knows the checkpoint " + folder_ / "checkpoint_000001"));
+}
+
+// The driver was killed between the publication and the line in the history.
+TEST_F(AgainTest, ThePublishedCheckpointsLineIsRestored) {
+  run_with_checkpoints();
+  publish_as(3);
+  auto again = open().ValueOrDie();
+  ASSERT_TRUE(again->begin(options_, crew_).ok());
+  again->flush();
+  std::vector<std::string> lines;
+  ASSERT_TRUE(track::visit_history(folder_.path(), [&](const track::HistoryRow& row) {
+                if (!row.checkpoint.empty()) lines.push_back(row.checkpoint);
+              }).ok());
+  EXPECT_THAT(lines, ElementsAre("checkpoint_000001", "checkpoint_000002", "checkpoint_000003"));
 }
 
 TEST_F(RunBooksTest, ACrewThatThrowsDoesNotHoldBackTheEnd) {

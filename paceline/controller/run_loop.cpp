@@ -1,9 +1,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
+#include "paceline/core/posix/sealed_memory.h"
 
 namespace paceline::controller {
 
@@ -27,12 +29,20 @@ RunLoop::RunLoop(RunParts parts)
 
 arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents,
                            const RunOptions& options) {
+  const std::string config = encode_json(request_.train_loop_config);
+  config_bytes_ = std::ssize(config);
+  auto attachment = SealedMemory::create("paceline_attachment", {config, request_.attachment});
+  if (!attachment.ok()) {
+    return attachment.status().WithMessage("handing the train loop and its configuration to the workers: ",
+                                           attachment.status().message());
+  }
   ARROW_RETURN_NOT_OK(books_.begin(options, *this));
-  take_agents(std::move(agents));
+  take_agents(std::move(agents), *attachment);
   while (!is_terminal(state().state)) {
     parts_.inbox.wait(parts_.stop.descriptor(), next_deadline(), parts_.clock);
     for (uint64_t count = take_count(parts_.stop.descriptor()); count > 0; --count) {
-      feed(StopRequested{.cause = StopCause::interrupt});
+      const bool ended = parts_.stop.signal() == SIGTERM;
+      feed(StopRequested{.reason = ended ? "the driver got SIGTERM" : "", .cause = StopCause::interrupt});
     }
     for (Incoming& incoming : parts_.inbox.take()) {
       std::visit([this](auto& kind) { receive(kind); }, incoming);
@@ -44,16 +54,22 @@ arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channe
   return arrow::Status::OK();
 }
 
-void RunLoop::take_agents(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents) {
+void RunLoop::take_agents(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents,
+                          const Descriptor& attachment) {
   if (!agents.ok()) return feed(NodeLost{.error = "no agent could be launched: " + agents.status().message()});
   agents_ = *std::move(agents);
   for (size_t node = 0; node < agents_.size(); ++node) {
+    rpc::Envelope beside_welcomes = rpc::pack(rpc::Attachment{});
+    auto shared = attachment.duplicate();
+    if (!shared.ok()) return feed(NodeLost{.error = shared.status().message()});
+    beside_welcomes.descriptors.push_back(*std::move(shared));
     Inbox& inbox = parts_.inbox;
     agents_[node]->start(
         {.on_message = [&inbox, node](rpc::Envelope message) { inbox.push(FromAgent{node, std::move(message)}); },
          .on_close = [&inbox, node](const arrow::Status& status) { inbox.push(AgentGone{node, status}); }});
     // An agent that is gone already says so by its channel's end.
-    [[maybe_unused]] const arrow::Status sent = agents_[node]->send(rpc::pack(parts_.leftovers));
+    (void)agents_[node]->send(rpc::pack(parts_.leftovers));
+    (void)agents_[node]->send(std::move(beside_welcomes));
   }
 }
 

@@ -26,11 +26,16 @@ std::string RunLoop::name_of(const Worker& worker) const {
 }
 
 // A process that lives for its task is nobody's rank: where it is stands here until its end.
-void RunLoop::start(const rpc::Role& role, WorkerId id, int64_t node, const rpc::StartProcess& message) {
+void RunLoop::start(const rpc::Role& role, WorkerId id, int64_t node, rpc::StartProcess message) {
   if (role.lifetime == rpc::Lifetime::task) node_of_task_[id] = node;
-  rpc::Envelope start = rpc::pack(message, identity_of(id));
-  start.bytes = request_.attachment;
-  send(id, std::move(start));
+  message.welcome["config_bytes"] = config_bytes_;
+  const size_t agent = agent_of(node);
+  const arrow::Status sent = agents_[agent]->send(rpc::pack(message, identity_of(id)));
+  if (!sent.IsInvalid()) return;  // of an agent that is gone its channel's end tells
+  const rpc::ProcessStartFailed failed{
+      "what it is started with (environment, configurations) cannot be sent: " + sent.message(),
+      /*hopeless=*/true};
+  parts_.inbox.push(FromAgent{agent, rpc::pack(failed, identity_of(id))});
 }
 
 // An agent that is gone says so by its channel's end.
@@ -39,8 +44,7 @@ void RunLoop::send(WorkerId id, rpc::Envelope envelope) {
   const Worker* worker = find(id);
   if (worker == nullptr && task == node_of_task_.end()) return;
   const int64_t node = task != node_of_task_.end() ? task->second : worker->node;
-  const size_t agent = agent_of_node_[static_cast<size_t>(node)];
-  [[maybe_unused]] const arrow::Status sent = agents_[agent]->send(std::move(envelope));
+  [[maybe_unused]] const arrow::Status sent = agents_[agent_of(node)]->send(std::move(envelope));
 }
 
 void RunLoop::execute(const EnterState& action) {

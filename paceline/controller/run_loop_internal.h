@@ -80,7 +80,7 @@ class RunLoop final : private Crew {
   // run_loop.cpp
   void feed(policy::Event event) { books_.feed(std::move(event)); }
   const policy::RunState& state() const { return books_.state(); }
-  void take_agents(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents);
+  void take_agents(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents, const Descriptor& attachment);
   std::optional<Time> next_deadline() const;
   void meet_deadlines();
 
@@ -139,7 +139,8 @@ class RunLoop final : private Crew {
   const policy::Worker* find(WorkerId id) const;
   Identity identity_of(WorkerId worker) const;
   std::string name_of(const policy::Worker& worker) const;
-  void start(const rpc::Role& role, WorkerId worker, int64_t node, const rpc::StartProcess& message);
+  void start(const rpc::Role& role, WorkerId worker, int64_t node, rpc::StartProcess message);
+  size_t agent_of(int64_t node) const { return agent_of_node_[static_cast<size_t>(node)]; }
   void send(WorkerId worker, rpc::Envelope envelope);
 
   RunParts parts_;
@@ -150,6 +151,7 @@ class RunLoop final : private Crew {
   std::vector<std::unique_ptr<rpc::Channel>> agents_;
   std::vector<size_t> agent_of_node_;  // by position in RunState::nodes
   rpc::StringMap environment_;
+  int64_t config_bytes_ = 0;  // of the attachment's start
   std::map<int64_t, int64_t> workers_on_node_;
   std::map<WorkerId, int64_t> node_of_task_;  // position in RunState::nodes
   bool warned_about_cores_ = false;

@@ -53,7 +53,8 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
   } else if (type == rpc::ProcessStarted::kType) {
     feed(WorkerStarted{worker.id, unpacked<rpc::ProcessStarted>(envelope).pid});
   } else if (type == rpc::ProcessStartFailed::kType) {
-    feed(StartFailed{worker.id, unpacked<rpc::ProcessStartFailed>(envelope).error});
+    const auto failed = unpacked<rpc::ProcessStartFailed>(envelope);
+    feed(StartFailed{worker.id, failed.error, failed.hopeless});
   } else if (type == rpc::Joined::kType) {
     feed(WorkerJoined{worker.id, unpacked<rpc::Joined>(envelope).pid});
   } else if (type == rpc::Finished::kType) {
@@ -79,7 +80,12 @@ void RunLoop::show_output(const Worker& worker, const rpc::Output& output) {
 void RunLoop::receive_report(const Worker& worker, const rpc::Envelope& envelope) {
   const bool current =
       envelope.identity.attempt == state().attempt && envelope.identity.generation == state().generation;
-  if (current) books_.report(worker.rank, unpacked<rpc::Report>(envelope));
+  if (!current) return;
+  const auto report = unpacked<rpc::Report>(envelope);
+  const WorkerId id = worker.id;  // what the report causes may take the worker away
+  books_.report(worker.rank, report);
+  if (report.index % rpc::kReportsBetweenAnswers != 0) return;
+  if (find(id) != nullptr) send(id, rpc::pack(rpc::ReportsTaken{report.index}, identity_of(id)));
 }
 
 void RunLoop::receive_failed(const Worker& worker, const rpc::Envelope& envelope) {

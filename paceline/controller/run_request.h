@@ -57,8 +57,9 @@ struct RunRequest {
   rpc::Role role = rpc::kWorkerRole;
   std::string train_loop;
   Json train_loop_config = Json::object();
-  /// What the workers' program needs beside that, as bytes that only it understands: Python's train loop.
-  std::string attachment;
+  /// What the workers' program needs beside that, as bytes that only it understands: Python's train loop. They outlive
+  /// the run.
+  std::string_view attachment;
   ProcessStart start;
   /// Empty: all output goes to the terminal.
   TakeOutput take_output;

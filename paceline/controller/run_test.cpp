@@ -47,6 +47,24 @@ TEST_F(RunTest, FinishesWithReportsCheckpointsAndAValue) {
   EXPECT_EQ(rows[5].checkpoint, "");
 }
 
+TEST_F(RunTest, AConfigurationLargerThanAMessageReachesTheWorkers) {
+  request_.run_config.failure_config.controller_failure_limit = 0;
+  request_.run_config.failure_config.start_timeout_s = 20;
+  const RunOutcome outcome = run({{"reports", 1}, {"value", 42}, {"ballast", std::string(rpc::kMaxHeadBytes, 'x')}});
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.return_value, 42);
+}
+
+TEST_F(RunTest, AStartThatIsTooLargeToBeSentEndsTheRunAtOnceWithTheSizes) {
+  request_.run_config.failure_config.start_timeout_s = 20;
+  request_.run_config.worker_environment["BALLAST"] = std::string(rpc::kMaxHeadBytes, 'x');
+  const RunOutcome outcome = run({{"reports", 1}});
+  EXPECT_EQ(outcome.state, FinalState::errored);
+  EXPECT_EQ(run::replay(folder_.path())->value().failure_kind, FailureKind::start);
+  EXPECT_THAT(outcome.error, HasSubstr("too large: wanted at most 16777216 bytes, got 167"));
+  EXPECT_EQ(run::replay(folder_.path())->value().start_failures, 0) << "it is not tried again";
+}
+
 TEST_F(RunTest, CallbacksSeeEveryReportInOrder) {
   callback_ = std::make_shared<TestCallback>();
   std::vector<int64_t> steps, published;
@@ -116,12 +134,21 @@ TEST_F(RunTest, TrackersGetEveryReportOverRestartsAndDrivers) {
   EXPECT_EQ(run(config).state, FinalState::finished);
   std::vector<int64_t> tracked, reported;
   std::istringstream lines(storage::read_file(folder_ / "metrics_flat.jsonl").ValueOrDie());
-  for (std::string line; std::getline(lines, line);) tracked.push_back(Json::parse(line)["report"]);
+  std::vector<std::string> checkpoints;
+  for (std::string text; std::getline(lines, text);) {
+    const Json line = Json::parse(text);
+    if (line["checkpoint"].is_string()) {
+      checkpoints.push_back(line["checkpoint"]);
+    } else {
+      tracked.push_back(line["report"]);
+    }
+  }
   for (const track::HistoryRow& row : history()) {
     if (row.rank == 0) reported.push_back(row.report);
   }
   EXPECT_EQ(tracked, reported);
   EXPECT_GE(tracked.size(), 8u);
+  EXPECT_EQ(checkpoints.size(), 3u);
 }
 
 TEST_F(RunTest, AWorkerThatIsKilledRestartsAllFromTheLastCheckpoint) {

@@ -97,6 +97,7 @@ class TestWorker {
     if (report.has_checkpoint && config_.contains("validate"))
       report.validation = config_.at("validate").get<ValidationTaskConfig>();
     ++made_;
+    if (!connection_.wait_for_room(report.index).ok()) return;
     connection_.send(rpc::pack(report));
     if (config_.contains("ask")) ask(report.index);
     if (!report.has_checkpoint || !config_.value("wait_for_commit", false)) return;

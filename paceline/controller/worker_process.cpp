@@ -58,7 +58,6 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
                        .location = request.location,
                        .storage_proof = storage_proof,
                        .train_loop = request.train_loop,
-                       .train_loop_config = request.train_loop_config,
                        .scaling_config = request.scaling_config,
                        .torch_config = request.torch_config,
                        .debug_config = request.run_config.debug_config,

@@ -20,6 +20,7 @@ std::string fork_server_key(const rpc::StringMap& environment);
 /// Threads of a worker: what was asked for, else its share of the node's cores, at least 1.
 int64_t threads_of(const ScalingConfig& scaling, const policy::Node& node, int64_t workers_on_node);
 
+/// All but what comes with the run's attachment (rpc::Attachment).
 rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int64_t threads,
                                 const rpc::StringMap& environment, const std::string& storage_proof);
 /// As start_message(), for the validation of the checkpoint at `path`.

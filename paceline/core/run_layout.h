@@ -39,7 +39,8 @@ inline constexpr const char* kStaging = ".staging";
 /// In kStaging, and at the top of a run in an object store (storage/storage_proof.h).
 inline constexpr const char* kStorageProof = ".storage_proof";
 
-/// In an object store only: the mirrored run folder, and the claims of drivers (storage/objects/).
+/// In an object store only: the mirrored run folder. There, and in a folder that machines share (run/folder_lease.h):
+/// the claims of drivers.
 inline constexpr const char* kRecords = "records";
 inline constexpr const char* kClaims = ".lease";
 

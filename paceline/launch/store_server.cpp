@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/core/posix/descriptor_limit.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/rpc/blocking_socket.h"
 #include "paceline/rpc/messages.h"
@@ -126,6 +128,7 @@ class SocketStoreServer final : public StoreServer {
   }
 
   ~SocketStoreServer() override {
+    closing_ = true;
     ::shutdown(listener_.get(), SHUT_RDWR);
     acceptor_.join();
     for (Client& client : clients_) client.socket.shut_down();
@@ -135,6 +138,9 @@ class SocketStoreServer final : public StoreServer {
   const std::string& address() const override { return address_; }
 
  private:
+  static constexpr int64_t kMoreDescriptors = 64;
+  static constexpr std::chrono::milliseconds kUntilSomethingIsFree{100};
+
   struct Client {
     explicit Client(Descriptor descriptor) : socket(std::move(descriptor)) {}
     rpc::BlockingSocket socket;
@@ -146,15 +152,23 @@ class SocketStoreServer final : public StoreServer {
   void accept() {
     while (true) {
       Descriptor peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (!peer && errno != EINTR && errno != ECONNABORTED) return;  // shut down, or nothing more can be opened
-      if (!peer || !is_own_user(peer.get())) continue;
+      if (closing_) return;
+      if (!peer) make_room(errno);
       clients_.remove_if([](Client& client) {
         if (client.gone) client.thread.join();
         return client.gone.load();
       });
+      if (!peer || !is_own_user(peer.get())) continue;
       Client& client = clients_.emplace_back(std::move(peer));
       client.thread = start_thread([this, &client] { serve(client); });
     }
+  }
+
+  // After a failure to accept. Whoever waits to be accepted is late then, nothing more.
+  void make_room(int error) {
+    if (error == EINTR || error == ECONNABORTED) return;
+    const bool raised = error == EMFILE && reserve_descriptors(kMoreDescriptors).ok();
+    if (!raised) std::this_thread::sleep_for(kUntilSomethingIsFree);
   }
 
   void serve(Client& client) {
@@ -170,6 +184,7 @@ class SocketStoreServer final : public StoreServer {
   Descriptor listener_;
   const std::shared_ptr<rpc::KeyValueClient> store_;
   std::list<Client> clients_;
+  std::atomic<bool> closing_{false};
   std::thread acceptor_;
 };
 

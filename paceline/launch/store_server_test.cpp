@@ -1,6 +1,7 @@
 #include "paceline/launch/store_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -17,13 +18,21 @@
 namespace paceline::testing {
 namespace {
 
-Descriptor connect_to(const std::string& address) {
-  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Descriptor unconnected() {
+  return Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+void connect(const Descriptor& socket, const std::string& address) {
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
   std::memcpy(where.sun_path + 1, address.data() + 1, address.size() - 1);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address.size());
   EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&where), size), 0) << std::strerror(errno);
+}
+
+Descriptor connect_to(const std::string& address) {
+  Descriptor socket = unconnected();
+  connect(socket, address);
   return socket;
 }
 
@@ -51,6 +60,25 @@ class ServedStore {
   std::mutex mutex_;
   std::map<std::pair<Attempt, Generation>, std::unique_ptr<launch::StoreServer>> servers_;
 };
+
+// The server raises the limit where it can, and its clients are only late.
+TEST(StoreServer, GoesOnWhenThereAreTooManyOpenFiles) {
+  rpc::MemoryKeyValueStore store;
+  const auto server = launch::serve_store(store.client({.attempt = {1}})).ValueOrDie();
+  Descriptor first = unconnected();
+  Descriptor second = unconnected();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit nothing{.rlim_cur = 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &nothing), 0);
+  for (Descriptor* socket : {&first, &second}) {
+    connect(*socket, server->address());
+    rpc::BlockingSocket client(std::move(*socket));
+    EXPECT_TRUE(client.send(rpc::pack(rpc::StoreRequest{.operation = "num_keys"})).ok());
+    EXPECT_TRUE(client.wait(std::chrono::seconds(20)).ValueOrDie()) << "no answer";
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+}
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Served, KeyValueConformance, ServedStore);
 

@@ -19,10 +19,10 @@ namespace paceline::policy {
 inline constexpr double kCauseSeconds = 1.0;
 /// Seconds beyond the grace after which a process that cannot be killed is given up.
 inline constexpr double kEndPatienceSeconds = 20.0;
-/// How often in a row processes may end in the same way while no worker has ever joined.
+/// How often in a row processes may end by themselves in the same way before any has entered its train loop.
 inline constexpr int64_t kSameExits = 3;
-/// How often in a row the system may refuse a process for the same reason: about 13 seconds with the back-off.
-inline constexpr int64_t kSameRefusals = 8;
+/// How often in a row a start may fail of anything else that is the same: about 13 seconds with the back-off.
+inline constexpr int64_t kSameStarts = 8;
 
 /// Seconds to wait before the try that follows the n-th failure in a row: 0, 0.1, 0.2, 0.4, … at most 30.
 double back_off_seconds(int64_t failures_in_a_row);

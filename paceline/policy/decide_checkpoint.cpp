@@ -19,6 +19,7 @@ void Decision::on(const CheckpointReady& event) {
 void Decision::on(const CheckpointPublished& event) {
   if (state_.publishing.erase(event.checkpoint.report) == 0) return;
   state_.failures_in_a_row = 0;
+  forget_start_problems();
   state_.checkpoints.push_back(event.checkpoint);
   if (find_validation(event.checkpoint.report) != nullptr) {
     state_.checkpoints.back().status = CheckpointStatus::pending_validation;

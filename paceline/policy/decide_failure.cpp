@@ -72,7 +72,7 @@ void Decision::on(const WorkerSilent& event) {
     failure.end.step = event.step;
     failure.end.phase = event.phase;
     if (state_.state == State::scheduling) {
-      on_start_problem(std::move(failure), "");
+      on_start_problem(std::move(failure));
     } else {
       on_failure(std::move(failure));
     }
@@ -103,8 +103,10 @@ void Decision::on(const WorkerExited& event) {
   Failure failure = failure_of(*worker, FailureKind::exit);
   failure.ended = true;
   failure.end = event.end;
+  // Whoever sends SIGTERM to all that a job has started sends it to the driver too, which says so in a moment.
+  failure.collateral = event.end.status.signal == SIGTERM;
   if (state_.state == State::scheduling) {
-    on_start_problem(std::move(failure), describe(event.end.status));
+    on_start_problem(std::move(failure));
   } else {
     on_failure(std::move(failure));
   }
@@ -201,12 +203,12 @@ void Decision::apply_policy(Budget budget) {
   ++*count;
   ++state_.failures_in_a_row;
   const std::string cause = cause_line(state_.failures, state_.world_size);
-  const bool refused = state_.failures.back().kind == FailureKind::start;
-  const int64_t same = refused ? kSameRefusals : kSameExits;
-  const bool hopeless = budget == Budget::start && state_.start_problem_count >= same;
+  if (budget == Budget::worker) forget_start_problems();
+  const bool hopeless = budget == Budget::start && count_start_problem();
   if (hopeless || (limit >= 0 && *count > limit)) {
-    const std::string why = hopeless ? "it failed in the same way " + std::to_string(same) + " times in a row"
-                                     : std::string(setting) + " is " + std::to_string(limit);
+    const std::string why =
+        hopeless ? "it failed in the same way " + std::to_string(state_.start_problem_count) + " times in a row"
+                 : std::string(setting) + " is " + std::to_string(limit);
     note(LogLevel::error, cause + "; giving up: " + why);
     return shut_down(State::errored, grace_after_failure(), cause);
   }

@@ -58,7 +58,9 @@ class Decision {
   void start_group(const std::string& reason);
   std::vector<int64_t> place(int64_t workers) const;
   void assign_group();
-  void on_start_problem(Failure failure, const std::string& problem);
+  void on_start_problem(Failure failure);
+  bool count_start_problem();
+  void forget_start_problems();
   void on_start_timeout();
 
   // decide_failure.cpp

@@ -1,6 +1,7 @@
 // From nothing to a running group, and what is done when that does not work.
 
 #include <algorithm>
+#include <csignal>
 
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/run_layout.h"
@@ -81,11 +82,12 @@ void Decision::on(const StartFailed& event) {
   Failure failure = failure_of(*worker, FailureKind::start);
   failure.text = event.error;
   mark_gone(*worker);
-  if (state_.state == State::scheduling) {
-    on_start_problem(std::move(failure), "could not be started: " + without_numbers(event.error));
-  } else {
-    when_gone();
-  }
+  if (state_.state != State::scheduling) return when_gone();
+  if (!event.hopeless) return on_start_problem(std::move(failure));
+  record(std::move(failure));
+  const std::string cause = cause_line(state_.failures, state_.world_size);
+  note(LogLevel::error, cause + "; giving up: another try would fail of the same");
+  shut_down(State::errored, state_.options.failure_grace_s, cause);
 }
 
 void Decision::on(const WorkerJoined& event) {
@@ -93,7 +95,6 @@ void Decision::on(const WorkerJoined& event) {
   if (worker == nullptr || worker->stage != WorkerStage::starting) return;
   worker->stage = WorkerStage::joined;
   worker->pid = event.pid;
-  state_.ever_joined = true;
   ++state_.joined;
   if (state_.state == State::scheduling && state_.joined == state_.world_size) assign_group();
 }
@@ -101,8 +102,6 @@ void Decision::on(const WorkerJoined& event) {
 // Workers were placed node by node in the order of their ids, so ranks in that order are contiguous on each node.
 void Decision::assign_group() {
   go(State::running, "all workers have joined");
-  state_.start_problem.clear();
-  state_.start_problem_count = 0;
   std::vector<int64_t> size_of_node(state_.nodes.size(), 0);
   for (const auto& [id, worker] : state_.workers) ++size_of_node[static_cast<size_t>(worker.node)];
   std::vector<int64_t> used(state_.nodes.size(), 0);
@@ -151,20 +150,47 @@ void Decision::on_start_timeout() {
       ". A C++ program must call paceline::init() at the top of main(); a Python worker may be importing for as long. "
       "What they wrote: " +
       logs_text(missing) + " in the run folder";
-  on_start_problem(std::move(failure), "");
+  on_start_problem(std::move(failure));
 }
 
-// `problem` names what a process did, so that one that does the same each time is not tried for ever.
-void Decision::on_start_problem(Failure failure, const std::string& problem) {
-  const bool refused = failure.kind == FailureKind::start;
-  if (!problem.empty() && (refused || !state_.ever_joined)) {
-    state_.start_problem_count = problem == state_.start_problem ? state_.start_problem_count + 1 : 1;
-    state_.start_problem = problem;
-  } else {
-    state_.start_problem_count = 0;
-  }
+void Decision::on_start_problem(Failure failure) {
   record(std::move(failure));
   apply_policy(Budget::start);
+}
+
+namespace {
+
+// What a start failed of, in words that are the same when it fails of it again.
+std::string start_problem_of(const Failure& failure) {
+  switch (failure.kind) {
+    case FailureKind::exit:
+      return describe(failure.end.status);
+    case FailureKind::start:
+      return "could not be started: " + without_numbers(failure.text);
+    default:
+      return Json(failure.kind).get<std::string>();
+  }
+}
+
+}  // namespace
+
+// Counts the latest failure, of a start; true when trying again would not help. Before any worker of the run has
+// entered its train loop it is the program itself that ends; later, or if it is killed, the machine has its part in it,
+// and may heal.
+bool Decision::count_start_problem() {
+  const Failure& failure = state_.failures.back();
+  std::string problem = start_problem_of(failure);
+  state_.start_problem_count = problem == state_.start_problem ? state_.start_problem_count + 1 : 1;
+  state_.start_problem = std::move(problem);
+  const bool of_itself =
+      failure.kind == FailureKind::exit && failure.end.status.signal != SIGKILL && !state_.ever_trained;
+  return state_.start_problem_count >= (of_itself ? kSameExits : kSameStarts);
+}
+
+void Decision::forget_start_problems() {
+  state_.ever_trained = true;
+  state_.start_problem.clear();
+  state_.start_problem_count = 0;
 }
 
 }  // namespace paceline::policy

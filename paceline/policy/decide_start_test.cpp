@@ -124,22 +124,51 @@ TEST(Start, TheSameExitThreeTimesBeforeAnyJoinedEndsTheRun) {
   EXPECT_THAT(run.all().error, HasSubstr("exited with code 3"));
 }
 
-TEST(Start, TheSameExitIsTriedForEverOnceAWorkerHasJoined) {
-  Play run;
+// As when a closure crashes while it is unpickled: all join, none comes to its loop's first line.
+TEST(Start, TheSameDeathBeforeTheLoopsFirstLineEndsTheRun) {
+  Play run({.num_workers = 1, .max_failures = 0});
   run.bring_up_nodes();
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < kSameExits; ++i) {
     ASSERT_EQ(run.state(), State::scheduling) << i;
-    run.feed(WorkerJoined{.worker = run.worker(0)});
-    run.exit(run.worker(0), {.signal = 11});
+    run.join_all();
+    run.exit(run.worker(0), {.signal = 11}, Phase::starting);
+    if (run.state() == State::rescheduling) run.fire_timer();
+  }
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("crashed with SIGSEGV before it had entered its train loop"));
+}
+
+TEST(Start, ARunThatHasTrainedBearsMoreOfTheSameDeath) {
+  Play run({.num_workers = 1, .max_failures = 1});
+  run.bring_up_nodes();
+  run.join_all();
+  run.exit(run.worker(0), {.signal = 9});
+  ASSERT_EQ(run.state(), State::scheduling);
+  for (int i = 0; i < kSameStarts; ++i) {
+    ASSERT_EQ(run.state(), State::scheduling) << i;
+    run.exit(run.worker(0), {.signal = 9}, Phase::starting);
+    if (run.state() == State::rescheduling) run.fire_timer();
+  }
+  EXPECT_EQ(run.state(), State::errored);
+}
+
+TEST(Start, WorkersThatNeverJoinEndTheRun) {
+  Play run({.num_workers = 1});
+  run.bring_up_nodes();
+  for (int i = 0; i < kSameStarts; ++i) {
+    ASSERT_EQ(run.state(), State::scheduling) << i;
+    run.fire_timer();
     run.exit_all();
     if (run.state() == State::rescheduling) run.fire_timer();
   }
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("did not join within"));
 }
 
 TEST(Start, TheSameRefusalInOtherWordsEndsTheRun) {
   Play run({.num_workers = 1});
   run.bring_up_nodes();
-  for (int i = 0; i < kSameRefusals; ++i) {
+  for (int i = 0; i < kSameStarts; ++i) {
     ASSERT_EQ(run.state(), State::scheduling) << i;
     const std::string log = "/runs/a/logs/worker_" + std::to_string(run.worker(0).value) + ".log";
     run.feed(StartFailed{run.worker(0), "opening the log file " + log + ": Permission denied"});
@@ -149,16 +178,27 @@ TEST(Start, TheSameRefusalInOtherWordsEndsTheRun) {
   EXPECT_THAT(run.all().error, HasSubstr("Permission denied"));
 }
 
-TEST(Start, AGroupThatRunsForgetsTheStartsBefore) {
-  Play run({.num_workers = 1});
+TEST(Start, AHopelessRefusalEndsTheRunAtOnce) {
+  Play run;
   run.bring_up_nodes();
-  for (int i = 0; i < kSameRefusals - 1; ++i) {
+  run.feed(StartFailed{run.worker(0), "a message is too large", /*hopeless=*/true});
+  EXPECT_EQ(run.wanted<EndWorker>().size(), 1u) << "the other";
+  run.feed(StartFailed{run.worker(1), "a message is too large", /*hopeless=*/true});
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("could not be started: a message is too large"));
+}
+
+TEST(Start, AGroupThatTrainsForgetsTheStartsBefore) {
+  Play run({.num_workers = 1, .max_failures = 1});
+  run.bring_up_nodes();
+  for (int i = 0; i < kSameStarts - 1; ++i) {
     run.feed(StartFailed{run.worker(0), "no memory"});
     if (run.state() == State::rescheduling) run.fire_timer();
   }
   run.join_all();
-  EXPECT_EQ(run.state(), State::running);
-  run.exit(run.worker(0), {.signal = 9}, Phase::starting);  // in the launch window: a failure of the start as well
+  run.exit(run.worker(0), {.signal = 9});
+  run.fire_timer();
+  run.feed(StartFailed{run.worker(0), "no memory"});
   EXPECT_EQ(run.state(), State::rescheduling);
 }
 

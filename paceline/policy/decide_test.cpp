@@ -64,6 +64,26 @@ TEST(Failure, ASilentProcessIsKilledWithoutGrace) {
   EXPECT_EQ(run.wanted<EndWorker>().back().grace_s, 0.0);
 }
 
+// As systemd and Slurm do: to all processes of the job.
+TEST(Failure, SigtermForWorkersAndDriverIsAStop) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  run.exit(run.worker(0), {.signal = 15});
+  EXPECT_EQ(run.state(), State::running) << "the driver may have something to say";
+  run.feed(StopRequested{.reason = "the driver got SIGTERM", .cause = StopCause::interrupt});
+  run.exit(run.worker(1), {.signal = 15});
+  EXPECT_EQ(run.state(), State::aborted);
+  EXPECT_THAT(run.all().error, HasSubstr("The run was stopped: the driver got SIGTERM"));
+}
+
+TEST(Failure, SigtermForAWorkerAloneIsAFailure) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 0});
+  run.exit(run.worker(0), {.signal = 15});
+  run.fire_timer();
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, ::testing::StartsWith("Rank 0 of 2 on node node0 was killed by SIGTERM"));
+}
+
 HangFound hang_of(const Play& run, bool fail) {
   return {.attempt = run.all().attempt,
           .generation = run.all().generation,

@@ -53,7 +53,8 @@ PACELINE_EVENT(WorkerStarted, "process_started", PACELINE_WORKER_STARTED_FIELDS)
 
 #define PACELINE_START_FAILED_FIELDS(FIELD) \
   FIELD(WorkerId, worker, {})               \
-  FIELD(std::string, error, "")
+  FIELD(std::string, error, "")             \
+  FIELD(bool, hopeless, false) /* another try would fail of the same */
 PACELINE_EVENT(StartFailed, "start_failed", PACELINE_START_FAILED_FIELDS);
 
 #define PACELINE_WORKER_JOINED_FIELDS(FIELD) \

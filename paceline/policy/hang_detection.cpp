@@ -141,21 +141,21 @@ HangVerdict detect_hang(const std::vector<RankProgress>& ranks, const DebugConfi
 }
 
 std::vector<Straggler> find_stragglers(const std::vector<RankProgress>& ranks, double factor) {
-  std::vector<Straggler> found;
+  if (ranks.size() < 2) return {};
+  std::vector<double> times;
   for (const RankProgress& rank : ranks) {
     if (rank.progress.steps_timed < kStepsToCompare) return {};
+    times.push_back(rank.progress.step_s);
   }
+  std::ranges::sort(times);
+  // Without one that stands at or before it, the others' median is the next.
+  const double* const middle = times.data() + (times.size() - 1) / 2;
+  std::vector<Straggler> found;
   for (const RankProgress& rank : ranks) {
-    std::vector<double> others;
-    for (const RankProgress& other : ranks) {
-      if (other.rank != rank.rank) others.push_back(other.progress.step_s);
-    }
-    if (others.empty()) return {};
-    const auto middle = others.begin() + std::ssize(others) / 2;
-    std::ranges::nth_element(others, middle);
     const double step_s = rank.progress.step_s;
-    if (*middle > 0 && step_s >= factor * *middle && step_s - *middle >= kLeastDelay) {
-      found.push_back({.rank = rank.rank, .step_s = step_s, .median_s = *middle});
+    const double median_s = step_s <= *middle ? middle[1] : *middle;
+    if (median_s > 0 && step_s >= factor * median_s && step_s - median_s >= kLeastDelay) {
+      found.push_back({.rank = rank.rank, .step_s = step_s, .median_s = median_s});
     }
   }
   std::ranges::sort(found, std::greater{}, &Straggler::step_s);

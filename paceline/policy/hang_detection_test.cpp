@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <random>
+
 namespace paceline::policy {
 namespace {
 
@@ -122,6 +125,24 @@ TEST(Stragglers, AreThoseFarAboveTheOthersMedian) {
               ElementsAre(Straggler{.rank = 1, .step_s = 2.5, .median_s = 1.0},
                           Straggler{.rank = 3, .step_s = 1.6, .median_s = 1.0}));
   EXPECT_THAT(find_stragglers({with_step(0, 1.0), with_step(1, 1.5)}, 1.5), ElementsAre(Straggler{1, 1.5, 1.0}));
+}
+
+TEST(Stragglers, TheMedianIsThatOfTheOthersWhoeverTheyAre) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<RankProgress> ranks;
+    for (size_t rank = 0; rank < 2 + random() % 8; ++rank) {
+      ranks.push_back(with_step(static_cast<int64_t>(rank), 1.0 + static_cast<double>(random() % 5)));
+    }
+    for (const Straggler& slow : find_stragglers(ranks, 1.0)) {
+      std::vector<double> others;
+      for (const RankProgress& other : ranks) {
+        if (other.rank != slow.rank) others.push_back(other.progress.step_s);
+      }
+      std::ranges::sort(others);
+      EXPECT_EQ(slow.median_s, others[others.size() / 2]);
+    }
+  }
 }
 
 TEST(Stragglers, AreNamedWithHowSlowTheyAre) {

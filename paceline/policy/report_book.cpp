@@ -1,6 +1,7 @@
 #include "paceline/policy/report_book.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "paceline/policy/failure_text.h"
 
@@ -21,6 +22,12 @@ arrow::Result<std::vector<GroupReport>> ReportBook::add(int64_t rank, const rpc:
     return arrow::Status::Invalid("rank ", rank, " sent report ", report.index, "; wanted ", first_report_ + count);
   }
   ++count;
+  if (report.index < base_) {
+    const arrow::Status late = take_late(rank, report);
+    refused_ = !late.ok();
+    ARROW_RETURN_NOT_OK(late);
+    return completed;
+  }
   const auto position = static_cast<size_t>(report.index - base_);
   if (position == pending_.size()) {
     pending_.emplace_back();
@@ -36,8 +43,75 @@ arrow::Result<std::vector<GroupReport>> ReportBook::add(int64_t rank, const rpc:
     ++base_;
     completed.push_back(std::move(group));
   }
+  if (std::ssize(pending_) > kMostAhead) ARROW_RETURN_NOT_OK(give_up_oldest());
   refused_ = false;
+  note_unequal();
   return completed;
+}
+
+arrow::Status ReportBook::give_up_oldest() {
+  const Pending& oldest = pending_.front();
+  if (oldest.has_checkpoint) {
+    return arrow::Status::Invalid(counts_text(), ": the checkpoint of report ", oldest.group.report,
+                                  " waits for reports that do not come, and ", kMostAhead,
+                                  " later ones with it; a checkpoint is published when every rank has made its report: "
+                                  "call report() equally often on every rank");
+  }
+  pending_.pop_front();
+  ++base_;
+  return arrow::Status::OK();
+}
+
+// A report that was given up.
+arrow::Status ReportBook::take_late(int64_t rank, const rpc::Report& report) const {
+  if (!report.has_checkpoint) return arrow::Status::OK();
+  return arrow::Status::Invalid("rank ", rank, " hands over a checkpoint with report ", report.index, ", but ",
+                                counts_text(), ": the others are more than ", kMostAhead,
+                                " reports ahead, and it cannot be put together any more; call report() equally often "
+                                "on every rank");
+}
+
+const ReportBook::Pending* ReportBook::first_with_checkpoint() const {
+  const auto found = std::ranges::find_if(pending_, &Pending::has_checkpoint);
+  return found == pending_.end() ? nullptr : &*found;
+}
+
+// "rank 0 has made 12 reports, ranks 1-3 have made 2".
+std::string ReportBook::counts_text() const {
+  const auto [low, high] = std::ranges::minmax(counts_);
+  const auto with = [this](int64_t count) {
+    std::vector<int64_t> ranks;
+    for (int64_t rank = 0; rank < world_size_; ++rank) {
+      if (counts_[static_cast<size_t>(rank)] == count) ranks.push_back(rank);
+    }
+    return ranks_text(ranks) + (ranks.size() == 1 ? " has made " : " have made ") + std::to_string(count);
+  };
+  return with(high) + (high == 1 ? " report, " : " reports, ") + with(low);
+}
+
+// Looks at counts of ranks only when there is something to say: a report costs the same whatever the world's size.
+void ReportBook::note_unequal() {
+  if (has_warned_ || pending_.empty()) return;
+  const bool returned = lowest_finish_ >= 0 && pending_.back().group.report >= first_report_ + lowest_finish_;
+  const bool is_far = std::ssize(pending_) > kFarAhead;
+  const bool may_wait = std::ssize(pending_) > kAheadOfACheckpoint;
+  if (!returned && !is_far && !may_wait) return;
+  const Pending* waiting = first_with_checkpoint();
+  const bool waits = waiting != nullptr && pending_.back().group.report - waiting->group.report >= kAheadOfACheckpoint;
+  if (!returned && !is_far && !waits) return;
+  has_warned_ = true;
+  warning_ = counts_text();
+  if (waiting != nullptr) {
+    warning_ += ": the checkpoint of report " + std::to_string(waiting->group.report) +
+                " is published when every rank has made that report and uploaded its files";
+  } else {
+    warning_ += ": the metrics are kept, but callbacks, and `reduce`, take a report that every rank has made";
+  }
+  warning_ += "; call report() equally often on every rank";
+}
+
+std::string ReportBook::take_warning() {
+  return std::exchange(warning_, "");
 }
 
 arrow::Status ReportBook::enter(Pending& pending, int64_t rank, const rpc::Report& report) {
@@ -78,7 +152,6 @@ arrow::Result<GroupReport> ReportBook::complete(Pending pending) const {
                                   ranks_text(pending.collective), " but not on ", ranks_text(missing),
                                   "; save() is collective: every rank must call it and report what it returns");
   }
-  group.complete = true;
   std::ranges::sort(group.parts, {}, &checkpoint::StagedPart::rank);
   if (!pending.reduce.empty()) {
     group.reduced = group.metrics;
@@ -94,6 +167,7 @@ arrow::Status ReportBook::finish(int64_t rank) {
   lowest_finish_ = lowest_finish_ < 0 ? count : std::min(lowest_finish_, count);
   const arrow::Status status = check_counts();
   refused_ = !status.ok();
+  if (status.ok()) note_unequal();
   return status;
 }
 
@@ -118,18 +192,6 @@ arrow::Status ReportBook::check_counts() const {
                                 ", and report ", wanted,
                                 " hands over a checkpoint, which needs every rank's report; "
                                 "call report() equally often on every rank");
-}
-
-std::vector<GroupReport> ReportBook::close() {
-  std::vector<GroupReport> rest;
-  for (Pending& pending : pending_) {
-    pending.group.parts.clear();
-    rest.push_back(std::move(pending.group));
-  }
-  base_ += std::ssize(pending_);
-  pending_.clear();
-  refused_ = true;
-  return rest;
 }
 
 bool ReportBook::is_settled(int64_t report) const {

@@ -1,7 +1,9 @@
 // ReportBook: puts report k together from each rank's k-th report, for one worker group. Pure: no I/O.
 //
-// Reports complete in order, because each rank's come in order. Memory grows with how far the fastest rank is ahead of
-// the slowest. Not thread-safe. Report numbers are the run's: the first of a group continues those of the group before.
+// Reports complete in order, because each rank's come in order. A report that a rank has not made when another is
+// kMostAhead further is given up: it will not complete, and what it holds is forgotten; with a checkpoint, which would
+// be lost, that is an error. Not thread-safe. Report numbers are the run's: the first of a group continues those of the
+// group before.
 #pragma once
 
 #include <arrow/result.h>
@@ -18,15 +20,12 @@
 
 namespace paceline::policy {
 
-/// A report of all ranks, or of those that made it before their group ended.
+/// A report that all ranks have made.
 struct GroupReport {
   int64_t report = 0;
-  /// Whether every rank has made it.
-  bool complete = false;
-  /// By rank, as each made it. Empty optional: the rank did not get so far.
+  /// By rank, as each made it.
   std::vector<std::optional<Json>> metrics;
-  /// With `reduce`: by rank, but the numbers are those of the group. Empty without, and when the report is not
-  /// complete.
+  /// With `reduce`: by rank, but the numbers are those of the group. Empty without.
   std::vector<std::optional<Json>> reduced;
   /// Name that the lowest rank to give one gave the checkpoint's folder, "" for the report's.
   std::string folder_name;
@@ -39,6 +38,13 @@ struct GroupReport {
   const std::vector<std::optional<Json>>& shown() const { return reduced.empty() ? metrics : reduced; }
 };
 
+/// So many reports may wait for the slowest rank.
+inline constexpr int64_t kMostAhead = 1000;
+/// A rank that is so many reports ahead of another is named in a warning; where a checkpoint waits, much sooner. Ranks
+/// in step are less: one whose upload goes on in the background holds its reports back, rpc::kReportsAhead at most.
+inline constexpr int64_t kFarAhead = 300;
+inline constexpr int64_t kAheadOfACheckpoint = 16;
+
 class ReportBook {
  public:
   /// Of a group of `world_size` ranks whose first report has the number `first_report`.
@@ -49,10 +55,10 @@ class ReportBook {
   arrow::Result<std::vector<GroupReport>> add(int64_t rank, const rpc::Report& report);
   /// The rank's train loop has returned. Invalid when a checkpoint waits for a report that the rank will not make.
   arrow::Status finish(int64_t rank);
-  /// The group is gone: what is not complete, in order. Nothing that a rank reported is lost.
-  std::vector<GroupReport> close();
+  /// What is to be said, once, when ranks have made different numbers of reports: who, and what waits; "" for nothing.
+  std::string take_warning();
 
-  /// Whether every rank has made report `report`, or one has returned that will not.
+  /// Whether every rank has made report `report`, or it is given up, or one has returned that will not make it.
   bool is_settled(int64_t report) const;
   /// Number of the rank's last report, 0 for none.
   int64_t last_report(int64_t rank) const;
@@ -71,6 +77,11 @@ class ReportBook {
 
   arrow::Status enter(Pending& pending, int64_t rank, const rpc::Report& report);
   arrow::Status check_counts() const;
+  arrow::Status give_up_oldest();
+  arrow::Status take_late(int64_t rank, const rpc::Report& report) const;
+  void note_unequal();
+  std::string counts_text() const;
+  const Pending* first_with_checkpoint() const;
   arrow::Result<GroupReport> complete(Pending pending) const;
 
   int64_t world_size_;
@@ -81,6 +92,8 @@ class ReportBook {
   std::vector<bool> finished_;
   int64_t lowest_finish_ = -1;  // the fewest reports that a finished rank has made
   bool refused_ = false;
+  bool has_warned_ = false;
+  std::string warning_;
 };
 
 /// Puts the group's numbers into every rank's metrics: `reduce` is "mean", "sum", "min" or "max". Numbers of the same

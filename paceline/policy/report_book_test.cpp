@@ -27,7 +27,6 @@ TEST(ReportBook, AReportCompletesWithTheLastRank) {
   EXPECT_TRUE(book.add(0, metrics(2, 0.4)).ValueOrDie().empty());
   const auto completed = book.add(1, metrics(1, 0.6)).ValueOrDie();
   ASSERT_EQ(completed.size(), 1u);
-  EXPECT_TRUE(completed[0].complete);
   EXPECT_EQ(completed[0].report, 1);
   EXPECT_EQ((*completed[0].metrics[0])["loss"], 0.5);
   EXPECT_EQ((*completed[0].metrics[1])["loss"], 0.6);
@@ -105,17 +104,63 @@ TEST(ReportBook, AlsoWhenTheOtherReportsLater) {
               HasSubstr("ranks 1-2 returned after 0 reports; rank 0 has made 2 reports"));
 }
 
-TEST(ReportBook, SurplusMetricsAreNoErrorAndNotLost) {
+TEST(ReportBook, SurplusMetricsAreNoErrorButSaid) {
   ReportBook book(2, 1);
   book.add(0, metrics(1, 0.5)).ValueOrDie();
+  EXPECT_EQ(book.take_warning(), "");
   EXPECT_TRUE(book.finish(1).ok());
+  EXPECT_THAT(book.take_warning(), HasSubstr("rank 0 has made 1 report, rank 1 has made 0"));
   book.add(0, metrics(2, 0.25)).ValueOrDie();
   EXPECT_TRUE(book.finish(0).ok());
-  const auto rest = book.close();
-  ASSERT_EQ(rest.size(), 2u);
-  EXPECT_FALSE(rest[0].complete);
-  EXPECT_FALSE(rest[0].metrics[1]);
-  EXPECT_EQ((*rest[1].metrics[0])["loss"], 0.25);
+  EXPECT_EQ(book.take_warning(), "") << "said once";
+}
+
+TEST(ReportBook, ARankFarAheadIsNamedOnce) {
+  ReportBook book(3, 11);
+  for (int64_t report = 11; report <= 10 + kFarAhead; ++report) book.add(1, metrics(report, 1)).ValueOrDie();
+  EXPECT_EQ(book.take_warning(), "");
+  book.add(1, metrics(11 + kFarAhead, 1)).ValueOrDie();
+  EXPECT_THAT(book.take_warning(), HasSubstr("rank 1 has made 301 reports, ranks 0, 2 have made 0"));
+  book.add(1, metrics(12 + kFarAhead, 1)).ValueOrDie();
+  EXPECT_EQ(book.take_warning(), "");
+}
+
+TEST(ReportBook, ACheckpointThatWaitsIsNamedSoon) {
+  ReportBook book(2, 1);
+  book.add(0, metrics(1, 1)).ValueOrDie();
+  book.add(0, folder(2, "x")).ValueOrDie();
+  for (int64_t report = 3; report < 2 + kAheadOfACheckpoint; ++report) {
+    book.add(0, metrics(report, 1)).ValueOrDie();
+    EXPECT_EQ(book.take_warning(), "");
+  }
+  book.add(0, metrics(2 + kAheadOfACheckpoint, 1)).ValueOrDie();
+  EXPECT_THAT(book.take_warning(), HasSubstr("the checkpoint of report 2 is published when every rank"));
+}
+
+TEST(ReportBook, WhatWaitsIsBounded) {
+  ReportBook book(2, 1);
+  for (int64_t report = 1; report <= 3 * kMostAhead; ++report) {
+    EXPECT_TRUE(book.add(0, metrics(report, 1)).ValueOrDie().empty());
+  }
+  EXPECT_TRUE(book.is_settled(2 * kMostAhead));
+  EXPECT_FALSE(book.is_settled(2 * kMostAhead + 1));
+  for (int64_t report = 1; report <= 2 * kMostAhead; ++report) {
+    EXPECT_TRUE(book.add(1, metrics(report, 2)).ValueOrDie().empty()) << "given up";
+  }
+  EXPECT_EQ(book.add(1, metrics(2 * kMostAhead + 1, 2)).ValueOrDie().at(0).report, 2 * kMostAhead + 1);
+}
+
+TEST(ReportBook, ACheckpointIsNotGivenUpInSilence) {
+  ReportBook waiting(2, 1);
+  waiting.add(0, folder(1, "x")).ValueOrDie();
+  for (int64_t report = 2; report <= kMostAhead; ++report) waiting.add(0, metrics(report, 1)).ValueOrDie();
+  EXPECT_THAT(waiting.add(0, metrics(kMostAhead + 1, 1)).status().message(),
+              HasSubstr("rank 0 has made 1001 reports, rank 1 has made 0: the checkpoint of report 1 waits"));
+
+  ReportBook late(2, 1);
+  for (int64_t report = 1; report <= kMostAhead + 1; ++report) late.add(0, metrics(report, 1)).ValueOrDie();
+  EXPECT_THAT(late.add(1, folder(1, "y")).status().message(),
+              HasSubstr("rank 1 hands over a checkpoint with report 1"));
 }
 
 TEST(ReportBook, AGapInARanksReportsIsRefused) {
@@ -197,7 +242,7 @@ TEST(ReportBook, AnyOrderOfArrivalGivesTheSame) {
       }
     }
     EXPECT_EQ(completed, count);
-    EXPECT_TRUE(book.close().empty());
+    EXPECT_TRUE(book.is_settled(count));
   }
 }
 

@@ -333,7 +333,7 @@ void Simulator::execute(const EndWorker& action) {
 
 void Simulator::execute(const CloseGroup&) {
   require(alive_.empty(), "a group is closed while its processes live");
-  if (book_ != nullptr) book_->close();
+  book_.reset();
 }
 
 void Simulator::execute(const PublishCheckpoint& action) {

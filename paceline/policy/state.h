@@ -153,7 +153,7 @@ using RankErrors = std::map<int64_t, std::string>;
   FIELD(int64_t, start_failures, 0)                                                                                   \
   FIELD(int64_t, preemption_failures, 0)                                                                              \
   FIELD(int64_t, failures_in_a_row, 0)   /* without a published checkpoint in between, for the back-off */            \
-  FIELD(bool, ever_joined, false)        /* until then exits count as start problems */                               \
+  FIELD(bool, ever_trained, false)       /* a worker has been seen in its train loop */                               \
   FIELD(std::string, start_problem, "")  /* what the last start failed of */                                          \
   FIELD(int64_t, start_problem_count, 0) /* times in a row that it failed of it */                                    \
   FIELD(std::vector<Failure>, failures, {})                                                                           \

@@ -35,7 +35,12 @@ using StringMap = std::map<std::string, std::string>;
 
 // --- controller → agent: processes -------------------------------------------------------------------------------
 
-// Starts a process. The bytes beside it become those beside the Welcome.
+// What all processes of the run get that are started after it: sealed memory (sealed_memory.h), whose descriptor comes
+// with this and with each Welcome, so that its size has no limit.
+#define PACELINE_ATTACHMENT_FIELDS(FIELD)
+PACELINE_MESSAGE(Attachment, "attachment", PACELINE_ATTACHMENT_FIELDS);
+
+// Starts a process.
 #define PACELINE_START_PROCESS_FIELDS(FIELD)                                                             \
   FIELD(Strings, arguments, {})                                                                          \
   FIELD(StringMap, environment, {}) /* replaces the whole environment */                                 \
@@ -86,7 +91,9 @@ PACELINE_MESSAGE(NodeFailed, "node_failed", PACELINE_NODE_FAILED_FIELDS);
 #define PACELINE_PROCESS_STARTED_FIELDS(FIELD) FIELD(int64_t, pid, 0)
 PACELINE_MESSAGE(ProcessStarted, "process_started", PACELINE_PROCESS_STARTED_FIELDS);
 
-#define PACELINE_PROCESS_START_FAILED_FIELDS(FIELD) FIELD(std::string, error, "")
+#define PACELINE_PROCESS_START_FAILED_FIELDS(FIELD) \
+  FIELD(std::string, error, "")                     \
+  FIELD(bool, hopeless, false) /* another try would fail of the same */
 PACELINE_MESSAGE(ProcessStartFailed, "process_start_failed", PACELINE_PROCESS_START_FAILED_FIELDS);
 
 // The process and its tree are gone; nothing more comes from it: its output and its messages went before.
@@ -149,8 +156,8 @@ PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
 /// Environment variable of a started process that names its end of the channel, a descriptor number.
 inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
 
-// First message on the channel: what the process is for. The bytes beside it are the driver's for its workers: what a
-// program needs that finds no train loop by name.
+// First message on the channel: what the process is for. With it comes the descriptor of the run's attachment, if it
+// has one: the train loop's configuration, as JSON, then what a program needs that finds no train loop by name.
 #define PACELINE_WELCOME_FIELDS(FIELD)                                                                   \
   /* who reads the rest (role.h): a worker runs the train loop, a validation calls `validation_fn` */    \
   FIELD(std::string, role, kWorkerRole.name)                                                             \
@@ -159,7 +166,8 @@ inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
   FIELD(std::string, location, "")      /* where users see the run: the same folder, or a URI */         \
   FIELD(std::string, storage_proof, "") /* storage_proof.h */                                            \
   FIELD(std::string, train_loop, "")                                                                     \
-  FIELD(Json, train_loop_config, Json::object())                                                         \
+  FIELD(Json, train_loop_config, Json::object()) /* where it is not in the attachment */                 \
+  FIELD(int64_t, config_bytes, 0)                /* how much of the attachment it is */                  \
   FIELD(Json, scaling_config, Json::object())                                                            \
   FIELD(Json, torch_config, Json::object())                                                              \
   FIELD(Json, debug_config, Json::object())                                                              \
@@ -195,6 +203,14 @@ PACELINE_MESSAGE(Stop, "stop", PACELINE_STOP_FIELDS);
   FIELD(int64_t, index, 0) /* its report's number */ \
   FIELD(std::string, path, "")
 PACELINE_MESSAGE(CheckpointCommitted, "checkpoint_committed", PACELINE_CHECKPOINT_COMMITTED_FIELDS);
+
+// The worker's reports up to this number are in the books: it may be kReportsAhead further.
+#define PACELINE_REPORTS_TAKEN_FIELDS(FIELD) FIELD(int64_t, index, 0)
+PACELINE_MESSAGE(ReportsTaken, "reports_taken", PACELINE_REPORTS_TAKEN_FIELDS);
+/// So many reports of a worker may be on their way: a controller that is held up (by a callback, a disk) holds up its
+/// workers, and nobody's memory fills. It answers each kReportsBetweenAnswers.
+inline constexpr int64_t kReportsAhead = 256;
+inline constexpr int64_t kReportsBetweenAnswers = 64;
 
 // --- worker → agent, worker → controller -------------------------------------------------------------------------
 
@@ -300,10 +316,11 @@ PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
 PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQUEST_FIELDS);
 
 /// Every message, once: for what must hold for all of them.
-using Catalogue = std::tuple<StartProcess, EndProcess, Leftovers, ProgressRequest, ProgressReply, StacksRequest,
-                             StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed,
-                             ProcessExited, ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, Joined,
-                             Heartbeat, Report, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply,
-                             CheckpointsRequest, CheckpointsReply, StatusRequest, StatusReply, StopRun>;
+using Catalogue =
+    std::tuple<Attachment, StartProcess, EndProcess, Leftovers, ProgressRequest, ProgressReply, StacksRequest,
+               StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed, ProcessExited,
+               ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined, Heartbeat,
+               Report, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply, CheckpointsRequest,
+               CheckpointsReply, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

@@ -9,6 +9,7 @@
 #include "paceline/core/run_layout.h"
 #include "paceline/policy/consequences.h"
 #include "paceline/policy/decide.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline::run {
 
@@ -35,17 +36,38 @@ arrow::Status remove_torn_line(const std::string& path, int file) {
   return arrow::Status::OK();
 }
 
+// Moves the journal's end, from the damaged line on, to a file that is not there yet; gives its name.
+arrow::Result<std::string> set_aside(const std::string& path, const JournalDamage& damage) {
+  ARROW_ASSIGN_OR_RAISE(const std::string whole, storage::read_file(path));
+  std::string aside;
+  for (int number = 1; aside.empty() || ::access(aside.c_str(), F_OK) == 0; ++number) {
+    aside = path + ".damaged" + (number == 1 ? "" : "_" + std::to_string(number));
+  }
+  ARROW_RETURN_NOT_OK(storage::write_atomically(aside, whole.substr(static_cast<size_t>(damage.offset))));
+  // A new file: who reads the old one sees that it must begin anew.
+  ARROW_RETURN_NOT_OK(storage::write_atomically(path, whole.substr(0, static_cast<size_t>(damage.offset))));
+  return aside;
+}
+
 }  // namespace
 
 std::string journal_path(const std::string& run_folder) {
   return run_folder + "/" + run_layout::kJournal;
 }
 
-arrow::Result<Journal> Journal::open(const std::string& run_folder) {
+arrow::Result<Journal> Journal::open(const std::string& run_folder,
+                                     const std::function<void(const std::string&)>& note) {
   const std::string path = journal_path(run_folder);
   Descriptor file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
   if (!file) return errno_status("cannot open " + path);
   ARROW_RETURN_NOT_OK(remove_torn_line(path, file.get()));
+  ARROW_ASSIGN_OR_RAISE(const auto damage, read_journal(run_folder, [](const Event&, Time) {}));
+  if (damage) {
+    ARROW_ASSIGN_OR_RAISE(const std::string aside, set_aside(path, *damage));
+    file = Descriptor(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
+    if (!file) return errno_status("cannot open " + path);
+    note(damage->text(run_folder) + "; the run goes on from what stands before it, and the rest is in " + aside);
+  }
   return Journal(std::move(file));
 }
 
@@ -96,12 +118,18 @@ arrow::Result<JournalEntry> decode_journal_entry(const Json& line) {
   return JournalEntry{std::move(event), from_seconds(time->get<double>())};
 }
 
-arrow::Status read_journal(const std::string& run_folder, const std::function<void(const Event&, Time)>& entry) {
+std::string JournalDamage::text(const std::string& run_folder) const {
+  return journal_path(run_folder) + " is damaged in line " + std::to_string(line) + ": " + why;
+}
+
+arrow::Result<std::optional<JournalDamage>> read_journal(const std::string& run_folder,
+                                                         const std::function<void(const Event&, Time)>& entry) {
   const std::string path = journal_path(run_folder);
   std::ifstream file(path);
   if (!file) return arrow::Status::IOError("cannot read ", path);
   std::string text;
-  for (int64_t number = 1; std::getline(file, text); ++number) {
+  JournalDamage at;
+  for (at.line = 1; std::getline(file, text); ++at.line) {
     if (file.eof()) break;  // no newline: torn
     const auto line = [&]() -> arrow::Status {
       ARROW_ASSIGN_OR_RAISE(const Json json, decode_json(text));
@@ -109,22 +137,24 @@ arrow::Status read_journal(const std::string& run_folder, const std::function<vo
       entry(read.event, read.time);
       return arrow::Status::OK();
     }();
-    if (line.ok()) continue;
     if (line.IsNotImplemented()) return line.WithMessage(path, ": ", line.message());
-    return line.WithMessage(path, " is damaged in line ", number, ": ", line.message(),
-                            "; move the run's folder away, or give the run another name; its checkpoints can still be "
-                            "used with resume_from_checkpoint");
+    if (!line.ok()) {
+      at.why = line.message();
+      return at;
+    }
+    at.offset += static_cast<int64_t>(text.size()) + 1;
   }
-  return arrow::Status::OK();
+  if (file.bad()) return arrow::Status::IOError("cannot read ", path);
+  return std::nullopt;
 }
 
 arrow::Result<std::optional<RunState>> replay(const std::string& run_folder) {
   std::optional<RunState> state;
   if (::access(journal_path(run_folder).c_str(), F_OK) != 0) return state;
   ARROW_RETURN_NOT_OK(read_journal(run_folder, [&state](const Event& event, Time time) {
-    if (!state) state.emplace();
-    decide(*state, event, time);
-  }));
+                        if (!state) state.emplace();
+                        decide(*state, event, time);
+                      }).status());
   return state;
 }
 

@@ -4,8 +4,9 @@
 // the consequences, where readers see any. A controller that takes over folds the events with decide(); readers take
 // the consequences as they stand. A line is written before the event's actions are executed, so a controller that takes
 // over knows all that was acted on. A torn last line (a crash while writing) is no event; opening for writing removes
-// it. Each controller's first line, "run_opened", has the "format" of those that follow. Version 0.1 wrote none: format
-// 1, without consequences. Writing: one thread; reading: any process.
+// it. A line that is damaged (a bad disk) ends the journal for readers; opening for writing moves it, and what follows,
+// to a file beside it. Each controller's first line, "run_opened", has the "format" of those that follow. Version 0.1
+// wrote none: format 1, without consequences. Writing: one thread; reading: any process.
 #pragma once
 
 #include <arrow/result.h>
@@ -29,8 +30,10 @@ std::string journal_path(const std::string& run_folder);
 
 class Journal {
  public:
-  /// Opens the journal for appending; makes it if need be.
-  static arrow::Result<Journal> open(const std::string& run_folder);
+  /// Opens the journal for appending; makes it if need be. `note` gets a warning for the log where a part of it was
+  /// damaged.
+  static arrow::Result<Journal> open(
+      const std::string& run_folder, const std::function<void(const std::string&)>& note = [](const std::string&) {});
 
   /// Writes one event, which decide() has been given: `state` and `actions` are what it left. The time was rounded to
   /// what the journal stores by policy::journal_time().
@@ -54,11 +57,22 @@ arrow::Result<JournalEntry> decode_journal_entry(const Json& line);
 /// The format that a line of "run_opened" announces. NotImplemented, with what to do: a later one than kJournalFormat.
 arrow::Result<int64_t> journal_format(const Json& line);
 
-/// Calls `entry` for each event in order. IOError when the journal cannot be read, Invalid naming the line that is no
-/// event (except a torn last one), NotImplemented for a later format.
-arrow::Status read_journal(const std::string& run_folder, const std::function<void(const policy::Event&, Time)>& entry);
+/// The first line of a journal that holds no event.
+struct JournalDamage {
+  int64_t line = 0;    // from 1
+  int64_t offset = 0;  // of its first byte
+  std::string why;
 
-/// The state after all events; nullopt when there is no journal or it holds no event.
+  /// "journal.jsonl is damaged in line 7: …; …".
+  std::string text(const std::string& run_folder) const;
+};
+
+/// Calls `entry` for each event in order, up to the first damaged line, which it gives. IOError when the journal cannot
+/// be read, NotImplemented for a later format.
+arrow::Result<std::optional<JournalDamage>> read_journal(const std::string& run_folder,
+                                                         const std::function<void(const policy::Event&, Time)>& entry);
+
+/// The state after all events that can be read; nullopt when there is no journal or it holds none.
 arrow::Result<std::optional<policy::RunState>> replay(const std::string& run_folder);
 
 }  // namespace paceline::run

@@ -65,13 +65,19 @@ arrow::Result<std::unique_ptr<ObjectRun>> ObjectRun::take(const std::string& loc
   return taken;
 }
 
+std::string ObjectRun::folder_ending() const {
+  return lease_->may_meet_late_writes() ? "_g" + std::to_string(lease_->generation()) : "";
+}
+
 void ObjectRun::push() {
   mirror_->push();
 }
 
-arrow::Status ObjectRun::finish() {
+arrow::Status ObjectRun::finish(bool storage_hangs) {
   (void)objects_->remove(run_layout::kStorageProof);  // the next start writes another
-  return mirror_->finish(kFinishPatience);
+  arrow::Status copied = mirror_->finish(kFinishPatience);
+  if (storage_hangs || !copied.ok()) lease_->abandon();
+  return copied;
 }
 
 arrow::Status delete_object_run(const std::string& location, const std::string& folder, const ObjectRun::Tell& note) {
@@ -93,6 +99,7 @@ arrow::Status delete_object_run(const std::string& location, const std::string& 
     }));
     begin = end;
   }
+  lease->end_without_trace();
   return arrow::Status::OK();
 }
 

@@ -30,10 +30,13 @@ class ObjectRun {
 
   /// Where checkpoints go; refuses changes without the lease.
   std::shared_ptr<storage::Storage> objects() const { return objects_; }
+  /// Behind the names of folders that this driver publishes, "" for nothing: what a driver before it, which may still
+  /// live, has sent already and arrives late, must not replace its files.
+  std::string folder_ending() const;
   /// The journal has something that must not be lost: copies it now, in the background.
   void push();
-  /// The run has ended: copies what is left.
-  arrow::Status finish();
+  /// The run has ended: copies what is left. `storage_hangs`: a publication or deletion is left behind.
+  arrow::Status finish(bool storage_hangs);
 
  private:
   ObjectRun() = default;

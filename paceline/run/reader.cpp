@@ -38,15 +38,7 @@ RunReader::RunReader(std::string run_folder)
 arrow::Result<bool> RunReader::read() {
   if (journal_.was_replaced() || history_.was_replaced()) *this = RunReader(folder_);
   const int64_t before = journal_.offset() + history_.offset();
-  ARROW_RETURN_NOT_OK(journal_.read([this](std::string_view text) -> arrow::Status {
-    arrow::Status added = [&]() -> arrow::Status {
-      ARROW_ASSIGN_OR_RAISE(const Json line, decode_json(text));
-      return add(line);
-    }();
-    if (added.ok()) return added;
-    if (added.IsNotImplemented()) return added.WithMessage(journal_.path(), ": ", added.message());
-    return added.WithMessage(journal_.path(), " is damaged in line ", line_ + 1, ": ", added.message());
-  }));
+  ARROW_RETURN_NOT_OK(read_journal_lines());
   if (line_ == 0) {
     return arrow::Status::IOError(folder_, " holds no run (it has no journal); a run's folder is STORAGE_PATH/NAME");
   }
@@ -57,6 +49,31 @@ arrow::Result<bool> RunReader::read() {
   record_.run.journal_bytes = journal_.offset();
   record_.run.history_bytes = history_.offset();
   return journal_.offset() + history_.offset() != before;
+}
+
+arrow::Status RunReader::read_journal_lines() {
+  if (is_damaged_) return arrow::Status::OK();
+  std::string damage;
+  arrow::Status read = journal_.read([&](std::string_view text) -> arrow::Status {
+    const arrow::Status added = [&]() -> arrow::Status {
+      ARROW_ASSIGN_OR_RAISE(const Json line, decode_json(text));
+      return add(line);
+    }();
+    if (!added.ok()) damage = added.message();
+    return added;
+  });
+  if (read.ok() || damage.empty()) return read;
+  if (read.IsNotImplemented()) return read.WithMessage(journal_.path(), ": ", damage);
+  if (line_ == 0) return read.WithMessage(journal_.path(), " is damaged in line 1: ", damage);
+  add_damage(damage);
+  return arrow::Status::OK();
+}
+
+void RunReader::add_damage(const std::string& why) {
+  is_damaged_ = true;
+  const double last = record_.events.empty() ? record_.run.since : record_.events.back().time;
+  const Json details = {{"line", line_ + 1}, {"why", why}};
+  add_event({line_ + 1, last, "journal_damaged", details});
 }
 
 arrow::Status RunReader::add(const Json& line) {
@@ -74,11 +91,15 @@ arrow::Status RunReader::add(const Json& line) {
   take_states(then, time->get<double>());
   take_workers(then);
   take_checkpoints(then);
-  record_.events.push_back({line_, time->get<double>(), kind->get<std::string>(), details_of(line)});
+  add_event({line_, time->get<double>(), kind->get<std::string>(), details_of(line)});
+  return arrow::Status::OK();
+}
+
+void RunReader::add_event(track::EventRecord event) {
+  record_.events.push_back(std::move(event));
   if (record_.events.size() >= 2 * track::kMostEvents) {
     record_.events.erase(record_.events.begin(), record_.events.end() - track::kMostEvents);
   }
-  return arrow::Status::OK();
 }
 
 // What an earlier controller left stays: attempts, workers, events.
@@ -108,9 +129,9 @@ arrow::Result<Consequences> RunReader::consequences(const Json& line) {
     state_ = {};
     decided_ = 0;
     ARROW_RETURN_NOT_OK(read_journal(folder_, [this](const Event& event, Time time) {
-      if (decided_ < line_) decide(state_, event, time);
-      decided_ = std::min(decided_ + 1, line_);
-    }));
+                          if (decided_ < line_) decide(state_, event, time);
+                          decided_ = std::min(decided_ + 1, line_);
+                        }).status());
   }
   ARROW_ASSIGN_OR_RAISE(const JournalEntry entry, decode_journal_entry(line));
   const Actions actions = decide(state_, entry.event, entry.time);

@@ -22,9 +22,9 @@ class RunReader {
   /// `run_folder`: absolute.
   explicit RunReader(std::string run_folder);
 
-  /// Reads what is new, or everything when the folder holds another run by now; says whether there was anything.
-  /// IOError when the folder holds no run or cannot be read; Invalid naming the line that is no event; NotImplemented
-  /// when a later Paceline wrote the journal.
+  /// Reads what is new, or everything when the folder holds another run by now; says whether there was anything. A
+  /// damaged line of the journal becomes an event, "journal_damaged", and what follows it is not read. IOError when the
+  /// folder holds no run or cannot be read; NotImplemented when a later Paceline wrote the journal.
   arrow::Result<bool> read();
 
   const track::RunRecord& record() const { return record_; }
@@ -32,7 +32,10 @@ class RunReader {
   void drop_events() { record_.events.clear(); }
 
  private:
+  arrow::Status read_journal_lines();
+  void add_damage(const std::string& why);
   arrow::Status add(const Json& line);
+  void add_event(track::EventRecord event);
   void begin(const policy::RunOpened& opened, double time);
   arrow::Result<policy::Consequences> consequences(const Json& line);
   void take_states(const policy::Consequences& then, double time);
@@ -43,6 +46,7 @@ class RunReader {
   storage::LineReader journal_;
   storage::LineReader history_;
   int64_t line_ = 0;
+  bool is_damaged_ = false;
   int64_t format_ = 1;
   policy::RunState state_;  // after the lines that were decided again
   int64_t decided_ = 0;     // how many these are: all so far, or they begin anew

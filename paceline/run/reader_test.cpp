@@ -159,9 +159,27 @@ TEST(RunReader, RefusesAJournalOfALaterPacelineAndSaysWhatToDo) {
 TEST(RunReader, SaysWhatCannotBeRead) {
   const testing::TemporaryFolder folder;
   EXPECT_THAT(read_run_folder(folder / "none").status().message(), HasSubstr("holds no run"));
-  testing::write_file(folder / "run/journal.jsonl", "{\"event\":\"joined\",\"time\":1}\nnonsense\n");
+  testing::write_file(folder / "run/journal.jsonl", "nonsense\n");
   EXPECT_THAT(read_run_folder(folder / "run").status().message(),
-              AllOf(HasSubstr("journal.jsonl"), HasSubstr("line 2")));
+              AllOf(HasSubstr("journal.jsonl"), HasSubstr("line 1")));
+}
+
+TEST(RunReader, TellsWhatStandsBeforeADamagedLine) {
+  const testing::TemporaryFolder folder;
+  RecordedRun run(folder / "run");
+  run.open();
+  const track::RunRecord whole = read_run_folder(folder / "run").ValueOrDie();
+  std::ofstream(folder / "run/journal.jsonl", std::ios::app) << "nonsense\n{}\n";
+  RunReader reader(folder / "run");
+  ASSERT_TRUE(reader.read().ok());
+  EXPECT_EQ(reader.record().run.state, whole.run.state);
+  ASSERT_EQ(reader.record().events.size(), whole.events.size() + 1);
+  EXPECT_EQ(reader.record().events.back().event, "journal_damaged");
+  EXPECT_FALSE(reader.read().ValueOrDie()) << "said once";
+  EXPECT_EQ(reader.record().events.size(), whole.events.size() + 1);
+  ASSERT_TRUE(Journal::open(folder / "run").ok());  // the next driver sets the damage aside
+  EXPECT_TRUE(reader.read().ValueOrDie());
+  EXPECT_EQ(reader.record().events.size(), whole.events.size());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "paceline/run/working_folder.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "paceline/core/run_layout.h"
@@ -16,6 +17,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kWorking = "/working/";
+
+// Which controller wrote a journal's last line; 0 for none.
+int64_t last_epoch(const std::string& journal) {
+  constexpr std::string_view kMember = "\"epoch\":";
+  const size_t found = journal.rfind(kMember);
+  return found == std::string::npos ? 0 : std::strtoll(journal.c_str() + found + kMember.size(), nullptr, 10);
+}
 
 }  // namespace
 
@@ -56,7 +64,9 @@ arrow::Status mark_as_drivers(const std::string& folder) {
 
 bool is_drivers_own(const std::string& folder, const std::string& journal) {
   const auto own = storage::read_file(journal_path(folder));
-  return own.ok() && own->starts_with(journal) && !is_reader_copy(folder);
+  if (!own.ok() || is_reader_copy(folder)) return false;
+  // A later epoch is this driver's too: what a driver before it had sent has arrived late.
+  return own->starts_with(journal) || last_epoch(*own) > last_epoch(journal);
 }
 
 std::vector<std::string> files_of_run(const std::string& folder) {

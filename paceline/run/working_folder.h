@@ -24,7 +24,8 @@ std::string run_location(const std::string& folder);
 bool is_reader_copy(const std::string& folder);
 arrow::Status mark_as_reader_copy(const std::string& folder);
 arrow::Status mark_as_drivers(const std::string& folder);
-/// Whether a driver here had the run last: its journal in the folder goes on from `journal`, which was read elsewhere.
+/// Whether a driver here had the run last: its journal in the folder goes on from `journal`, which was read elsewhere,
+/// or that is an earlier driver's.
 bool is_drivers_own(const std::string& folder, const std::string& journal);
 
 /// The run's files, relative to the folder: without what is of this machine (lock, control socket, claim, staging).

@@ -34,18 +34,25 @@ arrow::Status AppendFile::append(std::string_view bytes) {
   return arrow::Status::OK();
 }
 
+arrow::Status AppendFile::sync() {
+  return ::fdatasync(file_.get()) == 0 ? arrow::Status::OK() : errno_status("syncing " + path_);
+}
+
 arrow::Status AppendFile::cut_torn_line() {
   ARROW_ASSIGN_OR_RAISE(const int64_t newline, newline_before(size_));
   return newline + 1 == size_ ? arrow::Status::OK() : cut(newline + 1);
 }
 
-arrow::Result<std::string> AppendFile::last_line() const {
-  ARROW_ASSIGN_OR_RAISE(const int64_t end, newline_before(size_));
-  if (end < 0) return "";
-  ARROW_ASSIGN_OR_RAISE(const int64_t before, newline_before(end));
-  std::string line(static_cast<size_t>(end - before - 1), '\0');
-  ARROW_RETURN_NOT_OK(storage::read_at(file_, path_, before + 1, std::as_writable_bytes(std::span(line))));
-  return line;
+arrow::Result<std::string> AppendFile::last_line(const std::function<bool(std::string_view)>& is_wanted) const {
+  ARROW_ASSIGN_OR_RAISE(int64_t end, newline_before(size_));
+  while (end >= 0) {
+    ARROW_ASSIGN_OR_RAISE(const int64_t before, newline_before(end));
+    std::string line(static_cast<size_t>(end - before - 1), '\0');
+    ARROW_RETURN_NOT_OK(storage::read_at(file_, path_, before + 1, std::as_writable_bytes(std::span(line))));
+    if (is_wanted(line)) return line;
+    end = before;
+  }
+  return "";
 }
 
 arrow::Result<int64_t> AppendFile::newline_before(int64_t end) const {

@@ -5,6 +5,7 @@
 
 #include <arrow/result.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -18,10 +19,14 @@ class AppendFile {
   static arrow::Result<AppendFile> open(const std::string& path);
   /// On an error nothing of `bytes` stays in the file.
   arrow::Status append(std::string_view bytes);
+  /// What was appended survives a crash of the machine.
+  arrow::Status sync();
   /// Cuts off what a kill has left behind the last newline.
   arrow::Status cut_torn_line();
-  /// The last whole line, without its newline; "" when there is none.
-  arrow::Result<std::string> last_line() const;
+  /// The last whole line of which `is_wanted` says so, without its newline; "" when there is none.
+  arrow::Result<std::string> last_line(const std::function<bool(std::string_view)>& is_wanted = [](std::string_view) {
+    return true;
+  }) const;
 
   int64_t size() const { return size_; }
   const std::string& path() const { return path_; }

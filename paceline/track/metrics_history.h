@@ -1,10 +1,14 @@
 // Metrics history: every report's metrics of a run, in `metrics.jsonl` of the run folder.
 //
-// One line per rank and report: {"report", "attempt", "rank", "time", "metrics"}, plus {"checkpoint"} where one was
-// published and, with rank 0's, {"reduced"} where the ranks' numbers were made one. Appending is buffered and written
-// on flush() or after 64 KiB. A line counts when its newline is there: readers ignore a torn last line, and the writer
-// of the next attempt cuts it off. Lines that a damaged disk made unreadable are left out. Writing: one thread of the
-// process that holds the run's lock. Reading: any process, at any time. Errors: IOError with path and reason.
+// One line per rank and report, written when it comes: {"report", "attempt", "rank", "time", "metrics"}. What is known
+// later only is a line of its own with rank -1, the group's: {"reduced"} when every rank has made a report whose
+// numbers are made one, {"checkpoint"} when one is published, with the metrics that users are shown of its report.
+// Users are shown reports in order, so rank 0's lines have {"later": true} where they are not shown themselves but the
+// group's line is: with `reduce`, and behind one of those that is not complete. Version 0.1 wrote a report's lines when
+// all of that was known, into these. Appending is buffered and written on flush() or after 64 KiB; sync() makes it
+// survive a crash of the machine. A line counts when its newline is there: readers ignore a torn last line, and the
+// writer of the next attempt cuts it off. Lines that a damaged disk made unreadable are left out. Writing: one thread
+// of the process that holds the run's lock. Reading: any process, at any time. Errors: IOError with path and reason.
 #pragma once
 
 #include <arrow/result.h>
@@ -22,12 +26,16 @@
 
 namespace paceline::track {
 
+/// In place of a rank: what a line says of the report as a whole.
+inline constexpr int64_t kWholeGroup = -1;
+
 // A line of the history.
 #define PACELINE_HISTORY_ROW_FIELDS(FIELD)                 \
   FIELD(int64_t, report, 0)                                \
   FIELD(int64_t, attempt, 1)                               \
   FIELD(int64_t, rank, 0)                                  \
   FIELD(double, time, 0.0)                                 \
+  FIELD(bool, later, false)                                \
   FIELD(std::string, checkpoint, "")                       \
   FIELD(nlohmann::json, metrics, nlohmann::json::object()) \
   FIELD(nlohmann::json, reduced, nullptr)
@@ -38,8 +46,9 @@ std::string history_path(const std::string& run_folder);
 /// The row that a line holds; nullopt for a damaged one: it costs its row, not the history.
 std::optional<HistoryRow> decode_history_line(std::string_view line);
 
-/// A row's metrics as users are shown them: reduced over the ranks where report() asked for it, else the rank's own.
-const nlohmann::json& shown_metrics(const HistoryRow& row);
+/// The metrics that users are shown of a report, where this line has them: rank 0's own, or the group's. Null for any
+/// other line.
+const nlohmann::json* shown_metrics(const HistoryRow& row);
 
 /// Appends to a history.
 class HistoryWriter {
@@ -50,6 +59,8 @@ class HistoryWriter {
   arrow::Status append(const HistoryRow& row);
   /// Writes what append() has taken.
   arrow::Status flush();
+  /// Writes it, and fsync.
+  arrow::Status sync();
 
   /// Bytes that readers find.
   int64_t flushed_bytes() const { return file_.size(); }
@@ -62,9 +73,10 @@ class HistoryWriter {
   std::string buffer_;
 };
 
-/// Calls `visit` with each row in the order written; with none when the run has no history.
+/// Calls `visit` with each line in the order written; with none when the run has no history.
 arrow::Status visit_history(const std::string& run_folder, const std::function<void(const HistoryRow&)>& visit);
-/// All rows in the order written; empty when the run has none.
+/// The ranks' rows by report, then rank, with what the group's lines say of their reports: the checkpoint in each,
+/// `reduced` in rank 0's. Empty when the run has none.
 arrow::Result<std::vector<HistoryRow>> read_history(const std::string& run_folder);
 
 /// Rows as a table: report, attempt, rank, time (seconds since the Unix epoch), checkpoint (null where none), then one

@@ -42,6 +42,30 @@ TEST(History, KeepsRowsInOrder) {
   EXPECT_EQ(read_history(run.path()).ValueOrDie(), rows);
 }
 
+TEST(History, WhatIsKnownLaterJoinsTheRanksRows) {
+  const TemporaryFolder run;
+  auto writer = HistoryWriter::open(run.path()).ValueOrDie();
+  for (const HistoryRow& line : {HistoryRow{.report = 2, .rank = 0, .metrics = {{"x", 5}}},
+                                 HistoryRow{.report = 1, .rank = 1, .metrics = {{"x", 3}}},
+                                 HistoryRow{.report = 1, .rank = 0, .later = true, .metrics = {{"x", 1}}},
+                                 HistoryRow{.report = 1, .rank = kWholeGroup, .reduced = {{"x", 2}}},
+                                 HistoryRow{.report = 1, .rank = kWholeGroup, .checkpoint = "best"}}) {
+    ASSERT_TRUE(writer.append(line).ok());
+  }
+  ASSERT_TRUE(writer.sync().ok());
+  const auto rows = read_history(run.path()).ValueOrDie();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].rank, 0);
+  EXPECT_EQ(rows[0].metrics["x"], 1);
+  EXPECT_EQ(rows[0].reduced["x"], 2);
+  EXPECT_EQ(rows[0].checkpoint, "best");
+  EXPECT_EQ(rows[1].rank, 1);
+  EXPECT_TRUE(rows[1].reduced.is_null());
+  EXPECT_EQ(rows[1].checkpoint, "best");
+  EXPECT_EQ(rows[2].report, 2);
+  EXPECT_EQ(rows[2].checkpoint, "");
+}
+
 TEST(History, WritesByItselfWhenMuchHasCome) {
   const TemporaryFolder run;
   auto writer = HistoryWriter::open(run.path()).ValueOrDie();

@@ -126,7 +126,8 @@ arrow::Result<std::shared_ptr<arrow::Table>> history_table(const std::vector<His
 
   Columns metrics(rows.size());
   for (size_t row = 0; row < rows.size(); ++row) {
-    if (shown_metrics(rows[row]).is_object()) metrics.add(row, "", shown_metrics(rows[row]));
+    const Json& cells = rows[row].reduced.is_null() ? rows[row].metrics : rows[row].reduced;
+    if (cells.is_object()) metrics.add(row, "", cells);
   }
   for (const Column& column : metrics.columns()) {
     ARROW_ASSIGN_OR_RAISE(auto array, metric_array(column));

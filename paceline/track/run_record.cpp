@@ -20,12 +20,12 @@ void add_value(const std::string& name, const Json& value, const HistoryRow& row
 }  // namespace
 
 void add_metrics(const HistoryRow& row, RunRecord& record) {
-  if (row.rank != 0) return;
-  const Json& metrics = shown_metrics(row);
+  const Json* metrics = shown_metrics(row);
+  if (metrics == nullptr) return;
   record.run.report = row.report;
-  record.run.metrics = metrics;
-  if (!metrics.is_object()) return;
-  for (const auto& [name, value] : metrics.items()) add_value(name, value, row, record);
+  record.run.metrics = *metrics;
+  if (!metrics->is_object()) return;
+  for (const auto& [name, value] : metrics->items()) add_value(name, value, row, record);
 }
 
 bool is_over(const RunRow& run) {

@@ -63,7 +63,7 @@ PACELINE_RECORD(MetricRecord, PACELINE_METRIC_RECORD_FIELDS);
   FIELD(int64_t, pid, 0)       /* of the last driver */                                           \
   FIELD(int64_t, attempt, 0)                                                                      \
   FIELD(int64_t, world_size, 0)                                                                   \
-  FIELD(int64_t, report, 0)                                /* the last that rank 0 made */        \
+  FIELD(int64_t, report, 0)                                /* the last whose metrics are shown */ \
   FIELD(nlohmann::json, metrics, nlohmann::json::object()) /* of that report */                   \
   FIELD(std::string, error, "")                                                                   \
   FIELD(int64_t, journal_bytes, 0) /* how much of the journal is told here */                     \
@@ -99,7 +99,7 @@ struct RunRecord {
   bool operator==(const RunRecord&) const = default;
 };
 
-/// Takes a row of the history into a run's metrics: rank 0's, as users are shown them, nested names joined by '/'.
+/// Takes a line of the history into a run's metrics: those that users are shown, nested names joined by '/'.
 void add_metrics(const HistoryRow& row, RunRecord& record);
 
 /// Whether a run in this state has reached its end.

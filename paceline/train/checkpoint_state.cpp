@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <optional>
 
 #include "paceline/checkpoint/stage.h"
@@ -99,9 +100,14 @@ void restore(const Item& item, const StateDict& state, const ParameterNames& nam
 
 const std::map<torch::ScalarType, const char*>& dtype_names() {
   static const std::map<torch::ScalarType, const char*> names = {
-      {torch::kFloat64, "F64"}, {torch::kFloat32, "F32"}, {torch::kFloat16, "F16"}, {torch::kBFloat16, "BF16"},
-      {torch::kInt64, "I64"},   {torch::kInt32, "I32"},   {torch::kInt16, "I16"},   {torch::kInt8, "I8"},
-      {torch::kUInt8, "U8"},    {torch::kBool, "BOOL"}};
+      {torch::kFloat64, "F64"},      {torch::kFloat32, "F32"},
+      {torch::kFloat16, "F16"},      {torch::kBFloat16, "BF16"},
+      {torch::kInt64, "I64"},        {torch::kInt32, "I32"},
+      {torch::kInt16, "I16"},        {torch::kInt8, "I8"},
+      {torch::kUInt8, "U8"},         {torch::kBool, "BOOL"},
+      {at::kUInt16, "U16"},          {at::kUInt32, "U32"},
+      {at::kUInt64, "U64"},          {at::kFloat8_e4m3fn, "F8_E4M3"},
+      {at::kFloat8_e5m2, "F8_E5M2"}, {torch::kComplexFloat, "C64"}};
   return names;
 }
 
@@ -132,8 +138,9 @@ std::string saved_scope(const checkpoint::Manifest& manifest, const NamedItem& i
 
 void refuse_unknown_type(const std::string& name, const torch::Tensor& tensor) {
   if (dtype_names().contains(tensor.scalar_type())) return;
-  throw StorageError("cannot save \"" + name + "\": type " + c10::toString(tensor.scalar_type()) +
-                     " has no place in safetensors; convert the tensor before it is saved");
+  throw StorageError(
+      "cannot save \"" + name + "\": type " + c10::toString(tensor.scalar_type()) +
+      " has no place in safetensors; convert the tensor before it is saved (torch::view_as_real for a complex one)");
 }
 
 void write_item(checkpoint::Stage& stage, const std::string& scope, const StateDict& state) {
@@ -261,22 +268,32 @@ at::Generator gpu_generator() {
   return at::globalContext().defaultGenerator(has_gpu ? session->options().device : torch::Device(torch::kCUDA));
 }
 
+// Threads of loaders may draw from the generator meanwhile.
+torch::Tensor state_of(at::Generator generator) {
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_state(at::Generator generator, const torch::Tensor& state) {
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
 }  // namespace
 
 StateDict RandomState::state_dict() const {
   StateDict state;
-  state.tensors["cpu"] = at::detail::getDefaultCPUGenerator().get_state();
-  if (torch::cuda::is_available()) state.tensors["gpu"] = gpu_generator().get_state();
+  state.tensors["cpu"] = state_of(at::detail::getDefaultCPUGenerator());
+  if (torch::cuda::is_available()) state.tensors["gpu"] = state_of(gpu_generator());
   return state;
 }
 
 void RandomState::load_state_dict(const StateDict& state) {
   const auto cpu = state.tensors.find("cpu");
   if (cpu == state.tensors.end()) throw ConfigError("the saved random state is none: its tensor \"cpu\" is missing");
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  generator.set_state(cpu->second);
+  set_state(at::detail::getDefaultCPUGenerator(), cpu->second);
   const auto gpu = state.tensors.find("gpu");
-  if (gpu != state.tensors.end() && torch::cuda::is_available()) gpu_generator().set_state(gpu->second);
+  if (gpu != state.tensors.end() && torch::cuda::is_available()) set_state(gpu_generator(), gpu->second);
 }
 
 }  // namespace paceline

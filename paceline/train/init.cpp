@@ -30,7 +30,7 @@ class OwnProgram final : public LanguageRuntime {
     start.progress.set_phase(Phase::training);
     return (*loop_)(Config(start.welcome.train_loop_config));
   }
-  Metrics validate(const rpc::Welcome& welcome, const std::string&) override {
+  Metrics validate(const rpc::Welcome& welcome, std::string_view) override {
     const ValidationFn validate = find_validation(welcome.validation_fn);
     return validate(CheckpointAccess::published(welcome.checkpoint), Config(welcome.validation_config));
   }

@@ -55,7 +55,7 @@ struct ReportOptions {
   std::string reduce;
   /// How this rank's files get into the run's folder.
   CheckpointUploadMode checkpoint_upload_mode = CheckpointUploadMode::sync;
-  /// Whether the local folder of the checkpoint is deleted once its files are uploaded. By default only with async, and
+  /// Whether the local folder of the checkpoint is deleted once it is published. By default only with async, and
   /// only a folder of the user's own outside the run's folder. What Checkpoint::save() gives is always moved.
   /// ConfigError for a folder that holds the run's folder or is in it, and with no_upload.
   std::optional<bool> delete_local_checkpoint_after_upload;
@@ -133,19 +133,21 @@ void barrier();
 ///     const auto order = broadcast_from_rank_zero(draw_order()).get<std::vector<int64_t>>();
 Json broadcast_from_rank_zero(const Json& value);
 /// Seeds LibTorch on this worker and asks for deterministic algorithms: operations that have none throw c10::Error
-/// then. Call it first in the loop: some GPU libraries read the setting once.
+/// then. Call it first in the loop: some GPU libraries read the setting once. Data sets that draw random numbers while
+/// loader threads run take them from the generator of get(row, generator), see loader/collate.h.
 void enable_reproducibility(uint64_t seed = 0);
 
 /// Reduces `tensor` (any shape, equal on all ranks) over the ranks and returns it; the argument is not changed.
-/// CollectiveError when a rank is gone, or for a type that cannot be reduced so (the mean of integers).
+/// CollectiveError when a rank is gone, when the ranks' calls do not fit together (another call, shape or type, which a
+/// small message before it finds), or for a type that cannot be reduced so (the mean of integers).
 ///
 ///     const auto sums = all_reduce(torch::tensor({correct, seen}));
 ///     const auto loss_mean = all_reduce(loss, ReduceOp::mean);
 torch::Tensor all_reduce(const torch::Tensor& tensor, ReduceOp op = ReduceOp::sum);
-/// The ranks' tensors (equal shapes and types), by rank. CollectiveError when a rank is gone.
+/// The ranks' tensors (equal shapes and types), by rank. CollectiveError as all_reduce().
 std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor);
-/// `root`'s tensor, on every rank; shapes and types must be equal. The argument is not changed. CollectiveError when a
-/// rank is gone or there is no rank `root`.
+/// `root`'s tensor, on every rank; shapes and types must be equal. The argument is not changed. CollectiveError as
+/// all_reduce(), and when there is no rank `root`.
 torch::Tensor broadcast(const torch::Tensor& tensor, int64_t root = 0);
 /// c10d's process group, for what is not here; null in a world of one. Owned by the session: valid until the loop
 /// returns.

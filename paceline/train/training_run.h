@@ -28,9 +28,9 @@ struct TrainingRun {
   std::function<Json(const Config&)> loop;
   /// What another language says of an exception of its own that the loop has thrown here; nothing: C++ describes it.
   std::function<std::optional<rpc::Failed>(const std::exception_ptr&)> describe;
-  /// What workers find it by: its name, and bytes that their LanguageRuntime understands.
+  /// What workers find it by: its name, and bytes that their LanguageRuntime understands, which outlive the run.
   std::string loop_name;
-  std::string attachment;
+  std::string_view attachment;
   Config train_loop_config;
   ScalingConfig scaling_config;
   RunConfig run_config;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <charconv>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "paceline/core/posix/host_name.h"
+#include "paceline/core/posix/sealed_memory.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/rpc/blocking_socket.h"
 #include "paceline/rpc/key_value_client.h"
@@ -53,7 +55,7 @@ class AgentLink {
     ARROW_ASSIGN_OR_RAISE(std::optional<rpc::Envelope> first, socket_.receive());
     if (!first) return arrow::Status::IOError("the agent closed the channel before it said what this process is for");
     ARROW_ASSIGN_OR_RAISE(welcome_, rpc::unpack<rpc::Welcome>(*first));
-    attachment_ = std::move(first->bytes);
+    ARROW_RETURN_NOT_OK(take_attachment(first->descriptors));
     identity_ = first->identity;
     // The guardian's helper reads this process's stacks; Yama lets only ancestors do so by themselves.
     stacks::allow_capture(::getppid());
@@ -79,7 +81,7 @@ class AgentLink {
   }
 
   const rpc::Welcome& welcome() const { return welcome_; }
-  const std::string& attachment() const { return attachment_; }
+  std::string_view attachment() const { return attachment_.bytes().substr(static_cast<size_t>(welcome_.config_bytes)); }
   Progress& progress() { return *progress_; }
 
   arrow::Result<std::optional<Assignment>> next_assignment() {
@@ -90,6 +92,7 @@ class AgentLink {
     std::optional<Assignment> assignment = std::move(assignments_.front());
     assignments_.pop_front();
     identity_ = assignment->identity;
+    reports_taken_ = assignment->assign.first_report - 1;
     return assignment;
   }
 
@@ -104,6 +107,15 @@ class AgentLink {
   }
 
   arrow::Status flush() { return outbox_.flush(); }
+
+  bool has_room_for(int64_t report) const { return report <= reports_taken_ + rpc::kReportsAhead; }
+
+  arrow::Status wait_for_room(int64_t report) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stop_told_ || lost_ || has_room_for(report); });
+    if (has_room_for(report)) return arrow::Status::OK();
+    return arrow::Status::IOError(stop_reason_ ? "the worker was told to stop: " + *stop_reason_ : "the agent is gone");
+  }
 
   std::optional<std::string> stop_reason() const {
     const std::lock_guard lock(mutex_);
@@ -136,6 +148,21 @@ class AgentLink {
   Identity identity() const {
     const std::lock_guard lock(mutex_);
     return identity_;
+  }
+
+  arrow::Status take_attachment(const std::vector<Descriptor>& descriptors) {
+    if (descriptors.empty()) return arrow::Status::OK();
+    ARROW_ASSIGN_OR_RAISE(attachment_, SealedMemory::open(descriptors.front()));
+    const std::string_view bytes = attachment_.bytes();
+    const auto config_bytes = static_cast<size_t>(welcome_.config_bytes);
+    if (config_bytes > bytes.size()) {
+      return arrow::Status::Invalid("the run's attachment is too small: wanted ", config_bytes, " bytes, got ",
+                                    bytes.size());
+    }
+    if (config_bytes > 0) {
+      ARROW_ASSIGN_OR_RAISE(welcome_.train_loop_config, decode_json(bytes.substr(0, config_bytes)));
+    }
+    return arrow::Status::OK();
   }
 
   // The control thread: commands as they come, a heartbeat whenever one is due. Returns why it ended.
@@ -173,6 +200,11 @@ class AgentLink {
       ARROW_ASSIGN_OR_RAISE(const auto committed, rpc::unpack<rpc::CheckpointCommitted>(envelope));
       const std::lock_guard lock(callback_mutex_);
       if (on_checkpoint_) on_checkpoint_(committed);
+    } else if (envelope.type == rpc::ReportsTaken::kType) {
+      ARROW_ASSIGN_OR_RAISE(const auto taken, rpc::unpack<rpc::ReportsTaken>(envelope));
+      const std::lock_guard lock(mutex_);
+      if (taken.index > reports_taken_) reports_taken_ = taken.index;
+      changed_.notify_all();
     }
     // Commands of a later minor version are ignored, as unknown fields are.
     return arrow::Status::OK();
@@ -196,6 +228,11 @@ class AgentLink {
     }
     last_stop_ = stop;
     if (on_stop_) on_stop_(stop);
+    {
+      const std::lock_guard lock(mutex_);
+      stop_told_ = true;
+      changed_.notify_all();
+    }
     // Last: whoever waits for a key and fails now sees that it was told to stop.
     requests_->close("the worker was told to stop: " + stop.reason);
   }
@@ -218,7 +255,7 @@ class AgentLink {
   Outbox outbox_;
   const std::shared_ptr<PendingRequests> requests_;
   rpc::Welcome welcome_;
-  std::string attachment_;
+  SealedMemory attachment_;
   std::optional<Progress> progress_;
   ControllerEpoch epoch_;  // the control thread's
 
@@ -227,7 +264,9 @@ class AgentLink {
   Identity identity_;
   std::deque<Assignment> assignments_;
   std::optional<std::string> stop_reason_;
+  bool stop_told_ = false;  // to the callback too
   bool lost_ = false;
+  std::atomic<int64_t> reports_taken_ = 0;  // number of the last that the controller has taken
 
   std::mutex callback_mutex_;  // held while a callback runs
   std::optional<rpc::Stop> last_stop_;
@@ -251,7 +290,7 @@ class SocketConnection final : public Connection {
   }
 
   const rpc::Welcome& welcome() const override { return link_->welcome(); }
-  const std::string& attachment() const override { return link_->attachment(); }
+  std::string_view attachment() const override { return link_->attachment(); }
   arrow::Result<std::optional<Assignment>> next_assignment() override { return link_->next_assignment(); }
   Progress& progress() override { return link_->progress(); }
   void send(rpc::Envelope envelope) override { link_->send(std::move(envelope)); }
@@ -259,6 +298,8 @@ class SocketConnection final : public Connection {
     return link_->call(std::move(request), limit);
   }
   arrow::Status flush() override { return link_->flush(); }
+  bool has_room_for(int64_t report) const override { return link_->has_room_for(report); }
+  arrow::Status wait_for_room(int64_t report) override { return link_->wait_for_room(report); }
   std::optional<std::string> stop_reason() const override { return link_->stop_reason(); }
   void on_stop(std::function<void(const rpc::Stop&)> on_stop) override { link_->set_on_stop(std::move(on_stop)); }
   void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) override {
@@ -270,6 +311,12 @@ class SocketConnection final : public Connection {
   std::unique_ptr<AgentLink> link_;
   const pid_t process_;
 };
+
+// Nobody is left who would end what this process has started: its group goes with it.
+void end_group() {
+  if (::getpgrp() == ::getpid()) ::kill(0, SIGKILL);
+  ::_exit(kLostAgent);
+}
 
 // The socket that the variable's text names.
 arrow::Result<Descriptor> take_descriptor(const std::string& text) {
@@ -307,6 +354,7 @@ arrow::Result<std::unique_ptr<Connection>> Connection::connect(const Clock& cloc
   ::unsetenv(rpc::kChannelVariable);
   ARROW_ASSIGN_OR_RAISE(Descriptor socket, take_descriptor(text));
   ConnectionOptions options;
+  options.on_lost_agent = end_group;
   options.note_crashes = true;
   return connect_over(std::move(socket), clock, std::move(options));
 }

@@ -3,7 +3,8 @@
 // The process is started by an agent, which names the inherited descriptor in PACELINE_CHANNEL. connect() takes the
 // descriptor and the variable away (the process's own children do not see them), receives the Welcome and sends Joined.
 // A control thread then receives commands and sends heartbeats; a sender thread sends what is queued, so that report()
-// costs the training thread an enqueue. When the agent is gone, the process ends at once (exit code kLostAgent).
+// costs the training thread an enqueue. When the agent is gone, the process ends at once, and with it its process group
+// if it leads one.
 //
 // Threading: all methods are thread-safe; both threads have every signal blocked. Callbacks must not call on_stop(),
 // on_checkpoint() or destroy the connection. Destruction writes what is queued first.
@@ -47,8 +48,8 @@ class Connection {
   virtual ~Connection() = default;
 
   virtual const rpc::Welcome& welcome() const = 0;
-  /// The bytes that came with it.
-  virtual const std::string& attachment() const = 0;
+  /// What came with it for the program itself; it lives as long as the connection.
+  virtual std::string_view attachment() const = 0;
   /// Waits for the next Assign; nullopt when the worker is to end instead: from the first Stop on, always.
   virtual arrow::Result<std::optional<Assignment>> next_assignment() = 0;
   virtual Progress& progress() = 0;
@@ -60,6 +61,11 @@ class Connection {
   virtual arrow::Result<rpc::Envelope> call(rpc::Envelope request, std::chrono::milliseconds limit) = 0;
   /// Waits until all that was queued is written to the agent.
   virtual arrow::Status flush() = 0;
+
+  /// Whether the controller has taken so many reports of this assignment that `report` may be sent.
+  virtual bool has_room_for(int64_t report) const = 0;
+  /// Waits for that; IOError when a Stop has come or the agent is gone.
+  virtual arrow::Status wait_for_room(int64_t report) = 0;
 
   /// The reason of the first Stop, nullopt while none has come.
   virtual std::optional<std::string> stop_reason() const = 0;

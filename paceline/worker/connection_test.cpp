@@ -86,6 +86,23 @@ TEST_F(ConnectionTest, SendNeverBlocksOnAnAgentThatDoesNotRead) {
   for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(agent_.expect<rpc::Report>().first.index, i);
 }
 
+// A controller that is held up holds up its workers; a Stop lets them go.
+TEST_F(ConnectionTest, ReportsHaveRoomUntilTheControllerTakesNoMore) {
+  connect();
+  agent_.send(rpc::Assign{.first_report = 11}, agent_.identity());
+  ASSERT_TRUE(connection_->next_assignment().ok());
+  const int64_t last = 10 + rpc::kReportsAhead;
+  EXPECT_TRUE(connection_->has_room_for(last));
+  EXPECT_FALSE(connection_->has_room_for(last + 1));
+  auto waits = std::async(std::launch::async, [&] { return connection_->wait_for_room(last + 64); });
+  agent_.send(rpc::ReportsTaken{10 + 64}, agent_.identity());
+  EXPECT_TRUE(waits.get().ok());
+  EXPECT_FALSE(connection_->has_room_for(last + 65));
+  auto stopped = std::async(std::launch::async, [&] { return connection_->wait_for_room(last + 65); });
+  agent_.send(rpc::Stop{.reason = "Ctrl-C"}, agent_.identity());
+  EXPECT_EQ(stopped.get().message(), "the worker was told to stop: Ctrl-C");
+}
+
 TEST_F(ConnectionTest, AMessageOverTheLimitsBecomesAFailure) {
   connect();
   rpc::Report report;

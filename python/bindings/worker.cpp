@@ -1,4 +1,5 @@
 // train/worker/language_runtime.h: a worker process whose train loop is written in Python.
+#include <torch/csrc/distributed/c10d/debug.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -10,6 +11,7 @@
 #include "paceline/comm/backend.h"
 #include "paceline/comm/control_store.h"
 #include "paceline/comm/watched_gloo.h"
+#include "paceline/core/config/debug_config.h"
 #include "paceline/core/error.h"
 #include "paceline/core/posix/process_title.h"
 #include "paceline/core/run_layout.h"
@@ -52,19 +54,22 @@ class PythonProgram final : public train::LanguageRuntime {
   Json train(const WorkerStart& start) override {
     progress = &start.progress;
     const py::gil_scoped_acquire gil;
+    if (start.welcome.debug_config.get<DebugConfig>().check_collectives) c10d::setDebugLevel(c10d::DebugLevel::Detail);
     const auto torch_config = start.welcome.torch_config;
     const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(torch_config.value("timeout_s", 1800.0) * 1e3));
     const c10::intrusive_ptr<c10d::Store> store = comm::make_control_store(start.store, timeout);
-    return to_json(program_.attr("train")(py::bytes(start.attachment), to_python(torch_config), store),
-                   "the return value");
+    return to_json(
+        program_.attr("train")(py::memoryview::from_memory(start.attachment.data(), std::ssize(start.attachment)),
+                               to_python(torch_config), store),
+        "the return value");
   }
 
-  Metrics validate(const rpc::Welcome& welcome, const std::string& attachment) override {
+  Metrics validate(const rpc::Welcome& welcome, std::string_view attachment) override {
     const py::gil_scoped_acquire gil;
-    return Metrics(
-        to_json(program_.attr("validate")(py::bytes(attachment), CheckpointAccess::published(welcome.checkpoint),
-                                          to_python(welcome.validation_config)),
-                "the validation's metrics"));
+    return Metrics(to_json(program_.attr("validate")(
+                               py::memoryview::from_memory(attachment.data(), std::ssize(attachment)),
+                               CheckpointAccess::published(welcome.checkpoint), to_python(welcome.validation_config)),
+                           "the validation's metrics"));
   }
 
   rpc::Failed describe(const std::exception_ptr& exception) override {
@@ -113,6 +118,7 @@ void bind_worker(py::module_& module) {
       "train_loop_begins", [] { progress->set_phase(Phase::training); },
       "Called by train() of a worker's program before the loop's first line.");
   module.def("watch_gradient", &train::watch_gradient, py::arg("name"), py::arg("parameter"));
+  module.def("check_ranks_every", &train::check_ranks_every);
   module.def("set_process_title", [](const std::string& title) { (void)set_process_title(title); }, py::arg("title"));
 }
 

@@ -34,7 +34,7 @@ def pack(cargo: Cargo) -> bytes:
     return pickle.dumps((_search_path(), sys.argv, _cells.known(), inner))
 
 
-def unpack(attachment: bytes) -> Cargo:
+def unpack(attachment: memoryview) -> Cargo:
     """Loads what pack() gave, after taking over the driver's sys.path and sys.argv."""
     path, argv, cells, inner = pickle.loads(attachment)
     sys.path[:] = path + [entry for entry in sys.path if entry not in path]

@@ -82,7 +82,7 @@ def test_18_a_failed_start_is_tried_again_as_often_as_allowed(run_config, tmp_pa
     assert transitions(caught.value.result).count(("scheduling", "rescheduling")) == 1
     assert FailureConfig().controller_failure_limit == -1
     proved_by(f"{START} Start.TimeoutReschedulesInTheSameAttemptWithNewProcesses",
-              f"{START} Start.TheSameExitIsTriedForEverOnceAWorkerHasJoined")  # fmt: skip
+              f"{START} Start.FailuresUseTheirOwnBudgetAndAreCountedExactly")  # fmt: skip
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])

@@ -190,12 +190,16 @@ def test_42_the_folder_is_whole_after_each_report_and_damage_is_named(run_config
     assert reader.seen == [True, True, True]
     shutil.rmtree(result.checkpoint.path)
     assert [metrics["n"] for _, metrics in Result.from_path(result.path).best_checkpoints] == [0, 1]
-    again = fit(lambda: train.get_checkpoint().path, run_config(name="run"), workers=1)
+    with pytest.raises(RuntimeError, match='knows the checkpoint .*checkpoint_000003.*resume_from_checkpoint = ".*_000002"'):
+        fit(loop, run_config(name="run"), workers=1, config=config)
+    left = Checkpoint(f"{result.path}/checkpoint_000002")
+    again = fit(lambda: train.get_checkpoint().path, run_config(name="run"), workers=1, resume_from_checkpoint=left)
     assert again.return_value.endswith("checkpoint_000002")
     (tmp_path / "results/run/journal.jsonl").write_text('{"something": "else"}\n')
-    for read in (lambda: Result.from_path(result.path), lambda: fit(loop, run_config(name="run"), config=config)):
-        with pytest.raises((RuntimeError, ValueError), match="journal.jsonl is damaged in line 1"):
-            read()
+    with pytest.raises((RuntimeError, ValueError), match="journal.jsonl is damaged in line 1"):
+        Result.from_path(result.path)
+    assert fit(lambda: train.get_checkpoint().path, run_config(name="run"), workers=1).return_value.endswith("_000002")
+    assert "damaged in line 1" in (tmp_path / "results/run/logs/controller.log").read_text()
 
 
 def test_43_a_crash_between_record_and_deletion_leaves_no_reference_to_nothing():

@@ -77,10 +77,11 @@ def wait_for_all(pidfds):
         os.close(pidfd)
 
 
-def test_an_interrupt_stops_the_run_and_raises(driver, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_stops_the_run_and_raises(driver, tmp_path, number):
     processes = marked(tmp_path)
     assert len(processes) >= 4  # driver, guardian, warm process, workers
-    driver.send_signal(signal.SIGINT)
+    driver.send_signal(number)
     said = driver.stdout.read()
     assert driver.wait() == 0
     assert "interrupted: the run was stopped; fit() with the same name continues it" in said

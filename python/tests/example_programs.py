@@ -27,7 +27,8 @@ def history(folder, name):
     """What rank 0 reported in a run, reduced over the ranks where it asked for that."""
     lines = (folder / "results" / name / "metrics.jsonl").read_text().splitlines()
     reports = [json.loads(line) for line in lines]
-    return [report.get("reduced", report["metrics"]) for report in reports if report["rank"] == 0]
+    shown = [report for report in reports if report["rank"] == 0 and not report.get("later") or "reduced" in report]
+    return [report.get("reduced") or report["metrics"] for report in shown]
 
 
 def real_digits():
@@ -41,6 +42,6 @@ def losses_by_attempt(folder, name):
     losses = {}
     for line in (folder / "results" / name / "metrics.jsonl").read_text().splitlines():
         report = json.loads(line)
-        if report["rank"] == 0:
-            losses.setdefault(report["attempt"], {})[report["metrics"]["step"]] = report["reduced"]["loss"]
+        if "reduced" in report:
+            losses.setdefault(report["attempt"], {})[report["reduced"]["step"]] = report["reduced"]["loss"]
     return losses

@@ -258,6 +258,29 @@ def test_the_first_gradient_that_is_not_finite_is_named(run_config):
         fit(loop, run_config(debug_config=DebugConfig(nan_watch="stop")))
 
 
+def test_collectives_that_do_not_fit_together_are_named_where_they_are_compared(run_config):
+    def loop():
+        rank = train.get_context().get_world_rank()
+        dist.all_reduce(torch.ones(2))
+        dist.all_reduce(torch.ones(2 + rank))
+
+    with pytest.raises(train.WorkerGroupError, match=r"(?s)ALLREDUCE.*\[2\].*\[3\]|ALLREDUCE.*\[3\].*\[2\]"):
+        fit(loop, run_config(debug_config=DebugConfig(check_collectives=True)))
+
+
+def test_weights_that_differ_between_ranks_are_found(run_config):
+    def loop():
+        model = prepare_model(torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)))
+        for step in range(4):
+            if step == 2 and train.get_context().get_world_rank() == 1:
+                with torch.no_grad():
+                    model.module[1].weight += 1e-6
+            model(torch.ones(1, 1)).sum().backward()
+
+    with pytest.raises(train.WorkerGroupError, match=r'different weights: "1.weight" on rank 1 is not .* before step 4'):
+        fit(loop, run_config(debug_config=DebugConfig(check_ranks_every=2)))
+
+
 def test_loops_in_the_calling_process_have_a_process_group_and_leave_nothing_behind(run_config):
     def loop():
         train.torch.enable_reproducibility(3)

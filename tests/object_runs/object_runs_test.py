@@ -110,7 +110,7 @@ def lines(server, name):
 def reports_in(server):
     """Pairs of report and rank that are in the mirrored history."""
     try:
-        return {(row["report"], row["rank"]) for row in lines(server, "metrics.jsonl")}
+        return {(row["report"], row["rank"]) for row in lines(server, "metrics.jsonl") if row["rank"] >= 0}
     except server.client().exceptions.NoSuchKey:
         return set()
 
@@ -130,7 +130,9 @@ def expect_whole(server, here, reports=5):
     """Every report has its checkpoint and its rows; nothing else is left."""
     found = objects(server)
     for name in found:
-        expect(name.startswith(("checkpoint_", "records/")), f"{name} is left over: {found}")
+        expect(name.startswith(("checkpoint_", "records/", ".lease/")), f"{name} is left over: {found}")
+    claims = [name for name in found if name.startswith(".lease/")]
+    expect(len(claims) == 1 and json.loads(read(server, claims[0]))["ended"], f"claims: {claims}")
     folders = {name.split("/")[0] for name in found if name.startswith("checkpoint_")}
     expect(folders == {f"checkpoint_{report:06}" for report in range(1, reports + 1)}, f"checkpoints: {folders}")
     for folder in folders:

@@ -110,6 +110,26 @@ void skip_a_collective() {
 }
 PACELINE_TRAIN_LOOP(skip_a_collective);
 
+// The tensor's size, then its type, then the call.
+void collectives_that_do_not_fit() {
+  const bool first = is_rank(0);
+  const auto say = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const paceline::CollectiveError& error) {
+      std::printf("told: %s\n", error.what());
+    }
+  };
+  say([&] { paceline::all_reduce(torch::ones({first ? 2 : 3})); });
+  say([&] { paceline::all_gather(torch::ones({2}, first ? torch::kFloat32 : torch::kInt64)); });
+  say([&] {
+    if (first) paceline::broadcast(torch::ones({2}));
+    if (!first) paceline::all_reduce(torch::ones({2}));
+  });
+  std::printf("then %g\n", paceline::all_reduce(torch::ones({1})).item<double>());
+}
+PACELINE_TRAIN_LOOP(collectives_that_do_not_fit);
+
 void limit_address_space(size_t further_bytes) {
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

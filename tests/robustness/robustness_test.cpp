@@ -210,6 +210,23 @@ TEST_F(Robustness, SavingOnSomeRanksOnlyNamesTheMissingOnes) {
   expect_clean(driver);
 }
 
+TEST_F(Robustness, CollectivesThatDoNotFitTogetherAreAnErrorOnEveryRank) {
+  auto driver = start("collectives_that_do_not_fit");
+  EXPECT_EQ(driver.wait(), 0) << driver.output();
+  for (const char* rank : {"(rank 0) ", "(rank 1) "}) {
+    const std::string told = std::string(rank) + "told: the ranks' collectives do not fit together: ";
+    EXPECT_THAT(driver.output(),
+                AllOf(HasSubstr(told + "all_reduce (sum) of Float [2] on rank 0; all_reduce (sum) of "
+                                       "Float [3] on rank 1"),
+                      HasSubstr(told + "all_gather of Float [2] on rank 0; all_gather of Long [2] on "
+                                       "rank 1"),
+                      HasSubstr(told + "all_reduce (sum) of Float [2] on rank 1; broadcast from rank 0 "
+                                       "of Float [2] on rank 0"),
+                      HasSubstr(std::string(rank) + "then 2")));
+  }
+  expect_clean(driver);
+}
+
 TEST_F(Robustness, AWrongConfigurationTypeNamesTheKey) {
   auto driver = start("wrong_config");
   EXPECT_EQ(driver.wait(), 1);

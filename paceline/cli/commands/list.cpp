@@ -1,10 +1,13 @@
 // paceline list [-n N] [--state STATE] [--json]
+#include <algorithm>
 #include <cstdint>
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/known_runs.h"
+#include "paceline/cli/spelling.h"
 #include "paceline/cli/table.h"
 #include "paceline/core/clock.h"
+#include "paceline/policy/state.h"
 #include "paceline/run/working_folder.h"
 
 namespace paceline::cli {
@@ -27,6 +30,24 @@ Json json_of(const KnownRun& known) {
 
 bool is_meant(const KnownRun& known, const std::string& state) {
   return state.empty() || known.run.state == state || known.state_text() == state;
+}
+
+// The states of runs, and what the list says in their place.
+std::vector<std::string> known_states() {
+  std::vector<std::string> states = {"driver died", "deleted"};
+  for (int state = 0; state <= static_cast<int>(policy::State::aborted); ++state) {
+    states.push_back(policy::to_string(static_cast<policy::State>(state)));
+  }
+  return states;
+}
+
+// "" for a state that there is.
+std::string problem_of(const std::string& state) {
+  const std::vector<std::string> known = known_states();
+  if (std::ranges::find(known, state) != known.end()) return "";
+  std::string names;
+  for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
+  return "no run is ever in the state \"" + state + "\"; there are: " + names + suggestion(state, known);
 }
 
 // Each run is written as it comes: of ten thousand only what is shown is held.
@@ -74,7 +95,9 @@ void add_list(CLI::App& program, int& exit_code) {
   command->footer("Example: paceline list -n 10 --state running");
   const auto selection = std::make_shared<Selection>();
   command->add_option("-n,--limit", selection->most, "At most so many")->type_name("N");
-  command->add_option("--state", selection->state, "Only runs in this state, as the list names it")->type_name("STATE");
+  command->add_option("--state", selection->state, "Only runs in this state, as the list names it")
+      ->type_name("STATE")
+      ->check(problem_of);
   const auto as_json = add_json(*command);
   command->callback([selection, as_json, &exit_code] { exit_code = report(list(*selection, *as_json)); });
 }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -61,12 +60,7 @@ class StopHandlers {
   StopHandlers(const std::vector<int>& signals, controller::StopSignal& stop) {
     stop_ = &stop;
     struct sigaction action{};
-    action.sa_handler = [](int signal) {
-      stop_->stop(signal);
-      if (++count_ <= kHeard) return;
-      std::signal(signal, SIG_DFL);
-      ::raise(signal);  // comes when this handler is left
-    };
+    action.sa_handler = [](int signal) { stop_->hear(signal); };
     action.sa_flags = SA_RESTART;
     for (const int signal : signals) {
       struct sigaction before{};
@@ -77,9 +71,7 @@ class StopHandlers {
   }
 
  private:
-  static constexpr int kHeard = 3;
   static inline controller::StopSignal* stop_ = nullptr;
-  static inline std::atomic<int> count_{0};
 };
 
 launch::Launch launch_of(const RunFlags& flags) {

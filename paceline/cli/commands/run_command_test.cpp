@@ -1,11 +1,15 @@
 // `paceline run` with programs that are shell scripts.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/program_fixture.h"
+#include "paceline/core/posix/descriptor.h"
 #include "paceline/testing/pseudo_terminal.h"
 #include "paceline/testing/temporary_folder.h"
 
@@ -60,6 +64,26 @@ TEST_F(RunCommandTest, StartsAllRanksAgainWithinTheBudget) {
   // Another launch of the same name counts its own restarts.
   const Outcome again = run("-n 1 --name job", "echo restart $TORCHELASTIC_RESTART_COUNT");
   EXPECT_THAT(again.output, HasSubstr("restart 0\n"));
+}
+
+// A fifo that the program holds open tells of its end. What is stopped first can do nothing about the other's death.
+TEST_F(RunCommandTest, ProgramsEndWhenDriverAndGuardianAreKilledTogether) {
+  const std::string fifo = folder_ / "alive";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const Descriptor alive(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const std::string pid = folder_ / "pid";
+  testing::write_file(folder_ / "script.sh", "exec 9>" + fifo +
+                                                 "\nread -r _ _ _ guardian _ </proc/$PPID/stat\n"
+                                                 "driver=$(cat " +
+                                                 pid +
+                                                 ")\n"
+                                                 "kill -STOP $guardian $driver\n"
+                                                 "kill -KILL $guardian $driver\n"
+                                                 "sleep 600");
+  run_command_line("sh -c 'echo $$ >" + pid + "; exec " PACELINE_PROGRAM " run --storage-path " + (folder_ / "runs") +
+                   " sh " + (folder_ / "script.sh") + "'");
+  pollfd end{alive.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, 60'000), 1) << "a program is left";
 }
 
 TEST_F(RunCommandTest, PassesTheSignalOnAndWaits) {

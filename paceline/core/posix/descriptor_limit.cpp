@@ -13,7 +13,9 @@ arrow::Status reserve_descriptors(int64_t more) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_status("reading the limit of open files");
   std::error_code error;
-  const auto open = std::distance(std::filesystem::directory_iterator("/proc/self/fd", error), {});
+  const std::filesystem::directory_iterator descriptors("/proc/self/fd", error);
+  // Where they cannot even be listed, all that may be open is.
+  const auto open = error ? static_cast<int64_t>(limit.rlim_cur) : std::distance(descriptors, {});
   const auto wanted = static_cast<rlim_t>(open + more);
   if (wanted <= limit.rlim_cur) return arrow::Status::OK();
   if (wanted > limit.rlim_max) {

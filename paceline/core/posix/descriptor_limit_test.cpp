@@ -32,6 +32,16 @@ TEST(DescriptorLimit, RaisesTheSoftLimitWhenThatIsEnough) {
             0);
 }
 
+TEST(DescriptorLimit, RaisesItWhenNothingMoreCanBeOpened) {
+  EXPECT_EQ(with_limit(50, 500,
+                       [] {
+                         while (::dup(STDERR_FILENO) >= 0) {
+                         }
+                         return reserve_descriptors(10).ok() && ::dup(STDERR_FILENO) >= 0 ? 0 : 1;
+                       }),
+            0);
+}
+
 TEST(DescriptorLimit, SaysWhatToDoWhenTheHardLimitIsTooLow) {
   EXPECT_EQ(with_limit(50, 60,
                        [] {

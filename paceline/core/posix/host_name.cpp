@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 
 namespace paceline {
 
@@ -10,6 +11,12 @@ std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+std::string boot_id() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id;
 }
 
 }  // namespace paceline

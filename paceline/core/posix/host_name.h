@@ -1,4 +1,4 @@
-// The name of this machine.
+// What identifies this machine.
 #pragma once
 
 #include <string>
@@ -7,5 +7,7 @@ namespace paceline {
 
 /// As the system reports it; "" when it does not.
 std::string host_name();
+/// Of the machine since it was started last: another after each start; "" when the system does not tell.
+std::string boot_id();
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <map>
 #include <optional>
 #include <random>
@@ -11,6 +12,7 @@
 #include "paceline/core/json.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/thread.h"
+#include "paceline/core/record.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/location.h"
@@ -18,7 +20,19 @@
 namespace paceline::storage {
 namespace {
 
-using Steady = std::chrono::steady_clock;
+// Goes on while the machine sleeps, as others' clocks do.
+struct BootClock {
+  using rep = Duration::rep;
+  using period = Duration::period;
+  using duration = Duration;
+  using time_point = std::chrono::time_point<BootClock>;
+  static constexpr bool is_steady = true;
+  static time_point now() {
+    timespec since_boot{};
+    ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+    return time_point(std::chrono::seconds(since_boot.tv_sec) + std::chrono::nanoseconds(since_boot.tv_nsec));
+  }
+};
 
 std::string new_id() {
   std::random_device random;
@@ -51,10 +65,52 @@ arrow::Result<Claims> read_claims(const Storage& run) {
   return claims;
 }
 
+// What stands in a claim.
+#define PACELINE_CLAIM_FIELDS(FIELD)            \
+  FIELD(int64_t, pid, 0)                        \
+  FIELD(std::string, host, "")                  \
+  FIELD(int64_t, beat, 0) /* counts renewals */ \
+  FIELD(bool, ended, false)                     \
+  FIELD(bool, late_writes, false) /* may_meet_late_writes() */
+PACELINE_RECORD(Claim, PACELINE_CLAIM_FIELDS);
+
+// An empty one for what cannot be read.
+Claim decode_claim(const std::string& content) {
+  try {
+    return decode_json(content).ValueOr(Json::object()).get<Claim>();
+  } catch (const Json::exception&) {
+    return {};
+  }
+}
+
 std::string holder_in(const std::string& content) {
-  const auto json = decode_json(content);
-  if (!json.ok() || !json->is_object()) return "another driver";
-  return "process " + json->value("pid", Json()).dump() + " on host " + json->value("host", std::string("(unknown)"));
+  const Claim claim = decode_claim(content);
+  if (claim.pid == 0) return "another driver";
+  return "process " + std::to_string(claim.pid) + " on host " + (claim.host.empty() ? "(unknown)" : claim.host);
+}
+
+// The claim that this machine's last driver in the working folder had.
+#define PACELINE_REMEMBERED_CLAIM_FIELDS(FIELD) \
+  FIELD(std::string, claim, "")                 \
+  FIELD(std::string, host, "")                  \
+  FIELD(std::string, boot, "")                  \
+  FIELD(bool, abandoned, false) /* it has left requests behind */
+PACELINE_RECORD(RememberedClaim, PACELINE_REMEMBERED_CLAIM_FIELDS);
+
+// An empty one where nothing is known: the folder may have been copied, and a machine that was started again may have
+// another's address.
+RememberedClaim remembered_claim(const std::string& memory) {
+  try {
+    auto own = decode_json(read_file(memory).ValueOr("")).ValueOr(Json::object()).get<RememberedClaim>();
+    if (own.host == host_name() && own.boot == boot_id()) return own;
+  } catch (const Json::exception&) {  // NOLINT(bugprone-empty-catch): as if there were none
+  }
+  return {};
+}
+
+arrow::Status remember_claim(const std::string& memory, const std::string& claim, bool is_abandoned = false) {
+  const RememberedClaim own{.claim = claim, .host = host_name(), .boot = boot_id(), .abandoned = is_abandoned};
+  return write_atomically(memory, encode_json(own) + "\n");
 }
 
 arrow::Status held_by(const Storage& run, const std::string& content) {
@@ -70,19 +126,19 @@ arrow::Status held_by(const Storage& run, const std::string& content) {
 arrow::Result<Claims> watch(const Storage& run, const std::string& own, const LeaseOptions& options) {
   struct Seen {
     std::string content;
-    Steady::time_point since;
+    BootClock::time_point since;
   };
   std::map<std::string, Seen> seen;
   bool noted = false;
   while (true) {
-    const auto asked = Steady::now();
+    const auto asked = BootClock::now();
     ARROW_ASSIGN_OR_RAISE(Claims claims, read_claims(run));
-    const auto answered = Steady::now();
+    const auto answered = BootClock::now();
     bool all_dead = true;
     for (const auto& [claim, content] : claims) {
       const auto [known, is_new] = seen.try_emplace(claim, Seen{content, answered});
       if (known->second.content != content) return held_by(run, content);
-      if (claim == own || asked - known->second.since >= options.takeover) continue;
+      if (claim == own || decode_claim(content).ended || asked - known->second.since >= options.takeover) continue;
       all_dead = false;
       if (noted) continue;
       noted = true;
@@ -100,50 +156,81 @@ arrow::Result<Claims> watch(const Storage& run, const std::string& own, const Le
 struct Lease::State {
   std::shared_ptr<Storage> run;
   LeaseOptions options;
-  std::string claim;
+  std::string memory;
+  std::string name;  // of the claim
   int64_t generation = 1;
-  int64_t beat = 0;
-  std::atomic<Steady::rep> renewed{0};  // when the last renewal that succeeded began
+  Claim claim;
+  std::atomic<BootClock::rep> renewed{0};  // when the last renewal that succeeded began
+  std::atomic<BootClock::rep> looked{0};   // when the last look that found no other driver began
   std::atomic<bool> lost{false};
   std::mutex mutex;
   std::condition_variable changed;
+  std::string why_lost;
   bool ending = false;
 
-  bool is_held() const {
-    const auto age = Steady::now() - Steady::time_point(Steady::duration(renewed.load()));
-    return !lost && age < options.takeover * 5 / 6;
+  static BootClock::duration age(const std::atomic<BootClock::rep>& since) {
+    return BootClock::now() - BootClock::time_point(BootClock::duration(since.load()));
+  }
+  bool is_held() const { return !lost && age(renewed) < options.takeover * 5 / 6; }
+
+  std::string lost_because() {
+    const std::lock_guard lock(mutex);
+    return why_lost;
   }
 
-  // Writes the claim, then looks: who takes over writes and looks too, so one of both sees the other. Gives the claims
-  // of others. The lease is held from when the writing began.
-  arrow::Result<Claims> renew() {
-    const auto begun = Steady::now();
-    const Json content = {{"pid", ::getpid()}, {"host", host_name()}, {"beat", ++beat}};
-    ARROW_RETURN_NOT_OK(run->write(claim, encode_json(content) + "\n"));
-    ARROW_ASSIGN_OR_RAISE(Claims others, read_claims(*run));
-    others.erase(claim);
-    const auto is_later = [this](const auto& other) { return generation_of(other.first) > generation; };
-    if (std::ranges::none_of(others, is_later)) renewed = begun.time_since_epoch().count();
-    return others;
+  void lose(const std::string& holder) {
+    const std::lock_guard lock(mutex);
+    if (lost.exchange(true)) return;
+    why_lost = "the run was taken over by " + holder + ", because this driver had not renewed its lease in " +
+               without_secrets(run->location(name)) + " in time";
+    changed.notify_all();
+  }
+
+  // Whether no other driver has come since the claim was written; else the lease is lost.
+  arrow::Status look() {
+    const auto begun = BootClock::now();
+    ARROW_ASSIGN_OR_RAISE(const auto claims, run->list(run_layout::kClaims));
+    for (const FileSize& file : claims) {
+      if (generation_of(file.name) > generation) lose(holder_in(read_whole(*run, file.name).ValueOr("")));
+    }
+    if (!lost) looked = begun.time_since_epoch().count();
+    return arrow::Status::OK();
+  }
+
+  arrow::Status write() {
+    ++claim.beat;
+    return run->write(name, encode_json(claim) + "\n");
+  }
+
+  // Writes the claim, then looks: who takes over writes and looks too, so one of both sees the other. The lease is held
+  // from when the writing began.
+  arrow::Status renew() {
+    const auto begun = BootClock::now();
+    ARROW_RETURN_NOT_OK(write());
+    ARROW_RETURN_NOT_OK(look());
+    if (!lost) renewed = begun.time_since_epoch().count();
+    return arrow::Status::OK();
   }
 
   void renew_until_end() {
     std::unique_lock lock(mutex);
-    while (!changed.wait_for(lock, options.renewal, [this] { return ending; })) {
+    while (!changed.wait_for(lock, options.renewal, [this] { return ending || lost; })) {
       lock.unlock();
       // A storage that cannot be reached is tried again with the next renewal; is_held() says no meanwhile.
-      const Claims others = renew().ValueOr(Claims{});
-      for (const auto& [name, content] : others) {
-        if (generation_of(name) <= generation) continue;
-        lost = true;
-        (void)run->remove(claim);
-        options.on_lost("the run was taken over by " + holder_in(content) +
-                        ", because this driver had not renewed its lease in " + without_secrets(run->location(claim)) +
-                        " in time");
-        return;
-      }
+      (void)renew();
       lock.lock();
     }
+    if (!lost) return;
+    const std::string why = why_lost;
+    lock.unlock();
+    (void)run->remove(name);
+    options.on_lost(why);
+  }
+
+  void stop_renewing() {
+    const std::lock_guard lock(mutex);
+    ending = true;
+    changed.notify_all();
   }
 };
 
@@ -152,38 +239,33 @@ namespace {
 // Changes only while the lease is held.
 class GuardedByLease final : public Storage {
  public:
-  GuardedByLease(std::shared_ptr<Storage> run, std::function<bool()> is_held)
-      : run_(std::move(run)), is_held_(std::move(is_held)) {}
+  /// `check`: may say that the file named is not to be changed; it looks at the claims where the flag asks for that.
+  using Check = std::function<arrow::Status(const std::string& name, bool looks)>;
+  GuardedByLease(std::shared_ptr<Storage> run, Check check) : run_(std::move(run)), check_(std::move(check)) {}
 
   std::string location(const std::string& name) const override { return run_->location(name); }
   arrow::Status write(const std::string& name, std::string_view content) override {
-    ARROW_RETURN_NOT_OK(check(name));
+    ARROW_RETURN_NOT_OK(check_(name, true));
     return run_->write(name, content);
   }
   arrow::Result<FileSum> upload(const std::string& local_file, const std::string& name) override {
-    ARROW_RETURN_NOT_OK(check(name));
+    ARROW_RETURN_NOT_OK(check_(name, false));
     return run_->upload(local_file, name);
   }
   arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override { return run_->open(name); }
   arrow::Result<std::vector<FileSize>> list(const std::string& folder) const override { return run_->list(folder); }
   arrow::Status remove(const std::string& name) override {
-    ARROW_RETURN_NOT_OK(check(name));
+    ARROW_RETURN_NOT_OK(check_(name, true));
     return run_->remove(name);
   }
   arrow::Status remove_below(const std::string& folder) override {
-    ARROW_RETURN_NOT_OK(check(folder));
+    ARROW_RETURN_NOT_OK(check_(folder, true));
     return run_->remove_below(folder);
   }
 
  private:
-  arrow::Status check(const std::string& name) const {
-    if (is_held_()) return arrow::Status::OK();
-    return arrow::Status::IOError("changing ", without_secrets(run_->location(name)),
-                                  ": this driver's lease of the run has ended, because the storage could not be "
-                                  "reached for too long or another driver has taken over");
-  }
   std::shared_ptr<Storage> run_;
-  std::function<bool()> is_held_;
+  Check check_;
 };
 
 }  // namespace
@@ -192,41 +274,86 @@ Lease::Lease(std::shared_ptr<State> state)
     : state_(std::move(state)), thread_(start_thread([held = state_] { held->renew_until_end(); })) {}
 
 Lease::~Lease() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->ending = true;
-  }
-  state_->changed.notify_all();
+  if (!thread_.joinable()) return;
+  state_->stop_renewing();
+  thread_.join();
+  if (state_->lost.exchange(true)) return;
+  state_->claim.ended = true;
+  (void)state_->write();  // else it is taken over in time
+}
+
+void Lease::abandon() {
+  state_->stop_renewing();
   thread_.join();
   state_->lost = true;
-  (void)state_->run->remove(state_->claim);  // else it is taken over in time
+  (void)remember_claim(state_->memory, state_->name, /*is_abandoned=*/true);
+}
+
+void Lease::end_without_trace() {
+  if (may_meet_late_writes()) return;
+  state_->stop_renewing();
+  thread_.join();
+  state_->lost = true;
+  (void)state_->run->remove(state_->name);
 }
 
 bool Lease::is_held() const {
   return state_->is_held();
 }
 
+bool Lease::is_lost() const {
+  return state_->lost;
+}
+
+int64_t Lease::generation() const {
+  return state_->generation;
+}
+
+bool Lease::may_meet_late_writes() const {
+  return state_->claim.late_writes;
+}
+
 std::shared_ptr<Storage> Lease::guard(std::shared_ptr<Storage> storage) const {
-  return std::make_shared<GuardedByLease>(std::move(storage), [held = state_] { return held->is_held(); });
+  const auto check = [held = state_](const std::string& name, bool looks) -> arrow::Status {
+    if (looks && !held->lost && State::age(held->looked) >= held->options.recent) ARROW_RETURN_NOT_OK(held->look());
+    if (held->is_held()) return arrow::Status::OK();
+    const std::string doing = "changing " + without_secrets(held->run->location(name)) + ": ";
+    if (held->lost) return arrow::Status::Cancelled(doing, held->lost_because());
+    return arrow::Status::IOError(doing,
+                                  "this driver's lease of the run has expired, because the storage could not be "
+                                  "reached for too long");
+  };
+  return std::make_shared<GuardedByLease>(std::move(storage), check);
 }
 
 arrow::Result<std::unique_ptr<Lease>> Lease::acquire(std::shared_ptr<Storage> run, const std::string& memory,
                                                      LeaseOptions options) {
-  ARROW_ASSIGN_OR_RAISE(const Claims dead, watch(*run, read_file(memory).ValueOr(""), options));
+  const RememberedClaim own = remembered_claim(memory);
+  ARROW_ASSIGN_OR_RAISE(const Claims dead, watch(*run, own.claim, options));
   auto state = std::make_shared<State>();
-  for (const auto& [claim, content] : dead) state->generation = std::max(state->generation, generation_of(claim) + 1);
+  state->claim = {.pid = ::getpid(), .host = host_name()};
+  for (const auto& [name, content] : dead) {
+    const Claim claim = decode_claim(content);
+    state->generation = std::max(state->generation, generation_of(name) + 1);
+    state->claim.late_writes |= claim.late_writes || (!claim.ended && (name != own.claim || own.abandoned));
+  }
   state->run = std::move(run);
   state->options = std::move(options);
-  state->claim = claim_name(state->generation, new_id());
-  ARROW_RETURN_NOT_OK(write_atomically(memory, state->claim));
-  ARROW_ASSIGN_OR_RAISE(const Claims others, state->renew());
-  for (const auto& [claim, content] : others) {
-    const auto known = dead.find(claim);
+  state->memory = memory;
+  state->name = claim_name(state->generation, new_id());
+  ARROW_RETURN_NOT_OK(remember_claim(memory, state->name));
+  const auto begun = BootClock::now();
+  ARROW_RETURN_NOT_OK(state->write());
+  ARROW_ASSIGN_OR_RAISE(Claims others, read_claims(*state->run));
+  others.erase(state->name);
+  for (const auto& [name, content] : others) {
+    const auto known = dead.find(name);
     if (known != dead.end() && known->second == content) continue;
-    (void)state->run->remove(state->claim);
+    (void)state->run->remove(state->name);
     return held_by(*state->run, content);
   }
-  for (const auto& [claim, content] : dead) ARROW_RETURN_NOT_OK(state->run->remove(claim));
+  state->looked = state->renewed = begun.time_since_epoch().count();
+  for (const auto& [name, content] : dead) ARROW_RETURN_NOT_OK(state->run->remove(name));
   return std::unique_ptr<Lease>(new Lease(std::move(state)));
 }
 

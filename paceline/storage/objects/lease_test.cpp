@@ -2,9 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <condition_variable>
 #include <future>
 
+#include "paceline/core/json.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/storage/memory_storage.h"
+#include "paceline/storage/objects/transience.h"
 #include "paceline/testing/faulty_storage.h"
 #include "paceline/testing/temporary_folder.h"
 
@@ -45,8 +49,13 @@ TEST_F(LeaseTest, OneDriverHoldsARun) {
               AllOf(HasSubstr("held by process " + std::to_string(::getpid())), HasSubstr("paceline stop")));
   EXPECT_EQ(claims(), 1u);
   holder.reset();
+  EXPECT_EQ(claims(), 1u);
+  const auto next = Lease::acquire(run, folder / "b", quick()).ValueOrDie();
+  EXPECT_EQ(next->generation(), 2);
+  EXPECT_FALSE(next->may_meet_late_writes());
+  EXPECT_EQ(claims(), 1u);
+  next->end_without_trace();
   EXPECT_EQ(claims(), 0u);
-  EXPECT_TRUE(Lease::acquire(run, folder / "b", quick()).ok());
 }
 
 TEST_F(LeaseTest, ADeadDriversRunIsTakenOverAfterATime) {
@@ -62,7 +71,7 @@ TEST_F(LeaseTest, ADeadDriversRunIsTakenOverAfterATime) {
   EXPECT_FALSE(dead->is_held());
   EXPECT_EQ(claims(), 1u);
   const arrow::Status refused = dead->guard(run)->write("checkpoint", "x");
-  EXPECT_THAT(refused.message(), HasSubstr("lease of the run has ended"));
+  EXPECT_THAT(refused.message(), HasSubstr("changing memory/checkpoint: the run was taken over by process"));
   EXPECT_TRUE(next->guard(run)->write("checkpoint", "x").ok());
 }
 
@@ -70,7 +79,98 @@ TEST_F(LeaseTest, OnesOwnClaimIsTakenOverAtOnce) {
   const auto dead = Lease::acquire(run, folder / "a", silent()).ValueOrDie();
   LeaseOptions options = quick();
   options.takeover = std::chrono::hours(1);
-  EXPECT_TRUE(Lease::acquire(run, folder / "a", options).ok());
+  const auto next = Lease::acquire(run, folder / "a", options).ValueOrDie();
+  EXPECT_FALSE(next->may_meet_late_writes());
+}
+
+// The folder may be a copy, or the address another machine's.
+TEST_F(LeaseTest, AClaimOfAnotherBootIsNotOnesOwn) {
+  const auto dead = Lease::acquire(run, folder / "a", silent()).ValueOrDie();
+  Json memory = decode_json(read_file(folder / "a").ValueOrDie()).ValueOrDie();
+  memory["boot"] = "another";
+  testing::write_file(folder / "a", encode_json(memory));
+  LeaseOptions options = quick();
+  options.takeover = std::chrono::milliseconds(50);
+  std::string note;
+  options.note = [&](const std::string& text) { note = text; };
+  ASSERT_TRUE(Lease::acquire(run, folder / "a", options).ok());
+  EXPECT_THAT(note, HasSubstr("the run was held by"));
+}
+
+// An upload that hangs may end when the next driver has published.
+TEST_F(LeaseTest, WhoLeavesRequestsBehindMayBeMetByLateWrites) {
+  Lease::acquire(run, folder / "a", quick()).ValueOrDie()->abandon();
+  auto next = Lease::acquire(run, folder / "a", quick()).ValueOrDie();
+  EXPECT_TRUE(next->may_meet_late_writes());
+}
+
+// A driver that does not get on while `stopped`, as one that got SIGSTOP, or whose machine sleeps.
+struct StoppedDriverTest : LeaseTest {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stopped = false;
+  std::promise<std::string> told;
+
+  std::unique_ptr<Lease> begin() {
+    const auto stops = std::make_shared<testing::GuardedStorage>(run, [this](const auto&, const auto&, int64_t) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [this] { return !stopped; });
+      return arrow::Status::OK();
+    });
+    LeaseOptions options = brief();
+    options.on_lost = [this](const std::string& why) { told.set_value(why); };
+    return Lease::acquire(stops, folder / "a", options).ValueOrDie();
+  }
+  void stop(bool now) {
+    {
+      const std::lock_guard lock(mutex);
+      stopped = now;
+    }
+    changed.notify_all();
+  }
+  static LeaseOptions brief() {
+    LeaseOptions options = quick();
+    options.takeover = std::chrono::milliseconds(100);
+    return options;
+  }
+  void expect_lost(const Lease& lease) {
+    EXPECT_THAT(told.get_future().get(), HasSubstr("taken over by"));
+    EXPECT_FALSE(lease.is_held());
+    const arrow::Status refused = lease.guard(run)->write("checkpoint", "x");
+    EXPECT_TRUE(refused.IsCancelled()) << refused.ToString();
+    EXPECT_FALSE(is_transient(refused));
+  }
+};
+
+TEST_F(StoppedDriverTest, DoesNotGetItsLeaseBackFromASuccessorThatHasEnded) {
+  const auto first = begin();
+  stop(true);
+  auto next = Lease::acquire(run, folder / "b", brief()).ValueOrDie();
+  EXPECT_TRUE(next->may_meet_late_writes());
+  next.reset();
+  stop(false);
+  expect_lost(*first);
+  const auto third = Lease::acquire(run, folder / "b", quick()).ValueOrDie();
+  EXPECT_TRUE(third->may_meet_late_writes()) << "the first may still live";
+}
+
+TEST_F(StoppedDriverTest, DoesNotGetBackTheLeaseOfARunThatIsDeleted) {
+  const auto first = begin();
+  stop(true);
+  Lease::acquire(run, folder / "b", brief()).ValueOrDie()->end_without_trace();
+  stop(false);
+  expect_lost(*first);
+}
+
+// The renewing thread may be the last that gets on again.
+TEST_F(LeaseTest, LooksBeforeItChangesAFile) {
+  LeaseOptions options = silent();
+  options.recent = {};
+  const auto first = Lease::acquire(run, folder / "a", options).ValueOrDie();
+  ASSERT_TRUE(run->write(".lease/000002_other", R"({"host":"other","pid":7,"beat":1})").ok());
+  EXPECT_TRUE(first->is_held());
+  EXPECT_TRUE(first->guard(run)->write("manifest", "x").IsCancelled());
+  EXPECT_TRUE(first->guard(run)->remove("manifest").IsCancelled());
 }
 
 TEST_F(LeaseTest, WhoWasTakenOverIsTold) {

@@ -79,7 +79,13 @@ class Csv final : public LineTracker {
   arrow::Result<int64_t> begin(AppendFile& file) override {
     if (file.size() == 0) ARROW_RETURN_NOT_OK(file.append(joined(own_columns())));
     ARROW_RETURN_NOT_OK(read_header(file.path()));
-    ARROW_ASSIGN_OR_RAISE(const std::string line, file.last_line());
+    const auto is_report = [](std::string_view text) {
+      const Fields fields = fields_of(std::string(text));
+      const auto metrics = fields.begin() + static_cast<ptrdiff_t>(std::min(fields.size(), own_columns().size()));
+      return metrics == fields.begin() || (metrics - 1)->empty() ||
+             std::any_of(metrics, fields.end(), [](const std::string& field) { return !field.empty(); });
+    };
+    ARROW_ASSIGN_OR_RAISE(const std::string line, file.last_line(is_report));
     const Fields last = fields_of(line);
     return last.size() > 1 ? std::strtoll(last[1].c_str(), nullptr, 10) : 0;  // the header's is no number: 0
   }

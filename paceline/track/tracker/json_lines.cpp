@@ -13,13 +13,20 @@ Json finite(const Json& value) {
   return value.is_number_float() && !std::isfinite(value.get<double>()) ? Json() : value;
 }
 
+// "step", "report", "attempt", "time", "checkpoint".
+constexpr size_t kOwnMembers = 5;
+
 class JsonLines final : public LineTracker {
  public:
   explicit JsonLines(TrackerOptions options) : LineTracker(std::move(options), run_layout::kJsonLines) {}
 
  private:
   arrow::Result<int64_t> begin(AppendFile& file) override {
-    ARROW_ASSIGN_OR_RAISE(const std::string line, file.last_line());
+    const auto is_report = [](std::string_view text) {
+      const Json json = decode_json(text).ValueOr(Json());
+      return !json.is_object() || json.size() > kOwnMembers || json.value("checkpoint", Json()).is_null();
+    };
+    ARROW_ASSIGN_OR_RAISE(const std::string line, file.last_line(is_report));
     const Json last = decode_json(line).ValueOr(Json());
     return last.is_object() ? last.value("report", int64_t{0}) : 0;
   }

@@ -16,8 +16,10 @@ arrow::Status LineTracker::write(std::span<const TrackedRow> rows) {
   std::string text;
   int64_t last = last_report_;
   for (const TrackedRow& row : rows) {
-    if (row.report <= last) continue;
-    last = row.report;
+    if (!row.is_checkpoint()) {
+      if (row.report <= last) continue;
+      last = row.report;
+    }
     text += line_of(row);
   }
   ARROW_RETURN_NOT_OK(file_->append(text));

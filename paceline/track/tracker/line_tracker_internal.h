@@ -12,7 +12,8 @@ namespace paceline::track {
 /// Opens a file at its end, or makes it and its folder.
 arrow::Result<AppendFile> open_in(const std::string& folder, const std::string& name);
 
-/// A report's line is there once: what an earlier driver wrote before it was killed does not come again.
+/// A report's line is there once: what an earlier driver wrote before it was killed does not come again. A
+/// checkpoint's may.
 class LineTracker : public Tracker {
  public:
   LineTracker(TrackerOptions options, std::string name) : options_(std::move(options)), name_(std::move(name)) {}
@@ -22,8 +23,8 @@ class LineTracker : public Tracker {
   arrow::Status finish(const TrackedEnd&) final { return arrow::Status::OK(); }
 
  protected:
-  /// Begins an empty file, or reads what it needs of one that ends with a whole line. Gives the last report in it, 0
-  /// for none.
+  /// Begins an empty file, or reads what it needs of one that ends with a whole line. Gives the last report of
+  /// which it has the metrics, 0 for none.
   virtual arrow::Result<int64_t> begin(AppendFile& file) = 0;
   /// Makes the file ready for these rows.
   virtual arrow::Status prepare(std::span<const TrackedRow> rows, AppendFile& file) { return arrow::Status::OK(); }

@@ -39,7 +39,9 @@ struct TrackedAttempt {
 };
 
 /// A report: the metrics as users are shown them, nested names joined by '/'. Values are numbers, truth values, texts,
-/// nulls and lists. `checkpoint`: the name of the one that was published with it, "" for none.
+/// nulls and lists. Reports come in order. A checkpoint that was published comes behind its report, and perhaps behind
+/// later ones, in a row of its own that has no metrics; version 0.1 had it in the report's. `checkpoint`: its name, ""
+/// for none.
 struct TrackedRow {
   int64_t step = 0;
   int64_t report = 0;
@@ -47,6 +49,8 @@ struct TrackedRow {
   double time = 0;
   std::string checkpoint;
   std::vector<std::pair<std::string, Json>> metrics;
+
+  bool is_checkpoint() const { return metrics.empty() && !checkpoint.empty(); }
 };
 
 /// `state`: "finished", "errored" or "aborted". `message`: the error, or why the run was stopped; "" for neither.

@@ -200,14 +200,15 @@ arrow::Status TrackerFeed::Desk::hand_over(int64_t end) {
   std::vector<TrackedRow> rows;
   const auto take = [&](std::string_view line) {
     const auto row = decode_history_line(line);
-    if (!row || row->rank != 0) return arrow::Status::OK();
-    const Json& metrics = shown_metrics(*row);
-    rows.push_back({.step = step_of(options.config.step_metric, metrics, row->report),
+    const Json* metrics = row ? shown_metrics(*row) : nullptr;
+    const bool is_checkpoints = row && row->rank == kWholeGroup && !row->checkpoint.empty();
+    if (metrics == nullptr && !is_checkpoints) return arrow::Status::OK();
+    rows.push_back({.step = step_of(options.config.step_metric, metrics ? *metrics : row->metrics, row->report),
                     .report = row->report,
                     .attempt = row->attempt,
                     .time = row->time,
                     .checkpoint = row->checkpoint,
-                    .metrics = flat_metrics(metrics)});
+                    .metrics = metrics ? flat_metrics(*metrics) : std::vector<std::pair<std::string, Json>>{}});
     return arrow::Status::OK();
   };
   ARROW_RETURN_NOT_OK(reader->read_some(take, end));

@@ -115,6 +115,29 @@ TEST_F(TrackerFeedTest, HandsOverAttemptsRowsAndTheEndInOrder) {
               ElementsAre("attempt 1 from 0", "step 100", "step 200", "attempt 2 from 100", "step 200", "finished"));
 }
 
+// Rank 0's own line, or the group's where that is what users are shown; a checkpoint in a row of its own.
+TEST_F(TrackerFeedTest, TakesWhatUsersAreShownInOrder) {
+  std::vector<std::string> told;
+  hooks_.write = [&](std::span<const TrackedRow> rows) {
+    for (const TrackedRow& row : rows) {
+      const std::string loss = row.metrics.empty() ? "none" : row.metrics[0].second.dump();
+      told.push_back(std::to_string(row.step) + ": " + loss + (row.checkpoint.empty() ? "" : " " + row.checkpoint));
+    }
+    return arrow::Status::OK();
+  };
+  const auto feed = this->feed({.step_metric = "step"});
+  const auto append = [this](const HistoryRow& row) { ASSERT_TRUE(history_.append(row).ok()); };
+  append({.report = 1, .rank = 0, .metrics = {{"loss", 1}, {"step", 10}}});
+  append({.report = 2, .rank = 0, .later = true, .metrics = {{"loss", 2}, {"step", 20}}});
+  append({.report = 2, .rank = 1, .metrics = {{"loss", 4}, {"step", 20}}});
+  append({.report = 2, .rank = kWholeGroup, .reduced = {{"loss", 3}, {"step", 20}}});
+  append({.report = 1, .rank = kWholeGroup, .checkpoint = "best", .metrics = {{"loss", 1}, {"step", 10}}});
+  ASSERT_TRUE(history_.flush().ok());
+  feed->finish({.state = "finished"}, history_.flushed_bytes());
+  EXPECT_TRUE(feed->wait(soon()));
+  EXPECT_THAT(told, ElementsAre("10: 1", "20: 3", "10: none best"));
+}
+
 TEST_F(TrackerFeedTest, TheNextDriverGoesOnWhereThisOneStopped) {
   keep_steps();
   hooks_.memory = [] { return Json{{"run", 7}}; };

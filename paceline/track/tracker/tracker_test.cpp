@@ -187,6 +187,26 @@ TEST(Tracker, AFolderOfOnesOwnHasAFolderForEachRun) {
 }
 
 // A crash between a row and the note of it.
+// A checkpoint's line behind later reports does not make these come again.
+TEST(Tracker, FilesSkipRowsThatTheyHaveBehindACheckpoint) {
+  const auto write = [](auto& place, const std::vector<TrackedRow>& rows) {
+    auto tracker = place.make();
+    ASSERT_TRUE(tracker->write(rows).ok());
+    ASSERT_TRUE(tracker->finish({}).ok());
+  };
+  const std::vector<TrackedRow> first = {
+      tracked_row(1, {{"loss", 1}}), tracked_row(2, {{"loss", 2}}), {.step = 1, .report = 1, .checkpoint = "best"}};
+  const std::vector<TrackedRow> again = {tracked_row(2, {{"loss", 2}}), tracked_row(3, {{"loss", 3}})};
+  JsonLinesPlace lines;
+  write(lines, first);
+  write(lines, again);
+  EXPECT_EQ(lines.kept().size(), 4u);
+  CsvPlace csv;
+  write(csv, first);
+  write(csv, again);
+  EXPECT_EQ(csv.kept().size(), 4u);
+}
+
 TEST(Tracker, FilesSkipRowsThatTheyHave) {
   const auto write_twice = [](auto& place) {
     ASSERT_TRUE(place.make()->write(std::vector{tracked_row(1, {{"x", 1}}), tracked_row(2, {{"x", 2}})}).ok());

@@ -109,7 +109,9 @@ class Wandb final : public Tracker {
     std::vector<ProtobufWriter> records;
     std::map<std::string, Json> last;
     for (const TrackedRow& row : rows) {
-      records.push_back(history(row));
+      // A step that is over takes nothing more.
+      if (!row.is_checkpoint()) records.push_back(history(row));
+      if (!row.checkpoint.empty()) last["checkpoint"] = row.checkpoint;
       for (const auto& [name, value] : row.metrics) last[name] = value;
     }
     ProtobufWriter summary;
@@ -173,7 +175,6 @@ class Wandb final : public Tracker {
   ProtobufWriter history(const TrackedRow& row) const {
     ProtobufWriter history;
     for (const auto& [name, value] : row.metrics) history.message(1, item(name, value));
-    if (!row.checkpoint.empty()) history.message(1, item("checkpoint", row.checkpoint));
     history.message(1, item("_step", row.report)).message(1, item("_timestamp", row.time));
     history.message(1, item("_runtime", row.time - started_)).message(2, ProtobufWriter().integer(1, row.report));
     return ProtobufWriter().message(2, history);

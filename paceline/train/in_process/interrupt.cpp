@@ -9,22 +9,21 @@
 
 namespace paceline::train {
 
-InterruptGuard::InterruptGuard(controller::StopSignal& stop) {
+InterruptGuard::InterruptGuard(controller::StopSignal& stop, bool hears_sigterm) {
   signal_ = &stop;
-  count_ = 0;
   struct sigaction action{};
-  action.sa_handler = [](int number) {
-    signal_->stop();
-    if (++count_ <= kHeard) return;
-    std::signal(number, SIG_DFL);
-    ::raise(number);  // comes when this handler is left
-  };
+  action.sa_handler = [](int number) { signal_->hear(number); };
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, &former_);
+  if (!hears_sigterm) return;
+  ::sigaction(SIGTERM, nullptr, &former_sigterm_);
+  hears_sigterm_ = former_sigterm_.sa_handler == SIG_DFL;
+  if (hears_sigterm_) ::sigaction(SIGTERM, &action, nullptr);
 }
 
 InterruptGuard::~InterruptGuard() {
   ::sigaction(SIGINT, &former_, nullptr);
+  if (hears_sigterm_) ::sigaction(SIGTERM, &former_sigterm_, nullptr);
   signal_ = nullptr;
 }
 

@@ -1,7 +1,6 @@
-// SIGINT (Ctrl-C) while fit() runs. Not for users.
+// SIGINT (Ctrl-C) and SIGTERM while fit() runs. Not for users.
 #pragma once
 
-#include <atomic>
 #include <csignal>
 #include <functional>
 #include <thread>
@@ -11,23 +10,21 @@
 
 namespace paceline::train {
 
-/// While it lives SIGINT goes to `stop`; the handler that was there comes back afterwards. One at a time in a process.
-///
-/// Whoever listens to `stop` ends the run at once when it comes for the third time. Should that thread hang, in a
-/// user's callback or on a dead disk, the fourth ends the process as SIGINT would have; the guardian then ends the
-/// workers.
+/// While it lives SIGINT goes to `stop` (StopSignal::hear), and SIGTERM too where that is wanted and the user's program
+/// has not said itself what becomes of it; the handlers that were there come back afterwards. One at a time in a
+/// process.
 class InterruptGuard {
  public:
-  explicit InterruptGuard(controller::StopSignal& stop);
+  InterruptGuard(controller::StopSignal& stop, bool hears_sigterm);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
-  static constexpr int kHeard = 3;
   static inline controller::StopSignal* signal_ = nullptr;
-  static inline std::atomic<int> count_ = 0;
   struct sigaction former_{};
+  struct sigaction former_sigterm_{};
+  bool hears_sigterm_ = false;
 };
 
 /// While it lives a thread of its own waits for `stop`, because the calling thread is busy with the train loop: the

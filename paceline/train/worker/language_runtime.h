@@ -22,7 +22,7 @@ namespace paceline::train {
 struct WorkerStart {
   const rpc::Welcome& welcome;
   /// What the driver's RunRequest::attachment was.
-  const std::string& attachment;
+  std::string_view attachment;
   const rpc::Assign& assign;
   /// The rendezvous store of this generation.
   std::shared_ptr<rpc::KeyValueClient> store;
@@ -41,7 +41,7 @@ class LanguageRuntime {
   /// line: a process that dies before has not started, which costs nothing of the user's max_failures.
   virtual Json train(const WorkerStart& start) = 0;
   /// Validates the checkpoint at `welcome.checkpoint`; its metrics.
-  virtual Metrics validate(const rpc::Welcome& welcome, const std::string& attachment) = 0;
+  virtual Metrics validate(const rpc::Welcome& welcome, std::string_view attachment) = 0;
   /// What the controller is told of an exception that train() or validate() has thrown.
   virtual rpc::Failed describe(const std::exception_ptr& exception);
   /// The last call before the process ends: writes what is buffered.
@@ -51,6 +51,8 @@ class LanguageRuntime {
 /// What prepare_model() does for a loop of another language: watches the gradient of `parameter`, if
 /// DebugConfig.nan_watch asks for it.
 void watch_gradient(const std::string& name, const torch::Tensor& parameter);
+/// DebugConfig.check_ranks_every.
+int64_t check_ranks_every();
 
 /// Connects to the agent, calls the program once per assignment, and ends the process.
 [[noreturn]] void run_worker(LanguageRuntime& program);

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 
 #include "paceline/checkpoint/store.h"
+#include "paceline/comm/same_call.h"
 #include "paceline/core/error.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/storage/location.h"
 #include "paceline/train/worker/session_internal.h"
 
@@ -73,16 +76,23 @@ void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& ch
         "replaced; save again, or report each once, before the next save()");
   }
   check_validation(checkpoint, options);
+  wait_for_controller(options_.first_report + reports_);
   rpc::Report message{.index = options_.first_report + reports_, .metrics = metrics.json(), .reduce = options.reduce};
   message.folder_name = options.checkpoint_dir_name;
   message.validation = options.validation;
   Upload files;
   const bool waits = options.checkpoint_upload_mode == CheckpointUploadMode::sync;
+  bool deletes = false;
   if (checkpoint) {
     set_phase(Phase::checkpoint);
     message.has_checkpoint = true;
     message.collective_save = save > 0;
     files = upload(*checkpoint, options, checkpoint::folder_name(message.folder_name, message.index));
+    deletes = !options_.run_folder.empty() && deletes_local(*checkpoint, options, options_.run_folder);
+    if (deletes) {
+      const std::lock_guard lock(mutex_);
+      deleted_when_published_[message.index] = checkpoint->path();
+    }
     if (waits || !options_.sink->takes_from_any_thread()) files.get();
   }
   ++reports_;
@@ -90,12 +100,25 @@ void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& ch
   try {
     const int64_t number = message.index;
     uploads_.submit(std::move(message), std::move(files), checkpoint && waits);
-    if (checkpoint && waits && storage::is_uri(options_.context.storage)) wait_until_committed(number);
+    if (checkpoint && waits && (storage::is_uri(options_.context.storage) || deletes)) wait_until_committed(number);
   } catch (const CollectiveError&) {
     throw_if_stopped();
     throw;
   }
   if (checkpoint) set_phase(Phase::training);
+}
+
+// A controller that is held up takes no more: the ranks wait here, and the status says so.
+void Session::wait_for_controller(int64_t report) {
+  if (options_.sink->has_room_for(report)) return;
+  set_phase(Phase::report);
+  try {
+    options_.sink->wait_for_room(report);
+  } catch (const Error&) {
+    throw_if_stopped();
+    throw;
+  }
+  set_phase(Phase::training);
 }
 
 void Session::check_validation(const std::optional<Checkpoint>& checkpoint, const ReportOptions& options) const {
@@ -110,12 +133,10 @@ void Session::check_validation(const std::optional<Checkpoint>& checkpoint, cons
 
 // The files of one report. What needs no work of its own has ended already.
 Upload Session::upload(const Checkpoint& checkpoint, const ReportOptions& options, const std::string& folder_name) {
-  const std::string& run_folder = options_.run_folder;
-  if (run_folder.empty()) return ended_upload("");
+  if (options_.run_folder.empty()) return ended_upload("");
   UploadTask task{.stage = next_stage(),
                   .checkpoint = checkpoint,
                   .mode = options.checkpoint_upload_mode,
-                  .delete_local = deletes_local(checkpoint, options, run_folder),
                   .function = options.checkpoint_upload_fn,
                   .folder_name = folder_name,
                   .to_object_store = storage::is_uri(options_.context.storage)};
@@ -190,6 +211,7 @@ std::vector<ReportedCheckpoint> Session::checkpoints(CheckpointConsistencyMode m
     throw;
   }
   set_phase(Phase::training);
+  finish_deletions();  // of those that are in the answer
   std::vector<ReportedCheckpoint> checkpoints;
   for (const PublishedCheckpoint& one : published) {
     const std::string path = storage::join(options_.context.storage, checkpoint::folder_name(one.name, one.report));
@@ -198,13 +220,41 @@ std::vector<ReportedCheckpoint> Session::checkpoints(CheckpointConsistencyMode m
   return checkpoints;
 }
 
+// Until then the user's folder is the only copy that a lost driver leaves. Deleting takes its time, and the thread that
+// brings the news has others to bring.
 void Session::set_checkpoint(const std::string& path, int64_t report) {
   {
     const std::lock_guard lock(mutex_);
     checkpoint_ = path;
+    if (auto folder = deleted_when_published_.extract(report)) {
+      deletions_.push_back(std::async(std::launch::async, [folder = std::move(folder.mapped())] {
+        const arrow::Status removed = storage::remove_all(folder);
+        if (removed.ok()) return;
+        std::fprintf(stderr, "the local folder of a published checkpoint stays: %s\n", removed.message().c_str());
+      }));
+    }
     committed_ = report;
   }
   news_.notify_all();
+}
+
+void Session::finish_deletions() {
+  std::vector<std::future<void>> deletions;
+  {
+    const std::lock_guard lock(mutex_);
+    deletions.swap(deletions_);
+  }
+  for (const std::future<void>& deletion : deletions) deletion.wait();
+}
+
+void Session::finish() {
+  uploads_.drain();
+  {
+    std::unique_lock lock(mutex_);
+    news_.wait(lock, [this] { return deleted_when_published_.empty() || stopped_; });
+  }
+  finish_deletions();
+  throw_if_stopped();
 }
 
 // A rank's files are on a disk of its own until the controller has brought them into the object store.
@@ -212,6 +262,7 @@ void Session::wait_until_committed(int64_t report) {
   std::unique_lock lock(mutex_);
   news_.wait(lock, [&] { return committed_ >= report || stopped_; });
   lock.unlock();
+  finish_deletions();
   throw_if_stopped();
 }
 
@@ -230,6 +281,25 @@ void Session::throw_if_stopped() const {
   if (!stopped_) return;
   const std::lock_guard lock(mutex_);
   throw Stopped("the run is being stopped: " + stop_reason_);
+}
+
+void Session::checked_collective(Collective kind, const std::string& operation, const torch::Tensor& tensor,
+                                 const std::function<void()>& call) {
+  // The check is a collective too: who looks at a rank that waits in it shall see what the user has called.
+  const auto show_as = [this](Collective shown) {
+    if (options_.progress != nullptr) options_.progress->show_collectives_as(shown);
+  };
+  collective([&] {
+    show_as(kind);
+    try {
+      comm::check_same_call(group(), operation, tensor);
+    } catch (...) {
+      show_as(Collective::none);
+      throw;
+    }
+    show_as(Collective::none);
+    call();
+  });
 }
 
 void Session::set_phase(Phase phase) {
@@ -317,19 +387,24 @@ void enable_reproducibility(uint64_t seed) {
 torch::Tensor all_reduce(const torch::Tensor& tensor, ReduceOp op) {
   Session& session = Session::current("all_reduce()");
   torch::Tensor result = tensor.detach().clone();
-  session.collective([&] { session.group().all_reduce(result, op); });
+  session.checked_collective(Collective::all_reduce, std::string("all_reduce (") + comm::to_string(op) + ")", result,
+                             [&] { session.group().all_reduce(result, op); });
   return result;
 }
 
 std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) {
   Session& session = Session::current("all_gather()");
-  return session.collective([&] { return session.group().all_gather(tensor.detach()); });
+  std::vector<torch::Tensor> gathered;
+  session.checked_collective(Collective::all_gather, "all_gather", tensor,
+                             [&] { gathered = session.group().all_gather(tensor); });
+  return gathered;
 }
 
 torch::Tensor broadcast(const torch::Tensor& tensor, int64_t root) {
   Session& session = Session::current("broadcast()");
   torch::Tensor result = tensor.detach().clone();
-  session.collective([&] { session.group().broadcast(result, root); });
+  session.checked_collective(Collective::broadcast, "broadcast from rank " + std::to_string(root), result,
+                             [&] { session.group().broadcast(result, root); });
   return result;
 }
 

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,6 +40,10 @@ class ReportSink {
  public:
   virtual ~ReportSink() = default;
   virtual void submit(rpc::Report report) = 0;
+  /// Whether report() of that number may go on. Where not, wait_for_room() waits until it may; it throws an Error when
+  /// that will not be.
+  virtual bool has_room_for(int64_t report) const { return true; }
+  virtual void wait_for_room(int64_t report) {}
   /// Whether submit() and fail() may be called from another thread than the train loop's. Where not, report() waits
   /// for its files in every mode.
   virtual bool takes_from_any_thread() const = 0;
@@ -83,6 +89,8 @@ class Session {
   int64_t reports() const { return reports_; }
   /// Waits until all reports are handed over; throws what has kept one from it.
   void finish_uploads() { uploads_.drain(); }
+  /// The loop has returned: waits for that, and for the publications behind which the user's folders are deleted.
+  void finish();
   /// Begins a save(): gives its number. What an earlier one staged and nobody has reported is deleted.
   int64_t begin_save();
   /// Where the next stage goes: stages are never reused.
@@ -124,6 +132,9 @@ class Session {
     }
   }
 
+  /// As collective(), for a `call` of the user's: CollectiveError when the ranks' calls do not fit together.
+  void checked_collective(Collective kind, const std::string& operation, const torch::Tensor& tensor,
+                          const std::function<void()>& call);
   void barrier();
   Json broadcast_from_rank_zero(const Json& value);
 
@@ -143,7 +154,9 @@ class Session {
   Upload upload(const Checkpoint& checkpoint, const ReportOptions& options, const std::string& folder_name);
   void check_validation(const std::optional<Checkpoint>& checkpoint, const ReportOptions& options) const;
   void wait_for_room();
+  void wait_for_controller(int64_t report);
   void wait_until_committed(int64_t report);
+  void finish_deletions();
   void fail(const std::exception_ptr& error);
   std::string store_key(const char* what);
   void meet_in_store();
@@ -160,10 +173,12 @@ class Session {
   int64_t meetings_ = 0;
   std::string last_barrier_key_;  // this rank's, of the barrier before
   std::atomic<bool> stopped_{false};
-  mutable std::mutex mutex_;  // guards checkpoint_, committed_ and stop_reason_
+  mutable std::mutex mutex_;  // guards checkpoint_, committed_, the deletions and stop_reason_
   std::condition_variable news_;
   std::string checkpoint_;
-  int64_t committed_ = 0;  // number of the last report whose checkpoint is published
+  int64_t committed_ = 0;                                  // number of the last report whose checkpoint is published
+  std::map<int64_t, std::string> deleted_when_published_;  // the user's folders, by report
+  std::vector<std::future<void>> deletions_;               // under way
   std::string stop_reason_;
   std::unordered_map<const torch::nn::Module*, std::shared_ptr<parallel::ParallelModel>> models_;
   std::shared_ptr<NanWatch> nan_watch_;  // null where none is wanted

@@ -38,7 +38,8 @@ comm::GroupOptions group_options(const SessionOptions& options, const TorchConfi
           .world_size = options.context.world_size,
           .device = options.device,
           .timeout = options.timeout,
-          .progress = options.progress};
+          .progress = options.progress,
+          .check_collectives = options.debug_config.check_collectives};
 }
 
 }  // namespace paceline::train

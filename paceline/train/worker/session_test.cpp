@@ -72,6 +72,20 @@ TEST(Session, AVoidStepDropsTheGradientsOfEveryPreparedModel) {
   EXPECT_TRUE(step_ledger()->is_void());
 }
 
+TEST(Session, ALoaderMayOutliveIt) {
+  NoReports sink;
+  train::SessionOptions options;
+  options.group = comm::Group::create({}, nullptr);
+  options.sink = &sink;
+  auto session = std::make_unique<train::Session>(options);
+  const LoaderPlace place = train::loader_place();
+  session->stop("the loop has returned");
+  EXPECT_THROW(place.before_batch(), Stopped);
+  session.reset();
+  place.before_batch();
+  place.after_batch();
+}
+
 TEST(Session, AStopComesOutOfReportsAndCollectives) {
   NoReports sink;
   train::SessionOptions options;

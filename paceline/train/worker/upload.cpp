@@ -131,9 +131,7 @@ std::string perform(const UploadTask& task) {
   } else {
     throw_if_error(stage.copy_folder(*task.checkpoint.as_directory()));
   }
-  std::string staged = value_or_throw(stage.finish());
-  if (task.delete_local) throw_if_error(storage::remove_all(task.checkpoint.path()));
-  return staged;
+  return value_or_throw(stage.finish());
 }
 
 }  // namespace paceline::train

@@ -26,7 +26,6 @@ struct UploadTask {
   StagePlace stage;
   Checkpoint checkpoint;
   CheckpointUploadMode mode = CheckpointUploadMode::sync;
-  bool delete_local = false;
   CheckpointUploadFn function;
   /// Name of the checkpoint's folder, given or by default.
   std::string folder_name;

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+#include <future>
+
 #include "paceline/checkpoint/store.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/testing/temporary_folder.h"
@@ -23,21 +26,27 @@ class Reports final : public train::ReportSink {
   void submit(rpc::Report report) override {
     const std::lock_guard lock(mutex_);
     reports_.push_back(std::move(report));
+    changed_.notify_all();
   }
   bool takes_from_any_thread() const override { return true; }
   void fail(const std::exception_ptr& error) override { failed_.set_exception(error); }
   PublishedCheckpoints checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
   void show_progress(rpc::ProgressBar) override {}
 
-  rpc::Report last() {
-    const std::lock_guard lock(mutex_);
+  // Waits for one that was not given yet; gives the last.
+  rpc::Report next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return reports_.size() > given_; });
+    given_ = reports_.size();
     return reports_.back();
   }
   std::future<void> failure() { return failed_.get_future(); }
 
  private:
   std::mutex mutex_;
+  std::condition_variable changed_;
   std::vector<rpc::Report> reports_;
+  size_t given_ = 0;
   std::promise<void> failed_;
 };
 
@@ -59,12 +68,17 @@ class Uploads : public ::testing::Test {
   std::string local() const { return folder_ / "local"; }
   Checkpoint own() const { return Checkpoint::from_directory(local()); }
 
+  // As the controller, which tells the worker.
   checkpoint::Published publish() {
-    session_->finish_uploads();
-    const rpc::Report report = reports_.last();
-    return checkpoint::Store(run())
-        .publish({{.rank = 0, .staged = report.staged}}, {.report = report.index, .name = report.folder_name})
-        .ValueOrDie();
+    auto finished = std::async(std::launch::async, [this] { session_->finish(); });
+    const rpc::Report report = reports_.next();
+    const auto published =
+        checkpoint::Store(run())
+            .publish({{.rank = 0, .staged = report.staged}}, {.report = report.index, .name = report.folder_name})
+            .ValueOrDie();
+    session_->set_checkpoint(published.path, report.index);
+    finished.get();
+    return published;
   }
   template <class Problem>
   std::string refusal(const Checkpoint& checkpoint, const ReportOptions& options) {
@@ -95,7 +109,13 @@ TEST_F(Uploads, SynchronouslyTheLocalFolderStaysUnlessItIsToGo) {
   report({}, own());
   publish();
   EXPECT_TRUE(fs::exists(local()));
-  report({}, own(), {.delete_local_checkpoint_after_upload = true});
+  // The loop may write into the same folder once report() has returned.
+  auto reported =
+      std::async(std::launch::async, [this] { report({}, own(), {.delete_local_checkpoint_after_upload = true}); });
+  const rpc::Report made = reports_.next();
+  EXPECT_TRUE(fs::exists(local())) << "who is killed now has no other copy";
+  session_->set_checkpoint(run() + "/checkpoint_000002", made.index);
+  reported.get();
   EXPECT_FALSE(fs::exists(local()));
 }
 

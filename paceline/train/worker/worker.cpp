@@ -38,6 +38,8 @@ class ConnectionSink final : public ReportSink {
     // What report() has returned from survives this process: the message must not be in its memory only.
     if (has_checkpoint) throw_if_error(connection_.flush());
   }
+  bool has_room_for(int64_t report) const override { return connection_.has_room_for(report); }
+  void wait_for_room(int64_t report) override { throw_if_error(connection_.wait_for_room(report)); }
   PublishedCheckpoints checkpoints(const rpc::CheckpointsRequest& request) override {
     // The controller keeps the time; the connection only gives up on one that never answers.
     const auto limit =
@@ -155,7 +157,7 @@ bool run_generation(LanguageRuntime& program, worker::Connection& connection, co
     if (debugged) wait_for_debugger();
     Json value = call_loop(program, start, *session);
     session->set_phase(Phase::checkpoint);
-    session->finish_uploads();
+    session->finish();
     session->set_phase(Phase::ended);
     connection.send(rpc::pack(rpc::Finished{.reports = session->reports(), .return_value = std::move(value)}));
     return true;
@@ -253,6 +255,10 @@ void LanguageRuntime::flush() {
 
 void watch_gradient(const std::string& name, const torch::Tensor& parameter) {
   Session::current("prepare_model()").watch(name, parameter);
+}
+
+int64_t check_ranks_every() {
+  return Session::current("prepare_model()").options().debug_config.check_ranks_every;
 }
 
 void run_worker(LanguageRuntime& program) {

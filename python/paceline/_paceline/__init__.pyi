@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'Folder', 'Loader', 'MANIFEST_FILE', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_run', 'checkpoint_config', 'debug_config', 'default_backend', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'Folder', 'Loader', 'MANIFEST_FILE', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'debug_config', 'default_backend', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -210,6 +210,8 @@ def become_driver(program: collections.abc.Sequence[str], fork_server: collectio
     Command lines of a worker and of the process that workers are forked from; the program paceline_guardian.
     """
 def broadcast_from_rank_zero(arg0: typing.Any) -> typing.Any:
+    ...
+def check_ranks_every() -> int:
     ...
 def check_run(run: dict) -> None:
     """

@@ -139,10 +139,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void read() {
-    if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kPortionBytes);
+    // One for all connections that the thread reads: the reader takes over what came before anything else is read.
+    thread_local const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kPortionBytes);
     for (size_t turn = 0; turn < kTurnBytes;) {
       if (closed_) return;
-      auto received = receive_some(number_, {buffer_.get(), kPortionBytes});
+      auto received = receive_some(number_, {buffer.get(), kPortionBytes});
       if (!received.ok()) return end(received.status());
       if (received->closed) {
         return end(reader_.at_boundary() ? arrow::Status::OK()
@@ -150,7 +151,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       }
       if (received->bytes == 0) break;
       turn += received->bytes;
-      const arrow::Status fed = reader_.feed({buffer_.get(), received->bytes}, std::move(received->descriptors));
+      const arrow::Status fed = reader_.feed({buffer.get(), received->bytes}, std::move(received->descriptors));
       deliver();
       if (!fed.ok()) return end(fed);
     }
@@ -183,7 +184,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   stream_descriptor socket_;
   Channel::Handlers handlers_;
   FrameReader reader_;
-  std::unique_ptr<std::byte[]> buffer_;
 
   std::mutex mutex_;
   std::deque<Outgoing> queue_;

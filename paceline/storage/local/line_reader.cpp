@@ -29,6 +29,9 @@ arrow::Status LineReader::read_some(const Take& take, int64_t end) {
     file_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file_) return errno == ENOENT ? arrow::Status::OK() : errno_status("opening " + path_);
   }
+  struct stat now{};
+  if (::fstat(file_.get(), &now) != 0) return errno_status("reading " + path_);
+  end = std::min<int64_t>(end, now.st_size);  // mostly a short rest: no memory for more than that
   std::string block;
   for (size_t size = kBlockBytes; offset_ < end; size *= 2) {
     block.resize(std::min(size, static_cast<size_t>(end - offset_)));

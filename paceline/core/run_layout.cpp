@@ -48,7 +48,7 @@ int64_t worker_of_log(std::string_view file_name) {
 }
 
 std::string validation_log(int64_t report) {
-  return std::string(kLogs) + "/validation_" + std::to_string(report) + ".log";
+  return kLogs + ("/validation_" + std::to_string(report) + ".log");
 }
 
 std::string checkpoint_folder(int64_t report) {

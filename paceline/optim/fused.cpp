@@ -54,9 +54,17 @@ Tensor gradient_of(const Tensor& parameter, const char* optimizer) {
   return gradient;
 }
 
+using States = ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>;
+
+/// Null before the parameter's first step.
 template <class State>
-State& state_of(ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>& states,
-                const Tensor& parameter) {
+const State* find_state(const States& states, const Tensor& parameter) {
+  const auto found = states.find(parameter.unsafeGetTensorImpl());
+  return found == states.end() ? nullptr : static_cast<const State*>(found->second.get());
+}
+
+template <class State>
+State& make_state(States& states, const Tensor& parameter) {
   auto& state = states[parameter.unsafeGetTensorImpl()];
   if (!state) state = std::make_unique<State>();
   return static_cast<State&>(*state);
@@ -70,6 +78,7 @@ Tensor call(const Optimizer::LossClosure& closure) {
 
 struct AdamLists {
   std::vector<Tensor> homes, parameters, gradients, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps;
+  std::vector<int64_t> numbers;  // of the steps
 };
 
 /// The kernels read step numbers from tensors. Parameters mostly share theirs: one tensor then serves all.
@@ -87,44 +96,60 @@ class StepTensors {
   std::map<std::tuple<int64_t, c10::DeviceType, c10::DeviceIndex>, Tensor> tensors_;
 };
 
-/// One step of Adam or AdamW: `kernel` is given the lists and options of each group.
+template <class Options, class State>
+std::map<ListKey, AdamLists> adam_lists(const Optimizer& optimizer, const OptimizerParamGroup& group, const char* name,
+                                        StepTensors& step_tensors) {
+  const auto& options = static_cast<const Options&>(group.options());
+  std::map<ListKey, AdamLists> lists;
+  for (const Tensor& parameter : group.params()) {
+    if (!parameter.grad().defined()) continue;
+    AdamLists& list = lists[key_of(parameter)];
+    const Tensor form = dense(parameter);
+    list.gradients.push_back(laid_out_as(form, gradient_of(parameter, name)));
+    const auto* const state = find_state<State>(optimizer.state(), parameter);
+    const auto moment = [&](const Tensor& (State::*value)() const) {
+      const Tensor now = state == nullptr ? Tensor() : (state->*value)();
+      return now.defined() ? laid_out_as(form, now) : at::zeros_like(form, at::MemoryFormat::Preserve);
+    };
+    list.homes.push_back(parameter);
+    list.parameters.push_back(form);
+    list.exp_avgs.push_back(moment(&State::exp_avg));
+    list.exp_avg_sqs.push_back(moment(&State::exp_avg_sq));
+    if (options.amsgrad()) list.max_exp_avg_sqs.push_back(moment(&State::max_exp_avg_sq));
+    list.numbers.push_back(state == nullptr ? 1 : state->step() + 1);
+    list.steps.push_back(step_tensors.at(list.numbers.back(), parameter.device()));
+  }
+  return lists;
+}
+
+/// One step of Adam or AdamW: `kernel` is given the lists and options of each group. What is refused is refused before
+/// the first parameter moves.
 template <class Options, class State, class Kernel>
 void adam_step(Optimizer& optimizer, const char* name, Kernel kernel) {
   StepTensors step_tensors;
-  for (OptimizerParamGroup& group : optimizer.param_groups()) {
-    const auto& options = static_cast<const Options&>(group.options());
-    std::map<ListKey, AdamLists> lists;
-    for (const Tensor& parameter : group.params()) {
-      if (!parameter.grad().defined()) continue;
-      AdamLists& list = lists[key_of(parameter)];
-      const Tensor form = dense(parameter);
-      list.gradients.push_back(laid_out_as(form, gradient_of(parameter, name)));
-      auto& state = state_of<State>(optimizer.state(), parameter);
-      const auto moment = [&form](const Tensor& value) {
-        return value.defined() ? laid_out_as(form, value) : at::zeros_like(form, at::MemoryFormat::Preserve);
-      };
-      state.step(state.step() + 1);
-      state.exp_avg(moment(state.exp_avg()));
-      state.exp_avg_sq(moment(state.exp_avg_sq()));
-      if (options.amsgrad()) {
-        state.max_exp_avg_sq(moment(state.max_exp_avg_sq()));
-        list.max_exp_avg_sqs.push_back(state.max_exp_avg_sq());
-      }
-      list.homes.push_back(parameter);
-      list.parameters.push_back(form);
-      list.exp_avgs.push_back(state.exp_avg());
-      list.exp_avg_sqs.push_back(state.exp_avg_sq());
-      list.steps.push_back(step_tensors.at(state.step(), parameter.device()));
-    }
-    for (auto& [key, list] : lists) {
+  std::vector<std::map<ListKey, AdamLists>> groups;
+  for (const OptimizerParamGroup& group : optimizer.param_groups()) {
+    groups.push_back(adam_lists<Options, State>(optimizer, group, name, step_tensors));
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto& options = static_cast<const Options&>(optimizer.param_groups()[i].options());
+    for (auto& [key, list] : groups[i]) {
       kernel(list, options);
       copy_back(list.homes, list.parameters);
+      for (size_t p = 0; p < list.homes.size(); ++p) {
+        auto& state = make_state<State>(optimizer.state(), list.homes[p]);
+        state.step(list.numbers[p]);
+        state.exp_avg(list.exp_avgs[p]);
+        state.exp_avg_sq(list.exp_avg_sqs[p]);
+        if (options.amsgrad()) state.max_exp_avg_sq(list.max_exp_avg_sqs[p]);
+      }
     }
   }
 }
 
 struct SgdLists {
   std::vector<Tensor> homes, parameters, gradients, momentum_buffers;
+  bool first_step = false;
 
   void add(const Tensor& home, const Tensor& parameter, const Tensor& gradient, const Tensor& buffer) {
     homes.push_back(home);
@@ -134,9 +159,9 @@ struct SgdLists {
   }
 };
 
-void sgd_kernel(SgdLists& lists, const SGDOptions& options, bool first_step) {
+void sgd_kernel(SgdLists& lists, const SGDOptions& options) {
   at::_fused_sgd_(lists.parameters, lists.gradients, lists.momentum_buffers, options.weight_decay(), options.momentum(),
-                  options.lr(), options.dampening(), options.nesterov(), /*maximize=*/false, first_step);
+                  options.lr(), options.dampening(), options.nesterov(), /*maximize=*/false, lists.first_step);
   copy_back(lists.homes, lists.parameters);
 }
 
@@ -148,6 +173,48 @@ bool is_skipped(const Tensor& parameter) {
 /// As the kernel would compute with it: in float32, rounded to its own type once, when it is stored.
 Tensor widen(const Tensor& tensor) {
   return tensor.to(at::kFloat);
+}
+
+/// A group's parameters for the kernel, and those that it gets one by one.
+struct SgdGroup {
+  std::map<ListKey, SgdLists> lists;
+  std::vector<SgdLists> widened;
+};
+
+SgdGroup sgd_group(const States& states, const OptimizerParamGroup& group) {
+  const auto& options = static_cast<const SGDOptions&>(group.options());
+  SgdGroup lists;
+  for (const Tensor& parameter : group.params()) {
+    if (!parameter.grad().defined()) continue;
+    const Tensor form = dense(parameter);
+    const Tensor gradient = laid_out_as(form, gradient_of(parameter, "SGD"));
+    bool first_step = false;
+    Tensor buffer;
+    if (options.momentum() != 0) {
+      const auto* const state = find_state<torch::optim::SGDParamState>(states, parameter);
+      first_step = state == nullptr || !state->momentum_buffer().defined();
+      buffer = first_step ? at::empty_like(form) : laid_out_as(form, state->momentum_buffer());
+    }
+    SgdLists& list = is_skipped(parameter) ? lists.widened.emplace_back() : lists.lists[key_of(parameter, first_step)];
+    list.first_step = first_step;
+    list.add(parameter, form, gradient, buffer);
+  }
+  return lists;
+}
+
+void widened_sgd_kernel(SgdLists& lists, const SGDOptions& options) {
+  SgdLists widened{.first_step = lists.first_step};
+  const bool has_buffer = !lists.momentum_buffers.empty();
+  widened.add(lists.homes[0], widen(lists.parameters[0]), widen(lists.gradients[0]),
+              has_buffer ? widen(lists.momentum_buffers[0]) : Tensor());
+  sgd_kernel(widened, options);
+  if (has_buffer) lists.momentum_buffers[0].copy_(widened.momentum_buffers[0]);
+}
+
+void keep_buffers(States& states, const SgdLists& lists) {
+  for (size_t i = 0; i < lists.momentum_buffers.size(); ++i) {
+    make_state<torch::optim::SGDParamState>(states, lists.homes[i]).momentum_buffer(lists.momentum_buffers[i]);
+  }
 }
 
 }  // namespace
@@ -180,31 +247,18 @@ Tensor Adam::step(LossClosure closure) {
 Tensor SGD::step(LossClosure closure) {
   const at::NoGradGuard no_grad;
   const Tensor loss = call(closure);
-  for (OptimizerParamGroup& group : param_groups_) {
-    const auto& options = static_cast<const SGDOptions&>(group.options());
-    std::map<ListKey, SgdLists> lists;
-    for (const Tensor& parameter : group.params()) {
-      if (!parameter.grad().defined()) continue;
-      const Tensor form = dense(parameter);
-      const Tensor gradient = laid_out_as(form, gradient_of(parameter, "SGD"));
-      bool first_step = false;
-      Tensor buffer;
-      if (options.momentum() != 0) {
-        auto& state = state_of<torch::optim::SGDParamState>(state_, parameter);
-        first_step = !state.momentum_buffer().defined();
-        buffer = first_step ? at::empty_like(form) : laid_out_as(form, state.momentum_buffer());
-        state.momentum_buffer(buffer);
-      }
-      if (is_skipped(parameter)) {
-        SgdLists widened;
-        widened.add(parameter, widen(form), widen(gradient), buffer.defined() ? widen(buffer) : Tensor());
-        sgd_kernel(widened, options, first_step);
-        if (buffer.defined()) buffer.copy_(widened.momentum_buffers[0]);
-        continue;
-      }
-      lists[key_of(parameter, first_step)].add(parameter, form, gradient, buffer);
+  std::vector<SgdGroup> groups;
+  for (const OptimizerParamGroup& group : param_groups_) groups.push_back(sgd_group(state_, group));
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto& options = static_cast<const SGDOptions&>(param_groups_[i].options());
+    for (auto& [key, list] : groups[i].lists) {
+      sgd_kernel(list, options);
+      keep_buffers(state_, list);
     }
-    for (auto& [key, list] : lists) sgd_kernel(list, options, /*first_step=*/std::get<3>(key));
+    for (SgdLists& list : groups[i].widened) {
+      widened_sgd_kernel(list, options);
+      keep_buffers(state_, list);
+    }
   }
   return loss;
 }

@@ -219,5 +219,31 @@ TEST(Fused, RefusesSparseGradients) {
   EXPECT_THROW(optimizer.step(), UsageError);
 }
 
+/// Two groups: what the second is refused for, the first must not have been stepped for.
+template <class Optimizer, class Options>
+void expect_refused_before_anything_moves(const Options& options, torch::ScalarType type) {
+  Tensor first = torch::ones({70}, type).requires_grad_(), second = torch::ones({70}).requires_grad_();
+  torch::nn::Embedding embedding(torch::nn::EmbeddingOptions(4, 2).sparse(true));
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  groups.emplace_back(std::vector<Tensor>{first, second});
+  groups.emplace_back(embedding->parameters());
+  Optimizer optimizer(groups, options);
+  for (Tensor parameter : {first, second}) parameter.mutable_grad() = torch::ones_like(parameter);
+  embedding->forward(torch::tensor({1, 2})).sum().backward();
+  EXPECT_THROW(optimizer.step(), UsageError);
+  for (const Tensor& parameter : {first, second}) EXPECT_TRUE(torch::equal(parameter, torch::ones_like(parameter)));
+  EXPECT_TRUE(optimizer.state().empty());
+}
+
+TEST(Fused, RefusesBeforeAnythingMoves) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    SCOPED_TRACE(c10::toString(type));
+    expect_refused_before_anything_moves<SGD>(SGDOptions(0.1), type);
+    expect_refused_before_anything_moves<SGD>(SGDOptions(0.1).momentum(0.9), type);
+    expect_refused_before_anything_moves<Adam>(AdamOptions(0.1), type);
+    expect_refused_before_anything_moves<AdamW>(AdamWOptions(0.1), type);
+  }
+}
+
 }  // namespace
 }  // namespace paceline::optim

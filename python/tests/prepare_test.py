@@ -1,14 +1,17 @@
 """prepare_data_loader, prepare_model and their kin: what a train loop gets on two workers, and on one."""
 
 import collections
+import gc
+import weakref
 
 import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, SequentialSampler, TensorDataset
 
 import paceline.train as train
-from paceline.train import ScalingConfig
+from paceline.train import DebugConfig, ScalingConfig
 from paceline.train.torch import (
+    TorchConfig,
     TorchTrainer,
     accelerate,
     backward,
@@ -209,3 +212,39 @@ def noisy(batch):
     import random
 
     return [row[0].item() + random.random() for row in batch]
+
+
+def test_ranks_with_fewer_batches_join_the_others(run_config):
+    def loop():
+        rank = train.get_context().get_world_rank()
+        plain = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.zeros_(plain.weight)
+        model = prepare_model(plain)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with model.join():
+            for _ in range(2 + rank):
+                optimizer.zero_grad()
+                model(torch.ones(1, 1)).sum().backward()
+                optimizer.step()
+        return of_all_ranks(round(plain.weight.item(), 6))
+
+    trainer = TorchTrainer(
+        loop,
+        scaling_config=ScalingConfig(num_workers=2),
+        torch_config=TorchConfig(timeout_s=30),
+        run_config=run_config(debug_config=DebugConfig(check_ranks_every=1)),
+    )
+    assert trainer.fit().return_value == [-0.25, -0.25]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_model_goes_with_its_last_holder(run_config, workers):
+    def loop():
+        model = prepare_model(torch.nn.Linear(2, 1))
+        model(torch.ones(1, 2)).sum().backward()
+        parameter = weakref.ref(next(model.parameters()))
+        del model
+        gc.collect()
+        return of_all_ranks(parameter() is None) if workers > 1 else [parameter() is None]
+
+    assert returned(run_config, loop, workers) == [True] * workers

@@ -12,6 +12,8 @@ def check_ranks(model: torch.nn.parallel.DistributedDataParallel, every: int) ->
 
     def begin_step():
         nonlocal steps
+        if model._join_config.enable:  # inside join(), where a rank without data neither comes here nor steps
+            return
         if not (model.training and torch.is_grad_enabled() and model.require_backward_grad_sync):
             return
         steps += 1

@@ -10,10 +10,10 @@
 //     };
 //     for (auto& [number, square] : paceline::prepare_data_loader(Squares(), {.batch_size = 32})) …   // [32, 1] each
 //
-// A data set that draws random numbers (augmentation) takes them from a generator that is made for the row, or for the
-// rows, of get_batch(rows, generator): it depends on the loader's seed, the epoch and the (first) row only, not on
-// threads, ranks or restarts. Draws from torch's global generator come in the order in which threads happen to run, and
-// disturb those of the train loop.
+// Random numbers (augmentation) depend on the loader's seed, the epoch and the row only, in get_batch() on the first
+// row: not on threads, ranks, restarts or torch::manual_seed(), and they disturb no draws of the train loop. LibTorch's
+// operators draw so by themselves (loader/row_random.h); the data set gets the generator as a second argument where it
+// wants to name it, or to seed one of its own:
 //
 //     torch::Tensor get(size_t row, torch::Generator& generator) { return images[row] + torch::rand({8}, generator); }
 #pragma once
@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "paceline/core/error.h"
+#include "paceline/loader/row_random.h"
 
 namespace paceline::loader {
 
@@ -43,23 +44,6 @@ concept HasRandomGet = requires(Dataset& dataset, torch::Generator& generator) {
 template <class Dataset>
 concept HasRandomGetBatch = requires(Dataset& dataset, std::vector<size_t> rows, torch::Generator& generator) {
   dataset.get_batch(rows, generator);
-};
-
-/// What random numbers of rows depend on, beside the row.
-struct RowSeed {
-  int64_t seed = 0;
-  int64_t epoch = 0;
-
-  torch::Generator generator(size_t row) const {
-    uint64_t mixed = 0;
-    for (const uint64_t part : {static_cast<uint64_t>(seed), static_cast<uint64_t>(epoch), uint64_t{row}}) {
-      mixed += part + 0x9e3779b97f4a7c15;  // splitmix64: neighbours get seeds that have nothing in common
-      mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
-      mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
-      mixed ^= mixed >> 31;
-    }
-    return at::detail::createCPUGenerator(mixed);
-  }
 };
 
 /// Whether get_batch() is torch's own, which only calls get() row by row.
@@ -129,12 +113,17 @@ void check_shapes(const std::vector<Example>& examples, const std::vector<size_t
 
 template <class Dataset>
 auto load_row(Dataset& dataset, size_t row, const RowSeed& seed) {
+  RowRandom random(seed, row);
   if constexpr (HasRandomGet<Dataset>) {
-    torch::Generator generator = seed.generator(row);
+    torch::Generator generator = random.generator();
     return dataset.get(row, generator);
   } else {
     return dataset.get(row);
   }
+}
+
+inline size_t first_of(const std::vector<size_t>& rows) {
+  return rows.empty() ? 0 : rows.front();
 }
 
 /// The batch of `rows`. Error naming the row, with the data set's exception nested in it.
@@ -145,13 +134,15 @@ auto load_batch(Dataset& dataset, const std::vector<size_t>& rows, const RowSeed
                 "a data set needs get(row) or get_batch(rows); iterable (stream) data sets have no rows to share out");
   if constexpr (HasRandomGetBatch<Dataset>) {
     try {
-      torch::Generator generator = seed.generator(rows.empty() ? 0 : rows.front());
+      RowRandom random(seed, first_of(rows));
+      torch::Generator generator = random.generator();
       return collate(dataset.get_batch(rows, generator));
     } catch (const std::exception& error) {
       throw_load_error(name_rows(rows), error.what());
     }
   } else if constexpr (!kRandom && HasGetBatch<Dataset> && !inherits_get_batch<Dataset>()) {
     try {
+      const RowRandom random(seed, first_of(rows));
       return collate(dataset.get_batch(rows));
     } catch (const std::exception& error) {
       throw_load_error(name_rows(rows), error.what());

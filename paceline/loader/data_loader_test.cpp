@@ -212,6 +212,18 @@ struct NoiseInBulk {
   }
 };
 
+/// The same from whatever LibTorch draws from by itself.
+struct GlobalNoise {
+  size_t size() const { return 12; }
+  torch::Tensor get(size_t) { return torch::rand({2}) + torch::dropout(torch::ones({2}), 0.5, /*train=*/true); }
+};
+struct GlobalNoiseInBulk {
+  size_t size() const { return 12; }
+  torch::Tensor get_batch(const std::vector<size_t>& rows) {
+    return torch::randn({static_cast<int64_t>(rows.size()), 3});
+  }
+};
+
 template <class Dataset>
 torch::Tensor epoch_of(DataLoader<Dataset>& loader, int64_t epoch) {
   loader.set_epoch(epoch);
@@ -238,7 +250,23 @@ TEST(DataLoader, RandomNumbersDependOnSeedEpochAndRow) {
   torch::manual_seed(1);
   expect_random_numbers_of_rows<Noise>();
   expect_random_numbers_of_rows<NoiseInBulk>();
+  expect_random_numbers_of_rows<GlobalNoise>();
+  expect_random_numbers_of_rows<GlobalNoiseInBulk>();
   EXPECT_TRUE(torch::equal(torch::rand({1}), wanted)) << "the train loop's numbers are its own";
+}
+
+TEST(DataLoader, ARunWithOneSeedGivesTheSameNumbersWhateverLoads) {
+  std::vector<torch::Tensor> runs;
+  for (const int64_t num_workers : {0, 1, 3, 3, 3}) {
+    torch::manual_seed(7);
+    DataLoader loader(GlobalNoise(), {.batch_size = 2, .num_workers = num_workers});
+    std::vector<torch::Tensor> numbers;
+    for (int epoch = 0; epoch < 20; ++epoch) {
+      for (const auto& batch : loader) numbers.push_back(torch::cat({batch.flatten(), torch::rand({100})}));
+    }
+    runs.push_back(torch::stack(numbers));
+  }
+  for (const auto& run : runs) EXPECT_TRUE(torch::equal(run, runs.front()));
 }
 
 /// Counts the threads that the process gets from a computation that is worth a team of them.

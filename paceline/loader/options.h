@@ -18,7 +18,8 @@ namespace paceline {
   FIELD(bool, drop_last, false, ::paceline::any_value(),                                                              \
         "Leave out the rows that do not fill a batch on every rank; otherwise ranks get equally many rows by giving " \
         "some twice, and the last batch may be smaller")                                                              \
-  FIELD(int64_t, seed, 0, ::paceline::any_value(), "Of the shuffled orders; the same on all ranks")                   \
+  FIELD(int64_t, seed, 0, ::paceline::any_value(),                                                                    \
+        "Of the shuffled orders and of the rows' random numbers; the same on all ranks")                              \
   FIELD(int64_t, num_workers, 1, ::paceline::at_least(0),                                                             \
         "Threads that load ahead of the training thread, each with its own copy of the data set and without a team "  \
         "of LibTorch's threads; 0 loads in the training thread")                                                      \

@@ -133,8 +133,8 @@ void barrier();
 ///     const auto order = broadcast_from_rank_zero(draw_order()).get<std::vector<int64_t>>();
 Json broadcast_from_rank_zero(const Json& value);
 /// Seeds LibTorch on this worker and asks for deterministic algorithms: operations that have none throw c10::Error
-/// then. Call it first in the loop: some GPU libraries read the setting once. Data sets that draw random numbers while
-/// loader threads run take them from the generator of get(row, generator), see loader/collate.h.
+/// then. Call it first in the loop: some GPU libraries read the setting once. What data sets draw depends on their
+/// loader's seed instead (loader/collate.h).
 void enable_reproducibility(uint64_t seed = 0);
 
 /// Reduces `tensor` (any shape, equal on all ranks) over the ranks and returns it; the argument is not changed.

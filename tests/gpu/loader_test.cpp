@@ -45,6 +45,28 @@ TEST_F(Gpu, BatchesAreWholeWhenTheyAreComputedWith) {
   }
 }
 
+/// Draws on the GPU, from no generator that it names.
+struct NoiseOnGpu {
+  size_t size() const { return 12; }
+  torch::Tensor get(size_t) { return torch::rand({2}, device) + torch::dropout(torch::ones({2}, device), 0.5, true); }
+  torch::Device device;
+};
+
+TEST_F(Gpu, DrawsOnItDependOnTheRow) {
+  torch::manual_seed(1);
+  const torch::Tensor wanted = torch::rand({1}, device_);
+  torch::manual_seed(1);
+  std::vector<torch::Tensor> epochs;
+  for (const int64_t num_workers : {0, 3}) {
+    paceline::DataLoader loader(NoiseOnGpu{.device = device_}, {.batch_size = 2, .num_workers = num_workers});
+    std::vector<torch::Tensor> batches;
+    for (const auto& batch : loader) batches.push_back(batch.cpu());
+    epochs.push_back(torch::cat(batches));
+  }
+  EXPECT_TRUE(torch::equal(epochs.at(0), epochs.at(1)));
+  EXPECT_TRUE(torch::equal(torch::rand({1}, device_), wanted)) << "the train loop's numbers are its own";
+}
+
 TEST_F(Gpu, CopiesRunBesideWhatComputes) {
   const torch::Tensor matrix = torch::randn({4096, 4096}, device_);
   const paceline::loader::DeviceCopy copy(device_, /*pin_memory=*/true);

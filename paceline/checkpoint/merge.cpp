@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "paceline/checkpoint/manifest.h"
+#include "paceline/checkpoint/overlap_internal.h"
 
 namespace paceline::checkpoint {
 namespace {
@@ -19,13 +20,6 @@ std::string rank_words(const Manifest& part) {
   return part.files.empty() ? "a rank" : "rank " + std::to_string(part.files.begin()->second.rank);
 }
 
-bool overlap(const Slice& a, const Slice& b) {
-  for (size_t dim = 0; dim < a.start.size(); ++dim) {
-    if (a.start[dim] + a.shape[dim] <= b.start[dim] || b.start[dim] + b.shape[dim] <= a.start[dim]) return false;
-  }
-  return true;
-}
-
 // Slices inside the tensor cover it exactly when none overlap and their elements are as many as the tensor's.
 arrow::Status check_cover(const std::string& name, const TensorEntry& tensor, const FileEntries& files) {
   std::vector<const Slice*> slices;
@@ -35,17 +29,12 @@ arrow::Status check_cover(const std::string& name, const TensorEntry& tensor, co
     if (count > 0) slices.push_back(&slice);
     covered += count;
   }
-  std::sort(slices.begin(), slices.end(), [](const Slice* a, const Slice* b) { return a->start < b->start; });
-  for (size_t i = 0; i < slices.size(); ++i) {
-    const Slice& a = *slices[i];
-    for (size_t j = i + 1; j < slices.size(); ++j) {
-      const Slice& b = *slices[j];
-      if (!a.start.empty() && b.start[0] >= a.start[0] + a.shape[0]) break;  // sorted: none that follows overlaps
-      if (!overlap(a, b)) continue;
-      return arrow::Status::Invalid("slices of tensor \"", name, "\" overlap: rank ", rank_of(a, files), " wrote ",
-                                    to_string(a.shape), " at ", to_string(a.start), ", rank ", rank_of(b, files),
-                                    " wrote ", to_string(b.shape), " at ", to_string(b.start));
-    }
+  std::ranges::sort(slices, {}, &Slice::start);
+  if (const auto found = find_overlap(slices)) {
+    const auto& [a, b] = *found;
+    return arrow::Status::Invalid("slices of tensor \"", name, "\" overlap: rank ", rank_of(*a, files), " wrote ",
+                                  to_string(a->shape), " at ", to_string(a->start), ", rank ", rank_of(*b, files),
+                                  " wrote ", to_string(b->shape), " at ", to_string(b->start));
   }
   ARROW_ASSIGN_OR_RAISE(const int64_t wanted, element_count(tensor.shape));
   if (covered == wanted) return arrow::Status::OK();

@@ -22,6 +22,11 @@ using testing::TemporaryFolder;
 using testing::was_killed;
 using testing::write_file;
 
+int publish_staged_in_child(const std::string& folder) {
+  const std::vector<StagedPart> parts = {{0, stage_of(worker(7), 2)}};
+  return Store(folder + "/run").publish(parts, {.report = 2}).ok() ? 0 : 3;
+}
+
 int remove_in_child(const std::string& folder) {
   return Store(folder + "/run").remove("checkpoint_000001").ok() ? 0 : 1;
 }
@@ -44,6 +49,50 @@ int publish_objects_in_child(const std::string& folder) {
 
 int remove_objects_in_child(const std::string& folder) {
   return Store(folder + "/run", objects_in(folder)).remove("checkpoint_000001").ok() ? 0 : 1;
+}
+
+// Its driver's lock is gone with the driver, or NFS has forgotten it; a successor trains the same report again.
+TEST(PublishFaults, APublisherThatHungMeetsItsSuccessorNowhere) {
+  for (const char* point : {"publish.before_merge", "publish.before_manifest", "write_atomically.before_rename",
+                            "publish.before_rename", "publish.before_removal"}) {
+    SCOPED_TRACE(point);
+    const TemporaryFolder folder;
+    make_run(folder);
+    std::filesystem::create_directory(folder / "run/checkpoint_000002");  // no checkpoint: makes way
+    const pid_t hung = testing::start_child("publish", folder.path(), std::string(point) + "=stop");
+    ASSERT_TRUE(WIFSTOPPED(testing::wait_for_child(hung, WUNTRACED)));
+
+    ASSERT_TRUE(Store(folder / "run").collect_leftovers().ok());
+    write_file(folder / "user/model", "the successor's");
+    auto stage = Stage::create(folder / "run", worker(7), 2).ValueOrDie();
+    ASSERT_TRUE(stage.copy_folder(folder / "user").ok());
+    ASSERT_TRUE(stage.finish().ok());
+    const pid_t successor = testing::start_child("publish_staged", folder.path(), "publish.before_rename=stop");
+    ASSERT_TRUE(WIFSTOPPED(testing::wait_for_child(successor, WUNTRACED))) << "has its files together";
+    ::kill(hung, SIGCONT);
+    EXPECT_FALSE(testing::ended_well(testing::wait_for_child(hung))) << "it has published";
+    ::kill(successor, SIGCONT);
+    EXPECT_TRUE(testing::ended_well(testing::wait_for_child(successor)));
+
+    const std::string path = folder / "run/checkpoint_000002";
+    EXPECT_TRUE(verify(path).ok());
+    EXPECT_EQ(storage::read_file(path + "/model").ValueOrDie(), "the successor's");
+    EXPECT_EQ(reports_after_recovery(folder), (std::vector<int64_t>{1, 2}));
+  }
+}
+
+// Between the look at a folder that is no checkpoint, and so makes way, and its deletion.
+TEST(PublishFaults, APublisherThatHungDeletesNoCheckpoint) {
+  const TemporaryFolder folder;
+  make_run(folder);
+  std::filesystem::create_directory(folder / "run/checkpoint_000002");
+  const pid_t hung = testing::start_child("publish", folder.path(), "publish.before_removal=stop");
+  ASSERT_TRUE(WIFSTOPPED(testing::wait_for_child(hung, WUNTRACED)));
+  ASSERT_TRUE(Store(folder / "run").collect_leftovers().ok());
+  EXPECT_TRUE(testing::ended_well(run_child("publish", folder.path(), "")));
+  ::kill(hung, SIGCONT);
+  EXPECT_FALSE(testing::ended_well(testing::wait_for_child(hung)));
+  EXPECT_EQ(reports_after_recovery(folder), (std::vector<int64_t>{1, 2}));
 }
 
 TEST(PublishFaults, WhatFailsAfterItIsPublishedIsNoError) {
@@ -196,6 +245,7 @@ int main(int argc, char** argv) {
   using namespace paceline::checkpoint;
   paceline::testing::run_child_if_asked(argc, argv,
                                         {{"publish", publish_in_child},
+                                         {"publish_staged", publish_staged_in_child},
                                          {"remove", remove_in_child},
                                          {"publish_objects", publish_objects_in_child},
                                          {"remove_objects", remove_objects_in_child},

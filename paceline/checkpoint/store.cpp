@@ -1,5 +1,7 @@
 #include "paceline/checkpoint/store.h"
 
+#include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp()
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -149,20 +151,6 @@ Published published(const std::string& path, const Manifest& manifest) {
   return {checkpoint, path, ""};
 }
 
-// Moves what is under that name to where it is deleted, at once as far as readers can see.
-arrow::Status remove_folder(const std::string& run_folder, const std::string& name) {
-  const std::string path = run_folder + "/" + name;
-  ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
-  if (!exists) return arrow::Status::OK();
-  const std::string staging = run_folder + "/" + run_layout::kStaging;
-  const std::string doomed = staging + "/deleted_" + name;
-  ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, run_layout::kStaging));
-  ARROW_RETURN_NOT_OK(storage::remove_all(doomed));
-  ARROW_RETURN_NOT_OK(storage::move(path, doomed));
-  ARROW_RETURN_NOT_OK(fail_point("remove.after_rename"));
-  return storage::remove_all(doomed);
-}
-
 // The manifest of a folder of the run's; nullopt for what is no checkpoint.
 arrow::Result<std::optional<Manifest>> find_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
@@ -178,6 +166,38 @@ arrow::Result<std::optional<Manifest>> find_manifest(const std::string& folder) 
   return std::optional<Manifest>(std::move(manifest).ValueUnsafe());
 }
 
+// A new folder in `.staging`, relative to the run's, that nobody else has or will have: a publisher of an earlier
+// driver may hang there and wake up.
+arrow::Result<std::string> make_own_folder(const std::string& run_folder, const std::string& name) {
+  ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, run_layout::kStaging));
+  const std::string relative = std::string(run_layout::kStaging) + "/" + name + "_XXXXXX";
+  std::string path = run_folder + "/" + relative;
+  if (::mkdtemp(path.data()) == nullptr) return errno_status("making folder " + path);
+  // Not for its owner alone, as mkdtemp() makes it: it may become the checkpoint.
+  std::error_code error;
+  const fs::perms wanted = fs::status(run_folder, error).permissions();
+  if (!error) fs::permissions(path, wanted, error);
+  if (error) return arrow::Status::IOError("setting who may read ", path, ": ", error.message());
+  return path.substr(run_folder.size() + 1);
+}
+
+// Moves what is under that name to where it is deleted, at once as far as readers can see. With `unless_checkpoint`,
+// what has become a checkpoint meanwhile stays: AlreadyExists.
+arrow::Status remove_folder(const std::string& run_folder, const std::string& name, bool unless_checkpoint) {
+  const std::string path = run_folder + "/" + name;
+  ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
+  if (!exists) return arrow::Status::OK();
+  ARROW_ASSIGN_OR_RAISE(const std::string own, make_own_folder(run_folder, "deleted_" + name));
+  const std::string doomed = run_folder + "/" + own;
+  ARROW_RETURN_NOT_OK(storage::move(path, doomed + "/" + name));
+  if (unless_checkpoint && find_manifest(doomed + "/" + name).ValueOr(std::nullopt)) {
+    ARROW_RETURN_NOT_OK(storage::move(doomed + "/" + name, path));
+    return arrow::Status::AlreadyExists(path, " has become another driver's checkpoint");
+  }
+  ARROW_RETURN_NOT_OK(fail_point("remove.after_rename"));
+  return storage::remove_all(doomed);
+}
+
 // Whether the name is free for a new checkpoint, made free if it may be. `in_place`: its files stand there already.
 arrow::Status claim_name(const std::string& run_folder, const std::string& name, bool in_place) {
   const std::string target = run_folder + "/" + name;
@@ -186,7 +206,9 @@ arrow::Status claim_name(const std::string& run_folder, const std::string& name,
   ARROW_ASSIGN_OR_RAISE(const auto manifest, find_manifest(target));
   if (manifest) return name_is_taken(target, name, *manifest);
   if (in_place) return arrow::Status::OK();
-  return run_layout::is_checkpoint_folder(name) ? remove_folder(run_folder, name) : name_is_used(target);
+  if (!run_layout::is_checkpoint_folder(name)) return name_is_used(target);
+  ARROW_RETURN_NOT_OK(fail_point("publish.before_removal"));
+  return remove_folder(run_folder, name, /*unless_checkpoint=*/true);
 }
 
 // Makes the staged files a checkpoint in the run's folder.
@@ -194,9 +216,9 @@ arrow::Status publish_folder(const std::vector<Part>& staged, const Manifest& ab
                              const std::string& name, bool in_place) {
   ARROW_RETURN_NOT_OK(claim_name(run_folder, name, in_place));
   if (in_place) return put_together(staged, about, run_folder, name);
-  const std::string temporary = std::string(run_layout::kStaging) + "/publish_" + std::to_string(about.report);
+  ARROW_ASSIGN_OR_RAISE(const std::string temporary,
+                        make_own_folder(run_folder, "publish_" + std::to_string(about.report)));
   const std::string folder = run_folder + "/" + temporary;
-  ARROW_RETURN_NOT_OK(storage::remove_all(folder));
   auto status = put_together(staged, about, run_folder, temporary);
   if (status.ok()) status = fail_point("publish.before_rename");
   if (status.ok()) status = rename(folder, run_folder + "/" + name);
@@ -317,7 +339,7 @@ arrow::Result<std::vector<Published>> Store::list_objects(std::vector<std::strin
 }
 
 arrow::Status Store::remove(const std::string& name) {
-  return objects_ ? remove_objects(*objects_, name) : remove_folder(run_folder_, name);
+  return objects_ ? remove_objects(*objects_, name) : remove_folder(run_folder_, name, /*unless_checkpoint=*/false);
 }
 
 arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {

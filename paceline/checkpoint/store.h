@@ -4,8 +4,10 @@
 // with a manifest; they are never changed.
 // Publication: the stages' files move into one folder in `.staging`, the manifest is written and synced, one rename
 // makes it visible. Where ranks have put files into the checkpoint's folder themselves, the others' move there, and the
-// manifest makes it a checkpoint. Fail points: "publish.before_merge", "publish.before_manifest",
-// "publish.before_rename", "publish.after_rename"; deletion: "remove.after_rename". In an object store:
+// manifest makes it a checkpoint. A publisher that hangs and wakes up when another driver has the run finds its files
+// gone, and has no folder in common with its successor. Fail points: "publish.before_removal" (of what makes way),
+// "publish.before_merge", "publish.before_manifest", "publish.before_rename", "publish.after_rename"; deletion:
+// "remove.after_rename". In an object store:
 // object_checkpoint.h. A folder without a manifest, with a damaged one, or with another folder's (a copy) is no
 // checkpoint; a manifest that cannot be read, or is of a later version, is an error. Errors: IOError for what cannot be
 // written, is missing or is damaged, Invalid for ranks that disagree, NotImplemented for a later version; they name the

@@ -11,7 +11,7 @@ namespace paceline {
 namespace {
 
 struct Armed {
-  bool kill = false;
+  std::string_view action;
   bool always = false;
   int64_t passages_left = 1;
 };
@@ -35,7 +35,7 @@ std::map<std::string, Armed, std::less<>> parse(std::string_view text) {
     if (equals == std::string_view::npos) continue;
     const std::string_view action = entry.substr(equals + 1);
     const size_t at = action.find('@');
-    Armed armed{.kill = action.substr(0, at) == "kill"};
+    Armed armed{.action = action.substr(0, at)};
     armed.always = at != std::string_view::npos && action.substr(at + 1) == "*";
     if (at != std::string_view::npos && !armed.always) armed.passages_left = parse_count(action.substr(at + 1));
     points.emplace(entry.substr(0, equals), armed);
@@ -54,7 +54,11 @@ arrow::Status fail_point(std::string_view name) {
   const auto found = points.find(name);
   if (found == points.end()) return arrow::Status::OK();
   if (!found->second.always && --found->second.passages_left != 0) return arrow::Status::OK();
-  if (found->second.kill) ::raise(SIGKILL);
+  if (found->second.action == "kill") ::raise(SIGKILL);
+  if (found->second.action == "stop") {
+    ::raise(SIGSTOP);
+    return arrow::Status::OK();
+  }
   return arrow::Status::IOError("fail point ", name);
 }
 

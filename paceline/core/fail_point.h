@@ -1,8 +1,8 @@
-// Named places where a test makes a process fail: kill it, or let a call return an error.
+// Named places where a test makes a process fail: kill it, stop it, or let a call return an error.
 //
 // PACELINE_FAIL_POINTS="publish.before_rename=kill, stage.write=error@3" : "stage.write" returns an IOError the third
-// time it is passed; without @N the first time, with @* every time. Passing costs one branch when the variable is not
-// set. Thread-safe.
+// time it is passed; without @N the first time, with @* every time. "stop" halts the process (SIGSTOP), as a storage
+// that hangs does, until it gets SIGCONT. Passing costs one branch when the variable is not set. Thread-safe.
 #pragma once
 
 #include <arrow/status.h>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-/// OK, or what the environment asks for at `name`: IOError, or SIGKILL to this process.
+/// OK, or what the environment asks for at `name`: IOError, SIGKILL to this process, or SIGSTOP and then OK.
 arrow::Status fail_point(std::string_view name);
 
 }  // namespace paceline

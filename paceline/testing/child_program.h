@@ -23,8 +23,8 @@ inline void run_child_if_asked(int argc, char** argv, const ChildActions& action
   if (argc == 4 && std::strcmp(argv[1], "--child") == 0) std::exit(actions.at(argv[2])(argv[3]));
 }
 
-/// Runs `action` on `folder` in a fresh process with these fail points; gives waitpid's status.
-inline int run_child(const std::string& action, const std::string& folder, const std::string& fail_points) {
+/// Starts `action` on `folder` in a fresh process with these fail points.
+inline pid_t start_child(const std::string& action, const std::string& folder, const std::string& fail_points) {
   const std::string assignment = "PACELINE_FAIL_POINTS=" + fail_points;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -32,9 +32,19 @@ inline int run_child(const std::string& action, const std::string& folder, const
     ::execl("/proc/self/exe", "child", "--child", action.c_str(), folder.c_str(), nullptr);
     ::_exit(127);
   }
+  return child;
+}
+
+/// What waitpid() gives of it: its end or, with WUNTRACED, that it is stopped.
+inline int wait_for_child(pid_t child, int options = 0) {
   int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child) ADD_FAILURE() << "no child";
+  if (child < 0 || ::waitpid(child, &status, options) != child) ADD_FAILURE() << "no child";
   return status;
+}
+
+/// Runs `action` so; gives waitpid's status.
+inline int run_child(const std::string& action, const std::string& folder, const std::string& fail_points) {
+  return wait_for_child(start_child(action, folder, fail_points));
 }
 
 inline bool was_killed(int status) {

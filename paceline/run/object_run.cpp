@@ -60,8 +60,14 @@ arrow::Result<std::unique_ptr<ObjectRun>> ObjectRun::take(const std::string& loc
   taken->objects_ = storage::with_retries(taken->lease_->guard(objects));
   ARROW_RETURN_NOT_OK(restore(*taken->objects_, folder));
   ARROW_RETURN_NOT_OK(mark_as_drivers(folder));
-  taken->mirror_ =
-      std::make_unique<storage::FileMirror>(taken->objects_, folder, [folder] { return files_of_run(folder); });
+  // What comes in numbers, one or more for each worker.
+  const auto takes_turns = [](const std::string& name) {
+    return name != run_layout::kControllerLog && (name.starts_with(std::string(run_layout::kLogs) + "/") ||
+                                                  name.starts_with(std::string(run_layout::kArtifacts) + "/"));
+  };
+  taken->mirror_ = std::make_unique<storage::FileMirror>(
+      taken->objects_, folder, [folder] { return files_of_run(folder); },
+      storage::FileMirrorOptions{.takes_turns = takes_turns});
   return taken;
 }
 

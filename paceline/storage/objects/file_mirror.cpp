@@ -28,12 +28,13 @@ struct FileMirror::Desk {
     ino_t inode = 0;
     int64_t size = 0;
     int64_t segments = 0;
+    int64_t turn = 0;  // its last one's number
   };
 
   std::shared_ptr<Storage> to;
   std::string folder;
   std::function<std::vector<std::string>()> files;
-  std::chrono::milliseconds interval;
+  FileMirrorOptions options;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -42,17 +43,19 @@ struct FileMirror::Desk {
   arrow::Status last;
   std::map<std::string, Copied> copied;  // the thread's
   bool knows_segments = false;
+  int64_t turn = 0;
+  std::chrono::steady_clock::time_point next_turn;
 
   void work() {
     std::unique_lock lock(mutex);
     while (true) {
-      changed.wait_for(lock, interval, [this] { return asked || ending; });
+      changed.wait_for(lock, options.interval, [this] { return asked || ending; });
       const bool final_round = ending;
       const bool due_only = !asked && !ending;
       if (due_only && !fail_point("mirror.due").ok()) continue;
       asked = false;
       lock.unlock();
-      arrow::Status status = copy_all();
+      arrow::Status status = copy_all(final_round);
       lock.lock();
       last = std::move(status);
       if (final_round) return;
@@ -78,10 +81,34 @@ struct FileMirror::Desk {
     return arrow::Status::OK();
   }
 
-  arrow::Status copy_all() {
+  // Takes names away whose turn it is not. Of those that have not grown none uses up a turn.
+  void keep_turns(std::vector<std::string>& names) {
+    if (!options.takes_turns) return;
+    const auto now = std::chrono::steady_clock::now();
+    const bool is_due = now >= next_turn;
+    if (is_due) next_turn = now + options.interval;
+    std::vector<std::pair<int64_t, std::string>> waiting;
+    std::erase_if(names, [&](const std::string& name) {
+      if (!options.takes_turns(name)) return false;
+      struct stat about{};
+      const Copied& known = copied[name];
+      const bool has_grown = is_due && ::stat((folder + "/" + name).c_str(), &about) == 0 &&
+                             (about.st_size != known.size || about.st_ino != known.inode || known.segments == 0);
+      if (has_grown) waiting.emplace_back(known.turn, name);
+      return true;
+    });
+    std::ranges::sort(waiting);
+    for (size_t i = 0; i < std::min(waiting.size(), kInTurn); ++i) {
+      copied[waiting[i].second].turn = ++turn;
+      names.push_back(std::move(waiting[i].second));
+    }
+  }
+
+  arrow::Status copy_all(bool final_round) {
     if (!knows_segments) ARROW_RETURN_NOT_OK(look_at_segments());
-    const std::vector<std::string> names = files();
+    std::vector<std::string> names = files();
     for (const std::string& name : names) (void)copied[name];
+    if (!final_round) keep_turns(names);
     arrow::Status first = names.empty() ? arrow::Status::OK() : remove_deleted();
     std::mutex first_mutex;
     // One file that fails keeps no other from being copied.
@@ -131,18 +158,20 @@ struct FileMirror::Desk {
     } while (static_cast<int64_t>(bytes.size()) == kSegmentBytes);
     for (int64_t old = segment; old < known.segments; ++old)
       ARROW_RETURN_NOT_OK(to->remove(mirrored_segment(name, old)));
-    known = {.inode = about.st_ino, .size = size, .segments = segment};
+    known.inode = about.st_ino;
+    known.size = size;
+    known.segments = segment;
     return arrow::Status::OK();
   }
 };
 
 FileMirror::FileMirror(std::shared_ptr<Storage> to, std::string folder, std::function<std::vector<std::string>()> files,
-                       std::chrono::milliseconds interval)
+                       FileMirrorOptions options)
     : desk_(std::make_shared<Desk>()) {
   desk_->to = std::move(to);
   desk_->folder = std::move(folder);
   desk_->files = std::move(files);
-  desk_->interval = interval;
+  desk_->options = std::move(options);
   thread_ = BackgroundThread([desk = desk_] { desk->work(); });
 }
 

@@ -2,7 +2,9 @@
 //
 // A file `logs/a.log` becomes the segments `records/logs/a.log/000000`, …, of 1 MiB each but the last, which alone is
 // written again when the file has grown. A file that was cut or replaced is copied anew from there; one that was
-// deleted is deleted there, unless all are gone. Reading puts the segments together. Threading: a thread of its own;
+// deleted is deleted there, unless all are gone. Of files that take turns a round copies kInTurn at most, those first that
+// have waited longest: a thousand logs that grow all the time cost no thousand requests a round. Reading puts the segments
+// together. Threading: a thread of its own;
 // push() from any. Errors of the storage are tried again with the next round; finish() gives the last.
 #pragma once
 
@@ -19,18 +21,28 @@
 
 namespace paceline::storage {
 
+struct FileMirrorOptions {
+  /// Rounds begin so often, and with push().
+  std::chrono::milliseconds interval = std::chrono::seconds(5);
+  /// Whether a file takes turns; none does by default. It never does in rounds that push() began.
+  std::function<bool(const std::string& name)> takes_turns;
+};
+
 class FileMirror {
  public:
-  /// `files` gives the names, relative to `folder`, at each round. Rounds begin every `interval`, and with push().
+  /// So many files that take turns are copied in a round.
+  static constexpr size_t kInTurn = 16;
+
+  /// `files` gives the names, relative to `folder`, at each round.
   FileMirror(std::shared_ptr<Storage> to, std::string folder, std::function<std::vector<std::string>()> files,
-             std::chrono::milliseconds interval = std::chrono::seconds(5));
+             FileMirrorOptions options = {});
   FileMirror(const FileMirror&) = delete;
   FileMirror& operator=(const FileMirror&) = delete;
   ~FileMirror();
 
-  /// Begins a round now. Does not wait.
+  /// Begins a round now, for what must not be lost. Does not wait.
   void push();
-  /// A last round; IOError when it fails or takes longer than `patience`. Afterwards nothing is copied.
+  /// A last round, of all files; IOError when it fails or takes longer than `patience`. Afterwards nothing is copied.
   arrow::Status finish(std::chrono::milliseconds patience);
 
  private:

@@ -9,6 +9,13 @@
 namespace paceline::controller {
 
 using namespace policy;
+namespace {
+
+std::string name_of(const UserCallback& callback, const std::string& own_name, const char* function) {
+  return (own_name.empty() ? type_name(typeid(callback)) : own_name) + "::" + function;
+}
+
+}  // namespace
 
 void CallbackCaller::assigned(const RunState& state) {
   call(state, "after_start", [](UserCallback& callback, const RunContext& run) { callback.after_start(run); });
@@ -55,13 +62,15 @@ void CallbackCaller::call(const RunState& state, const char* name, const Call& c
     std::string own_name;
     try {
       own_name = callback->name();
+      const Occupation::Scope scope(occupation_, [&] { return "callback " + name_of(*callback, own_name, name); });
       call(*callback, context);
     } catch (const std::exception& exception) {
       error = exception.what();
     } catch (...) {
       error = "an exception of unknown type";
     }
-    const std::string what = (own_name.empty() ? type_name(typeid(*callback)) : own_name) + "::" + name;
+    if (!error && !*stop_reason) continue;
+    const std::string what = name_of(*callback, own_name, name);
     // At the very end there is nothing left to end; the run's own result stands.
     if (error && is_terminal(state.state)) log_.error("callback " + what + " failed: " + *error);
     if (error) feed_(CallbackFailed{what, *error});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "paceline/controller/callback.h"
+#include "paceline/controller/occupation.h"
 #include "paceline/controller/report_queue.h"
 #include "paceline/controller/run_request.h"
 #include "paceline/core/log.h"
@@ -17,9 +18,9 @@ namespace paceline::controller {
 
 class CallbackCaller {
  public:
-  /// Both outlive it. `feed` takes the events: CallbackFailed, StopRequested.
-  CallbackCaller(const RunRequest& request, Log& log, std::function<void(policy::Event)> feed)
-      : request_(request), log_(log), feed_(std::move(feed)) {}
+  /// All of them outlive it. `feed` takes the events: CallbackFailed, StopRequested.
+  CallbackCaller(const RunRequest& request, Log& log, Occupation& occupation, std::function<void(policy::Event)> feed)
+      : request_(request), log_(log), occupation_(occupation), feed_(std::move(feed)) {}
 
   void assigned(const policy::RunState& state);
   /// `checkpoint`: path of the one that was published with it, "" for none.
@@ -35,6 +36,7 @@ class CallbackCaller {
 
   const RunRequest& request_;
   Log& log_;
+  Occupation& occupation_;
   std::function<void(policy::Event)> feed_;
 };
 

@@ -19,6 +19,7 @@
 #include "paceline/core/posix/thread.h"
 #include "paceline/core/posix/unix_address.h"
 #include "paceline/core/run_layout.h"
+#include "paceline/rpc/messages.h"
 #include "paceline/rpc/socket_channel.h"
 #include "paceline/storage/checksum.h"
 
@@ -27,6 +28,8 @@ namespace {
 
 // Before the next try when this process has as many open files as it may have.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+// Until a question is answered here if the controller's thread is in the user's code.
+constexpr std::chrono::seconds kOwnAnswer{1};
 
 arrow::Result<Descriptor> listen_at(const std::string& path) {
   ARROW_ASSIGN_OR_RAISE(const sockaddr_un address, unix_address(path));
@@ -49,8 +52,13 @@ bool is_own_user(int socket) {
 
 class ControlSocketThread final : public ControlSocket {
  public:
-  ControlSocketThread(Descriptor listener, std::string path, std::string link, Inbox& inbox)
-      : path_(std::move(path)), link_(std::move(link)), inbox_(inbox), listener_(loop_, listener.release()) {
+  ControlSocketThread(Descriptor listener, std::string path, std::string link, Inbox& inbox,
+                      const Occupation& occupation)
+      : path_(std::move(path)),
+        link_(std::move(link)),
+        inbox_(inbox),
+        occupation_(occupation),
+        listener_(loop_, listener.release()) {
     accept_next();
     thread_ = start_thread([this] { loop_.run(); });
   }
@@ -88,8 +96,10 @@ class ControlSocketThread final : public ControlSocket {
     std::weak_ptr<rpc::Channel> weak = client;
     client->start({.on_message =
                        [this, weak](rpc::Envelope request) {
-                         if (auto alive = weak.lock())
-                           inbox_.push(FromCommandLine{std::move(alive), std::move(request)});
+                         auto alive = weak.lock();
+                         if (alive == nullptr) return;
+                         if (request.type == rpc::StatusRequest::kType) answer_later(weak, request.request);
+                         inbox_.push(FromCommandLine{std::move(alive), std::move(request)});
                        },
                    .on_close =
                        [this, number](const arrow::Status&) {
@@ -98,9 +108,23 @@ class ControlSocketThread final : public ControlSocket {
                        }});
   }
 
+  // Who has had the controller's own answer by then has left, or takes no second one.
+  void answer_later(const std::weak_ptr<rpc::Channel>& client, int64_t request) {
+    auto timer = std::make_shared<boost::asio::steady_timer>(loop_, kOwnAnswer);
+    timer->async_wait([this, timer, client, request](const boost::system::error_code& cancelled) {
+      const auto alive = client.lock();
+      const std::string occupation = occupation_.text();
+      if (cancelled || alive == nullptr || occupation.empty()) return;
+      rpc::Envelope reply = rpc::pack(rpc::StatusReply{Json{{"waits_for", {"ranks wait for " + occupation}}}});
+      reply.reply_to = request;
+      [[maybe_unused]] const arrow::Status sent = alive->send(std::move(reply));
+    });
+  }
+
   const std::string path_;
   const std::string link_;
   Inbox& inbox_;
+  const Occupation& occupation_;
   boost::asio::io_context loop_{1};
   boost::asio::posix::stream_descriptor listener_;
   boost::asio::steady_timer accept_later_{loop_};
@@ -125,7 +149,8 @@ arrow::Result<std::string> private_socket_folder() {
   return folder;
 }
 
-arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::string& run_folder, Inbox& inbox) {
+arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::string& run_folder, Inbox& inbox,
+                                                                  const Occupation& occupation) {
   const std::string name = storage::checksum_of(std::as_bytes(std::span(run_folder))).substr(0, 16);
   std::string path;
   arrow::Result<Descriptor> listening = arrow::Status::IOError("not tried");
@@ -139,7 +164,7 @@ arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::str
   const std::string link = run_folder + "/" + run_layout::kControlSocket;
   ::unlink(link.c_str());
   if (::symlink(path.c_str(), link.c_str()) != 0) return errno_status("cannot make " + link);
-  return std::make_unique<ControlSocketThread>(std::move(listener), path, link, inbox);
+  return std::make_unique<ControlSocketThread>(std::move(listener), path, link, inbox, occupation);
 }
 
 }  // namespace paceline::controller

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "paceline/controller/inbox.h"
+#include "paceline/controller/occupation.h"
 
 namespace paceline::controller {
 
@@ -27,7 +28,10 @@ class ControlSocket {
 /// The folder for sockets; made if need be. IOError when it is not the user's alone.
 arrow::Result<std::string> private_socket_folder();
 
-/// Listens until destroyed. `inbox` must outlive it; destruction empties it: what still waits is not answered.
-arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::string& run_folder, Inbox& inbox);
+/// Listens until destroyed. A question for the status that is not answered within a second, because the controller's
+/// thread is in something of the user's, is answered here, with "waits_for" alone. `inbox` and `occupation` must
+/// outlive it; destruction empties the inbox: what still waits is not answered.
+arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::string& run_folder, Inbox& inbox,
+                                                                  const Occupation& occupation);
 
 }  // namespace paceline::controller

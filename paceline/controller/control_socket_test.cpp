@@ -45,11 +45,21 @@ class ControlSocketTest : public ::testing::Test {
 
   TemporaryFolder runtime_;
   TemporaryFolder run_;
+  Occupation occupation_;
 };
+
+TEST_F(ControlSocketTest, WhileACallbackRunsTheStatusNamesIt) {
+  Inbox inbox;
+  const auto socket = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
+  const Occupation::Scope scope(occupation_, [] { return "callback Early::after_report"; });
+  const Json status = run::request_status(run_.path()).ValueOrDie();
+  EXPECT_THAT(status["waits_for"][0].get<std::string>(),
+              HasSubstr("ranks wait for callback Early::after_report, for "));
+}
 
 TEST_F(ControlSocketTest, ARunThatDoesNotAnswerIsNotWaitedForForEver) {
   Inbox inbox;
-  const auto socket = open_control_socket(run_.path(), inbox).ValueOrDie();
+  const auto socket = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
   const auto status = run::request_status(run_.path(), std::chrono::milliseconds(50)).status();
   EXPECT_TRUE(status.IsCancelled());
   EXPECT_THAT(status.message(), HasSubstr("did not answer within 0.05 s: its driver is stopped, or busy"));
@@ -58,7 +68,7 @@ TEST_F(ControlSocketTest, ARunThatDoesNotAnswerIsNotWaitedForForEver) {
 TEST_F(ControlSocketTest, AnswersInAFolderOfTheUsersOwn) {
   Inbox inbox;
   {
-    auto socket = open_control_socket(run_.path(), inbox).ValueOrDie();
+    auto socket = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
     struct stat status{};
     ASSERT_EQ(::stat((runtime_ / "paceline").c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0700u);
@@ -73,14 +83,14 @@ TEST_F(ControlSocketTest, AnswersInAFolderOfTheUsersOwn) {
 
 TEST_F(ControlSocketTest, ReplacesWhatAKilledDriverLeft) {
   Inbox inbox;
-  auto first = open_control_socket(run_.path(), inbox).ValueOrDie();
+  auto first = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
   const std::string path = std::filesystem::read_symlink(run_ / run_layout::kControlSocket);
   first.reset();
   std::filesystem::create_directory(runtime_ / "paceline");
   std::filesystem::permissions(runtime_ / "paceline", std::filesystem::perms::owner_all);
   paceline::testing::write_file(path, "left");
   std::filesystem::create_symlink(path, run_ / run_layout::kControlSocket);
-  auto second = open_control_socket(run_.path(), inbox).ValueOrDie();
+  auto second = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
   auto reply = std::async(std::launch::async, [this] { return run::request_stop(run_.path(), "enough"); });
   answer_one(inbox, {{"state", "shutting_down"}});
   EXPECT_TRUE(reply.get().ok());
@@ -90,13 +100,13 @@ TEST_F(ControlSocketTest, RefusesAFolderThatOthersCanOpen) {
   std::filesystem::create_directory(runtime_ / "paceline");
   std::filesystem::permissions(runtime_ / "paceline", std::filesystem::perms(0755));
   Inbox inbox;
-  EXPECT_THAT(open_control_socket(run_.path(), inbox).status().message(), HasSubstr("mode 0700"));
+  EXPECT_THAT(open_control_socket(run_.path(), inbox, occupation_).status().message(), HasSubstr("mode 0700"));
 }
 
 // A client that sends nonsense, or nothing, disturbs nobody.
 TEST_F(ControlSocketTest, SurvivesClientsThatMakeNoSense) {
   Inbox inbox;
-  auto socket = open_control_socket(run_.path(), inbox).ValueOrDie();
+  auto socket = open_control_socket(run_.path(), inbox, occupation_).ValueOrDie();
   const std::string path = std::filesystem::read_symlink(run_ / run_layout::kControlSocket);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

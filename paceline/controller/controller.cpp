@@ -34,10 +34,12 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
                                      StopSignal& stop) {
   Inbox inbox;  // outlives all that push into it
   const auto on_lease_lost = [&inbox](const std::string& why) { inbox.push(LeaseLost{why}); };
-  ARROW_ASSIGN_OR_RAISE(const std::unique_ptr<RunBooks> books, RunBooks::open(request, clock, on_lease_lost));
+  const auto on_history = [&inbox] { inbox.push(HistoryWritten{}); };
+  ARROW_ASSIGN_OR_RAISE(const std::unique_ptr<RunBooks> books,
+                        RunBooks::open(request, clock, on_lease_lost, on_history));
   if (!request.start.note.empty()) books->log().info(request.start.note);
   Publisher publisher(books->store(), inbox);
-  const auto control = open_control_socket(request.run_folder, inbox);
+  const auto control = open_control_socket(request.run_folder, inbox, books->occupation());
   if (!control.ok()) books->log().warning("the command line cannot reach this run: " + control.status().message());
   rpc::Leftovers leftovers{request.run_folder, {}, {books->staging_folder()}};
   if (control.ok()) leftovers.files = (*control)->files();

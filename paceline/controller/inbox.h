@@ -57,8 +57,11 @@ struct LeaseLost {
   std::string why;
 };
 
-using Incoming =
-    std::variant<FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine, OutputLeftOut, LeaseLost>;
+/// Some of the metrics history has been written, or could not be.
+struct HistoryWritten {};
+
+using Incoming = std::variant<FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine, OutputLeftOut,
+                              LeaseLost, HistoryWritten>;
 
 class Inbox {
  public:

@@ -2,6 +2,12 @@
 
 namespace paceline::controller {
 
+// No checkpoint without its report.
+arrow::Result<checkpoint::Published> publish(checkpoint::Store& store, PublishJob job) {
+  if (job.report_is_durable) ARROW_RETURN_NOT_OK(job.report_is_durable());
+  return store.publish(job.parts, std::move(job.about));
+}
+
 Publisher::Publisher(checkpoint::Store store, Inbox& inbox)
     : desk_(std::make_shared<Desk>(std::move(store), inbox)), thread_([desk = desk_] { desk->work(); }) {}
 
@@ -46,7 +52,7 @@ void Publisher::Desk::work() {
 
 void Publisher::Desk::execute(PublishJob& job) {
   const int64_t report = job.about.report;
-  push(PublishDone{report, store.publish(job.parts, std::move(job.about))});
+  push(PublishDone{report, publish(store, std::move(job))});
 }
 
 void Publisher::Desk::execute(RemoveJob& job) {

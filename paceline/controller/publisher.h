@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,7 +22,12 @@ struct PublishJob {
   std::vector<checkpoint::StagedPart> parts;
   /// Report, the folder's name, attempt, world size, time and metrics.
   checkpoint::Manifest about;
+  /// Waits until its report is durable in the history; null when it is.
+  std::function<arrow::Status()> report_is_durable;
 };
+
+/// On the calling thread.
+arrow::Result<checkpoint::Published> publish(checkpoint::Store& store, PublishJob job);
 
 struct RemoveJob {
   int64_t report = 0;

@@ -3,45 +3,46 @@
 #include <algorithm>
 #include <utility>
 
+#include "paceline/core/bytes_text.h"
+
 namespace paceline::controller {
 
 using namespace policy;
 
-arrow::Result<bool> ReportQueue::note(int64_t rank, const rpc::Report& report, Attempt attempt, Time now) {
+bool ReportQueue::note(int64_t rank, const rpc::Report& report, Attempt attempt, Time now) {
   const bool later = rank == 0 && (!report.reduce.empty() || !shown_later_.empty());
   if (later) shown_later_.emplace(report.index, report.metrics);
-  ARROW_RETURN_NOT_OK(append({.report = report.index,
-                              .attempt = attempt.value,
-                              .rank = rank,
-                              .time = to_seconds(now),
-                              .later = later,
-                              .metrics = report.metrics}));
+  append({.report = report.index,
+          .attempt = attempt.value,
+          .rank = rank,
+          .time = to_seconds(now),
+          .later = later,
+          .metrics = report.metrics});
   if (std::ssize(shown_later_) > kMostAhead) {  // the book has given it up
     const auto oldest = shown_later_.extract(shown_later_.begin());
-    ARROW_RETURN_NOT_OK(show(oldest.key(), oldest.mapped(), attempt, to_seconds(now)));
+    show(oldest.key(), oldest.mapped(), attempt, to_seconds(now));
   }
   return rank == 0 && !later;
 }
 
-arrow::Result<std::optional<rpc::Report>> ReportQueue::close_group(Attempt attempt, Time now) {
+std::optional<rpc::Report> ReportQueue::close_group(Attempt attempt, Time now) {
   std::optional<rpc::Report> last;
   for (const auto& [report, metrics] : std::exchange(shown_later_, {})) {
-    ARROW_RETURN_NOT_OK(show(report, metrics, attempt, to_seconds(now)));
+    show(report, metrics, attempt, to_seconds(now));
     last = {.index = report, .metrics = metrics};
   }
   return last;
 }
 
 // The group's line of what rank 0's said that it comes later.
-arrow::Status ReportQueue::show(int64_t report, const Json& metrics, Attempt attempt, double time) {
-  return append(
-      {.report = report, .attempt = attempt.value, .rank = track::kWholeGroup, .time = time, .reduced = metrics});
+void ReportQueue::show(int64_t report, const Json& metrics, Attempt attempt, double time) {
+  append({.report = report, .attempt = attempt.value, .rank = track::kWholeGroup, .time = time, .reduced = metrics});
 }
 
-arrow::Result<bool> ReportQueue::add(GroupReport group, Attempt attempt, Time now) {
+bool ReportQueue::add(GroupReport group, Attempt attempt, Time now) {
   const bool is_shown = shown_later_.erase(group.report) > 0;
   if (is_shown) {
-    ARROW_RETURN_NOT_OK(show(group.report, group.shown()[0].value_or(Json::object()), attempt, to_seconds(now)));
+    show(group.report, group.shown()[0].value_or(Json::object()), attempt, to_seconds(now));
   }
   const bool waits = !group.parts.empty();
   if (waits || has_takers_) entries_.push_back({std::move(group), attempt, to_seconds(now), "", waits});
@@ -54,24 +55,24 @@ arrow::Status ReportQueue::settle(int64_t report, const std::string& checkpoint,
     entry.checkpoint = checkpoint;
     entry.waits = false;
     if (checkpoint.empty()) continue;
-    ARROW_RETURN_NOT_OK(append({.report = report,
-                                .attempt = entry.attempt.value,
-                                .rank = track::kWholeGroup,
-                                .time = to_seconds(now),
-                                .checkpoint = checkpoint,
-                                .metrics = entry.group.shown()[0].value_or(Json::object())}));
+    append({.report = report,
+            .attempt = entry.attempt.value,
+            .rank = track::kWholeGroup,
+            .time = to_seconds(now),
+            .checkpoint = checkpoint,
+            .metrics = entry.group.shown()[0].value_or(Json::object())});
     ARROW_RETURN_NOT_OK(flush());
   }
   return arrow::Status::OK();
 }
 
-arrow::Status ReportQueue::restore(const PublishedCheckpoint& checkpoint, Attempt attempt) {
-  return append({.report = checkpoint.report,
-                 .attempt = attempt.value,
-                 .rank = track::kWholeGroup,
-                 .time = checkpoint.time,
-                 .checkpoint = checkpoint.name,
-                 .metrics = checkpoint.metrics});
+void ReportQueue::restore(const PublishedCheckpoint& checkpoint, Attempt attempt) {
+  append({.report = checkpoint.report,
+          .attempt = attempt.value,
+          .rank = track::kWholeGroup,
+          .time = checkpoint.time,
+          .checkpoint = checkpoint.name,
+          .metrics = checkpoint.metrics});
 }
 
 void ReportQueue::settle_all() {
@@ -98,19 +99,30 @@ std::vector<ReportQueue::Entry> ReportQueue::take() {
   return taken;
 }
 
-arrow::Status ReportQueue::append(const track::HistoryRow& row) {
+void ReportQueue::append(const track::HistoryRow& row) {
   if (!unflushed_since_) unflushed_since_ = from_seconds(row.time);
-  return writer_.append(row);
+  history_->append(row);
 }
 
 arrow::Status ReportQueue::flush() {
   unflushed_since_.reset();
-  return writer_.flush();
+  return history_->flush();
 }
 
-arrow::Status ReportQueue::sync() {
+std::function<arrow::Status()> ReportQueue::syncing() {
   unflushed_since_.reset();
-  return writer_.sync();
+  return history_->syncing();
+}
+
+std::string ReportQueue::held_up_by() const {
+  if (const int64_t bytes = history_->waiting_bytes(); bytes > kMostUnwritten) {
+    return "the disk: " + bytes_text(bytes) + " of metrics wait to be written";
+  }
+  const auto count = std::ssize(entries_);
+  if (count <= kMostWaiting) return "";
+  return "the checkpoint of report " + std::to_string(entries_.front().group.report) +
+         ", which is being published: " + std::to_string(count - 1) +
+         " reports wait behind it for the callbacks, which are told in order";
 }
 
 }  // namespace paceline::controller

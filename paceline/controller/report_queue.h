@@ -1,15 +1,18 @@
-// ReportQueue: reports on their way. What each rank reports is in the metrics history at once; what all ranks have made
-// waits here, in order, for its checkpoint, and is then handed on to the user's callbacks.
+// ReportQueue: reports on their way. What each rank reports goes to the metrics history at once; what all ranks have
+// made waits here, in order, for its checkpoint, and is then handed on to the user's callbacks.
 //
 // The history is synced before a checkpoint is published and at the run's end; else a row is written a second after it
-// came, at the latest, and a crash of the machine may cost those that the system had not yet written.
-// Threading: the controller's thread.
+// came, at the latest, and a crash of the machine may cost those that the system had not yet written. Nothing here
+// waits for the disk but sync(): while too much waits, held_up_by() says so, and ranks shall report no more. Threading:
+// the controller's thread.
 #pragma once
 
 #include <arrow/result.h>
 
 #include <deque>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +20,7 @@
 #include "paceline/core/clock.h"
 #include "paceline/core/ids.h"
 #include "paceline/policy/report_book.h"
-#include "paceline/track/metrics_history.h"
+#include "paceline/track/history_thread.h"
 
 namespace paceline::controller {
 
@@ -32,17 +35,22 @@ class ReportQueue {
     bool waits = false;
   };
 
-  /// `has_takers`: whether somebody wants the complete reports; else only those are kept that wait.
-  ReportQueue(track::HistoryWriter writer, bool has_takers) : writer_(std::move(writer)), has_takers_(has_takers) {}
+  /// So much of the history may wait to be written before ranks wait, and so many reports behind a publication.
+  static constexpr int64_t kMostUnwritten = int64_t{4} << 20;
+  static constexpr int64_t kMostWaiting = rpc::kReportsAhead;
 
-  /// Writes the row of a rank's report; true when users are shown its metrics from here on.
-  arrow::Result<bool> note(int64_t rank, const rpc::Report& report, Attempt attempt, Time now);
+  /// `has_takers`: whether somebody wants the complete reports; else only those are kept that wait.
+  ReportQueue(std::unique_ptr<track::HistoryThread> history, bool has_takers)
+      : history_(std::move(history)), has_takers_(has_takers) {}
+
+  /// Takes the row of a rank's report; true when users are shown its metrics from here on.
+  bool note(int64_t rank, const rpc::Report& report, Attempt attempt, Time now);
   /// Takes a report that all ranks have made; one with parts waits for settle(). True when users are shown its metrics
   /// from here on.
-  arrow::Result<bool> add(policy::GroupReport group, Attempt attempt, Time now);
+  bool add(policy::GroupReport group, Attempt attempt, Time now);
   /// Of this group no report comes any more: users are shown rank 0's own metrics of those that are not complete. Gives
   /// the last of them.
-  arrow::Result<std::optional<rpc::Report>> close_group(Attempt attempt, Time now);
+  std::optional<rpc::Report> close_group(Attempt attempt, Time now);
   /// The report's checkpoint is published under that name, or, "", it could not be.
   arrow::Status settle(int64_t report, const std::string& checkpoint, Time now);
   /// Nothing waits any more: what has no checkpoint yet gets none.
@@ -54,19 +62,24 @@ class ReportQueue {
   /// Hands on what waits for nothing.
   std::vector<Entry> take();
 
-  /// Writes the line of a checkpoint that an earlier driver published, and that it could not write any more.
-  arrow::Status restore(const PublishedCheckpoint& checkpoint, Attempt attempt);
+  /// Who has to catch up before ranks report more, and why, in words; "" for nobody.
+  std::string held_up_by() const;
+
+  /// Takes the line of a checkpoint that an earlier driver published, and that it could not write any more.
+  void restore(const PublishedCheckpoint& checkpoint, Attempt attempt);
+  /// As of HistoryThread.
   arrow::Status flush();
-  arrow::Status sync();
+  arrow::Status sync() { return syncing()(); }
+  std::function<arrow::Status()> syncing();
   /// When the oldest row that is only in memory came: it is flushed a second later at most.
   std::optional<Time> unflushed_since() const { return unflushed_since_; }
-  const track::HistoryWriter& history() const { return writer_; }
+  const track::HistoryThread& history() const { return *history_; }
 
  private:
-  arrow::Status append(const track::HistoryRow& row);
-  arrow::Status show(int64_t report, const Json& metrics, Attempt attempt, double time);
+  void append(const track::HistoryRow& row);
+  void show(int64_t report, const Json& metrics, Attempt attempt, double time);
 
-  track::HistoryWriter writer_;
+  std::unique_ptr<track::HistoryThread> history_;
   bool has_takers_;
   std::deque<Entry> entries_;
   std::map<int64_t, Json> shown_later_;  // rank 0's metrics of reports that users are shown when they are complete

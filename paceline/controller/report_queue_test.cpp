@@ -1,6 +1,9 @@
 #include "paceline/controller/report_queue.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+
+#include <future>
+#include <thread>
 
 #include "paceline/testing/temporary_folder.h"
 
@@ -20,9 +23,9 @@ class ReportQueueTest : public ::testing::Test {
   // Whether users are shown it.
   bool note(int64_t rank, int64_t report, int value, const std::string& reduce = "") {
     const rpc::Report made{.index = report, .metrics = {{"x", value}}, .reduce = reduce};
-    return queue_.note(rank, made, {1}, from_seconds(static_cast<double>(10 * report + rank))).ValueOrDie();
+    return queue_.note(rank, made, {1}, from_seconds(static_cast<double>(10 * report + rank)));
   }
-  bool add(GroupReport group) { return queue_.add(std::move(group), {1}, from_seconds(100)).ValueOrDie(); }
+  bool add(GroupReport group) { return queue_.add(std::move(group), {1}, from_seconds(100)); }
   std::vector<int64_t> take() {
     std::vector<int64_t> numbers;
     for (const auto& entry : queue_.take()) numbers.push_back(entry.group.report);
@@ -34,7 +37,7 @@ class ReportQueueTest : public ::testing::Test {
   }
 
   paceline::testing::TemporaryFolder folder_;
-  ReportQueue queue_{track::HistoryWriter::open(folder_.path()).ValueOrDie(), /*has_takers=*/true};
+  ReportQueue queue_{track::HistoryThread::open(folder_.path(), {}).ValueOrDie(), /*has_takers=*/true};
 };
 
 TEST_F(ReportQueueTest, ARanksRowIsThereAlthoughTheOthersMakeNoSuchReport) {
@@ -80,7 +83,7 @@ TEST_F(ReportQueueTest, ReportsBehindAReducedOneAreShownBehindIt) {
 TEST_F(ReportQueueTest, WhatDoesNotBecomeCompleteIsShownWithTheGroupsEnd) {
   EXPECT_FALSE(note(0, 1, 1, "mean"));
   EXPECT_FALSE(note(0, 2, 2));
-  const auto last = queue_.close_group({1}, from_seconds(50)).ValueOrDie();
+  const auto last = queue_.close_group({1}, from_seconds(50));
   ASSERT_TRUE(last);
   EXPECT_EQ(last->index, 2);
   EXPECT_EQ(last->metrics, Json({{"x", 2}}));
@@ -117,6 +120,47 @@ TEST_F(ReportQueueTest, AtTheEndNothingWaits) {
   add(group(1, {Json{{"x", 1}}}, true));
   queue_.settle_all();
   EXPECT_EQ(take(), (std::vector<int64_t>{1}));
+}
+
+// Callbacks are told in order, so what is behind a publication is kept: ranks wait before that is much.
+TEST_F(ReportQueueTest, TooManyReportsBehindAPublicationHoldTheRanksUp) {
+  add(group(1, {Json{{"x", 1}}}, true));
+  for (int64_t report = 2; report <= ReportQueue::kMostWaiting; ++report) add(group(report, {Json{{"x", 1}}}));
+  EXPECT_EQ(queue_.held_up_by(), "");
+  add(group(ReportQueue::kMostWaiting + 1, {Json{{"x", 1}}}));
+  EXPECT_THAT(queue_.held_up_by(),
+              ::testing::HasSubstr("the checkpoint of report 1, which is being published: 256 reports"));
+  ASSERT_TRUE(queue_.settle(1, "checkpoint_000001", from_seconds(200)).ok());
+  take();
+  EXPECT_EQ(queue_.held_up_by(), "");
+}
+
+TEST(ReportQueueWithoutTakers, KeepsNothingThatWaitsForNobody) {
+  const paceline::testing::TemporaryFolder folder;
+  ReportQueue queue(track::HistoryThread::open(folder.path(), {}).ValueOrDie(), /*has_takers=*/false);
+  queue.add(group(1, {Json{{"x", 1}}}, true), {1}, from_seconds(1));
+  for (int64_t report = 2; report <= 1000; ++report) queue.add(group(report, {Json{{"x", 1}}}), {1}, from_seconds(1));
+  EXPECT_EQ(queue.held_up_by(), "");
+}
+
+TEST(ReportQueueWithASlowDisk, HoldsTheRanksUpUntilItIsWritten) {
+  const paceline::testing::TemporaryFolder folder;
+  std::promise<void> gate;
+  const std::shared_future<void> opened = gate.get_future().share();
+  // The thread that has told of one writing, and stands there, does no other.
+  auto history = track::HistoryThread::open(folder.path(), {}, [opened] { opened.wait(); }).ValueOrDie();
+  ReportQueue queue(std::move(history), /*has_takers=*/false);
+  const auto note = [&queue, text = std::string(1000, 'x')](int64_t report) {
+    queue.note(0, {.index = report, .metrics = {{"text", text}}}, {1}, from_seconds(1));
+  };
+  note(1);
+  ASSERT_TRUE(queue.flush().ok());
+  while (queue.history().flushed_bytes() == 0) std::this_thread::yield();
+  for (int64_t report = 2; report <= 5000; ++report) note(report);
+  EXPECT_THAT(queue.held_up_by(), ::testing::HasSubstr("the disk: 5"));
+  gate.set_value();
+  ASSERT_TRUE(queue.sync().ok());
+  EXPECT_EQ(queue.held_up_by(), "");
 }
 
 }  // namespace

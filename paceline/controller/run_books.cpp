@@ -16,16 +16,17 @@ namespace paceline::controller {
 using namespace policy;
 
 arrow::Result<std::unique_ptr<RunBooks>> RunBooks::open(const RunRequest& request, const Clock& clock,
-                                                        const run::ObjectRun::Tell& on_lease_lost) {
+                                                        const run::ObjectRun::Tell& on_lease_lost,
+                                                        track::HistoryThread::Told on_history) {
   std::unique_ptr<RunBooks> books(new RunBooks(request, clock));
-  ARROW_RETURN_NOT_OK(books->read_folder(on_lease_lost));
+  ARROW_RETURN_NOT_OK(books->read_folder(on_lease_lost, std::move(on_history)));
   return books;
 }
 
 RunBooks::RunBooks(const RunRequest& request, const Clock& clock)
     : request_(request), clock_(clock), terminal_(track::make_terminal(stderr, nullptr, request.run_config.quiet)) {}
 
-arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost) {
+arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, track::HistoryThread::Told on_history) {
   const std::string& folder = request_.run_folder;
   const auto note = [this](const std::string& text) { terminal_->log(LogLevel::info, text); };
   if (storage::is_uri(request_.location)) {
@@ -38,30 +39,31 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost) {
   ARROW_RETURN_NOT_OK(storage::make_folders(folder + "/" + run_layout::kLogs));
   const auto show = [this](LogLevel level, const std::string& line) { terminal_->log(level, line); };
   log_.emplace(folder + "/" + run_layout::kControllerLog, show, log_level(request_.run_config.log_level));
-  callbacks_.emplace(request_, *log_, [this](Event event) { feed(std::move(event)); });
+  callbacks_.emplace(request_, *log_, *occupation_, [this](Event event) { feed(std::move(event)); });
   ARROW_ASSIGN_OR_RAISE(const std::optional<RunState> earlier, run::replay(folder));
   state_ = earlier.value_or(RunState{});
   store_.emplace(folder, objects, object_run_ ? object_run_->folder_ending() : "");
-  ARROW_RETURN_NOT_OK(survey());
+  ARROW_ASSIGN_OR_RAISE(const track::HistoryEnd end, track::read_history_end(folder));
+  ARROW_RETURN_NOT_OK(survey(end));
   ARROW_ASSIGN_OR_RAISE(storage_proof_, storage::write_storage_proof(staging_folder(), objects.get()));
   const auto warn = [this](const std::string& text) { log_->warning(text); };
   ARROW_ASSIGN_OR_RAISE(journal_, run::Journal::open(folder, warn));
-  ARROW_ASSIGN_OR_RAISE(track::HistoryWriter history, track::HistoryWriter::open(folder));
+  ARROW_ASSIGN_OR_RAISE(auto history, track::HistoryThread::open(folder, end, std::move(on_history)));
   report_queue_.emplace(std::move(history), !request_.run_config.callbacks.empty());
   for (const PublishedCheckpoint& one : opened_.checkpoints) {
-    if (without_history_line_.contains(one.report)) ARROW_RETURN_NOT_OK(report_queue_->restore(one, state_.attempt));
+    if (!end.has_line_of(one.report)) report_queue_->restore(one, state_.attempt);
   }
   note_earlier();
   const track::TrackedRun tracked{
       .name = request_.run_config.name.value_or(""), .folder = folder, .train_loop_config = request_.train_loop_config};
-  trackers_.emplace(request_.run_config.trackers, tracked, report_queue_->history(), *log_);
+  trackers_.emplace(request_.run_config.trackers, tracked, report_queue_->history().flushed_bytes(), *log_);
   indexer_.emplace(folder, request_.run_store, [this](const std::string& text) { log_->warning(text); });
   return arrow::Status::OK();
 }
 
 // The first event of the new epoch: checkpoints and the last report's number as the folder has them, which is the
 // truth.
-arrow::Status RunBooks::survey() {
+arrow::Status RunBooks::survey(const track::HistoryEnd& history) {
   opened_ = {.epoch = state_.epoch.next(),
              .name = request_.run_config.name.value_or(""),
              .host = host_name(),
@@ -73,13 +75,9 @@ arrow::Status RunBooks::survey() {
     opened_.last_report = std::max(opened_.last_report, one.report);
   }
   ARROW_RETURN_NOT_OK(check_none_is_lost());
-  ARROW_RETURN_NOT_OK(store_->collect_leftovers());  // behind the question whether something is to be put back
-  for (const PublishedCheckpoint& one : published) without_history_line_.insert(one.report);
-  return track::visit_history(request_.run_folder, [this](const track::HistoryRow& row) {
-    opened_.last_report = std::max(opened_.last_report, row.report);
-    opened_.last_seen = std::max(opened_.last_seen, row.time);
-    if (!row.checkpoint.empty()) without_history_line_.erase(row.report);
-  });
+  opened_.last_report = std::max(opened_.last_report, history.highest);
+  opened_.last_seen = std::max(opened_.last_seen, history.last_time);
+  return store_->collect_leftovers();  // behind the question whether something is to be put back
 }
 
 // A checkpoint that the journal knows and the storage lacks. Where there is a later one it may have been deleted: the
@@ -149,7 +147,7 @@ arrow::Status RunBooks::begin(const RunOptions& options, Crew& crew) {
 
 RunOutcome RunBooks::close(bool storage_hangs) {
   trackers_->finish({.state = to_string(state_.state), .message = state_.error, .time = to_seconds(clock_.now())},
-                    report_queue_->history());
+                    report_queue_->history().flushed_bytes());
   if (storage_hangs) {
     log_->warning("the storage hangs: a checkpoint that was being published or deleted is left to the next start");
   } else if (!is_ours()) {

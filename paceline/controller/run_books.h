@@ -16,13 +16,13 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "paceline/checkpoint/store.h"
 #include "paceline/controller/callbacks.h"
+#include "paceline/controller/occupation.h"
 #include "paceline/controller/publisher.h"
 #include "paceline/controller/report_queue.h"
 #include "paceline/controller/run_request.h"
@@ -80,9 +80,12 @@ class RunBooks {
  public:
   /// Takes the run over: what an earlier driver left is read, what it left half-done is deleted. `on_lease_lost` is
   /// called on another thread when another driver has taken a run in an object store; from then on its storage refuses
-  /// what would be published. Nothing is journaled yet. `request` and `clock` must outlive the books.
+  /// what would be published. `on_history` is called on another thread when some of the metrics history has been
+  /// written, or could not be, and note_history() is due; null: then the books wait for its disk themselves. Nothing is
+  /// journaled yet. `request` and `clock` must outlive the books.
   static arrow::Result<std::unique_ptr<RunBooks>> open(const RunRequest& request, const Clock& clock,
-                                                       const run::ObjectRun::Tell& on_lease_lost);
+                                                       const run::ObjectRun::Tell& on_lease_lost,
+                                                       track::HistoryThread::Told on_history = nullptr);
 
   /// Journals that the run is taken over, and what follows from that. An error means that nothing was journaled.
   arrow::Status begin(const policy::RunOptions& options, Crew& crew);
@@ -105,6 +108,8 @@ class RunBooks {
   void meet_deadlines();
   /// Writes the rows now.
   void flush();
+  /// Some of the history has been written, or could not be.
+  void note_history();
 
   /// The run has ended: tells the trackers, tidies up, completes run store and records. `storage_hangs`: what lies in
   /// the checkpoint store is left to the next start.
@@ -122,6 +127,12 @@ class RunBooks {
   const policy::ReportBook* book() const { return book_ ? &*book_ : nullptr; }
   /// Whether a report of that number or a lower one waits for its checkpoint.
   bool waits_up_to(int64_t report) const { return report_queue_->waits_up_to(report); }
+  /// Who has to catch up before ranks report more, and why, in words; "" for nobody.
+  std::string held_up_by() const { return report_queue_->held_up_by(); }
+  /// That, and trackers that lag, for which nobody waits: a sentence each.
+  std::vector<std::string> waits_for() const;
+  /// What the loop's thread is in where it is not ours: a callback.
+  const Occupation& occupation() const { return *occupation_; }
   /// The highest number of a report that has come from any rank.
   int64_t highest_report() const { return highest_report_; }
   /// What was shown last: rank 0's metrics, reduced where report() asked for it, and the number of their report.
@@ -137,8 +148,8 @@ class RunBooks {
 
  private:
   RunBooks(const RunRequest& request, const Clock& clock);
-  arrow::Status read_folder(const run::ObjectRun::Tell& on_lease_lost);
-  arrow::Status survey();
+  arrow::Status read_folder(const run::ObjectRun::Tell& on_lease_lost, track::HistoryThread::Told on_history);
+  arrow::Status survey(const track::HistoryEnd& history);
   arrow::Status check_none_is_lost();
   void note_earlier();
 
@@ -182,10 +193,10 @@ class RunBooks {
   std::optional<ReportQueue> report_queue_;
   std::optional<track::RunTrackers> trackers_;
   std::optional<run::RunIndexer> indexer_;
+  std::unique_ptr<Occupation> occupation_ = std::make_unique<Occupation>();
   std::optional<CallbackCaller> callbacks_;
 
-  policy::RunOpened opened_;                // what begin() journals
-  std::set<int64_t> without_history_line_;  // reports whose published checkpoint the history does not know yet
+  policy::RunOpened opened_;  // what begin() journals
   policy::RunState state_;
   std::deque<policy::Event> events_;
   bool applying_ = false;

@@ -88,20 +88,15 @@ void RunBooks::report(int64_t rank, const rpc::Report& report) {
     return feed(ReportRefused{state_.attempt, state_.generation, report.index, completed.status().message()});
   }
   const Time now = clock_.now();
-  const arrow::Result<bool> noted = report_queue_->note(rank, report, state_.attempt, now);
-  check(noted.status());
-  if (noted.ValueOr(false)) show(report.index, report.metrics);
+  if (report_queue_->note(rank, report, state_.attempt, now)) show(report.index, report.metrics);
   for (GroupReport& group : *completed) {
     const bool has_files = !group.parts.empty();
     CheckpointReady ready{.report = group.report};
     if (group.validation) ready.validation = with_defaults(*group.validation, request_.validation_task);
     const Json metrics = group.shown()[0].value_or(Json::object());
-    const arrow::Result<bool> added = report_queue_->add(std::move(group), state_.attempt, now);
-    check(added.status());
-    if (added.ValueOr(false)) show(ready.report, metrics);
+    if (report_queue_->add(std::move(group), state_.attempt, now)) show(ready.report, metrics);
     if (has_files) feed(std::move(ready));
   }
-  trackers_->advance(report_queue_->history());
   warn_of_unequal_reports();
   if (!completed->empty()) hand_on_reports();
 }
@@ -128,6 +123,7 @@ void RunBooks::finish(const Worker& worker, const rpc::Finished& finished) {
 }
 
 void RunBooks::settle(int64_t report, const arrow::Result<checkpoint::Published>& published) {
+  check(report_queue_->history().status());  // why there is no publication, if that is why
   if (!published.ok()) return feed(PublishFailed{report, published.status().message()});
   if (!published->warning.empty()) log_->warning(published->warning);
   feed(CheckpointPublished{*published});
@@ -151,13 +147,27 @@ void RunBooks::meet_deadlines() {
     feed(StopRequested{.reason = limit->reason, .finish = true, .cause = StopCause::time_limit});
   const auto unflushed = report_queue_->unflushed_since();
   if (unflushed && *unflushed + kFlushDelay <= now) flush();
-  trackers_->advance(report_queue_->history());
 }
 
 void RunBooks::flush() {
   check(report_queue_->flush());
-  trackers_->advance(report_queue_->history());
+  note_history();
+}
+
+void RunBooks::note_history() {
+  const track::HistoryThread& history = report_queue_->history();
+  check(history.status());
+  trackers_->advance(history.flushed_bytes());
   indexer_->notice();
+}
+
+std::vector<std::string> RunBooks::waits_for() const {
+  std::vector<std::string> texts;
+  if (const std::string held_up = held_up_by(); !held_up.empty()) texts.push_back("ranks wait for " + held_up);
+  for (const std::string& name : trackers_->lagging()) {
+    texts.push_back("tracker " + name + " is far behind; training does not wait for it");
+  }
+  return texts;
 }
 
 void RunBooks::hand_on_reports() {
@@ -195,7 +205,7 @@ void RunBooks::execute(const AssignWorkers& action) {
                                         .time = to_seconds(clock_.now())}};
   const auto kept = std::ranges::find(state_.checkpoints, action.checkpoint, &PublishedCheckpoint::report);
   if (kept != state_.checkpoints.end()) start.resume_metrics = kept->metrics;
-  trackers_->begin_attempt(start, report_queue_->history());
+  trackers_->begin_attempt(start, report_queue_->history().bytes());
   crew_->execute(action);
   callbacks_->assigned(state_);
 }
@@ -203,9 +213,7 @@ void RunBooks::execute(const AssignWorkers& action) {
 void RunBooks::execute(const CloseGroup& action) {
   book_.reset();
   const auto last = report_queue_->close_group(action.attempt, clock_.now());
-  check(last.status());
-  if (last.ok() && *last) show((*last)->index, (*last)->metrics);
-  trackers_->advance(report_queue_->history());
+  if (last) show(last->index, last->metrics);
   crew_->execute(action);
 }
 
@@ -213,8 +221,7 @@ void RunBooks::execute(const PublishCheckpoint& action) {
   const ReportQueue::Entry* entry = report_queue_->find(action.report);
   if (entry == nullptr) return;
   if (!is_ours()) return feed(PublishFailed{action.report, "another driver has the run"});
-  check(report_queue_->sync());  // no checkpoint without its report
-  PublishJob job{.parts = entry->group.parts};
+  PublishJob job{.parts = entry->group.parts, .report_is_durable = report_queue_->syncing()};
   job.about.report = action.report;
   job.about.name = entry->group.folder_name;
   job.about.attempt = entry->attempt.value;
@@ -229,7 +236,6 @@ void RunBooks::execute(const PublishCheckpoint& action) {
 void RunBooks::execute(const TellCommitted& action) {
   crew_->execute(action);
   check(report_queue_->settle(settling_->report, settling_->name, clock_.now()));
-  trackers_->advance(report_queue_->history());
   terminal_->checkpoint(settling_->name);
   hand_on_reports();
 }
@@ -238,7 +244,7 @@ void RunBooks::execute(const Finish&) {
   report_queue_->settle_all();
   hand_on_reports();
   check(report_queue_->sync());
-  trackers_->advance(report_queue_->history());
+  note_history();
   callbacks_->ended(state_);
 }
 

@@ -48,6 +48,7 @@ arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channe
       std::visit([this](auto& kind) { receive(kind); }, incoming);
     }
     meet_deadlines();
+    tell_taken();
     answer_checkpoints(parts_.clock.now());
   }
   agents_.clear();

@@ -93,7 +93,9 @@ class RunLoop final : private Crew {
   void receive(FromCommandLine& incoming);
   void receive(const OutputLeftOut& incoming);
   void receive(const LeaseLost& incoming) { feed(policy::StorageFailed{incoming.why}); }
+  void receive(const HistoryWritten&) { books_.note_history(); }
   void receive_report(const policy::Worker& worker, const rpc::Envelope& envelope);
+  void tell_taken();
   void receive_failed(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_exit(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_from_process(const policy::Worker& worker, rpc::Envelope& envelope);
@@ -159,6 +161,7 @@ class RunLoop final : private Crew {
   DiscardJob group_;  // whose reports are in the book
   rpc::KeyValueTable table_;
   LiveStatus live_;
+  std::map<WorkerId, int64_t> taken_;  // reports in the books of which their worker has not been told
   std::map<WorkerId, ValidationProcess> validations_;
   std::vector<CheckpointsQuestion> checkpoints_questions_;
   std::map<int64_t, Question> questions_;

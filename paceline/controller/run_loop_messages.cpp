@@ -1,6 +1,7 @@
 // What agents, workers and the command line say, turned into events and replies.
 
 #include <algorithm>
+#include <utility>
 
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
@@ -84,8 +85,15 @@ void RunLoop::receive_report(const Worker& worker, const rpc::Envelope& envelope
   const auto report = unpacked<rpc::Report>(envelope);
   const WorkerId id = worker.id;  // what the report causes may take the worker away
   books_.report(worker.rank, report);
-  if (report.index % rpc::kReportsBetweenAnswers != 0) return;
-  if (find(id) != nullptr) send(id, rpc::pack(rpc::ReportsTaken{report.index}, identity_of(id)));
+  if (report.index % rpc::kReportsBetweenAnswers == 0) taken_[id] = report.index;
+}
+
+// While somebody has to catch up nobody is told: ranks wait in report().
+void RunLoop::tell_taken() {
+  if (taken_.empty() || !books_.held_up_by().empty()) return;
+  for (const auto& [id, index] : std::exchange(taken_, {})) {
+    if (find(id) != nullptr) send(id, rpc::pack(rpc::ReportsTaken{index}, identity_of(id)));
+  }
 }
 
 void RunLoop::receive_failed(const Worker& worker, const rpc::Envelope& envelope) {
@@ -171,6 +179,7 @@ void RunLoop::answer(const Question& question) {
   if (question.client == nullptr) return watch();
   live_.metrics = books_.shown_metrics();
   live_.last_report = books_.shown_report();
+  live_.waits_for = books_.waits_for();
   rpc::Envelope reply = rpc::pack(rpc::StatusReply{status_json(state(), live_, request_)});
   reply.reply_to = question.request;
   [[maybe_unused]] const arrow::Status sent = question.client->send(std::move(reply));  // it may have left

@@ -57,6 +57,7 @@ Json status_json(const RunState& state, const LiveStatus& live, const RunRequest
       {"workers", std::move(workers)},
       {"metrics", live.metrics},
       {"last_report", live.last_report},
+      {"waits_for", live.waits_for},
       {"checkpoints", std::move(checkpoints)}};
 }
 

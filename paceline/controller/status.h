@@ -18,6 +18,8 @@ struct LiveStatus {
   int64_t last_report = 0;
   /// What the agents read last.
   std::map<WorkerId, rpc::ProcessProgress> progress;
+  /// Who has to catch up: disk, callbacks, trackers; a sentence each.
+  std::vector<std::string> waits_for;
   /// Ranks that are slow now.
   std::vector<policy::Straggler> stragglers;
 };
@@ -25,7 +27,7 @@ struct LiveStatus {
 /// {"name", "path", "pid", "state", "since", "epoch", "attempt", "generation", "world_size", "failures": {"worker",
 /// "start", "preemption"}, "workers": [{"worker", "rank", "local_rank", "node", "pid", "stage", "step", "phase",
 /// "phase_s", "standing", "step_s", "slow", "started", "cpu_s", "resident_bytes"}], "metrics", "last_report",
-/// "checkpoints": [{"report", "path", "metrics", "time"}]}
+/// "waits_for": […], "checkpoints": [{"report", "path", "metrics", "time"}]}
 Json status_json(const policy::RunState& state, const LiveStatus& live, const RunRequest& request);
 
 }  // namespace paceline::controller

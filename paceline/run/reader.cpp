@@ -43,6 +43,7 @@ arrow::Result<bool> RunReader::read() {
     return arrow::Status::IOError(folder_, " holds no run (it has no journal); a run's folder is STORAGE_PATH/NAME");
   }
   ARROW_RETURN_NOT_OK(history_.read([this](std::string_view text) {
+    if (!track::may_be_shown(text)) return arrow::Status::OK();
     if (const auto row = track::decode_history_line(text)) add_metrics(*row, record_);
     return arrow::Status::OK();
   }));
@@ -170,8 +171,10 @@ void RunReader::take_states(const Consequences& then, double time) {
 
 void RunReader::take_workers(const Consequences& then) {
   if (then.closed) {
-    for (auto& [id, worker] : record_.workers) {
-      if (worker.attempt == *then.closed) worker.stage = stage_text(WorkerStage::gone);
+    // Later workers are of the same attempt or a later one; of earlier attempts there may be thousands.
+    for (auto worker = record_.workers.rbegin(); worker != record_.workers.rend(); ++worker) {
+      if (worker->second.attempt < *then.closed) break;
+      if (worker->second.attempt == *then.closed) worker->second.stage = stage_text(WorkerStage::gone);
     }
   }
   for (const auto& [node, workers] : then.started) {

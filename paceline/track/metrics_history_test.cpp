@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "paceline/storage/local/durable.h"
 #include "paceline/testing/temporary_folder.h"
@@ -108,6 +110,86 @@ TEST(History, ADamagedLineCostsOnlyItself) {
   testing::write_file(run / "metrics.jsonl",
                       "{\"report\": 1}\n" + zeros + "\n[3]\n{\"report\": \"x\"}\n\n{\"report\": 2}\n");
   EXPECT_EQ(read_history(run.path())->size(), 2u);
+}
+
+// What a driver that takes a run over has to know, from a file of any length.
+TEST(HistoryEnd, IsReadFromTheEndOfALongHistory) {
+  const TemporaryFolder run;
+  auto writer = HistoryWriter::open(run.path()).ValueOrDie();
+  ASSERT_TRUE(writer.append({.report = 90'000, .rank = 1, .time = 1}).ok()) << "a rank that is far ahead";
+  for (int64_t report = 1; report <= 20'000; ++report) {
+    ASSERT_TRUE(
+        writer.append({.report = report, .time = 2.0 + static_cast<double>(report), .metrics = {{"x", 0.5}}}).ok());
+    if (report % 1000 != 0) continue;
+    ASSERT_TRUE(writer.append({.report = report, .rank = kWholeGroup, .checkpoint = "c"}).ok());
+  }
+  ASSERT_TRUE(writer.flush().ok());
+  const HistoryEnd end = read_history_end(run.path()).ValueOrDie();
+  EXPECT_LT(end.lines_read, 5000);
+  EXPECT_EQ(end.highest, 90'000);
+  EXPECT_EQ(end.last_time, 20'002);
+  EXPECT_TRUE(end.has_line_of(1000));
+  EXPECT_TRUE(end.has_line_of(20'000));
+  EXPECT_FALSE(end.has_line_of(21'000));
+  EXPECT_EQ(read_history(run.path())->size(), 20'001u) << "marks are no rows";
+}
+
+// A kill may cut the file at any byte, and the next driver writes on: what the end tells is what the whole does.
+TEST(HistoryEnd, IsThatOfTheWholeWhereverAKillCutsTheFile) {
+  const TemporaryFolder run;
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 60; ++round) {
+    auto writer = HistoryWriter::open(run.path()).ValueOrDie();
+    int64_t checkpoint = 0;
+    ASSERT_TRUE(visit_history(run.path(), [&](const HistoryRow& row) {
+                  if (!row.checkpoint.empty()) checkpoint = std::max(checkpoint, row.report);
+                }).ok());
+    for (int row = 0; row < 800; ++row) {
+      const auto report = checkpoint + static_cast<int64_t>(random() % 50) + 1;
+      ASSERT_TRUE(writer
+                      .append({.report = report,
+                               .rank = static_cast<int64_t>(random() % 3),
+                               .time = static_cast<double>(random() % 1000)})
+                      .ok());
+      if (random() % 100 != 0) continue;
+      checkpoint += 1 + static_cast<int64_t>(random() % 9);
+      ASSERT_TRUE(writer.append({.report = checkpoint, .rank = kWholeGroup, .checkpoint = "c"}).ok());
+    }
+    ASSERT_TRUE(writer.flush().ok());
+    const auto size = std::filesystem::file_size(run / "metrics.jsonl");
+    std::filesystem::resize_file(run / "metrics.jsonl", size - random() % 3000);
+
+    HistoryEnd whole;
+    std::set<int64_t> checkpoints;
+    ASSERT_TRUE(visit_history(run.path(), [&](const HistoryRow& row) {
+                  whole.highest = std::max(whole.highest, row.report);
+                  whole.last_time = std::max(whole.last_time, row.time);
+                  if (!row.checkpoint.empty()) checkpoints.insert(row.report);
+                }).ok());
+    const HistoryEnd end = read_history_end(run.path()).ValueOrDie();
+    EXPECT_EQ(end.highest, whole.highest);
+    EXPECT_EQ(end.last_time, whole.last_time);
+    const int64_t last = checkpoints.empty() ? 0 : *checkpoints.rbegin();
+    for (const int64_t one : checkpoints) EXPECT_TRUE(end.has_line_of(one));
+    for (int64_t beyond = last + 1; beyond < last + 100; ++beyond) EXPECT_FALSE(end.has_line_of(beyond));
+  }
+}
+
+TEST(History, TellsOtherRanksLinesFromThoseThatMayBeShown) {
+  const TemporaryFolder run;
+  auto writer = HistoryWriter::open(run.path()).ValueOrDie();
+  const nlohmann::json tricky = {{"rank", 3}, {"report", 4}, {"text", "\"rank\":7,\"report\":1,\"time\":1.5}"}};
+  for (const int64_t rank : {0, 1, 17})
+    ASSERT_TRUE(writer.append({.report = 5, .rank = rank, .time = 1.8e9, .metrics = tricky}).ok());
+  ASSERT_TRUE(writer.append({.report = 5, .rank = kWholeGroup, .time = 1.5, .reduced = tricky}).ok());
+  ASSERT_TRUE(
+      writer.append({.report = 5, .rank = kWholeGroup, .time = 1.5, .checkpoint = "c", .metrics = tricky}).ok());
+  ASSERT_TRUE(writer.flush().ok());
+  std::ifstream file(run / "metrics.jsonl");
+  std::vector<bool> may_be;
+  for (std::string line; std::getline(file, line);) may_be.push_back(may_be_shown(line));
+  EXPECT_EQ(may_be, (std::vector<bool>{true, false, false, true, true}));
+  EXPECT_TRUE(may_be_shown("torn"));
 }
 
 TEST(HistoryTable, HasOneColumnPerMetric) {

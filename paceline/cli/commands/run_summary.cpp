@@ -90,7 +90,8 @@ void add_live_status(const Json& status, RunSummary& run) {
   run.live = true;
   run.state = status.value("state", run.state);
   run.since = status.value("since", run.since);
-  run.workers = status.value("workers", Json::array());
+  run.waits_for = status.value("waits_for", run.waits_for);
+  run.workers = status.value("workers", run.workers);
   if (status.value("last_report", int64_t{0}) < run.report) return;
   run.report = status.value("last_report", run.report);
   run.metrics = status.value("metrics", run.metrics);
@@ -102,6 +103,7 @@ std::string to_text(const RunSummary& run) {
   text << "\n  folder       " << printable(run.location) << (run.gone ? " (deleted)" : "");
   if (run.location != run.path) text << "\n  here         " << printable(run.path);
   text << "\n  since        " << seconds_as_time(run.since) << "\n";
+  for (const std::string& one : run.waits_for) text << "  waits        " << one << "\n";
   for (const auto& attempt : run.attempts) write_attempt(attempt, text);
   for (const Json& worker : run.workers) write_worker(worker, text);
   for (const auto& kept : run.checkpoints) {

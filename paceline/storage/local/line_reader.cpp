@@ -54,4 +54,28 @@ bool LineReader::was_replaced() const {
   return now.st_ino != opened.st_ino || now.st_dev != opened.st_dev || now.st_size < offset_;
 }
 
+arrow::Status read_lines_from_end(const std::string& path, const std::function<bool(std::string_view line)>& take) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return errno == ENOENT ? arrow::Status::OK() : errno_status("opening " + path);
+  struct stat about{};
+  if (::fstat(file.get(), &about) != 0) return errno_status("examining " + path);
+  int64_t start = about.st_size;
+  bool has_end = false;  // `text` ends where a line does
+  std::string text;      // from `start` to the last newline whose line was not given
+  while (start > 0) {
+    // As much again as there is of a line that is longer than a block.
+    const int64_t size = std::min(start, static_cast<int64_t>(std::max(kBlockBytes, text.size())));
+    std::string block(static_cast<size_t>(size), '\0');
+    start -= size;
+    ARROW_RETURN_NOT_OK(read_at(file, path, start, std::as_writable_bytes(std::span(block))));
+    text.insert(0, block);
+    for (size_t newline; (newline = text.rfind('\n')) != std::string::npos; has_end = true) {
+      if (has_end && !take(std::string_view(text).substr(newline + 1))) return arrow::Status::OK();
+      text.resize(newline);
+    }
+  }
+  if (has_end) take(text);
+  return arrow::Status::OK();
+}
+
 }  // namespace paceline::storage

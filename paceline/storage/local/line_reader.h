@@ -41,4 +41,8 @@ class LineReader {
   Descriptor file_;
 };
 
+/// Gives a file's whole lines, without their newlines, from the last to the first, until `take` wants no more. Reads
+/// little more than what it gives. A file that does not exist has no lines.
+arrow::Status read_lines_from_end(const std::string& path, const std::function<bool(std::string_view line)>& take);
+
 }  // namespace paceline::storage

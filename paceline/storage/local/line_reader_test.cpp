@@ -90,5 +90,26 @@ TEST(LineReader, SeesThatTheFileIsAnotherOne) {
   EXPECT_TRUE(shorter.was_replaced());
 }
 
+TEST(LinesFromEnd, ComeFromTheLastWholeOneToTheFirst) {
+  const testing::TemporaryFolder folder;
+  const auto lines = [&](const std::string& text, size_t most = 100) {
+    testing::write_file(folder / "lines", text);
+    std::vector<std::string> lines;
+    EXPECT_TRUE(read_lines_from_end(folder / "lines", [&](std::string_view line) {
+                  lines.emplace_back(line);
+                  return lines.size() < most;
+                }).ok());
+    return lines;
+  };
+  const std::string lengthy(3'000'000, 'x');
+  EXPECT_THAT(lines("one\n\ntwo\nto"), ElementsAre("two", "", "one"));
+  EXPECT_THAT(lines("one\n\ntwo\n", 2), ElementsAre("two", ""));
+  EXPECT_THAT(lines("a\n" + lengthy + "\nb\n" + lengthy), ElementsAre("b", lengthy, "a"));
+  EXPECT_THAT(lines("torn"), IsEmpty());
+  EXPECT_THAT(lines(""), IsEmpty());
+  EXPECT_THAT(lines("\n"), ElementsAre(""));
+  EXPECT_TRUE(read_lines_from_end(folder / "none", [](std::string_view) { return true; }).ok());
+}
+
 }  // namespace
 }  // namespace paceline::storage

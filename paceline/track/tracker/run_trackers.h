@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "paceline/track/metrics_history.h"
@@ -16,14 +17,17 @@ class RunTrackers {
   /// The most that finish() waits.
   static constexpr std::chrono::seconds kFinishPatience{8};
 
-  /// Each gets a thread. `history` has what earlier drivers wrote; `log` must live until finish() has returned.
-  RunTrackers(const std::vector<TrackerConfig>& configs, const TrackedRun& run, const HistoryWriter& history, Log& log);
+  /// Each gets a thread. `history_bytes`: what earlier drivers wrote; `log` must live until finish() has returned.
+  RunTrackers(const std::vector<TrackerConfig>& configs, const TrackedRun& run, int64_t history_bytes, Log& log);
 
-  void begin_attempt(const AttemptStart& start, const HistoryWriter& history);
-  /// The history has been flushed.
-  void advance(const HistoryWriter& history);
+  /// The rows behind byte `at` of the history are of this attempt.
+  void begin_attempt(const AttemptStart& start, int64_t at);
+  /// The history has this many bytes for readers now.
+  void advance(int64_t history_bytes);
+  /// Names of those that are more than 4 MiB of the history behind. Nobody waits for them: they read the file.
+  std::vector<std::string> lagging() const;
   /// Waits for all trackers together.
-  void finish(const TrackedEnd& end, const HistoryWriter& history);
+  void finish(const TrackedEnd& end, int64_t history_bytes);
 
  private:
   std::vector<std::unique_ptr<TrackerFeed>> feeds_;

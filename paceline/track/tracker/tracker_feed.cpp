@@ -69,6 +69,7 @@ struct TrackerFeed::Desk {
   std::condition_variable changed;
   Log* log = nullptr;  // null when nobody listens any more
   int64_t history_bytes = 0;
+  int64_t taken_bytes = 0;
   std::deque<Mark> marks;
   bool ending = false;
   std::stop_source abandoned;
@@ -114,6 +115,15 @@ void TrackerFeed::advance(int64_t history_bytes) {
     desk_->history_bytes = history_bytes;
   }
   desk_->changed.notify_all();
+}
+
+const std::string& TrackerFeed::name() const {
+  return desk_->name;
+}
+
+int64_t TrackerFeed::bytes_behind() const {
+  const std::lock_guard lock(desk_->mutex);
+  return desk_->history_bytes - desk_->taken_bytes;
 }
 
 void TrackerFeed::finish(TrackedEnd end, int64_t history_bytes) {
@@ -172,6 +182,7 @@ arrow::Status TrackerFeed::Desk::serve() {
     int64_t end = 0;
     {
       std::unique_lock lock(mutex);
+      taken_bytes = position.history_bytes;
       const auto next = [this] { return marks.empty() ? history_bytes : std::min(marks.front().at, history_bytes); };
       const auto is_due = [&] { return !marks.empty() && marks.front().at <= position.history_bytes; };
       changed.wait(lock, [&] { return ending || is_due() || next() > position.history_bytes; });
@@ -199,6 +210,7 @@ arrow::Status TrackerFeed::Desk::hand_over(int64_t end) {
   const int64_t before = reader->offset();
   std::vector<TrackedRow> rows;
   const auto take = [&](std::string_view line) {
+    if (!may_be_shown(line)) return arrow::Status::OK();
     const auto row = decode_history_line(line);
     const Json* metrics = row ? shown_metrics(*row) : nullptr;
     const bool is_checkpoints = row && row->rank == kWholeGroup && !row->checkpoint.empty();

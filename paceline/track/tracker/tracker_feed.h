@@ -44,6 +44,9 @@ class TrackerFeed {
   void begin_attempt(const AttemptStart& start, int64_t at);
   /// The history has this many bytes for readers now.
   void advance(int64_t history_bytes);
+  const std::string& name() const;
+  /// How much of that the tracker has not taken yet.
+  int64_t bytes_behind() const;
   /// The history is complete; the tracker is told the end behind its last row.
   void finish(TrackedEnd end, int64_t history_bytes);
   /// Waits until the tracker has taken all, has given up, or `deadline` has come: then a call of the tracker is

@@ -115,7 +115,7 @@ void InProcessController::execute(const EndWorker& action) {
 
 void InProcessController::publish(controller::PublishJob job) {
   const int64_t report = job.about.report;
-  books_->settle(report, books_->store().publish(job.parts, std::move(job.about)));
+  books_->settle(report, controller::publish(books_->store(), std::move(job)));
 }
 
 void InProcessController::execute(const DeleteCheckpoint& action) {

@@ -163,6 +163,12 @@ std::string cause_line(const std::vector<Failure>& failures, int64_t world_size)
   return line;
 }
 
+std::string beyond_cause_line(const std::string& error) {
+  const size_t end = std::min(error.find('\n'), error.size());
+  if (end > kLineLimit) return error;
+  return error.substr(std::min(end + 1, error.size()));
+}
+
 std::optional<FailureKind> cause_kind(const std::vector<Failure>& failures) {
   if (failures.empty()) return std::nullopt;
   const auto cause = std::ranges::find(failures, false, &Failure::collateral);

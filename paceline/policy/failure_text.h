@@ -19,6 +19,9 @@ namespace paceline::policy {
 std::string error_text(const std::vector<Failure>& failures, int64_t world_size);
 /// Its cause in one line, for the log: "rank 1 of 2 on node a was killed by SIGKILL in step 12 (backward)".
 std::string cause_line(const std::vector<Failure>& failures, int64_t world_size);
+/// What an error_text() says beyond its cause_line(), for those who have been shown that: its details and consequences.
+/// All of it where the line shows the cause shortened; "" where there is nothing else.
+std::string beyond_cause_line(const std::string& error);
 /// The kind of the failure that both begin with; nothing without failures.
 std::optional<FailureKind> cause_kind(const std::vector<Failure>& failures);
 /// Each rank's own error; what concerns the whole group is under rank -1.

@@ -44,6 +44,14 @@ TEST(FailureText, ShowsTheUsersFrames) {
             "  at train_loop (train.cpp:40)");
 }
 
+TEST(FailureText, LeavesOutWhatTheCauseLineHasSaid) {
+  EXPECT_EQ(beyond_cause_line("Rank 0 of 1 failed: bad shape\n  at loss (train.cpp:14)\nAll that it wrote: a.log"),
+            "  at loss (train.cpp:14)\nAll that it wrote: a.log");
+  EXPECT_EQ(beyond_cause_line("the run folder cannot be written"), "");
+  const std::string shortened_there(301, 'a');
+  EXPECT_EQ(beyond_cause_line(shortened_there + "\nb"), shortened_there + "\nb");
+}
+
 TEST(FailureText, ShowsTheStackOfACrash) {
   Failure failure{.kind = FailureKind::exit, .worker = {7}, .rank = 1, .node = "a", .end = {.status = {.signal = 11}}};
   failure.end.crash = CrashFacts{.code = 1, .address = 0, .frames = {"write (train.cpp:3)", "main (train.cpp:40)"}};

@@ -9,6 +9,7 @@
 #include "paceline/train/driver.h"
 #include "paceline/train/launch_overrides_internal.h"
 #include "paceline/train/train_loop.h"
+#include "paceline/train/uncaught_internal.h"
 #include "paceline/train/validation.h"
 #include "paceline/train/worker/language_runtime.h"
 #include "paceline/worker/connection.h"
@@ -86,6 +87,7 @@ void init(int argc, char** argv) {
   }
   std::vector<std::string> program{std::filesystem::read_symlink("/proc/self/exe").string()};
   program.insert(program.end(), argv + (argc > 0 ? 1 : 0), argv + argc);
+  train::tell_uncaught_errors();
   train::become_driver({.program = std::move(program), .guardian = **std::move(guardian), .start = std::move(start)});
 }
 

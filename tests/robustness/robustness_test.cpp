@@ -33,6 +33,36 @@ TEST_F(Robustness, AnExceptionNamesRankTypeTextAndTheUsersLine) {
   expect_clean(driver);
 }
 
+size_t count(const std::string& text, const std::string& word) {
+  size_t found = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+TEST_F(Robustness, AFailureThatNobodyCatchesIsToldOnce) {
+  auto driver = start("exception", {{"UNCAUGHT", "ours"}});
+  EXPECT_EQ(driver.wait(), 1);
+  EXPECT_EQ(count(driver.output(), "the disk of the data is gone"), 1u) << driver.output();
+  EXPECT_THAT(driver.output(),
+              AllOf(HasSubstr("fault_loops.cpp:"), HasSubstr("worker_2.log"), Not(HasSubstr("terminate"))));
+  expect_clean(driver);
+}
+
+TEST_F(Robustness, AnErrorThatNobodyCatchesIsToldOnce) {
+  auto driver = start("unregistered", {{"UNCAUGHT", "ours"}});
+  EXPECT_EQ(driver.wait(), 1);
+  EXPECT_THAT(driver.output(), AllOf(HasSubstr("what waits to be written"), HasSubstr("error: the train loop given"),
+                                     Not(HasSubstr("terminate"))));
+  EXPECT_THAT(driver.leftovers(), IsEmpty());
+}
+
+TEST_F(Robustness, AnotherExceptionEndsTheDriverAsWithoutPaceline) {
+  auto driver = start("unregistered", {{"UNCAUGHT", "other"}});
+  EXPECT_EQ(driver.wait(), -SIGABRT);
+  EXPECT_THAT(driver.output(), AllOf(HasSubstr("terminate called"), HasSubstr("of the program's own")));
+  EXPECT_THAT(driver.leftovers(), IsEmpty());
+}
+
 TEST_F(Robustness, TheSameExceptionOnAllRanksIsShownOnce) {
   auto driver = start("exception_everywhere");
   EXPECT_EQ(driver.wait(), 1);

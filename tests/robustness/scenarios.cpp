@@ -119,10 +119,16 @@ int main(int argc, char** argv) {
     print(paceline::TorchTrainer(loop_named(name), options).fit());
     return 0;
   } catch (const paceline::TrainingFailedError& error) {
+    if (::getenv("UNCAUGHT") != nullptr) throw;
     std::printf("TrainingFailedError: %s\n", error.what());
     if (error.result().checkpoint) std::printf("checkpoint %s\n", error.result().checkpoint->path().c_str());
     return 1;
   } catch (const paceline::Error& error) {
+    if (const char* uncaught = ::getenv("UNCAUGHT")) {
+      if (uncaught == std::string("other")) throw std::runtime_error("of the program's own");
+      std::printf("what waits to be written");
+      throw;
+    }
     std::printf("Error: %s\n", error.what());
     return 2;
   }

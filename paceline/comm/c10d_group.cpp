@@ -40,6 +40,10 @@ class C10dGroup final : public Group {
  public:
   /// Connects; `store` has keys of no other group.
   C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, bool loopback);
+  /// What somebody still waits for fails: nobody else will end it.
+  ~C10dGroup() override { abort(); }
+  C10dGroup(const C10dGroup&) = delete;
+  C10dGroup& operator=(const C10dGroup&) = delete;
 
   int64_t rank() const override { return options_.rank; }
   int64_t size() const override { return options_.world_size; }
@@ -57,6 +61,7 @@ class C10dGroup final : public Group {
  private:
   void run(const char* operation, const std::function<void()>& body);
   void reduce_contiguous(torch::Tensor values, ReduceOp op);
+  void wait_until_usable();
 
   const GroupOptions options_;
   const c10::intrusive_ptr<c10d::Store> store_;
@@ -66,8 +71,8 @@ class C10dGroup final : public Group {
   FailureReporter failures_;
   int64_t duplicates_made_ = 0;
   std::mutex mutex_;
-  // A peer may wait in one whose model is gone here: they end with this group.
-  std::vector<std::shared_ptr<Group>> duplicates_;
+  std::vector<std::weak_ptr<Group>> duplicates_;
+  c10::intrusive_ptr<c10d::Store> connecting_;  // of the duplicate that is being made, null for none
 };
 
 c10d::ProcessGroup::BackendType type_of(const Backend& backend) {
@@ -76,6 +81,15 @@ c10d::ProcessGroup::BackendType type_of(const Backend& backend) {
 
 std::string arrival_key(int64_t rank) {
   return "arrived/" + std::to_string(rank);
+}
+
+constexpr const char* kStopped = "stopped";
+
+// From another thread: whoever waits at `store` for the ranks of a group waits no more.
+void stop_arrivals(c10d::Store& store, const GroupOptions& options) {
+  const std::vector<uint8_t> said{1};
+  store.set(kStopped, said);
+  for (int64_t rank = 0; rank < options.world_size; ++rank) store.set(arrival_key(rank), said);
 }
 
 // So that a rank that never comes is named; the backends would only name a key of theirs.
@@ -95,6 +109,11 @@ void wait_for_all_ranks(c10d::Store& store, const GroupOptions& options) {
                               " waited " + std::to_string(options.timeout.count()) +
                               " ms (TorchConfig.timeout_s) for the other ranks to arrive; missing ranks=" + missing +
                               " (" + cause_of(failure) + "). Their logs say what keeps them",
+                          CollectiveCause::other_rank);
+  }
+  if (store.check({kStopped})) {
+    throw CollectiveError("rank " + std::to_string(options.rank) + " of " + std::to_string(options.world_size) +
+                              " connects to nobody: a rank was told to stop",
                           CollectiveCause::other_rank);
   }
 }
@@ -228,18 +247,42 @@ void C10dGroup::barrier() {
   });
 }
 
+// A backend may connect with its first collective only: two groups whose first collectives come crosswise would wait
+// for each other there.
+void C10dGroup::wait_until_usable() {
+  barrier();
+  if (options_.device.is_cpu()) return;
+  torch::Tensor any = torch::zeros({1}, options_.device);
+  all_reduce(any, ReduceOp::sum);
+  any.item();
+}
+
 std::shared_ptr<Group> C10dGroup::duplicate() {
-  std::shared_ptr<Group> made;
+  std::shared_ptr<C10dGroup> made;
   run("connecting", [&] {
     // Ranks duplicate in the same order, so they count alike.
     const std::string prefix = "duplicate_" + std::to_string(++duplicates_made_);
-    made = std::make_shared<C10dGroup>(options_, c10::make_intrusive<c10d::PrefixStore>(prefix, store_), loopback_);
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(prefix, store_);
+    {
+      const std::lock_guard lock(mutex_);
+      connecting_ = store;
+    }
+    failures_.throw_if_stopped("connecting");
+    try {
+      made = std::make_shared<C10dGroup>(options_, store, loopback_);
+    } catch (const CollectiveError&) {
+      failures_.throw_if_stopped("connecting");
+      throw;
+    }
   });
   {
     const std::lock_guard lock(mutex_);
+    connecting_.reset();
+    std::erase_if(duplicates_, [](const auto& duplicate) { return duplicate.expired(); });
     duplicates_.push_back(made);
   }
   failures_.throw_if_stopped("connecting");  // abort() may have come before the group was in the list
+  made->wait_until_usable();
   return made;
 }
 
@@ -247,7 +290,16 @@ void C10dGroup::abort() {
   if (!failures_.stop()) return;
   for (const auto& backend : backends_) backend.abort();
   const std::lock_guard lock(mutex_);
-  for (const auto& duplicate : duplicates_) duplicate->abort();
+  if (connecting_ != nullptr) {
+    // What waits may hold the store's own lock. Where nobody can be reached any more, nobody is.
+    try {
+      stop_arrivals(*connecting_->clone(), options_);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    }
+  }
+  for (const auto& duplicate : duplicates_) {
+    if (const auto alive = duplicate.lock()) alive->abort();
+  }
 }
 
 }  // namespace

@@ -66,8 +66,11 @@ class Group {
   /// In place, several tensors coalesced into messages of about 250 MiB.
   virtual void broadcast_coalesced(const std::vector<torch::Tensor>& tensors, int64_t root) = 0;
   virtual void barrier() = 0;
-  /// The same ranks over connections of their own: its collectives need no order among this group's. Collective. An
-  /// abort of this group aborts it too.
+  /// The same ranks over connections of their own: over Gloo its collectives need no order among this group's. NCCL's
+  /// run on one GPU and wait for its room: those of several groups that wait for each other begin in one order on all
+  /// ranks (or NCCL_LAUNCH_ORDER_IMPLICIT=1 is set, from NCCL 2.26 on). Collective: no rank has it before all can use
+  /// it. An abort of this group aborts it too, also while it connects. Over Gloo it costs a connection to every other
+  /// rank and three threads; they end with it.
   virtual std::shared_ptr<Group> duplicate() = 0;
   /// Makes collectives that wait fail, from any thread: when the worker is told to stop.
   virtual void abort() = 0;

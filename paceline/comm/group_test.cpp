@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -103,6 +104,42 @@ TEST(Group, CountsItsCollectivesAlikeOnAllRanks) {
     EXPECT_EQ(reading.collectives, 4);
     EXPECT_EQ(reading.collectives_done, 4);
     EXPECT_EQ(reading.oldest, Collective::barrier);
+  }
+}
+
+TEST(Group, AnAbortEndsADuplicateThatIsBeingMade) {
+  rpc::MemoryKeyValueStore store;
+  const auto watcher = store.client(kGeneration);
+  std::vector<std::future<std::shared_ptr<Group>>> made;
+  for (const int64_t rank : {0, 1}) {
+    made.push_back(
+        std::async(std::launch::async, [&, rank] { return Group::create(place(rank, 2), store.client(kGeneration)); }));
+  }
+  const auto first = made[0].get(), second = made[1].get();
+  auto waiting =
+      std::async(std::launch::async, [&] { return testing::message_of<CollectiveError>([&] { first->duplicate(); }); });
+  ASSERT_TRUE(watcher->wait({"duplicate_1/arrived/0"}, std::chrono::seconds(60)).ok());
+  first->abort();
+  EXPECT_THAT(waiting.get(), HasSubstr("told to stop"));
+  EXPECT_THAT(testing::message_of<CollectiveError>([&] { second->duplicate(); }), HasSubstr("told to stop"));
+}
+
+int64_t count_entries(const char* folder) {
+  const std::filesystem::directory_iterator entries(folder);
+  return std::distance(begin(entries), end(entries));
+}
+
+// What group.h says that a group costs.
+TEST(Group, ADuplicateGivesBackWhatItCosts) {
+  const auto groups = Group::in_process(3);
+  const int64_t descriptors = count_entries("/proc/self/fd"), threads = count_entries("/proc/self/task");
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::shared_ptr<Group>> duplicates(3);
+    testing::run_ranks(groups, [&](const auto& group) { duplicates[group->rank()] = group->duplicate(); });
+    EXPECT_LE(count_entries("/proc/self/task") - threads, 3 * 3);
+    EXPECT_LE(count_entries("/proc/self/fd") - descriptors, 3 * (2 + 5));
+    testing::run_ranks(groups, [&](const auto& group) { duplicates[group->rank()].reset(); });
+    EXPECT_EQ(count_entries("/proc/self/fd"), descriptors);
   }
 }
 

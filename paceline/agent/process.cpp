@@ -317,9 +317,10 @@ rpc::ProcessProgress Process::progress() const {
   progress.longest_pause_s = in_seconds(reading.longest_pause);
   progress.steps_timed = reading.steps_timed;
   progress.step_s = in_seconds(reading.step_time);
-  progress.collectives = reading.collectives;
-  progress.collectives_done = reading.collectives_done;
-  progress.collective = to_string(reading.oldest);
+  for (const GroupReading& group : reading.groups) {
+    progress.groups.push_back(
+        {.group = group.group, .begun = group.begun, .done = group.done, .collective = to_string(group.oldest)});
+  }
   return progress;
 }
 

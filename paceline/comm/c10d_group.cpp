@@ -308,7 +308,7 @@ std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusi
                                        bool loopback) {
   std::shared_ptr<Group> group;
   FailureReporter(options.rank, options.world_size).run("connecting", [&] {
-    if (options.progress != nullptr) options.progress->forget_collectives();
+    if (options.progress != nullptr) options.progress->forget_groups();
     group = std::make_shared<C10dGroup>(options, std::move(store), loopback);
   });
   return group;

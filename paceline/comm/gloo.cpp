@@ -26,7 +26,7 @@ class ReportedWork final : public c10d::Work {
   ReportedWork& operator=(const ReportedWork&) = delete;
 
   /// Work without a future: the collective ends when somebody has waited for it.
-  void end_when_awaited(Progress* progress) { progress_ = progress; }
+  void end_when_awaited(const std::shared_ptr<GroupProgress>& progress) { progress_ = progress; }
 
   bool isCompleted() override { return work_->isCompleted(); }
   bool isSuccess() const override { return work_->isSuccess(); }
@@ -55,13 +55,13 @@ class ReportedWork final : public c10d::Work {
 
  private:
   void end() {
-    if (Progress* const progress = progress_.exchange(nullptr)) progress->end_collective();
+    if (const auto progress = progress_.exchange(nullptr)) progress->end_collective();
   }
 
   const c10::intrusive_ptr<c10d::Work> work_;
   const std::string operation_;
   const std::shared_ptr<const FailureReporter> failures_;
-  std::atomic<Progress*> progress_{nullptr};
+  std::atomic<std::shared_ptr<GroupProgress>> progress_;
 };
 
 // Gloo whose waiting collectives can be made to fail from another thread, and which counts all of them. c10d offers the
@@ -75,7 +75,7 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   WatchedGloo(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
               c10::intrusive_ptr<Options> options, Progress* progress, ThrownAs thrown_as)
       : ProcessGroupGloo(store, static_cast<int>(rank), static_cast<int>(world_size), std::move(options)),
-        progress_(progress),
+        progress_(progress == nullptr ? nullptr : progress->add_group()),
         failures_(std::make_shared<FailureReporter>(rank, world_size, thrown_as)) {}
 
   // The collectives that others are made of; send and receive concern two ranks only.
@@ -163,7 +163,7 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
     }
   }
 
-  Progress* const progress_;
+  const std::shared_ptr<GroupProgress> progress_;  // null: not counted
   const std::shared_ptr<FailureReporter> failures_;
 };
 
@@ -201,7 +201,7 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_watched_gloo(const c10::intrusiv
   if (options->devices.empty()) {
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
   }
-  if (settings.progress != nullptr) settings.progress->forget_collectives();
+  if (settings.progress != nullptr) settings.progress->forget_groups();
   auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress,
                                                ThrownAs::torch_error);
   const std::lock_guard lock(groups_mutex);

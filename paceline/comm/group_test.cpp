@@ -95,15 +95,17 @@ TEST(Group, CountsItsCollectivesAlikeOnAllRanks) {
       reducer->begin_backward();
       parameters[0].sum().backward();
       group->barrier();
+      const auto duplicate = group->duplicate();
+      group->barrier();
+      duplicate->barrier();
       const auto reader = ProgressReader::open(progress.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
       return reader.read(clock.monotonic());
     }));
   }
   for (auto& rank : ranks) {
     const ProgressReading reading = rank.get();
-    EXPECT_EQ(reading.collectives, 4);
-    EXPECT_EQ(reading.collectives_done, 4);
-    EXPECT_EQ(reading.oldest, Collective::barrier);
+    EXPECT_EQ(reading.groups,
+              (std::vector<GroupReading>{{1, 5, 5, Collective::barrier}, {2, 2, 2, Collective::barrier}}));
   }
 }
 

@@ -5,13 +5,15 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kProgressVersion = 2;
+constexpr uint32_t kProgressVersion = 3;
 // Steps over which a step's time is averaged.
 constexpr int64_t kAveragedSteps = 20;
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
 // Lock-free atomics are what makes the word readable from another process.
 static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+
+constexpr int64_t kNobodys = 0, kNotShown = -1;
 
 ProgressWord& word_in(const SharedMemory& memory) {
   return *reinterpret_cast<ProgressWord*>(memory.bytes().data());
@@ -104,27 +106,50 @@ void Progress::show_collectives_as(Collective collective) {
   std::atomic_ref(shown_as_).store(collective, kRelaxed);
 }
 
-void Progress::begin_collective(Collective collective) {
+std::shared_ptr<GroupProgress> Progress::add_group() {
+  const int64_t number = ++groups_;
+  for (GroupWord& group : word().groups) {
+    int64_t free = kNobodys;
+    if (!group.group.compare_exchange_strong(free, kNotShown)) continue;
+    group.begun.store(0, kRelaxed);
+    group.done.store(0, kRelaxed);
+    group.group.store(number, std::memory_order_release);
+    return std::make_shared<GroupProgress>(*this, &group);
+  }
+  return std::make_shared<GroupProgress>(*this, nullptr);
+}
+
+GroupProgress::~GroupProgress() {
+  if (word_ != nullptr) word_->group.store(kNobodys, std::memory_order_release);
+}
+
+void Progress::forget_groups() {
+  groups_ = 0;
+  for (GroupWord& group : word().groups) {
+    int64_t shown = group.group.load(kRelaxed);
+    if (shown > kNobodys) group.group.compare_exchange_strong(shown, kNotShown);
+  }
+}
+
+void Progress::begin_collective(GroupWord* group, Collective collective) {
   const Collective shown_as = std::atomic_ref(shown_as_).load(kRelaxed);
   if (shown_as != Collective::none) collective = shown_as;
   ProgressWord& word = this->word();
   word.collective_start_ns.store(note_sign(), kRelaxed);
-  const int64_t number = word.collectives.load(kRelaxed) + 1;
-  word.recent[static_cast<size_t>(number) % ProgressWord::kRecent].store(collective, kRelaxed);
-  word.collectives.store(number, std::memory_order_release);
+  word.under_way.fetch_add(1, kRelaxed);
+  if (group == nullptr) return;
+  const int64_t number = group->begun.load(kRelaxed) + 1;
+  group->recent[static_cast<size_t>(number) % GroupWord::kRecent].store(collective, kRelaxed);
+  group->begun.store(number, std::memory_order_release);
 }
 
 // With nothing else under way, the time since the last one began was spent waiting, or nearly all of it was.
-void Progress::end_collective() {
+void Progress::end_collective(GroupWord* group) {
   ProgressWord& word = this->word();
   const int64_t now = note_sign();
-  if (word.collectives_done.fetch_add(1, kRelaxed) + 1 < word.collectives.load(kRelaxed)) return;
+  if (group != nullptr) group->done.fetch_add(1, kRelaxed);
+  if (word.under_way.fetch_sub(1, kRelaxed) > 1) return;
   word.step_wait_ns.fetch_add(now - word.collective_start_ns.load(kRelaxed), kRelaxed);
-}
-
-void Progress::forget_collectives() {
-  word().collectives = 0;
-  word().collectives_done = 0;
 }
 
 Phase Progress::phase() const {
@@ -160,10 +185,17 @@ ProgressReading ProgressReader::read(Duration monotonic) const {
   reading.longest_pause = Duration{word.longest_pause_ns.load(kRelaxed)};
   reading.steps_timed = word.steps_timed.load(kRelaxed);
   reading.step_time = Duration{word.step_ns.load(kRelaxed)};
-  reading.collectives_done = word.collectives_done.load(kRelaxed);
-  reading.collectives = word.collectives.load(std::memory_order_acquire);
-  const int64_t oldest = std::min(reading.collectives_done + 1, reading.collectives);
-  reading.oldest = word.recent[static_cast<size_t>(oldest) % ProgressWord::kRecent].load(kRelaxed);
+  for (const GroupWord& group : word.groups) {
+    GroupReading one{.group = group.group.load(std::memory_order_acquire)};
+    if (one.group <= kNobodys) continue;
+    one.done = group.done.load(kRelaxed);
+    one.begun = group.begun.load(std::memory_order_acquire);
+    if (one.begun == 0) continue;
+    const int64_t oldest = std::min(one.done + 1, one.begun);
+    one.oldest = group.recent[static_cast<size_t>(oldest) % GroupWord::kRecent].load(kRelaxed);
+    reading.groups.push_back(one);
+  }
+  std::ranges::sort(reading.groups, {}, &GroupReading::group);
   return reading;
 }
 

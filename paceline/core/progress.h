@@ -12,8 +12,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "paceline/core/clock.h"
 #include "paceline/core/posix/shared_memory.h"
@@ -66,9 +68,19 @@ enum class Collective : uint8_t {
 /// "all_reduce", "barrier", …
 std::string to_string(Collective collective);
 
+/// The collectives of one group. Of several groups they come in another order on each rank.
+struct GroupWord {
+  static constexpr size_t kRecent = 64;
+
+  std::atomic<int64_t> group;  // its number; 0: nobody's, less: somebody's who is not shown
+  std::atomic<int64_t> begun;
+  std::atomic<int64_t> done;
+  std::array<std::atomic<Collective>, kRecent> recent;  // by number modulo kRecent
+};
+
 /// Layout of the shared memory; a version in front keeps agents and processes of other builds apart.
 struct ProgressWord {
-  static constexpr size_t kRecent = 64;
+  static constexpr size_t kGroups = 32;
 
   std::atomic<uint32_t> version;
   std::atomic<uint32_t> phase;
@@ -80,11 +92,20 @@ struct ProgressWord {
   std::atomic<int64_t> step_start_ns;
   std::atomic<int64_t> step_wait_ns;  // in this step
   std::atomic<int64_t> steps_timed;
-  std::atomic<int64_t> step_ns;  // recent average
-  std::atomic<int64_t> collectives;
-  std::atomic<int64_t> collectives_done;
-  std::atomic<int64_t> collective_start_ns;             // of the last that has begun
-  std::array<std::atomic<Collective>, kRecent> recent;  // by number modulo kRecent
+  std::atomic<int64_t> step_ns;              // recent average
+  std::atomic<int64_t> under_way;            // collectives
+  std::atomic<int64_t> collective_start_ns;  // of the last that has begun
+  std::array<GroupWord, kGroups> groups;
+};
+
+/// How far a group's collectives have come.
+struct GroupReading {
+  int64_t group = 0;
+  int64_t begun = 0;
+  int64_t done = 0;
+  Collective oldest = Collective::none;  // the first that has begun and not ended, else the last
+
+  bool operator==(const GroupReading&) const = default;
 };
 
 /// What the word says at one moment.
@@ -96,11 +117,11 @@ struct ProgressReading {
   int64_t marks = 0;         // steps and reports so far
   Duration longest_pause{};  // between two signs of progress, since the first step or report
   int64_t steps_timed = 0;
-  Duration step_time{};  // average of about the last 20 steps, without waiting in collectives
-  int64_t collectives = 0;
-  int64_t collectives_done = 0;
-  Collective oldest = Collective::none;  // the first that has begun and not ended, else the last
+  Duration step_time{};              // average of about the last 20 steps, without waiting in collectives
+  std::vector<GroupReading> groups;  // that have begun a collective, by number
 };
+
+class GroupProgress;
 
 /// The writer's side. Thread-safe; it must not outlive `clock`.
 class Progress {
@@ -111,27 +132,49 @@ class Progress {
   /// The training thread is in this step now; the time of the one before counts when the number grows.
   void set_step(int64_t step);
   void note_report();
-  /// Collectives of the group are counted alike on all ranks: the n-th of each belong together. They end in the order
-  /// in which they have begun, or nearly so.
-  void begin_collective(Collective collective);
-  void end_collective();
+  /// One more group counts its collectives, as the next number: ranks make their groups in the same order. Of more than
+  /// ProgressWord::kGroups at once the further ones are signs of progress, but not shown.
+  std::shared_ptr<GroupProgress> add_group();
   /// What begins from now on is shown as `collective`, which a user has called and which is made of others; none ends
   /// it.
   void show_collectives_as(Collective collective);
-  /// A new group counts from the beginning.
-  void forget_collectives();
+  /// The groups that there are are shown no more, and the next is number 1.
+  void forget_groups();
   Phase phase() const;
   int64_t step() const;
   const SharedMemory& memory() const { return memory_; }
 
  private:
+  friend class GroupProgress;
   Progress(SharedMemory memory, const Clock& clock);
   ProgressWord& word() const;
+  void begin_collective(GroupWord* group, Collective collective);
+  void end_collective(GroupWord* group);
   int64_t note_sign();
 
   SharedMemory memory_;
   const Clock* clock_;
   alignas(std::atomic_ref<Collective>::required_alignment) Collective shown_as_ = Collective::none;
+  int64_t groups_ = 0;
+};
+
+/// Where one group counts: the n-th collectives of all ranks belong together. They end in the order in which they have
+/// begun, or nearly so. Thread-safe; must not outlive its Progress.
+class GroupProgress {
+ public:
+  /// `word`: null for a group that is not shown.
+  GroupProgress(Progress& progress, GroupWord* word) : progress_(&progress), word_(word) {}
+  /// The group is gone: another may take its place.
+  ~GroupProgress();
+  GroupProgress(const GroupProgress&) = delete;
+  GroupProgress& operator=(const GroupProgress&) = delete;
+
+  void begin_collective(Collective collective) { progress_->begin_collective(word_, collective); }
+  void end_collective() { progress_->end_collective(word_); }
+
+ private:
+  Progress* const progress_;
+  GroupWord* const word_;
 };
 
 /// The reader's side, in another process. It keeps working after the writer has died.

@@ -64,39 +64,70 @@ TEST_F(ProgressTest, ThePausesBeforeTheFirstStepDoNotCount) {
 }
 
 TEST_F(ProgressTest, AStepsTimeIsWithoutWaitingInCollectives) {
+  const auto group = progress_.add_group(), other = progress_.add_group();
   for (int64_t step = 1; step <= 5; ++step) {
     progress_.set_step(step);
     clock_.advance(seconds(2));
-    progress_.begin_collective(Collective::all_reduce);
-    progress_.begin_collective(Collective::all_reduce);  // both are under way
+    group->begin_collective(Collective::all_reduce);
+    other->begin_collective(Collective::all_reduce);  // both are under way
     clock_.advance(seconds(7));
-    progress_.end_collective();
-    progress_.end_collective();
+    group->end_collective();
+    other->end_collective();
   }
   EXPECT_EQ(read().step_time, seconds(2));
   EXPECT_EQ(read().steps_timed, 3);  // neither the first nor the one that runs
 }
 
 TEST_F(ProgressTest, TheOldestCollectiveIsTheOneThatIsWaitedFor) {
-  progress_.begin_collective(Collective::broadcast);
-  progress_.begin_collective(Collective::all_reduce);
-  EXPECT_EQ(to_string(read().oldest), "broadcast");
-  progress_.end_collective();
-  EXPECT_EQ(read().oldest, Collective::all_reduce);
-  EXPECT_EQ(read().collectives, 2);
-  EXPECT_EQ(read().collectives_done, 1);
-  progress_.forget_collectives();
-  EXPECT_EQ(read().collectives, 0);
+  const auto group = progress_.add_group();
+  EXPECT_TRUE(read().groups.empty());
+  group->begin_collective(Collective::broadcast);
+  group->begin_collective(Collective::all_reduce);
+  EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 2, 0, Collective::broadcast}}));
+  group->end_collective();
+  EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 2, 1, Collective::all_reduce}}));
+}
+
+TEST_F(ProgressTest, EachGroupCountsForItself) {
+  auto first = progress_.add_group(), second = progress_.add_group();
+  second->begin_collective(Collective::barrier);
+  first->begin_collective(Collective::broadcast);
+  first->end_collective();
+  EXPECT_EQ(read().groups,
+            (std::vector<GroupReading>{{1, 1, 1, Collective::broadcast}, {2, 1, 0, Collective::barrier}}));
+  first.reset();  // a model is gone
+  const auto third = progress_.add_group();
+  third->begin_collective(Collective::all_gather);
+  EXPECT_EQ(read().groups,
+            (std::vector<GroupReading>{{2, 1, 0, Collective::barrier}, {3, 1, 0, Collective::all_gather}}));
+  progress_.forget_groups();  // the next generation's
+  second->end_collective();
+  EXPECT_TRUE(read().groups.empty());
+  const auto fresh = progress_.add_group();
+  fresh->begin_collective(Collective::reduce);
+  EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 1, 0, Collective::reduce}}));
+}
+
+TEST_F(ProgressTest, MoreGroupsThanAreShownAreStillSignsOfProgress) {
+  std::vector<std::shared_ptr<GroupProgress>> groups;
+  for (size_t i = 0; i < ProgressWord::kGroups; ++i) groups.push_back(progress_.add_group());
+  const auto further = progress_.add_group();
+  clock_.advance(seconds(3));
+  further->begin_collective(Collective::barrier);
+  EXPECT_EQ(read().idle, seconds(0));
+  EXPECT_TRUE(read().groups.empty());
+  further->end_collective();
 }
 
 TEST_F(ProgressTest, ACollectiveThatIsMadeOfOthersIsShownAsWhatWasCalled) {
+  const auto group = progress_.add_group();
   progress_.show_collectives_as(Collective::broadcast);
-  progress_.begin_collective(Collective::all_gather);
-  EXPECT_EQ(read().oldest, Collective::broadcast);
+  group->begin_collective(Collective::all_gather);
+  EXPECT_EQ(read().groups.at(0).oldest, Collective::broadcast);
   progress_.show_collectives_as(Collective::none);
-  progress_.end_collective();
-  progress_.begin_collective(Collective::all_gather);
-  EXPECT_EQ(read().oldest, Collective::all_gather);
+  group->end_collective();
+  group->begin_collective(Collective::all_gather);
+  EXPECT_EQ(read().groups.at(0).oldest, Collective::all_gather);
 }
 
 TEST(Progress, OutlivesTheWriter) {
@@ -118,7 +149,7 @@ TEST(Progress, RefusesMemoryThatIsNoProgressWord) {
   auto zeroes = SharedMemory::create("zeroes", sizeof(ProgressWord)).ValueOrDie();
   const auto other_version = ProgressReader::open(zeroes.descriptor().duplicate().ValueOrDie());
   EXPECT_TRUE(other_version.status().IsInvalid());
-  EXPECT_NE(other_version.status().message().find("wanted 2, got 0"), std::string::npos);
+  EXPECT_NE(other_version.status().message().find("wanted 3, got 0"), std::string::npos);
   auto small = SharedMemory::create("small", 4).ValueOrDie();
   EXPECT_TRUE(ProgressReader::open(small.descriptor().duplicate().ValueOrDie()).status().IsInvalid());
 }

@@ -14,13 +14,26 @@ constexpr int64_t kMarksToKnow = 3;
 // Of one processor, on average since the last sign of progress: a thread that waits uses nearly nothing.
 constexpr double kComputingShare = 0.3;
 
-bool waits(const RankProgress& rank) {
-  return !rank.finished && rank.progress.collectives_done < rank.progress.collectives;
+using rpc::GroupCounts;
+
+bool is_under_way(const GroupCounts& group) {
+  return group.done < group.begun;
 }
 
-// The collective that the rank waits in: the oldest that has not ended.
-int64_t waits_for(const RankProgress& rank) {
-  return rank.progress.collectives_done + 1;
+bool waits(const RankProgress& rank) {
+  return !rank.finished && std::ranges::any_of(rank.progress.groups, is_under_way);
+}
+
+// How many collectives of the group the rank has begun.
+int64_t begun_in(const RankProgress& rank, int64_t group) {
+  const auto& groups = rank.progress.groups;
+  const auto found = std::ranges::find(groups, group, &GroupCounts::group);
+  return found == groups.end() ? 0 : found->begun;
+}
+
+// Has not come to the collective in which a rank with these counts waits: the oldest that has not ended.
+bool is_missed_by(const RankProgress& rank, const GroupCounts& waited) {
+  return begun_in(rank, waited.group) <= waited.done;
 }
 
 bool has_steps(const RankProgress& rank) {
@@ -39,15 +52,30 @@ double patience(const std::vector<RankProgress>& ranks, const DebugConfig& confi
   return known ? adapted : std::max(adapted, config.hang_start_s);
 }
 
-std::string collective_text(const RankProgress& rank) {
-  return rank.progress.collective + " " + std::to_string(waits_for(rank));
+std::string collective_text(const GroupCounts& group) {
+  return group.collective + " " + std::to_string(group.done + 1) +
+         (group.group > 1 ? " of group " + std::to_string(group.group) : "");
+}
+
+// The collective that holds the rank up. In several groups it may have one under way: those that somebody has not come
+// to wait for that rank, and what that rank waits for is what everybody has come to.
+std::string collective_text(const RankProgress& rank, const std::vector<RankProgress>& ranks) {
+  const GroupCounts* first = nullptr;
+  for (const GroupCounts& group : rank.progress.groups) {
+    if (!is_under_way(group)) continue;
+    if (first == nullptr) first = &group;
+    if (std::ranges::none_of(ranks, [&](const RankProgress& other) { return is_missed_by(other, group); })) {
+      return collective_text(group);
+    }
+  }
+  return collective_text(*first);
 }
 
 // "ranks 0, 2-3 wait in all_reduce 812", for each collective, the one with most ranks first.
 std::string waiting_text(const std::vector<RankProgress>& ranks) {
   std::map<std::string, std::vector<int64_t>> by_collective;
   for (const RankProgress& rank : ranks) {
-    if (waits(rank)) by_collective[collective_text(rank)].push_back(rank.rank);
+    if (waits(rank)) by_collective[collective_text(rank, ranks)].push_back(rank.rank);
   }
   std::vector<std::pair<std::string, std::vector<int64_t>>> groups(by_collective.begin(), by_collective.end());
   std::ranges::stable_sort(groups, std::greater{}, [](const auto& group) { return group.second.size(); });
@@ -60,8 +88,11 @@ std::string waiting_text(const std::vector<RankProgress>& ranks) {
 }
 
 bool is_missing(const RankProgress& rank, const std::vector<RankProgress>& ranks) {
-  return std::ranges::any_of(
-      ranks, [&](const RankProgress& other) { return waits(other) && waits_for(other) > rank.progress.collectives; });
+  return std::ranges::any_of(ranks, [&](const RankProgress& other) {
+    return !other.finished && std::ranges::any_of(other.progress.groups, [&](const GroupCounts& group) {
+      return is_under_way(group) && is_missed_by(rank, group);
+    });
+  });
 }
 
 HangVerdict judge_standing(const std::vector<RankProgress>& ranks, const DebugConfig& config, double limit) {
@@ -97,7 +128,7 @@ HangVerdict judge_waiting(const std::vector<RankProgress>& ranks, double limit) 
     } else if (!waits(rank) || rank.progress.idle_s < limit) {
       return verdict;
     } else {
-      by_collective[collective_text(rank)].push_back(rank.rank);
+      by_collective[collective_text(rank, ranks)].push_back(rank.rank);
     }
   }
   if (by_collective.empty()) return verdict;
@@ -123,9 +154,8 @@ HangVerdict judge_waiting(const std::vector<RankProgress>& ranks, double limit) 
 }  // namespace
 
 std::string standing_of(const rpc::ProcessProgress& progress) {
-  if (progress.collectives_done < progress.collectives) {
-    return "waits in " + progress.collective + " " + std::to_string(progress.collectives_done + 1) + " for " +
-           seconds_text(progress.idle_s);
+  if (const auto waited = std::ranges::find_if(progress.groups, is_under_way); waited != progress.groups.end()) {
+    return "waits in " + collective_text(*waited) + " for " + seconds_text(progress.idle_s);
   }
   const std::string where = progress.step > 0
                                 ? "step " + std::to_string(progress.step) + " (" + to_string(progress.phase) + ")"

@@ -21,15 +21,12 @@ RankProgress rank_at(int64_t rank, double idle_s, int64_t step = 10) {
                        .idle_s = idle_s,
                        .marks = step,
                        .longest_pause_s = 1.0,
-                       .collectives = 5,
-                       .collectives_done = 5}};
+                       .groups = {{.group = 1, .begun = 5, .done = 5}}}};
 }
 
 RankProgress waiting_in(int64_t rank, double idle_s, int64_t sequence, const std::string& collective = "all_reduce") {
   RankProgress waiting = rank_at(rank, idle_s);
-  waiting.progress.collectives = sequence;
-  waiting.progress.collectives_done = sequence - 1;
-  waiting.progress.collective = collective;
+  waiting.progress.groups = {{.group = 1, .begun = sequence, .done = sequence - 1, .collective = collective}};
   return waiting;
 }
 
@@ -113,6 +110,45 @@ TEST(Hang, RanksThatAllWaitInOneCollectiveHaveNoCulprit) {
   EXPECT_THAT(verdict.suspects, IsEmpty());
   EXPECT_THAT(verdict.text, HasSubstr("ranks 0-1 wait in all_reduce 6, and none gets on"));
   EXPECT_FALSE(detect_hang({waiting_in(0, 40, 6), waiting_in(1, 4, 6)}, {}).hangs());
+}
+
+// Of two groups; what has begun and is not done is an all_reduce.
+RankProgress in_groups(int64_t rank, double idle_s, rpc::AllGroupCounts groups) {
+  RankProgress made = rank_at(rank, idle_s);
+  for (rpc::GroupCounts& group : groups) group.collective = "all_reduce";
+  made.progress.groups = std::move(groups);
+  return made;
+}
+
+TEST(Hang, CollectivesOfSeveralGroupsAreComparedGroupByGroup) {
+  // Each has begun eight, and rank 1 none that rank 0 waits in.
+  const HangVerdict missing =
+      detect_hang({in_groups(0, 41, {{2, 5, 4}, {3, 3, 3}}), in_groups(1, 42, {{2, 4, 4}, {3, 4, 4}})}, {});
+  EXPECT_THAT(missing.suspects, ElementsAre(1));
+  EXPECT_THAT(missing.text,
+              AllOf(HasSubstr("rank 1 makes no progress"), HasSubstr("rank 0 waits in all_reduce 5 of group 2")));
+  // Fewer altogether, and yet nobody waits for it: without steps it is not missing.
+  RankProgress behind = in_groups(1, 599, {{2, 5, 5}, {3, 7, 7}});
+  behind.progress.marks = 0;
+  EXPECT_FALSE(detect_hang({in_groups(0, 599, {{2, 5, 4}, {3, 9, 9}}), behind}, {.hang_start_s = 60}).hangs());
+  const HangVerdict none =
+      detect_hang({in_groups(0, 41, {{2, 5, 4}, {3, 9, 9}}), in_groups(1, 41, {{2, 5, 4}, {3, 7, 7}})}, {});
+  EXPECT_THAT(none.text, HasSubstr("ranks 0-1 wait in all_reduce 5 of group 2, and none gets on"));
+}
+
+TEST(Hang, RanksThatWaitCrosswiseInTwoGroupsWaitForEachOther) {
+  const HangVerdict verdict =
+      detect_hang({in_groups(0, 41, {{2, 5, 4}, {3, 3, 3}}), in_groups(1, 41, {{2, 4, 4}, {3, 4, 3}})}, {});
+  EXPECT_THAT(verdict.text, AllOf(HasSubstr("wait for each other in different collectives"),
+                                  HasSubstr("rank 0 waits in all_reduce 5 of group 2"),
+                                  HasSubstr("rank 1 waits in all_reduce 4 of group 3")));
+}
+
+TEST(Hang, WhatEverybodyHasComeToHoldsThemUpNotWhatOneHasBegunEarly) {
+  const HangVerdict verdict =
+      detect_hang({in_groups(0, 41, {{2, 5, 4}, {3, 4, 3}}), in_groups(1, 41, {{2, 4, 4}, {3, 4, 3}})}, {});
+  EXPECT_THAT(verdict.suspects, IsEmpty());
+  EXPECT_THAT(verdict.text, HasSubstr("ranks 0-1 wait in all_reduce 4 of group 3, and none gets on"));
 }
 
 RankProgress with_step(int64_t rank, double step_s, int64_t steps = kStepsToCompare) {

@@ -121,21 +121,27 @@ PACELINE_MESSAGE(Output, "output", PACELINE_OUTPUT_FIELDS);
 PACELINE_MESSAGE(ProgressRequest, "progress_request", PACELINE_PROGRESS_REQUEST_FIELDS);
 
 // Of one process; core/progress.h explains the fields.
-#define PACELINE_PROCESS_PROGRESS_FIELDS(FIELD)                                                                \
-  FIELD(WorkerId, worker, {})                                                                                  \
-  FIELD(int64_t, step, 0)                                                                                      \
-  FIELD(Phase, phase, Phase::unknown)                                                                          \
-  FIELD(double, phase_s, 0.0)                                                                                  \
-  FIELD(double, idle_s, 0.0)                                                                                   \
-  FIELD(int64_t, marks, 0)                                                                                     \
-  FIELD(double, longest_pause_s, 0.0)                                                                          \
-  FIELD(int64_t, steps_timed, 0)                                                                               \
-  FIELD(double, step_s, 0.0)                                                                                   \
-  FIELD(int64_t, collectives, 0)                                                                               \
-  FIELD(int64_t, collectives_done, 0)                                                                          \
-  FIELD(std::string, collective, "") /* that it waits in, or the last */                                       \
-  FIELD(double, started, 0.0)        /* of core/posix/process_usage.h, as the next two; 0 when it has ended */ \
-  FIELD(double, cpu_s, 0.0)                                                                                    \
+#define PACELINE_GROUP_COUNTS_FIELDS(FIELD) \
+  FIELD(int64_t, group, 0)                  \
+  FIELD(int64_t, begun, 0)                  \
+  FIELD(int64_t, done, 0)                   \
+  FIELD(std::string, collective, "") /* that it waits in, or the last */
+PACELINE_RECORD(GroupCounts, PACELINE_GROUP_COUNTS_FIELDS);
+using AllGroupCounts = std::vector<GroupCounts>;
+
+#define PACELINE_PROCESS_PROGRESS_FIELDS(FIELD)                                                         \
+  FIELD(WorkerId, worker, {})                                                                           \
+  FIELD(int64_t, step, 0)                                                                               \
+  FIELD(Phase, phase, Phase::unknown)                                                                   \
+  FIELD(double, phase_s, 0.0)                                                                           \
+  FIELD(double, idle_s, 0.0)                                                                            \
+  FIELD(int64_t, marks, 0)                                                                              \
+  FIELD(double, longest_pause_s, 0.0)                                                                   \
+  FIELD(int64_t, steps_timed, 0)                                                                        \
+  FIELD(double, step_s, 0.0)                                                                            \
+  FIELD(AllGroupCounts, groups, {})                                                                     \
+  FIELD(double, started, 0.0) /* of core/posix/process_usage.h, as the next two; 0 when it has ended */ \
+  FIELD(double, cpu_s, 0.0)                                                                             \
   FIELD(int64_t, resident_bytes, 0)
 PACELINE_RECORD(ProcessProgress, PACELINE_PROCESS_PROGRESS_FIELDS);
 using ProcessProgresses = std::vector<ProcessProgress>;

@@ -45,24 +45,24 @@ class C10dReducer final : public GradientReducer {
       : group_(std::move(group)), reducer_(std::move(reducer)), device_(device) {}
 
   void begin_backward() override {
-    FailureReporter(group_->rank(), group_->size()).run("preparing backward", [&] {
-      reducer_->prepare_for_forward();
-      reducer_->rebuild_buckets();
-      reducer_->prepare_for_backward({});
-    });
+    reducer_->prepare_for_forward();
+    reducer_->prepare_for_backward({});
   }
-  void mark_unused(size_t index) override { reducer_->autograd_hook(index); }
+  void mark_arrived(size_t index) override { reducer_->autograd_hook(index); }
   void reduce_all() override { reducer_->delay_all_reduce(); }
   bool is_finished() const override { return reducer_->is_finished(); }
-  void reset() override {
-    group_->barrier();  // what the broken backward had begun still writes into the buckets
+  void adopt_order() override {
+    FailureReporter(group_->rank(), group_->size()).run("ordering gradients", [&] { reducer_->rebuild_buckets(); });
+  }
+  void forget_broken() override { reducer_->reset_state(); }
+  void wait_for_broken() override {
+    group_->barrier();
     if (device_.is_cuda()) {
       // NCCL's collectives run one after the other on a stream of theirs: behind one more, those are over.
       torch::Tensor last = torch::zeros({1}, device_);
       group_->all_reduce(last, ReduceOp::sum);
       last.item();
     }
-    reducer_->reset_state();
   }
 
  private:

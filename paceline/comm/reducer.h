@@ -42,18 +42,23 @@ class GradientReducer {
                                                  const ReducerOptions& options);
   virtual ~GradientReducer() = default;
 
-  /// Arms the reducer: before the first gradient of a backward whose gradients shall be averaged. Collective in the
-  /// second backward, where buckets adopt the order in which gradients came in the first.
+  /// Arms the reducer: before the first gradient of a backward whose gradients shall be averaged. Waits for nobody.
   virtual void begin_backward() = 0;
-  /// Counts the gradient of parameter `index` as arrived: zero, or what it has accumulated earlier. At most once a
-  /// backward, for parameters that this backward has not reached.
-  virtual void mark_unused(size_t index) = 0;
+  /// Counts the gradient of parameter `index` as arrived, whatever it is by now; none counts as zero. At most once a
+  /// backward, for parameters whose gradients have not come since begin_backward().
+  virtual void mark_arrived(size_t index) = 0;
   /// Static graph only: averages everything at the end of the first backward. Collective.
   virtual void reduce_all() = 0;
   /// Whether all that begin_backward() has begun is averaged: after the callbacks of a backward's end.
   virtual bool is_finished() const = 0;
-  /// Forgets a backward that did not come to its end. Collective: waits for the reductions that it had begun.
-  virtual void reset() = 0;
+  /// Once all is averaged: buckets adopt the order in which gradients came in the first backward. Collective then;
+  /// later it does nothing.
+  virtual void adopt_order() = 0;
+  /// Forgets a backward that did not come to its end. What it had begun still writes into the buckets: before the next
+  /// begin_backward(), wait_for_broken().
+  virtual void forget_broken() = 0;
+  /// Collective: waits for the reductions that a broken backward had begun.
+  virtual void wait_for_broken() = 0;
 };
 
 }  // namespace paceline::comm

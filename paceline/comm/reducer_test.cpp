@@ -40,7 +40,8 @@ TEST(GradientReducer, SaysWhetherABackwardIsAveraged) {
     reducer->begin_backward();
     a.sum().backward();
     EXPECT_FALSE(reducer->is_finished());
-    reducer->reset();
+    reducer->forget_broken();
+    reducer->wait_for_broken();
     reducer->begin_backward();
     (a.sum() + b.sum()).backward();
     EXPECT_TRUE(reducer->is_finished());

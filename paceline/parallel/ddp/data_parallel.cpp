@@ -1,16 +1,17 @@
 #include "paceline/parallel/ddp/data_parallel.h"
 
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <unordered_set>
 #include <utility>
 
 #include "paceline/comm/reducer.h"
 #include "paceline/core/error.h"
+#include "paceline/parallel/ddp/backward_end.h"
 #include "paceline/parallel/ddp/gradient_strides.h"
 #include "paceline/parallel/ddp/model_agreement.h"
 #include "paceline/parallel/ddp/sync_batch_norm.h"
@@ -19,18 +20,10 @@
 namespace paceline::parallel {
 namespace {
 
-using torch::autograd::Engine;
 using torch::autograd::variable_list;
 
-// What happens in one backward. Its end callback owns it: when backward throws, the callback is dropped without being
-// run and this is gone, so that the next first gradient begins anew.
-struct Backward {
-  explicit Backward(size_t parameters) : reached(parameters, false) {}
-
-  std::vector<bool> reached;
-  bool synchronised = false;
-  bool voided = false;
-};
+// Of attach(): every rank calls it for the same models in the same order.
+std::atomic<int64_t> next_place{0};
 
 class GradientHook final : public torch::autograd::FunctionPreHook {
  public:
@@ -137,6 +130,26 @@ std::unique_ptr<comm::GradientReducer> make_reducer(const torch::nn::Module& mod
                                        settings);
 }
 
+class ModuleDataParallel;
+
+// What happens in one backward. Its end owns it: when backward throws, this is gone, so that the next first gradient
+// begins anew.
+struct Backward final : EndOfModel {
+  Backward(std::weak_ptr<ModuleDataParallel> of, size_t parameters)
+      : model(std::move(of)), reached(parameters, false) {}
+  void begin() override;
+  void catch_up() override;
+  void finish() override;
+
+  const std::weak_ptr<ModuleDataParallel> model;
+  std::vector<bool> reached;
+  std::vector<size_t> order;    // in which they were
+  std::vector<bool> used_here;  // at the end: have gradients, be it of an earlier backward
+  bool synchronised = false;
+  bool voided = false;
+  bool after_broken = false;  // the reducer is armed at the end, not by the first gradient
+};
+
 class ModuleDataParallel final : public DataParallel, public std::enable_shared_from_this<ModuleDataParallel> {
  public:
   ModuleDataParallel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<comm::Group> group,
@@ -152,6 +165,9 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
         reached_unaveraged_(parameters_.size(), false) {}
 
   void start();
+  void begin_end(Backward& backward);
+  void catch_up(const Backward& backward);
+  void finish(const Backward& backward);
   void void_step() override;
   // Every rank holds the averages.
   torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
@@ -166,13 +182,14 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
 
   void bind_batch_norms();
   void hook_parameters();
-  void prepare_reducer();
+  void prepare_reducer(Backward& backward);
   void gradient_arrives(size_t index);
   void begin_backward();
-  void gradients_are_complete(const std::shared_ptr<Backward>& backward);
-  void complete_unreached(const Backward& backward);
+  bool counts() const { return options_.static_graph && !counted_; }
+  bool finds_unused() const { return options_.find_unused_parameters && !options_.static_graph; }
+  void check_reached(const Backward& backward) const;
+  void mark_unreached(const Backward& backward);
   void check_unaveraged();
-  void finish(Backward& backward, const std::vector<bool>& used_here);
   void check_finished() const;
   void check_accumulator(size_t index) const;
   void check_that_all_are_known();
@@ -181,7 +198,9 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   void drop_unused(const std::vector<bool>& used_here);
   void broadcast_buffers();
   void unview_gradients();
+  void leave_buckets();
 
+  const int64_t place_ = next_place++;
   const DdpOptions options_;
   const std::shared_ptr<StepLedger> ledger_;
   const std::vector<NamedTensor> all_parameters_;
@@ -249,67 +268,75 @@ void ModuleDataParallel::gradient_arrives(size_t index) {
   if (backward_.expired()) begin_backward();
   const auto backward = backward_.lock();
   backward->reached[index] = true;
+  backward->order.push_back(index);
   if (!backward->synchronised) reached_unaveraged_[index] = true;
 }
 
+// Nothing here may wait for another rank, which may be at the first gradient of another model.
 void ModuleDataParallel::begin_backward() {
-  auto backward = std::make_shared<Backward>(parameters_.size());
+  auto backward = std::make_shared<Backward>(weak_from_this(), parameters_.size());
   backward->voided = torch::autograd::get_current_graph_task_id() == voided_task_;
   backward->synchronised = group_->size() > 1 && no_sync_depth_ == 0;
-  if (backward->synchronised) prepare_reducer();
+  if (backward->synchronised) prepare_reducer(*backward);
   backward_ = backward;
-  Engine::get_default_engine().queue_callback([self = weak_from_this(), backward] {
-    if (const auto alive = self.lock()) alive->gradients_are_complete(backward);
-  });
+  end_backward_with(place_, backward);
 }
 
-void ModuleDataParallel::prepare_reducer() {
+void ModuleDataParallel::prepare_reducer(Backward& backward) {
   // For a static graph the reducer counts gradients in every backward that it lives to see, also in those that are not
   // averaged and in those that break: it is made for the first that is averaged, and made again when that has broken.
-  const bool counts = options_.static_graph && !counted_;
-  if (counts || reducer_ == nullptr) {
+  if (counts() || reducer_ == nullptr) {
     reducer_.reset();  // its hooks, before the new one's
     reducer_ = make_reducer(*module_, parameters_, group_, options_);
   } else if (unfinished_) {
-    reducer_->reset();
+    reducer_->forget_broken();
+    if (options_.gradient_as_bucket_view) leave_buckets();
+    backward.after_broken = true;
   }
   unfinished_ = true;
-  reducer_->begin_backward();
+  if (!backward.after_broken) reducer_->begin_backward();
 }
 
-void ModuleDataParallel::gradients_are_complete(const std::shared_ptr<Backward>& backward) {
-  std::vector<bool> used_here;
-  for (const auto& parameter : parameters_) used_here.push_back(parameter.tensor.grad().defined());
-  if (backward->synchronised) complete_unreached(*backward);
-  // The reducer's own callback stands in the queue by now; it waits for the averages.
-  Engine::get_default_engine().queue_callback([self = weak_from_this(), backward, used_here] {
-    if (const auto alive = self.lock()) alive->finish(*backward, used_here);
-  });
-}
-
-void ModuleDataParallel::complete_unreached(const Backward& backward) {
-  if (options_.static_graph && !counted_) {
-    expected_ = backward.reached;
-    counted_ = true;
-    check_unaveraged();
-    reducer_->reduce_all();
-    return;
-  }
+void ModuleDataParallel::begin_end(Backward& backward) {
+  for (const auto& parameter : parameters_) backward.used_here.push_back(parameter.tensor.grad().defined());
+  if (!backward.synchronised) return;
+  if (counts()) expected_ = backward.reached;
   check_unaveraged();
+  check_reached(backward);
+  if (!counts() && !backward.after_broken) mark_unreached(backward);
+}
+
+void ModuleDataParallel::catch_up(const Backward& backward) {
+  if (!backward.synchronised) return;
+  if (counts()) {
+    reducer_->reduce_all();
+    counted_ = true;
+  } else if (backward.after_broken) {
+    reducer_->wait_for_broken();
+    reducer_->begin_backward();
+    for (const size_t index : backward.order) reducer_->mark_arrived(index);
+    mark_unreached(backward);
+  }
+}
+
+void ModuleDataParallel::check_reached(const Backward& backward) const {
+  if (finds_unused()) return;
   std::vector<std::string> missing;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (backward.reached[i] || !expected_[i]) continue;
-    if (options_.find_unused_parameters && !options_.static_graph) {
-      reducer_->mark_unused(i);
-    } else {
-      missing.push_back(parameters_[i].name);
-    }
+    if (!backward.reached[i] && expected_[i]) missing.push_back(parameters_[i].name);
   }
   if (missing.empty()) return;
   throw CollectiveError("backward on rank " + std::to_string(group_->rank()) + " of " + std::to_string(group_->size()) +
                         " did not reach these parameters: " + quoted(missing) +
                         (options_.static_graph ? "; with static_graph every backward reaches what the first reached"
                                                : "; set find_unused_parameters, or let them take part in the loss"));
+}
+
+void ModuleDataParallel::mark_unreached(const Backward& backward) {
+  if (!finds_unused()) return;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!backward.reached[i]) reducer_->mark_arrived(i);
+  }
 }
 
 // What only backwards in no_sync reach, a static graph's reducer takes for unused: it would stay each rank's own.
@@ -328,10 +355,11 @@ void ModuleDataParallel::check_unaveraged() {
       "static_graph out");
 }
 
-void ModuleDataParallel::finish(Backward& backward, const std::vector<bool>& used_here) {
+void ModuleDataParallel::finish(const Backward& backward) {
   if (backward.synchronised) {
     check_finished();
-    if (options_.find_unused_parameters && !options_.static_graph) drop_unused(used_here);
+    if (finds_unused()) drop_unused(backward.used_here);
+    reducer_->adopt_order();
     if (options_.gradient_as_bucket_view) unview_gradients();
     if (options_.broadcast_buffers) broadcast_buffers();
     unfinished_ = false;
@@ -343,14 +371,28 @@ void ModuleDataParallel::finish(Backward& backward, const std::vector<bool>& use
   if (backward.voided) drop_gradients();
 }
 
+void Backward::begin() {
+  if (const auto alive = model.lock()) alive->begin_end(*this);
+}
+
+void Backward::catch_up() {
+  if (const auto alive = model.lock()) alive->catch_up(*this);
+}
+
+void Backward::finish() {
+  if (const auto alive = model.lock()) alive->finish(*this);
+}
+
 // Gradients that are not averaged let the ranks' models drift apart, and nobody would see it.
 void ModuleDataParallel::check_finished() const {
   if (reducer_->is_finished()) return;
   throw CollectiveError("backward on rank " + std::to_string(group_->rank()) + " of " + std::to_string(group_->size()) +
                         " has ended, but its gradients are not averaged. " +
                         (options_.static_graph
-                             ? "With static_graph every backward uses each parameter as often as the first did"
-                             : "This is a mistake in Paceline: please report it, with the model"));
+                             ? "With static_graph every backward uses each parameter as often as the first did: let "
+                               "it, or leave static_graph out"
+                             : "That happens when a part of the backward is a backward of its own (re-entrant "
+                               "checkpointing): compute all of the loss's gradients in one backward"));
 }
 
 void ModuleDataParallel::check_accumulator(size_t index) const {
@@ -427,6 +469,15 @@ void ModuleDataParallel::unview_gradients() {
     torch::Tensor alias = torch::empty({0}, gradient.options());
     alias.set_(gradient.storage(), gradient.storage_offset(), gradient.sizes(), gradient.strides());
     gradient = alias;
+  }
+}
+
+// Into which what a broken backward has begun still writes.
+void ModuleDataParallel::leave_buckets() {
+  const torch::NoGradGuard no_grad;
+  for (const auto& parameter : parameters_) {
+    torch::Tensor& gradient = torch::Tensor(parameter.tensor).mutable_grad();
+    if (gradient.defined()) gradient = gradient.clone();
   }
 }
 

@@ -7,6 +7,8 @@
 //   calls before an optimizer step are both averaged, and correctly so.
 // - Parameters that backward does not reach are known only at its end. No output of the model needs to be handed over,
 //   neither for find_unused_parameters nor for static_graph.
+// - Nothing waits for other ranks before the end of a backward, where the models of a loss take turns
+//   (backward_end.h): their gradients may come in another order on each rank.
 // - Buffers (batch norm's running statistics) are rank 0's from the end of each synchronised backward on. PyTorch
 //   copies them at the start of the next forward: weights and a checkpoint's buffers are equal, bit for bit. They are
 //   written without autograd's knowledge, so that a backward can follow of a graph that has saved them (a second
@@ -54,7 +56,7 @@ class DataParallel : public ParallelModel {
   using ParallelModel::ParallelModel;
 
   /// Makes `module` train over the ranks of `group`, with connections of its own: the models of a loss finish their
-  /// gradients in different orders on different ranks. Collective. In this order: checks `options`; verifies that all
+  /// gradients in different orders on different ranks. Collective; every rank prepares its models in the same order. In this order: checks `options`; verifies that all
   /// ranks hold the same model (on a difference every rank throws the same CollectiveError: rank, parameter, wanted,
   /// got); gives all ranks rank 0's parameters and buffers; binds paceline::nn::SyncBatchNorm modules to another such
   /// group; hooks the parameters that require gradients now. Those must be on one device. In a world of one only

@@ -2,11 +2,11 @@
 //
 // torch::nn::BatchNorm cannot be given this behaviour from outside (its forward is not virtual, and a model holds it by
 // its concrete type), so a model names these modules instead. Parameters, buffers and options are BatchNorm's, so that
-// checkpoints are interchangeable. DataParallel::attach binds them to its group; without a group, in a world of one and
-// in evaluation they compute what BatchNorm computes. Statistics are in float32 at least (as BatchNorm's), combined by
-// each rank's number of samples; a rank may have an empty batch, and takes part all the same. There are no second-order
-// gradients: a backward through gradients that were made with create_graph throws UsageError.
-// Threading: as any module; in training forward and backward are collective.
+// checkpoints are interchangeable. DataParallel::attach binds those of a model to a group of their own, beside the
+// model's; without a group, in a world of one and in evaluation they compute what BatchNorm computes. Statistics are in
+// float32 at least (as BatchNorm's), combined by each rank's number of samples; a rank may have an empty batch, and
+// takes part all the same. There are no second-order gradients: a backward through gradients that were made with
+// create_graph throws UsageError. Threading: as any module; in training forward and backward are collective.
 #pragma once
 
 #include <torch/torch.h>

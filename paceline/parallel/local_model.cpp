@@ -12,13 +12,15 @@ class LocalModel final : public ParallelModel {
   using ParallelModel::ParallelModel;
 
   void void_step() override {
-    for (auto& parameter : module_->parameters()) parameter.mutable_grad().reset();
+    const auto held = module();
+    if (held == nullptr) return;
+    for (auto& parameter : held->parameters()) parameter.mutable_grad().reset();
   }
   torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
   void check_ranks_every(int64_t) override {}
   Placement placement() const override { return Placement::per_rank; }
-  StateDict state_dict() const override { return module_state(*module_); }
-  void load_state_dict(const StateDict& state) override { load_module_state(*module_, state); }
+  StateDict state_dict() const override { return module_state(*module()); }
+  void load_state_dict(const StateDict& state) override { load_module_state(*module(), state); }
 
  private:
   void enter_no_sync() override {}

@@ -20,10 +20,10 @@ Trained& trained() {
 
 }  // namespace
 
-ParallelModel::ParallelModel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<comm::Group> group)
-    : module_(std::move(module)), group_(std::move(group)) {
+ParallelModel::ParallelModel(const std::shared_ptr<torch::nn::Module>& module, std::shared_ptr<comm::Group> group)
+    : module_(module), group_(std::move(group)) {
   const std::lock_guard lock(trained().mutex);
-  for (const auto& parameter : module_->parameters()) trained().models[parameter.unsafeGetTensorImpl()] = this;
+  for (const auto& parameter : module->parameters()) trained().models[parameter.unsafeGetTensorImpl()] = this;
 }
 
 ParallelModel::~ParallelModel() {

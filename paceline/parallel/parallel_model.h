@@ -2,7 +2,7 @@
 // strategies.
 //
 // Threading: a model is trained by one thread; calls that say "collective" are made by every rank in the same order.
-// Ownership: keep it as long as the model trains; it keeps the module. Errors: CollectiveError, also from backward.
+// Ownership: keep it as long as the model trains; it does not keep the module, only its tensors. Errors: CollectiveError, also from backward.
 #pragma once
 
 #include <torch/torch.h>
@@ -17,7 +17,7 @@ namespace paceline::parallel {
 class ParallelModel {
  public:
   /// The parameters that `module` has now are this object's.
-  ParallelModel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<comm::Group> group);
+  ParallelModel(const std::shared_ptr<torch::nn::Module>& module, std::shared_ptr<comm::Group> group);
   virtual ~ParallelModel();
   ParallelModel(const ParallelModel&) = delete;
   ParallelModel& operator=(const ParallelModel&) = delete;
@@ -25,7 +25,8 @@ class ParallelModel {
   /// The one that trains `parameter` in this process, null when none does. Valid as long as the model trains.
   static ParallelModel* of(const torch::Tensor& parameter);
 
-  torch::nn::Module& module() const { return *module_; }
+  /// Null when nobody holds the module any more.
+  std::shared_ptr<torch::nn::Module> module() const { return module_.lock(); }
   const std::shared_ptr<comm::Group>& group() const { return group_; }
 
   /// Voids the step: gradients become undefined, at once or, during backward, at its end, so that optimizer.step() does
@@ -42,13 +43,14 @@ class ParallelModel {
   virtual void check_ranks_every(int64_t steps) = 0;
 
   /// What a checkpoint holds of the model, and whether one rank's state stands for all. The same for its optimizers.
+  /// The module must be there.
   virtual Placement placement() const = 0;
   virtual StateDict state_dict() const = 0;
   /// ConfigError naming what is missing, left over, or of another shape.
   virtual void load_state_dict(const StateDict& state) = 0;
 
  protected:
-  const std::shared_ptr<torch::nn::Module> module_;
+  const std::weak_ptr<torch::nn::Module> module_;
   const std::shared_ptr<comm::Group> group_;
 
  private:

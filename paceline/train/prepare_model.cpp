@@ -10,6 +10,7 @@ namespace paceline::train {
 void prepare_module(const std::shared_ptr<torch::nn::Module>& module, const PrepareModelOptions& options) {
   options.validate();
   Session& session = Session::current("prepare_model()");
+  session.forget_gone_models();  // so that their memory is there for this one
   if (options.move_to_device) module->to(session.options().device);
   session.watch(*module);
   const parallel::Strategy& strategy = parallel::find_strategy(options.parallel_strategy);

@@ -22,7 +22,8 @@ std::shared_ptr<parallel::ParallelModel> parallel_model_of(const torch::nn::Modu
 
 /// Moves `model` to the worker's device, checks that all ranks hold the same model, gives every rank rank 0's
 /// parameters and buffers, and from then on averages gradients over the ranks during backward. Collective. Returns the
-/// same model (same holder, same module): nothing wraps its forward(). Create optimizers afterwards. CollectiveError
+/// same model (same holder, same module): nothing wraps its forward(), and nothing keeps it: once its holders are gone,
+/// the next step, report or prepare_model() gives its memory and connections back. Create optimizers afterwards. CollectiveError
 /// naming rank and parameter when ranks hold different models; ConfigError for options; UsageError outside a train
 /// loop.
 ///

@@ -112,8 +112,8 @@ std::vector<bool> expect_sparse(const torch::nn::Module& module, const std::vect
   return expected;
 }
 
-std::unique_ptr<comm::GradientReducer> make_reducer(const torch::nn::Module& module,
-                                                    const std::vector<NamedTensor>& parameters,
+std::unique_ptr<comm::GradientReducer> make_reducer(const std::vector<NamedTensor>& parameters,
+                                                    const std::vector<bool>& sparse,
                                                     const std::shared_ptr<comm::Group>& group,
                                                     const DdpOptions& options) {
   comm::ReducerOptions settings;
@@ -126,8 +126,7 @@ std::unique_ptr<comm::GradientReducer> make_reducer(const torch::nn::Module& mod
   settings.compression = to_compression(options.compression);
   std::vector<std::string> names;
   for (const auto& parameter : parameters) names.push_back(parameter.name);
-  return comm::GradientReducer::create(group, tensors_of(parameters), names, expect_sparse(module, parameters),
-                                       settings);
+  return comm::GradientReducer::create(group, tensors_of(parameters), names, sparse, settings);
 }
 
 class ModuleDataParallel;
@@ -152,19 +151,20 @@ struct Backward final : EndOfModel {
 
 class ModuleDataParallel final : public DataParallel, public std::enable_shared_from_this<ModuleDataParallel> {
  public:
-  ModuleDataParallel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<comm::Group> group,
+  ModuleDataParallel(const std::shared_ptr<torch::nn::Module>& module, std::shared_ptr<comm::Group> group,
                      const DdpOptions& options, std::shared_ptr<StepLedger> ledger)
-      : DataParallel(std::move(module), std::move(group)),
+      : DataParallel(module, std::move(group)),
         options_(options),
         ledger_(std::move(ledger)),
-        all_parameters_(parameters_of(*module_)),
+        all_parameters_(parameters_of(*module)),
         parameters_(those(all_parameters_, /*trained=*/true)),
         frozen_(those(all_parameters_, /*trained=*/false)),
-        buffers_(buffers_of(*module_)),
+        sparse_(expect_sparse(*module, parameters_)),
+        buffers_(buffers_of(*module)),
         expected_(parameters_.size(), true),
         reached_unaveraged_(parameters_.size(), false) {}
 
-  void start();
+  void start(const torch::nn::Module& module);
   void begin_end(Backward& backward);
   void catch_up(const Backward& backward);
   void finish(const Backward& backward);
@@ -173,14 +173,14 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
   void check_ranks_every(int64_t steps) override { check_ranks_every_ = steps; }
   Placement placement() const override { return Placement::replicated; }
-  StateDict state_dict() const override { return module_state(*module_); }
-  void load_state_dict(const StateDict& state) override { load_module_state(*module_, state); }
+  StateDict state_dict() const override { return module_state(*module()); }
+  void load_state_dict(const StateDict& state) override { load_module_state(*module(), state); }
 
  private:
   void enter_no_sync() override { ++no_sync_depth_; }
   void leave_no_sync() override { --no_sync_depth_; }
 
-  void bind_batch_norms();
+  void bind_batch_norms(const torch::nn::Module& module);
   void hook_parameters();
   void prepare_reducer(Backward& backward);
   void gradient_arrives(size_t index);
@@ -206,6 +206,7 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   const std::vector<NamedTensor> all_parameters_;
   const std::vector<NamedTensor> parameters_;  // of these, those that are trained
   const std::vector<NamedTensor> frozen_;      // and the others
+  const std::vector<bool> sparse_;             // which of parameters_ get sparse gradients
   std::vector<NamedTensor> buffers_;
   // Kept, because a parameter holds its accumulator only as long as somebody else does.
   std::vector<decltype(torch::autograd::impl::grad_accumulator(torch::Tensor()))> accumulators_;
@@ -223,13 +224,13 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   std::vector<bool> reached_unaveraged_;  // by backwards in no_sync since the last that was averaged
 };
 
-void ModuleDataParallel::start() {
-  if (options_.sync_batch_norm) check_batch_norms(*module_);
+void ModuleDataParallel::start(const torch::nn::Module& module) {
+  if (options_.sync_batch_norm) check_batch_norms(module);
   if (group_->size() > 1) {
-    check_agreement(*module_, *group_);
+    check_agreement(module, *group_);
     group_->broadcast_coalesced(tensors_of(all_parameters_), 0);
     group_->broadcast_coalesced(tensors_of(buffers_), 0);
-    bind_batch_norms();
+    bind_batch_norms(module);
     check_one_device(parameters_);
   }
   hook_parameters();
@@ -237,9 +238,9 @@ void ModuleDataParallel::start() {
 
 // To a group of their own: when their collectives come is decided by the order of the graph's nodes, which is not that
 // of the reducer's buckets.
-void ModuleDataParallel::bind_batch_norms() {
+void ModuleDataParallel::bind_batch_norms(const torch::nn::Module& module) {
   std::shared_ptr<comm::Group> group;
-  for (const auto& child : module_->modules()) {
+  for (const auto& child : module.modules()) {
     auto* const batch_norm = dynamic_cast<SynchronizesBatch*>(child.get());
     if (batch_norm == nullptr) continue;
     if (group == nullptr) group = group_->duplicate();
@@ -287,7 +288,7 @@ void ModuleDataParallel::prepare_reducer(Backward& backward) {
   // averaged and in those that break: it is made for the first that is averaged, and made again when that has broken.
   if (counts() || reducer_ == nullptr) {
     reducer_.reset();  // its hooks, before the new one's
-    reducer_ = make_reducer(*module_, parameters_, group_, options_);
+    reducer_ = make_reducer(parameters_, sparse_, group_, options_);
   } else if (unfinished_) {
     reducer_->forget_broken();
     if (options_.gradient_as_bucket_view) leave_buckets();
@@ -417,12 +418,14 @@ void ModuleDataParallel::check_that_all_are_known() {
   }
   constexpr int64_t kSeldom = 64;
   if (const bool due = std::has_single_bit(static_cast<uint64_t>(steps_)) || steps_ % kSeldom == 0; !due) return;
+  const auto held = module();
+  if (held == nullptr) return;
   std::unordered_set<const c10::TensorImpl*> known;
   for (const auto& parameter : all_parameters_) known.insert(parameter.tensor.unsafeGetTensorImpl());
-  for (const auto& parameter : parameters_of(*module_)) {
+  for (const auto& parameter : parameters_of(*held)) {
     if (learns(parameter.tensor) && !known.contains(parameter.tensor.unsafeGetTensorImpl())) refuse(parameter.name);
   }
-  buffers_ = buffers_of(*module_);
+  buffers_ = buffers_of(*held);
 }
 
 void ModuleDataParallel::check_ranks() {
@@ -492,18 +495,20 @@ void ModuleDataParallel::void_step() {
 }
 
 void ModuleDataParallel::drop_gradients() {
-  for (auto& parameter : module_->parameters()) parameter.mutable_grad().reset();
+  const auto held = module();
+  if (held == nullptr) return;
+  for (auto& parameter : held->parameters()) parameter.mutable_grad().reset();
 }
 
 }  // namespace
 
-std::shared_ptr<DataParallel> DataParallel::attach(std::shared_ptr<torch::nn::Module> module,
+std::shared_ptr<DataParallel> DataParallel::attach(const std::shared_ptr<torch::nn::Module>& module,
                                                    const std::shared_ptr<comm::Group>& group, const DdpOptions& options,
                                                    std::shared_ptr<StepLedger> ledger) {
   options.validate();
   auto data_parallel =
-      std::make_shared<ModuleDataParallel>(std::move(module), group->duplicate(), options, std::move(ledger));
-  data_parallel->start();
+      std::make_shared<ModuleDataParallel>(module, group->duplicate(), options, std::move(ledger));
+  data_parallel->start(*module);
   return data_parallel;
 }
 

@@ -14,7 +14,7 @@
 //   written without autograd's knowledge, so that a backward can follow of a graph that has saved them (a second
 //   forward before it, retain_graph).
 // Threading: a model is trained by one thread. Ownership: keep the returned pointer as long as the model trains; when
-// it is gone, the model trains locally. Errors: CollectiveError, also from backward; ConfigError for options. Not
+// it is gone, the model trains locally, and its connections are closed. It does not keep the module. Errors: CollectiveError, also from backward; ConfigError for options. Not
 // supported: backward calls nested in backward (re-entrant checkpointing) over parameters of the model.
 #pragma once
 
@@ -61,7 +61,7 @@ class DataParallel : public ParallelModel {
   /// got); gives all ranks rank 0's parameters and buffers; binds paceline::nn::SyncBatchNorm modules to another such
   /// group; hooks the parameters that require gradients now. Those must be on one device. In a world of one only
   /// void_step() and the options' check remain. `ledger` may be null.
-  static std::shared_ptr<DataParallel> attach(std::shared_ptr<torch::nn::Module> module,
+  static std::shared_ptr<DataParallel> attach(const std::shared_ptr<torch::nn::Module>& module,
                                               const std::shared_ptr<comm::Group>& group, const DdpOptions& options,
                                               std::shared_ptr<StepLedger> ledger);
 };

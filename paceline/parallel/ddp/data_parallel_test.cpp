@@ -463,6 +463,23 @@ TEST(DataParallel, TrainsLocallyWhenItIsGone) {
   });
 }
 
+TEST(DataParallel, DoesNotKeepTheModelAndTakesItsConnectionsWithIt) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    Sequential model = linear_net();
+    auto trained = attach(model, group);
+    model->forward(torch::ones({1, 6})).sum().backward();
+    const std::weak_ptr<torch::nn::Module> module = model.ptr();
+    const std::weak_ptr<Group> connections = trained->group();
+    const c10::weak_intrusive_ptr<c10::TensorImpl> weight(model->parameters()[0].getIntrusivePtr());
+    model = nullptr;
+    EXPECT_TRUE(module.expired());
+    trained.reset();
+    EXPECT_TRUE(weight.expired());
+    EXPECT_TRUE(connections.expired());
+    group->barrier();  // the others' connections stay
+  });
+}
+
 TEST(DataParallel, ChecksItsOptions) {
   const auto group = Group::in_process(1)[0];
   DdpOptions options;

@@ -68,6 +68,7 @@ void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& ch
   check_folder_name(options.checkpoint_dir_name);
   throw_if_stopped();
   if (options_.progress != nullptr) options_.progress->note_report();
+  forget_gone_models();
   if (nan_watch_ != nullptr) nan_watch_->check(metrics);
   const int64_t save = checkpoint ? CheckpointAccess::save_number(*checkpoint) : 0;
   if (save > 0 && (!save_is_unreported_ || save != saves_)) {
@@ -308,16 +309,28 @@ void Session::set_phase(Phase phase) {
 
 void Session::set_step(int64_t step) {
   if (options_.progress != nullptr) options_.progress->set_step(step);
+  forget_gone_models();
 }
 
 void Session::adopt(std::shared_ptr<parallel::ParallelModel> model) {
-  const torch::nn::Module* const module = &model->module();
-  models_[module] = std::move(model);
+  const std::lock_guard lock(models_mutex_);
+  std::erase_if(models_, [&](const auto& known) { return known->module() == model->module(); });
+  models_.push_back(std::move(model));
 }
 
 std::shared_ptr<parallel::ParallelModel> Session::parallel_model(const torch::nn::Module& module) const {
-  const auto found = models_.find(&module);
-  return found == models_.end() ? nullptr : found->second;
+  const std::lock_guard lock(models_mutex_);
+  const auto found =
+      std::ranges::find_if(models_, [&](const auto& known) { return known->module().get() == &module; });
+  return found == models_.end() ? nullptr : *found;
+}
+
+void Session::forget_gone_models() {
+  std::vector<std::shared_ptr<parallel::ParallelModel>> gone;  // which close their connections without the lock
+  const std::lock_guard lock(models_mutex_);
+  const auto left = std::ranges::stable_partition(models_, [](const auto& known) { return known->module() != nullptr; });
+  std::ranges::move(left, std::back_inserter(gone));
+  models_.erase(left.begin(), left.end());
 }
 
 void Session::watch(const torch::nn::Module& module) {
@@ -330,7 +343,8 @@ void Session::watch(const std::string& name, const torch::Tensor& parameter) {
 
 void Session::void_step() {
   ledger_->void_step();
-  for (const auto& [module, model] : models_) model->void_step();
+  const std::lock_guard lock(models_mutex_);
+  for (const auto& model : models_) model->void_step();
 }
 
 WithoutSession::WithoutSession() : session_(current_session.exchange(nullptr)) {}

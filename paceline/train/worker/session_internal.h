@@ -141,10 +141,12 @@ class Session {
   void set_phase(Phase phase);
   void set_step(int64_t step);
 
-  /// What prepare_model() has made of a module.
+  /// What prepare_model() has made of a module; kept as long as somebody else holds the module.
   void adopt(std::shared_ptr<parallel::ParallelModel> model);
   /// Null when prepare_model() has not seen `module`.
   std::shared_ptr<parallel::ParallelModel> parallel_model(const torch::nn::Module& module) const;
+  /// Lets go of models whose modules nobody holds any more. At every step, report and prepare_model().
+  void forget_gone_models();
   /// The gradients of the module are watched, if that is wanted.
   void watch(const torch::nn::Module& module);
   void watch(const std::string& name, const torch::Tensor& parameter);
@@ -180,7 +182,8 @@ class Session {
   std::map<int64_t, std::string> deleted_when_published_;  // the user's folders, by report
   std::vector<std::future<void>> deletions_;               // under way
   std::string stop_reason_;
-  std::unordered_map<const torch::nn::Module*, std::shared_ptr<parallel::ParallelModel>> models_;
+  mutable std::mutex models_mutex_;  // guards models_
+  std::vector<std::shared_ptr<parallel::ParallelModel>> models_;
   std::shared_ptr<NanWatch> nan_watch_;  // null where none is wanted
   UploadQueue uploads_;                  // last: its threads call this session
 };

@@ -72,6 +72,24 @@ TEST(Session, AVoidStepDropsTheGradientsOfEveryPreparedModel) {
   EXPECT_TRUE(step_ledger()->is_void());
 }
 
+TEST(Session, LetsGoOfAModelWhoseHoldersAreGone) {
+  NoReports sink;
+  train::SessionOptions options;
+  options.group = comm::Group::create({}, nullptr);
+  options.sink = &sink;
+  train::Session session(options);
+  for (const char* strategy : {"ddp", "none"}) {
+    auto model = prepare_model(torch::nn::Linear(2, 1), {.parallel_strategy = strategy});
+    model->forward(torch::ones({1, 2})).sum().backward();
+    const c10::weak_intrusive_ptr<c10::TensorImpl> weight(model->weight.getIntrusivePtr());
+    session.set_step(1);
+    EXPECT_FALSE(weight.expired()) << strategy;
+    model = nullptr;
+    session.set_step(2);
+    EXPECT_TRUE(weight.expired()) << strategy;
+  }
+}
+
 TEST(Session, ALoaderMayOutliveIt) {
   NoReports sink;
   train::SessionOptions options;

@@ -46,7 +46,8 @@ ScalingConfig one_gpu() {
   return {.num_workers = 1, .use_gpu = true};
 }
 
-Result fit(TrainLoop loop, const Arguments& arguments, const ScalingConfig& scaling, int64_t max_failures) {
+Result fit(TrainLoop loop, const Arguments& arguments, const ScalingConfig& scaling, int64_t max_failures,
+           const DebugConfig& debug_config) {
   TorchTrainer trainer(loop, {.train_loop_config = {{"scratch", arguments.scratch},
                                                     {"iterations", arguments.iterations},
                                                     {"round", arguments.round},
@@ -54,6 +55,7 @@ Result fit(TrainLoop loop, const Arguments& arguments, const ScalingConfig& scal
                               .scaling_config = scaling,
                               .run_config = {.storage_path = arguments.scratch + "/results",
                                              .failure_config = {.max_failures = max_failures},
+                                             .debug_config = debug_config,
                                              .checkpoint_config = {.num_to_keep = 2}}});
   return trainer.fit();
 }
@@ -119,10 +121,11 @@ void time_gpu_steps(const Config& config, const std::function<void()>& step) {
   write_samples(config, milliseconds);
 }
 
-int measure_in_loop(int argc, char** argv, TrainLoop loop, const ScalingConfig& scaling) {
+int measure_in_loop(int argc, char** argv, TrainLoop loop, const ScalingConfig& scaling,
+                    const DebugConfig& debug_config) {
   init(argc, argv);
   const Arguments arguments = parse_arguments(argc, argv);
-  fit(loop, arguments, scaling);
+  fit(loop, arguments, scaling, /*max_failures=*/0, debug_config);
   std::cout << read_rank(arguments, 0) << std::endl;
   return 0;
 }

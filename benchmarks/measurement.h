@@ -39,7 +39,8 @@ ScalingConfig two_workers();
 ScalingConfig one_gpu();
 
 /// Runs `loop` on workers; it finds the arguments in its configuration, by name.
-Result fit(TrainLoop loop, const Arguments& arguments, const ScalingConfig& scaling, int64_t max_failures = 0);
+Result fit(TrainLoop loop, const Arguments& arguments, const ScalingConfig& scaling, int64_t max_failures = 0,
+           const DebugConfig& debug_config = {});
 /// Runs `loop` on two_workers().
 Result fit_two_workers(TrainLoop loop, const Arguments& arguments, int64_t max_failures = 0);
 
@@ -69,7 +70,8 @@ std::shared_ptr<torch::nn::Module> model_of(int64_t megabytes);
 
 /// The main() of a program that measures in its train loop: trains and prints what rank 0 has written with
 /// write_rank(): "samples", and as far as there are any "also" and "peers".
-int measure_in_loop(int argc, char** argv, TrainLoop loop, const ScalingConfig& scaling = two_workers());
+int measure_in_loop(int argc, char** argv, TrainLoop loop, const ScalingConfig& scaling = two_workers(),
+                    const DebugConfig& debug_config = {});
 
 /// The line that run.py reads; `also` holds further observations by description.
 void print_samples(const std::vector<double>& samples, const Json& also = Json::object());

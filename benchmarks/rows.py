@@ -111,6 +111,10 @@ ROWS = [
     Row("ddp_step_gloo", "DDP step with 84 MB of gradients, 2 workers of one thread, Gloo", "ms",
         Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),
         ours("ddp_step_gloo", 40, 5), {"torchrun": torchrun("ddp_step_gloo", 40, 5)}, runs=7),
+    Row("check_ranks", "DDP step with 84 MB of weights that the ranks compare in it (`DebugConfig.check_ranks_every`), 2 "
+        "workers of one thread, Gloo", "ms",
+        Target("every hundredth step: ≤ 1 % more in all", lambda row: row.ratio("the step without it") >= 1 / 2),
+        ours("check_ranks", 20, 3), {}, runs=5, beside=("the step without it",)),
     Row("memory_beside_workers",
         "memory that all processes but 2 workers have written, beyond a program that only loads (Lib)Torch", "MB",
         Target("≤ 60 MB", lambda row: row.ours.value <= 60),

@@ -49,8 +49,9 @@ test: build  ## Run every test that needs no peer [TEST_JOBS=n]
 	@$(call check,release) -LE full --no-tests=error
 
 .PHONY: install
-install: setup  ## Install the library and the program `paceline` [PREFIX=~/.local]
+install: setup  ## Install the library and the program `paceline` [PREFIX=~/.local] [DEBUG_INFO=1]
 	@$(call configure,release)
+	@cmake -DPACELINE_INSTALL_DEBUG_INFO=$(if $(DEBUG_INFO),ON,OFF) build/release >build/install.log
 	@ninja -C build/release -j$(JOBS) paceline paceline_control_archive paceline_train_archive
 	@cmake --install build/release --prefix $(PREFIX) >build/install.log
 	@echo "installed into $(PREFIX): docs/installation.md says how to use it"

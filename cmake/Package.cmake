@@ -57,6 +57,12 @@ endfunction()
 # paceline_install(<component> <target> [<header>…]): the target, and what its public headers include.
 function(paceline_install component target)
   install(TARGETS ${target} EXPORT Paceline_${component} COMPONENT ${component})
+  if(NOT PACELINE_INSTALL_DEBUG_INFO AND CMAKE_STRIP)
+    set(folder "$<IF:$<STREQUAL:$<TARGET_PROPERTY:${target},TYPE>,EXECUTABLE>,${CMAKE_INSTALL_BINDIR},${CMAKE_INSTALL_LIBDIR}>")
+    install(CODE "execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
+                                  \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}/$<TARGET_FILE_NAME:${target}>\"
+                                  COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component})
+  endif()
   install(EXPORT Paceline_${component} NAMESPACE Paceline:: DESTINATION "${PACELINE_CMAKE_FOLDER}" COMPONENT ${component})
   if(ARGN)
     # The includes are followed when the headers are installed: they may change without a change here.
@@ -97,6 +103,10 @@ endif()
 if(NOT PACELINE_INSTALL)
   return()
 endif()
+
+# Line tables are nine tenths of what is installed. Names of functions stay, for stacks; a user's own lines are in the
+# user's own objects.
+option(PACELINE_INSTALL_DEBUG_INFO "Install the program and the libraries with their debug information" OFF)
 
 set(PACELINE_CMAKE_FOLDER "${CMAKE_INSTALL_LIBDIR}/cmake/Paceline")
 configure_package_config_file(cmake/PacelineConfig.cmake.in "${PROJECT_BINARY_DIR}/PacelineConfig.cmake"

@@ -1,13 +1,16 @@
 """torchvision's models in Python, as the reference of ours.
 
 torchvision is installed without what it depends on, for its models need neither Pillow nor its own operators, and its
-wheel from PyPI is built for CUDA torch: beside CPU torch its operators are missing.
+wheel from PyPI is built for CUDA torch: beside CPU torch its operators are missing. So it is in a folder of its own
+(tools/setup), where what else imports it if it can does not find it.
 """
+import pathlib
 import sys
 import unittest.mock
 
 import torch.library
 
+sys.path.append(str(pathlib.Path(sys.prefix) / "reference"))
 pillow = unittest.mock.MagicMock(__version__="0")
 sys.modules.setdefault("PIL", pillow)
 sys.modules.setdefault("PIL.Image", pillow.Image)

@@ -61,6 +61,13 @@ def test_quick_program_finds_its_libraries(prefix):
     assert succeed(prefix / "bin/paceline", "--version").startswith("paceline 0.")
 
 
+def test_quick_installs_without_debug_information(prefix):
+    for file in (prefix / "bin/paceline", *(prefix / "lib").glob("*.a")):
+        assert ".debug_line" not in succeed("readelf", "--section-headers", "--wide", file), file
+    assert (prefix / "bin/paceline").stat().st_size < 10_000_000
+    assert " paceline::" in succeed("nm", "--demangle", prefix / "bin/paceline"), "stacks name functions"
+
+
 def test_quick_installs_public_headers_only(prefix):
     headers = {str(path.relative_to(prefix / "include")) for path in (prefix / "include").rglob("*") if path.is_file()}
     assert "paceline/checkpoint/checkpoint.h" in headers

@@ -57,7 +57,7 @@ arrow::Result<std::unique_ptr<ObjectRun>> ObjectRun::take(const std::string& loc
   ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<storage::Storage> objects, storage::open_object_storage(location));
   std::unique_ptr<ObjectRun> taken(new ObjectRun);
   ARROW_ASSIGN_OR_RAISE(taken->lease_, acquire_lease(objects, folder, note, std::move(on_lost)));
-  taken->objects_ = storage::with_retries(taken->lease_->guard(objects));
+  ARROW_ASSIGN_OR_RAISE(taken->objects_, storage::with_retries(taken->lease_->guard(objects)));
   ARROW_RETURN_NOT_OK(restore(*taken->objects_, folder));
   ARROW_RETURN_NOT_OK(mark_as_drivers(folder));
   // What comes in numbers, one or more for each worker.
@@ -89,7 +89,7 @@ arrow::Status ObjectRun::finish(bool storage_hangs) {
 arrow::Status delete_object_run(const std::string& location, const std::string& folder, const ObjectRun::Tell& note) {
   ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<storage::Storage> objects, storage::open_object_storage(location));
   ARROW_ASSIGN_OR_RAISE(const auto lease, acquire_lease(objects, folder, note, [](const std::string&) {}));
-  const auto run = storage::with_retries(lease->guard(objects));
+  ARROW_ASSIGN_OR_RAISE(const auto run, storage::with_retries(lease->guard(objects)));
   ARROW_ASSIGN_OR_RAISE(auto files, run->list());
   std::erase_if(files, [](const auto& file) { return file.name.starts_with(std::string(run_layout::kClaims) + "/"); });
   // No reader may believe a checkpoint of which a part is gone, and the run is one as long as it has its records.

@@ -1,6 +1,8 @@
 #include "paceline/storage/storage.h"
 
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
 
 #include "paceline/storage/local/local_storage.h"
 #include "paceline/storage/location.h"
@@ -10,11 +12,23 @@
 namespace paceline::storage {
 namespace {
 
-RetryPolicy policy_of_environment() {
+constexpr const char* kBudgetVariable = "PACELINE_STORAGE_RETRY_S";
+constexpr int64_t kLongestBudget = 1'000'000;  // seconds
+
+arrow::Result<RetryPolicy> policy_of_environment() {
   RetryPolicy policy;
-  const char* text = std::getenv("PACELINE_STORAGE_RETRY_S");
-  const double seconds = text == nullptr ? -1 : std::strtod(text, nullptr);
-  if (seconds > 0) policy.budget = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  const char* value = std::getenv(kBudgetVariable);
+  if (value == nullptr) return policy;
+  const std::string_view text(value);
+  double seconds = 0;
+  const auto [end, problem] = std::from_chars(text.begin(), text.end(), seconds);
+  if (problem != std::errc() || end != text.end() || !(seconds > 0 && seconds <= static_cast<double>(kLongestBudget))) {
+    return arrow::Status::Invalid("the environment variable ", kBudgetVariable, " is \"", text,
+                                  "\"; allowed: seconds, more than 0 and at most ", kLongestBudget,
+                                  "; or leave it out for ",
+                                  std::chrono::duration_cast<std::chrono::seconds>(policy.budget).count());
+  }
+  policy.budget = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
   return policy;
 }
 
@@ -22,12 +36,14 @@ RetryPolicy policy_of_environment() {
 
 arrow::Result<std::shared_ptr<Storage>> open_storage(const std::string& location) {
   if (!is_uri(location)) return std::make_shared<LocalStorage>(location);
+  ARROW_RETURN_NOT_OK(policy_of_environment().status());  // before the network is asked anything
   ARROW_ASSIGN_OR_RAISE(std::shared_ptr<Storage> objects, open_object_storage(location));
   return with_retries(std::move(objects));
 }
 
-std::shared_ptr<Storage> with_retries(std::shared_ptr<Storage> objects) {
-  return std::make_shared<RetryingStorage>(std::move(objects), policy_of_environment());
+arrow::Result<std::shared_ptr<Storage>> with_retries(std::shared_ptr<Storage> objects) {
+  ARROW_ASSIGN_OR_RAISE(const RetryPolicy policy, policy_of_environment());
+  return std::make_shared<RetryingStorage>(std::move(objects), policy);
 }
 
 arrow::Result<std::string> read_whole(const Storage& storage, const std::string& name) {

@@ -60,8 +60,9 @@ class Storage {
 /// (retrying_storage.h). No request is sent to an object store yet. Invalid or IOError for a URI that makes no sense.
 arrow::Result<std::shared_ptr<Storage>> open_storage(const std::string& location);
 
-/// An object store with the retries that open_storage() gives it.
-std::shared_ptr<Storage> with_retries(std::shared_ptr<Storage> objects);
+/// An object store with the retries that open_storage() gives it. Invalid when PACELINE_STORAGE_RETRY_S is no number of
+/// seconds.
+arrow::Result<std::shared_ptr<Storage>> with_retries(std::shared_ptr<Storage> objects);
 
 /// The whole file.
 arrow::Result<std::string> read_whole(const Storage& storage, const std::string& name);

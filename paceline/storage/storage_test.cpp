@@ -49,6 +49,19 @@ INSTANTIATE_TYPED_TEST_SUITE_P(EverySecondCallFails, StorageConformance, EverySe
 INSTANTIATE_TYPED_TEST_SUITE_P(LocalWithFailures, StorageConformance, LocalWithFailures);
 INSTANTIATE_TYPED_TEST_SUITE_P(Slow, StorageConformance, Slow);
 
+TEST(RetryBudget, IsANumberOfSecondsOrAnError) {
+  for (const char* wrong : {"abc", "", "12s", "-1", "0", "nan", "inf"}) {
+    ::setenv("PACELINE_STORAGE_RETRY_S", wrong, 1);
+    const auto opened = storage::with_retries(std::make_shared<MemoryStorage>());
+    EXPECT_THAT(opened.status().ToString(),
+                ::testing::AllOf(::testing::HasSubstr("PACELINE_STORAGE_RETRY_S is \"" + std::string(wrong) + "\""),
+                                 ::testing::HasSubstr("seconds")));
+  }
+  ::setenv("PACELINE_STORAGE_RETRY_S", "0.5", 1);
+  EXPECT_TRUE(storage::with_retries(std::make_shared<MemoryStorage>()).ok());
+  ::unsetenv("PACELINE_STORAGE_RETRY_S");
+}
+
 TEST(FullStorage, FailsAtOnceAndKeepsWhatThereIs) {
   const auto storage = retrying(room_for(std::make_shared<MemoryStorage>(), 10));
   ASSERT_TRUE(storage->write("file", "12345678").ok());

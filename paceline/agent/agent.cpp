@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "paceline/agent/guardian_messages.h"
 #include "paceline/agent/node.h"
@@ -171,6 +172,12 @@ void AgentThread::answer_stacks(int64_t request, const std::vector<WorkerId>& as
                                     : "the guardian's helper did not tell; the guardian may be stopped";
     found.push_back({.worker = worker.value, .stacks = {.problem = why}});
   }
+  // Of a rank that runs a program of the user's that program comes first: it is what is asked about.
+  std::ranges::stable_sort(found, {}, [this](const stacks::WorkerStacks& one) {
+    const auto process = processes_.find(WorkerId{one.worker});
+    const pid_t host = process == processes_.end() ? 0 : process->second->hosts_program();
+    return std::pair(one.worker, host > 0 && host == one.stacks.pid);
+  });
   rpc::Envelope reply = rpc::pack(rpc::StacksReply{});
   reply.reply_to = request;
   reply.bytes = stacks::encode_lines(found);

@@ -300,9 +300,14 @@ void Process::become_forgotten() {
   });
 }
 
+pid_t Process::hosts_program() const {
+  const bool hosts = progress_ && progress_->read(clock_.monotonic()).phase == Phase::program;
+  return hosts ? pid_ : 0;
+}
+
 rpc::ProcessProgress Process::progress() const {
   rpc::ProcessProgress progress{.worker = identity_.worker};
-  if (const auto usage = process_usage(pid_); usage.ok()) {
+  if (const auto usage = hosts_program() > 0 ? usage_below(pid_) : process_usage(pid_); usage.ok()) {
     progress.started = usage->started;
     progress.cpu_s = usage->cpu_s;
     progress.resident_bytes = usage->resident_bytes;

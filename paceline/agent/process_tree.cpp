@@ -147,6 +147,21 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
+arrow::Result<ProcessUsage> usage_below(pid_t pid) {
+  std::vector<pid_t> below = children_of(pid);
+  std::optional<ProcessUsage> together;
+  for (size_t i = 0; i < below.size(); ++i) {
+    const auto usage = process_usage(below[i]);
+    if (!usage.ok()) continue;
+    for (const pid_t child : children_of(below[i])) below.push_back(child);
+    if (!together) together = {.started = usage->started};
+    together->cpu_s += usage->cpu_s;
+    together->resident_bytes += usage->resident_bytes;
+  }
+  if (!together) return arrow::Status::IOError("process ", pid, " has no children");
+  return *together;
+}
+
 std::string variable_of(pid_t pid, const std::string& name) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/environ");
   for (std::string entry; std::getline(file, entry, '\0');) {

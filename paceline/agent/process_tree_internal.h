@@ -1,6 +1,7 @@
 // What /proc says about threads of this process and about children of processes.
 #pragma once
 
+#include <arrow/result.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -8,6 +9,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "paceline/core/posix/process_usage.h"
 
 namespace paceline::agent {
 
@@ -26,6 +29,9 @@ std::optional<std::map<pid_t, int64_t>> sleeps_of_housekeeping();
 std::vector<pid_t> children_of(pid_t pid);
 /// The same by looking at every process: for kernels that do not list children.
 std::vector<pid_t> children_by_parent(pid_t pid);
+
+/// What the processes below `pid` use together, since the first of its children started. IOError when there are none.
+arrow::Result<ProcessUsage> usage_below(pid_t pid);
 
 /// The value of a variable in the environment with which `pid` was executed, "" for none.
 std::string variable_of(pid_t pid, const std::string& name);

@@ -31,6 +31,19 @@ TEST_F(ProcessTreeTest, ListsChildrenInBothWays) {
   }
 }
 
+TEST_F(ProcessTreeTest, AddsUpWhatIsUsedBelow) {
+  EXPECT_FALSE(usage_below(::getpid()).ok());
+  const pid_t first = fork_sleeper();
+  const auto one = usage_below(::getpid()).ValueOrDie();
+  EXPECT_EQ(one.resident_bytes, process_usage(first).ValueOrDie().resident_bytes);
+  const pid_t second = fork_sleeper();
+  const auto both = usage_below(::getpid()).ValueOrDie();
+  EXPECT_GT(both.resident_bytes, one.resident_bytes);
+  for (const pid_t child : {first, second}) ::kill(child, SIGKILL);
+  while (::waitpid(-1, nullptr, 0) > 0) {
+  }
+}
+
 TEST_F(ProcessTreeTest, KillsAcrossSessions) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);

@@ -97,13 +97,16 @@ std::vector<torch::Tensor> tensors_of(const Example&) {
   return {};  // is not stacked
 }
 
-/// Error naming the first row that cannot be stacked on the first one's.
+/// Error naming the first row that has no tensor, or one that cannot be stacked on the first one's.
 template <class Example>
 void check_shapes(const std::vector<Example>& examples, const std::vector<size_t>& rows) {
-  for (size_t i = 1; i < examples.size(); ++i) {
+  for (size_t i = 0; i < examples.size(); ++i) {
     const auto first = tensors_of(examples[0]), other = tensors_of(examples[i]);
     for (size_t k = 0; k < first.size(); ++k) {
-      if (!first[k].defined() || !other[k].defined() || first[k].sizes() == other[k].sizes()) continue;
+      if (!other[k].defined()) {
+        throw Error("row " + std::to_string(rows[i]) + " of the data set has a tensor that is not defined");
+      }
+      if (first[k].sizes() == other[k].sizes()) continue;
       throw Error("the rows of a batch do not have one shape: row " + std::to_string(rows[i]) + " has " +
                   c10::str(other[k].sizes()) + ", row " + std::to_string(rows[0]) + " has " +
                   c10::str(first[k].sizes()) + ". Crop or pad them in get(), or make the batch in get_batch(rows)");
@@ -158,7 +161,11 @@ auto load_batch(Dataset& dataset, const std::vector<size_t>& rows, const RowSeed
       }
     }
     check_shapes(examples, rows);
-    return collate(std::move(examples));
+    try {
+      return collate(std::move(examples));
+    } catch (const std::exception& error) {
+      throw_load_error(name_rows(rows), error.what());
+    }
   }
 }
 

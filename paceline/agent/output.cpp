@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
@@ -10,21 +11,44 @@
 
 namespace paceline::agent {
 
+namespace {
+
+// Nothing that can be seen: blanks, and sequences that erase ("\x1b[K") or move.
+bool is_blank(std::string_view text) {
+  while (!text.empty()) {
+    size_t end = 1;
+    if (text.starts_with("\x1b[")) {
+      end = text.find_first_not_of("0123456789;?", 2);
+      if (end == std::string_view::npos) return true;
+      if (text[end] == 'm') return false;  // colours belong to what follows
+      ++end;
+    } else if (text.front() != ' ') {
+      return false;
+    }
+    text.remove_prefix(end);
+  }
+  return true;
+}
+
+}  // namespace
+
 Lines LineSplitter::feed(std::string_view bytes) {
   Lines lines;
   while (!bytes.empty()) {
-    const std::string_view part = bytes.substr(0, kMaxBytes - rest_.size() + 1);
-    const size_t end = part.find('\n');
-    if (end != std::string_view::npos) {
-      lines.push_back(std::exchange(rest_, {}).append(part.substr(0, end)));
-      bytes.remove_prefix(end + 1);
-    } else if (rest_.size() + part.size() > kMaxBytes) {
-      const size_t fits = kMaxBytes - rest_.size();
-      lines.push_back(std::exchange(rest_, {}).append(part.substr(0, fits)));
-      bytes.remove_prefix(fits);
-    } else {
-      rest_.append(part);
-      bytes.remove_prefix(part.size());
+    const std::string_view part = bytes.substr(0, bytes.find_first_of("\r\n"));
+    const size_t fits = std::min(part.size(), kMaxBytes - rest_.size());
+    rest_.append(part.substr(0, fits));
+    bytes.remove_prefix(fits);
+    if (fits < part.size()) {
+      lines.push_back(end_line());
+    } else if (!bytes.empty()) {
+      if (bytes.front() == '\n') {
+        lines.push_back(end_line());
+      } else {
+        if (!rest_.empty()) drawn_ = std::exchange(rest_, {});
+        is_bar_ = true;
+      }
+      bytes.remove_prefix(1);
     }
   }
   return lines;
@@ -32,8 +56,28 @@ Lines LineSplitter::feed(std::string_view bytes) {
 
 Lines LineSplitter::finish() {
   Lines lines;
-  if (!rest_.empty()) lines.push_back(std::exchange(rest_, {}));
+  if (!line().empty()) lines.push_back(line());
+  end_line();
   return lines;
+}
+
+std::string LineSplitter::bar() const {
+  return is_bar_ ? line() : "";
+}
+
+std::string LineSplitter::line() const {
+  if (!is_bar_) return rest_;
+  const std::string& shown = rest_.empty() ? drawn_ : rest_;
+  if (is_blank(shown)) return "";
+  return shown.substr(0, shown.find_last_not_of(' ') + 1);  // bars write blanks over what was longer
+}
+
+std::string LineSplitter::end_line() {
+  std::string ended = is_bar_ ? line() : std::move(rest_);
+  rest_.clear();
+  drawn_.clear();
+  is_bar_ = false;
+  return ended;
 }
 
 namespace {
@@ -93,8 +137,13 @@ void RotatingLog::rotate() {
   if (log.ok()) *this = *std::move(log);  // otherwise it goes on in the old one
 }
 
-OutputPipe::OutputPipe(boost::asio::io_context& loop, Descriptor pipe, OnLines on_lines)
-    : pipe_(loop, pipe.release()), on_lines_(std::move(on_lines)) {
+OutputPipe::OutputPipe(boost::asio::io_context& loop, Descriptor pipe, std::string stream, bool waits,
+                       OnOutput on_output)
+    : pipe_(loop, pipe.release()),
+      stream_(std::move(stream)),
+      waits_(waits),
+      on_output_(std::move(on_output)),
+      bar_timer_(loop) {
   pipe_.non_blocking(true);
 }
 
@@ -105,10 +154,18 @@ void OutputPipe::start() {
     if (error || !self->pipe_.is_open()) return;
     if (self->read() == Read::end) {
       self->drain();
+    } else if (self->untaken_ > kMostUntaken) {
+      self->paused_ = true;
     } else {
       self->start();
     }
   });
+}
+
+void OutputPipe::note_taken(int64_t bytes) {
+  untaken_ -= bytes;
+  if (untaken_ > kMostUntaken || !std::exchange(paused_, false) || !pipe_.is_open()) return;
+  start();
 }
 
 void OutputPipe::drain() {
@@ -117,8 +174,9 @@ void OutputPipe::drain() {
   const int capacity = ::fcntl(pipe_.native_handle(), F_GETPIPE_SZ);
   for (size_t taken = 0; taken < static_cast<size_t>(capacity) && read(&taken) == Read::some;) {
   }
-  Lines last = splitter_.finish();
-  if (!last.empty()) on_lines_(std::move(last));
+  bar_timer_.cancel();
+  bar_is_due_ = false;
+  tell(splitter_.finish());
   pipe_.close();
 }
 
@@ -132,8 +190,29 @@ OutputPipe::Read OutputPipe::read(size_t* taken) {
   if (size <= 0) return Read::end;
   if (taken != nullptr) *taken += static_cast<size_t>(size);
   Lines lines = splitter_.feed({buffer.data(), static_cast<size_t>(size)});
-  if (!lines.empty()) on_lines_(std::move(lines));
+  if (lines.empty()) {
+    tell_bar_soon();
+  } else {
+    tell(std::move(lines));
+  }
   return Read::some;
+}
+
+void OutputPipe::tell(Lines lines) {
+  rpc::Output output{.stream = stream_, .lines = std::move(lines), .waits = waits_};
+  if (std::string bar = splitter_.bar(); bar != told_bar_) output.bar = told_bar_ = std::move(bar);
+  if (output.lines.empty() && !output.bar) return;
+  if (waits_) untaken_ += rpc::bytes_of(output);
+  on_output_(std::move(output));
+}
+
+void OutputPipe::tell_bar_soon() {
+  if (splitter_.bar() == told_bar_ || std::exchange(bar_is_due_, true)) return;
+  bar_timer_.expires_after(kBarInterval);
+  bar_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (error || !std::exchange(self->bar_is_due_, false)) return;
+    self->tell({});
+  });
 }
 
 }  // namespace paceline::agent

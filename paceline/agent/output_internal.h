@@ -1,23 +1,30 @@
 // A process's output on its way from a pipe to the log file and to whoever listens, in whole lines.
+//
+// Progress bars draw over their line ("\r") instead of ending it: of each, the log gets what stands there in the end,
+// and whoever listens also what it shows meanwhile.
 #pragma once
 
 #include <arrow/result.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/rpc/messages.h"
 
 namespace paceline::agent {
 
-using Lines = std::vector<std::string>;
+using Lines = rpc::Strings;
 
 /// Cuts bytes into lines without their ends. A line beyond kMaxBytes is cut there. Bytes stay as they are, whatever
-/// their encoding.
+/// their encoding; but of a line that was drawn over by means of "\r" only what was drawn last is left, nothing when
+/// that was blanks.
 class LineSplitter {
  public:
   static constexpr size_t kMaxBytes = size_t{64} << 10;
@@ -26,9 +33,16 @@ class LineSplitter {
   Lines feed(std::string_view bytes);
   /// The line without an end that is left, if any.
   Lines finish();
+  /// What the line that has no end yet shows, if it draws over itself; otherwise "".
+  std::string bar() const;
 
  private:
-  std::string rest_;
+  std::string line() const;
+  std::string end_line();
+
+  std::string rest_;     // since the last "\r"
+  std::string drawn_;    // before that, without what was drawn over
+  bool is_bar_ = false;  // the line has been drawn over
 };
 
 /// Appends lines to a file, all of one call in one write. A file that cannot be written loses lines, never a run.
@@ -60,14 +74,21 @@ class RotatingLog {
 };
 
 /// The read end of a pipe on an event loop. Held by shared_ptr, because the loop may hold it too.
+///
+/// While more than kMostUntaken bytes of a waiting stream have not been taken nothing is read, and so its writer waits.
+/// A bar is told at most every kBarInterval.
 class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
  public:
-  using OnLines = std::function<void(Lines)>;
+  using OnOutput = std::function<void(rpc::Output)>;
+  static constexpr int64_t kMostUntaken = int64_t{256} << 10;
+  static constexpr std::chrono::milliseconds kBarInterval{100};
 
-  OutputPipe(boost::asio::io_context& loop, Descriptor pipe, OnLines on_lines);
-  /// Begins to call `on_lines`, on the loop's thread, with the lines that are there.
+  OutputPipe(boost::asio::io_context& loop, Descriptor pipe, std::string stream, bool waits, OnOutput on_output);
+  /// Begins to call `on_output`, on the loop's thread, with the lines that are there, and bars.
   void start();
-  /// Takes what is in the pipe now, with an unfinished last line, and closes it; no call of `on_lines` after that. For
+  /// So many bytes of what `on_output` got have been taken.
+  void note_taken(int64_t bytes);
+  /// Takes what is in the pipe now, with an unfinished last line, and closes it; no call of `on_output` after that. For
   /// when the writers have ended: it does not wait for the pipe's end, which an unrelated process may hold open.
   void drain();
 
@@ -75,10 +96,19 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
   enum class Read { some, nothing, end };
   /// Reads once, without waiting; adds the number of bytes to `taken`.
   Read read(size_t* taken = nullptr);
+  void tell(Lines lines);
+  void tell_bar_soon();
 
   boost::asio::posix::stream_descriptor pipe_;
-  OnLines on_lines_;
+  const std::string stream_;
+  const bool waits_;
+  OnOutput on_output_;
   LineSplitter splitter_;
+  int64_t untaken_ = 0;
+  bool paused_ = false;
+  boost::asio::steady_timer bar_timer_;
+  bool bar_is_due_ = false;  // the timer runs
+  std::string told_bar_;
 };
 
 }  // namespace paceline::agent

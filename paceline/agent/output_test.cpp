@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -51,6 +53,156 @@ TEST(LineSplitter, PortionsDoNotMatter) {
     }
     EXPECT_EQ(lines, expected);
   }
+}
+
+TEST(LineSplitter, OfALineThatIsDrawnOverTheLastStateIsLeft) {
+  LineSplitter splitter;
+  EXPECT_THAT(splitter.feed("\r  0%|     | 0/9"), ElementsAre());
+  EXPECT_EQ(splitter.bar(), "  0%|     | 0/9");
+  EXPECT_THAT(splitter.feed("\r 50%|##   | 5/9, 1.0 s"), ElementsAre());
+  EXPECT_EQ(splitter.bar(), " 50%|##   | 5/9, 1.0 s");
+  EXPECT_THAT(splitter.feed("\r100%|#####| 9/9       \nnext"), ElementsAre("100%|#####| 9/9"));
+  EXPECT_EQ(splitter.bar(), "") << "an unfinished line that draws over nothing is no bar";
+  EXPECT_THAT(splitter.finish(), ElementsAre("next"));
+  EXPECT_THAT(splitter.feed("10 %\r20 %\r"), ElementsAre()) << "the other way round";
+  EXPECT_EQ(splitter.bar(), "20 %");
+  EXPECT_THAT(splitter.finish(), ElementsAre("20 %"));
+  EXPECT_EQ(splitter.bar(), "");
+}
+
+TEST(LineSplitter, ABarThatWasWipedAwayLeavesNothing) {
+  LineSplitter splitter;
+  splitter.feed("\r 50%|##   |");
+  splitter.feed("\r            \r");
+  EXPECT_EQ(splitter.bar(), "");
+  EXPECT_THAT(splitter.feed("a message\n\r 50%|##   |"), ElementsAre("a message")) << "tqdm.write()";
+  EXPECT_EQ(splitter.bar(), " 50%|##   |");
+  splitter.feed("\r\x1b[2K");
+  EXPECT_EQ(splitter.bar(), "");
+  EXPECT_THAT(splitter.finish(), ElementsAre());
+  EXPECT_THAT(splitter.feed("\x1b[31mred\x1b[0m\r\x1b[1;32mgreen\x1b[0m\n"), ElementsAre("\x1b[1;32mgreen\x1b[0m"));
+}
+
+TEST(LineSplitter, LineEndsOfOtherSystemsAreLineEnds) {
+  LineSplitter splitter;
+  EXPECT_THAT(splitter.feed("one\r\n\r\n  two  \r\nthree  \n"), ElementsAre("one", "", "  two", "three  "));
+}
+
+TEST(LineSplitter, WhereverBarsAreCutTheyShowAndLeaveTheSame) {
+  std::mt19937 random(11);
+  const std::vector<std::string> pieces = {"\r", "\n",     "\r\n",   " ",       "      ",
+                                           "7%", "a line", "\x1b[K", "\x1b[0m", "|##|"};
+  for (int trial = 0; trial < 300; ++trial) {
+    std::string text;
+    for (int piece = 0; piece < 40; ++piece) text += pieces[random() % pieces.size()];
+    LineSplitter whole;
+    Lines expected = whole.feed(text);
+    LineSplitter splitter;
+    Lines lines;
+    for (size_t at = 0; at < text.size();) {
+      const size_t size = std::min<size_t>(1 + random() % 7, text.size() - at);
+      for (std::string& line : splitter.feed(text.substr(at, size))) lines.push_back(std::move(line));
+      at += size;
+      LineSplitter until_here;
+      until_here.feed(text.substr(0, at));
+      EXPECT_EQ(splitter.bar(), until_here.bar());
+      EXPECT_EQ(splitter.bar().find_first_of("\r\n"), std::string::npos);
+    }
+    EXPECT_EQ(lines, expected);
+    EXPECT_EQ(splitter.finish(), whole.finish());
+    for (const std::string& line : lines) EXPECT_EQ(line.find('\r'), std::string::npos);
+  }
+}
+
+class OutputPipeTest : public ::testing::Test {
+ protected:
+  OutputPipeTest() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) ADD_FAILURE() << "no pipe";
+    reader_ = Descriptor(ends[0]);
+    writer_ = Descriptor(ends[1]);
+    ::fcntl(writer_.get(), F_SETFL, O_NONBLOCK);
+  }
+  void open(bool waits) {
+    pipe_ = std::make_shared<OutputPipe>(loop_, std::move(reader_), "stdout", waits,
+                                         [this](rpc::Output output) { outputs_.push_back(std::move(output)); });
+    pipe_->start();
+  }
+  // Whether it went in whole.
+  bool write(const std::string& text) {
+    return ::write(writer_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  }
+  // All that is there now.
+  void read() {
+    loop_.restart();
+    while (loop_.poll() > 0) {
+    }
+  }
+  int64_t bytes() const {
+    int64_t bytes = 0;
+    for (const rpc::Output& output : outputs_) bytes += rpc::bytes_of(output);
+    return bytes;
+  }
+
+  boost::asio::io_context loop_;
+  Descriptor reader_;
+  Descriptor writer_;
+  std::shared_ptr<OutputPipe> pipe_;
+  std::vector<rpc::Output> outputs_;
+};
+
+TEST_F(OutputPipeTest, AWriterWaitsUntilWhatItWroteIsTaken) {
+  open(/*waits=*/true);
+  const std::string line = std::string(1023, 'x') + "\n";
+  int64_t written = 0;
+  for (bool goes_in = true; goes_in;) {
+    for (goes_in = false; write(line); goes_in = true) written += std::ssize(line);
+    read();
+  }
+  EXPECT_LE(bytes(), OutputPipe::kMostUntaken + (64 << 10)) << "the rest is in the pipe, and its writer waits";
+  EXPECT_LT(bytes(), written);
+  pipe_->note_taken(bytes());
+  read();
+  EXPECT_EQ(bytes(), written) << "nothing is lost";
+  EXPECT_TRUE(write(line));
+}
+
+TEST_F(OutputPipeTest, AWriterOfAnyOtherStreamNeverWaits) {
+  open(/*waits=*/false);
+  const std::string text(OutputPipe::kMostUntaken / 8, '\n');
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_TRUE(write(text));
+    read();
+  }
+  EXPECT_EQ(bytes(), 64 * std::ssize(text));
+}
+
+TEST_F(OutputPipeTest, ABarIsToldNowAndThenAndWithdrawnWithItsLine) {
+  open(/*waits=*/true);
+  for (int i = 1; i <= 50; ++i) {
+    ASSERT_TRUE(write("\r" + std::to_string(i) + "/50"));
+    read();
+  }
+  EXPECT_EQ(outputs_.size(), 0u);
+  loop_.restart();
+  loop_.run_one();  // the time comes
+  ASSERT_EQ(outputs_.size(), 1u);
+  EXPECT_EQ(outputs_[0].bar, "50/50");
+  EXPECT_THAT(outputs_[0].lines, ElementsAre());
+  ASSERT_TRUE(write("\n"));
+  read();
+  ASSERT_EQ(outputs_.size(), 2u);
+  EXPECT_EQ(outputs_[1].bar, "");
+  EXPECT_THAT(outputs_[1].lines, ElementsAre("50/50"));
+}
+
+TEST_F(OutputPipeTest, AnUnfinishedBarIsTheLastLine) {
+  open(/*waits=*/false);
+  ASSERT_TRUE(write("\r1/50\r2/50"));
+  pipe_->drain();
+  ASSERT_EQ(outputs_.size(), 1u);
+  EXPECT_THAT(outputs_[0].lines, ElementsAre("2/50"));
+  EXPECT_FALSE(outputs_[0].bar);
 }
 
 class LogFileTest : public ::testing::Test {

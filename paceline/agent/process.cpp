@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <csignal>
@@ -115,8 +116,9 @@ void Process::begin(rpc::Envelope envelope) {
 }
 
 std::shared_ptr<OutputPipe> Process::follow(const char* stream, Descriptor pipe) {
-  auto output = std::make_shared<OutputPipe>(loop_, std::move(pipe),
-                                             [this, stream](Lines lines) { take_lines(stream, std::move(lines)); });
+  const bool waits = std::ranges::find(settings_.waiting_streams, stream) != settings_.waiting_streams.end();
+  auto output = std::make_shared<OutputPipe>(loop_, std::move(pipe), stream, waits,
+                                             [this](rpc::Output written) { take_output(std::move(written)); });
   output->start();
   return output;
 }
@@ -126,6 +128,9 @@ void Process::deliver(rpc::Envelope envelope) {
     waiting_.push_back(std::move(envelope));
   } else if (state_ == State::running && envelope.type == rpc::EndProcess::kType) {
     end(rpc::unpack<rpc::EndProcess>(envelope).ValueOr(rpc::EndProcess{}));
+  } else if (state_ == State::running && envelope.type == rpc::OutputTaken::kType) {
+    const auto taken = rpc::unpack<rpc::OutputTaken>(envelope).ValueOr(rpc::OutputTaken{});
+    (taken.stream == "stdout" ? standard_output_ : standard_error_)->note_taken(taken.bytes);
   } else if (state_ == State::running) {
     [[maybe_unused]] const arrow::Status sent = channel_->send(std::move(envelope));
   }
@@ -213,13 +218,13 @@ void Process::report_silence() {
   host_.send_to_controller(rpc::pack(message, identity_));
 }
 
-void Process::take_lines(const char* stream, Lines lines) {
-  log_->append(lines);
-  for (const std::string& line : lines) {
+void Process::take_output(rpc::Output output) {
+  log_->append(output.lines);
+  for (const std::string& line : output.lines) {
     last_lines_.push_back(line);
     if (std::ssize(last_lines_) > options_.last_lines) last_lines_.pop_front();
   }
-  host_.send_to_controller(rpc::pack(rpc::Output{.stream = stream, .lines = std::move(lines)}, identity_));
+  host_.send_to_controller(rpc::pack(output, identity_));
 }
 
 void Process::lose_guardian() {

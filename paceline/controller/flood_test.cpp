@@ -40,7 +40,7 @@ class Flood : public RunTest {};
 TEST_F(Flood, OfReportsKeepsOrderLosesNothingAndTakesNoMemory) {
   const int64_t reports = flood_reports();
   request_.run_config.trackers = {{.kind = "tensorboard"}, {.kind = "json_lines"}};
-  request_.take_output = [](int64_t, const std::string&, const std::string&) { return true; };
+  request_.shows_output = [](int64_t, const std::string&) { return false; };
   callback_ = std::make_shared<TestCallback>();
   int64_t told = 0;
   callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {

@@ -12,10 +12,11 @@
 namespace paceline::controller {
 namespace {
 
-/// The lines of a worker's output in `incoming`; null when it is something else.
+/// The lines of a worker's output in `incoming`; null when it is something else, or its writer waits.
 const Json* output_lines(const Incoming& incoming) {
   const auto* message = std::get_if<FromAgent>(&incoming);
   if (message == nullptr || message->envelope.type != rpc::Output::kType) return nullptr;
+  if (message->envelope.body.value("waits", false)) return nullptr;
   const auto lines = message->envelope.body.find("lines");
   return lines != message->envelope.body.end() && lines->is_array() ? &*lines : nullptr;
 }

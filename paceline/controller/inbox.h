@@ -16,6 +16,7 @@
 #include "paceline/core/clock.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/rpc/channel.h"
+#include "paceline/rpc/messages.h"
 
 namespace paceline::controller {
 
@@ -47,6 +48,12 @@ struct FromCommandLine {
   rpc::Envelope request;
 };
 
+/// What a worker wrote to a waiting stream, so many bytes of it, has reached the driver's standard output.
+struct OutputWritten {
+  WorkerId worker;
+  rpc::OutputTaken taken;
+};
+
 /// How many lines of workers' output the inbox has left out; all of them are in their logs.
 struct OutputLeftOut {
   int64_t lines = 0;
@@ -60,8 +67,8 @@ struct LeaseLost {
 /// Some of the metrics history has been written, or could not be.
 struct HistoryWritten {};
 
-using Incoming = std::variant<FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine, OutputLeftOut,
-                              LeaseLost, HistoryWritten>;
+using Incoming = std::variant<FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine, OutputWritten,
+                              OutputLeftOut, LeaseLost, HistoryWritten>;
 
 class Inbox {
  public:
@@ -70,7 +77,8 @@ class Inbox {
 
   Inbox();
 
-  /// Workers' output is left out while kMostOutputBytes of it are there; everything else comes in.
+  /// Workers' output is left out while kMostOutputBytes of it are there, but where its writers wait: then there is not
+  /// more than they may write ahead. Everything else comes in.
   void push(Incoming incoming);
   /// All that is there now; last, when there was any, how much output was left out.
   std::vector<Incoming> take();

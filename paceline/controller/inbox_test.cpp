@@ -42,5 +42,14 @@ TEST(Inbox, OutputThatNobodyTakesIsCountedInsteadOfKept) {
   EXPECT_EQ(std::get<OutputLeftOut>(later[1]).lines, 1);
 }
 
+TEST(Inbox, OutputWhoseWritersWaitIsNeverLeftOut) {
+  Inbox inbox;
+  for (int i = 0; i < 3; ++i) {
+    rpc::Output large{.lines = {std::string(Inbox::kMostOutputBytes, 'x')}, .waits = true};
+    inbox.push(FromAgent{0, rpc::pack(large)});
+  }
+  EXPECT_THAT(inbox.take(), SizeIs(3));
+}
+
 }  // namespace
 }  // namespace paceline::controller

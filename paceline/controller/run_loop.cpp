@@ -12,9 +12,16 @@ namespace paceline::controller {
 using namespace policy;
 namespace {
 
-// Somebody who sits before a terminal may want to look; a batch job shall go on.
+// Somebody who sits before a terminal may want to look; a batch job shall go on. What can never go on need not wait.
 bool fails_on_hang(const DebugConfig& config) {
   return config.hang_action == "fail" || (config.hang_action == "auto" && ::isatty(STDERR_FILENO) == 0);
+}
+
+// Whoever reads a pipe or a file gets every line, so writers wait; a terminal that stands still (Ctrl-S) stops nobody.
+rpc::Strings waiting_streams() {
+  if (::isatty(STDERR_FILENO) == 0) return {"stdout", "stderr"};
+  if (::isatty(STDOUT_FILENO) == 0) return {"stdout"};
+  return {};
 }
 
 }  // namespace
@@ -24,11 +31,15 @@ RunLoop::RunLoop(RunParts parts)
       books_(parts.books),
       request_(parts.books.request()),
       environment_(worker_environment(request_.run_config)),
+      waiting_streams_(waiting_streams()),
       hang_watch_(request_.run_config.debug_config),
-      fails_on_hang_(fails_on_hang(request_.run_config.debug_config)) {}
+      fails_on_hang_(fails_on_hang(request_.run_config.debug_config)),
+      fails_on_deadlock_(fails_on_hang_ || request_.run_config.debug_config.hang_action == "auto") {}
 
 arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents,
                            const RunOptions& options) {
+  // Otherwise both are the terminal, whose live line has to go before a line is written.
+  if (!waiting_streams_.empty()) standard_output_.emplace(parts_.inbox);
   const std::string config = encode_json(request_.train_loop_config);
   config_bytes_ = std::ssize(config);
   auto attachment = SealedMemory::create("paceline_attachment", {config, request_.attachment});
@@ -52,6 +63,7 @@ arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channe
     answer_checkpoints(parts_.clock.now());
   }
   agents_.clear();
+  standard_output_.reset();
   return arrow::Status::OK();
 }
 

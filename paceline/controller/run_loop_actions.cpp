@@ -29,6 +29,7 @@ std::string RunLoop::name_of(const Worker& worker) const {
 void RunLoop::start(const rpc::Role& role, WorkerId id, int64_t node, rpc::StartProcess message) {
   if (role.lifetime == rpc::Lifetime::task) node_of_task_[id] = node;
   message.welcome["config_bytes"] = config_bytes_;
+  message.waiting_streams = waiting_streams_;
   const size_t agent = agent_of(node);
   const arrow::Status sent = agents_[agent]->send(rpc::pack(message, identity_of(id)));
   if (!sent.IsInvalid()) return;  // of an agent that is gone its channel's end tells

@@ -1,9 +1,9 @@
 // RunLoop: the shell around decide(), on the calling thread: events in, actions out.
 //
 // What every run keeps, and the order of decision, journal and actions, is RunBooks'. run_loop.cpp: the loop itself.
-// run_loop_messages.cpp: what agents, workers and the command line say. run_loop_actions.cpp: what decide() wants done
-// with workers. run_loop_validation.cpp: processes that validate checkpoints, and workers that ask for all checkpoints.
-// run_loop_watch.cpp: hangs and slow ranks.
+// run_loop_output.cpp: what workers write. run_loop_messages.cpp: what agents, workers and the command line say.
+// run_loop_actions.cpp: what decide() wants done with workers. run_loop_validation.cpp: processes that validate
+// checkpoints, and workers that ask for all checkpoints. run_loop_watch.cpp: hangs and slow ranks.
 #pragma once
 
 #include <functional>
@@ -18,6 +18,7 @@
 #include "paceline/controller/inbox.h"
 #include "paceline/controller/publisher.h"
 #include "paceline/controller/run_books.h"
+#include "paceline/controller/standard_output.h"
 #include "paceline/controller/status.h"
 #include "paceline/policy/hang_detection.h"
 #include "paceline/rpc/key_value_table.h"
@@ -84,6 +85,13 @@ class RunLoop final : private Crew {
   std::optional<Time> next_deadline() const;
   void meet_deadlines();
 
+  // run_loop_output.cpp
+  void receive(const OutputWritten& incoming);
+  void receive(const OutputLeftOut& incoming);
+  void show_output(WorkerId worker, int64_t rank, const std::string& name, const rpc::Output& output);
+  void show_bar(const std::string& name, const rpc::Output& output);
+  bool is_output_held_up() const { return standard_output_ && standard_output_->is_behind(); }
+
   // run_loop_messages.cpp
   void receive(FromAgent& incoming);
   void receive(AgentGone& incoming);
@@ -91,7 +99,6 @@ class RunLoop final : private Crew {
   void receive(PublishDone& incoming);
   void receive(RemoveFailed& incoming);
   void receive(FromCommandLine& incoming);
-  void receive(const OutputLeftOut& incoming);
   void receive(const LeaseLost& incoming) { feed(policy::StorageFailed{incoming.why}); }
   void receive(const HistoryWritten&) { books_.note_history(); }
   void receive_report(const policy::Worker& worker, const rpc::Envelope& envelope);
@@ -99,7 +106,6 @@ class RunLoop final : private Crew {
   void receive_failed(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_exit(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_from_process(const policy::Worker& worker, rpc::Envelope& envelope);
-  void show_output(const policy::Worker& worker, const rpc::Output& output);
   void receive_progress(const rpc::Envelope& envelope);
   void ask_progress(Question question);
   void answer(const Question& question);
@@ -162,6 +168,9 @@ class RunLoop final : private Crew {
   rpc::KeyValueTable table_;
   LiveStatus live_;
   std::map<WorkerId, int64_t> taken_;  // reports in the books of which their worker has not been told
+  std::optional<StandardOutput> standard_output_;  // none: the terminal shows what workers write there
+  const rpc::Strings waiting_streams_;
+  std::string bar_stream_;  // that rank 0 draws a bar on
   std::map<WorkerId, ValidationProcess> validations_;
   std::vector<CheckpointsQuestion> checkpoints_questions_;
   std::map<int64_t, Question> questions_;
@@ -170,6 +179,7 @@ class RunLoop final : private Crew {
 
   policy::HangWatch hang_watch_;
   const bool fails_on_hang_;
+  const bool fails_on_deadlock_;
   Time next_watch_;
   bool collecting_evidence_ = false;
 };

@@ -41,7 +41,7 @@ void RunLoop::receive(FromAgent& incoming) {
 void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope) {
   const std::string& type = envelope.type;
   if (type == rpc::Output::kType) {
-    show_output(worker, unpacked<rpc::Output>(envelope));
+    show_output(worker.id, worker.rank, name_of(worker), unpacked<rpc::Output>(envelope));
   } else if (type == rpc::StoreRequest::kType) {
     send_replies(table_.handle(envelope, parts_.clock.now()));
   } else if (type == rpc::CheckpointsRequest::kType) {
@@ -67,14 +67,6 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     feed(WorkerSilent{worker.id, silent.silent_s, silent.stopped, silent.step, silent.phase});
   } else if (type == rpc::ProcessExited::kType) {
     receive_exit(worker, envelope);
-  }
-}
-
-void RunLoop::show_output(const Worker& worker, const rpc::Output& output) {
-  const TakeOutput& take = request_.take_output;
-  const std::string name = name_of(worker);
-  for (const std::string& line : output.lines) {
-    if (!take || !take(worker.rank, output.stream, line)) books_.terminal().output(name, line);
   }
 }
 
@@ -145,12 +137,6 @@ void RunLoop::receive(FromCommandLine& incoming) {
       [[maybe_unused]] const arrow::Status sent = client->send(std::move(reply));  // it may have left
     });
   }
-}
-
-void RunLoop::receive(const OutputLeftOut& incoming) {
-  books_.log().warning(std::to_string(incoming.lines) +
-                       " lines of the workers' output are not shown here: they came faster than they could be written; "
-                       "all of them are in logs/");
 }
 
 // Step and phase stand in memory that the agents read.

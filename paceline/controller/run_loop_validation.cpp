@@ -34,8 +34,7 @@ void RunLoop::receive_from_validation(WorkerId id, ValidationProcess& process, c
   const std::string& type = envelope.type;
   if (type == rpc::Output::kType) {
     const auto output = rpc::unpack<rpc::Output>(envelope).ValueOr(rpc::Output{});
-    const std::string name = "validation " + std::to_string(process.report);
-    for (const std::string& line : output.lines) books_.terminal().output(name, line);
+    show_output(id, -1, "validation " + std::to_string(process.report), output);
   } else if (type == rpc::Validated::kType) {
     process.metrics = rpc::unpack<rpc::Validated>(envelope).ValueOr(rpc::Validated{}).metrics;
   } else if (type == rpc::Failed::kType) {

@@ -18,9 +18,9 @@
 
 namespace paceline::controller {
 
-/// Takes a line that a rank (-1: not known yet) wrote to "stdout" or "stderr", in the terminal's place: true when it
-/// has. Called on the controller's thread.
-using TakeOutput = std::function<bool(int64_t rank, const std::string& stream, const std::string& line)>;
+/// Whether the driver shows what a rank (-1: not known yet) writes to "stdout" or "stderr". Called on the controller's
+/// thread.
+using ShowsOutput = std::function<bool(int64_t rank, const std::string& stream)>;
 
 /// How a run's processes begin.
 struct ProcessStart {
@@ -61,8 +61,10 @@ struct RunRequest {
   /// the run.
   std::string_view attachment;
   ProcessStart start;
-  /// Empty: all output goes to the terminal.
-  TakeOutput take_output;
+  /// Empty: all output is shown.
+  ShowsOutput shows_output;
+  /// Workers' lines on standard output that is no terminal are as they are, without their writers' names.
+  bool bare_output = false;
   /// Registered name of the function that validates checkpoints, "" for none; what it gets where a report says nothing
   /// else, and how many run at once.
   std::string validation_fn;

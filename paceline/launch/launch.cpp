@@ -43,7 +43,8 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   request.scaling_config.num_workers = launch.num_workers;
   request.failure_grace_s = request.killed_grace_s = launch.run_config.failure_config.stop_grace_s;
   request.role = rpc::kProgramRole;
-  request.take_output = launch.take_output;
+  request.shows_output = launch.shows_output;
+  request.bare_output = true;
   request.train_loop_config = plan;
   // The arguments are for those who look at the list of processes.
   request.start.program = {own_path().string(), "run", "--"};

@@ -19,8 +19,8 @@ struct Launch {
   int64_t num_workers = 1;
   RunConfig run_config;  // a name is made up where there is none
   ProgramPlan plan;      // first_attempt is found out
-  /// Takes a line that a rank (-1: not known yet) wrote in the terminal's place: true when it has.
-  controller::TakeOutput take_output;
+  /// Whether what a rank (-1: not known yet) writes to a stream is shown; empty: all is.
+  controller::ShowsOutput shows_output;
 };
 
 /// The folder that Python programs get in front of PYTHONPATH (python/start): the installed one beside this program, or

@@ -53,6 +53,7 @@ PACELINE_MESSAGE(Attachment, "attachment", PACELINE_ATTACHMENT_FIELDS);
   FIELD(int64_t, log_file_bytes, 0)                                                                      \
   FIELD(int64_t, log_files, 1)                                                                           \
   FIELD(double, heartbeat_timeout_s, 30.0)                                                               \
+  FIELD(Strings, waiting_streams, {}) /* whose writers wait while what they wrote is not taken */        \
   /* body of the Welcome that the process receives first, which says what it is for */                   \
   FIELD(Json, welcome, Json::object())
 PACELINE_MESSAGE(StartProcess, "start_process", PACELINE_START_PROCESS_FIELDS);
@@ -64,6 +65,12 @@ PACELINE_MESSAGE(StartProcess, "start_process", PACELINE_START_PROCESS_FIELDS);
   FIELD(std::string, reason, "") /* for the Stop */                     \
   FIELD(int64_t, signal, 15)     /* for the Stop */
 PACELINE_MESSAGE(EndProcess, "end_process", PACELINE_END_PROCESS_FIELDS);
+
+// So many bytes of a waiting stream's lines, their ends included, have been written to where they go.
+#define PACELINE_OUTPUT_TAKEN_FIELDS(FIELD) \
+  FIELD(std::string, stream, "stdout")      \
+  FIELD(int64_t, bytes, 0)
+PACELINE_MESSAGE(OutputTaken, "output_taken", PACELINE_OUTPUT_TAKEN_FIELDS);
 
 // What shall not remain of the run when the driver dies: removed in this order by whoever outlives the driver, while no
 // other driver holds the run. Absolute paths. Each takes the place of the one before.
@@ -108,11 +115,21 @@ PACELINE_MESSAGE(ProcessExited, "process_exited", PACELINE_PROCESS_EXITED_FIELDS
   FIELD(Phase, phase, Phase::unknown)
 PACELINE_MESSAGE(ProcessSilent, "process_silent", PACELINE_PROCESS_SILENT_FIELDS);
 
-// Whole lines that the process wrote; they are in its log file already.
-#define PACELINE_OUTPUT_FIELDS(FIELD)  \
-  FIELD(std::string, stream, "stdout") \
-  FIELD(Strings, lines, {})
+// Whole lines that the process wrote; they are in its log file already. Of a waiting stream, OutputTaken answers it.
+#define PACELINE_OUTPUT_FIELDS(FIELD)                                                                                 \
+  FIELD(std::string, stream, "stdout")                                                                                \
+  FIELD(Strings, lines, {})                                                                                           \
+  FIELD(bool, waits, false)                                                                                           \
+  FIELD(std::optional<std::string>, bar, {}) /* what an unfinished line that draws over itself shows now; "": nothing \
+                                              */
 PACELINE_MESSAGE(Output, "output", PACELINE_OUTPUT_FIELDS);
+
+/// Of its lines, with their ends.
+inline int64_t bytes_of(const Output& output) {
+  int64_t bytes = 0;
+  for (const std::string& line : output.lines) bytes += std::ssize(line) + 1;
+  return bytes;
+}
 
 // --- controller ⇄ agent: what processes are doing ----------------------------------------------------------------
 
@@ -323,10 +340,10 @@ PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQ
 
 /// Every message, once: for what must hold for all of them.
 using Catalogue =
-    std::tuple<Attachment, StartProcess, EndProcess, Leftovers, ProgressRequest, ProgressReply, StacksRequest,
-               StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed, ProcessExited,
-               ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined, Heartbeat,
-               Report, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply, CheckpointsRequest,
-               CheckpointsReply, StatusRequest, StatusReply, StopRun>;
+    std::tuple<Attachment, StartProcess, EndProcess, OutputTaken, Leftovers, ProgressRequest, ProgressReply,
+               StacksRequest, StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed,
+               ProcessExited, ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined,
+               Heartbeat, Report, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply,
+               CheckpointsRequest, CheckpointsReply, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

@@ -147,7 +147,11 @@ std::string status_line(const RunStatus& status, const LineStyle& style) {
   std::vector<std::string> parts;
   if (const std::string workers = workers_text(status); !workers.empty()) parts.push_back(workers);
   if (!status.stragglers.empty()) parts.push_back(status.stragglers);
-  if (!status.progress.label.empty()) parts.push_back(live_progress(status.progress, style.unicode));
+  if (!status.bar.empty()) {
+    parts.push_back(status.bar);
+  } else if (!status.progress.label.empty()) {
+    parts.push_back(live_progress(status.progress, style.unicode));
+  }
   if (const std::string metrics = metrics_text(status.metrics); !metrics.empty()) parts.push_back(metrics);
   if (!status.checkpoint.empty()) parts.push_back(status.checkpoint);
   std::string rest;

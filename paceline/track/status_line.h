@@ -20,6 +20,7 @@ struct RunStatus {
   int64_t workers = 0;  // of the group; 0: not known yet
   std::string stragglers;
   StepProgress progress;  // without label: none yet
+  std::string bar;        // that a worker draws itself: shown in the place of `progress`
   Json metrics = Json::object();
   std::string checkpoint;
 };

@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr Duration kDrawInterval = 100ms;
 constexpr Duration kLineInterval = 2s;
 constexpr Duration kUnknownTotalInterval = 10s;
+constexpr Duration kBarInterval = 5s;
 
 bool environment_set(const char* name) {
   const char* value = std::getenv(name);
@@ -28,15 +29,6 @@ bool environment_set(const char* name) {
 
 const char* prefix_of(LogLevel level) {
   return level == LogLevel::error ? "error: " : level == LogLevel::warning ? "warning: " : "";
-}
-
-// Worker output that draws over itself ("\r", as progress bars do) shows what would stand there in the end.
-std::string last_overwrite(const std::string& line) {
-  const size_t end = line.find_last_not_of('\r');
-  if (end == std::string::npos) return "";
-  const size_t start = line.rfind('\r', end);
-  return line.substr(start == std::string::npos ? 0 : start + 1,
-                     end - (start == std::string::npos ? 0 : start + 1) + 1);
 }
 
 // When and what a log shows of progress and metrics.
@@ -52,6 +44,11 @@ class PlainPace {
     tenth_ = tenth;
     return true;
   }
+  // Whether what a bar shows is worth a line: none for those that are done soon.
+  bool is_bar_due(bool has_bar, Time now) {
+    if (!has_bar || !bar_time_) bar_time_ = has_bar ? std::optional(now) : std::nullopt;
+    return has_bar && is_due(bar_time_, kBarInterval, now);
+  }
   bool are_metrics_due(Time now) { return is_due(metrics_time_, kLineInterval, now); }
 
  private:
@@ -65,6 +62,7 @@ class PlainPace {
   int64_t tenth_ = 0;
   std::optional<Time> progress_time_;
   std::optional<Time> metrics_time_;
+  std::optional<Time> bar_time_;  // of the last line, or of the bar's beginning; none: there is no bar
 };
 
 class PlainTerminal final : public Terminal {
@@ -74,8 +72,11 @@ class PlainTerminal final : public Terminal {
 
   void log(LogLevel level, const std::string& line) override { write(prefix_of(level) + line); }
   void output(const std::string& who, const std::string& line) override {
-    const std::string shown = last_overwrite(line);
-    write("(" + who + ") " + (is_terminal_ ? without_control(shown) : shown));
+    write("(" + who + ") " + (is_terminal_ ? without_control(line) : line));
+  }
+  void bar(const std::string& who, const std::string& text) override {
+    const std::lock_guard lock(mutex_);
+    if (pace_.is_bar_due(!text.empty(), clock_->now())) write_locked("(" + who + ") " + without_control(text));
   }
   void state(const std::string&) override {}
   void workers(int64_t, int64_t) override {}
@@ -127,6 +128,7 @@ class QuietTerminal final : public Terminal {
     if (level == LogLevel::warning || level == LogLevel::error) terminal_->log(level, line);
   }
   void output(const std::string& who, const std::string& line) override { terminal_->output(who, line); }
+  void bar(const std::string& who, const std::string& text) override { terminal_->bar(who, text); }
   void state(const std::string&) override {}
   void workers(int64_t, int64_t) override {}
   void stragglers(const std::string&) override {}
@@ -150,7 +152,10 @@ class LiveTerminal final : public Terminal {
     write(*colour == '\0' ? line : coloured(colour, prefix_of(level)) + line);
   }
   void output(const std::string& who, const std::string& line) override {
-    write(coloured("\x1b[36m", "(" + who + ")") + " " + without_control(last_overwrite(line)));
+    write(coloured("\x1b[36m", "(" + who + ")") + " " + without_control(line));
+  }
+  void bar(const std::string&, const std::string& text) override {
+    change(text.empty(), [&] { status_.bar = without_control(text); });
   }
   void state(const std::string& state) override {
     change(true, [&] { status_.state = state; });

@@ -79,7 +79,7 @@ TEST(Terminal, DrawsOneLiveLineBelowTheLog) {
   EXPECT_EQ(screen.shown(), "\r\x1b[K\x1b[1;32mrunning\x1b[0m");
   terminal->log(LogLevel::warning, "slow disk");
   EXPECT_EQ(screen.shown(), "\r\x1b[K\x1b[33mwarning: \x1b[0mslow disk\r\n\x1b[1;32mrunning\x1b[0m");
-  terminal->output("rank 1", "10 %\r50 %\r100 %\r");
+  terminal->output("rank 1", "100 %");
   EXPECT_THAT(screen.shown(), HasSubstr("(rank 1)\x1b[0m 100 %\r\n"));
   terminal->checkpoint("checkpoint_000001");
   EXPECT_THAT(screen.shown(), EndsWith("\x1b[0m · checkpoint_000001"));
@@ -164,6 +164,25 @@ TEST(Terminal, APipeGetsProgressNowAndThen) {
   }
   const std::string quick = screen.shown();
   EXPECT_LE(std::count(quick.begin(), quick.end(), '\n'), 3);
+}
+
+TEST(Terminal, APipeGetsALongBarNowAndThen) {
+  Screen screen;
+  const auto terminal = make(screen);
+  for (int step = 1; step < 200; ++step) {  // 20 s
+    terminal->bar("rank 0", "train: " + std::to_string(step) + "/200");
+    screen.clock.advance(100ms);
+  }
+  terminal->bar("rank 0", "");
+  terminal->output("rank 0", "train: 200/200");
+  EXPECT_EQ(screen.shown(),
+            "(rank 0) train: 51/200\n(rank 0) train: 101/200\n(rank 0) train: 151/200\n(rank 0) train: 200/200\n");
+  for (int step = 1; step <= 30; ++step) {  // a short one
+    terminal->bar("rank 0", "validate: " + std::to_string(step) + "/30");
+    screen.clock.advance(100ms);
+  }
+  terminal->bar("rank 0", "");
+  EXPECT_EQ(screen.shown(), "");
 }
 
 TEST(Terminal, APipeGetsTheLastMetricsInTheEnd) {

@@ -122,10 +122,19 @@ def test_interrupting_with_ctrl_c_leaves_no_trace(terminal):
 
 def test_a_workers_output_cannot_move_the_cursor(terminal):
     screen = terminal(80).do(*STATUS[:1])
-    screen.do(("output", "rank 0", "\x1b[2J\x1b[H\x1b]0;title\x07up\x1b[5A \x1b[31mred\x1b[K\b\x07\ttab"), ("output", "rank 0", "10 %\r100 %"))
-    assert screen.lines == ["(rank 0) up red tab", "(rank 0) 100 %", "running"]
+    screen.do(("output", "rank 0", "\x1b[2J\x1b[H\x1b]0;title\x07up\x1b[5A \x1b[31mred\x1b[K\b\x07\ttab"), ("bar", "rank 0", "\x1b[A10 %"))
+    assert screen.lines == ["(rank 0) up red tab", "running · 10 %"]
     assert "\x1b[31mred" in screen.raw, "colours stay"
-    assert screen.screen.buffer[1][0].fg == "cyan" and screen.screen.buffer[2][0].fg == "green"
+    assert screen.screen.buffer[0][0].fg == "cyan" and screen.screen.buffer[1][0].fg == "green"
+
+
+def test_a_bar_of_a_worker_stays_live_below_other_lines(terminal):
+    screen = terminal(80).do(*STATUS[:3], ("bar", "rank 0", "train:  10%|#         | 1/10"))
+    assert screen.lines == ["running · 4 workers · train:  10%|#         | 1/10"]
+    screen.do(("output", "rank 1", "hello"), ("log", "WARNING", "slow"), ("bar", "rank 0", "train:  20%|##        | 2/10"))
+    assert screen.lines == ["(rank 1) hello", "warning: slow", "running · 4 workers · train:  20%|##        | 2/10"]
+    screen.do(("output", "rank 0", "train: 100%|##########| 10/10"), ("bar", "rank 0", ""))
+    assert screen.lines[2:] == ["(rank 0) train: 100%|##########| 10/10", "running · 4 workers · epoch 3 ━━━━━━━───────── 176/391 5.1/s 0:42 left"]
 
 
 def test_without_utf8_and_colour(terminal):

@@ -1,7 +1,8 @@
 // A terminal at the command of terminal_test.py, which reads what is drawn on standard error as a terminal would.
 //
-// Standard input has a command a line: ["log", level, line], ["output", who, line], ["state", state], ["workers",
-// ready, all], ["stragglers", text], ["progress", label, done, total, rate], ["metrics", {…}], ["checkpoint", name],
+// Standard input has a command a line: ["log", level, line], ["output", who, line], ["bar", who, text], ["state",
+// state], ["workers", ready, all], ["stragglers", text], ["progress", label, done, total, rate], ["metrics", {…}],
+// ["checkpoint", name],
 // ["finish"]; each is answered by "done". The argument "quiet" makes a quiet one.
 #include <iostream>
 #include <string>
@@ -20,6 +21,7 @@ int main(int count, char** arguments) {
     const std::string name = text(0);
     if (name == "log") terminal->log(log_level(text(1)), text(2));
     if (name == "output") terminal->output(text(1), text(2));
+    if (name == "bar") terminal->bar(text(1), text(2));
     if (name == "state") terminal->state(text(1));
     if (name == "workers") terminal->workers(number(1), number(2));
     if (name == "stragglers") terminal->stragglers(text(1));

@@ -92,19 +92,6 @@ launch::Launch launch_of(const RunFlags& flags) {
   return launch;
 }
 
-// What the programs write, where it is not the terminal's: standard output that is piped goes on as it is.
-controller::TakeOutput output_of(const RunFlags& flags) {
-  if (flags.debug_rank) return [](int64_t, const std::string&, const std::string&) { return true; };
-  const bool piped = ::isatty(STDOUT_FILENO) == 0;
-  return [shown = flags.shown, piped](int64_t rank, const std::string& stream, const std::string& line) {
-    if (!shown.shows(rank, stream)) return true;
-    if (!piped || stream != "stdout") return false;
-    print(line + "\n");
-    std::fflush(stdout);
-    return true;
-  };
-}
-
 // A rank under a debugger has the terminal's foreground; this process takes it back.
 class Foreground {
  public:
@@ -148,7 +135,10 @@ arrow::Result<int> run(const RunFlags& flags) {
   ARROW_ASSIGN_OR_RAISE(launch.plan.command, launch::command_of(flags.program, variable));
   if (launch::is_paceline_driver(launch.plan.command.front())) return become_driver(flags, launch.plan.command);
   launch.plan.python_folder = launch::python_folder();
-  launch.take_output = output_of(flags);
+  const bool debugs = flags.debug_rank.has_value();
+  launch.shows_output = [debugs, shown = flags.shown](int64_t rank, const std::string& stream) {
+    return !debugs && shown.shows(rank, stream);
+  };
   std::unique_ptr<Foreground> foreground;
   if (flags.debug_rank) {
     ARROW_ASSIGN_OR_RAISE(foreground, Foreground::lend());

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/program_fixture.h"
@@ -118,6 +120,55 @@ TEST_F(RunCommandTest, StandardOutputGoesOnAsItIs) {
   EXPECT_EQ(outcome.output, "out 0\n");
   const Outcome filtered = run("-n 2 -q -r 0:1 --local-ranks-filter 0", "echo out $RANK; echo error $RANK >&2");
   EXPECT_EQ(filtered.output, "(rank 0) error 0\n");
+}
+
+// The pipe holds 64 KiB, and the reader begins when the program waits for it.
+TEST_F(RunCommandTest, ASlowReaderOfStandardOutputGetsEveryLine) {
+  const char* count = std::getenv("PACELINE_FLOOD_LINES");
+  const std::string lines = count == nullptr ? "200000" : count;
+  testing::write_file(
+      folder_ / "script.sh",
+      "yes 'a line that is one of very many, which together are more than anybody would keep' | head -n " + lines);
+  const std::string command =
+      PACELINE_PROGRAM " run --storage-path " + (folder_ / "runs") + " --name flood sh " + (folder_ / "script.sh");
+  const Outcome outcome = run_command_line("(" + command + " 2>" + (folder_ / "errors") + " | (sleep 0.5; wc -l))");
+  EXPECT_EQ(outcome.output, lines + "\n");
+  EXPECT_EQ(run_command_line("cat " + (folder_ / "runs/flood/logs/worker_1.log") + " | wc -l").output, lines + "\n");
+  EXPECT_EQ(run_command_line("grep -c 'not shown' " + (folder_ / "errors")).output, "0\n");
+}
+
+TEST_F(RunCommandTest, ARunGoesOnWhenTheReaderOfItsOutputHasGone) {
+  testing::write_file(folder_ / "script.sh", "yes | head -n 200000; touch " + (folder_ / "done"));
+  const std::string command =
+      PACELINE_PROGRAM " run --storage-path " + (folder_ / "runs") + " sh " + (folder_ / "script.sh");
+  const Outcome outcome = run_command_line("(" + command + " 2>/dev/null | head -n 1)");
+  EXPECT_EQ(outcome.output, "y\n");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "done"));
+}
+
+TEST_F(RunCommandTest, OfABarALogHasTheLastState) {
+  const Outcome outcome =
+      run("-n 2 -q --name bars", "for i in 1 2 3 4 5; do printf '\\r%s/5 of %s' $i $RANK; done; echo");
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("5/5 of 0\n"), HasSubstr("5/5 of 1\n"), Not(HasSubstr("4/5"))));
+  EXPECT_EQ(run_command_line("cat " + (folder_ / "runs/bars/logs/worker_1.log")).output, "5/5 of 0\n");
+}
+
+TEST_F(RunCommandTest, RankZerosBarIsLiveOnATerminal) {
+  const std::string seen = folder_ / "seen";
+  testing::write_file(folder_ / "script.sh",
+                      "printf '\\r1/5 of %s' $RANK\n"
+                      "until [ -e " +
+                          seen +
+                          " ]; do sleep 0.05; done\n"
+                          "[ $RANK = 0 ] || echo a line >&2\n"
+                          "printf '\\r5/5 of %s\\n' $RANK\n");
+  testing::PseudoTerminal terminal(
+      {PACELINE_PROGRAM, "run", "-n", "2", "--storage-path", folder_ / "runs", "sh", folder_ / "script.sh"});
+  terminal.expect("1/5 of 0");
+  testing::write_file(seen, "");
+  EXPECT_EQ(terminal.exit_code(), 0);
+  EXPECT_THAT(terminal.seen(), AllOf(HasSubstr(" a line\r\n"), HasSubstr(" 5/5 of 0\r\n"), HasSubstr(" 5/5 of 1\r\n"),
+                                     Not(HasSubstr("1/5 of 1"))));
 }
 
 TEST_F(RunCommandTest, ARankUnderADebuggerHasTheTerminal) {

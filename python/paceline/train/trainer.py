@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 import os
+import sys
 from typing import Any, Callable, Dict, Optional, Union
 
 from paceline import _driver
@@ -86,6 +87,8 @@ class DataParallelTrainer:
         in_process = self.scaling_config.max_workers == 0
         if not in_process:
             _driver.ensure()
+            if sys.stdout:
+                sys.stdout.flush()  # what workers write to standard output comes after what was printed before
         outcome, failed = native.fit(self._request(in_process))
         result = Result(outcome, trusted=True)
         if failed:

@@ -12,7 +12,9 @@
 namespace paceline::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::TemporaryFolder;
 
 TEST(Program, SaysWhatItIsAndWhatItCan) {
@@ -28,7 +30,7 @@ TEST(Program, SaysWhatItIsAndWhatItCan) {
 TEST(Program, WrongUseIsExplained) {
   EXPECT_EQ(run_program("").exit_code, kWrongUse);
   EXPECT_EQ(run_program("show").exit_code, kWrongUse);
-  EXPECT_THAT(run_program("show").output, AllOf(HasSubstr("run is required"), HasSubstr("`paceline show --help`")));
+  EXPECT_THAT(run_program("show").output, AllOf(HasSubstr("RUN is required"), HasSubstr("`paceline show --help`")));
   const Outcome flag = run_program("show folder --jsn");
   EXPECT_EQ(flag.exit_code, kWrongUse);
   EXPECT_THAT(flag.output, AllOf(HasSubstr("no option --jsn; did you mean \"--json\"?"), HasSubstr("--help")));
@@ -37,6 +39,36 @@ TEST(Program, WrongUseIsExplained) {
   EXPECT_THAT(command.output, HasSubstr("no command \"shwo\"; did you mean \"show\"?"));
   EXPECT_THAT(run_program("checkpoint verfy x").output, HasSubstr("did you mean \"verify\"?"));
   EXPECT_THAT(run_program("stop one two").output, HasSubstr("no further argument \"two\""));
+}
+
+TEST(Program, WhatWasMeantIsAskedWithExitCode2) {
+  const TemporaryFolder home;
+  const std::string environment = "HOME=" + home.path() + " PACELINE_STATE_DIR=" + (home / "state") + " ";
+  const auto outcome_of = [&](const std::string& arguments) {
+    return run_command_line(environment + PACELINE_PROGRAM + " " + arguments);
+  };
+  for (const auto& [arguments, said] : std::vector<std::pair<std::string, std::string>>{
+           {"prune", "which runs?"},
+           {"prune --older-than 5", "\"5\" is no age"},
+           {"show nonesuch", "no run is called \"nonesuch\""},
+           {"rm nonesuch --yes", "no run is called \"nonesuch\""},
+           {"metrics x --plot loss -o a.gif", "a.gif\" names no kind of drawing"},
+           {"list --state bogus", "no run is ever in the state \"bogus\""},
+           {"run --num-wrokers 2 x", "go behind it; did you mean \"--num-workers\"?"}}) {
+    const Outcome outcome = outcome_of(arguments);
+    EXPECT_EQ(outcome.exit_code, kWrongUse) << arguments << "\n" << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr(said)) << arguments;
+  }
+  EXPECT_THAT(outcome_of("status").output, Not(HasSubstr("paceline status")));
+}
+
+TEST(Program, RunSpeaksOfItsFlags) {
+  const TemporaryFolder home;
+  const Outcome outcome =
+      run_command_line("PACELINE_STATE_DIR=" + (home / "state") + " " PACELINE_PROGRAM " run --storage-path " +
+                       home.path() + " --name a/b -- true");
+  EXPECT_EQ(outcome.exit_code, kFailed);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("--name is \"a/b\""), Not(HasSubstr("Config"))));
 }
 
 TEST(Program, VerifiesCheckpoints) {

@@ -6,9 +6,9 @@ namespace paceline::cli {
 
 std::shared_ptr<std::string> add_run(CLI::App& command) {
   const auto run = std::make_shared<std::string>();
-  command.add_option("run", *run, "Name of a run, the beginning of one name only, or the run's folder or URI")
+  command.add_option("RUN", *run, "Name of a run, the beginning of one name only, or the run's folder or URI")
       ->required()
-      ->type_name("RUN");
+      ->type_name("");
   return run;
 }
 
@@ -21,7 +21,7 @@ std::shared_ptr<bool> add_json(CLI::App& command) {
 int report(const arrow::Status& status) {
   if (status.ok()) return kDone;
   std::fprintf(stderr, "paceline: %s\n", status.message().c_str());
-  return kFailed;
+  return status.IsKeyError() ? kWrongUse : kFailed;
 }
 
 void print(const std::string& text) {

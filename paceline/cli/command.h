@@ -50,7 +50,8 @@ std::shared_ptr<std::string> add_run(CLI::App& command);
 /// --json
 std::shared_ptr<bool> add_json(CLI::App& command);
 
-/// Prints the reason of a failure; the exit code that goes with the status.
+/// Prints the reason of a failure; the exit code that goes with the status: a KeyError, of a name that nothing has, is
+/// wrong use.
 int report(const arrow::Status& status);
 /// To standard output as it is: text may have zero bytes.
 void print(const std::string& text);

@@ -58,10 +58,12 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
 }  // namespace
 
 int run_program(std::span<const AddCommand> commands, const std::string& version, int argc, const char* const* argv) {
-  CLI::App program("Distributed PyTorch training: looks at runs, stops them, checks their checkpoints.", "paceline");
+  CLI::App program(
+      "Distributed PyTorch training: starts programs, looks at runs, stops them, checks their checkpoints.",
+      "paceline");
   program.set_version_flag("--version", "paceline " + version);
   program.footer(
-      "Exit codes: 0 done, 1 it could not be done, 2 wrong use of the command line.\n"
+      "Exit codes: 0 done, 1 it could not be done, 2 wrong use of the command line, a name that nothing has among it.\n"
       "`paceline COMMAND --help` explains a command.");
   program.require_subcommand(1);
   int exit_code = kDone;

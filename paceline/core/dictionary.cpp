@@ -11,7 +11,7 @@ Dictionary::Dictionary(std::initializer_list<std::pair<std::string, Json>> value
 Dictionary::Dictionary(Json object) {
   if (object.is_null()) return;
   if (!object.is_object()) {
-    throw ConfigError("wanted a JSON object with names and values; got: " + encode_json(object));
+    throw ConfigError("wanted a JSON object with names and values; got: " + readable_json(object));
   }
   values_ = std::move(object);
 }
@@ -39,7 +39,7 @@ void Dictionary::throw_missing(const std::string& name) const {
 }
 
 void Dictionary::throw_wrong_type(const std::string& name, const Json& value, const char* wanted) {
-  throw ConfigError("\"" + name + "\" is the " + value.type_name() + " " + encode_json(value) + "; wanted " + wanted);
+  throw ConfigError("\"" + name + "\" is the " + value.type_name() + " " + readable_json(value) + "; wanted " + wanted);
 }
 
 }  // namespace paceline

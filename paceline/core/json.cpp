@@ -104,6 +104,20 @@ std::string encode_json(const Json& value) {
   }
 }
 
+std::string readable_json(const Json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+    return std::isnan(value.get<double>()) ? "nan" : value.get<double>() > 0 ? "inf" : "-inf";
+  }
+  if (!value.is_structured() || value.empty()) return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text;
+  for (const auto& [name, item] : value.items()) {
+    text += text.empty() ? "" : ",";
+    if (value.is_object()) text += readable_json(name) + ":";
+    text += readable_json(item);
+  }
+  return value.is_array() ? "[" + text + "]" : "{" + text + "}";
+}
+
 arrow::Result<Json> decode_json(std::string_view text) {
   try {
     Json value = Json::parse(text);

@@ -20,6 +20,9 @@ using Json = nlohmann::json;
 /// Text of `value` on one line. Never an error.
 std::string encode_json(const Json& value);
 
+/// The same for people to read: numbers that are not finite are nan, inf and -inf. Not to be decoded.
+std::string readable_json(const Json& value);
+
 /// The value that encode_json() wrote. Invalid when `text` is not JSON; the message quotes where.
 arrow::Result<Json> decode_json(std::string_view text);
 

@@ -8,6 +8,12 @@
 namespace paceline {
 namespace {
 
+TEST(Json, IsReadableWithNumbersThatAreNotFinite) {
+  const Json value = {{"list", {1.0, std::nan(""), -INFINITY}}, {"name", "a\"b"}, {"none", Json::object()}};
+  EXPECT_EQ(readable_json(value), R"({"list":[1.0,nan,-inf],"name":"a\"b","none":{}})");
+  EXPECT_EQ(readable_json(INFINITY), "inf");
+}
+
 TEST(Json, KeepsNonFiniteNumbersAtAnyDepth) {
   const double infinity = std::numeric_limits<double>::infinity();
   const Json value = {{"loss", std::nan("")}, {"deep", {{"low", -infinity}, {"list", {1.5, infinity}}}}};

@@ -41,6 +41,11 @@ void Decision::note(LogLevel level, std::string text) {
   act(Note{level, std::move(text)});
 }
 
+std::string Decision::named(Setting setting) const {
+  const bool is_known = !state_.options.launch || has_flag(setting);
+  return is_known ? " (" + setting_name(setting, state_.options.launch) + ")" : "";
+}
+
 Worker* Decision::find_live(WorkerId id) {
   const auto found = state_.workers.find(id);
   if (found == state_.workers.end() || found->second.stage == WorkerStage::gone) return nullptr;
@@ -156,7 +161,7 @@ void Decision::on(const TimerDue& event) {
       return end_with(FailureKind::node,
                       "only " + std::to_string(state_.nodes.size()) + " of " + std::to_string(state_.options.nodes) +
                           " agents announced themselves within " + seconds_text(state_.options.start_timeout_s) +
-                          " (FailureConfig.start_timeout_s)",
+                          named(Setting::start_timeout),
                       "agents are missing");
     case State::scheduling:
       return on_start_timeout();

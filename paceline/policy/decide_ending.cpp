@@ -101,7 +101,9 @@ void Decision::finish() {
     state_.failure_kind = cause_kind(state_.failures);
   }
   if (state_.final_state == State::aborted) {
-    state_.error = "The run was stopped: " + state_.stop_reason + ". fit() with the same name continues it" +
+    state_.error = "The run was stopped: " + state_.stop_reason + ". " +
+                   (state_.options.launch ? "`paceline run` with the same --name" : "fit() with the same name") +
+                   " continues it" +
                    (state_.checkpoints.empty()
                         ? "; no checkpoint has been published yet."
                         : " from the checkpoint of report " + std::to_string(state_.checkpoints.back().report) + ".");

@@ -68,7 +68,7 @@ void Decision::on(const WorkerSilent& event) {
     Failure failure = failure_of(*worker, FailureKind::silence);
     failure.text = "gave no sign of life for " + seconds_text(event.silent_s) +
                    (event.stopped ? ": the process is stopped by a signal (SIGSTOP)" : "") +
-                   " (FailureConfig.heartbeat_timeout_s)";
+                   named(Setting::heartbeat_timeout);
     failure.end.step = event.step;
     failure.end.phase = event.phase;
     if (state_.state == State::scheduling) {
@@ -190,30 +190,31 @@ Decision::Budget Decision::budget_for(const Failure& cause) const {
 void Decision::apply_policy(Budget budget) {
   int64_t* count = &state_.worker_failures;
   int64_t limit = state_.options.max_failures;
-  const char* setting = "FailureConfig.max_failures";
+  Setting setting = Setting::max_failures;
   if (budget == Budget::start) {
     count = &state_.start_failures;
     limit = state_.options.controller_failure_limit;
-    setting = "FailureConfig.controller_failure_limit";
+    setting = Setting::start_failures;
   } else if (budget == Budget::preemption) {
     count = &state_.preemption_failures;
     limit = state_.options.max_preemption_failures;
-    setting = "FailureConfig.max_preemption_failures";
+    setting = Setting::preemptions;
   }
   ++*count;
   ++state_.failures_in_a_row;
   const std::string cause = cause_line(state_.failures, state_.world_size);
+  const std::string name = setting_name(setting, state_.options.launch);
   if (budget == Budget::worker) forget_start_problems();
   const bool hopeless = budget == Budget::start && count_start_problem();
   if (hopeless || (limit >= 0 && *count > limit)) {
     const std::string why =
         hopeless ? "it failed in the same way " + std::to_string(state_.start_problem_count) + " times in a row"
-                 : std::string(setting) + " is " + std::to_string(limit);
+                 : name + " is " + std::to_string(limit);
     note(LogLevel::error, cause + "; giving up: " + why);
     return shut_down(State::errored, grace_after_failure(), cause);
   }
   const std::string tries = limit < 0 ? "no limit" : std::to_string(*count) + " of " + std::to_string(limit);
-  note(LogLevel::warning, cause + "; trying again (" + setting + ": " + tries + ")");
+  note(LogLevel::warning, cause + "; trying again (" + name + ": " + tries + ")");
   end_group(budget == Budget::start ? State::rescheduling : State::restarting, grace_after_failure(), cause);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "paceline/policy/decide.h"
+#include "paceline/policy/setting_name.h"
 
 namespace paceline::policy {
 
@@ -51,6 +52,8 @@ class Decision {
   void go(State state, const std::string& reason);
   void set_timer(double seconds);
   void note(LogLevel level, std::string text);
+  // " (FailureConfig.start_timeout_s)"; nothing where users cannot set it.
+  std::string named(Setting setting) const;
   void act(Action action) { actions_.push_back(std::move(action)); }
   Worker* find_live(WorkerId id);
 

@@ -145,7 +145,7 @@ void Decision::on_start_timeout() {
   Failure failure{.kind = FailureKind::timeout, .time = to_seconds(now_)};
   failure.text =
       std::to_string(missing.size()) + " of " + std::to_string(state_.world_size) + " workers did not join within " +
-      seconds_text(state_.options.start_timeout_s) + " (FailureConfig.start_timeout_s): workers " +
+      seconds_text(state_.options.start_timeout_s) + named(Setting::start_timeout) + ": workers " +
       ranges_text(missing) +
       ". A C++ program must call paceline::init() at the top of main(); a Python worker may be importing for as long. "
       "What they wrote: " +

@@ -166,8 +166,8 @@ std::string advice_on(std::string_view text) {
       {"Disk quota exceeded", "the quota of a disk is used up: delete something, or give the run another storage_path"},
       {"Too many open files", "raise the limit with ulimit -n before the driver is started"},
       {"invalid device ordinal",
-       "there are fewer GPUs than workers ask for: nvidia-smi -L and CUDA_VISIBLE_DEVICES tell which there are; lower "
-       "ScalingConfig.num_workers"},
+       "there are fewer GPUs than workers ask for: nvidia-smi -L and CUDA_VISIBLE_DEVICES tell which there are; start "
+       "fewer workers"},
       {"no CUDA-capable device",
        "no GPU can be used: nvidia-smi and CUDA_VISIBLE_DEVICES tell why; or train without use_gpu"},
       {"CUDA out of memory", "the GPU's memory is full: use smaller batches, or stop what else uses the GPU"},

@@ -122,6 +122,7 @@ PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
   /* the same after a SIGKILL, which says nothing that others could be about to say as well */            \
   FIELD(double, killed_grace_s, 0.05)                                                                     \
   FIELD(std::optional<double>, max_time, {})                                                              \
+  FIELD(bool, launch, false)         /* of `paceline run`: its settings are flags, see setting_name.h */  \
   FIELD(int64_t, max_validations, 0) /* at once; 0: the run has no validation function */                 \
   FIELD(CheckpointConfig, checkpoint_config, {})
 PACELINE_RECORD(RunOptions, PACELINE_RUN_OPTIONS_FIELDS);

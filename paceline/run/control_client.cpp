@@ -18,8 +18,9 @@ using namespace policy;
 namespace {
 
 arrow::Status no_live_run(const std::string& run_folder) {
-  return arrow::Status::IOError("no live run in ", run_folder,
-                                ": its driver has ended; fit() with the same name and storage path continues it");
+  return arrow::Status::IOError(
+      "no live run in ", run_folder,
+      ": its driver has ended; started again with the same run name and storage path it goes on");
 }
 
 arrow::Status no_answer(const std::string& run_folder, std::chrono::milliseconds patience) {

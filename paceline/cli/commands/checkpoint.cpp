@@ -77,7 +77,7 @@ std::shared_ptr<std::string> add_checkpoint_path(CLI::App& command, const std::s
   const auto path = std::make_shared<std::string>();
   command.add_option(name, *path, "Folder of the checkpoint: RUN_FOLDER/checkpoint_000042, a path or a URI")
       ->required()
-      ->type_name("PATH");
+      ->type_name("");
   return path;
 }
 
@@ -92,7 +92,7 @@ void add_checkpoint_ls(CLI::App& group, int& exit_code) {
 void add_checkpoint_verify(CLI::App& group, int& exit_code) {
   CLI::App* command = group.add_subcommand("verify", "Compare every file of a checkpoint with its manifest");
   command->footer("Example: paceline checkpoint verify ~/paceline_results/mnist/checkpoint_000042");
-  const auto path = add_checkpoint_path(*command, "path");
+  const auto path = add_checkpoint_path(*command, "PATH");
   const auto as_json = add_json(*command);
   command->callback([=, &exit_code] { exit_code = report(verify(*path, *as_json)); });
 }

@@ -48,8 +48,8 @@ void add_checkpoint_diff(CLI::App& group, int& exit_code) {
   command->footer(
       "Example: paceline checkpoint diff mnist/checkpoint_000001 mnist/checkpoint_000002\n"
       "Exit code 1: they differ (as of diff), or could not be read (then with a reason on standard error).");
-  const auto first = add_checkpoint_path(*command, "first");
-  const auto second = add_checkpoint_path(*command, "second");
+  const auto first = add_checkpoint_path(*command, "FIRST");
+  const auto second = add_checkpoint_path(*command, "SECOND");
   const auto most = std::make_shared<size_t>(20);
   command->add_option("-n,--limit", *most, "Show so many tensors, those with the largest differences")
       ->type_name("N")

@@ -52,17 +52,19 @@ void add_checkpoint_export(CLI::App& group, int& exit_code) {
       "          paceline checkpoint export mnist/checkpoint_000042 -o model.pt\n"
       "A name that ends with .pt or .pth is a file for torch.load(weights_only=True); else a folder that gets\n"
       "model.safetensors, or several of them with an index. Sharded tensors are put together.");
-  const auto path = add_checkpoint_path(*command, "path");
+  const auto path = add_checkpoint_path(*command, "PATH");
   const auto settings = std::make_shared<ExportSettings>();
   command->add_option("-o,--output", settings->output, "Folder, or file that ends with .pt")
       ->required()
       ->type_name("OUT");
-  auto* item = command->add_option("--item", settings->item,
-                                   "Tensors of this item alone, under their names in it; by default \"model\" if there "
-                                   "is one");
+  auto* item = command
+                   ->add_option("--item", settings->item,
+                                "Tensors of this item alone, under their names in it; by default \"model\" if there "
+                                "is one")
+                   ->type_name("ITEM");
   command->add_flag("--all", settings->all, "Tensors of all items, named ITEM/NAME")->excludes(item);
   command->add_option("--max-shard-size", settings->most_shard_bytes, "Bytes of a safetensors file at most: 5GB, 500MB")
-      ->transform(CLI::AsSizeValue(true))
+      ->transform(CLI::AsSizeValue(true).description(""))
       ->type_name("SIZE");
   const auto as_json = add_json(*command);
   command->callback([=, &exit_code] { exit_code = report(export_tensors(*path, *settings, *as_json)); });

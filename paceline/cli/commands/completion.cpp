@@ -65,7 +65,7 @@ std::vector<std::string> choices_of(const CLI::App& command) {
 
 bool wants_run(const CLI::App& command) {
   return std::ranges::any_of(command.get_options(), [](const CLI::Option* option) {
-    return !option->nonpositional() && option->get_type_name() == "RUN";
+    return !option->nonpositional() && option->get_name() == "RUN";
   });
 }
 

@@ -183,10 +183,10 @@ void add_index(CLI::App& program, int& exit_code) {
   const auto folders = std::make_shared<std::vector<std::string>>();
   command
       ->add_option(
-          "folder", *folders,
+          "FOLDER", *folders,
           "Folders of runs, or storage paths that hold some, also URIs; by default the storage paths of the runs that\n"
           "are known, and the default one")
-      ->type_name("FOLDER");
+      ->type_name("");
   const auto as_json = add_json(*command);
   command->callback([folders, as_json, &exit_code] { exit_code = run(*folders, *as_json); });
 }

@@ -58,7 +58,7 @@ TEST_F(LogsTest, OfARunThatIsOver) {
   EXPECT_EQ(run_program("logs --attempt 1 --rank 0 " + run).output, "first attempt\n");
   EXPECT_EQ(run_program("logs -f -n 1 --json " + run).output, "{\"line\":\"latest\",\"rank\":0,\"worker\":2}\n")
       << "it is over: nothing to follow";
-  EXPECT_EQ(run_program("logs --rank 5 " + run).exit_code, kFailed);
+  EXPECT_EQ(run_program("logs --rank 5 " + run).exit_code, kWrongUse);
   EXPECT_EQ(run_program("logs --rank 0 --controller " + run).exit_code, kWrongUse);
 }
 

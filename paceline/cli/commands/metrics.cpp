@@ -36,7 +36,7 @@ std::string table_of(const track::RunRecord& record) {
     const bool has_extremes = least <= greatest;
     const std::string last = metric.last.is_number()   ? number_text(metric.last.get<double>())
                              : metric.last.is_string() ? metric.last.get<std::string>()
-                                                       : encode_json(metric.last);
+                                                       : readable_json(metric.last);
     table.add({name, last, has_extremes ? number_text(least) : "", has_extremes ? number_text(greatest) : "",
                std::to_string(metric.series.count()), std::to_string(metric.report)});
   }
@@ -61,7 +61,7 @@ arrow::Result<plot::Chart> chart_of(const track::RunRecord& record, const std::s
     std::string list;
     for (const std::string& one : names) list += (list.empty() ? "" : ", ") + one;
     return arrow::Status::KeyError("run ", record.run.name, " has no numbers called \"", name, "\"",
-                                   suggestion(name, names), "; it has: ", list.empty() ? "none" : list);
+                                   "; it has: ", list.empty() ? "none" : list, suggestion(name, names));
   }
   plot::Chart chart{.title = printable(record.run.name + ": " + name), .x_title = "report", .points = {}};
   for (const track::SeriesPoint& point : found->second.series.points()) {
@@ -70,11 +70,14 @@ arrow::Result<plot::Chart> chart_of(const track::RunRecord& record, const std::s
   return chart;
 }
 
+// "" for the name of a file that can be drawn into.
+std::string problem_of(const std::string& path) {
+  if (path.ends_with(".png") || path.ends_with(".svg")) return "";
+  return "\"" + path + "\" names no kind of drawing; wanted a file that ends with .png or .svg";
+}
+
 arrow::Status write_drawing(const plot::Chart& chart, const std::string& path) {
   if (path.ends_with(".svg")) return storage::write_atomically(path, plot::draw_svg(chart));
-  if (!path.ends_with(".png")) {
-    return arrow::Status::Invalid("\"", path, "\" names no kind of drawing; wanted a file that ends with .png or .svg");
-  }
   ARROW_ASSIGN_OR_RAISE(const std::string png, plot::draw_png(chart));
   return storage::write_atomically(path, png);
 }
@@ -119,6 +122,7 @@ void add_metrics(CLI::App& program, int& exit_code) {
                    ->type_name("NAME");
   command->add_option("-o,--output", settings->output, "Draw into this file instead: .png or .svg")
       ->needs(plot)
+      ->check(problem_of)
       ->type_name("FILE");
   const auto as_json = add_json(*command);
   command->callback([=, &exit_code] {

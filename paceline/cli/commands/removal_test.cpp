@@ -33,7 +33,7 @@ TEST_F(RemovalTest, DeletesFolderAndEntry) {
   EXPECT_EQ(outcome.output, "deleted " + storage("mnist") + "\n");
   EXPECT_THAT(folders(), ElementsAre("other"));
   EXPECT_EQ(listed().size(), 1u);
-  EXPECT_EQ(run_program("rm mnist --yes").exit_code, kFailed);
+  EXPECT_EQ(run_program("rm mnist --yes").exit_code, kWrongUse) << "no run is called so any more";
 }
 
 TEST_F(RemovalTest, AsksAndTakesNoForNo) {
@@ -71,7 +71,7 @@ TEST_F(RemovalTest, PruningShowsFirstAndDeletesThen) {
   indexed("mnist");
   indexed("gone");
   std::filesystem::remove_all(storage("gone"));
-  EXPECT_EQ(run_program("prune").exit_code, kFailed) << "which?";
+  EXPECT_EQ(run_program("prune").exit_code, kWrongUse) << "which?";
   const Outcome plan = run_program("prune --gone");
   EXPECT_EQ(plan.exit_code, kDone);
   EXPECT_THAT(plan.output, AllOf(HasSubstr("gone"), HasSubstr("nothing was deleted yet; --yes deletes this run")));

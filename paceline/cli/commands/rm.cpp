@@ -73,7 +73,6 @@ int remove(const std::vector<std::string>& runs, bool yes, bool as_json) {
 }
 
 struct PruneSettings {
-  std::string older_than;
   PruneCriteria criteria;
   bool yes = false;
 };
@@ -94,22 +93,19 @@ void show_plan(const std::vector<KnownRun>& runs, bool as_json) {
         (runs.size() == 1 ? "this run" : "these " + std::to_string(runs.size()) + " runs") + "\n");
 }
 
-arrow::Result<std::vector<KnownRun>> planned(PruneSettings& settings) {
-  PruneCriteria& criteria = settings.criteria;
-  if (!settings.older_than.empty()) {
-    ARROW_ASSIGN_OR_RAISE(criteria.older_than_s, parse_age(settings.older_than));
-  }
-  if (!criteria.older_than_s && !criteria.failed && !criteria.gone) {
-    return arrow::Status::Invalid(
-        "which runs? Give one or more of --older-than AGE, --failed, --gone; those that meet "
-        "all of them are meant");
-  }
+arrow::Result<std::vector<KnownRun>> planned(const PruneCriteria& criteria) {
   ARROW_ASSIGN_OR_RAISE(const auto runs, known_runs());
   return select_for_pruning(runs, criteria, to_seconds(SystemClock().now()));
 }
 
-int prune(PruneSettings& settings, bool as_json) {
-  const auto runs = planned(settings);
+int prune(const PruneSettings& settings, bool as_json) {
+  const PruneCriteria& criteria = settings.criteria;
+  if (!criteria.older_than_s && !criteria.failed && !criteria.gone) {
+    return report(
+        arrow::Status::KeyError("which runs? Give one or more of --older-than AGE, --failed, --gone; those that meet "
+                                "all of them are meant"));
+  }
+  const auto runs = planned(criteria);
   if (!runs.ok()) return report(runs.status());
   if (!settings.yes) {
     show_plan(*runs, as_json);
@@ -127,9 +123,9 @@ void add_rm(CLI::App& program, int& exit_code) {
   command->footer("Example: paceline rm mnist_old --yes");
   const auto runs = std::make_shared<std::vector<std::string>>();
   const auto yes = std::make_shared<bool>(false);
-  command->add_option("run", *runs, "Names of runs, beginnings of one name only, or runs' folders or URIs")
+  command->add_option("RUN", *runs, "Names of runs, beginnings of one name only, or runs' folders or URIs")
       ->required()
-      ->type_name("RUN");
+      ->type_name("");
   command->add_flag("-y,--yes", *yes, "Do not ask");
   const auto as_json = add_json(*command);
   command->callback([=, &exit_code] { exit_code = remove(*runs, *yes, *as_json); });
@@ -140,7 +136,15 @@ void add_prune(CLI::App& program, int& exit_code) {
       "prune", "Delete the runs that meet all the criteria given; shows them only, unless --yes is given");
   command->footer("Example: paceline prune --failed --older-than 30d");
   const auto settings = std::make_shared<PruneSettings>();
-  command->add_option("--older-than", settings->older_than, "In their state for longer: 90s, 15min, 12h, 30d, 8w")
+  command
+      ->add_option_function<std::string>(
+          "--older-than",
+          [settings](const std::string& text) {
+            const auto age = parse_age(text);
+            if (!age.ok()) throw CLI::ValidationError("--older-than", age.status().message());
+            settings->criteria.older_than_s = *age;
+          },
+          "In their state for longer: 90s, 15min, 12h, 30d, 8w")
       ->type_name("AGE");
   command->add_flag("--failed", settings->criteria.failed, "Errored, aborted, or left by a driver that died");
   command->add_flag("--gone", settings->criteria.gone, "Without a folder: they are only forgotten");

@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include "paceline/agent/node.h"
 #include "paceline/cli/command.h"
@@ -14,6 +17,7 @@
 #include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/launch/launch.h"
+#include "paceline/track/character_width.h"
 
 namespace paceline::cli {
 namespace {
@@ -35,9 +39,15 @@ constexpr const char* kExamples =
     "it; 128 + the signal that stopped the run (130 after Ctrl-C); 1 the run could not begin; 2 wrong use of the\n"
     "command line.\n";
 
+constexpr size_t kUsageColumns = 35;
+
 void print_table(bool torchruns) {
   for (const RunFlagInfo& flag : run_flag_table()) {
-    if (flag.torchruns == torchruns) std::printf("  %-34s %s\n", flag.usage().c_str(), flag.what.c_str());
+    if (flag.torchruns != torchruns) continue;
+    const std::string usage = flag.usage();
+    const size_t columns = track::columns_of(usage);
+    std::printf("  %s%*s%s\n", usage.c_str(), static_cast<int>(std::max<size_t>(columns + 1, kUsageColumns) - columns),
+                "", flag.what.c_str());
   }
 }
 
@@ -73,6 +83,20 @@ class StopHandlers {
  private:
   static inline controller::StopSignal* stop_ = nullptr;
 };
+
+// What the configuration says of a field is said of the flag that has set it.
+std::string in_flags(std::string text) {
+  constexpr std::pair<const char*, const char*> kFlags[] = {
+      {"RunConfig.name", "--name"},
+      {"RunConfig.storage_path", "--storage-path"},
+      {"FailureConfig.stop_grace_s", "--shutdown-timeout"},
+      {"FailureConfig.max_failures", "--max-restarts"},
+  };
+  for (const auto& [field, flag] : kFlags) {
+    if (const size_t at = text.find(field); at != std::string::npos) text.replace(at, std::strlen(field), flag);
+  }
+  return text;
+}
 
 launch::Launch launch_of(const RunFlags& flags) {
   launch::Launch launch;
@@ -184,7 +208,8 @@ int run_command(const std::vector<std::string>& arguments) {
     for (const std::string& note : flags->notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
   }
   const auto exit_code = run(*flags);
-  return exit_code.ok() ? *exit_code : report(exit_code.status());
+  if (exit_code.ok()) return *exit_code;
+  return report(exit_code.status().WithMessage(in_flags(exit_code.status().message())));
 }
 
 }  // namespace paceline::cli

@@ -54,6 +54,29 @@ TEST_F(RunCommandTest, AProgramThatASignalHasEndedIsToldAsShellsDo) {
   EXPECT_THAT(outcome.output, HasSubstr("crashed with SIGSEGV"));
 }
 
+// The program asks about itself.
+TEST_F(RunCommandTest, ShowAndStacksTellOfTheProgram) {
+  const std::string tell = "printf '%s\\n' \"";
+  const std::string about = " --json " + (folder_ / "runs/job") + ")\"\n";
+  const std::string program = "memory=$(head -c 100000000 /dev/zero | tr '\\0' x)\necho mine $$\n" + tell +
+                              "shown $(" PACELINE_PROGRAM " show" + about + tell +
+                              "stacks $(" PACELINE_PROGRAM " stacks" + about;
+  const Outcome outcome = run("--name job", program);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  const auto line_after = [&](const std::string& word) {
+    const size_t at = outcome.output.find("\n" + word + " ") + word.size() + 2;
+    return outcome.output.substr(at, outcome.output.find('\n', at) - at);
+  };
+  const Json worker = Json::parse(line_after("shown")).at("workers").at(0);
+  EXPECT_GT(worker.at("resident_bytes").get<int64_t>(), 100'000'000) << worker;
+  EXPECT_EQ(Json::parse(line_after("stacks")).at(0).at("stacks").at("pid"), std::stoll(line_after("mine")));
+}
+
+TEST_F(RunCommandTest, GivingUpIsToldInFlags) {
+  const Outcome outcome = run("--max-restarts 0", "exit 3");
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("giving up: --max-restarts is 0"), Not(HasSubstr("Config"))));
+}
+
 TEST_F(RunCommandTest, StartsAllRanksAgainWithinTheBudget) {
   const std::string script =
       "echo start $RANK $TORCHELASTIC_RESTART_COUNT\n"

@@ -42,8 +42,9 @@ arrow::Result<const Flag*> find_by_name(const std::string& written) {
     for (const Flag* flag : beginning) names += (names.empty() ? "--" : ", --") + std::string(flag->name);
     return arrow::Status::Invalid("--", written, " is the beginning of several flags: ", names);
   }
-  return arrow::Status::Invalid("paceline run knows no flag --", written, suggestion("--" + name, known),
-                                "; --help lists them. Flags of the program go behind it");
+  return arrow::Status::Invalid("paceline run knows no flag --", written,
+                                "; --help lists them. Flags of the program go behind it",
+                                suggestion("--" + name, known));
 }
 
 bool is_one_of(const std::string& value, const std::string& choices) {

@@ -102,12 +102,15 @@ TEST(RunFlags, SayWhatTheTerminalShows) {
   EXPECT_THAT(refusal("-r 4 a"), HasSubstr("0 to 3"));
 }
 
-// One row for each: `--flag VALUE` | what it does.
+// One row for each, `--flag VALUE` | what it does; torchrun's own that do what they do there are named before it.
 TEST(RunFlags, AreAllInTheGuide) {
   std::ifstream file(std::string(PACELINE_SOURCE_FOLDER) + "/docs/launching.md");
   const std::string guide{std::istreambuf_iterator<char>(file), {}};
   for (const RunFlagInfo& flag : run_flag_table()) {
-    EXPECT_THAT(guide, HasSubstr("\n| `" + flag.usage() + "` | " + flag.what + " |\n"));
+    const std::string row = "\n| `" + flag.usage() + "` | " + flag.what + " |\n";
+    const std::string name = flag.names.substr(0, flag.names.find(','));
+    const bool is_named = flag.torchruns && guide.find("`" + name + "`") != std::string::npos;
+    EXPECT_TRUE(is_named || guide.find(row) != std::string::npos) << flag.usage();
   }
 }
 

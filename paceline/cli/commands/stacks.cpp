@@ -37,7 +37,9 @@ void add_stacks(CLI::App& program, int& exit_code) {
   command->footer("Example: paceline stacks mnist --rank 1");
   const auto run = add_run(*command);
   const auto rank = std::make_shared<int64_t>(-1);
-  command->add_option("--rank", *rank, "Only the worker with this rank")->check(CLI::NonNegativeNumber);
+  command->add_option("--rank", *rank, "Only the worker with this rank")
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->type_name("N");
   const auto as_json = add_json(*command);
   command->callback([run, rank, as_json, &exit_code] { exit_code = report(show_stacks(*run, *rank, *as_json)); });
 }

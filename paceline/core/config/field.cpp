@@ -6,7 +6,8 @@ namespace paceline {
 
 void check_field(const char* config, const char* field, const Json& value, const Constraint& constraint) {
   if (value.is_null() || constraint.allows(value)) return;
-  throw ConfigError(std::string(config) + "." + field + " is " + encode_json(value) + "; allowed: " + constraint.words);
+  throw ConfigError(std::string(config) + "." + field + " is " + readable_json(value) +
+                    "; allowed: " + constraint.words);
 }
 
 }  // namespace paceline

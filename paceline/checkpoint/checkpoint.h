@@ -25,7 +25,8 @@ class Checkpoint {
 
   /// Saves what the items hold: modules, optimizers, loaders, schedulers, scalers, anything Stateful. Every rank calls
   /// it; the parallel strategy decides which rank writes what. To be reported, once, before the next save(), which
-  /// deletes what was not. UsageError outside a train loop; StorageError for what cannot be written. Defined in
+  /// deletes what was not. An item may have a name of its own: `save(named("generator", g), named("critic", c))`.
+  /// UsageError outside a train loop; StorageError for what cannot be written. Defined in
   /// paceline/train/checkpoint_state.h.
   template <class... Items>
   static Checkpoint save(const Items&... items);

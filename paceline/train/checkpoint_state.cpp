@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -53,6 +54,14 @@ Placement placement_of(const Item& item) {
   return model == nullptr ? Placement::replicated : model->placement();
 }
 
+void check_name(const std::string& name) {
+  const bool is_word = std::ranges::all_of(name, [](unsigned char letter) {
+    return letter < 0x80 && (std::isalnum(letter) != 0 || letter == '_' || letter == '-');
+  });
+  if (is_word) return;
+  throw ConfigError("an item of the checkpoint is named \"" + name + "\"; allowed: letters, digits, '_' and '-'");
+}
+
 std::vector<NamedItem> name_items(const std::vector<Item>& items) {
   std::map<std::string, int> uses;
   std::vector<NamedItem> named;
@@ -60,9 +69,17 @@ std::vector<NamedItem> name_items(const std::vector<Item>& items) {
     const std::string base = item.module != nullptr      ? "model"
                              : item.optimizer != nullptr ? "optimizer"
                                                          : item.stateful->kind();
-    const int use = ++uses[base];
-    named.push_back(
-        {.name = use == 1 ? base : base + "_" + std::to_string(use), .item = item, .placement = placement_of(item)});
+    std::string name = item.name;
+    if (name.empty()) {
+      const int use = ++uses[base];
+      name = use == 1 ? base : base + "_" + std::to_string(use);
+    } else {
+      check_name(name);
+    }
+    if (std::ranges::find(named, name, &NamedItem::name) != named.end()) {
+      throw ConfigError("two items of the checkpoint are named \"" + name + "\"; give one of them another name");
+    }
+    named.push_back({.name = std::move(name), .item = item, .placement = placement_of(item)});
   }
   return named;
 }

@@ -1,10 +1,10 @@
 // Checkpoint::save and load: modules, optimizers and anything Stateful, as safetensors and JSON.
 //
-// Each item gets a name: "model", "optimizer", or its kind(), with "_2", "_3", … for further ones; loading takes the
-// same items, those of a kind in the same order. An item's tensors are in the file `<name>.safetensors` under their own
-// names (a module's as in Python's state_dict), per-rank items in `<name>.rank_<r>.safetensors`. Optimizer state is
-// named by parameter; the parameters' names come from the modules given in the same call, so save and load an optimizer
-// together with its module.
+// Each item gets a name: the one that named() gives it, else "model", "optimizer", or its kind(), with "_2", "_3", …
+// for further ones; loading takes the same items, those with names in any order, the others of a kind in the same
+// order. An item's tensors are in the file `<name>.safetensors` under their own names (a module's as in Python's
+// state_dict), per-rank items in `<name>.rank_<r>.safetensors`. Optimizer state is named by parameter; the parameters'
+// names come from the modules given in the same call, so save and load an optimizer together with its module.
 //
 // Who writes: rank 0, but per-rank items (random states), and models that were prepared with parallel_strategy "none"
 // with their optimizers: those every rank writes and reads itself. What prepare_model() has never seen counts as equal
@@ -21,12 +21,33 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/state/stateful.h"
 
 namespace paceline {
+
+/// An item of Checkpoint::save() and load() under a name of its own; named() makes it.
+template <class T>
+struct Named {
+  /// Of the item in the checkpoint.
+  std::string name;
+  /// Lives longer than this.
+  const T& item;
+};
+
+/// Gives an item its name in the checkpoint: where there are several of a kind, their order counts no more. Letters,
+/// digits, '_' and '-'; each name once in a call: else ConfigError from save() or load().
+///
+///     report(metrics, Checkpoint::save(named("generator", generator), named("critic", critic)));
+///     checkpoint->load(named("critic", critic));
+template <class T>
+Named<T> named(std::string name, const T& item) {
+  return {std::move(name), item};
+}
+
 namespace train {
 
 /// One thing to be saved or restored, whatever its type.
@@ -34,6 +55,7 @@ struct Item {
   torch::nn::Module* module = nullptr;
   torch::optim::Optimizer* optimizer = nullptr;
   Stateful* stateful = nullptr;
+  std::string name = {};  // the user's own, "" for none
 };
 
 inline Item make_item(const torch::nn::Module& module) {
@@ -58,6 +80,13 @@ template <class S>
   requires std::is_base_of_v<Stateful, S>
 Item make_item(const std::shared_ptr<S>& stateful) {
   return make_item(static_cast<const Stateful&>(*stateful));
+}
+
+template <class T>
+Item make_item(const Named<T>& named) {
+  Item item = make_item(named.item);
+  item.name = named.name;
+  return item;
 }
 
 Checkpoint save_items(const std::vector<Item>& items);

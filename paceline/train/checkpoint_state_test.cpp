@@ -66,6 +66,39 @@ TEST_F(CheckpointState, TheSecondOfAKindHasANumber) {
   EXPECT_TRUE(torch::equal(two->weight, second->weight));
 }
 
+TEST_F(CheckpointState, AnItemCanHaveANameOfItsOwn) {
+  torch::nn::Linear generator(2, 2), critic(2, 2);
+  torch::optim::Adam optimizer(critic->parameters(), 0.25);
+  critic->forward(torch::ones({1, 2})).sum().backward();
+  optimizer.step();
+  const auto session = session_of(0, 1);
+  const Checkpoint checkpoint = publish(
+      Checkpoint::save(named("generator", generator), named("critic", critic), named("critic_steps", optimizer)));
+  EXPECT_THAT(
+      testing::names_in(checkpoint.path()),
+      AllOf(Contains("generator.safetensors"), Contains("critic.safetensors"), Contains("critic_steps.safetensors")));
+  torch::nn::Linear one(2, 2);
+  torch::optim::Adam steps(one->parameters(), 1);
+  checkpoint.load(named("critic_steps", steps), named("critic", one));  // in any order, and not all of them
+  EXPECT_TRUE(torch::equal(one->weight, critic->weight));
+  EXPECT_EQ(static_cast<torch::optim::AdamOptions&>(steps.param_groups()[0].options()).lr(), 0.25);
+}
+
+TEST_F(CheckpointState, NamesOfItemsAreWordsAndDiffer) {
+  torch::nn::Linear model(2, 2);
+  const auto session = session_of(0, 1);
+  const auto refusal = [](const auto&... items) -> std::string {
+    try {
+      Checkpoint::save(items...);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(refusal(named("a/b", model)), AllOf(HasSubstr("\"a/b\""), HasSubstr("letters")));
+  EXPECT_THAT(refusal(named("model", model), model), HasSubstr("two items of the checkpoint are named \"model\""));
+}
+
 struct Buffers : torch::nn::Module {
   void add(torch::ScalarType type) {
     torch::Tensor values = torch::arange(6, torch::kFloat).view({2, 3}).to(type);

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <concepts>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,12 @@ std::shared_ptr<parallel::ParallelModel> parallel_model_of(const torch::nn::Modu
 
 }  // namespace train
 
+/// What prepare_model() takes: a holder (of TORCH_MODULE) or a std::shared_ptr of a module.
+template <class Holder>
+concept ModuleHolder = requires(const Holder& model) {
+  { model.ptr() } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;
+} || std::convertible_to<Holder, std::shared_ptr<torch::nn::Module>>;
+
 /// Moves `model` to the worker's device, checks that all ranks hold the same model, gives every rank rank 0's
 /// parameters and buffers, and from then on averages gradients over the ranks during backward. Collective. Returns the
 /// same model (same holder, same module): nothing wraps its forward(), and nothing keeps it: once its holders are gone,
@@ -33,10 +40,15 @@ std::shared_ptr<parallel::ParallelModel> parallel_model_of(const torch::nn::Modu
 ///     auto model = paceline::prepare_model(ResNet18(/*num_classes=*/10));
 ///     auto sparse = paceline::prepare_model(Experts(), {.ddp = {.find_unused_parameters = true}});
 template <class Holder>
-Holder prepare_model(Holder model, const PrepareModelOptions& options = {}) {
+Holder prepare_model(Holder model, const PrepareModelOptions& options = {}) {  // a field misspelt? name the type
+  static_assert(!std::derived_from<Holder, torch::nn::Module>,
+                "prepare_model() was given a module by value, and would prepare a copy; give it a std::shared_ptr "
+                "(std::make_shared<Net>(…)), or the holder that TORCH_MODULE(Net) makes of a class NetImpl");
+  static_assert(std::derived_from<Holder, torch::nn::Module> || ModuleHolder<Holder>,
+                "prepare_model() takes a module: a std::shared_ptr of one, or the holder that TORCH_MODULE makes");
   if constexpr (requires { model.ptr(); }) {
     train::prepare_module(model.ptr(), options);
-  } else {
+  } else if constexpr (ModuleHolder<Holder>) {
     train::prepare_module(model, options);
   }
   return model;

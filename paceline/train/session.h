@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "paceline/checkpoint/checkpoint.h"
@@ -22,6 +23,16 @@
 #include "paceline/core/published_checkpoint.h"
 #include "paceline/state/step.h"
 #include "paceline/train/context.h"
+
+// So that the compiler can say what to do.
+template <>
+struct nlohmann::adl_serializer<at::Tensor> {
+  template <class Target, class Tensor>
+  static void to_json(Target&, const Tensor&) {
+    static_assert(!std::is_same_v<Tensor, at::Tensor>,
+                  "a tensor is no metric and no configuration value; give its number: loss.item<double>()");
+  }
+};
 
 namespace paceline {
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 #include "paceline/core/dictionary.h"
 
@@ -22,6 +23,13 @@ class TrainLoop {
   /// `paceline::Json train_loop(const paceline::Config& config)`
   using ReturningWithConfig = Json (*)(const Config&);
 
+  /// Whether a T is one of these.
+  template <class T>
+  static constexpr bool is_form =
+      !std::is_class_v<std::remove_cvref_t<T>> &&
+      (std::is_convertible_v<T, Plain> || std::is_convertible_v<T, WithConfig> || std::is_convertible_v<T, Returning> ||
+       std::is_convertible_v<T, ReturningWithConfig>);
+
   /// Made implicitly: `TorchTrainer trainer(train_loop, …)`.
   TrainLoop(Plain function) noexcept;  // NOLINT: implicit
   /// Likewise.
@@ -30,6 +38,19 @@ class TrainLoop {
   TrainLoop(Returning function) noexcept;  // NOLINT
   /// Likewise.
   TrainLoop(ReturningWithConfig function) noexcept;  // NOLINT
+
+  /// Of anything else that can be called: refused by the compiler, with what a train loop is.
+  template <class Callable>
+    requires(!std::is_same_v<std::remove_cvref_t<Callable>, TrainLoop> && !is_form<Callable>)
+  TrainLoop(Callable&&) noexcept {  // NOLINT: implicit
+    using Given = std::remove_cvref_t<Callable>;
+    static_assert(
+        !std::is_class_v<Given>,
+        "a train loop is a function at namespace scope, registered with PACELINE_TRAIN_LOOP(function): workers "
+        "find it by its name, which a lambda or another object does not have");
+    static_assert(std::is_class_v<Given>,
+                  "a train loop is void f() or void f(const paceline::Config&), or either returning paceline::Json");
+  }
 
   /// Calls the loop; null where it returns nothing.
   Json operator()(const Config& config) const { return call_(function_, config); }

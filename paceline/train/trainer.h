@@ -55,7 +55,10 @@ class TorchTrainer {
  public:
   /// UsageError when `loop` is not registered with PACELINE_TRAIN_LOOP, or ValidationConfig::fn not with
   /// PACELINE_VALIDATION; ConfigError for a value that is not allowed.
-  explicit TorchTrainer(TrainLoop loop, TorchTrainerOptions options = {});
+  ///
+  /// Where the compiler only says that no function matches, a field may be misspelt: with the type in front of the
+  /// braces, as in `.scaling_config = ScalingConfig{.num_workers = 2}`, it names the field.
+  explicit TorchTrainer(TrainLoop loop, TorchTrainerOptions options = {});  // a field misspelt? TorchTrainerOptions{…}
 
   /// Runs to the end. The same name and storage path continues an unfinished run; a finished one trains again, with
   /// everything earlier kept. A run that was stopped returns with the state "aborted".

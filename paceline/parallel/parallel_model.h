@@ -2,7 +2,8 @@
 // strategies.
 //
 // Threading: a model is trained by one thread; calls that say "collective" are made by every rank in the same order.
-// Ownership: keep it as long as the model trains; it does not keep the module, only its tensors. Errors: CollectiveError, also from backward.
+// Ownership: keep it as long as the model trains; it does not keep the module, only its tensors. Errors:
+// CollectiveError, also from backward.
 #pragma once
 
 #include <torch/torch.h>

@@ -30,9 +30,9 @@ concept ModuleHolder = requires(const Holder& model) {
 /// Moves `model` to the worker's device, checks that all ranks hold the same model, gives every rank rank 0's
 /// parameters and buffers, and from then on averages gradients over the ranks during backward. Collective. Returns the
 /// same model (same holder, same module): nothing wraps its forward(), and nothing keeps it: once its holders are gone,
-/// the next step, report or prepare_model() gives its memory and connections back. Create optimizers afterwards. CollectiveError
-/// naming rank and parameter when ranks hold different models; ConfigError for options; UsageError outside a train
-/// loop.
+/// the next step, report or prepare_model() gives its memory and connections back. Create optimizers afterwards.
+/// CollectiveError naming rank and parameter when ranks hold different models; ConfigError for options; UsageError
+/// outside a train loop.
 ///
 /// With parallel_strategy "none" the model only moves to the device: each rank trains its own, and Checkpoint::save()
 /// keeps that of every rank, with the optimizers of its parameters.

@@ -392,8 +392,8 @@ void ModuleDataParallel::check_finished() const {
                         (options_.static_graph
                              ? "With static_graph every backward uses each parameter as often as the first did: let "
                                "it, or leave static_graph out"
-                             : "That happens when a part of the backward is a backward of its own (re-entrant "
-                               "checkpointing): compute all of the loss's gradients in one backward"));
+                             : "A backward inside of this one (re-entrant checkpointing) does that: compute the "
+                               "loss's gradients in one backward. Is there none, please report it, with the model"));
 }
 
 void ModuleDataParallel::check_accumulator(size_t index) const {
@@ -506,8 +506,7 @@ std::shared_ptr<DataParallel> DataParallel::attach(const std::shared_ptr<torch::
                                                    const std::shared_ptr<comm::Group>& group, const DdpOptions& options,
                                                    std::shared_ptr<StepLedger> ledger) {
   options.validate();
-  auto data_parallel =
-      std::make_shared<ModuleDataParallel>(module, group->duplicate(), options, std::move(ledger));
+  auto data_parallel = std::make_shared<ModuleDataParallel>(module, group->duplicate(), options, std::move(ledger));
   data_parallel->start(*module);
   return data_parallel;
 }

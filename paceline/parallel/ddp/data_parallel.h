@@ -14,8 +14,9 @@
 //   written without autograd's knowledge, so that a backward can follow of a graph that has saved them (a second
 //   forward before it, retain_graph).
 // Threading: a model is trained by one thread. Ownership: keep the returned pointer as long as the model trains; when
-// it is gone, the model trains locally, and its connections are closed. It does not keep the module. Errors: CollectiveError, also from backward; ConfigError for options. Not
-// supported: backward calls nested in backward (re-entrant checkpointing) over parameters of the model.
+// it is gone, the model trains locally, and its connections are closed. It does not keep the module. Errors:
+// CollectiveError, also from backward; ConfigError for options. Not supported: backward calls nested in backward
+// (re-entrant checkpointing) over parameters of the model.
 #pragma once
 
 #include <torch/torch.h>
@@ -56,11 +57,11 @@ class DataParallel : public ParallelModel {
   using ParallelModel::ParallelModel;
 
   /// Makes `module` train over the ranks of `group`, with connections of its own: the models of a loss finish their
-  /// gradients in different orders on different ranks. Collective; every rank prepares its models in the same order. In this order: checks `options`; verifies that all
-  /// ranks hold the same model (on a difference every rank throws the same CollectiveError: rank, parameter, wanted,
-  /// got); gives all ranks rank 0's parameters and buffers; binds paceline::nn::SyncBatchNorm modules to another such
-  /// group; hooks the parameters that require gradients now. Those must be on one device. In a world of one only
-  /// void_step() and the options' check remain. `ledger` may be null.
+  /// gradients in different orders on different ranks. Collective; every rank prepares its models in the same order. In
+  /// this order: checks `options`; verifies that all ranks hold the same model (on a difference every rank throws the
+  /// same CollectiveError: rank, parameter, wanted, got); gives all ranks rank 0's parameters and buffers; binds
+  /// paceline::nn::SyncBatchNorm modules to another such group; hooks the parameters that require gradients now. Those
+  /// must be on one device. In a world of one only void_step() and the options' check remain. `ledger` may be null.
   static std::shared_ptr<DataParallel> attach(const std::shared_ptr<torch::nn::Module>& module,
                                               const std::shared_ptr<comm::Group>& group, const DdpOptions& options,
                                               std::shared_ptr<StepLedger> ledger);

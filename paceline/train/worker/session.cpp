@@ -320,15 +320,15 @@ void Session::adopt(std::shared_ptr<parallel::ParallelModel> model) {
 
 std::shared_ptr<parallel::ParallelModel> Session::parallel_model(const torch::nn::Module& module) const {
   const std::lock_guard lock(models_mutex_);
-  const auto found =
-      std::ranges::find_if(models_, [&](const auto& known) { return known->module().get() == &module; });
+  const auto found = std::ranges::find_if(models_, [&](const auto& known) { return known->module().get() == &module; });
   return found == models_.end() ? nullptr : *found;
 }
 
 void Session::forget_gone_models() {
   std::vector<std::shared_ptr<parallel::ParallelModel>> gone;  // which close their connections without the lock
   const std::lock_guard lock(models_mutex_);
-  const auto left = std::ranges::stable_partition(models_, [](const auto& known) { return known->module() != nullptr; });
+  const auto left =
+      std::ranges::stable_partition(models_, [](const auto& known) { return known->module() != nullptr; });
   std::ranges::move(left, std::back_inserter(gone));
   models_.erase(left.begin(), left.end());
 }

@@ -161,6 +161,7 @@ class Session {
   void finish_deletions();
   void fail(const std::exception_ptr& error);
   std::string store_key(const char* what);
+  const std::shared_ptr<GroupProgress>& meeting_progress();
   void meet_in_store();
   std::string broadcast_through_store(const std::string& text);
 
@@ -173,7 +174,8 @@ class Session {
   Upload unreported_;
   std::vector<std::shared_ptr<Arena>> arenas_;
   int64_t meetings_ = 0;
-  std::string last_barrier_key_;  // this rank's, of the barrier before
+  std::shared_ptr<GroupProgress> meeting_progress_;  // where they are counted
+  std::string last_barrier_key_;                     // this rank's, of the barrier before
   std::atomic<bool> stopped_{false};
   mutable std::mutex mutex_;  // guards checkpoint_, committed_, the deletions and stop_reason_
   std::condition_variable news_;

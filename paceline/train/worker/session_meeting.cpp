@@ -1,5 +1,7 @@
 // How a session's ranks meet: in the controller's store where there is one, which can say who is missing, else in the
 // process group.
+#include <utility>
+
 #include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
@@ -8,7 +10,7 @@ namespace {
 // A meeting in the controller's store is a collective like those of the process group.
 class CountedMeeting {
  public:
-  CountedMeeting(Progress* progress, Collective collective) : progress_(progress) {
+  CountedMeeting(std::shared_ptr<GroupProgress> progress, Collective collective) : progress_(std::move(progress)) {
     if (progress_ != nullptr) progress_->begin_collective(collective);
   }
   ~CountedMeeting() {
@@ -18,7 +20,7 @@ class CountedMeeting {
   CountedMeeting& operator=(const CountedMeeting&) = delete;
 
  private:
-  Progress* const progress_;
+  const std::shared_ptr<GroupProgress> progress_;
 };
 
 }  // namespace
@@ -27,13 +29,19 @@ std::string Session::store_key(const char* what) {
   return std::string("session/") + what + "/" + std::to_string(++meetings_) + "/";
 }
 
+// Added at the first meeting: a process group that is made begins to number anew.
+const std::shared_ptr<GroupProgress>& Session::meeting_progress() {
+  if (meeting_progress_ == nullptr && options_.progress != nullptr) meeting_progress_ = options_.progress->add_group();
+  return meeting_progress_;
+}
+
 void Session::barrier() {
   collective([this] { options_.store ? meet_in_store() : group().barrier(); });
 }
 
 // Ranks leave a key each and wait for all.
 void Session::meet_in_store() {
-  const CountedMeeting counted(options_.progress, Collective::barrier);
+  const CountedMeeting counted(meeting_progress(), Collective::barrier);
   const std::string prefix = store_key("barrier");
   const std::string own_key = prefix + std::to_string(options_.context.world_rank);
   const auto failed = [&](const std::string& why) {
@@ -68,7 +76,7 @@ Json Session::broadcast_from_rank_zero(const Json& value) {
 }
 
 std::string Session::broadcast_through_store(const std::string& text) {
-  const CountedMeeting counted(options_.progress, Collective::broadcast);
+  const CountedMeeting counted(meeting_progress(), Collective::broadcast);
   const std::string prefix = store_key("broadcast");
   const std::string key = prefix + "value";
   const auto failed = [&](const std::string& why) {

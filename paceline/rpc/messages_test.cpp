@@ -43,6 +43,9 @@ void change(ProcessEnd& value) {
 void change(std::vector<WorkerId>& value) {
   value = {{3}, {5}};
 }
+void change(std::optional<std::string>& value) {
+  value = "50%";
+}
 void change(Phase& value) {
   value = Phase::backward;
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include <stdexcept>
 #include <thread>
@@ -25,12 +26,18 @@ __attribute__((noinline)) void look_for_a_file() {
 __attribute__((noinline)) void ask_for_a_number(const paceline::Config& config) {
   config.get<int64_t>("rate");
 }
-#line 29 "paceline/train/worker/user_frames_test.cpp"
+
+__attribute__((noinline)) void classify(torch::nn::Linear model, const torch::Tensor& batch) {
+  model->forward(batch);
+}
+#line 34 "paceline/train/worker/user_frames_test.cpp"
 
 namespace paceline::train {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -59,6 +66,14 @@ TEST(UserFrames, LeaveOutPacelinesOwnInlinedOrNot) {
   ASSERT_THAT(frames, Not(IsEmpty()));
   EXPECT_THAT(frames[0], "ask_for_a_number(paceline::Dictionary const&) (program.cpp:13)");
   EXPECT_THAT(frames, Each(Not(HasSubstr("get"))));
+}
+
+TEST(UserFrames, OfABatchThatDoesNotFitTheModelAreTheUsers) {
+  const ThrowRecorder recorder;
+  const auto failed = failure_of(caught([] { classify(torch::nn::Linear(2, 1), torch::ones({4, 3})); }));
+  EXPECT_EQ(failed.text, "mat1 and mat2 shapes cannot be multiplied (4x3 and 2x1)");
+  ASSERT_THAT(failed.frames, Not(IsEmpty()));
+  EXPECT_THAT(failed.frames[0], AllOf(StartsWith("classify("), EndsWith("(program.cpp:17)")));
 }
 
 TEST(UserFrames, OfAThrowThatWasNotRecordedThereAreNone) {

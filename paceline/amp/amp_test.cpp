@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "paceline/amp/autocast.h"
 #include "paceline/amp/clip.h"
@@ -92,6 +93,20 @@ TEST(GradScaler, UnscalesBeforeClipping) {
   EXPECT_THROW(scaler.step(scaled.optimizer), UsageError);
   scaler.update();
   EXPECT_EQ(scaled.parameter[0].item<float>(), -3);
+}
+
+TEST(GradScaler, TakesWhatPointsToAnOptimizer) {
+  Scaled scaled;
+  const auto pointer =
+      std::make_shared<torch::optim::SGD>(std::vector<Tensor>{scaled.parameter}, torch::optim::SGDOptions(1.0));
+  GradScaler scaler({.init_scale = 1024});
+  scaler.scale((scaled.parameter * 3).sum()).backward();
+  scaler.unscale_(pointer);
+  EXPECT_TRUE(scaler.step(pointer));
+  EXPECT_THROW(scaler.step(*pointer), UsageError) << "the same optimizer";
+  scaler.update();
+  EXPECT_EQ(scaled.parameter[0].item<float>(), -3);
+  EXPECT_THROW(scaler.step(std::unique_ptr<torch::optim::Optimizer>()), UsageError);
 }
 
 TEST(GradScaler, AVoidStepLeavesTheScale) {

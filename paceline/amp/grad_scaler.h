@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "paceline/core/config/field.h"
+#include "paceline/state/held.h"
 #include "paceline/state/stateful.h"
 
 namespace paceline {
@@ -46,6 +47,15 @@ class GradScaler final : public Stateful {
   /// optimizer.step(), after unscale_() if that was not called; left out when a gradient is not finite. Says whether
   /// the step was taken. Waits for the device. UsageError when called twice before update(), and as unscale_().
   bool step(torch::optim::Optimizer& optimizer);
+  /// The same for what points to an optimizer.
+  template <PointerTo<torch::optim::Optimizer> Pointer>
+  void unscale_(const Pointer& optimizer) {
+    unscale_(held(optimizer, "an optimizer"));
+  }
+  template <PointerTo<torch::optim::Optimizer> Pointer>
+  bool step(const Pointer& optimizer) {
+    return step(held(optimizer, "an optimizer"));
+  }
   /// After the steps of all optimizers: sets the next scale, or `new_scale` if given. Without a gradient since the last
   /// update() the scale stays. UsageError for a `new_scale` that is not a positive number.
   void update(std::optional<double> new_scale = std::nullopt);

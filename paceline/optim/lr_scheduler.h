@@ -11,8 +11,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "paceline/state/held.h"
 #include "paceline/state/stateful.h"
 #include "paceline/state/step.h"
 
@@ -64,6 +66,10 @@ class LRScheduler final : public Stateful {
   /// that the loaders keep, paceline::step_ledger(); with it a void step (state/step.h) is not counted, without one
   /// every step() is.
   LRScheduler(torch::optim::Optimizer& optimizer, Schedule schedule, std::shared_ptr<StepLedger> ledger = nullptr);
+  /// The same for what points to an optimizer.
+  template <PointerTo<torch::optim::Optimizer> Pointer>
+  LRScheduler(const Pointer& optimizer, Schedule schedule, std::shared_ptr<StepLedger> ledger = nullptr)
+      : LRScheduler(held(optimizer, "an optimizer"), std::move(schedule), std::move(ledger)) {}
 
   /// After optimizer.step(): goes on to the next learning rate.
   void step();

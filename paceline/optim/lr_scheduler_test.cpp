@@ -70,6 +70,17 @@ TEST(LRScheduler, GoesOnFromItsState) {
   EXPECT_THROW(resumed.load_state_dict({}), ConfigError);
 }
 
+TEST(LRScheduler, TakesWhatPointsToAnOptimizer) {
+  const auto shared = std::make_shared<torch::optim::SGD>(make_optimizer(1));
+  const std::unique_ptr<torch::optim::Optimizer> unique = std::make_unique<torch::optim::SGD>(make_optimizer(1));
+  LRScheduler of_shared(shared, step_decay(1, 0.5)), of_unique(unique, step_decay(1, 0.5));
+  of_shared.step();
+  of_unique.step();
+  EXPECT_EQ(shared->param_groups()[0].options().get_lr(), 0.5);
+  EXPECT_EQ(unique->param_groups()[0].options().get_lr(), 0.5);
+  EXPECT_THROW(LRScheduler(std::unique_ptr<torch::optim::Optimizer>(), step_decay(1)), UsageError);
+}
+
 TEST(LRScheduler, DoesNotCountVoidSteps) {
   auto optimizer = make_optimizer(1);
   const auto ledger = std::make_shared<StepLedger>();

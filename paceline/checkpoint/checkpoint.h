@@ -8,10 +8,27 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "paceline/core/json.h"
 
 namespace paceline {
+
+/// How Checkpoint::load() restores.
+struct LoadOptions {
+  /// Whether a module must have exactly the parameters and buffers that were saved. Without it those that only one of
+  /// them has are left alone, and named in the result; shapes must fit all the same. Other items, optimizers among
+  /// them, must always be as they were saved.
+  bool strict = true;
+};
+
+/// What Checkpoint::load() has left alone, as of PyTorch's load_state_dict(); of further modules "model_2.weight".
+struct LoadResult {
+  /// Parameters and buffers that are not in the checkpoint.
+  std::vector<std::string> missing_keys;
+  /// What the checkpoint has beyond the module.
+  std::vector<std::string> unexpected_keys;
+};
 
 /// A folder of a checkpoint.
 ///
@@ -42,10 +59,21 @@ class Checkpoint {
   template <class... Items>
   static Checkpoint async_save(const Items&... items);
   /// Restores items by their names (paceline/train/checkpoint_state.h): each kind in the order in which it was saved.
-  /// Inside a train loop and outside. StorageError naming what is missing or damaged, ConfigError for what does not fit
-  /// the item. Defined in paceline/train/checkpoint_state.h.
+  /// LoadOptions may stand behind the items. Inside a train loop and outside. StorageError naming what is missing or
+  /// damaged, ConfigError for what does not fit the item. Defined in paceline/train/checkpoint_state.h.
+  ///
+  ///     const auto result = checkpoint.load(model, {.strict = false});   // a new head keeps its own weights
+  ///     for (const auto& name : result.missing_keys) std::cout << name << " is not in the checkpoint\n";
   template <class... Items>
-  void load(Items&&... items) const;
+  LoadResult load(Items&&... items) const;
+  template <class Item>
+  LoadResult load(Item&& item, LoadOptions options) const {
+    return load<Item&, LoadOptions&>(item, options);
+  }
+  template <class First, class Second>
+  LoadResult load(First&& first, Second&& second, LoadOptions options) const {
+    return load<First&, Second&, LoadOptions&>(first, second, options);
+  }
 
   /// The folder with the files: local, or the URI of one in an object store. Empty on a rank that save() let write
   /// nothing: the checkpoint is then complete on the ranks that did, and here once it is published (get_checkpoint()).

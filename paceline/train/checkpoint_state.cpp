@@ -84,13 +84,17 @@ std::vector<NamedItem> name_items(const std::vector<Item>& items) {
   return named;
 }
 
+// Of the names of a module's tensors where there are several modules.
+std::string prefix_of(const NamedItem& item) {
+  return item.name == "model" ? "" : item.name + ".";
+}
+
 ParameterNames parameter_names(const std::vector<NamedItem>& items) {
   ParameterNames names;
-  for (const auto& [name, item, placement] : items) {
-    if (item.module == nullptr) continue;
-    const std::string prefix = name == "model" ? "" : name + ".";
-    for (const auto& parameter : item.module->named_parameters()) {
-      names.emplace(parameter.value().unsafeGetTensorImpl(), prefix + parameter.key());
+  for (const auto& item : items) {
+    if (item.item.module == nullptr) continue;
+    for (const auto& parameter : item.item.module->named_parameters()) {
+      names.emplace(parameter.value().unsafeGetTensorImpl(), prefix_of(item) + parameter.key());
     }
   }
   return names;
@@ -112,6 +116,18 @@ void restore(const Item& item, const StateDict& state, const ParameterNames& nam
     optim::load_optimizer_state(*item.optimizer, names, state);
   } else {
     item.stateful->load_state_dict(state);
+  }
+}
+
+// Leaves out of `saved` what the module does not have, and puts the module's `own` in place of what is not in it.
+void make_fit(StateDict& saved, const StateDict& own, const std::string& prefix, LoadResult& result) {
+  std::erase_if(saved.tensors, [&](const auto& tensor) {
+    const bool unexpected = !own.tensors.contains(tensor.first);
+    if (unexpected) result.unexpected_keys.push_back(prefix + tensor.first);
+    return unexpected;
+  });
+  for (const auto& [name, tensor] : own.tensors) {
+    if (saved.tensors.emplace(name, tensor).second) result.missing_keys.push_back(prefix + name);
   }
 }
 
@@ -262,17 +278,23 @@ Checkpoint async_save_items(const std::vector<Item>& items) {
   });
 }
 
-void load_items(const Checkpoint& checkpoint, const std::vector<Item>& items) {
+LoadResult load_items(const Checkpoint& checkpoint, const LoadRequest& request) {
   // From an object store only what is asked for is read.
   const std::string folder = storage::is_uri(checkpoint.path()) ? checkpoint.path() : *checkpoint.as_directory();
   const auto reader = value_or_throw(checkpoint::TensorReader::open(folder));
-  const auto named = name_items(items);
+  const auto named = name_items(request.items);
   const auto names = parameter_names(named);
   const Session* session = Session::current_or_null();
   const int64_t rank = session == nullptr ? 0 : session->options().context.world_rank;
+  LoadResult result;
   for (const auto& item : named) {
-    restore(item.item, read_item(reader, saved_scope(reader.manifest(), item, rank)), names);
+    StateDict state = read_item(reader, saved_scope(reader.manifest(), item, rank));
+    if (item.item.module != nullptr && !request.options.strict) {
+      make_fit(state, state_of(item.item, names), prefix_of(item), result);
+    }
+    restore(item.item, state, names);
   }
+  return result;
 }
 
 }  // namespace train

@@ -1,4 +1,5 @@
-// Checkpoint::save and load: modules, optimizers and anything Stateful, as safetensors and JSON.
+// Checkpoint::save and load: modules (TorchScript's too), optimizers and anything Stateful, as safetensors and JSON; by
+// reference or by what points to them.
 //
 // Each item gets a name: the one that named() gives it, else "model", "optimizer", or its kind(), with "_2", "_3", …
 // for further ones; loading takes the same items, those with names in any order, the others of a kind in the same
@@ -25,6 +26,8 @@
 #include <vector>
 
 #include "paceline/checkpoint/checkpoint.h"
+#include "paceline/state/held.h"
+#include "paceline/state/script_module.h"
 #include "paceline/state/stateful.h"
 
 namespace paceline {
@@ -56,6 +59,7 @@ struct Item {
   torch::optim::Optimizer* optimizer = nullptr;
   Stateful* stateful = nullptr;
   std::string name = {};  // the user's own, "" for none
+  std::shared_ptr<torch::nn::Module> owner = nullptr;  // of `module`, where nobody else owns it
 };
 
 inline Item make_item(const torch::nn::Module& module) {
@@ -65,10 +69,10 @@ template <class Contained>
 Item make_item(const torch::nn::ModuleHolder<Contained>& holder) {
   return make_item(*holder.ptr());
 }
-template <class M>
-  requires std::is_base_of_v<torch::nn::Module, M>
-Item make_item(const std::shared_ptr<M>& module) {
-  return make_item(static_cast<const torch::nn::Module&>(*module));
+/// A TorchScript module's parameters and buffers.
+inline Item make_item(const torch::jit::Module& module) {
+  auto view = script_module(module);
+  return {.module = view.get(), .owner = view};
 }
 inline Item make_item(const torch::optim::Optimizer& optimizer) {
   return {.optimizer = const_cast<torch::optim::Optimizer*>(&optimizer)};
@@ -76,10 +80,24 @@ inline Item make_item(const torch::optim::Optimizer& optimizer) {
 inline Item make_item(const Stateful& stateful) {
   return {.stateful = const_cast<Stateful*>(&stateful)};
 }
-template <class S>
-  requires std::is_base_of_v<Stateful, S>
-Item make_item(const std::shared_ptr<S>& stateful) {
-  return make_item(static_cast<const Stateful&>(*stateful));
+template <class Pointer>
+  requires PointerTo<Pointer, const torch::nn::Module> || PointerTo<Pointer, const torch::optim::Optimizer> ||
+           PointerTo<Pointer, const Stateful>
+Item make_item(const Pointer& pointer) {
+  return make_item(held(pointer, "a module, an optimizer or a Stateful"));
+}
+
+/// What load() was given: items, and options last.
+struct LoadRequest {
+  std::vector<Item> items;
+  LoadOptions options;
+};
+inline void add_to(LoadRequest& request, const LoadOptions& options) {
+  request.options = options;
+}
+template <class T>
+void add_to(LoadRequest& request, const T& item) {
+  request.items.push_back(make_item(item));
 }
 
 template <class T>
@@ -91,7 +109,7 @@ Item make_item(const Named<T>& named) {
 
 Checkpoint save_items(const std::vector<Item>& items);
 Checkpoint async_save_items(const std::vector<Item>& items);
-void load_items(const Checkpoint& checkpoint, const std::vector<Item>& items);
+LoadResult load_items(const Checkpoint& checkpoint, const LoadRequest& request);
 
 }  // namespace train
 
@@ -120,8 +138,10 @@ Checkpoint Checkpoint::async_save(const Items&... items) {
 }
 
 template <class... Items>
-void Checkpoint::load(Items&&... items) const {
-  train::load_items(*this, {train::make_item(items)...});
+LoadResult Checkpoint::load(Items&&... items) const {
+  train::LoadRequest request;
+  (train::add_to(request, items), ...);
+  return train::load_items(*this, request);
 }
 
 }  // namespace paceline

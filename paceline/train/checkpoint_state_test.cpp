@@ -3,6 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
 #include "paceline/checkpoint/store.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/train/prepare_model.h"
@@ -14,7 +21,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // Keeps what was reported.
 class Reports final : public train::ReportSink {
@@ -163,6 +172,88 @@ TEST_F(CheckpointState, ATypeThatSafetensorsDoesNotKnowIsNamed) {
   }
 }
 
+/// A body and a head; `head` names it.
+struct Classifier : torch::nn::Module {
+  explicit Classifier(const char* head) { register_module(head, last); }
+  torch::nn::Linear body = register_module("body", torch::nn::Linear(2, 3));
+  torch::nn::Linear last{3, 1};
+};
+
+TEST_F(CheckpointState, WithoutStrictWhatOnlyOneSideHasIsLeftAloneAndNamed) {
+  const auto session = session_of(0, 1);
+  Classifier saved("digits"), loaded("letters");
+  const Checkpoint checkpoint = publish(Checkpoint::save(saved));
+  const torch::Tensor own = loaded.last->weight.detach().clone();
+  EXPECT_THAT([&] { checkpoint.load(loaded); },
+              ::testing::ThrowsMessage<ConfigError>(
+                  AllOf(HasSubstr("missing: letters.weight"), HasSubstr("left over: digits.weight"))));
+  const LoadResult result = checkpoint.load(loaded, {.strict = false});
+  EXPECT_THAT(result.missing_keys, ElementsAre("letters.bias", "letters.weight"));
+  EXPECT_THAT(result.unexpected_keys, ElementsAre("digits.bias", "digits.weight"));
+  EXPECT_TRUE(torch::equal(loaded.body->weight, saved.body->weight));
+  EXPECT_TRUE(torch::equal(loaded.last->weight, own));
+  EXPECT_THAT(checkpoint.load(saved).missing_keys, IsEmpty());
+}
+
+TEST_F(CheckpointState, WithoutStrictShapesAndOtherItemsMustFitAllTheSame) {
+  const auto session = session_of(0, 1);
+  torch::nn::Linear saved(2, 2), wider(2, 3), without_bias(torch::nn::LinearOptions(2, 2).bias(false));
+  torch::optim::SGD optimizer(saved->parameters(), 0.1), of_wider(wider->parameters(), 0.1),
+      of_other(without_bias->parameters(), 0.1);
+  const Checkpoint checkpoint = publish(Checkpoint::save(saved, saved, optimizer));
+  EXPECT_THAT([&] { checkpoint.load(wider, {.strict = false}); },
+              ::testing::ThrowsMessage<ConfigError>(HasSubstr("weight: wanted shape [3, 2], got [2, 2]")));
+  EXPECT_THROW(checkpoint.load(without_bias, of_other, {.strict = false}), ConfigError);
+  const auto result = checkpoint.load(without_bias, without_bias, LoadOptions{.strict = false});
+  EXPECT_THAT(result.unexpected_keys, ElementsAre("bias", "model_2.bias"));
+  EXPECT_TRUE(torch::equal(without_bias->weight, saved->weight));
+}
+
+TEST_F(CheckpointState, TakesWhatPointsToAnItem) {
+  const auto session = session_of(0, 1);
+  const auto model = std::make_shared<torch::nn::LinearImpl>(2, 2),
+             loaded = std::make_shared<torch::nn::LinearImpl>(2, 2);
+  const std::unique_ptr<torch::optim::Optimizer> optimizer =
+      std::make_unique<torch::optim::SGD>(model->parameters(), 0.1);
+  const auto other = std::make_shared<torch::optim::SGD>(loaded->parameters(), 0.5);
+  const auto random = std::make_unique<RandomState>();
+  publish(Checkpoint::save(model, optimizer, random)).load(loaded, other, random);
+  EXPECT_TRUE(torch::equal(loaded->weight, model->weight));
+  EXPECT_EQ(other->param_groups()[0].options().get_lr(), 0.1);
+  EXPECT_THROW(Checkpoint::save(std::shared_ptr<torch::optim::SGD>()), UsageError);
+}
+
+torch::jit::Module script(const torch::Tensor& weight) {
+  torch::jit::Module inner("inner"), module("module");
+  inner.register_parameter("weight", weight.clone().requires_grad_(), /*is_buffer=*/false);
+  inner.register_buffer("scale", torch::ones({1}));
+  inner.define("def forward(self, x):\n  return torch.matmul(x, self.weight) * self.scale\n");
+  module.register_module("inner", inner);
+  module.define("def forward(self, x):\n  return self.inner.forward(x)\n");
+  return module;
+}
+
+TEST_F(CheckpointState, ATorchScriptModuleIsPreparedSavedAndLoaded) {
+  const auto session = session_of(0, 1);
+  auto saved = prepare_model(script(torch::ones({2, 1}))), loaded = script(torch::zeros({2, 1}));
+  const torch::Tensor weight = saved.attr("inner").toModule().attr("weight").toTensor();
+  torch::optim::SGD optimizer({weight}, 0.5);
+  {
+    const auto scope = no_sync(saved);
+    saved.forward({torch::ones({1, 2})}).toTensor().sum().backward();
+  }
+  optimizer.step();
+  const Checkpoint checkpoint = publish(Checkpoint::save(saved, optimizer));
+  checkpoint.load(loaded);
+  EXPECT_EQ(loaded.forward({torch::ones({1, 2})}).toTensor().item<float>(), 1);
+  saved.forward({torch::ones({1, 2})}).toTensor().sum().backward();
+  void_step();
+  EXPECT_FALSE(weight.grad().defined()) << "the session knows the module";
+  torch::jit::Module other("other");
+  other.register_buffer("mean", torch::ones({1}));
+  EXPECT_THAT(checkpoint.load(other, {.strict = false}).missing_keys, ElementsAre("mean"));
+}
+
 TEST_F(CheckpointState, AMissingItemIsNamedWithWhatThereIs) {
   torch::nn::Linear model(2, 2);
   const auto session = session_of(0, 1);
@@ -184,6 +275,30 @@ TEST_F(CheckpointState, RandomNumbersGoOnWhereTheyWere) {
   checkpoint.load(random);
   EXPECT_TRUE(torch::equal(torch::rand({4}), drawn));
   EXPECT_THROW(random.load_state_dict({}), ConfigError);
+}
+
+TEST_F(CheckpointState, RandomStatesAreThoseBetweenDrawsOfOtherThreads) {
+  constexpr int64_t kNumbers = 1 << 18, kDraws = 40;
+  torch::manual_seed(5);
+  std::set<double> firsts;
+  for (int64_t i = 0; i <= kDraws; ++i) firsts.insert(torch::rand({kNumbers}, torch::kDouble)[0].item<double>());
+  torch::manual_seed(5);
+  RandomState random;
+  std::vector<StateDict> states = {random.state_dict()};
+  std::atomic<bool> drawing = true;
+  std::thread draws([&] {
+    for (int64_t i = 0; i < kDraws; ++i) (void)torch::rand({kNumbers}, torch::kDouble);
+    drawing = false;
+  });
+  while (drawing && states.size() < 10'000) {
+    StateDict state = random.state_dict();
+    if (!torch::equal(state.tensors.at("cpu"), states.back().tensors.at("cpu"))) states.push_back(std::move(state));
+  }
+  draws.join();
+  for (const StateDict& state : states) {
+    random.load_state_dict(state);
+    EXPECT_TRUE(firsts.contains(torch::rand({1}, torch::kDouble)[0].item<double>())) << "in the middle of a draw";
+  }
 }
 
 TEST_F(CheckpointState, OnARankThatWritesNothingMetadataIsRankZerosAffair) {

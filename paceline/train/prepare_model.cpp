@@ -21,6 +21,12 @@ void prepare_module(const std::shared_ptr<torch::nn::Module>& module, const Prep
   });
 }
 
+void prepare_script_module(const torch::jit::Module& module, const PrepareModelOptions& options) {
+  const auto stands_for_it = script_module(module);
+  prepare_module(stands_for_it, options);
+  Session::current("prepare_model()").keep(stands_for_it);
+}
+
 std::shared_ptr<parallel::ParallelModel> parallel_model_of(const torch::nn::Module& module, const char* function) {
   auto found = Session::current(function).parallel_model(module);
   if (!found) {

@@ -9,28 +9,49 @@
 
 #include "paceline/parallel/parallel_model.h"
 #include "paceline/parallel/strategy.h"
+#include "paceline/state/script_module.h"
 
 namespace paceline {
 
-namespace train {
-
-/// prepare_model() without its types.
-void prepare_module(const std::shared_ptr<torch::nn::Module>& module, const PrepareModelOptions& options);
-/// UsageError when prepare_model() has not seen the module.
-std::shared_ptr<parallel::ParallelModel> parallel_model_of(const torch::nn::Module& module, const char* function);
-
-}  // namespace train
-
-/// What prepare_model() takes: a holder (of TORCH_MODULE) or a std::shared_ptr of a module.
+/// What holds a module: a holder (of TORCH_MODULE) or a std::shared_ptr of one.
 template <class Holder>
 concept ModuleHolder = requires(const Holder& model) {
   { model.ptr() } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;
 } || std::convertible_to<Holder, std::shared_ptr<torch::nn::Module>>;
 
+template <class Holder>
+concept ScriptModule = std::derived_from<Holder, torch::jit::Module>;
+
+namespace train {
+
+/// What a module holder or a shared pointer holds; of a TorchScript module its parameters and buffers.
+template <class Holder>
+std::shared_ptr<torch::nn::Module> module_of(const Holder& model) {
+  if constexpr (ScriptModule<Holder>) {
+    return script_module(model);
+  } else if constexpr (requires { model.ptr(); }) {
+    return model.ptr();
+  } else {
+    static_assert(ModuleHolder<Holder>,
+                  "a model is a module holder (torch::nn::Linear, what TORCH_MODULE makes), a std::shared_ptr to a "
+                  "torch::nn::Module, or a torch::jit::Module");
+    return model;
+  }
+}
+
+/// prepare_model() without its types.
+void prepare_module(const std::shared_ptr<torch::nn::Module>& module, const PrepareModelOptions& options);
+void prepare_script_module(const torch::jit::Module& module, const PrepareModelOptions& options);
+/// UsageError when prepare_model() has not seen the module.
+std::shared_ptr<parallel::ParallelModel> parallel_model_of(const torch::nn::Module& module, const char* function);
+
+}  // namespace train
+
 /// Moves `model` to the worker's device, checks that all ranks hold the same model, gives every rank rank 0's
 /// parameters and buffers, and from then on averages gradients over the ranks during backward. Collective. Returns the
 /// same model (same holder, same module): nothing wraps its forward(), and nothing keeps it: once its holders are gone,
 /// the next step, report or prepare_model() gives its memory and connections back. Create optimizers afterwards.
+/// A torch::jit::Module (TorchScript) is prepared likewise, and kept until the train loop ends.
 /// CollectiveError naming rank and parameter when ranks hold different models; ConfigError for options; UsageError
 /// outside a train loop.
 ///
@@ -44,12 +65,13 @@ Holder prepare_model(Holder model, const PrepareModelOptions& options = {}) {  /
   static_assert(!std::derived_from<Holder, torch::nn::Module>,
                 "prepare_model() was given a module by value, and would prepare a copy; give it a std::shared_ptr "
                 "(std::make_shared<Net>(…)), or the holder that TORCH_MODULE(Net) makes of a class NetImpl");
-  static_assert(std::derived_from<Holder, torch::nn::Module> || ModuleHolder<Holder>,
-                "prepare_model() takes a module: a std::shared_ptr of one, or the holder that TORCH_MODULE makes");
-  if constexpr (requires { model.ptr(); }) {
-    train::prepare_module(model.ptr(), options);
+  static_assert(std::derived_from<Holder, torch::nn::Module> || ModuleHolder<Holder> || ScriptModule<Holder>,
+                "prepare_model() takes a module: a std::shared_ptr of one, the holder that TORCH_MODULE makes, or a "
+                "torch::jit::Module");
+  if constexpr (ScriptModule<Holder>) {
+    train::prepare_script_module(model, options);
   } else if constexpr (ModuleHolder<Holder>) {
-    train::prepare_module(model, options);
+    train::prepare_module(train::module_of(model), options);
   }
   return model;
 }
@@ -62,7 +84,7 @@ Holder prepare_model(Holder model, const PrepareModelOptions& options = {}) {  /
 ///     loss_2.backward();                                       // averages both
 template <class Holder>
 parallel::NoSync no_sync(const Holder& model) {
-  return parallel::NoSync(train::parallel_model_of(*model, "no_sync()"));
+  return parallel::NoSync(train::parallel_model_of(*train::module_of(model), "no_sync()"));
 }
 
 }  // namespace paceline

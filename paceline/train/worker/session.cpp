@@ -333,6 +333,11 @@ void Session::forget_gone_models() {
   models_.erase(left.begin(), left.end());
 }
 
+void Session::keep(std::shared_ptr<torch::nn::Module> module) {
+  const std::lock_guard lock(models_mutex_);
+  kept_.push_back(std::move(module));
+}
+
 void Session::watch(const torch::nn::Module& module) {
   if (nan_watch_ != nullptr) nan_watch_->watch(module);
 }

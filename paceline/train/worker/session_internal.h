@@ -147,6 +147,8 @@ class Session {
   std::shared_ptr<parallel::ParallelModel> parallel_model(const torch::nn::Module& module) const;
   /// Lets go of models whose modules nobody holds any more. At every step, report and prepare_model().
   void forget_gone_models();
+  /// Holds `module` as long as the session lives.
+  void keep(std::shared_ptr<torch::nn::Module> module);
   /// The gradients of the module are watched, if that is wanted.
   void watch(const torch::nn::Module& module);
   void watch(const std::string& name, const torch::Tensor& parameter);
@@ -186,6 +188,7 @@ class Session {
   std::string stop_reason_;
   mutable std::mutex models_mutex_;  // guards models_
   std::vector<std::shared_ptr<parallel::ParallelModel>> models_;
+  std::vector<std::shared_ptr<torch::nn::Module>> kept_;
   std::shared_ptr<NanWatch> nan_watch_;  // null where none is wanted
   UploadQueue uploads_;                  // last: its threads call this session
 };

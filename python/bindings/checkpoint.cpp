@@ -3,7 +3,14 @@
 
 #include <pybind11/stl.h>
 
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "paceline/checkpoint/manifest.h"
+#include "paceline/checkpoint/tensor_reader.h"
+#include "paceline/core/error.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
 
@@ -15,9 +22,40 @@ struct Folder {
   std::shared_ptr<const std::string> path;
 };
 
-}  // namespace
-
 namespace py = pybind11;
+
+struct SavedTensor {
+  std::string name, dtype;  // the type in safetensors' words
+  checkpoint::Shape shape;
+  std::vector<std::byte> bytes;
+};
+
+// The tensors of an item, such as "model".
+std::vector<SavedTensor> read_item(const Checkpoint& checkpoint, const std::string& item) {
+  const py::gil_scoped_release without_gil;
+  const auto reader = value_or_throw(checkpoint::TensorReader::open(checkpoint.path()));
+  std::vector<SavedTensor> tensors;
+  for (const auto& [name, tensor] : reader.manifest().tensors) {
+    if (!name.starts_with(item + "/")) continue;
+    tensors.push_back({.name = name.substr(item.size() + 1),
+                       .dtype = tensor.dtype,
+                       .shape = tensor.shape,
+                       .bytes = value_or_throw(reader.read_whole(name))});
+  }
+  return tensors;
+}
+
+// Their types, shapes and bytes, by name.
+py::dict read_tensors(const Checkpoint& checkpoint, const std::string& item) {
+  py::dict tensors;
+  for (const auto& tensor : read_item(checkpoint, item)) {
+    const py::bytearray bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+    tensors[py::str(tensor.name)] = py::make_tuple(tensor.dtype, tensor.shape, bytes);
+  }
+  return tensors;
+}
+
+}  // namespace
 
 void bind_checkpoint(py::module_& module) {
   const auto without_gil = py::call_guard<py::gil_scoped_release>();
@@ -30,6 +68,7 @@ void bind_checkpoint(py::module_& module) {
       .def("to_directory", &Checkpoint::to_directory, py::arg("path"), without_gil)
       .def(
           "as_directory", [](const Checkpoint& checkpoint) { return Folder{checkpoint.as_directory()}; }, without_gil)
+      .def("read_tensors", &read_tensors, py::arg("item"))
       .def("get_metadata", [](const Checkpoint& checkpoint) { return to_python(checkpoint.get_metadata()); })
       .def("set_metadata", [](Checkpoint& checkpoint,
                               const py::dict& metadata) { checkpoint.set_metadata(to_json(metadata, "metadata")); })

@@ -232,3 +232,30 @@ def test_what_ray_train_has_removed_says_what_to_use():
             getattr(checkpoint, name)
     assert checkpoint.filesystem.type_name == "local"
     assert Checkpoint(checkpoint.path, filesystem=checkpoint.filesystem) == checkpoint
+
+
+def test_a_model_is_loaded_strictly_or_not(tmp_path):
+    def loop():
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+        train.report({}, checkpoint=Checkpoint.from_dict({"model": model.state_dict(), "optimizer": {"lr": 0.1}}))
+        train.report({}, checkpoint=Checkpoint.from_dict({"epoch": 1}))
+
+    run = train.RunConfig(storage_path=str(tmp_path))
+    result = TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=0), run_config=run).fit()
+    (checkpoint, _), (without_model, _) = result.best_checkpoints
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    loaded = checkpoint.load(model)
+    assert (loaded.missing_keys, loaded.unexpected_keys) == ([], [])
+    for name, tensor in checkpoint.to_dict()["model"].items():
+        assert_same(model.state_dict()[name], tensor)
+
+    other = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Identity(), torch.nn.Linear(3, 1))
+    with pytest.raises(RuntimeError, match="Missing key.*2.weight"):
+        checkpoint.load(other)
+    loaded = checkpoint.load(other, strict=False)
+    assert loaded.missing_keys == ["2.weight", "2.bias"]
+    assert loaded.unexpected_keys == sorted(f"1.{name}" for name in model[1].state_dict())
+    assert torch.equal(other[0].weight, model[0].weight)
+    with pytest.raises(ValueError, match='has no "model"'):
+        without_model.load(other)

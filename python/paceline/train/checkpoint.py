@@ -151,6 +151,30 @@ class Checkpoint(metaclass=_Removed):
         yield os.fspath(folder)
         del folder
 
+    def load(self, model: Any, *, strict: bool = True) -> Any:
+        """Restores a model from a published checkpoint: C++'s ``Checkpoint::save(model)``, or from_dict()'s ``"model"``.
+
+        Args:
+            model: A ``torch.nn.Module``, also within DistributedDataParallel; stays on its device.
+            strict: Whether names must be the same on both sides. Without it, what only one side has is left alone.
+
+        Returns:
+            What PyTorch's ``load_state_dict()`` returns: ``missing_keys``, which are not in the checkpoint, and
+            ``unexpected_keys``, which only the checkpoint has.
+
+        Raises:
+            RuntimeError: As ``load_state_dict()``, for names with ``strict``, and for shapes.
+            StorageError: When the files are missing or damaged.
+            ValueError: Without a model in the checkpoint.
+
+        Example:
+            >>> result = checkpoint.load(model, strict=False)
+            >>> print("new:", result.missing_keys)
+        """
+        from paceline.train import _weights
+
+        return _weights.load(self._native, model, strict)
+
     def get_metadata(self) -> Dict[str, Any]:
         """The user's own notes on the checkpoint; empty when there are none."""
         return self._native.get_metadata()

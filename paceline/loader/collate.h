@@ -72,7 +72,9 @@ inline torch::Tensor collate(const std::vector<torch::Tensor>& examples) {
   return torch::stack(examples);
 }
 
-[[noreturn]] inline void throw_load_error(const std::string& what, const char* reason) {
+[[noreturn]] inline void throw_load_error(const std::string& what, const std::exception& error) {
+  const auto* const of_torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string reason = of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
   std::throw_with_nested(Error("the data set failed at " + what + ": " + reason));
 }
 
@@ -141,14 +143,14 @@ auto load_batch(Dataset& dataset, const std::vector<size_t>& rows, const RowSeed
       torch::Generator generator = random.generator();
       return collate(dataset.get_batch(rows, generator));
     } catch (const std::exception& error) {
-      throw_load_error(name_rows(rows), error.what());
+      throw_load_error(name_rows(rows), error);
     }
   } else if constexpr (!kRandom && HasGetBatch<Dataset> && !inherits_get_batch<Dataset>()) {
     try {
       const RowRandom random(seed, first_of(rows));
       return collate(dataset.get_batch(rows));
     } catch (const std::exception& error) {
-      throw_load_error(name_rows(rows), error.what());
+      throw_load_error(name_rows(rows), error);
     }
   } else {
     std::vector<std::decay_t<decltype(load_row(dataset, size_t{0}, seed))>> examples;
@@ -157,14 +159,14 @@ auto load_batch(Dataset& dataset, const std::vector<size_t>& rows, const RowSeed
       try {
         examples.push_back(load_row(dataset, row, seed));
       } catch (const std::exception& error) {
-        throw_load_error("row " + std::to_string(row), error.what());
+        throw_load_error("row " + std::to_string(row), error);
       }
     }
     check_shapes(examples, rows);
     try {
       return collate(std::move(examples));
     } catch (const std::exception& error) {
-      throw_load_error(name_rows(rows), error.what());
+      throw_load_error(name_rows(rows), error);
     }
   }
 }

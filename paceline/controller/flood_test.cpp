@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "paceline/controller/run_fixture.h"
+#include "paceline/run/control_client.h"
 
 namespace paceline::controller {
 namespace {
@@ -70,6 +71,21 @@ TEST_F(Flood, OfReportsKeepsOrderLosesNothingAndTakesNoMemory) {
     const std::string text{std::istreambuf_iterator<char>(log), {}};
     EXPECT_THAT(text, ::testing::HasSubstr("tracker json_lines has not taken all"));
   }
+}
+
+// The ranks stand in report() for longer than counts as a hang; who asks for the status is told whom they wait for.
+TEST_F(Flood, RanksThatWaitForASlowCallbackDoNotHang) {
+  request_.run_config.debug_config = {
+      .hang_action = "fail", .hang_floor_s = 0.2, .hang_factor = 1, .hang_start_s = 0.2};
+  callback_ = std::make_shared<TestCallback>();
+  std::string waits_for;
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") != 100) return;
+    waits_for = run::request_status(folder_.path()).ValueOrDie()["waits_for"][0].get<std::string>();
+  };
+  const RunOutcome outcome = run({{"reports", 1000}});
+  EXPECT_EQ(outcome.state, FinalState::finished) << outcome.error;
+  EXPECT_THAT(waits_for, ::testing::HasSubstr("TestCallback::after_report"));
 }
 
 }  // namespace

@@ -64,7 +64,9 @@ void RunLoop::watch() {
     books_.log().warning("rank " + std::to_string(slow.rank) + " is slow: its steps take " + seconds_text(slow.step_s) +
                          " without waiting for others, those of the other ranks " + seconds_text(slow.median_s));
   }
-  if (is_asked_for_validations()) return;  // the ranks wait for the run, or for those that do
+  // The ranks wait for the run, or for those that do.
+  const auto waits_for_us = [](const RankProgress& rank) { return rank.progress.phase == Phase::report; };
+  if (is_asked_for_validations() || std::ranges::any_of(ranks, waits_for_us)) return;
   std::optional<HangVerdict> verdict = hang_watch_.look(ranks);
   if (!verdict) return;
   collecting_evidence_ = true;

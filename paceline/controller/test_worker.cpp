@@ -97,7 +97,11 @@ class TestWorker {
     if (report.has_checkpoint && config_.contains("validate"))
       report.validation = config_.at("validate").get<ValidationTaskConfig>();
     ++made_;
-    if (!connection_.wait_for_room(report.index).ok()) return;
+    if (!connection_.has_room_for(report.index)) {
+      connection_.progress().set_phase(Phase::report);
+      if (!connection_.wait_for_room(report.index).ok()) return;
+      connection_.progress().set_phase(Phase::training);
+    }
     connection_.send(rpc::pack(report));
     if (config_.contains("ask")) ask(report.index);
     if (!report.has_checkpoint || !config_.value("wait_for_commit", false)) return;

@@ -67,18 +67,21 @@ void RunLoop::watch() {
   // The ranks wait for the run, or for those that do.
   const auto waits_for_us = [](const RankProgress& rank) { return rank.progress.phase == Phase::report; };
   if (is_asked_for_validations() || std::ranges::any_of(ranks, waits_for_us)) return;
-  std::optional<HangVerdict> verdict = hang_watch_.look(ranks);
+  std::optional<HangVerdict> verdict = hang_watch_.look(ranks, is_output_held_up());
   if (!verdict) return;
   collecting_evidence_ = true;
   ask_stacks(-1, [this, verdict = *std::move(verdict), ranks, attempt = state().attempt,
                   generation = state().generation](const std::vector<stacks::WorkerStacks>& found) {
     collecting_evidence_ = false;
-    HangFound event{.attempt = attempt, .generation = generation, .suspects = verdict.suspects, .text = verdict.text};
+    HangFound event{.attempt = attempt,
+                    .generation = generation,
+                    .suspects = verdict.suspects,
+                    .text = verdict.text,
+                    .witness = verdict.witness};
     event.evidence = write_evidence(verdict, ranks, found);
-    event.fail = fails_on_hang_ && verdict.certain;
+    event.fail = (fails_on_hang_ && verdict.certain) || (fails_on_deadlock_ && verdict.deadlock);
     for (const stacks::WorkerStacks& worker : found) {
-      const bool suspect = !verdict.suspects.empty() && worker.rank == verdict.suspects.front();
-      if (!suspect || worker.stacks.threads.empty()) continue;
+      if (worker.rank < 0 || worker.rank != verdict.witness || worker.stacks.threads.empty()) continue;
       for (const stacks::StackFrame& frame : worker.stacks.threads.front().frames) {
         event.frames.push_back(to_text(frame));
       }

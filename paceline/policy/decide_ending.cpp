@@ -1,5 +1,7 @@
 // How a group ends, and what follows: the next attempt, or the end of the run.
 
+#include <algorithm>
+
 #include "paceline/policy/decide_internal.h"
 #include "paceline/policy/failure_text.h"
 
@@ -18,10 +20,14 @@ void Decision::shut_down(State final_state, double grace_s, const std::string& r
 void Decision::end_group(State next, double grace_s, const std::string& reason) {
   if (state_.state != next) go(next, reason);
   state_.backing_off = false;
+  double longest_s = grace_s;
   for (const auto& [id, worker] : state_.workers) {
-    if (worker.stage != WorkerStage::gone) end_worker(worker, grace_s, reason);
+    if (worker.stage == WorkerStage::gone) continue;
+    const double its_grace_s = is_witness(worker) ? std::max(grace_s, kWitnessSeconds) : grace_s;
+    longest_s = std::max(longest_s, its_grace_s);
+    end_worker(worker, its_grace_s, reason);
   }
-  if (state_.live > 0) set_timer(grace_s + kEndPatienceSeconds);
+  if (state_.live > 0) set_timer(longest_s + kEndPatienceSeconds);
   when_gone();
 }
 

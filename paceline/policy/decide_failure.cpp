@@ -35,6 +35,7 @@ void Decision::on(const WorkerFinished& event) {
   Worker* worker = find_live(event.worker);
   if (worker == nullptr || worker->stage != WorkerStage::training) return;
   worker->stage = WorkerStage::finished;
+  worker->completed = true;
   ++state_.completed;
   if (worker->rank == 0) state_.return_value = event.return_value;
   finish_if_complete();
@@ -43,6 +44,7 @@ void Decision::on(const WorkerFinished& event) {
 void Decision::on(const WorkerFailed& event) {
   Worker* worker = find_live(event.worker);
   if (worker == nullptr || worker->stage == WorkerStage::failed || worker->stage == WorkerStage::finished) return;
+  tell_witness(*worker, event);
   if (event.stopped) {
     // It did what it was told: the exit that follows is no failure, whatever its code.
     if (group_is_ending()) worker->stage = WorkerStage::failed;
@@ -55,6 +57,21 @@ void Decision::on(const WorkerFailed& event) {
   failure.frames = event.frames;
   failure.collateral = event.collateral;
   on_failure(std::move(failure));
+}
+
+// Whether it waits in a collective that hangs, and has not told yet where.
+bool Decision::is_witness(const Worker& worker) const {
+  return worker.stage == WorkerStage::training && std::ranges::any_of(state_.failures, [&](const Failure& failure) {
+           return failure.kind == FailureKind::hang && failure.witness == worker.rank && worker.rank >= 0;
+         });
+}
+
+// What ends a collective that hangs is an exception there, whose frames are the user's own lines.
+void Decision::tell_witness(const Worker& worker, const WorkerFailed& event) {
+  if (event.frames.empty() || !is_witness(worker)) return;
+  for (Failure& failure : state_.failures) {
+    if (failure.kind == FailureKind::hang) failure.frames = event.frames;
+  }
 }
 
 void Decision::on(const WorkerSilent& event) {
@@ -130,8 +147,12 @@ void Decision::on(const HangFound& event) {
   if (state_.state != State::running && state_.state != State::preempting) return;
   const std::string evidence = event.evidence.empty() ? "" : "; everybody's stacks are in " + event.evidence;
   if (!event.fail) return note(LogLevel::warning, "this looks like a hang: " + event.text + evidence);
-  Failure failure{
-      .kind = FailureKind::hang, .text = event.text + evidence, .frames = event.frames, .time = to_seconds(now_)};
+  const bool waits = std::ranges::find(event.suspects, event.witness) == event.suspects.end();
+  Failure failure{.kind = FailureKind::hang,
+                  .text = event.text + evidence,
+                  .frames = event.frames,
+                  .witness = waits ? event.witness : -1,
+                  .time = to_seconds(now_)};
   on_failure(std::move(failure));
 }
 

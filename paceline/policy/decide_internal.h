@@ -8,6 +8,9 @@
 
 namespace paceline::policy {
 
+// For a rank that waited in a collective that hangs to say in which line: until its names are looked up.
+constexpr double kWitnessSeconds = 10;
+
 class Decision {
  public:
   Decision(RunState& state, Time now) : state_(state), now_(now) {}
@@ -29,6 +32,8 @@ class Decision {
   // decide_failure.cpp: what happens to a worker
   void on(const WorkerFinished& event);
   void on(const WorkerFailed& event);
+  bool is_witness(const Worker& worker) const;
+  void tell_witness(const Worker& worker, const WorkerFailed& event);
   void on(const WorkerExited& event);
   void on(const WorkerSilent& event);
   void on(const HangFound& event);

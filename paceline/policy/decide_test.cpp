@@ -107,6 +107,22 @@ TEST(Failure, AHangEndsTheGroupWithinTheBudgetIfItShall) {
                                          "/runs/hang/1\n  at wait (train.cpp:7)"));
 }
 
+TEST(Failure, TheWitnessOfAHangTellsItsOwnLinesWhenItIsEnded) {
+  Play run = Play::training();
+  HangFound hang = hang_of(run, true);
+  hang.witness = 0;
+  run.feed(hang);
+  std::map<WorkerId, double> grace_s;
+  for (const EndWorker& end : run.wanted<EndWorker>()) grace_s[end.worker] = end.grace_s;
+  EXPECT_GT(grace_s[run.worker(0)], 1) << "looking up the names of its lines takes a moment";
+  EXPECT_LT(grace_s[run.worker(1)], 1);
+  run.feed(WorkerFailed{.worker = run.worker(1), .frames = {"other (train.cpp:9)"}, .stopped = true});
+  run.feed(WorkerFailed{.worker = run.worker(0), .frames = {"sum (train.cpp:8)"}, .stopped = true});
+  run.exit_all();
+  EXPECT_THAT(run.all().error, AllOf(HasSubstr("\n  at sum (train.cpp:8)"), Not(HasSubstr("train.cpp:7")),
+                                     Not(HasSubstr("train.cpp:9"))));
+}
+
 TEST(Failure, AHangThatIsObservedIsALineInTheLog) {
   Play run = Play::training();
   run.feed(hang_of(run, false));

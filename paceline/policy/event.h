@@ -101,7 +101,8 @@ PACELINE_EVENT(WorkerSilent, "process_silent", PACELINE_WORKER_SILENT_FIELDS);
   FIELD(std::string, text, "")              /* which they are, and who waits for them */                           \
   FIELD(std::string, evidence, "")          /* folder with everybody's stacks, "" where it could not be written */ \
   FIELD(Lines, frames, {})                                                                                         \
-  FIELD(bool, fail, false) /* the group shall end for it */
+  FIELD(int64_t, witness, -1) /* whose frames these are; it may tell better ones when it is ended */               \
+  FIELD(bool, fail, false)    /* the group shall end for it */
 PACELINE_EVENT(HangFound, "hang_found", PACELINE_HANG_FOUND_FIELDS);
 
 // The ranks' reports do not fit together (report_book.h).

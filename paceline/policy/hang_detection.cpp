@@ -95,6 +95,37 @@ bool is_missing(const RankProgress& rank, const std::vector<RankProgress>& ranks
   });
 }
 
+// The word of a rank whose loop had not returned yet says nothing of what it has begun since.
+bool has_left(const RankProgress& rank) {
+  return rank.finished && rank.progress.phase == Phase::ended && rank.progress.idle_s >= kDeadlockSeconds;
+}
+
+HangVerdict judge_deadlock(const std::vector<RankProgress>& ranks) {
+  HangVerdict verdict;
+  std::vector<RankProgress> waiting;
+  for (const RankProgress& rank : ranks) {
+    if (!waits(rank) || rank.progress.idle_s < kDeadlockSeconds) continue;
+    bool never = false;
+    for (const RankProgress& other : ranks) {
+      if (!has_left(other) || other.progress.collectives >= waits_for(rank)) continue;
+      never = true;
+      if (std::ranges::find(verdict.suspects, other.rank) == verdict.suspects.end()) {
+        verdict.suspects.push_back(other.rank);
+      }
+    }
+    if (never) waiting.push_back(rank);
+  }
+  if (waiting.empty()) return verdict;
+  std::ranges::sort(verdict.suspects);
+  const bool one = verdict.suspects.size() == 1;
+  verdict.deadlock = true;
+  verdict.witness = waiting.front().rank;
+  verdict.text = waiting_text(waiting) + ", which " + ranks_text(verdict.suspects) +
+                 " can never join: " + (one ? "its train loop has returned" : "their train loops have returned") +
+                 "; every rank must call the same collectives";
+  return verdict;
+}
+
 HangVerdict judge_standing(const std::vector<RankProgress>& ranks, const DebugConfig& config, double limit) {
   HangVerdict verdict{.certain = false};
   std::string text;
@@ -112,6 +143,7 @@ HangVerdict judge_standing(const std::vector<RankProgress>& ranks, const DebugCo
     }
   }
   if (verdict.suspects.empty()) return verdict;
+  verdict.witness = verdict.suspects.front();
   const std::string others = waiting_text(ranks);
   verdict.text = ranks_text(verdict.suspects) + (verdict.suspects.size() == 1 ? " makes" : " make") +
                  " no progress: " + text + (others.empty() ? "" : "; " + others);
@@ -135,6 +167,7 @@ HangVerdict judge_waiting(const std::vector<RankProgress>& ranks, double limit) 
   const std::string waiting = waiting_text(ranks);
   if (!finished.empty()) {
     verdict.suspects = finished;
+    verdict.witness = std::ranges::find_if(ranks, waits)->rank;
     verdict.text = waiting + ", which the train loop of " + ranks_text(finished) +
                    " has returned without; every rank must call the same collectives";
   } else if (by_collective.size() > 1) {
@@ -143,6 +176,7 @@ HangVerdict judge_waiting(const std::vector<RankProgress>& ranks, double limit) 
       if (collective != most->first) verdict.suspects.insert(verdict.suspects.end(), members.begin(), members.end());
     }
     std::ranges::sort(verdict.suspects);
+    verdict.witness = verdict.suspects.front();
     verdict.text = "the ranks wait for each other in different collectives: " + waiting +
                    "; every rank must call the same ones in the same order";
   } else {
@@ -165,8 +199,10 @@ std::string standing_of(const rpc::ProcessProgress& progress) {
 
 HangVerdict detect_hang(const std::vector<RankProgress>& ranks, const DebugConfig& config) {
   if (ranks.empty()) return {};
+  HangVerdict verdict = judge_deadlock(ranks);
+  if (verdict.hangs()) return verdict;
   const double limit = patience(ranks, config);
-  HangVerdict verdict = judge_standing(ranks, config, limit);
+  verdict = judge_standing(ranks, config, limit);
   return verdict.hangs() ? verdict : judge_waiting(ranks, limit);
 }
 
@@ -221,10 +257,10 @@ bool HangWatch::is_computing(const RankProgress& rank) {
   return watched_s > 0 && now.cpu_s - standing.cpu_s >= kComputingShare * watched_s;
 }
 
-std::optional<HangVerdict> HangWatch::look(std::vector<RankProgress> ranks) {
+std::optional<HangVerdict> HangWatch::look(std::vector<RankProgress> ranks, bool output_is_held_up) {
   for (RankProgress& rank : ranks) rank.computing = is_computing(rank);
   HangVerdict verdict = detect_hang(ranks, config_);
-  if (!verdict.hangs()) {
+  if (!verdict.hangs() || (output_is_held_up && !verdict.deadlock)) {
     reported_any_ = false;
     return std::nullopt;
   }

@@ -1,9 +1,11 @@
 // Tells a hang from slow training, by the progress that each rank noted last. No clock and no I/O.
 //
 // Evidence, in this order (docs/diagnosis.md):
-// 1. A rank that is in no collective makes no progress, although it has made steps before or others wait for it in a
+// 1. A deadlock: a rank's train loop has returned, and others wait in a collective that it has not begun. It can never
+//    come, so that no patience is needed.
+// 2. A rank that is in no collective makes no progress, although it has made steps before or others wait for it in a
 //    collective that it has not begun.
-// 2. Every rank waits in a collective and none gets on: a rank's train loop has returned without it, the ranks wait in
+// 3. Every rank waits in a collective and none gets on: a rank's train loop has returned without it, the ranks wait in
 //    different ones, or the network between them is stuck.
 // A rank that merely has no steps to show is never hung. While any rank that others could be waiting for makes
 // progress, nobody is.
@@ -37,9 +39,16 @@ struct HangVerdict {
   std::vector<int64_t> suspects;
   /// Worth ending the group for. False for a rank that computes: it may be slow only.
   bool certain = true;
+  /// It cannot go on, whatever anybody waits for.
+  bool deadlock = false;
+  /// Whose stack says most, -1 for nobody's: a rank that keeps others waiting, or that waits for one that has returned.
+  int64_t witness = -1;
 
   bool hangs() const { return !text.empty(); }
 };
+
+/// How long a deadlock must have stood still: not needed as proof, but what is still on its way has arrived then.
+inline constexpr double kDeadlockSeconds = 2;
 
 HangVerdict detect_hang(const std::vector<RankProgress>& ranks, const DebugConfig& config);
 
@@ -71,8 +80,9 @@ class HangWatch {
 
   /// A new worker group.
   void forget();
-  /// A hang that was not reported yet, or not yet as certain.
-  std::optional<HangVerdict> look(std::vector<RankProgress> ranks);
+  /// A hang that was not reported yet, or not yet as certain. While workers wait for a reader of what they write, only
+  /// a deadlock is one.
+  std::optional<HangVerdict> look(std::vector<RankProgress> ranks, bool output_is_held_up = false);
   /// Slow ranks that were not named yet in this group.
   std::vector<Straggler> new_stragglers(const std::vector<RankProgress>& ranks);
 

@@ -105,6 +105,123 @@ TEST(Hang, ARankThatHasReturnedKeepsTheOthersWaiting) {
   EXPECT_FALSE(detect_hang({finished(rank_at(0, 1e6)), finished(rank_at(1, 1e6))}, {}).hangs());
 }
 
+// Its loop has returned for good after its n-th collective.
+RankProgress returned(int64_t rank, double idle_s, int64_t collectives) {
+  RankProgress left = finished(rank_at(rank, idle_s));
+  left.progress.phase = Phase::ended;
+  left.progress.collectives = left.progress.collectives_done = collectives;
+  return left;
+}
+
+TEST(Hang, ARankThatCanNeverComeIsKnownInSeconds) {
+  const std::vector<RankProgress> ranks = {waiting_in(0, 3, 6), rank_at(1, 0), returned(2, 2.5, 5),
+                                           waiting_in(3, 3, 6)};
+  const HangVerdict verdict = detect_hang(ranks, {});
+  EXPECT_TRUE(verdict.deadlock && verdict.certain);
+  EXPECT_THAT(verdict.suspects, ElementsAre(2));
+  EXPECT_EQ(verdict.witness, 0) << "who waits, not who has left";
+  EXPECT_EQ(
+      verdict.text,
+      "ranks 0, 3 wait in all_reduce 6, which rank 2 can never join: its train loop has returned; every rank must "
+      "call the same collectives");
+  EXPECT_TRUE(detect_hang({waiting_in(0, 3, 1), returned(1, 3, 0)}, {}).deadlock) << "before any step";
+}
+
+TEST(Hang, ARankThatReturnedInTheSameOrALaterCollectiveKeepsNobodyWaiting) {
+  EXPECT_FALSE(detect_hang({waiting_in(0, 20, 6), rank_at(1, 0), returned(2, 20, 6)}, {}).hangs());
+  RankProgress between = returned(2, 20, 5);
+  between.progress.phase = Phase::checkpoint;  // what was read before its loop returned
+  EXPECT_FALSE(detect_hang({waiting_in(0, 20, 6), rank_at(1, 0), between}, {}).hangs());
+  EXPECT_FALSE(detect_hang({waiting_in(0, 1, 6), returned(1, 1, 5)}, {}).hangs()) << "what is under way may arrive";
+}
+
+// Ranks call collectives one after the other, at their own pace; some leave earlier than others.
+class Choir {
+ public:
+  Choir(std::mt19937& random, size_t size) : random_(random) {
+    const int64_t calls = static_cast<int64_t>(random() % 6);
+    for (size_t rank = 0; rank < size; ++rank) {
+      const bool leaves_early = random() % 8 == 0;
+      singers_.push_back({.calls = leaves_early ? static_cast<int64_t>(random() % (calls + 1)) : calls});
+    }
+  }
+
+  // Half a second: each rank computes, begins its next collective, or leaves; a collective ends that all have begun.
+  void go_on() {
+    int64_t begun_by_all = INT64_MAX;
+    for (Singer& singer : singers_) {
+      singer.idle_s += 0.5;
+      if (singer.begun > singer.done || singer.left || random_() % 3 == 0) continue;
+      singer.idle_s = 0;
+      singer.left = singer.begun == singer.calls;
+      singer.begun += singer.left ? 0 : 1;
+    }
+    for (const Singer& singer : singers_) begun_by_all = std::min(begun_by_all, singer.begun);
+    for (Singer& singer : singers_) {
+      if (singer.begun == singer.done || singer.begun > begun_by_all) continue;
+      singer.done = singer.begun;
+      singer.idle_s = 0;
+    }
+  }
+
+  bool is_deadlocked() const {
+    return std::ranges::any_of(singers_, [this](const Singer& waiting) {
+      return waiting.begun > waiting.done && std::ranges::any_of(singers_, [&](const Singer& other) {
+               return other.left && other.begun < waiting.begun;
+             });
+    });
+  }
+  bool is_over() const { return std::ranges::all_of(singers_, &Singer::left); }
+
+  std::vector<RankProgress> standing() const {
+    std::vector<RankProgress> ranks;
+    for (size_t rank = 0; rank < singers_.size(); ++rank) {
+      const Singer& singer = singers_[rank];
+      ranks.push_back({.rank = static_cast<int64_t>(rank),
+                       .progress = {.phase = singer.left ? Phase::ended : Phase::training,
+                                    .idle_s = singer.idle_s,
+                                    .collectives = singer.begun,
+                                    .collectives_done = singer.done,
+                                    .collective = "barrier"},
+                       .finished = singer.left});
+    }
+    return ranks;
+  }
+
+ private:
+  struct Singer {
+    int64_t calls = 0;
+    int64_t begun = 0;
+    int64_t done = 0;
+    bool left = false;
+    double idle_s = 0;
+  };
+  std::mt19937& random_;
+  std::vector<Singer> singers_;
+};
+
+TEST(Hang, EveryDeadlockIsFoundInSecondsAndNothingElseIsOne) {
+  int deadlocks = 0;
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    std::mt19937 random(seed);
+    Choir choir(random, 2 + random() % 4);
+    double deadlocked_s = 0;
+    for (int turn = 0; turn < 200 && !choir.is_over(); ++turn) {
+      choir.go_on();
+      deadlocked_s = choir.is_deadlocked() ? deadlocked_s + 0.5 : 0;
+      const HangVerdict verdict = detect_hang(choir.standing(), {});
+      if (verdict.deadlock) {
+        EXPECT_TRUE(choir.is_deadlocked()) << "seed " << seed << ": " << verdict.text;
+        ++deadlocks;
+        break;
+      }
+      ASSERT_LT(deadlocked_s, kDeadlockSeconds + 0.6) << "seed " << seed;
+    }
+    EXPECT_TRUE(choir.is_over() || choir.is_deadlocked()) << "seed " << seed;
+  }
+  EXPECT_GT(deadlocks, 50);
+}
+
 TEST(Hang, RanksThatAllWaitInOneCollectiveHaveNoCulprit) {
   const HangVerdict verdict = detect_hang({waiting_in(0, 40, 6), waiting_in(1, 40, 6)}, {});
   EXPECT_THAT(verdict.suspects, IsEmpty());
@@ -205,6 +322,13 @@ TEST(HangWatch, ReportsAHangOnce) {
   EXPECT_THAT(watch.look({idle_rank(31)})->text, HasSubstr("rank 0 makes no progress"));
   EXPECT_FALSE(watch.look({idle_rank(32)}));
   EXPECT_FALSE(watch.look({idle_rank(0)}));  // it goes on
+  EXPECT_TRUE(watch.look({idle_rank(31)}));
+}
+
+TEST(HangWatch, ARankThatMayWaitForAReaderOfItsOutputDoesNotHang) {
+  HangWatch watch{{}};
+  EXPECT_FALSE(watch.look({idle_rank(31)}, /*output_is_held_up=*/true));
+  EXPECT_TRUE(watch.look({waiting_in(0, 31, 6), returned(1, 31, 5)}, /*output_is_held_up=*/true)->deadlock);
   EXPECT_TRUE(watch.look({idle_rank(31)}));
 }
 

@@ -22,6 +22,10 @@ const std::map<State, std::vector<State>>& transitions() {
 
 }  // namespace
 
+WorkerStage shown_stage(const Worker& worker) {
+  return worker.stage == WorkerStage::gone && worker.completed ? WorkerStage::finished : worker.stage;
+}
+
 std::string to_string(State state) {
   return Json(state).get<std::string>();
 }

@@ -69,7 +69,8 @@ using Lines = std::vector<std::string>;
   FIELD(std::string, node, "")                                                                  \
   FIELD(std::string, exception, "") /* the exception's type */                                  \
   FIELD(std::string, text, "")                                                                  \
-  FIELD(Lines, frames, {}) /* the user's own, innermost first */                                \
+  FIELD(Lines, frames, {})    /* the user's own, innermost first */                             \
+  FIELD(int64_t, witness, -1) /* of a hang: the rank whose frames these are */                  \
   /* a consequence of another worker's failure, as far as the worker could tell */              \
   FIELD(bool, collateral, false)                                                                \
   FIELD(bool, ended, false)  /* its process has; until then step and phase are known at most */ \
@@ -86,18 +87,22 @@ PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
 PACELINE_RECORD(Node, PACELINE_NODE_FIELDS);
 
 // One worker of the group.
-#define PACELINE_WORKER_FIELDS(FIELD)                         \
-  FIELD(WorkerId, id, {})                                     \
-  FIELD(WorkerStage, stage, WorkerStage::starting)            \
-  FIELD(int64_t, node, 0) /* position in RunState::nodes */   \
-  FIELD(int64_t, pid, 0)                                      \
-  FIELD(int64_t, rank, -1) /* -1 until all have joined */     \
-  FIELD(int64_t, local_rank, 0)                               \
-  FIELD(int64_t, local_world_size, 1)                         \
-  FIELD(int64_t, node_rank, 0)                                \
-  FIELD(int64_t, reports, 0)  /* number of its last report */ \
-  FIELD(int64_t, failure, -1) /* position in RunState::failures, -1 for none */
+#define PACELINE_WORKER_FIELDS(FIELD)                             \
+  FIELD(WorkerId, id, {})                                         \
+  FIELD(WorkerStage, stage, WorkerStage::starting)                \
+  FIELD(int64_t, node, 0) /* position in RunState::nodes */       \
+  FIELD(int64_t, pid, 0)                                          \
+  FIELD(int64_t, rank, -1) /* -1 until all have joined */         \
+  FIELD(int64_t, local_rank, 0)                                   \
+  FIELD(int64_t, local_world_size, 1)                             \
+  FIELD(int64_t, node_rank, 0)                                    \
+  FIELD(bool, completed, false) /* its train loop has returned */ \
+  FIELD(int64_t, reports, 0)    /* number of its last report */   \
+  FIELD(int64_t, failure, -1)   /* position in RunState::failures, -1 for none */
 PACELINE_RECORD(Worker, PACELINE_WORKER_FIELDS);
+
+/// As readers see it: a worker that has finished stays so when its process is gone.
+WorkerStage shown_stage(const Worker& worker);
 
 // A validation that has not ended.
 #define PACELINE_VALIDATION_FIELDS(FIELD)                                                           \

@@ -63,7 +63,7 @@ def test_variables_read_when_libraries_are_loaded_reach_them(run_config, monkeyp
 
 
 def run_program(tmp_path, text, **environment):
-    """A driver of its own: its standard output and its standard error, where its workers' output goes."""
+    """A driver of its own: its standard output and its standard error, where its workers' output goes too."""
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(text))
     done = subprocess.run(
@@ -74,7 +74,7 @@ def run_program(tmp_path, text, **environment):
 
 
 def test_output_of_all_kinds_arrives_in_order_marked_by_rank(tmp_path):
-    _, shown = run_program(
+    printed, shown = run_program(
         tmp_path,
         """
         import logging, sys, warnings
@@ -92,18 +92,20 @@ def test_output_of_all_kinds_arrives_in_order_marked_by_rank(tmp_path):
                 pass
             print("five")
 
+        print("before")
         TorchTrainer(
             loop, scaling_config=train.ScalingConfig(num_workers=2), run_config=train.RunConfig(storage_path="results")
         ).fit()
+        print("after")
         """,
     )
-    lines = shown.splitlines()
+    assert printed.startswith("before\n") and printed.endswith("after\n")
+    assert shown.splitlines()[-1] == f"results: {next((tmp_path / 'results').iterdir())}"
     for rank in (0, 1):
         mark = f"(rank {rank}) "
-        own = [line.removeprefix(mark) for line in lines if line.startswith(mark)]
-        first = {"one": own.index("one"), "five": own.index("five")}
+        own = [line.removeprefix(mark) for line in shown.splitlines() if line.startswith(mark)]
+        assert [line for line in printed.splitlines() if line.startswith(mark)] == [mark + "one", mark + "five"]
         assert own.index("two") < own.index("three") and any("UserWarning: four" in line for line in own)
-        assert first["one"] < first["five"]
         # One line is left of rank 0's bar, and nothing of the others'.
         assert len([line for line in own if line.startswith("steps: 100%")]) == (1 if rank == 0 else 0)
 
@@ -246,6 +248,20 @@ def test_a_hang_names_the_collective_and_who_is_not_there(run_config):
     debug = DebugConfig(hang_action="fail", hang_floor_s=0.5, hang_factor=1, hang_start_s=1)
     with pytest.raises(train.TrainingFailedError, match="The run hangs.*rank 1.*rank 0 waits in all_reduce 5"):
         fit(loop, run_config(debug_config=debug))
+
+
+def test_a_rank_that_can_never_come_ends_the_run_in_seconds(run_config):
+    def loop():
+        dist.barrier()
+        if train.get_context().get_world_rank() == 0:
+            sum_over_all_ranks()
+
+    def sum_over_all_ranks():
+        dist.all_reduce(torch.ones(1))
+
+    with pytest.raises(train.TrainingFailedError, match="rank 0 waits in all_reduce 2, which rank 1 can never join") as caught:
+        fit(loop, run_config(debug_config=DebugConfig(hang_action="fail")))
+    assert re.search(r"at sum_over_all_ranks \(.*worker_test.py:\d+\): dist.all_reduce", str(caught.value))
 
 
 def test_the_first_gradient_that_is_not_finite_is_named(run_config):

@@ -88,6 +88,20 @@ TEST_F(Diagnosis, RanksThatCallDifferentCollectivesAreToldApart) {
   expect_clean(driver);
 }
 
+// With the patience that users have by default, which is ten minutes before the first steps.
+TEST_F(Diagnosis, ARankThatCanNeverComeEndsTheRunInSeconds) {
+  const auto start_time = std::chrono::steady_clock::now();
+  auto driver = start("return_before_the_others", {{"HANG_ACTION", "fail"}});
+  EXPECT_EQ(driver.wait(), 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - start_time, std::chrono::minutes(1));
+  EXPECT_THAT(driver.output(),
+              AllOf(HasSubstr("The run hangs: rank 0 waits in all_reduce 2, which rank 1 can never "
+                              "join: its train loop has returned"),
+                    HasSubstr("\n  at sum_over_all_ranks (fault_loops.cpp:"), Not(HasSubstr("next_assignment"))));
+  EXPECT_THAT(evidence("report.txt"), HasSubstr("rank 1 has returned from its train loop"));
+  expect_clean(driver);
+}
+
 // Stops a process of the run for longer than its heartbeats and hangs take, and lets it go on.
 void stop_for_a_while(pid_t pid) {
   ::kill(pid, SIGSTOP);

@@ -110,6 +110,17 @@ void skip_a_collective() {
 }
 PACELINE_TRAIN_LOOP(skip_a_collective);
 
+[[gnu::noinline]] void sum_over_all_ranks() {
+  paceline::all_reduce(torch::ones({2}));
+}
+
+// Before any step or report: nothing is known of how long its pauses are.
+void return_before_the_others() {
+  paceline::barrier();
+  if (!is_rank(1)) sum_over_all_ranks();
+}
+PACELINE_TRAIN_LOOP(return_before_the_others);
+
 // The tensor's size, then its type, then the call.
 void collectives_that_do_not_fit() {
   const bool first = is_rank(0);

@@ -1,6 +1,9 @@
 // core/config, train/torch_config.h: the settings, which are declared in C++ once: their names, defaults, bounds, help.
 #include <pybind11/stl.h>
 
+#include <optional>
+#include <string>
+
 #include "paceline/core/config/read.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
@@ -20,16 +23,18 @@ void bind(py::module_& module, const std::string& name, const char* part) {
   py::module_ declaration = module.def_submodule(part);
   declaration.def(
       "check",
-      [name](const py::dict& values) {
+      [name](const py::dict& values, const std::optional<std::string>& owner) {
+        const std::string shown = owner.value_or(name);
         Json json = Json::object();
         for (const auto& [field, value] : values) {
           const std::string key = py::str(field);
-          json[key] = to_json(value, name + "." + key);
+          json[key] = to_json(value, shown + "." + key);
         }
-        const auto settings = read_config<Settings>(json, name);
+        const auto settings = read_config<Settings>(json, shown);
         if constexpr (std::same_as<Settings, ScalingConfig>) refuse_impossible(settings);
       },
-      py::arg("values"), "ConfigError for a value that is not allowed.");
+      py::arg("values"), py::arg("owner") = py::none(),
+      "ConfigError for a value that is not allowed, which names the class `owner`; None: the C++ one.");
   declaration.def(
       "fields",
       [] {

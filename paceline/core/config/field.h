@@ -3,7 +3,8 @@
          FIELD(int64_t, max_failures, 0, at_least(-1), "Restarts after worker failures; -1 is without limit")
        PACELINE_CONFIG(FailureConfig, FAILURE_CONFIG_FIELDS);                                                      */
 // gives an aggregate for designated initialisers with JSON both ways, `FailureConfig::fields()` (what --help and the
-// documentation print) and `validate()`, which throws ConfigError naming field, value and what is allowed.
+// documentation print) and `validate()`, which throws ConfigError naming field, value and what is allowed; its argument
+// is the struct's name in that error, where users know it by another.
 #pragma once
 
 #include <string>
@@ -32,16 +33,13 @@ void check_field(const char* config, const char* field, const Json& value, const
 #define PACELINE_CONFIG_INFO_(type, name, default_value, constraint, help) \
   {#name, ::paceline::Json(defaults.name), (constraint).words, help},
 
-#define PACELINE_CONFIG(Name, FIELDS)                    \
-  struct Name {                                          \
-    PACELINE_RECORD_BODY_(Name, FIELDS)                  \
-    bool operator==(const Name&) const = default;        \
-    void validate() const {                              \
-      constexpr const char* kind = #Name;                \
-      FIELDS(PACELINE_CONFIG_CHECK_)                     \
-    }                                                    \
-    static std::vector<::paceline::FieldInfo> fields() { \
-      const Name defaults{};                             \
-      return {FIELDS(PACELINE_CONFIG_INFO_)};            \
-    }                                                    \
+#define PACELINE_CONFIG(Name, FIELDS)                                                \
+  struct Name {                                                                      \
+    PACELINE_RECORD_BODY_(Name, FIELDS)                                              \
+    bool operator==(const Name&) const = default;                                    \
+    void validate(const char* kind = #Name) const { FIELDS(PACELINE_CONFIG_CHECK_) } \
+    static std::vector<::paceline::FieldInfo> fields() {                             \
+      const Name defaults{};                                                         \
+      return {FIELDS(PACELINE_CONFIG_INFO_)};                                        \
+    }                                                                                \
   }

@@ -91,7 +91,7 @@ Settings read_config(const Json& values, const std::string& name) {
     using T = std::decay_t<decltype(target)>;
     if (!take_value(*found, target)) refuse_type(name, field_name, *found, type_words<T>(), allowed);
   });
-  settings.validate();
+  settings.validate(name.c_str());
   return settings;
 }
 

@@ -82,7 +82,7 @@ class Settings:
         for name, hint in _hints(owner).items():
             setattr(self, name, _settled(f"{owner.__name__}.{name}", getattr(self, name), hint, name in self._declared))
         check_options(owner.__name__, owner, vars(self))
-        self._native.check(self._to_settings())
+        self._native.check(self._to_settings(), owner.__name__)
 
     def _to_settings(self) -> Dict[str, Any]:
         """The fields that C++ declares, as JSON values."""

@@ -8,10 +8,10 @@
 
 namespace paceline::controller {
 
-arrow::Result<TakenRun> take_run(const RunConfig& run_config) {
+arrow::Result<TakenRun> take_run(const RunConfig& run_config, const std::string& program) {
   RunRequest request;
   request.run_config = run_config;
-  if (!request.run_config.name) request.run_config.name = run::new_run_name();
+  if (!request.run_config.name) request.run_config.name = run::new_run_name(program);
   const auto place = run::make_run_place(run_config.storage_path, *request.run_config.name);
   if (!place.ok()) {
     return place.status().WithMessage("RunConfig.storage_path is \"", storage::without_secrets(run_config.storage_path),

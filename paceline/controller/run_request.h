@@ -80,9 +80,9 @@ struct TakenRun {
   storage::RunLock lock;
 };
 
-/// Gives the run a name if it has none, makes its folder in RunConfig.storage_path and locks it. AlreadyExists naming
-/// the holder when another driver has the run; other errors name RunConfig.storage_path.
-arrow::Result<TakenRun> take_run(const RunConfig& run_config);
+/// Gives the run a name after `program` if it has none, makes its folder in RunConfig.storage_path and locks it.
+/// AlreadyExists naming the holder when another driver has the run; other errors name RunConfig.storage_path.
+arrow::Result<TakenRun> take_run(const RunConfig& run_config, const std::string& program);
 
 /// What decide() needs to know of the request, for a run of `world_size` ranks.
 policy::RunOptions options_of(const RunRequest& request, int64_t world_size);

@@ -34,7 +34,7 @@ std::string python_folder() {
 
 arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guardian& guardian,
                                         controller::StopSignal& stop) {
-  ARROW_ASSIGN_OR_RAISE(controller::TakenRun taken, controller::take_run(launch.run_config));
+  ARROW_ASSIGN_OR_RAISE(controller::TakenRun taken, controller::take_run(launch.run_config, launch.program));
   controller::RunRequest& request = taken.request;
 
   ProgramPlan plan = launch.plan;

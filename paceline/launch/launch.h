@@ -18,6 +18,7 @@ namespace paceline::launch {
 struct Launch {
   int64_t num_workers = 1;
   RunConfig run_config;  // a name is made up where there is none
+  std::string program;   // as the user named it: that name begins with it
   ProgramPlan plan;      // first_attempt is found out
   /// Whether what a rank (-1: not known yet) writes to a stream is shown; empty: all is.
   controller::ShowsOutput shows_output;

@@ -7,8 +7,9 @@
 
 namespace paceline::run {
 
-/// "run_2026-11-21_08-05-09_4f3a91c2": unique between processes that start within one second.
-std::string new_run_name();
+/// "train_mnist_2026-11-21_08-05-09_4f3a91c2" for the program "examples/train_mnist.py": unique between processes that
+/// start within one second. What could not be in every shell's word becomes '_'; "run_…" where nothing is left.
+std::string new_run_name(const std::string& program);
 
 /// Where a run is. Of a run in a local folder both are the same.
 struct RunPlace {

@@ -25,6 +25,10 @@ std::string count_text(int64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+std::string own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
 // On this machine.
 int64_t workers_of(const ScalingConfig& scaling) {
   return scaling.num_workers.max == 0 ? torchrun_local_world_size() : scaling.num_workers.max;
@@ -142,7 +146,7 @@ Result fit_with_workers(const TrainingRun& run, const std::string& start_from, c
 }  // namespace
 
 controller::TakenRun take_run(const TrainingRun& run, const std::string& start_from) {
-  auto taken = controller::take_run(run.run_config);
+  auto taken = controller::take_run(run.run_config, run.program.empty() ? own_program() : run.program);
   if (taken.status().IsAlreadyExists()) throw UsageError(taken.status().message());
   controller::TakenRun result = value_or_throw(std::move(taken));
   controller::RunRequest& request = result.request;

@@ -31,6 +31,8 @@ struct TrainingRun {
   /// What workers find it by: its name, and bytes that their LanguageRuntime understands, which outlive the run.
   std::string loop_name;
   std::string_view attachment;
+  /// What a run without a name is named after; "": this process's executable.
+  std::string program;
   Config train_loop_config;
   ScalingConfig scaling_config;
   RunConfig run_config;

@@ -34,6 +34,7 @@ std::shared_ptr<const py::object> shared(py::object object) {
 train::TrainingRun training_run(const py::dict& values) {
   train::TrainingRun run;
   run.loop_name = values["loop_name"].cast<std::string>();
+  run.program = values["program_name"].cast<std::string>();
   run.attachment = values["attachment"].cast<std::string_view>();  // the dict outlives the run
   run.train_loop_config = Config(to_json(values["train_loop_config"], "train_loop_config"));
   run.scaling_config = settings<ScalingConfig>(values, "scaling_config", "ScalingConfig");

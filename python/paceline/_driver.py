@@ -20,6 +20,17 @@ def ensure():
     native.become_driver(worker, warm, GUARDIAN)
 
 
+def program_name():
+    """What a run without a name is named after: the script, the module of ``python -m``, or "notebook"."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return spec.name.removesuffix(".__main__")
+    if file := getattr(main, "__file__", None):
+        return os.path.basename(os.path.dirname(os.path.abspath(file)) if os.path.basename(file) == "__main__.py" else file)
+    return "notebook" if "ipykernel" in sys.modules else "run"
+
+
 def _imported_modules():
     """Installed packages that this process has imported, and what packages that load their modules when they are used
     have loaded: workers will want them too. Not the user's own modules, which may change between two runs."""

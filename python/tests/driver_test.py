@@ -94,3 +94,25 @@ def test_nothing_is_left_of_a_driver_that_was_killed(driver, tmp_path):
     driver.wait()
     wait_for_all(processes)
     assert marked(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [(["my program.py"], "my_program_20"), (["-m", "package.train"], "package.train_20")], ids=["script", "module"]
+)
+def test_a_run_without_a_name_has_that_of_the_program(tmp_path, command, name):
+    program = textwrap.dedent(
+        """
+        import paceline.train as train
+        from paceline.train.torch import TorchTrainer
+
+        if __name__ == "__main__":
+            settings = train.RunConfig(storage_path="runs")
+            TorchTrainer(lambda: None, scaling_config=train.ScalingConfig(num_workers=0), run_config=settings).fit()
+        """
+    )
+    (tmp_path / "package").mkdir()
+    for file in ("my program.py", "package/__init__.py", "package/train.py"):
+        (tmp_path / file).write_text(program)
+    subprocess.run([sys.executable, *command], cwd=tmp_path, check=True, timeout=120)
+    (run,) = (tmp_path / "runs").iterdir()
+    assert run.name.startswith(name)

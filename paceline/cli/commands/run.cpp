@@ -101,6 +101,7 @@ std::string in_flags(std::string text) {
 launch::Launch launch_of(const RunFlags& flags) {
   launch::Launch launch;
   launch.num_workers = flags.num_workers.value_or(1);
+  launch.program = flags.program.words.front();
   launch.run_config.name = flags.name;
   if (flags.storage_path) launch.run_config.storage_path = *flags.storage_path;
   launch.run_config.failure_config.max_failures = flags.max_restarts.value_or(0);

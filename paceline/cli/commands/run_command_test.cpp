@@ -77,6 +77,13 @@ TEST_F(RunCommandTest, GivingUpIsToldInFlags) {
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("giving up: --max-restarts is 0"), Not(HasSubstr("Config"))));
 }
 
+TEST_F(RunCommandTest, ARunWithoutANameHasTheProgramsName) {
+  EXPECT_EQ(run("", "true").exit_code, 0);
+  const std::vector<std::string> names = testing::names_in(folder_ / "runs");
+  ASSERT_EQ(names.size(), 1u);
+  EXPECT_TRUE(names.front().starts_with("sh_20")) << names.front();
+}
+
 TEST_F(RunCommandTest, StartsAllRanksAgainWithinTheBudget) {
   const std::string script =
       "echo start $RANK $TORCHELASTIC_RESTART_COUNT\n"

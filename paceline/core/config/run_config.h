@@ -33,7 +33,7 @@ namespace paceline {
 
 #define PACELINE_RUN_CONFIG_FIELDS(FIELD)                                                                            \
   FIELD(std::optional<std::string>, name, std::nullopt, ::paceline::file_name(),                                     \
-        "Name of the run and of its folder; by default the time and a unique ending")                                \
+        "Name of the run and of its folder; by default the program's name, the time and a unique ending")            \
   FIELD(std::string, storage_path, "~/paceline_results", ::paceline::any_value(),                                    \
         "Folder that holds run folders: absolute, relative to the driver's directory, ~, or the URI of an object "   \
         "store, such as s3://bucket/folder")                                                                         \

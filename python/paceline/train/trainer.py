@@ -118,6 +118,7 @@ class DataParallelTrainer:
             "loop_name": getattr(self.train_loop_per_worker, "__qualname__", repr(self.train_loop_per_worker)),
             "loop": lambda: _values.encoded(self._run_in_process()),
             "program": _worker.Program(),
+            "program_name": _driver.program_name(),
             "attachment": b"" if in_process else pack(cargo),
             "train_loop_config": _shown(self.train_loop_config or {}),
             "scaling_config": self.scaling_config._to_settings(),

@@ -76,6 +76,7 @@ const Driver& driver() {
 void init(int argc, char** argv) {
   if (worker::Connection::offered()) train::become_worker();
   if (train::is_driver()) return;
+  train::tell_uncaught_errors();
   train::launch_overrides();
   train::StartMethod start = train::start_method_at_init();
   train::flush_streams();
@@ -87,7 +88,6 @@ void init(int argc, char** argv) {
   }
   std::vector<std::string> program{std::filesystem::read_symlink("/proc/self/exe").string()};
   program.insert(program.end(), argv + (argc > 0 ? 1 : 0), argv + argc);
-  train::tell_uncaught_errors();
   train::become_driver({.program = std::move(program), .guardian = **std::move(guardian), .start = std::move(start)});
 }
 

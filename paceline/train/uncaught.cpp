@@ -15,6 +15,7 @@ namespace paceline::train {
 namespace {
 
 std::terminate_handler earlier_handler = nullptr;
+pid_t driver_process = 0;
 
 // Not exit(): other threads may still run, and the guardian ends what this process has started.
 [[noreturn]] void end_with(const std::string& text) {
@@ -25,7 +26,8 @@ std::terminate_handler earlier_handler = nullptr;
 }
 
 [[noreturn]] void on_terminate() {
-  if (const std::exception_ptr uncaught = std::current_exception()) {
+  const std::exception_ptr uncaught = std::current_exception();
+  if (uncaught && ::getpid() == driver_process) {  // a forked worker's end tells more by its signal
     try {
       std::rethrow_exception(uncaught);
     } catch (const TrainingFailedError& error) {
@@ -42,6 +44,8 @@ std::terminate_handler earlier_handler = nullptr;
 }  // namespace
 
 void tell_uncaught_errors() {
+  if (std::get_terminate() == on_terminate) return;
+  driver_process = ::getpid();
   earlier_handler = std::set_terminate(on_terminate);
 }
 

@@ -167,7 +167,19 @@ arrow::Status Stage::sync_files() const {
                                        [&](size_t index) { return storage::sync(place() + "/" + names[index]); });
 }
 
+// Nobody could read them again.
+arrow::Status Stage::check_depth() const {
+  for (const auto& [item, value] : part_.values.items()) {
+    if (!is_too_deep(Json::array({Json::array({value})}))) continue;
+    return arrow::Status::Invalid("the state of \"", item,
+                                  "\" is nested too deeply to be kept as JSON: wanted at most ", kDeepestJson - 2,
+                                  " levels");
+  }
+  return arrow::Status::OK();
+}
+
 arrow::Result<std::string> Stage::finish() {
+  ARROW_RETURN_NOT_OK(check_depth());
   ARROW_RETURN_NOT_OK(fail_point("stage.before_sync"));
   ARROW_RETURN_NOT_OK(sync_files());
   if (const std::string metadata = place() + "/" + kMetadataName; fs::exists(metadata)) {

@@ -68,6 +68,7 @@ class Stage {
   Stage(std::string run_folder, std::string relative);
   arrow::Status make_folder_of(const std::string& file);
   arrow::Status take_over(const std::string& manifest_path);
+  arrow::Status check_depth() const;
   arrow::Status sync_files() const;
   // Where the files are.
   std::string place() const { return part_.name.empty() ? folder_ : run_folder_ + "/" + part_.name; }

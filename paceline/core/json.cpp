@@ -1,5 +1,6 @@
 #include "paceline/core/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -80,6 +81,32 @@ std::optional<Json> wrapped_value(const std::string& key, const std::string& tex
   return std::nullopt;
 }
 
+// Brackets in texts aside. What is no JSON may have any.
+bool is_too_deep_text(std::string_view text) {
+  int depth = 0;
+  bool in_text = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (in_text) {
+      if (letter == '\\') ++at;
+      in_text = letter != '"';
+    } else if (letter == '"') {
+      in_text = true;
+    } else if (letter == '[' || letter == '{') {
+      if (++depth > kDeepestJson) return true;
+    } else if (letter == ']' || letter == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+bool is_deeper_than(const Json& value, int levels) {
+  if (!value.is_structured()) return false;
+  if (levels == 0) return true;
+  return std::ranges::any_of(value, [levels](const Json& item) { return is_deeper_than(item, levels - 1); });
+}
+
 void unwrap(Json& value) {
   if (!value.is_structured()) return;
   if (value.is_object() && value.size() == 1 && value.begin()->is_string()) {
@@ -118,7 +145,13 @@ std::string readable_json(const Json& value) {
   return value.is_array() ? "[" + text + "]" : "{" + text + "}";
 }
 
+bool is_too_deep(const Json& value) {
+  return is_deeper_than(value, kDeepestJson);
+}
+
 arrow::Result<Json> decode_json(std::string_view text) {
+  if (is_too_deep_text(text))
+    return arrow::Status::Invalid("the JSON is nested too deeply: wanted at most ", kDeepestJson, " levels");
   try {
     Json value = Json::parse(text);
     if (text.find(kNumberKey) != std::string_view::npos || text.find(kBytesKey) != std::string_view::npos) {

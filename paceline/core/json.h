@@ -23,7 +23,14 @@ std::string encode_json(const Json& value);
 /// The same for people to read: numbers that are not finite are nan, inf and -inf. Not to be decoded.
 std::string readable_json(const Json& value);
 
-/// The value that encode_json() wrote. Invalid when `text` is not JSON; the message quotes where.
+/// The value that encode_json() wrote. Invalid when `text` is not JSON, where the message quotes where, or nested
+/// deeper than kDeepestJson: whatever goes through a value calls itself, and a text of any depth would overflow the
+/// stack.
 arrow::Result<Json> decode_json(std::string_view text);
+
+/// How deep arrays and objects in a text may be.
+inline constexpr int kDeepestJson = 200;
+/// Whether decode_json() would refuse the value's text for its depth: what users give is refused before it is written.
+bool is_too_deep(const Json& value);
 
 }  // namespace paceline

@@ -34,6 +34,21 @@ TEST(Json, RefusesWhatIsNotJson) {
   EXPECT_TRUE(decode_json("").status().IsInvalid());
 }
 
+TEST(Json, RefusesWhatIsNestedTooDeeply) {
+  const auto nested = [](int levels) { return std::string(levels, '[') + std::string(levels, ']'); };
+  const auto deepest = decode_json(nested(kDeepestJson));
+  ASSERT_TRUE(deepest.ok());
+  EXPECT_FALSE(is_too_deep(*deepest));
+  EXPECT_TRUE(is_too_deep(Json::array({*deepest})));
+  EXPECT_TRUE(decode_json(nested(kDeepestJson + 1)).status().IsInvalid());
+  EXPECT_TRUE(decode_json(nested(100'000)).status().IsInvalid());
+  EXPECT_TRUE(decode_json(std::string(100'000, '{')).status().IsInvalid());
+  std::string objects;
+  for (int level = 0; level < 100'000; ++level) objects += R"({"$number":)";
+  EXPECT_TRUE(decode_json(objects + "0" + std::string(100'000, '}')).status().IsInvalid());
+  EXPECT_TRUE(decode_json("[\"" + std::string(1000, '[') + "\\\"[\"]").ok()) << "brackets in a text";
+}
+
 TEST(Json, KeepsTextThatIsNotUtf8AtAnyDepth) {
   const Json value = {{"path", "/data/\xff\xfe"}, {"list", {"\xe4", "ä"}}, {"loss", std::nan("")}};
   const std::string text = encode_json(value);

@@ -100,6 +100,14 @@ bool has_left(const RankProgress& rank) {
   return rank.finished && rank.progress.phase == Phase::ended && rank.progress.idle_s >= kDeadlockSeconds;
 }
 
+// Who has never taken part in a group of some ranks may not belong to it; to that of all everybody does.
+bool can_never_join(const RankProgress& gone, const RankProgress& waiting) {
+  return has_left(gone) && std::ranges::any_of(waiting.progress.groups, [&](const GroupCounts& group) {
+    const bool is_member = group.group <= 1 || begun_in(gone, group.group) > 0;
+    return is_under_way(group) && is_member && is_missed_by(gone, group);
+  });
+}
+
 HangVerdict judge_deadlock(const std::vector<RankProgress>& ranks) {
   HangVerdict verdict;
   std::vector<RankProgress> waiting;
@@ -107,7 +115,7 @@ HangVerdict judge_deadlock(const std::vector<RankProgress>& ranks) {
     if (!waits(rank) || rank.progress.idle_s < kDeadlockSeconds) continue;
     bool never = false;
     for (const RankProgress& other : ranks) {
-      if (!has_left(other) || other.progress.collectives >= waits_for(rank)) continue;
+      if (!can_never_join(other, rank)) continue;
       never = true;
       if (std::ranges::find(verdict.suspects, other.rank) == verdict.suspects.end()) {
         verdict.suspects.push_back(other.rank);

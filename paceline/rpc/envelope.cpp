@@ -3,31 +3,6 @@
 namespace paceline::rpc {
 namespace {
 
-// Deeper JSON than any message has: reading it must not exhaust the stack of a decoder that recurses.
-constexpr int kMaxJsonDepth = 200;
-
-bool is_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxJsonDepth) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 arrow::Status check_version(const Json& head) {
   const auto version = head.find("version");
   if (version == head.end() || !version->is_array() || version->size() != 2 || !(*version)[0].is_number_integer() ||
@@ -87,9 +62,6 @@ std::string encode_head(const Envelope& envelope) {
 }
 
 arrow::Result<Envelope> decode_head(std::string_view text) {
-  if (is_too_deep(text)) {
-    return arrow::Status::Invalid("a message is nested too deeply: wanted at most ", kMaxJsonDepth, " levels");
-  }
   ARROW_ASSIGN_OR_RAISE(Json head, decode_json(text));
   if (!head.is_object()) return arrow::Status::Invalid("a message's head is not a JSON object");
   ARROW_RETURN_NOT_OK(check_version(head));

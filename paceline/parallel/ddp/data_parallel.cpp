@@ -88,8 +88,8 @@ void check_batch_norms(const torch::nn::Module& module) {
 
 void check_agreement(const torch::nn::Module& module, comm::Group& group) {
   std::vector<Json> models;
-  for (const auto& text : comm::all_gather_text(group, describe_model(module).dump())) {
-    models.push_back(Json::parse(text));
+  for (const auto& text : comm::all_gather_text(group, encode_json(describe_model(module)))) {
+    models.push_back(value_or_throw(decode_json(text)));
   }
   if (const auto difference = find_difference(models)) {
     throw CollectiveError("the ranks hold different models: " + *difference + "; build the model alike on every rank");

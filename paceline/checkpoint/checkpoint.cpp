@@ -12,7 +12,6 @@
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/file_writer.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
 
 namespace paceline {
@@ -39,7 +38,7 @@ arrow::Status copy_files(const std::string& from, const std::string& to) {
 }
 
 // The folder of a checkpoint in an object store while somebody uses it; the last to let go deletes it.
-std::shared_ptr<const std::string> downloaded(const std::string& location) {
+std::shared_ptr<const std::string> downloaded(const storage::Location& location) {
   struct Download {
     std::mutex mutex;  // one downloads, the others wait
     std::weak_ptr<const std::string> folder;
@@ -49,7 +48,7 @@ std::shared_ptr<const std::string> downloaded(const std::string& location) {
   std::shared_ptr<Download> download;
   {
     const std::lock_guard lock(mutex);
-    auto& known = (*downloads)[location];
+    auto& known = (*downloads)[location.with_credentials()];
     if (!known) known = std::make_shared<Download>();
     download = known;
   }
@@ -76,10 +75,9 @@ Json object_or_throw(const Json& metadata) {
 
 Checkpoint Checkpoint::from_directory(const std::string& path) {
   if (storage::is_uri(path)) {
-    const std::string location = value_or_throw(storage::resolve_location(path, "/"));
+    const storage::Location location = value_or_throw(storage::resolve_location(path, "/"));
     if (value_or_throw(value_or_throw(storage::open_storage(location))->list()).empty()) {
-      throw StorageError("there are no files below \"" + storage::without_secrets(location) +
-                         "\" to make a checkpoint of");
+      throw StorageError("there are no files below \"" + location + "\" to make a checkpoint of");
     }
     return Checkpoint(location);
   }
@@ -93,7 +91,7 @@ Checkpoint Checkpoint::from_directory(const std::string& path) {
 
 const std::string& Checkpoint::path() const {
   if (staged_.valid()) staged_.get();
-  return path_;
+  return location_.text();
 }
 
 void Checkpoint::require_files(const char* function) const {
@@ -113,7 +111,7 @@ std::string Checkpoint::to_directory(const std::string& path) const {
 
 std::shared_ptr<const std::string> Checkpoint::as_directory() const {
   require_files("Checkpoint.as_directory()");
-  if (storage::is_uri(path())) return downloaded(path());
+  if (const auto& location = CheckpointAccess::location(*this); location.is_uri()) return downloaded(location);
   std::error_code error;
   if (!fs::is_directory(path(), error)) {
     throw StorageError("the checkpoint " + path() +
@@ -125,12 +123,12 @@ std::shared_ptr<const std::string> Checkpoint::as_directory() const {
 
 Json Checkpoint::get_metadata() const {
   if (is_elsewhere()) return Json::object();
-  const auto text = storage::read_whole(*value_or_throw(storage::open_storage(path())), checkpoint::kMetadataName);
+  const storage::Location& location = CheckpointAccess::location(*this);
+  const auto text = storage::read_whole(*value_or_throw(storage::open_storage(location)), checkpoint::kMetadataName);
   if (text.status().IsKeyError()) return Json::object();
   auto metadata = decode_json(value_or_throw(text));
   if (!metadata.ok()) {
-    throw StorageError(storage::without_secrets(storage::join(path(), checkpoint::kMetadataName)) + ": " +
-                       metadata.status().message());
+    throw StorageError(storage::join(location, checkpoint::kMetadataName) + ": " + metadata.status().message());
   }
   return *std::move(metadata);
 }
@@ -138,7 +136,8 @@ Json Checkpoint::get_metadata() const {
 void Checkpoint::set_metadata(const Json& metadata) {
   const std::string text = encode_json(object_or_throw(metadata)) + "\n";
   if (is_elsewhere()) return;
-  throw_if_error(value_or_throw(storage::open_storage(path()))->write(checkpoint::kMetadataName, text));
+  throw_if_error(
+      value_or_throw(storage::open_storage(CheckpointAccess::location(*this)))->write(checkpoint::kMetadataName, text));
 }
 
 void Checkpoint::update_metadata(const Json& metadata) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "paceline/core/json.h"
+#include "paceline/storage/location.h"
 
 namespace paceline {
 
@@ -75,7 +76,8 @@ class Checkpoint {
     return load<First&, Second&, LoadOptions&>(first, second, options);
   }
 
-  /// The folder with the files: local, or the URI of one in an object store. Empty on a rank that save() let write
+  /// The folder with the files: local, or the URI of one in an object store, which has "…" in the place of keys that it
+  /// was made with: the checkpoint has them, and all its functions use them. Empty on a rank that save() let write
   /// nothing: the checkpoint is then complete on the ranks that did, and here once it is published (get_checkpoint()).
   const std::string& path() const;
   /// Copies the files to `path` (made if need be; "" for a new temporary folder) and returns it. StorageError when they
@@ -97,17 +99,17 @@ class Checkpoint {
   /// As set_metadata(), keeping the notes of other names.
   void update_metadata(const Json& metadata);
 
-  bool operator==(const Checkpoint& other) const { return path_ == other.path_ && save_ == other.save_; }
+  bool operator==(const Checkpoint& other) const { return location_ == other.location_ && save_ == other.save_; }
 
  private:
   friend class CheckpointAccess;
-  explicit Checkpoint(std::string path) : path_(std::move(path)) {}
+  explicit Checkpoint(storage::Location location) : location_(std::move(location)) {}
 
   // Whether save() was called on this rank and let it write nothing.
-  bool is_elsewhere() const { return save_ > 0 && path_.empty(); }
+  bool is_elsewhere() const { return save_ > 0 && location_.empty(); }
   void require_files(const char* function) const;
 
-  std::string path_;
+  storage::Location location_;
   // What save() stages in the run folder, relative to it; not valid for the user's own folders and published
   // checkpoints.
   std::shared_future<std::string> staged_;
@@ -117,13 +119,18 @@ class Checkpoint {
 /// How the session makes and reads checkpoints that users cannot make: staged ones and published ones.
 class CheckpointAccess {
  public:
-  static Checkpoint published(std::string path) { return Checkpoint(std::move(path)); }
+  static Checkpoint published(storage::Location location) { return Checkpoint(std::move(location)); }
   /// `staged` is ready when the files are written.
   static Checkpoint staged(std::string path, std::shared_future<std::string> staged, int64_t save) {
     Checkpoint checkpoint(std::move(path));
     checkpoint.staged_ = std::move(staged);
     checkpoint.save_ = save;
     return checkpoint;
+  }
+  /// path(), with its keys.
+  static const storage::Location& location(const Checkpoint& checkpoint) {
+    (void)checkpoint.path();
+    return checkpoint.location_;
   }
   /// Not valid unless save() has made the checkpoint.
   static const std::shared_future<std::string>& staged(const Checkpoint& checkpoint) { return checkpoint.staged_; }

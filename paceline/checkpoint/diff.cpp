@@ -115,7 +115,7 @@ arrow::Status compare_tensors(const TensorReader& first, const TensorReader& sec
 
 }  // namespace
 
-arrow::Result<CheckpointDiff> diff(const std::string& first, const std::string& second) {
+arrow::Result<CheckpointDiff> diff(const storage::Location& first, const storage::Location& second) {
   ARROW_ASSIGN_OR_RAISE(const TensorReader ours, TensorReader::open(first));
   ARROW_ASSIGN_OR_RAISE(const TensorReader theirs, TensorReader::open(second));
   CheckpointDiff diff;

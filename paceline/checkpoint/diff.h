@@ -42,7 +42,7 @@ using TensorDifferences = std::vector<TensorDifference>;
 PACELINE_RECORD(CheckpointDiff, PACELINE_CHECKPOINT_DIFF_FIELDS);
 
 /// Compares two checkpoint folders. Tensors whose slices have the same checksums are not read. Errors as TensorReader.
-arrow::Result<CheckpointDiff> diff(const std::string& first, const std::string& second);
+arrow::Result<CheckpointDiff> diff(const storage::Location& first, const storage::Location& second);
 
 /// Whether nothing differs.
 bool is_equal(const CheckpointDiff& diff);

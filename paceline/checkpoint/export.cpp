@@ -131,7 +131,7 @@ arrow::Result<std::map<std::string, std::string>> tensors_of_item(const Manifest
                                  "; items with tensors: ", list.empty() ? "none" : list);
 }
 
-arrow::Result<Exported> export_safetensors(const std::string& checkpoint, const std::string& item,
+arrow::Result<Exported> export_safetensors(const storage::Location& checkpoint, const std::string& item,
                                            const std::string& folder, int64_t most_shard_bytes) {
   ARROW_ASSIGN_OR_RAISE(const TensorReader reader, TensorReader::open(checkpoint));
   ARROW_ASSIGN_OR_RAISE(const Selection selection, tensors_of_item(reader.manifest(), item));
@@ -157,7 +157,8 @@ arrow::Result<Exported> export_safetensors(const std::string& checkpoint, const 
   return exported;
 }
 
-arrow::Result<Exported> export_torch(const std::string& checkpoint, const std::string& item, const std::string& path) {
+arrow::Result<Exported> export_torch(const storage::Location& checkpoint, const std::string& item,
+                                     const std::string& path) {
   ARROW_ASSIGN_OR_RAISE(const TensorReader reader, TensorReader::open(checkpoint));
   ARROW_ASSIGN_OR_RAISE(const Selection selection, tensors_of_item(reader.manifest(), item));
   std::vector<TorchTensor> tensors;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "paceline/checkpoint/manifest.h"
+#include "paceline/storage/location.h"
 
 namespace paceline::checkpoint {
 
@@ -29,10 +30,11 @@ arrow::Result<std::map<std::string, std::string>> tensors_of_item(const Manifest
 
 /// Writes `folder`/model.safetensors, or, beyond `most_shard_bytes`, model-00001-of-0000N.safetensors and
 /// model.safetensors.index.json, as Hugging Face's libraries read them. Files of these names are replaced.
-arrow::Result<Exported> export_safetensors(const std::string& checkpoint, const std::string& item,
+arrow::Result<Exported> export_safetensors(const storage::Location& checkpoint, const std::string& item,
                                            const std::string& folder, int64_t most_shard_bytes = kMostShardBytes);
 
 /// Writes the file that `torch.load(path, weights_only=True)` reads as a dictionary of tensors (format/torch_file.h).
-arrow::Result<Exported> export_torch(const std::string& checkpoint, const std::string& item, const std::string& path);
+arrow::Result<Exported> export_torch(const storage::Location& checkpoint, const std::string& item,
+                                     const std::string& path);
 
 }  // namespace paceline::checkpoint

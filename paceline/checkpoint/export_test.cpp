@@ -36,7 +36,7 @@ std::string publish_sharded(const std::string& run_folder) {
                     .ok());
     parts.push_back({rank, stage.finish().ValueOrDie()});
   }
-  return Store(run_folder).publish(parts, {.report = 1}).ValueOrDie().path;
+  return Store(run_folder).publish(parts, {.report = 1}).ValueOrDie().path.text();
 }
 
 TEST(Export, ShardedTensorsArePutTogether) {

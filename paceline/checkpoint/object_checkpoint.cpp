@@ -12,7 +12,6 @@
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/file_writer.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/objects/parallel.h"
 
 namespace paceline::checkpoint {
@@ -24,7 +23,7 @@ constexpr const char* kUnderWay = ".under_way";
 constexpr size_t kReadAtOnce = size_t{32} << 20;  // bytes in memory for each file that is read
 
 std::string shown(const storage::Storage& storage, const std::string& name) {
-  return storage::without_secrets(storage.location(name));
+  return storage.location(name).text();
 }
 
 arrow::Status wrong_size(const std::string& file, int64_t got, int64_t wanted) {

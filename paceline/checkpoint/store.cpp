@@ -17,7 +17,6 @@
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/checksum.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/objects/parallel.h"
 
 namespace paceline::checkpoint {
@@ -143,7 +142,7 @@ arrow::Status remove_stages(const std::vector<Part>& parts) {
   return arrow::Status::OK();
 }
 
-Published published(const std::string& path, const Manifest& manifest) {
+Published published(const storage::Location& path, const Manifest& manifest) {
   const PublishedCheckpoint checkpoint{.report = manifest.report,
                                        .name = folder_name(manifest.name, manifest.report),
                                        .metrics = manifest.metrics,
@@ -252,14 +251,14 @@ arrow::Status check_folder_name(const std::string& name) {
 Store::Store(std::string run_folder, std::shared_ptr<storage::Storage> objects, std::string folder_ending)
     : run_folder_(std::move(run_folder)), objects_(std::move(objects)), folder_ending_(std::move(folder_ending)) {}
 
-arrow::Result<Store> Store::at(const std::string& location) {
-  if (!storage::is_uri(location)) return Store(location);
+arrow::Result<Store> Store::at(const storage::Location& location) {
+  if (!location.is_uri()) return Store(location.text());
   ARROW_ASSIGN_OR_RAISE(auto objects, storage::open_storage(location));
   return Store("", std::move(objects));
 }
 
-std::string Store::path_of(const std::string& name) const {
-  return objects_ ? objects_->location(name) : run_folder_ + "/" + name;
+storage::Location Store::path_of(const std::string& name) const {
+  return objects_ ? objects_->location(name) : storage::Location(run_folder_ + "/" + name);
 }
 
 arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Manifest about) {
@@ -279,7 +278,7 @@ arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Ma
                                 : publish_folder(staged, about, run_folder_, name, !in_place.empty());
   if (!done.ok()) {
     const bool may_be_there = !objects_ && !done.IsAlreadyExists();
-    if (!may_be_there || find_manifest(path_of(name)).ValueOr(std::nullopt) != about) return done;
+    if (!may_be_there || find_manifest(path_of(name).text()).ValueOr(std::nullopt) != about) return done;
   }
   const arrow::Status tidied = tidy_up(staged, run_folder_, objects_ == nullptr);
   if (done.ok()) done = tidied;
@@ -320,8 +319,7 @@ arrow::Result<std::vector<Published>> Store::list_objects(std::vector<std::strin
       found[index] = published(objects_->location(name), *manifest);
     }
     if (manifest.ok() || manifest.status().IsInvalid()) return arrow::Status::OK();
-    return manifest.status().WithMessage(storage::without_secrets(objects_->location(name)), ": ",
-                                         manifest.status().message());
+    return manifest.status().WithMessage(objects_->location(name), ": ", manifest.status().message());
   }));
   // Of one report the last generation's, whose name has the longest ending.
   const auto rank = [](const Published& one) { return std::pair(one.name.size(), one.name); };
@@ -358,30 +356,29 @@ arrow::Status Store::collect_leftovers() {
     return arrow::Status::OK();
   }
   ARROW_ASSIGN_OR_RAISE(const auto checkpoints, list());
-  for (const Published& checkpoint : checkpoints) ARROW_RETURN_NOT_OK(storage::remove_temporary_files(checkpoint.path));
+  for (const Published& checkpoint : checkpoints)
+    ARROW_RETURN_NOT_OK(storage::remove_temporary_files(checkpoint.path.text()));
   return arrow::Status::OK();
 }
 
-arrow::Result<Manifest> read_manifest(const std::string& checkpoint_path) {
-  const std::string path = storage::join(checkpoint_path, kManifestName);
+arrow::Result<Manifest> read_manifest(const storage::Location& checkpoint_path) {
   ARROW_ASSIGN_OR_RAISE(const auto folder, storage::open_storage(checkpoint_path));
   const auto text = storage::read_whole(*folder, kManifestName);
   if (text.status().IsKeyError()) {
-    return arrow::Status::IOError(storage::without_secrets(checkpoint_path),
-                                  " is not a checkpoint of Paceline's: it has no ", kManifestName,
+    return arrow::Status::IOError(checkpoint_path, " is not a checkpoint of Paceline's: it has no ", kManifestName,
                                   "; read files of your own through Checkpoint.as_directory(), and give the folder "
                                   "itself, such as RUN/checkpoint_000042, not the run's");
   }
   ARROW_RETURN_NOT_OK(text.status());
   auto manifest = decode_manifest(*text);
   if (!manifest.ok()) {
-    return arrow::Status::IOError(storage::without_secrets(path), ": ", manifest.status().message());
+    return arrow::Status::IOError(storage::join(checkpoint_path, kManifestName), ": ", manifest.status().message());
   }
   return manifest;
 }
 
-arrow::Status check_sizes(const std::string& checkpoint_path, const Manifest& manifest) {
-  if (storage::is_uri(checkpoint_path)) {
+arrow::Status check_sizes(const storage::Location& checkpoint_path, const Manifest& manifest) {
+  if (checkpoint_path.is_uri()) {
     ARROW_ASSIGN_OR_RAISE(const auto folder, storage::open_storage(checkpoint_path));
     return check_object_sizes(*folder, manifest);
   }
@@ -400,9 +397,9 @@ arrow::Status check_sizes(const std::string& checkpoint_path, const Manifest& ma
   return arrow::Status::OK();
 }
 
-arrow::Status verify(const std::string& checkpoint_path) {
+arrow::Status verify(const storage::Location& checkpoint_path) {
   ARROW_ASSIGN_OR_RAISE(const Manifest manifest, read_manifest(checkpoint_path));
-  if (storage::is_uri(checkpoint_path)) {
+  if (checkpoint_path.is_uri()) {
     ARROW_ASSIGN_OR_RAISE(const auto folder, storage::open_storage(checkpoint_path));
     return verify_objects(*folder, manifest);
   }

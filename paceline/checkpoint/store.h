@@ -37,8 +37,8 @@ struct StagedPart {
 
 /// A checkpoint that readers may believe, and where it is. Its name is never "".
 struct Published : PublishedCheckpoint {
-  /// Absolute, or a URI.
-  std::string path;
+  /// Its folder.
+  storage::Location path;
   /// What went wrong when it was published already, as a sentence for the log: it could not be tidied up, or its folder
   /// not be synced.
   std::string warning;
@@ -54,8 +54,8 @@ class Store {
   explicit Store(std::string run_folder, std::shared_ptr<storage::Storage> objects = nullptr,
                  std::string folder_ending = "");
 
-  /// For readers: the checkpoints of the run at a location, a folder's path or a URI.
-  static arrow::Result<Store> at(const std::string& location);
+  /// For readers: the checkpoints of the run at a location.
+  static arrow::Result<Store> at(const storage::Location& location);
 
   /// Publishes what the ranks staged for one report; `about` gives report, attempt, world size, time, metrics and, if
   /// it is not the report's, the folder's name. AlreadyExists when there is a checkpoint of that name, or a copy of
@@ -72,7 +72,7 @@ class Store {
   /// Call before workers run.
   arrow::Status collect_leftovers();
   /// Where the checkpoint with that folder's name is when it is published.
-  std::string path_of(const std::string& name) const;
+  storage::Location path_of(const std::string& name) const;
 
  private:
   arrow::Result<std::vector<Published>> list_objects(std::vector<std::string>* replaced = nullptr) const;
@@ -88,11 +88,11 @@ arrow::Status check_folder_name(const std::string& name);
 
 /// Reads the manifest of a checkpoint folder, local or a URI, as all that follow. IOError when there is none or it is
 /// damaged.
-arrow::Result<Manifest> read_manifest(const std::string& checkpoint_path);
+arrow::Result<Manifest> read_manifest(const storage::Location& checkpoint_path);
 /// Finds missing and truncated files by their sizes, without reading them. IOError names the first.
-arrow::Status check_sizes(const std::string& checkpoint_path, const Manifest& manifest);
+arrow::Status check_sizes(const storage::Location& checkpoint_path, const Manifest& manifest);
 /// Compares every file with the manifest: presence, size, checksum. IOError names the first that differs. Files that
 /// the manifest does not name, such as `.metadata.json`, are the user's affair.
-arrow::Status verify(const std::string& checkpoint_path);
+arrow::Status verify(const storage::Location& checkpoint_path);
 
 }  // namespace paceline::checkpoint

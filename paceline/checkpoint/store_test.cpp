@@ -57,7 +57,7 @@ TEST(Store, PublishesFilesOfAllRanksTheLowestFirst) {
   EXPECT_EQ(checkpoint.path, run / "checkpoint_000042");
   EXPECT_EQ(storage::read_file(checkpoint.path + "/model.bin").ValueOrDie(), "of rank 0");
   EXPECT_EQ(storage::read_file(checkpoint.path + "/sub/deep/file").ValueOrDie(), "deep");
-  EXPECT_THAT(names_in(checkpoint.path), ElementsAre("manifest.json", "model.bin", "shard_1", "sub"));
+  EXPECT_THAT(names_in(checkpoint.path.text()), ElementsAre("manifest.json", "model.bin", "shard_1", "sub"));
   EXPECT_TRUE(verify(checkpoint.path).ok());
   EXPECT_EQ(read_manifest(checkpoint.path)->files.at("shard_1").rank, 1);
   EXPECT_EQ(storage::read_file(user / "0/model.bin").ValueOrDie(), "of rank 0");
@@ -251,7 +251,7 @@ struct Damaged {
     second.name = "b";
     EXPECT_TRUE(stage.write_tensors("model.safetensors", {first, second}).ok());
     stage.add_value("optimizer", {{"step", 3}});
-    path = Store(run.path()).publish({{0, stage.finish().ValueOrDie()}}, {.report = 1})->path;
+    path = Store(run.path()).publish({{0, stage.finish().ValueOrDie()}}, {.report = 1})->path.text();
     tensors = path + "/model.safetensors";
   }
 
@@ -324,6 +324,21 @@ TEST(Stage, TakesTensorsOverFromACheckpointThatIsReportedAgain) {
 
   write_file(copy / "c/model.safetensors", "changed by the user");
   EXPECT_TRUE(read_manifest(publish_folders(run.path(), {copy / "c"}, 2).path)->tensors.empty());
+}
+
+TEST(Stage, RefusesAStateThatNobodyCouldReadAgain) {
+  const TemporaryFolder run;
+  const auto published = [&](int levels) {
+    Json value = 0;
+    for (int level = 0; level < levels; ++level) value = Json::array({std::move(value)});
+    auto stage = Stage::create(run.path(), worker(1), levels).ValueOrDie();
+    stage.add_value("own", std::move(value));
+    const auto staged = stage.finish();
+    if (!staged.ok()) return staged.status();
+    return Store(run.path()).publish({{0, *staged}}, {.report = levels}).status();
+  };
+  EXPECT_TRUE(published(kDeepestJson - 2).ok());
+  EXPECT_THAT(published(kDeepestJson - 1).message(), HasSubstr("the state of \"own\" is nested too deeply"));
 }
 
 TEST(Stage, RefusesAFileWithTheManifestsName) {

@@ -2,24 +2,37 @@
 
 #include <algorithm>
 #include <functional>
-#include <regex>
 #include <span>
 #include <string_view>
 
 #include "paceline/checkpoint/format/safetensors.h"
 #include "paceline/storage/checksum.h"
-#include "paceline/storage/location.h"
 
 namespace paceline::checkpoint {
 namespace {
 
 constexpr std::string_view kEnding = ".safetensors";
 
+// Whether digits were there to be cut off.
+bool cut_digits(std::string_view& text) {
+  const size_t size = text.size();
+  text = text.substr(0, text.find_last_not_of("0123456789") + 1);
+  return text.size() < size;
+}
+
+// "model-00001-of-00003" → "model".
+std::string_view without_shard_number(std::string_view name) {
+  constexpr std::string_view kOf = "-of-";
+  std::string_view left = name;
+  if (!cut_digits(left) || !left.ends_with(kOf)) return name;
+  left.remove_suffix(kOf.size());
+  return cut_digits(left) && left.ends_with('-') ? left.substr(0, left.size() - 1) : name;
+}
+
 // What stands before the tensors' own names.
-std::string prefix_of(const std::string& file) {
+std::string prefix_of(std::string_view file) {
   if (file == "dict_checkpoint.safetensors") return "";
-  static const std::regex shard_number("-[0-9]+-of-[0-9]+$");
-  return std::regex_replace(file.substr(0, file.size() - kEnding.size()), shard_number, "") + "/";
+  return std::string(without_shard_number(file.substr(0, file.size() - kEnding.size()))) + "/";
 }
 
 // A file's bytes from the first to the last, all of them summed.
@@ -92,7 +105,7 @@ arrow::Status add_tensors_of_files(Manifest& manifest, const storage::Storage& f
     ARROW_ASSIGN_OR_RAISE(const auto reader, folder.open(name));
     auto tensors = tensors_of(name, entry, *reader);
     if (!tensors.ok()) {
-      return arrow::Status::IOError("the tensors of checkpoint file ", storage::without_secrets(folder.location(name)),
+      return arrow::Status::IOError("the tensors of checkpoint file ", folder.location(name),
                                     " cannot be read: ", tensors.status().message());
     }
     manifest.tensors.merge(*tensors);

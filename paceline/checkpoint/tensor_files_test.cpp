@@ -29,7 +29,7 @@ class TensorFiles : public ::testing::Test {
   std::string published() {
     auto stage = Stage::create(run_.path(), worker(1), 1).ValueOrDie();
     EXPECT_TRUE(stage.copy_folder(user_.path()).ok());
-    return Store(run_.path()).publish({{0, stage.finish().ValueOrDie()}}, {.report = 1}).ValueOrDie().path;
+    return Store(run_.path()).publish({{0, stage.finish().ValueOrDie()}}, {.report = 1}).ValueOrDie().path.text();
   }
   static std::vector<float> read(const TensorReader& reader, const std::string& name) {
     std::vector<float> numbers(2);

@@ -7,7 +7,6 @@
 #include "paceline/checkpoint/store.h"
 #include "paceline/checkpoint/tensor_files.h"
 #include "paceline/storage/checksum.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
 
 namespace paceline::checkpoint {
@@ -81,7 +80,7 @@ struct TensorReader::Files {
 
   arrow::Status read(const std::string& tensor, const Slice& slice, std::span<std::byte> target) {
     const storage::FileReader* file = nullptr;
-    const std::string path = storage::without_secrets(folder->location(slice.file));
+    const std::string path = folder->location(slice.file).text();
     {
       const std::lock_guard lock(mutex);
       auto& known = open[slice.file];
@@ -98,16 +97,16 @@ struct TensorReader::Files {
   }
 };
 
-TensorReader::TensorReader(std::string path, Manifest manifest, std::shared_ptr<Files> files)
+TensorReader::TensorReader(storage::Location path, Manifest manifest, std::shared_ptr<Files> files)
     : path_(std::move(path)), manifest_(std::move(manifest)), files_(std::move(files)) {}
 
-arrow::Result<TensorReader> TensorReader::open(const std::string& checkpoint_path) {
+arrow::Result<TensorReader> TensorReader::open(const storage::Location& checkpoint_path) {
   ARROW_ASSIGN_OR_RAISE(Manifest manifest, read_manifest(checkpoint_path));
   ARROW_RETURN_NOT_OK(check_sizes(checkpoint_path, manifest));
   auto files = std::make_shared<Files>();
   ARROW_ASSIGN_OR_RAISE(files->folder, storage::open_storage(checkpoint_path));
   if (manifest.tensors.empty()) ARROW_RETURN_NOT_OK(add_tensors_of_files(manifest, *files->folder));
-  files->portion = storage::is_uri(checkpoint_path) ? size_t{64} << 20 : storage::kPortion;
+  files->portion = checkpoint_path.is_uri() ? size_t{64} << 20 : storage::kPortion;
   return TensorReader(checkpoint_path, std::move(manifest), std::move(files));
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "paceline/checkpoint/manifest.h"
+#include "paceline/storage/location.h"
 
 namespace paceline::checkpoint {
 
@@ -25,10 +26,10 @@ class TensorReader {
  public:
   /// Reads the manifest, and finds missing and truncated files by their sizes. Where it has no tensors, those of the
   /// safetensors files among its files are entered (tensor_files.h).
-  static arrow::Result<TensorReader> open(const std::string& checkpoint_path);
+  static arrow::Result<TensorReader> open(const storage::Location& checkpoint_path);
 
-  /// The checkpoint's folder, local or a URI.
-  const std::string& path() const { return path_; }
+  /// The checkpoint's folder.
+  const storage::Location& path() const { return path_; }
   /// What the checkpoint consists of.
   const Manifest& manifest() const { return manifest_; }
   /// Fills `target` with the tensor in row-major order, whatever the slices; its size must be the tensor's.
@@ -38,9 +39,9 @@ class TensorReader {
 
  private:
   struct Files;  // open already
-  TensorReader(std::string path, Manifest manifest, std::shared_ptr<Files> files);
+  TensorReader(storage::Location path, Manifest manifest, std::shared_ptr<Files> files);
 
-  std::string path_;
+  storage::Location path_;
   Manifest manifest_;
   std::shared_ptr<Files> files_;
 };

@@ -49,7 +49,7 @@ inline std::string publish(const std::string& run_folder, const std::vector<Test
                      .bytes = std::as_bytes(std::span(tensor.bytes))});
   }
   EXPECT_TRUE(stage.write_tensors("model.safetensors", bytes, item).ok());
-  return Store(run_folder).publish({{0, stage.finish().ValueOrDie()}}, {.report = 1}).ValueOrDie().path;
+  return Store(run_folder).publish({{0, stage.finish().ValueOrDie()}}, {.report = 1}).ValueOrDie().path.text();
 }
 
 }  // namespace paceline::checkpoint

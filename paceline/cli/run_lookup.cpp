@@ -11,7 +11,6 @@
 #include "paceline/run/readable_folder.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/storage/location.h"
 
 namespace paceline::cli {
 namespace {
@@ -70,7 +69,7 @@ std::vector<NamedRun> runs_with_names() {
 arrow::Result<FoundRun> find_run(const std::string& text) {
   std::error_code error;
   if (storage::is_uri(text)) {
-    ARROW_ASSIGN_OR_RAISE(std::string location, storage::resolve_location(text, ""));
+    ARROW_ASSIGN_OR_RAISE(storage::Location location, storage::resolve_location(text, ""));
     ARROW_ASSIGN_OR_RAISE(std::string folder, run::readable_folder(location));
     return FoundRun{std::move(folder), std::move(location)};
   }

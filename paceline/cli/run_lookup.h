@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "paceline/storage/location.h"
+
 namespace paceline::cli {
 
 /// What looking a run up needs to know of it.
@@ -28,7 +30,7 @@ struct FoundRun {
   /// A folder on this machine; for a run in an object store that another machine has, a copy, brought up to date.
   std::string folder;
   /// Where the run is: the folder, or a URI, with its keys where they were given.
-  std::string location;
+  storage::Location location;
 };
 
 /// The run that `text` means: a folder that holds a run, or did so, the URI of a run in an object store, else a name or

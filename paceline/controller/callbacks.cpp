@@ -22,7 +22,7 @@ void CallbackCaller::assigned(const RunState& state) {
 }
 
 void CallbackCaller::reported(const RunState& state, Attempt attempt, const GroupReport& report,
-                              const std::string& checkpoint) {
+                              const storage::Location& checkpoint) {
   if (request_.run_config.callbacks.empty()) return;
   std::vector<Metrics> metrics;
   for (const std::optional<Json>& rank : report.shown()) metrics.emplace_back(rank.value_or(Json::object()));
@@ -54,7 +54,7 @@ void CallbackCaller::call(const RunState& state, const char* name, const Call& c
     // Shared, because a user may keep the context.
     const auto stop_reason = std::make_shared<std::optional<std::string>>();
     const RunContext context{.name = request_.run_config.name.value_or(""),
-                             .path = request_.location,
+                             .path = request_.location.text(),
                              .attempt = state.attempt.value,
                              .world_size = state.world_size,
                              .stop = [stop_reason](const std::string& reason) { *stop_reason = reason; }};

@@ -23,9 +23,9 @@ class CallbackCaller {
       : request_(request), log_(log), occupation_(occupation), feed_(std::move(feed)) {}
 
   void assigned(const policy::RunState& state);
-  /// `checkpoint`: path of the one that was published with it, "" for none.
+  /// `checkpoint`: where the one is that was published with it, "" for none.
   void reported(const policy::RunState& state, Attempt attempt, const policy::GroupReport& report,
-                const std::string& checkpoint);
+                const storage::Location& checkpoint);
   void failed(const policy::RunState& state, const policy::TellCallbacks& failure);
   /// The state is final.
   void ended(const policy::RunState& state);

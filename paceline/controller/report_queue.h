@@ -71,6 +71,8 @@ class ReportQueue {
   arrow::Status flush();
   arrow::Status sync() { return syncing()(); }
   std::function<arrow::Status()> syncing();
+  /// From here on nothing is written: the folder is another driver's.
+  void leave_history() { history_->leave(); }
   /// When the oldest row that is only in memory came: it is flushed a second later at most.
   std::optional<Time> unflushed_since() const { return unflushed_since_; }
   const track::HistoryThread& history() const { return *history_; }

@@ -8,7 +8,6 @@
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/storage_proof.h"
 
 namespace paceline::controller {
@@ -29,11 +28,13 @@ RunBooks::RunBooks(const RunRequest& request, const Clock& clock)
 arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, track::HistoryThread::Told on_history) {
   const std::string& folder = request_.run_folder;
   const auto note = [this](const std::string& text) { terminal_->log(LogLevel::info, text); };
-  if (storage::is_uri(request_.location)) {
+  if (request_.location.is_uri()) {
     ARROW_ASSIGN_OR_RAISE(object_run_, run::ObjectRun::take(request_.location, folder, note, on_lease_lost));
   }
-  if (!object_run_ && run::may_be_shared(folder)) {
-    ARROW_ASSIGN_OR_RAISE(folder_lease_, run::lease_folder(folder, {.note = note, .on_lost = on_lease_lost}));
+  if (!object_run_ && run::may_be_leased(folder)) {
+    storage::LeaseOptions options{.note = note, .on_lost = on_lease_lost};
+    if (request_.lease_renewal) options.renewal = *request_.lease_renewal;
+    ARROW_ASSIGN_OR_RAISE(folder_lease_, run::lease_folder(folder, std::move(options)));
   }
   const std::shared_ptr<storage::Storage> objects = object_run_ ? object_run_->objects() : nullptr;
   ARROW_RETURN_NOT_OK(storage::make_folders(folder + "/" + run_layout::kLogs));
@@ -87,12 +88,11 @@ arrow::Status RunBooks::check_none_is_lost() {
   const auto place_of = [this](const PublishedCheckpoint& one) {
     return checkpoint_location(request_, checkpoint::folder_name(one.name, one.report));
   };
-  const auto location = [&](const PublishedCheckpoint& one) { return storage::without_secrets(place_of(one)); };
   const PublishedCheckpoint* left = opened_.checkpoints.empty() ? nullptr : &opened_.checkpoints.back();
   for (const PublishedCheckpoint& known : state_.checkpoints) {
     const auto found = std::ranges::find(opened_.checkpoints, known.report, &PublishedCheckpoint::report);
     if (found != opened_.checkpoints.end()) continue;
-    const std::string lost = "the run's journal knows the checkpoint " + location(known) +
+    const std::string lost = "the run's journal knows the checkpoint " + place_of(known) +
                              ", but there is none: the folder, or its manifest, is gone or damaged";
     const bool may_go_on =
         left != nullptr && (left->report > known.report || request_.resume_from_checkpoint == place_of(*left));
@@ -101,7 +101,7 @@ arrow::Status RunBooks::check_none_is_lost() {
                                               ? "; put it back, or begin a run of another name"
                                               : "; put it back, or, to go on from the latest that is left, give "
                                                 "resume_from_checkpoint = \"" +
-                                                    location(*left) + "\"");
+                                                    place_of(*left) + "\"");
     }
     log_->warning(lost);
   }
@@ -146,8 +146,10 @@ arrow::Status RunBooks::begin(const RunOptions& options, Crew& crew) {
 }
 
 RunOutcome RunBooks::close(bool storage_hangs) {
-  trackers_->finish({.state = to_string(state_.state), .message = state_.error, .time = to_seconds(clock_.now())},
-                    report_queue_->history().flushed_bytes());
+  if (trackers_) {
+    trackers_->finish({.state = to_string(state_.state), .message = state_.error, .time = to_seconds(clock_.now())},
+                      report_queue_->history().flushed_bytes());
+  }
   if (storage_hangs) {
     log_->warning("the storage hangs: a checkpoint that was being published or deleted is left to the next start");
   } else if (!is_ours()) {
@@ -167,8 +169,14 @@ RunOutcome RunBooks::close(bool storage_hangs) {
   return outcome();
 }
 
-bool RunBooks::is_ours() const {
-  return folder_lease_ == nullptr || !folder_lease_->is_lost();
+bool RunBooks::is_ours() {
+  if (is_left_ || folder_lease_ == nullptr || !folder_lease_->is_lost()) return !is_left_;
+  is_left_ = true;
+  log_->leave_file();
+  log_->warning("another driver has the run: nothing in " + request_.run_folder + " is changed any more");
+  report_queue_->leave_history();
+  trackers_.reset();
+  return false;
 }
 
 RunOutcome RunBooks::outcome() const {

@@ -115,6 +115,9 @@ class RunBooks {
   /// the checkpoint store is left to the next start.
   RunOutcome close(bool storage_hangs = false);
 
+  /// False once another driver has taken a run in a folder that machines share: nothing there is changed any more.
+  bool is_ours();
+
   const policy::RunState& state() const { return state_; }
   const RunRequest& request() const { return request_; }
   Log& log() { return *log_; }
@@ -140,9 +143,9 @@ class RunBooks {
   int64_t shown_report() const { return shown_report_; }
 
   /// Where the checkpoint of that report is.
-  std::string checkpoint_path(int64_t report) const;
+  storage::Location checkpoint_path(int64_t report) const;
   /// Where an attempt starts from, "" for nothing: `report` of this run, or what the request says.
-  std::string start_path(int64_t report) const;
+  storage::Location start_path(int64_t report) const;
   /// Kept checkpoints as workers are told of them, the worst first; without a score the oldest.
   PublishedCheckpoints checkpoints() const;
 
@@ -160,9 +163,9 @@ class RunBooks {
   void show(int64_t report, const Json& metrics);
   void warn_of_unequal_reports();
   void hand_on_reports();
+  void advance_trackers();
   void check(const arrow::Status& written);
   RunOutcome outcome() const;
-  bool is_ours() const;
 
   template <class Action>
   void execute(const Action& action) {
@@ -186,6 +189,7 @@ class RunBooks {
   std::unique_ptr<track::Terminal> terminal_;
   std::unique_ptr<run::ObjectRun> object_run_;    // null for a run in a local folder
   std::unique_ptr<storage::Lease> folder_lease_;  // of one that other machines may have too; else null
+  bool is_left_ = false;                          // to the driver that has taken it
   std::optional<Log> log_;
   std::optional<checkpoint::Store> store_;
   std::string storage_proof_;

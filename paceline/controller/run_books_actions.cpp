@@ -4,7 +4,6 @@
 #include "paceline/checkpoint/retention.h"
 #include "paceline/controller/run_books.h"
 #include "paceline/controller/worker_process.h"
-#include "paceline/storage/location.h"
 
 namespace paceline::controller {
 
@@ -81,7 +80,7 @@ void RunBooks::check(const arrow::Status& written) {
 }
 
 void RunBooks::report(int64_t rank, const rpc::Report& report) {
-  if (!book_) return;
+  if (!book_ || !is_ours()) return;
   highest_report_ = std::max(highest_report_, report.index);
   auto completed = book_->add(rank, report);
   if (!completed.ok()) {
@@ -149,21 +148,26 @@ void RunBooks::meet_deadlines() {
   if (unflushed && *unflushed + kFlushDelay <= now) flush();
 }
 
+void RunBooks::advance_trackers() {
+  if (trackers_) trackers_->advance(report_queue_->history().flushed_bytes());
+}
+
 void RunBooks::flush() {
+  if (!is_ours()) return;
   check(report_queue_->flush());
   note_history();
 }
 
 void RunBooks::note_history() {
-  const track::HistoryThread& history = report_queue_->history();
-  check(history.status());
-  trackers_->advance(history.flushed_bytes());
+  check(report_queue_->history().status());
+  advance_trackers();
   indexer_->notice();
 }
 
 std::vector<std::string> RunBooks::waits_for() const {
   std::vector<std::string> texts;
   if (const std::string held_up = held_up_by(); !held_up.empty()) texts.push_back("ranks wait for " + held_up);
+  if (!trackers_) return texts;
   for (const std::string& name : trackers_->lagging()) {
     texts.push_back("tracker " + name + " is far behind; training does not wait for it");
   }
@@ -172,18 +176,19 @@ std::vector<std::string> RunBooks::waits_for() const {
 
 void RunBooks::hand_on_reports() {
   for (const ReportQueue::Entry& entry : report_queue_->take()) {
-    const std::string checkpoint = entry.checkpoint.empty() ? "" : checkpoint_location(request_, entry.checkpoint);
+    const storage::Location checkpoint =
+        entry.checkpoint.empty() ? "" : checkpoint_location(request_, entry.checkpoint);
     callbacks_->reported(state_, entry.attempt, entry.group, checkpoint);
   }
 }
 
-std::string RunBooks::checkpoint_path(int64_t report) const {
+storage::Location RunBooks::checkpoint_path(int64_t report) const {
   const auto kept = std::ranges::find(state_.checkpoints, report, &PublishedCheckpoint::report);
   const std::string name = kept == state_.checkpoints.end() ? "" : kept->name;
   return checkpoint_location(request_, checkpoint::folder_name(name, report));
 }
 
-std::string RunBooks::start_path(int64_t report) const {
+storage::Location RunBooks::start_path(int64_t report) const {
   return report != 0 ? checkpoint_path(report) : request_.resume_from_checkpoint.value_or("");
 }
 
@@ -205,7 +210,7 @@ void RunBooks::execute(const AssignWorkers& action) {
                                         .time = to_seconds(clock_.now())}};
   const auto kept = std::ranges::find(state_.checkpoints, action.checkpoint, &PublishedCheckpoint::report);
   if (kept != state_.checkpoints.end()) start.resume_metrics = kept->metrics;
-  trackers_->begin_attempt(start, report_queue_->history().bytes());
+  if (trackers_) trackers_->begin_attempt(start, report_queue_->history().bytes());
   crew_->execute(action);
   callbacks_->assigned(state_);
 }

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <future>
+#include <map>
 #include <stdexcept>
 
 #include "paceline/checkpoint/stage.h"
@@ -20,6 +22,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Ranks that are nobody: keeps what the books ask for.
 class Nobody final : public Crew {
@@ -73,7 +76,8 @@ class FullDisk {
 class RunBooksTest : public ::testing::Test {
  protected:
   RunBooksTest() {
-    request_.run_folder = request_.location = folder_.path();
+    request_.run_folder = folder_.path();
+    request_.location = folder_.path();
     request_.run_config.name = "books";
     request_.run_config.quiet = true;
     request_.run_config.log_level = "ERROR";
@@ -169,6 +173,54 @@ TEST_F(RunBooksTest, APublicationHoldsBackNoMetrics) {
   EXPECT_EQ(books_->shown_report(), 2);
 }
 
+// On a file system of which several machines have the folder: there were drivers with leases.
+struct SharedFolderTest : RunBooksTest {
+  SharedFolderTest() {
+    books_.reset();
+    claim(1, /*ended=*/true);
+    request_.lease_renewal = std::chrono::milliseconds(1);
+    books_ = RunBooks::open(request_, clock_, [this](const std::string& why) { lost.set_value(why); }).ValueOrDie();
+  }
+  void claim(int64_t generation, bool ended) {
+    const std::string file = folder_ / ".lease/00000" + std::to_string(generation) + "_other";
+    std::filesystem::create_directory(folder_ / ".lease");
+    ASSERT_TRUE(
+        storage::write_atomically(file, R"({"pid":7,"host":"other","ended":)" + std::string(ended ? "true}" : "false}"))
+            .ok());
+  }
+  // By name, without claims.
+  std::map<std::string, std::string> contents() const {
+    std::map<std::string, std::string> found;
+    for (const std::string& name : storage::files_below(folder_.path()).ValueOrDie()) {
+      if (!name.starts_with(".lease")) found[name] = storage::read_file(folder_ / name).ValueOrDie();
+    }
+    return found;
+  }
+  std::promise<std::string> lost;
+};
+
+TEST_F(SharedFolderTest, WhoHasLostItsLeaseChangesNothing) {
+  train();
+  books_->report(0, {.index = 1, .metrics = {{"n", 1}}});
+  books_->flush();
+  books_->report(0, {.index = 2, .metrics = {{"n", 2}}, .has_checkpoint = true, .staged = ".staging/2"});
+  claim(9, /*ended=*/false);
+  const std::string why = lost.get_future().get();
+  EXPECT_THAT(why, HasSubstr("taken over by process 7 on host other"));
+  const auto before = contents();
+  books_->report(0, {.index = 3, .metrics = {{"n", 3}}});
+  checkpoint::Published published;
+  published.report = 2;
+  published.name = checkpoint::folder_name("", 2);
+  books_->settle(2, published);
+  books_->flush();
+  books_->feed(policy::StorageFailed{why});
+  leave();
+  EXPECT_EQ(books_->close().state, FinalState::errored);
+  EXPECT_EQ(contents(), before);
+  EXPECT_THAT(before.at("metrics.jsonl"), Not(HasSubstr("\"n\":3")));
+}
+
 // As when another driver has taken it over.
 struct AgainTest : RunBooksTest {
   void publish_as(int64_t report) {
@@ -214,6 +266,32 @@ TEST_F(AgainTest, AJournalThatLacksItsEndBehindADeletionStopsNothing) {
   std::filesystem::remove_all(folder_ / "checkpoint_000001");
   std::filesystem::remove_all(folder_ / "checkpoint_000002");
   EXPECT_TRUE(open().ok());
+}
+
+TEST_F(AgainTest, AManifestThatCannotBeReadStopsTheRun) {
+  run_with_checkpoints();
+  const std::string manifest = folder_ / "checkpoint_000001/manifest.json";
+  std::filesystem::remove(manifest);
+  std::filesystem::create_directory(manifest);  // reading it is an error, also for root
+  EXPECT_THAT(open().status().message(), HasSubstr("checkpoint_000001/manifest.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "checkpoint_000002/manifest.json"));
+}
+
+// Somebody's backup beside them counts for nothing, and retention leaves it alone.
+TEST_F(AgainTest, ACopyOfACheckpointIsNoneOfTheRuns) {
+  run_with_checkpoints();
+  std::filesystem::copy(folder_ / "checkpoint_000001", folder_ / "backup", std::filesystem::copy_options::recursive);
+  std::filesystem::copy(folder_ / "checkpoint_000001", folder_ / "checkpoint_000009",
+                        std::filesystem::copy_options::recursive);
+  books_ = open().ValueOrDie();
+  options_.checkpoint_config.num_to_keep = 1;
+  begin();
+  std::vector<int64_t> known;
+  for (const auto& one : books_->state().checkpoints) known.push_back(one.report);
+  EXPECT_THAT(known, Not(::testing::Contains(9)));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "backup/manifest.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "checkpoint_000009/manifest.json"));
+  EXPECT_EQ(books_->highest_report(), 2);
 }
 
 TEST_F(AgainTest, AnOlderOneThatIsLostIsAWarning) {

@@ -82,7 +82,7 @@ void RunLoop::execute(const AssignWorkers& action) {
   group_ = {.attempt = action.attempt};
   for (const auto& [id, worker] : state().workers) group_.workers.push_back(id);
   rpc::Assign assign{.world_size = state().world_size, .first_report = action.first_report};
-  assign.checkpoint = books_.start_path(action.checkpoint);
+  assign.checkpoint = books_.start_path(action.checkpoint).with_credentials();
   for (const auto& [id, worker] : state().workers) {
     assign.rank = Rank{worker.rank};
     assign.local_rank = worker.local_rank;
@@ -116,7 +116,8 @@ void RunLoop::execute(const DeleteCheckpoint& action) {
 }
 
 void RunLoop::execute(const TellCommitted& action) {
-  const rpc::CheckpointCommitted committed{.index = action.report, .path = books_.checkpoint_path(action.report)};
+  const rpc::CheckpointCommitted committed{.index = action.report,
+                                           .path = books_.checkpoint_path(action.report).with_credentials()};
   for (const auto& [id, worker] : state().workers) {
     if (worker.stage == WorkerStage::training) send(id, rpc::pack(committed, identity_of(id)));
   }

@@ -99,7 +99,7 @@ class RunLoop final : private Crew {
   void receive(PublishDone& incoming);
   void receive(RemoveFailed& incoming);
   void receive(FromCommandLine& incoming);
-  void receive(const LeaseLost& incoming) { feed(policy::StorageFailed{incoming.why}); }
+  void receive(const LeaseLost& incoming);
   void receive(const HistoryWritten&) { books_.note_history(); }
   void receive_report(const policy::Worker& worker, const rpc::Envelope& envelope);
   void tell_taken();

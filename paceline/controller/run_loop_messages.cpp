@@ -139,6 +139,14 @@ void RunLoop::receive(FromCommandLine& incoming) {
   }
 }
 
+// What lies in a folder that another driver has now is not left over when this one dies.
+void RunLoop::receive(const LeaseLost& incoming) {
+  if (!books_.is_ours()) {
+    for (const auto& agent : agents_) (void)agent->send(rpc::pack(rpc::Leftovers{}));
+  }
+  feed(StorageFailed{incoming.why});
+}
+
 // Step and phase stand in memory that the agents read.
 void RunLoop::ask_progress(Question question) {
   const int64_t number = ++last_question_;

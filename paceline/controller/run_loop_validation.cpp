@@ -20,7 +20,8 @@ void RunLoop::execute(const StartValidation& action) {
   const Node& node = state().nodes[static_cast<size_t>(action.node)];
   const int64_t threads = threads_of(request_.scaling_config, node, workers_on_node_[action.node]);
   start(rpc::kValidationRole, action.worker, action.node,
-        start_validation_message(request_, action, books_.checkpoint_path(action.report), threads, environment_));
+        start_validation_message(request_, action, books_.checkpoint_path(action.report).with_credentials(), threads,
+                                 environment_));
 }
 
 void RunLoop::execute(const EndValidation& action) {

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "paceline/run/run_place.h"
-#include "paceline/storage/location.h"
 #include "paceline/track/run_store.h"
 
 namespace paceline::controller {
@@ -14,7 +13,7 @@ arrow::Result<TakenRun> take_run(const RunConfig& run_config, const std::string&
   if (!request.run_config.name) request.run_config.name = run::new_run_name(program);
   const auto place = run::make_run_place(run_config.storage_path, *request.run_config.name);
   if (!place.ok()) {
-    return place.status().WithMessage("RunConfig.storage_path is \"", storage::without_secrets(run_config.storage_path),
+    return place.status().WithMessage("RunConfig.storage_path is \"", storage::Location(run_config.storage_path),
                                       "\": ", place.status().message());
   }
   request.run_folder = place->folder;
@@ -41,7 +40,7 @@ policy::RunOptions options_of(const RunRequest& request, int64_t world_size) {
           .checkpoint_config = request.run_config.checkpoint_config};
 }
 
-std::string checkpoint_location(const RunRequest& request, const std::string& name) {
+storage::Location checkpoint_location(const RunRequest& request, const std::string& name) {
   return storage::join(request.location, name);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "paceline/core/clock.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/config/validation_config.h"
@@ -15,6 +16,7 @@
 #include "paceline/policy/state.h"
 #include "paceline/rpc/role.h"
 #include "paceline/storage/local/run_lock.h"
+#include "paceline/storage/location.h"
 
 namespace paceline::controller {
 
@@ -40,7 +42,7 @@ struct RunRequest {
   /// Absolute. It exists, and the caller has locked it.
   std::string run_folder;
   /// Where users see the run: the folder, or a URI.
-  std::string location;
+  storage::Location location;
   /// The user's run store (track/run_store.h); "" for none.
   std::string run_store;
   /// Its name is set.
@@ -65,13 +67,15 @@ struct RunRequest {
   ShowsOutput shows_output;
   /// Workers' lines on standard output that is no terminal are as they are, without their writers' names.
   bool bare_output = false;
+  /// How often a lease of a folder that machines share is renewed, where not as storage::LeaseOptions says: for tests.
+  std::optional<Duration> lease_renewal;
   /// Registered name of the function that validates checkpoints, "" for none; what it gets where a report says nothing
   /// else, and how many run at once.
   std::string validation_fn;
   ValidationTaskConfig validation_task;
   int64_t max_validations = 1;
-  /// Path of a checkpoint that a new run starts from.
-  std::optional<std::string> resume_from_checkpoint;
+  /// A checkpoint that a new run starts from.
+  std::optional<storage::Location> resume_from_checkpoint;
 };
 
 /// A run that is this process's until the lock goes.
@@ -88,6 +92,6 @@ arrow::Result<TakenRun> take_run(const RunConfig& run_config, const std::string&
 policy::RunOptions options_of(const RunRequest& request, int64_t world_size);
 
 /// Where the checkpoint with that folder's name is when it is published.
-std::string checkpoint_location(const RunRequest& request, const std::string& name);
+storage::Location checkpoint_location(const RunRequest& request, const std::string& name);
 
 }  // namespace paceline::controller

@@ -55,7 +55,7 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
   rpc::Welcome welcome{.role = request.role.name,
                        .run_name = request.run_config.name.value_or(""),
                        .run_folder = request.run_folder,
-                       .location = request.location,
+                       .location = request.location.with_credentials(),
                        .storage_proof = storage_proof,
                        .train_loop = request.train_loop,
                        .scaling_config = request.scaling_config,

@@ -29,6 +29,10 @@ Log::Log(const std::string& path, Terminal terminal, LogLevel terminal_level)
 
 Log::~Log() = default;
 
+void Log::leave_file() {
+  if (file_) file_->set_level(spdlog::level::off);
+}
+
 void Log::write(LogLevel level, const std::string& line) {
   static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
                                                           spdlog::level::warn, spdlog::level::err};

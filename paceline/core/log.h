@@ -34,6 +34,8 @@ class Log {
   void warning(const std::string& line) { write(LogLevel::warning, line); }
   void error(const std::string& line) { write(LogLevel::error, line); }
   void write(LogLevel level, const std::string& line);
+  /// From here on lines go to the terminal alone.
+  void leave_file();
 
  private:
   std::shared_ptr<spdlog::logger> file_;

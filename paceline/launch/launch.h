@@ -37,7 +37,7 @@ inline constexpr int kSignalExitBase = 128;
 struct LaunchOutcome {
   int exit_code = 0;
   std::string error;
-  std::string location;  // of the run: its folder or its URI
+  storage::Location location;  // of the run
 };
 arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guardian& guardian,
                                         controller::StopSignal& stop);

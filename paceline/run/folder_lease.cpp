@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/run_layout.h"
@@ -26,6 +27,11 @@ bool may_be_shared(const std::string& folder) {
   struct statfs about{};
   if (::statfs(folder.c_str(), &about) != 0) return false;
   return std::ranges::find(kShared, static_cast<uint32_t>(about.f_type)) != kShared.end();
+}
+
+bool may_be_leased(const std::string& folder) {
+  std::error_code error;
+  return may_be_shared(folder) || std::filesystem::exists(folder + "/" + run_layout::kClaims, error);
 }
 
 arrow::Result<std::unique_ptr<storage::Lease>> lease_folder(const std::string& folder, storage::LeaseOptions options) {

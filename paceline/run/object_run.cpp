@@ -23,16 +23,16 @@ arrow::Result<bool> is_gone(const storage::Storage& run) {
   return std::ranges::all_of(files, [](const auto& file) { return file.name.starts_with('.'); });
 }
 
-// The working folder is right when its journal goes on from what the records have. Else another machine has had the run
-// since, or this one never had it; or the run has been deleted, and its name starts afresh.
-arrow::Status restore(const storage::Storage& run, const std::string& folder) {
+// Where the working folder is not right, another machine has had the run since, or this one never had it; or the run
+// has been deleted, and its name starts afresh.
+arrow::Status restore(const storage::Storage& run, const std::string& folder, std::optional<bool> held_last) {
   const auto journal = storage::read_mirrored(run, run_layout::kJournal);
   if (journal.status().IsKeyError()) {
     ARROW_ASSIGN_OR_RAISE(const bool gone, is_gone(run));
     return gone || is_reader_copy(folder) ? clear_working_folder(folder) : arrow::Status::OK();
   }
   ARROW_RETURN_NOT_OK(journal.status());
-  if (is_drivers_own(folder, *journal)) return arrow::Status::OK();
+  if (is_drivers_own(folder, *journal, held_last)) return arrow::Status::OK();
   ARROW_RETURN_NOT_OK(clear_working_folder(folder));
   ARROW_ASSIGN_OR_RAISE(const auto records, storage::mirrored_files(run));
   return copy_records(run, records, folder);
@@ -52,13 +52,13 @@ arrow::Result<std::unique_ptr<storage::Lease>> acquire_lease(std::shared_ptr<sto
 
 }  // namespace
 
-arrow::Result<std::unique_ptr<ObjectRun>> ObjectRun::take(const std::string& location, const std::string& folder,
+arrow::Result<std::unique_ptr<ObjectRun>> ObjectRun::take(const storage::Location& location, const std::string& folder,
                                                           const Tell& note, Tell on_lost) {
   ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<storage::Storage> objects, storage::open_object_storage(location));
   std::unique_ptr<ObjectRun> taken(new ObjectRun);
   ARROW_ASSIGN_OR_RAISE(taken->lease_, acquire_lease(objects, folder, note, std::move(on_lost)));
   ARROW_ASSIGN_OR_RAISE(taken->objects_, storage::with_retries(taken->lease_->guard(objects)));
-  ARROW_RETURN_NOT_OK(restore(*taken->objects_, folder));
+  ARROW_RETURN_NOT_OK(restore(*taken->objects_, folder, taken->lease_->was_held_last_here()));
   ARROW_RETURN_NOT_OK(mark_as_drivers(folder));
   // What comes in numbers, one or more for each worker.
   const auto takes_turns = [](const std::string& name) {
@@ -86,7 +86,8 @@ arrow::Status ObjectRun::finish(bool storage_hangs) {
   return copied;
 }
 
-arrow::Status delete_object_run(const std::string& location, const std::string& folder, const ObjectRun::Tell& note) {
+arrow::Status delete_object_run(const storage::Location& location, const std::string& folder,
+                                const ObjectRun::Tell& note) {
   ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<storage::Storage> objects, storage::open_object_storage(location));
   ARROW_ASSIGN_OR_RAISE(const auto lease, acquire_lease(objects, folder, note, [](const std::string&) {}));
   ARROW_ASSIGN_OR_RAISE(const auto run, storage::with_retries(lease->guard(objects)));

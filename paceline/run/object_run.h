@@ -25,7 +25,7 @@ class ObjectRun {
   /// Takes the run at `location` over. `folder` is its working folder, which the caller has locked and has no file open
   /// in: it is replaced where it is out of date, or a reader's copy. `note` says why it takes long; `on_lost` is called
   /// on another thread. AlreadyExists when another driver holds the run.
-  static arrow::Result<std::unique_ptr<ObjectRun>> take(const std::string& location, const std::string& folder,
+  static arrow::Result<std::unique_ptr<ObjectRun>> take(const storage::Location& location, const std::string& folder,
                                                         const Tell& note, Tell on_lost);
 
   /// Where checkpoints go; refuses changes without the lease.
@@ -48,6 +48,7 @@ class ObjectRun {
 /// Deletes all that is in the object store of the run at a URI; an interruption leaves a run that can be deleted again.
 /// The caller has locked `folder`, its working folder. AlreadyExists when another driver holds the run; `note` says why
 /// it takes long.
-arrow::Status delete_object_run(const std::string& location, const std::string& folder, const ObjectRun::Tell& note);
+arrow::Status delete_object_run(const storage::Location& location, const std::string& folder,
+                                const ObjectRun::Tell& note);
 
 }  // namespace paceline::run

@@ -10,8 +10,8 @@
 #include "paceline/run/working_folder.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/run_lock.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/objects/file_mirror.h"
+#include "paceline/storage/objects/lease.h"
 
 namespace paceline::run {
 namespace {
@@ -43,17 +43,17 @@ arrow::Status clear_copy(const std::string& folder) {
 
 }  // namespace
 
-arrow::Result<std::string> readable_folder(const std::string& location) {
+arrow::Result<std::string> readable_folder(const storage::Location& location) {
   ARROW_ASSIGN_OR_RAISE(const auto run, storage::open_storage(location));
   const auto journal = storage::read_mirrored(*run, run_layout::kJournal);
   ARROW_ASSIGN_OR_RAISE(std::string folder, working_folder(location));
   if (journal.status().IsKeyError()) {
     ARROW_RETURN_NOT_OK(clear_copy(folder));
-    return arrow::Status::KeyError(storage::without_secrets(location),
-                                   " holds no run (it has no journal); a run is at STORAGE_PATH/NAME");
+    return arrow::Status::KeyError(location, " holds no run (it has no journal); a run is at STORAGE_PATH/NAME");
   }
   ARROW_RETURN_NOT_OK(journal.status());
-  if (is_drivers_own(folder, *journal)) return folder;
+  ARROW_ASSIGN_OR_RAISE(const auto held_last, storage::was_held_last_here(*run, folder + "/" + run_layout::kClaim));
+  if (is_drivers_own(folder, *journal, held_last)) return folder;
   ARROW_RETURN_NOT_OK(make_working_folder(location));
   const auto lock = storage::RunLock::acquire(folder);
   if (lock.status().IsAlreadyExists()) return folder;  // a driver here is about to take the run over
@@ -62,8 +62,8 @@ arrow::Result<std::string> readable_folder(const std::string& location) {
   return folder;
 }
 
-arrow::Result<ReadableFolder> ReadableFolder::open(const std::string& location) {
-  if (!storage::is_uri(location)) return ReadableFolder(std::make_shared<const std::string>(location));
+arrow::Result<ReadableFolder> ReadableFolder::open(const storage::Location& location) {
+  if (!location.is_uri()) return ReadableFolder(std::make_shared<const std::string>(location.text()));
   ARROW_ASSIGN_OR_RAISE(const auto run, storage::open_storage(location));
   std::string made = (fs::temp_directory_path() / "paceline_records_XXXXXX").string();
   if (::mkdtemp(made.data()) == nullptr) return errno_status("making folder " + made);

@@ -9,18 +9,20 @@
 #include <string>
 #include <utility>
 
+#include "paceline/storage/location.h"
+
 namespace paceline::run {
 
 /// The folder on this machine that shows the run at a URI: the working folder that a driver here has, or had last; else
 /// a copy of the run's records there, brought up to date. KeyError when no run is there; the copy of one that was there
 /// is deleted then.
-arrow::Result<std::string> readable_folder(const std::string& location);
+arrow::Result<std::string> readable_folder(const storage::Location& location);
 
 /// Journal and history of a run at a location, as a folder: the run's own where it is local, else a temporary copy that
 /// is deleted with the object. Readers hold no lease.
 class ReadableFolder {
  public:
-  static arrow::Result<ReadableFolder> open(const std::string& location);
+  static arrow::Result<ReadableFolder> open(const storage::Location& location);
   const std::string& folder() const { return *folder_; }
 
  private:

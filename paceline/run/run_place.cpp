@@ -10,7 +10,6 @@
 
 #include "paceline/run/working_folder.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/storage/location.h"
 
 namespace paceline::run {
 namespace {
@@ -47,14 +46,14 @@ std::string new_run_name(const std::string& program) {
 }
 
 arrow::Result<RunPlace> make_run_place(const std::string& storage_path, const std::string& name) {
-  ARROW_ASSIGN_OR_RAISE(const std::string storage,
+  ARROW_ASSIGN_OR_RAISE(const storage::Location storage,
                         storage::resolve_location(storage_path, std::filesystem::current_path().string()));
   RunPlace place{.location = storage::join(storage, name)};
-  place.folder = place.location;
-  if (storage::is_uri(storage)) {
+  if (storage.is_uri()) {
     ARROW_ASSIGN_OR_RAISE(place.folder, make_working_folder(place.location));
   } else {
-    ARROW_RETURN_NOT_OK(storage::check_writable(storage));
+    place.folder = place.location.text();
+    ARROW_RETURN_NOT_OK(storage::check_writable(storage.text()));
     ARROW_RETURN_NOT_OK(storage::make_folders(place.folder));
   }
   return place;

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "paceline/storage/location.h"
+
 namespace paceline::run {
 
 /// "train_mnist_2026-11-21_08-05-09_4f3a91c2" for the program "examples/train_mnist.py": unique between processes that
@@ -13,8 +15,8 @@ std::string new_run_name(const std::string& program);
 
 /// Where a run is. Of a run in a local folder both are the same.
 struct RunPlace {
-  /// As users see it: an absolute path, or the URI of a folder in an object store.
-  std::string location;
+  /// As users see it.
+  storage::Location location;
   /// Absolute: where the driver works, with journal, logs and staging.
   std::string folder;
 };

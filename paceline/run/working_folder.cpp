@@ -8,7 +8,6 @@
 #include "paceline/run/journal.h"
 #include "paceline/storage/checksum.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/objects/file_mirror.h"
 
 namespace paceline::run {
@@ -27,22 +26,20 @@ int64_t last_epoch(const std::string& journal) {
 
 }  // namespace
 
-arrow::Result<std::string> working_folder(const std::string& location) {
+arrow::Result<std::string> working_folder(const storage::Location& location) {
   ARROW_ASSIGN_OR_RAISE(const std::string state, state_directory());
-  const std::string shown = storage::without_secrets(location);
-  const std::string hash = storage::checksum_of(std::as_bytes(std::span(shown))).substr(0, 12);
+  const std::string hash = storage::checksum_of(std::as_bytes(std::span(location.text()))).substr(0, 12);
   return state + kWorking + storage::last_part(location) + "_" + hash;
 }
 
-arrow::Result<std::string> make_working_folder(const std::string& location) {
+arrow::Result<std::string> make_working_folder(const storage::Location& location) {
   ARROW_ASSIGN_OR_RAISE(std::string folder, working_folder(location));
   ARROW_RETURN_NOT_OK(storage::make_folders(folder));
-  ARROW_RETURN_NOT_OK(
-      storage::write_atomically(folder + "/" + run_layout::kLocation, storage::without_secrets(location)));
+  ARROW_RETURN_NOT_OK(storage::write_atomically(folder + "/" + run_layout::kLocation, location.text()));
   return folder;
 }
 
-std::string run_location(const std::string& folder) {
+storage::Location run_location(const std::string& folder) {
   if (folder.find(kWorking) == std::string::npos) return folder;
   const auto state = state_directory();
   if (!state.ok() || !folder.starts_with(*state + kWorking)) return folder;
@@ -62,11 +59,12 @@ arrow::Status mark_as_drivers(const std::string& folder) {
   return storage::remove_all(folder + "/" + run_layout::kCopyMark);
 }
 
-bool is_drivers_own(const std::string& folder, const std::string& journal) {
+bool is_drivers_own(const std::string& folder, const std::string& journal, std::optional<bool> held_last) {
   const auto own = storage::read_file(journal_path(folder));
   if (!own.ok() || is_reader_copy(folder)) return false;
-  // A later epoch is this driver's too: what a driver before it had sent has arrived late.
-  return own->starts_with(journal) || last_epoch(*own) > last_epoch(journal);
+  if (own->starts_with(journal)) return true;
+  if (journal.starts_with(*own)) return false;
+  return held_last.value_or(last_epoch(*own) > last_epoch(journal));
 }
 
 std::vector<std::string> files_of_run(const std::string& folder) {

@@ -5,6 +5,7 @@
 
 #include <arrow/result.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,20 +14,21 @@
 namespace paceline::run {
 
 /// Where it is, or would be.
-arrow::Result<std::string> working_folder(const std::string& location);
+arrow::Result<std::string> working_folder(const storage::Location& location);
 /// Makes it and notes there where the run is.
-arrow::Result<std::string> make_working_folder(const std::string& location);
-/// Where the run is that has this folder on this machine: for a working folder the URI, without keys; else the folder
-/// itself.
-std::string run_location(const std::string& folder);
+arrow::Result<std::string> make_working_folder(const storage::Location& location);
+/// Where the run is that has this folder on this machine: for a working folder the URI, which has no keys any more;
+/// else the folder itself.
+storage::Location run_location(const std::string& folder);
 
 /// Whether the folder is a reader's copy, which may be out of date: no driver of this machine has it.
 bool is_reader_copy(const std::string& folder);
 arrow::Status mark_as_reader_copy(const std::string& folder);
 arrow::Status mark_as_drivers(const std::string& folder);
-/// Whether a driver here had the run last: its journal in the folder goes on from `journal`, which was read elsewhere,
-/// or that is an earlier driver's.
-bool is_drivers_own(const std::string& folder, const std::string& journal);
+/// Whether the folder's files are right, rather than the run's records, whose journal is `journal`. `held_last`:
+/// whether the run's last driver was here (storage/objects/lease.h); a piece of the records may be older than what it
+/// wrote. Where there are no claims any more, the later epoch tells.
+bool is_drivers_own(const std::string& folder, const std::string& journal, std::optional<bool> held_last);
 
 /// The run's files, relative to the folder: without what is of this machine (lock, control socket, claim, staging).
 std::vector<std::string> files_of_run(const std::string& folder);

@@ -1,6 +1,9 @@
 #include "paceline/storage/location.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <vector>
 
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/objects/scheme.h"
@@ -8,6 +11,8 @@
 
 namespace paceline::storage {
 namespace {
+
+constexpr std::string_view kLeftOut = "…";
 
 // "s3://user:password@host/path?options": the parts with their separators.
 struct Parts {
@@ -34,62 +39,149 @@ Parts split(std::string_view uri) {
   return parts;
 }
 
+// "KEY:SEC/RET@bucket": what stands behind the colon is no port, but the beginning of a key that is not escaped.
+bool has_torn_key(const Parts& parts) {
+  const std::string_view host = parts.path.substr(0, parts.path.find('/'));
+  const size_t colon = host.find(':');
+  return colon != std::string_view::npos && !host.starts_with('[') &&
+         host.find_first_not_of("0123456789", colon + 1) != std::string_view::npos;
+}
+
+std::string_view through_colon(std::string_view text) {
+  return text.substr(0, text.find(':') + 1);
+}
+
+// "?a=1&b=2" → "?a=1", "&b=2".
+std::vector<std::string_view> split_options(std::string_view options) {
+  std::vector<std::string_view> all;
+  while (!options.empty()) {
+    const size_t end = std::min(options.find('&', 1), options.size());
+    all.push_back(options.substr(0, end));
+    options = options.substr(end);
+  }
+  return all;
+}
+
+// The option with its value's place; all of one whose value may be shown.
+std::string_view shown_part(const Scheme* scheme, std::string_view option) {
+  const size_t equals = option.find('=');
+  if (equals == std::string_view::npos) return option.substr(0, 1);
+  const std::string_view name = option.substr(1, equals - 1);
+  const bool is_open = scheme != nullptr && std::ranges::find(scheme->open_options, name) != scheme->open_options.end();
+  return is_open ? option : option.substr(0, equals + 1);
+}
+
+std::string without_keys(const std::string& uri) {
+  const Parts parts = split(uri);
+  const Scheme* const scheme = scheme_of(uri);
+  std::string shown = std::string(parts.scheme) + "://";
+  const auto append = [&shown](std::string_view text, std::string_view of) {
+    shown += text;
+    if (text.size() < of.size()) shown += kLeftOut;
+  };
+  if (parts.user.find(':') == std::string_view::npos) {
+    shown += parts.user;
+  } else {
+    shown += std::string(through_colon(parts.user)) + std::string(kLeftOut) + "@";
+  }
+  append(has_torn_key(parts) ? through_colon(parts.path) : parts.path, parts.path);
+  for (const std::string_view option : split_options(parts.options)) append(shown_part(scheme, option), option);
+  return shown;
+}
+
+// What without_keys() leaves out.
+std::vector<std::string_view> keys_of(const std::string& uri) {
+  const Parts parts = split(uri);
+  std::vector<std::string_view> keys;
+  if (const size_t colon = parts.user.find(':'); colon != std::string_view::npos) {
+    keys.push_back(parts.user.substr(colon + 1, parts.user.size() - colon - 2));
+  }
+  if (has_torn_key(parts)) keys.push_back(parts.path.substr(through_colon(parts.path).size()));
+  const Scheme* const scheme = scheme_of(uri);
+  for (const std::string_view option : split_options(parts.options)) {
+    keys.push_back(option.substr(shown_part(scheme, option).size()));
+  }
+  return keys;
+}
+
+void replace_all(std::string& text, std::string_view what, std::string_view by) {
+  constexpr size_t kShortest = 4;  // no key is as short, and a message is full of shorter ones
+  if (what.size() < kShortest) return;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+}
+
 }  // namespace
+
+Location::Location(std::string full) : full_(std::move(full)), text_(is_uri() ? without_keys(full_) : full_) {}
+
+bool Location::lacks_credentials() const {
+  return is_uri() && text_ == full_ && full_.find(kLeftOut) != std::string::npos;
+}
+
+std::string Location::redacted(std::string message) const {
+  if (text_ == full_) return message;
+  replace_all(message, full_, text_);
+  for (const std::string_view key : keys_of(full_)) {
+    replace_all(message, key, kLeftOut);
+    replace_all(message, decode_percent(key), kLeftOut);
+  }
+  return message;
+}
+
+bool Location::is_uri() const {
+  return storage::is_uri(full_);
+}
+
+std::ostream& operator<<(std::ostream& stream, const Location& location) {
+  return stream << location.text_;
+}
+
+void to_json(nlohmann::json& json, const Location& location) {
+  json = location.text_;
+}
 
 bool is_uri(std::string_view location) {
   const std::string scheme = scheme_name(location);
   return !scheme.empty() && scheme != kLocalScheme;
 }
 
-arrow::Result<std::string> resolve_location(std::string_view text, const std::string& directory) {
+arrow::Result<Location> resolve_location(std::string_view text, const std::string& directory) {
   if (!is_uri(text)) return resolve_folder(text, directory);
+  const Location written(text);
   const Scheme* const scheme = scheme_of(text);
   if (scheme == nullptr) {
-    return arrow::Status::Invalid("the scheme of \"", without_secrets(std::string(text)),
-                                  "\" is not supported; use a local path, ", written_forms());
+    return arrow::Status::Invalid("the scheme of \"", written, "\" is not supported; use a local path, ",
+                                  written_forms());
   }
   Parts parts = split(text);
+  if (has_torn_key(parts)) {
+    return arrow::Status::Invalid(
+        "\"", written,
+        "\" has a key with a character that means something in a URI; write %2F for /, %3F for "
+        "?, %40 for @, or give keys in the environment");
+  }
   while (parts.path.ends_with('/')) parts.path.remove_suffix(1);
   if (parts.path.empty()) {
-    return arrow::Status::Invalid("\"", without_secrets(std::string(text)), "\" names no bucket; write ",
-                                  scheme->written);
+    return arrow::Status::Invalid("\"", written, "\" names no bucket; write ", scheme->written);
   }
-  return scheme_name(text) + "://" + std::string(parts.user) + std::string(parts.path) + std::string(parts.options);
+  return Location(scheme_name(text) + "://" + std::string(parts.user) + std::string(parts.path) +
+                  std::string(parts.options));
 }
 
-std::string join(const std::string& location, const std::string& name) {
-  if (!is_uri(location)) return location == "/" ? "/" + name : location + "/" + name;
-  const size_t question = std::min(location.find('?'), location.size());
-  return location.substr(0, question) + "/" + encode_percent(name) + location.substr(question);
+Location join(const Location& location, const std::string& name) {
+  const std::string& full = location.with_credentials();
+  if (!location.is_uri()) return full == "/" ? "/" + name : full + "/" + name;
+  const size_t question = std::min(full.find('?'), full.size());
+  return full.substr(0, question) + "/" + encode_percent(name) + full.substr(question);
 }
 
-std::string last_part(const std::string& location) {
-  if (!is_uri(location)) return location.substr(location.rfind('/') + 1);
-  const std::string_view path = split(location).path;
+std::string last_part(const Location& location) {
+  const std::string& full = location.with_credentials();
+  if (!location.is_uri()) return full.substr(full.rfind('/') + 1);
+  const std::string_view path = split(full).path;
   return decode_percent(path.substr(path.rfind('/') + 1));
-}
-
-std::string without_secrets(const std::string& location) {
-  if (!is_uri(location)) return location;
-  const Parts parts = split(location);
-  std::string shown = std::string(parts.scheme) + "://";
-  const size_t colon = parts.user.find(':');
-  shown += colon == std::string_view::npos ? std::string(parts.user) : std::string(parts.user.substr(0, colon)) + ":…@";
-  shown += parts.path;
-  const Scheme* const scheme = scheme_of(location);
-  const auto is_open = [&](std::string_view option) {
-    return scheme != nullptr && std::ranges::find(scheme->open_options, option) != scheme->open_options.end();
-  };
-  std::string_view rest = parts.options;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find('&', 1), rest.size());
-    const std::string_view option = rest.substr(0, end);
-    const size_t equals = std::min(option.find('='), option.size());
-    const std::string_view name = option.substr(1, equals - 1);
-    shown += is_open(name) ? std::string(option) : std::string(option.substr(0, equals)) + "=…";
-    rest = rest.substr(end);
-  }
-  return shown;
 }
 
 }  // namespace paceline::storage

@@ -2,10 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 namespace paceline::storage {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Location, ObjectStoresAreKeptAsUris) {
   EXPECT_EQ(resolve_location("s3://bucket/runs/?region=eu-west-1", "/here").ValueOrDie(),
@@ -31,12 +36,42 @@ TEST(Location, JoinsBeforeTheOptions) {
   EXPECT_EQ(last_part("/runs/my run"), "my run");
 }
 
-TEST(Location, SecretsAreNotShown) {
-  EXPECT_EQ(without_secrets("s3://KEY:SECRET@bucket/a?region=x&secret_key=y&access_key=z"),
+TEST(Location, KeysAreInNoTextOfIt) {
+  const auto shown = [](const std::string& uri) { return Location(uri).text(); };
+  EXPECT_EQ(shown("s3://KEY:SECRET@bucket/a?region=x&secret_key=y&access_key=z"),
             "s3://KEY:…@bucket/a?region=x&secret_key=…&access_key=…");
-  EXPECT_EQ(without_secrets("abfs://data@account/a?sig=abc&enable_tls=false"),
-            "abfs://data@account/a?sig=…&enable_tls=false");
-  EXPECT_EQ(without_secrets("/a?b"), "/a?b");
+  EXPECT_EQ(shown("abfs://data@account:80/a?sig=abc&enable_tls=false"),
+            "abfs://data@account:80/a?sig=…&enable_tls=false");
+  EXPECT_EQ(shown("s3://KEY:SEC/RET@bucket/a"), "s3://KEY:…");
+  EXPECT_EQ(shown("s3://KEY:SEC?RET@bucket/a&region=x"), "s3://KEY:…?…&region=x");
+  EXPECT_EQ(shown("s4://KEY:SECRET@bucket/a?b=c"), "s4://KEY:…@bucket/a?b=…");
+  EXPECT_EQ(shown("/a?b"), "/a?b");
+
+  const Location run("s3://KEY:SEC%2FRET@bucket/run?token=abcdef");
+  const std::string text = "s3://KEY:…@bucket/run?token=…";
+  EXPECT_EQ(nlohmann::json{run}.dump(), "[\"" + text + "\"]");
+  EXPECT_EQ("in " + run + "!", "in " + text + "!");
+  EXPECT_EQ((std::ostringstream() << run).str(), text);
+  EXPECT_EQ(::testing::PrintToString(run), text);
+  EXPECT_EQ(arrow::Status::Invalid(run).message(), text);
+  EXPECT_EQ(run.redacted("cannot parse s3://KEY:SEC%2FRET@bucket/run?token=abcdef: SEC/RET abcdef"),
+            "cannot parse " + text + ": … …");
+}
+
+TEST(Location, HasItsKeysForWhoOpensIt) {
+  const Location run = resolve_location("s3://KEY:SECRET@bucket/run/?token=abcdef", "/").ValueOrDie();
+  EXPECT_EQ(run.with_credentials(), "s3://KEY:SECRET@bucket/run?token=abcdef");
+  EXPECT_EQ(join(run, "a").with_credentials(), "s3://KEY:SECRET@bucket/run/a?token=abcdef");
+  EXPECT_FALSE(run.lacks_credentials());
+  EXPECT_TRUE(Location(run.text()).lacks_credentials());
+  EXPECT_TRUE(Location(join(run, "a").text()).lacks_credentials());
+  EXPECT_EQ(Location(run.text()), run) << "the same place";
+  EXPECT_FALSE(Location("/home/a…").lacks_credentials());
+}
+
+TEST(Location, AKeyThatIsNotEscapedIsRefused) {
+  const auto refused = resolve_location("s3://KEY:SEC/RET@bucket/a", "/").status().message();
+  EXPECT_THAT(refused, AllOf(HasSubstr("%2F"), Not(HasSubstr("SEC"))));
 }
 
 }  // namespace

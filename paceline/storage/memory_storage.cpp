@@ -28,7 +28,7 @@ bool is_below(const std::string& name, const std::string& folder) {
 
 }  // namespace
 
-std::string MemoryStorage::location(const std::string& name) const {
+Location MemoryStorage::location(const std::string& name) const {
   return name.empty() ? "memory" : "memory/" + name;
 }
 

@@ -10,7 +10,7 @@ namespace paceline::storage {
 
 class MemoryStorage final : public Storage {
  public:
-  std::string location(const std::string& name) const override;
+  Location location(const std::string& name) const override;
   arrow::Status write(const std::string& name, std::string_view content) override;
   arrow::Result<FileSum> upload(const std::string& local_file, const std::string& name) override;
   arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override;

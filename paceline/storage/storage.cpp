@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "paceline/storage/local/local_storage.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/objects/arrow_storage.h"
 #include "paceline/storage/objects/retrying_storage.h"
 
@@ -34,8 +33,8 @@ arrow::Result<RetryPolicy> policy_of_environment() {
 
 }  // namespace
 
-arrow::Result<std::shared_ptr<Storage>> open_storage(const std::string& location) {
-  if (!is_uri(location)) return std::make_shared<LocalStorage>(location);
+arrow::Result<std::shared_ptr<Storage>> open_storage(const Location& location) {
+  if (!location.is_uri()) return std::make_shared<LocalStorage>(location.text());
   ARROW_RETURN_NOT_OK(policy_of_environment().status());  // before the network is asked anything
   ARROW_ASSIGN_OR_RAISE(std::shared_ptr<Storage> objects, open_object_storage(location));
   return with_retries(std::move(objects));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "paceline/storage/checksum.h"
+#include "paceline/storage/location.h"
 
 namespace paceline::storage {
 
@@ -40,8 +41,8 @@ class Storage {
  public:
   virtual ~Storage() = default;
 
-  /// The file, or the folder itself for "", as a user would write it: a path or a URI.
-  virtual std::string location(const std::string& name = "") const = 0;
+  /// The file, or the folder itself for "".
+  virtual Location location(const std::string& name = "") const = 0;
   /// Makes or replaces a file.
   virtual arrow::Status write(const std::string& name, std::string_view content) = 0;
   /// Makes or replaces a file with the content of a local one, and gives size and checksum of what was read there.
@@ -58,7 +59,7 @@ class Storage {
 
 /// The storage at a location that resolve_location() gave: a local folder, or an object store with retries
 /// (retrying_storage.h). No request is sent to an object store yet. Invalid or IOError for a URI that makes no sense.
-arrow::Result<std::shared_ptr<Storage>> open_storage(const std::string& location);
+arrow::Result<std::shared_ptr<Storage>> open_storage(const Location& location);
 
 /// An object store with the retries that open_storage() gives it. Invalid when PACELINE_STORAGE_RETRY_S is no number of
 /// seconds.

@@ -5,7 +5,6 @@
 
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/storage/location.h"
 
 namespace paceline::storage {
 namespace {
@@ -31,13 +30,13 @@ arrow::Result<std::string> write_storage_proof(const std::string& folder, Storag
   return std::string(text);
 }
 
-arrow::Status check_storage_proof(const std::string& folder, const std::string& location, const std::string& wanted) {
+arrow::Status check_storage_proof(const std::string& folder, const Location& location, const std::string& wanted) {
   const std::string file = folder + "/" + run_layout::kStorageProof;
   ARROW_RETURN_NOT_OK(check_at(file, read_file(file), wanted));
-  if (!is_uri(location)) return arrow::Status::OK();
+  if (!location.is_uri()) return arrow::Status::OK();
   ARROW_ASSIGN_OR_RAISE(const auto objects, open_storage(location));
-  return check_at(without_secrets(objects->location(run_layout::kStorageProof)),
-                  read_whole(*objects, run_layout::kStorageProof), wanted);
+  return check_at(objects->location(run_layout::kStorageProof).text(), read_whole(*objects, run_layout::kStorageProof),
+                  wanted);
 }
 
 }  // namespace paceline::storage

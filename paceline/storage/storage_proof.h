@@ -16,6 +16,6 @@ namespace paceline::storage {
 /// Writes a new proof; `objects` is null for a run in a local folder. Gives the text.
 arrow::Result<std::string> write_storage_proof(const std::string& folder, Storage* objects);
 /// IOError naming the place where the proof is missing or has another text. `location` is the run's folder or its URI.
-arrow::Status check_storage_proof(const std::string& folder, const std::string& location, const std::string& wanted);
+arrow::Status check_storage_proof(const std::string& folder, const Location& location, const std::string& wanted);
 
 }  // namespace paceline::storage

@@ -20,7 +20,7 @@ class GuardedStorage : public storage::Storage {
   GuardedStorage(std::shared_ptr<storage::Storage> inner, Before before)
       : inner_(std::move(inner)), before_(std::move(before)) {}
 
-  std::string location(const std::string& name) const override { return inner_->location(name); }
+  storage::Location location(const std::string& name) const override { return inner_->location(name); }
   arrow::Status write(const std::string& name, std::string_view content) override {
     ARROW_RETURN_NOT_OK(before_("write", name, static_cast<int64_t>(content.size())));
     return inner_->write(name, content);

@@ -33,6 +33,7 @@ struct HistoryThread::Desk {
   int64_t answered = 0;  // the last request that has been carried out, or has failed
   int64_t flushed;
   arrow::Status status;
+  bool is_left = false;
   bool ending = false;
   Told told;  // null when nobody listens
 };
@@ -45,8 +46,10 @@ void HistoryThread::Desk::work() {
     const int64_t request = requests;
     const bool sync = std::exchange(wants_sync, false);
     std::string taken = std::exchange(text, "");
+    if (is_left) taken.clear();
+    const bool writes = !is_left;
     lock.unlock();
-    arrow::Status written = write(taken, sync);
+    arrow::Status written = writes ? write(taken, sync) : arrow::Status::OK();
     lock.lock();
     text.insert(0, taken);
     flushed = file.size();
@@ -106,6 +109,7 @@ int64_t HistoryThread::hand_over(bool sync) {
 }
 
 void HistoryThread::append(const HistoryRow& row) {
+  if (is_left_) return;
   const size_t before = buffer_.size();
   encoder_.append(row, buffer_);
   bytes_ += static_cast<int64_t>(buffer_.size() - before);
@@ -119,6 +123,13 @@ arrow::Status HistoryThread::flush() {
     if (desk_->told) return desk_->status;
   }
   return desk_->wait(request);
+}
+
+void HistoryThread::leave() {
+  is_left_ = true;
+  buffer_.clear();
+  const std::lock_guard lock(desk_->mutex);
+  desk_->is_left = true;
 }
 
 std::function<arrow::Status()> HistoryThread::syncing() {

@@ -40,6 +40,9 @@ class HistoryThread {
   /// Begins the same; gives what waits for it, a function that any thread may call.
   std::function<arrow::Status()> syncing();
 
+  /// From here on nothing is written, also of what waits: the file is another driver's. What is under way ends.
+  void leave();
+
   /// How the last writing that has ended went.
   arrow::Status status() const;
   /// Bytes that readers find.
@@ -57,6 +60,7 @@ class HistoryThread {
   HistoryEncoder encoder_;
   std::string buffer_;
   int64_t bytes_;
+  bool is_left_ = false;
   BackgroundThread thread_;
 };
 

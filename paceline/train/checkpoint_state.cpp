@@ -280,7 +280,8 @@ Checkpoint async_save_items(const std::vector<Item>& items) {
 
 LoadResult load_items(const Checkpoint& checkpoint, const LoadRequest& request) {
   // From an object store only what is asked for is read.
-  const std::string folder = storage::is_uri(checkpoint.path()) ? checkpoint.path() : *checkpoint.as_directory();
+  const storage::Location& location = CheckpointAccess::location(checkpoint);
+  const storage::Location folder = location.is_uri() ? location : storage::Location(*checkpoint.as_directory());
   const auto reader = value_or_throw(checkpoint::TensorReader::open(folder));
   const auto named = name_items(request.items);
   const auto names = parameter_names(named);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "paceline/storage/location.h"
+
 namespace paceline {
 
 class TrainContext {
@@ -16,7 +18,7 @@ class TrainContext {
     int64_t node_rank = 0;
     int64_t attempt = 1;
     std::string experiment_name;
-    std::string storage;
+    storage::Location storage;
   };
 
   /// Users get theirs from get_context().
@@ -36,8 +38,8 @@ class TrainContext {
   const std::string& get_experiment_name() const { return values_.experiment_name; }
   /// Which attempt of the run this is, from 1.
   int64_t get_attempt() const { return values_.attempt; }
-  /// The run's folder, or its URI; empty where nothing is stored.
-  const std::string& get_storage() const { return values_.storage; }
+  /// The run's folder, or its URI without the keys that it was given with; empty where nothing is stored.
+  const std::string& get_storage() const { return values_.storage.text(); }
 
  private:
   Values values_;

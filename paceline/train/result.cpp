@@ -9,14 +9,13 @@
 #include "paceline/run/journal.h"
 #include "paceline/run/readable_folder.h"
 #include "paceline/run/reader.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
 #include "paceline/track/metrics_history.h"
 
 namespace paceline {
 namespace {
 
-void read_checkpoints(const std::string& path, const track::RunRecord& record, Result& result) {
+void read_checkpoints(const storage::Location& path, const track::RunRecord& record, Result& result) {
   const auto store = value_or_throw(checkpoint::Store::at(path));
   const auto listed = value_or_throw(store.list());
   if (listed.empty()) return;
@@ -36,14 +35,15 @@ void read_checkpoints(const std::string& path, const track::RunRecord& record, R
 
 Result Result::from_path(const std::string& path) {
   Result result;
-  result.path = value_or_throw(storage::resolve_location(path, std::filesystem::current_path()));
-  if (!storage::is_uri(result.path) && !std::filesystem::is_directory(result.path)) {
+  result.location = value_or_throw(storage::resolve_location(path, std::filesystem::current_path()));
+  result.path = result.location.text();
+  if (!result.location.is_uri() && !std::filesystem::is_directory(result.path)) {
     throw StorageError("there is no run folder " + result.path +
                        "; a run is in RunConfig.storage_path/name, which fit() gives as Result.path");
   }
-  const auto records = value_or_throw(run::ReadableFolder::open(result.path));
+  const auto records = value_or_throw(run::ReadableFolder::open(result.location));
   if (!std::filesystem::exists(run::journal_path(records.folder()))) {
-    throw StorageError(storage::without_secrets(result.path) +
+    throw StorageError(result.path +
                        " is not the folder of a run: it has no journal; give the run's own folder, storage_path/name");
   }
   const track::RunRecord record = value_or_throw(run::read_run_folder(records.folder()));
@@ -57,12 +57,12 @@ Result Result::from_path(const std::string& path) {
   result.failure_kind = record.end.failure_kind;
   result.worker_errors = record.end.worker_errors;
   result.return_value = record.end.return_value;
-  read_checkpoints(result.path, record, result);
+  read_checkpoints(result.location, record, result);
   return result;
 }
 
 std::shared_ptr<arrow::Table> Result::metrics_history() const {
-  const auto records = value_or_throw(run::ReadableFolder::open(path));
+  const auto records = value_or_throw(run::ReadableFolder::open(location));
   return value_or_throw(track::history_table(value_or_throw(track::read_history(records.folder()))));
 }
 

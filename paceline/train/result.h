@@ -14,6 +14,7 @@
 #include "paceline/core/dictionary.h"
 #include "paceline/core/ending.h"
 #include "paceline/core/error.h"
+#include "paceline/storage/location.h"
 
 namespace paceline {
 
@@ -31,8 +32,10 @@ struct Result {
   /// Checkpoints that are still there, the best last (CheckpointConfig.checkpoint_score_attribute; else the latest), as
   /// in Ray Train, with the metrics they were reported with and those of their validation.
   std::vector<std::pair<Checkpoint, Metrics>> best_checkpoints;
-  /// The run's folder: local, or the URI of one in an object store.
+  /// The run's folder: local, or the URI of one in an object store, without the keys that it was given with.
   std::string path;
+  /// The same, with the keys, for what opens it.
+  storage::Location location;
   /// Why the run was stopped: what a callback said to RunContext::stop(), RunConfig.max_time, an interrupt.
   std::optional<std::string> stop_reason;
   /// Who stopped it; set where stop_reason is.

@@ -9,7 +9,6 @@
 #include "paceline/controller/launcher/launcher.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/core/error.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/storage.h"
 #include "paceline/track/tracker/tracker.h"
 #include "paceline/train/driver.h"
@@ -94,29 +93,30 @@ void refuse_missing_rank(const std::optional<int64_t>& debug_rank, int64_t worke
 }
 
 // The folder of the checkpoint to start from, "" for none.
-std::string checkpoint_to_start_from(const std::optional<Checkpoint>& checkpoint) {
+storage::Location checkpoint_to_start_from(const std::optional<Checkpoint>& checkpoint) {
   if (!checkpoint) return "";
   std::error_code error;
-  const bool is_there = storage::is_uri(checkpoint->path())
-                            ? !value_or_throw(value_or_throw(storage::open_storage(checkpoint->path()))->list()).empty()
-                            : std::filesystem::is_directory(checkpoint->path(), error);
+  const storage::Location& location = CheckpointAccess::location(*checkpoint);
+  const bool is_there = location.is_uri()
+                            ? !value_or_throw(value_or_throw(storage::open_storage(location))->list()).empty()
+                            : std::filesystem::is_directory(location.text(), error);
   if (!is_there) {
-    throw StorageError("TorchTrainerOptions.resume_from_checkpoint is \"" +
-                       storage::without_secrets(checkpoint->path()) +
+    throw StorageError("TorchTrainerOptions.resume_from_checkpoint is \"" + location +
                        "\", but there is no such folder; was the checkpoint deleted, or superseded by later ones?");
   }
-  return checkpoint->path();
+  return location;
 }
 
 // A storage that has made the run fail may not tell its result either.
-Result result_of(const std::string& location, controller::FinalState state, const std::string& error) {
+Result result_of(const storage::Location& location, controller::FinalState state, const std::string& error) {
   const bool failed = state == controller::FinalState::errored;
   Result result;
   try {
-    result = Result::from_path(location);
+    result = Result::from_path(location.with_credentials());
   } catch (const Error&) {
     if (!failed) throw;
-    result.path = location;
+    result.path = location.text();
+    result.location = location;
     result.state = "errored";
     result.error = error;
   }
@@ -124,12 +124,12 @@ Result result_of(const std::string& location, controller::FinalState state, cons
   return result;
 }
 
-Result fit_in_process(const TrainingRun& run, const std::string& start_from, controller::StopSignal& stop) {
+Result fit_in_process(const TrainingRun& run, const storage::Location& start_from, controller::StopSignal& stop) {
   const LocalOutcome outcome = run_in_process(run, start_from, stop);
   return result_of(outcome.location, outcome.state, outcome.error);
 }
 
-Result fit_with_workers(const TrainingRun& run, const std::string& start_from, controller::StopSignal& stop) {
+Result fit_with_workers(const TrainingRun& run, const storage::Location& start_from, controller::StopSignal& stop) {
   const Driver& driver = train::driver();
   controller::TakenRun taken = take_run(run, start_from);
   controller::RunRequest& request = taken.request;
@@ -145,7 +145,7 @@ Result fit_with_workers(const TrainingRun& run, const std::string& start_from, c
 
 }  // namespace
 
-controller::TakenRun take_run(const TrainingRun& run, const std::string& start_from) {
+controller::TakenRun take_run(const TrainingRun& run, const storage::Location& start_from) {
   auto taken = controller::take_run(run.run_config, run.program.empty() ? own_program() : run.program);
   if (taken.status().IsAlreadyExists()) throw UsageError(taken.status().message());
   controller::TakenRun result = value_or_throw(std::move(taken));
@@ -194,7 +194,7 @@ Result fit(const TrainingRun& run) {
     throw UsageError(
         "fit() was called inside a train loop; call it in the driver, where no worker is running this code");
   }
-  const std::string start_from = checkpoint_to_start_from(run.resume_from_checkpoint);
+  const storage::Location start_from = checkpoint_to_start_from(run.resume_from_checkpoint);
   controller::StopSignal stop;
   // A rank of torchrun's that lives on after SIGTERM would hold up its launcher.
   const InterruptGuard interrupts(stop, /*hears_sigterm=*/!in_process);

@@ -49,7 +49,7 @@ struct TrainingRun {
 void prepare(TrainingRun& run);
 /// Takes the run's place, for a driver that starts from the checkpoint at `start_from` ("" for none). UsageError when
 /// another driver has it; ConfigError or StorageError naming RunConfig.storage_path.
-controller::TakenRun take_run(const TrainingRun& run, const std::string& start_from);
+controller::TakenRun take_run(const TrainingRun& run, const storage::Location& start_from);
 /// Runs to the end, as TorchTrainer::fit(). `run` is prepared.
 Result fit(const TrainingRun& run);
 

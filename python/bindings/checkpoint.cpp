@@ -63,8 +63,12 @@ void bind_checkpoint(py::module_& module) {
   py::class_<Folder>(module, "Folder").def("__fspath__", [](const Folder& folder) { return *folder.path; });
   py::class_<Checkpoint>(module, "Checkpoint")
       .def_static("from_directory", &Checkpoint::from_directory, py::arg("path"), without_gil)
-      .def_static("published", &CheckpointAccess::published, py::arg("path"))
+      .def_static(
+          "published", [](const std::string& path) { return CheckpointAccess::published(path); }, py::arg("path"))
       .def_property_readonly("path", &Checkpoint::path)
+      .def_property_readonly(
+          "path_with_credentials",
+          [](const Checkpoint& checkpoint) { return CheckpointAccess::location(checkpoint).with_credentials(); })
       .def("to_directory", &Checkpoint::to_directory, py::arg("path"), without_gil)
       .def(
           "as_directory", [](const Checkpoint& checkpoint) { return Folder{checkpoint.as_directory()}; }, without_gil)

@@ -130,6 +130,8 @@ void bind_trainer(py::module_& module) {
       .def_readonly("checkpoint", &Result::checkpoint)
       .def_property_readonly("best_checkpoints", &best_checkpoints)
       .def_readonly("path", &Result::path)
+      .def_property_readonly("path_with_credentials",
+                             [](const Result& result) { return result.location.with_credentials(); })
       .def_readonly("stop_reason", &Result::stop_reason)
       .def_readonly("stop_cause", &Result::stop_cause)
       .def_readonly("failure_kind", &Result::failure_kind)

@@ -25,7 +25,9 @@ class Machine:
 
     def __init__(self, server, folder, has_keys):
         self.server = server
-        self.state = Path(folder) / "state"
+        self.uri = server.uri
+        self.folder = Path(folder)
+        self.state = self.folder / "state"
         self.environment = os.environ | server.environment | {
             "PACELINE_STATE_DIR": str(self.state), "PACELINE_STORAGE_RETRY_S": "30", "XDG_RUNTIME_DIR": folder}
         if not has_keys:
@@ -33,15 +35,15 @@ class Machine:
                 del self.environment[name]
 
     def start(self, scenario, **environment):
-        return Driver([program, scenario, self.server.uri, "run"], self.environment | environment)
+        return Driver([program, scenario, self.uri, "run"], self.environment | environment)
 
     def run(self, scenario, **environment):
         with self.start(scenario, **environment) as driver:
             return driver.wait()
 
-    def result(self):
+    def result(self, uri=None):
         """What a program makes of the run that has nothing but its URI."""
-        output = subprocess.run([program, "result", run_uri(self.server)], env=self.environment, capture_output=True,
+        output = subprocess.run([program, "result", uri or run_uri(self.server)], env=self.environment, capture_output=True,
                                 text=True)
         assert output.returncode == 0, output.stdout + output.stderr
         return output.stdout
@@ -92,11 +94,11 @@ def run_uri(server):
     return server.uri.replace("s3://bucket", "s3://bucket/run")
 
 
-def objects(server):
+def objects(server, prefix="run/"):
     """Arrow leaves empty objects, whose names end with '/', for folders in which it has deleted the last file."""
-    listed = server.client().list_objects_v2(Bucket=object_servers.BUCKET, Prefix="run/")
+    listed = server.client().list_objects_v2(Bucket=object_servers.BUCKET, Prefix=prefix)
     keys = [entry["Key"] for entry in listed.get("Contents", [])]
-    return {key.removeprefix("run/") for key in keys if not key.endswith("/")}
+    return {key.removeprefix(prefix) for key in keys if not key.endswith("/")}
 
 
 def read(server, name):
@@ -249,11 +251,102 @@ def keys_in_uris(server, uri):
         expect("finished" in keyless.command("show", uri), "show")
         expect("checkpoint_000005" in keyless.command("checkpoint", "ls", uri), "checkpoint ls")
         expect("1 run indexed" in keyless.command("index", uri), "index")
-        expect("are not kept; give them" in keyless.command("rm", "run", "--yes", exit_code=1), "no keys, no deletion")
+        expect("are not kept; give the URI with them" in keyless.command("rm", "run", "--yes", exit_code=1), "no keys, no deletion")
         expect("test:test" not in keyless.command("list"), "shown")
         expect("deleted" in keyless.command("rm", uri, "--yes"), "it is deleted")
         expect(not objects(server), objects(server))
         expect(json.loads(keyless.command("list", "--json")) == [], "and forgotten")
+
+
+# A slash and a plus are in many keys of AWS's; in a URI they are escaped.
+KEY, SECRET, WRITTEN = "AKIDPACELINE", "sEcReT/kEy+PaCeLiNe", "sEcReT%2FkEy%2BPaCeLiNe"
+
+
+def without_secrets(server, here, said):
+    """Nothing that has been said, and nothing that is on the disk or in the bucket, has the key in any form."""
+    forms = [form.encode() for form in (SECRET, WRITTEN, "kEy+PaCeLiNe", "kEy%2BPaCeLiNe")]
+
+    found = []
+
+    def check(where, content):
+        at = max(content.find(form) for form in forms)
+        if at >= 0:
+            found.append(f"{where}: …{content[max(0, at - 200):at + 100]!r}…")
+
+    for what, text in said.items():
+        check(what, text.encode())
+    looked_at = [path for path in here.folder.rglob("*") if path.is_file()]
+    for path in looked_at:
+        check(path, path.read_bytes())
+        check("the name of a file", str(path).encode())
+    for name in objects(server, prefix=""):
+        check(name, server.client().get_object(Bucket=object_servers.BUCKET, Key=name)["Body"].read())
+    names = {path.name for path in looked_at}
+    wanted = {"journal.jsonl", "metrics.jsonl", "controller.log", "runs.sqlite", "metrics.csv", "location"}
+    expect(not found, "the key is in\n" + "\n".join(found))
+    expect(wanted <= names, f"not looked at: {wanted - names}; there is {sorted(names)}")
+
+
+def secrets(server):
+    """A key in a URI does for everything, and is nowhere to be found afterwards."""
+    with machine(server, has_keys=False) as here:
+        here.environment |= {"TMPDIR": str(here.folder), "TRACKERS": "csv"}
+        here.uri = server.uri.replace("s3://", f"s3://{KEY}:{WRITTEN}@")
+        uri = here.uri.replace("@bucket", "@bucket/run")
+        said = {}
+
+        def run(scenario, code, wanted, **environment):
+            got, output = here.run(scenario, **environment)
+            expect(got == code and wanted in output, (scenario, got, output))
+            said[f"{scenario} {len(said)}"] = output
+
+        def ask(*arguments, exit_code=0, wanted=""):
+            output = here.command(*arguments, exit_code=exit_code)
+            expect(wanted in output, output)
+            said[f"{arguments[:2]} {len(said)}"] = output
+
+        with here.start("hang_in_user_code") as driver:
+            driver.wait_for("checkpoint of report 2 is published")
+            ask("show", uri, "--json", wanted="checkpoint_000002")
+            ask("show", "run", wanted="s3://")
+            ask("stacks", "run", "--json")
+            ask("list", "--json", wanted="s3://")
+            driver.kill()
+        said["a driver that was killed"] = driver.output
+        run("hang_in_user_code", 0, "continue from checkpoint_000002")
+        last = uri.replace("/run", "/run/checkpoint_000005")
+        run("one_report", 0, "is ignored", RESUME_FROM=last)
+        for arguments in (["show"], ["show", "--json"], ["logs", "--controller"], ["metrics", "--json"], ["index", "--json"],
+                          ["checkpoint", "ls"], ["checkpoint", "ls", "--json"]):
+            ask(*arguments, uri)
+        ask("checkpoint", "verify", last, wanted="is whole")
+        said["result"] = here.result(uri)
+        # What fails: files that are gone, what is not in a checkpoint, a validation.
+        server.client().delete_object(Bucket=object_servers.BUCKET, Key="run/checkpoint_000005/model.safetensors")
+        ask("checkpoint", "verify", last, exit_code=1, wanted="model.safetensors")
+        run("one_report", 2, "is gone or damaged")
+        run("loads_in_vain", 2, "there are no files below", RESUME_FROM=uri.replace("/run", "/nothing"))
+        here.uri = here.uri.replace("@bucket", "@bucket/others")
+        first = uri.replace("/run", "/run/checkpoint_000001")
+        run("loads_in_vain", 1, "has no", RESUME_FROM=first)
+        run("validated", 0, "looking at", RESUME_FROM=first)
+        # What cannot be opened.
+        for number, wrong in enumerate((
+            uri.replace("s3://", "s4://"), uri.replace(WRITTEN, SECRET), uri.replace("@bucket", "@"),
+            uri + f"&secret_key={WRITTEN}", uri + f"&{WRITTEN}", uri + "&scheme=%zz", uri.replace("@bucket", "@no_bucket"),
+            uri.replace("s3://", "S3://").replace("scheme=http", "scheme=nothing"),
+        )):
+            here.uri = wrong
+            code, said[f"wrong {number}"] = here.run("one_report", PACELINE_STORAGE_RETRY_S="1")
+            expect(code != 0, said[f"wrong {number}"])
+            said[f"wrong {number}, command line"] = here.command("show", wrong, exit_code=1)
+        ask("show", uri.replace("@bucket/run", "@bucket/nothing"), exit_code=1, wanted="holds no run")
+        without_secrets(server, here, said)
+        # Kept nowhere: what needs them says what is missing.
+        folder = next(path.parent for path in here.state.glob("working/*/location") if "@bucket/run?" in path.read_text())
+        ask("rm", str(folder), "--yes", exit_code=1, wanted="are not kept; give the URI with them")
+        ask("rm", uri, "--yes", wanted="deleted")
+        without_secrets(server, here, said)
 
 
 def calling_process(server):

@@ -164,6 +164,15 @@ paceline::Json validated() {
 }
 PACELINE_TRAIN_LOOP(validated);
 
+// Asks its checkpoint for more than it has.
+void loads_in_vain() {
+  torch::nn::Linear model(4, 2), another(4, 2);
+  const auto checkpoint = paceline::get_checkpoint();
+  std::printf("loading %s\n", checkpoint->path().c_str());
+  checkpoint->load(model, another);
+}
+PACELINE_TRAIN_LOOP(loads_in_vain);
+
 void one_report() {
   paceline::report({{"step", 1}});
 }

@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
     debug.hang_start_s = number("HANG_START", debug.hang_start_s);
     if (const char* action = ::getenv("HANG_ACTION")) debug.hang_action = action;
     if (const char* action = ::getenv("NAN_WATCH")) debug.nan_watch = action;
+    if (const char* kind = ::getenv("TRACKERS")) options.run_config.trackers = {{.kind = kind}};
     if (::getenv("BROKEN_CALLBACK") != nullptr) {
       options.run_config.callbacks = {std::make_shared<ThrowingCallback>()};
     }

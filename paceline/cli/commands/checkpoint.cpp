@@ -23,7 +23,7 @@ int64_t bytes_of(const checkpoint::Manifest& manifest) {
   return bytes;
 }
 
-arrow::Status verify(const std::string& path, bool as_json) {
+arrow::Status verify(const storage::Location& path, bool as_json) {
   ARROW_RETURN_NOT_OK(checkpoint::verify(path));
   ARROW_ASSIGN_OR_RAISE(const auto manifest, checkpoint::read_manifest(path));
   const int64_t bytes = bytes_of(manifest);
@@ -35,7 +35,7 @@ arrow::Status verify(const std::string& path, bool as_json) {
           "\n");
     return arrow::Status::OK();
   }
-  print(printable(path) + " is whole: " + counted(std::ssize(manifest.files), "file") + ", " +
+  print(printable(path.text()) + " is whole: " + counted(std::ssize(manifest.files), "file") + ", " +
         counted(std::ssize(manifest.tensors), "tensor") + ", " + counted(bytes, "byte") + "\n");
   return arrow::Status::OK();
 }

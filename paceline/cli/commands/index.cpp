@@ -43,7 +43,7 @@ bool holds_run(const fs::path& folder) {
 // The run at the URI, or those below it: their folders on this machine.
 arrow::Result<std::vector<std::string>> runs_at(const std::string& uri) {
   static const std::string kJournal = "/" + storage::mirrored_segment(run_layout::kJournal, 0);
-  ARROW_ASSIGN_OR_RAISE(const std::string location, storage::resolve_location(uri, ""));
+  ARROW_ASSIGN_OR_RAISE(const storage::Location location, storage::resolve_location(uri, ""));
   ARROW_ASSIGN_OR_RAISE(const auto storage, storage::open_storage(location));
   ARROW_ASSIGN_OR_RAISE(const auto files, storage->list());
   std::vector<std::string> found;
@@ -107,7 +107,7 @@ std::set<std::string> folders_to_read(const std::vector<std::string>& given, con
     fs::path absolute = fs::absolute(place);
     if (!absolute.has_filename()) absolute = absolute.parent_path();  // "runs/"
     const auto found = storage::is_uri(place) ? runs_at(place) : run_folders_in(absolute.string());
-    if (!found.ok()) outcome.problems.push_back({storage::without_secrets(place), found.status().message()});
+    if (!found.ok()) outcome.problems.push_back({storage::Location(place).text(), found.status().message()});
     for (const std::string& one : found.ValueOr({})) {
       const auto alias = known_paths.find(canonical(one));
       paths.insert(alias == known_paths.end() ? one : alias->second);

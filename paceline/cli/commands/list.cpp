@@ -57,7 +57,7 @@ class Listing {
     const track::RunRow& run = known.run;
     ++count_;
     table_.add({run.name, known.state_text(), ago_text(now_ - run.opened), std::to_string(run.world_size),
-                std::to_string(run.report), known.metrics, run::run_location(run.path)});
+                std::to_string(run.report), known.metrics, run::run_location(run.path).text()});
   }
   std::string text() const {
     if (count_ == 0) return "no runs; `paceline index FOLDER` takes up what is in a storage path\n";

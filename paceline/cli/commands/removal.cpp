@@ -7,12 +7,12 @@
 #include <iostream>
 #include <map>
 
+#include "paceline/run/folder_lease.h"
 #include "paceline/run/journal.h"
 #include "paceline/run/object_run.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/run_lock.h"
-#include "paceline/storage/location.h"
 
 namespace paceline::cli {
 namespace {
@@ -59,9 +59,12 @@ arrow::Status remove_run(const FoundRun& run) {
   {
     // Nobody can start the run while it is being deleted.
     ARROW_ASSIGN_OR_RAISE(const auto lock, storage::RunLock::acquire(folder));
-    if (storage::is_uri(run.location)) {
-      const auto note = [](const std::string& text) { std::cerr << text << std::endl; };
+    const auto note = [](const std::string& text) { std::cerr << text << std::endl; };
+    if (run.location.is_uri()) {
       ARROW_RETURN_NOT_OK(run::delete_object_run(run.location, folder, note));
+    } else if (run::may_be_leased(folder)) {
+      ARROW_ASSIGN_OR_RAISE(const auto lease, run::lease_folder(folder, {.note = note}));
+      lease->abandon();  // its claim stays while the folder does, and is not written again behind it
     }
     ARROW_RETURN_NOT_OK(delete_folder(folder));
   }

@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "paceline/cli/command.h"
 #include "paceline/cli/runs_fixture.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/run_lock.h"
 
 namespace paceline::cli {
@@ -51,6 +55,29 @@ TEST_F(RemovalTest, ALiveRunIsRefusedNamingItsDriver) {
   EXPECT_EQ(outcome.exit_code, kFailed);
   EXPECT_THAT(outcome.output, HasSubstr("is held by process " + std::to_string(::getpid())));
   EXPECT_THAT(folders(), ElementsAre("mnist"));
+}
+
+// In a folder that machines share, whose locks do not reach each other.
+TEST_F(RemovalTest, ARunThatLivesOnAnotherMachineIsRefusedNamingItsDriver) {
+  indexed("mnist");
+  const std::string claim = storage("mnist") + "/.lease/000001_other";
+  const auto beat = [&](const std::string& more) {
+    EXPECT_TRUE(storage::write_atomically(claim, R"({"pid":7,"host":"other")" + more + "}").ok());
+  };
+  testing::write_file(claim, "{}");
+  std::atomic<bool> ends = false;
+  std::thread other([&] {
+    for (int count = 1; !ends; ++count) beat(R"(,"beat":)" + std::to_string(count));
+  });
+  const Outcome outcome = run_program("rm mnist --yes");
+  ends = true;
+  other.join();
+  EXPECT_EQ(outcome.exit_code, kFailed);
+  EXPECT_THAT(outcome.output, HasSubstr("is held by process 7 on host other"));
+  EXPECT_THAT(folders(), ElementsAre("mnist"));
+  beat(R"(,"ended":true)");
+  EXPECT_EQ(run_program("rm mnist --yes").exit_code, kDone);
+  EXPECT_THAT(folders(), IsEmpty());
 }
 
 TEST_F(RemovalTest, OfALinkBothAreDeleted) {

@@ -9,7 +9,6 @@
 #include "paceline/cli/table.h"
 #include "paceline/core/clock.h"
 #include "paceline/run/working_folder.h"
-#include "paceline/storage/location.h"
 
 namespace paceline::cli {
 namespace {
@@ -64,7 +63,7 @@ int remove(const std::vector<std::string>& runs, bool yes, bool as_json) {
   }
   if (!yes) {
     std::string list;
-    for (const FoundRun& run : found) list += "\n  " + printable(storage::without_secrets(run.location));
+    for (const FoundRun& run : found) list += "\n  " + printable(run.location.text());
     const auto agreed = is_agreed("Delete with all checkpoints:" + list + "\n?");
     if (!agreed.ok()) return report(agreed.status());
     if (!*agreed) return report(arrow::Status::Cancelled("nothing was deleted"));

@@ -66,7 +66,7 @@ RunSummary summary_of(const track::RunRecord& record) {
   const track::RunRow& run = record.run;
   RunSummary summary{.name = run.name,
                      .path = run.path,
-                     .location = run::run_location(run.path),
+                     .location = run::run_location(run.path).text(),
                      .state = run.state,
                      .since = run.since,
                      .created = run.created,

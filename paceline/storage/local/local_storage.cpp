@@ -45,13 +45,17 @@ class LocalReader final : public FileReader {
 
 }  // namespace
 
-std::string LocalStorage::location(const std::string& name) const {
+Location LocalStorage::location(const std::string& name) const {
+  return path_of(name);
+}
+
+std::string LocalStorage::path_of(const std::string& name) const {
   return name.empty() ? folder_ : folder_ + "/" + name;
 }
 
 arrow::Result<std::string> LocalStorage::path_for_writing(const std::string& name) const {
   ARROW_RETURN_NOT_OK(check_name(name));
-  std::string path = location(name);
+  std::string path = path_of(name);
   ARROW_RETURN_NOT_OK(make_folders(std::filesystem::path(path).parent_path().string()));
   return path;
 }
@@ -68,7 +72,7 @@ arrow::Result<FileSum> LocalStorage::upload(const std::string& local_file, const
 
 arrow::Result<std::unique_ptr<FileReader>> LocalStorage::open(const std::string& name) const {
   ARROW_RETURN_NOT_OK(check_name(name));
-  const std::string path = location(name);
+  const std::string path = path_of(name);
   struct stat about{};
   if (::stat(path.c_str(), &about) != 0 || S_ISDIR(about.st_mode)) {
     if (errno != ENOENT && errno != ENOTDIR && !S_ISDIR(about.st_mode)) return errno_status("opening " + path);
@@ -81,7 +85,7 @@ arrow::Result<std::unique_ptr<FileReader>> LocalStorage::open(const std::string&
 arrow::Result<std::vector<FileSize>> LocalStorage::list(const std::string& folder) const {
   std::vector<FileSize> files;
   if (!folder.empty()) ARROW_RETURN_NOT_OK(check_name(folder));
-  const std::string path = location(folder);
+  const std::string path = path_of(folder);
   if (!std::filesystem::is_directory(path)) return files;
   ARROW_ASSIGN_OR_RAISE(const auto names, files_below(path));
   for (const std::string& name : names) {
@@ -98,14 +102,14 @@ arrow::Result<std::vector<FileSize>> LocalStorage::list(const std::string& folde
 
 arrow::Status LocalStorage::remove(const std::string& name) {
   ARROW_RETURN_NOT_OK(check_name(name));
-  const std::string path = location(name);
+  const std::string path = path_of(name);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR) return errno_status("deleting " + path);
   return arrow::Status::OK();
 }
 
 arrow::Status LocalStorage::remove_below(const std::string& folder) {
   ARROW_RETURN_NOT_OK(check_name(folder));
-  return remove_all(location(folder));
+  return remove_all(path_of(folder));
 }
 
 }  // namespace paceline::storage

@@ -10,7 +10,7 @@ class LocalStorage final : public Storage {
   /// `folder` is absolute; it is made with the first file in it.
   explicit LocalStorage(std::string folder) : folder_(std::move(folder)) {}
 
-  std::string location(const std::string& name) const override;
+  Location location(const std::string& name) const override;
   arrow::Status write(const std::string& name, std::string_view content) override;
   arrow::Result<FileSum> upload(const std::string& local_file, const std::string& name) override;
   arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override;
@@ -20,6 +20,8 @@ class LocalStorage final : public Storage {
 
  private:
   arrow::Result<std::string> path_for_writing(const std::string& name) const;
+  std::string path_of(const std::string& name) const;
+
   std::string folder_;
 };
 

@@ -15,7 +15,6 @@
 
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/storage/location.h"
 #include "paceline/storage/objects/parallel.h"
 #include "paceline/storage/objects/scheme.h"
 #include "paceline/storage/objects/transience.h"
@@ -35,16 +34,16 @@ bool says_missing(const arrow::Status& status) {
 }
 
 // "DOING s3://…: what Arrow says; what to do". What this machine is to blame for keeps its errno.
-arrow::Status explain(const char* doing, const std::string& location, const arrow::Status& status) {
+arrow::Status explain(const char* doing, const Location& location, const arrow::Status& status) {
   if (status.ok()) return status;
-  const Scheme* const scheme = scheme_of(location);
-  return status.WithMessage(doing, " ", without_secrets(location), ": ", status.message(),
+  const Scheme* const scheme = scheme_of(location.text());
+  return status.WithMessage(doing, " ", location, ": ", location.redacted(status.message()),
                             remedy(status, scheme == nullptr ? "" : scheme->credentials));
 }
 
 class BlockReader final : public FileReader {
  public:
-  BlockReader(std::shared_ptr<arrow::io::RandomAccessFile> file, int64_t size, std::string location)
+  BlockReader(std::shared_ptr<arrow::io::RandomAccessFile> file, int64_t size, Location location)
       : file_(std::move(file)), size_(size), location_(std::move(location)) {}
   int64_t size() const override { return size_; }
 
@@ -105,17 +104,17 @@ class BlockReader final : public FileReader {
 
   std::shared_ptr<arrow::io::RandomAccessFile> file_;
   int64_t size_;
-  std::string location_;
+  Location location_;
   mutable std::mutex mutex_;         // guards blocks_
   mutable std::list<Block> blocks_;  // the last used first
 };
 
 class ArrowStorage final : public Storage {
  public:
-  ArrowStorage(std::shared_ptr<afs::FileSystem> system, std::string base, std::string uri)
+  ArrowStorage(std::shared_ptr<afs::FileSystem> system, std::string base, Location uri)
       : system_(std::move(system)), base_(std::move(base)), uri_(std::move(uri)) {}
 
-  std::string location(const std::string& name) const override { return name.empty() ? uri_ : join(uri_, name); }
+  Location location(const std::string& name) const override { return name.empty() ? uri_ : join(uri_, name); }
 
   arrow::Status write(const std::string& name, std::string_view content) override {
     ARROW_RETURN_NOT_OK(check_name(name));
@@ -150,7 +149,7 @@ class ArrowStorage final : public Storage {
 
   arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override {
     ARROW_RETURN_NOT_OK(check_name(name));
-    const std::string shown = without_secrets(location(name));
+    const Location shown = location(name);
     const auto file = system_->OpenInputFile(path_of(name));
     if (says_missing(file.status())) return arrow::Status::KeyError("there is no file ", shown);
     if (!file.ok()) return explain("opening", shown, file.status());
@@ -211,23 +210,24 @@ class ArrowStorage final : public Storage {
 
   std::shared_ptr<afs::FileSystem> system_;
   std::string base_;
-  std::string uri_;
+  Location uri_;
 };
 
 }  // namespace
 
-arrow::Result<std::shared_ptr<Storage>> open_object_storage(const std::string& uri) {
-  if (uri.find("…") != std::string::npos && uri == without_secrets(uri)) {
-    return arrow::Status::Invalid("the keys that were in ", uri, " are not kept; give them in the environment");
+arrow::Result<std::shared_ptr<Storage>> open_object_storage(const Location& uri) {
+  if (uri.lacks_credentials()) {
+    return arrow::Status::Invalid("the keys that were in ", uri,
+                                  " are not kept; give the URI with them, or without and the keys in the environment");
   }
-  const Scheme* const scheme = scheme_of(uri);
-  if (scheme == nullptr) return arrow::Status::Invalid(without_secrets(uri), " is no location of an object store");
+  const Scheme* const scheme = scheme_of(uri.text());
+  if (scheme == nullptr) return arrow::Status::Invalid(uri, " is no location of an object store");
   if (!scheme->is_built_in) {
-    return arrow::Status::Invalid("opening ", without_secrets(uri), ": the Arrow of this build has no ",
-                                  scheme->service, "; build Paceline with an Arrow that has it");
+    return arrow::Status::Invalid("opening ", uri, ": the Arrow of this build has no ", scheme->service,
+                                  "; build Paceline with an Arrow that has it");
   }
   std::string base;
-  auto system = scheme->open(uri, &base);
+  auto system = scheme->open(uri.with_credentials(), &base);
   if (!system.ok()) return explain("opening", uri, system.status());
   while (base.ends_with('/')) base.pop_back();
   return std::make_shared<ArrowStorage>(*std::move(system), std::move(base), uri);

@@ -11,6 +11,6 @@ namespace paceline::storage {
 
 /// The storage at the URI. Invalid or IOError for a URI that Arrow does not take, a kind of store that is not built in,
 /// or a library that cannot be loaded.
-arrow::Result<std::shared_ptr<Storage>> open_object_storage(const std::string& uri);
+arrow::Result<std::shared_ptr<Storage>> open_object_storage(const Location& uri);
 
 }  // namespace paceline::storage

@@ -62,20 +62,24 @@ struct FileMirror::Desk {
     }
   }
 
-  // What an earlier driver has copied: the last segment is written again, whatever its size.
+  // What an earlier driver has copied: written again are the last segment, whatever its size, and all from one that is
+  // not whole, which a driver before that one had sent, and which has arrived late.
   arrow::Status look_at_segments() {
     ARROW_ASSIGN_OR_RAISE(const auto segments, to->list(run_layout::kRecords));
+    std::map<std::string, int64_t> whole;
     for (const auto& segment : segments) {
       const size_t slash = segment.name.rfind('/');
       const size_t start = std::string(run_layout::kRecords).size() + 1;
       if (slash <= start) continue;
-      ++copied[segment.name.substr(start, slash - start)].segments;
+      const std::string name = segment.name.substr(start, slash - start);
+      int64_t& whole_ones = whole[name];
+      if (whole_ones == copied[name].segments++ && segment.size == kSegmentBytes) ++whole_ones;
     }
     for (auto& [name, file] : copied) {
       struct stat about{};
       if (::stat((folder + "/" + name).c_str(), &about) != 0) continue;
       file.inode = about.st_ino;
-      file.size = std::max<int64_t>(0, file.segments - 1) * kSegmentBytes;
+      file.size = std::max<int64_t>(0, std::min(whole[name], file.segments - 1)) * kSegmentBytes;
     }
     knows_segments = true;
     return arrow::Status::OK();
@@ -194,7 +198,7 @@ arrow::Status FileMirror::finish(std::chrono::milliseconds patience) {
   }
   desk_->changed.notify_all();
   if (!thread_.finish(patience)) {
-    return arrow::Status::IOError("copying the run's records to ", without_secrets(desk_->to->location("")),
+    return arrow::Status::IOError("copying the run's records to ", desk_->to->location(""),
                                   " takes too long; the storage hangs");
   }
   const std::lock_guard lock(desk_->mutex);

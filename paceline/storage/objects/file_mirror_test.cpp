@@ -157,6 +157,16 @@ TEST_F(FileMirrorTest, FilesThatTakeTurnsCostFewRequestsARoundAndNoneIsForgotten
   for (const std::string& name : names) EXPECT_EQ(mirrored(name), read_file(folder / name).ValueOrDie()) << name;
 }
 
+// A driver before has sent it when it was shorter; the last driver's was there already.
+TEST_F(FileMirrorTest, ASegmentThatHasArrivedLateIsWrittenAgain) {
+  const std::string content = std::string(kSegmentBytes, 'a') + std::string(kSegmentBytes, 'b') + "c";
+  write_file(folder / "journal", content);
+  mirror();
+  ASSERT_TRUE(memory->write(mirrored_segment("journal", 0), "aaa").ok());
+  mirror();
+  EXPECT_TRUE(mirrored("journal") == content);
+}
+
 TEST_F(FileMirrorTest, ATornLineThatWasCutIsNotRead) {
   write_file(folder / "journal", std::string(kSegmentBytes, 'a') + "\ntorn");
   mirror();

@@ -15,7 +15,6 @@
 #include "paceline/core/record.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/storage/location.h"
 
 namespace paceline::storage {
 namespace {
@@ -52,6 +51,13 @@ int64_t generation_of(const std::string& claim) {
 }
 
 using Claims = std::map<std::string, std::string>;  // content by name
+
+// Whether no other claim is of its generation or a later one.
+bool is_last(const Claims& claims, const std::string& claim) {
+  return claims.contains(claim) && std::ranges::none_of(claims, [&](const auto& other) {
+           return other.first != claim && generation_of(other.first) >= generation_of(claim);
+         });
+}
 
 // One that is deleted meanwhile is left out.
 arrow::Result<Claims> read_claims(const Storage& run) {
@@ -94,28 +100,34 @@ std::string holder_in(const std::string& content) {
   FIELD(std::string, claim, "")                 \
   FIELD(std::string, host, "")                  \
   FIELD(std::string, boot, "")                  \
+  FIELD(std::string, pids, "")                  \
   FIELD(bool, abandoned, false) /* it has left requests behind */
 PACELINE_RECORD(RememberedClaim, PACELINE_REMEMBERED_CLAIM_FIELDS);
 
-// An empty one where nothing is known: the folder may have been copied, and a machine that was started again may have
-// another's address.
+// An empty one where nothing is known, or the folder is another machine's.
 RememberedClaim remembered_claim(const std::string& memory) {
   try {
     auto own = decode_json(read_file(memory).ValueOr("")).ValueOr(Json::object()).get<RememberedClaim>();
-    if (own.host == host_name() && own.boot == boot_id()) return own;
+    if (own.host == host_name()) return own;
   } catch (const Json::exception&) {  // NOLINT(bugprone-empty-catch): as if there were none
   }
   return {};
 }
 
+// Whether the lock says that the driver which remembered it is dead. A machine that was started again may have
+// another's address; containers of one machine may have one name, and each a lock of its own.
+bool is_of_this_system(const RememberedClaim& own) {
+  return own.boot == boot_id() && own.pids == pid_namespace();
+}
+
 arrow::Status remember_claim(const std::string& memory, const std::string& claim, bool is_abandoned = false) {
-  const RememberedClaim own{.claim = claim, .host = host_name(), .boot = boot_id(), .abandoned = is_abandoned};
+  const RememberedClaim own{
+      .claim = claim, .host = host_name(), .boot = boot_id(), .pids = pid_namespace(), .abandoned = is_abandoned};
   return write_atomically(memory, encode_json(own) + "\n");
 }
 
 arrow::Status held_by(const Storage& run, const std::string& content) {
-  const std::string location = without_secrets(run.location(""));
-  return arrow::Status::AlreadyExists("the run in ", location, " is held by ", holder_in(content),
+  return arrow::Status::AlreadyExists("the run in ", run.location(""), " is held by ", holder_in(content),
                                       "; wait until it has ended, stop it there with `paceline stop`, or give this run "
                                       "another name");
 }
@@ -159,6 +171,7 @@ struct Lease::State {
   std::string memory;
   std::string name;  // of the claim
   int64_t generation = 1;
+  std::optional<bool> was_held_last_here;
   Claim claim;
   std::atomic<BootClock::rep> renewed{0};  // when the last renewal that succeeded began
   std::atomic<BootClock::rep> looked{0};   // when the last look that found no other driver began
@@ -182,7 +195,7 @@ struct Lease::State {
     const std::lock_guard lock(mutex);
     if (lost.exchange(true)) return;
     why_lost = "the run was taken over by " + holder + ", because this driver had not renewed its lease in " +
-               without_secrets(run->location(name)) + " in time";
+               run->location(name) + " in time";
     changed.notify_all();
   }
 
@@ -243,7 +256,7 @@ class GuardedByLease final : public Storage {
   using Check = std::function<arrow::Status(const std::string& name, bool looks)>;
   GuardedByLease(std::shared_ptr<Storage> run, Check check) : run_(std::move(run)), check_(std::move(check)) {}
 
-  std::string location(const std::string& name) const override { return run_->location(name); }
+  Location location(const std::string& name) const override { return run_->location(name); }
   arrow::Status write(const std::string& name, std::string_view content) override {
     ARROW_RETURN_NOT_OK(check_(name, true));
     return run_->write(name, content);
@@ -309,6 +322,10 @@ int64_t Lease::generation() const {
   return state_->generation;
 }
 
+std::optional<bool> Lease::was_held_last_here() const {
+  return state_->was_held_last_here;
+}
+
 bool Lease::may_meet_late_writes() const {
   return state_->claim.late_writes;
 }
@@ -317,7 +334,7 @@ std::shared_ptr<Storage> Lease::guard(std::shared_ptr<Storage> storage) const {
   const auto check = [held = state_](const std::string& name, bool looks) -> arrow::Status {
     if (looks && !held->lost && State::age(held->looked) >= held->options.recent) ARROW_RETURN_NOT_OK(held->look());
     if (held->is_held()) return arrow::Status::OK();
-    const std::string doing = "changing " + without_secrets(held->run->location(name)) + ": ";
+    const std::string doing = "changing " + held->run->location(name) + ": ";
     if (held->lost) return arrow::Status::Cancelled(doing, held->lost_because());
     return arrow::Status::IOError(doing,
                                   "this driver's lease of the run has expired, because the storage could not be "
@@ -326,11 +343,22 @@ std::shared_ptr<Storage> Lease::guard(std::shared_ptr<Storage> storage) const {
   return std::make_shared<GuardedByLease>(std::move(storage), check);
 }
 
+arrow::Result<std::optional<bool>> was_held_last_here(const Storage& run, const std::string& memory) {
+  ARROW_ASSIGN_OR_RAISE(const auto files, run.list(run_layout::kClaims));
+  if (files.empty()) return std::nullopt;
+  Claims claims;
+  for (const FileSize& file : files) claims.emplace(file.name, "");
+  return is_last(claims, remembered_claim(memory).claim);
+}
+
 arrow::Result<std::unique_ptr<Lease>> Lease::acquire(std::shared_ptr<Storage> run, const std::string& memory,
                                                      LeaseOptions options) {
-  const RememberedClaim own = remembered_claim(memory);
+  RememberedClaim own = remembered_claim(memory);
+  const std::string last_here = own.claim;
+  if (!is_of_this_system(own)) own = {};
   ARROW_ASSIGN_OR_RAISE(const Claims dead, watch(*run, own.claim, options));
   auto state = std::make_shared<State>();
+  if (!dead.empty()) state->was_held_last_here = is_last(dead, last_here);
   state->claim = {.pid = ::getpid(), .host = host_name()};
   for (const auto& [name, content] : dead) {
     const Claim claim = decode_claim(content);

@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -44,7 +45,8 @@ struct LeaseOptions {
 class Lease {
  public:
   /// `memory` is a local file that names this working folder's own claim: one that its driver left when it died is
-  /// taken over at once, since the caller holds the folder's lock, if this machine has not been started again since.
+  /// taken over at once, since the caller holds the folder's lock, if this machine has not been started again since,
+  /// and that driver was in the same container.
   static arrow::Result<std::unique_ptr<Lease>> acquire(std::shared_ptr<Storage> run, const std::string& memory,
                                                        LeaseOptions options = {});
   Lease(const Lease&) = delete;
@@ -62,6 +64,9 @@ class Lease {
   bool is_lost() const;
   /// Generation of the claim: 1 for the run's first driver.
   int64_t generation() const;
+  /// Whether the driver before this one worked in the folder of `memory` on this machine, so that what lies there goes
+  /// on from what is in the storage; nothing when the storage has no claim of a driver before.
+  std::optional<bool> was_held_last_here() const;
   /// Whether this driver, or one before it, took the run over from one that may still live, only stopped or cut off.
   bool may_meet_late_writes() const;
   /// The same storage, except that it refuses changes while the lease is not held: with an IOError that may pass, or,
@@ -75,5 +80,8 @@ class Lease {
   std::shared_ptr<State> state_;
   std::thread thread_;
 };
+
+/// Lease::was_held_last_here(), for readers, also while a driver here holds the lease.
+arrow::Result<std::optional<bool>> was_held_last_here(const Storage& run, const std::string& memory);
 
 }  // namespace paceline::storage

@@ -97,6 +97,29 @@ TEST_F(LeaseTest, AClaimOfAnotherBootIsNotOnesOwn) {
   EXPECT_THAT(note, HasSubstr("the run was held by"));
 }
 
+// Each container may have a lock of its own.
+TEST_F(LeaseTest, AClaimOfAnotherContainerIsNotOnesOwn) {
+  const auto alive = Lease::acquire(run, folder / "a", quick()).ValueOrDie();
+  Json memory = decode_json(read_file(folder / "a").ValueOrDie()).ValueOrDie();
+  memory["pids"] = "pid:[1]";
+  testing::write_file(folder / "a", encode_json(memory));
+  EXPECT_TRUE(Lease::acquire(run, folder / "a", quick()).status().IsAlreadyExists());
+}
+
+TEST_F(LeaseTest, KnowsWhereTheLastDriverWas) {
+  EXPECT_EQ(was_held_last_here(*run, folder / "a").ValueOrDie(), std::nullopt);
+  EXPECT_EQ(Lease::acquire(run, folder / "a", quick()).ValueOrDie()->was_held_last_here(), std::nullopt);
+  EXPECT_EQ(was_held_last_here(*run, folder / "a").ValueOrDie(), true);
+  EXPECT_EQ(was_held_last_here(*run, folder / "b").ValueOrDie(), false);
+  EXPECT_EQ(Lease::acquire(run, folder / "a", quick()).ValueOrDie()->was_held_last_here(), true);
+  EXPECT_EQ(Lease::acquire(run, folder / "b", quick()).ValueOrDie()->was_held_last_here(), false);
+  EXPECT_EQ(was_held_last_here(*run, folder / "a").ValueOrDie(), false);
+  Json memory = decode_json(read_file(folder / "b").ValueOrDie()).ValueOrDie();
+  memory["boot"] = "another";
+  testing::write_file(folder / "b", encode_json(memory));
+  EXPECT_EQ(was_held_last_here(*run, folder / "b").ValueOrDie(), true) << "the files are still there";
+}
+
 // An upload that hangs may end when the next driver has published.
 TEST_F(LeaseTest, WhoLeavesRequestsBehindMayBeMetByLateWrites) {
   Lease::acquire(run, folder / "a", quick()).ValueOrDie()->abandon();

@@ -80,7 +80,7 @@ RetryingStorage::RetryingStorage(std::shared_ptr<Storage> inner, RetryPolicy pol
 
 RetryingStorage::~RetryingStorage() = default;
 
-std::string RetryingStorage::location(const std::string& name) const {
+Location RetryingStorage::location(const std::string& name) const {
   return inner_->location(name);
 }
 

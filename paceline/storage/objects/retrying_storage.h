@@ -29,7 +29,7 @@ class RetryingStorage final : public Storage {
                            std::function<void(Duration)> sleep = {}, std::shared_ptr<const Clock> clock = nullptr);
   ~RetryingStorage() override;
 
-  std::string location(const std::string& name) const override;
+  Location location(const std::string& name) const override;
   arrow::Status write(const std::string& name, std::string_view content) override;
   arrow::Result<FileSum> upload(const std::string& local_file, const std::string& name) override;
   arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override;

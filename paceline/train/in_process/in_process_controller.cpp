@@ -81,7 +81,7 @@ LocalAnswer InProcessController::meet(std::vector<LocalWord> words) {
   books_->flush();
   books_->meet_deadlines();
   LocalAnswer answer{.committed = committed_, .checkpoints = checkpoints()};
-  if (committed_ != 0) answer.checkpoint = books_->checkpoint_path(committed_);
+  if (committed_ != 0) answer.checkpoint = books_->checkpoint_path(committed_).with_credentials();
   if (!stop_reason_.empty()) {
     answer.stop = stop_reason_;
     if (state().final_state == State::errored) answer.error = error_text(state().failures, state().world_size);

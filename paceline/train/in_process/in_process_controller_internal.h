@@ -49,7 +49,7 @@ class InProcessController final : private controller::Crew {
   const std::string& storage_proof() const { return books_->storage_proof(); }
   int64_t first_report() const { return state().first_report; }
   /// Path of the checkpoint to start from, "" for none.
-  const std::string& checkpoint() const { return checkpoint_; }
+  const storage::Location& checkpoint() const { return checkpoint_; }
   PublishedCheckpoints checkpoints() const { return books_->checkpoints(); }
   track::Terminal& terminal() { return books_->terminal(); }
 
@@ -84,7 +84,7 @@ class InProcessController final : private controller::Crew {
   std::string lease_lost_;                       // why, from the lease's own thread, until the loop looks at it
   std::unique_ptr<controller::RunBooks> books_;  // its threads end before what they write to
   std::vector<WorkerId> workers_;                // by rank
-  std::string checkpoint_;
+  storage::Location checkpoint_;
   int64_t committed_ = 0;  // report whose checkpoint was published in this meeting
   std::string stop_reason_;
   bool warned_about_timeout_ = false;

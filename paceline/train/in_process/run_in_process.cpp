@@ -143,24 +143,24 @@ SessionOptions join_group(const TrainingRun& run) {
   return options;
 }
 
-std::unique_ptr<InProcessController> take_over(const TrainingRun& run, const std::string& start_from,
+std::unique_ptr<InProcessController> take_over(const TrainingRun& run, const storage::Location& start_from,
                                                int64_t world_size, LocalBeginning& beginning) {
   auto controller = std::make_unique<InProcessController>(take_run(run, start_from), world_size, run.validation);
   const controller::RunRequest& request = controller->request();
   beginning = {.name = *request.run_config.name,
                .folder = request.run_folder,
-               .location = request.location,
+               .location = request.location.with_credentials(),
                .storage_proof = controller->storage_proof(),
                .attempt = controller->attempt(),
                .first_report = controller->first_report(),
-               .checkpoint = controller->checkpoint(),
+               .checkpoint = controller->checkpoint().with_credentials(),
                .checkpoints = controller->checkpoints()};
   return controller;
 }
 
 // All ranks begin, or none does.
-std::unique_ptr<InProcessController> begin(const TrainingRun& run, const std::string& start_from, comm::Group& group,
-                                           LocalBeginning& beginning) {
+std::unique_ptr<InProcessController> begin(const TrainingRun& run, const storage::Location& start_from,
+                                           comm::Group& group, LocalBeginning& beginning) {
   std::unique_ptr<InProcessController> controller;
   std::exception_ptr error;
   if (group.rank() == 0) {
@@ -213,7 +213,7 @@ int64_t torchrun_local_world_size() {
   return environment_number("LOCAL_WORLD_SIZE", environment_number("WORLD_SIZE", 1));
 }
 
-LocalOutcome run_in_process(const TrainingRun& run, const std::string& start_from, controller::StopSignal& stop) {
+LocalOutcome run_in_process(const TrainingRun& run, const storage::Location& start_from, controller::StopSignal& stop) {
   const ThreadCount threads(run.scaling_config.threads_per_worker);
   SessionOptions options = join_group(run);
   comm::Group& group = *options.group;

@@ -12,7 +12,7 @@
 namespace paceline::train {
 
 struct LocalOutcome {
-  std::string location;  // of the run: its folder or its URI
+  storage::Location location;  // of the run
   controller::FinalState state = controller::FinalState::finished;
   /// The whole message of a run that did not finish.
   std::string error;
@@ -25,6 +25,6 @@ int64_t torchrun_local_world_size();
 
 /// Runs the loop to its end, from the checkpoint at `start_from` ("" for none); what it throws is in the outcome.
 /// Throws only for what kept it from beginning; a run folder that cannot be written is in the outcome too.
-LocalOutcome run_in_process(const TrainingRun& run, const std::string& start_from, controller::StopSignal& stop);
+LocalOutcome run_in_process(const TrainingRun& run, const storage::Location& start_from, controller::StopSignal& stop);
 
 }  // namespace paceline::train

@@ -11,7 +11,6 @@
 #include "paceline/comm/same_call.h"
 #include "paceline/core/error.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/storage/location.h"
 #include "paceline/train/worker/session_internal.h"
 
 namespace paceline {
@@ -101,7 +100,7 @@ void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& ch
   try {
     const int64_t number = message.index;
     uploads_.submit(std::move(message), std::move(files), checkpoint && waits);
-    if (checkpoint && waits && (storage::is_uri(options_.context.storage) || deletes)) wait_until_committed(number);
+    if (checkpoint && waits && (options_.context.storage.is_uri() || deletes)) wait_until_committed(number);
   } catch (const CollectiveError&) {
     throw_if_stopped();
     throw;
@@ -140,7 +139,7 @@ Upload Session::upload(const Checkpoint& checkpoint, const ReportOptions& option
                   .mode = options.checkpoint_upload_mode,
                   .function = options.checkpoint_upload_fn,
                   .folder_name = folder_name,
-                  .to_object_store = storage::is_uri(options_.context.storage)};
+                  .to_object_store = options_.context.storage.is_uri()};
   check_upload(task, options);
   const Upload& saved = CheckpointAccess::staged(checkpoint);
   const bool has_no_files = saved.valid() && CheckpointAccess::is_elsewhere(checkpoint);
@@ -215,18 +214,19 @@ std::vector<ReportedCheckpoint> Session::checkpoints(CheckpointConsistencyMode m
   finish_deletions();  // of those that are in the answer
   std::vector<ReportedCheckpoint> checkpoints;
   for (const PublishedCheckpoint& one : published) {
-    const std::string path = storage::join(options_.context.storage, checkpoint::folder_name(one.name, one.report));
-    checkpoints.push_back({CheckpointAccess::published(path), Metrics(one.metrics), one.status});
+    const std::string name = checkpoint::folder_name(one.name, one.report);
+    checkpoints.push_back(
+        {CheckpointAccess::published(storage::join(options_.context.storage, name)), Metrics(one.metrics), one.status});
   }
   return checkpoints;
 }
 
 // Until then the user's folder is the only copy that a lost driver leaves. Deleting takes its time, and the thread that
 // brings the news has others to bring.
-void Session::set_checkpoint(const std::string& path, int64_t report) {
+void Session::set_checkpoint(const storage::Location& location, int64_t report) {
   {
     const std::lock_guard lock(mutex_);
-    checkpoint_ = path;
+    checkpoint_ = location;
     if (auto folder = deleted_when_published_.extract(report)) {
       deletions_.push_back(std::async(std::launch::async, [folder = std::move(folder.mapped())] {
         const arrow::Status removed = storage::remove_all(folder);

@@ -26,6 +26,7 @@
 #include "paceline/parallel/parallel_model.h"
 #include "paceline/rpc/messages.h"
 #include "paceline/state/step.h"
+#include "paceline/storage/location.h"
 #include "paceline/train/nan_watch.h"
 #include "paceline/train/session.h"
 #include "paceline/train/torch_config.h"
@@ -62,8 +63,8 @@ struct SessionOptions {
   std::shared_ptr<comm::Group> group;
   std::shared_ptr<rpc::KeyValueClient> store;  // null where there is no controller: then the group's own collectives do
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
-  std::string run_folder;  // local, where files are staged; "" where nothing is stored
-  std::string checkpoint;  // location to start from, "" for none
+  std::string run_folder;        // local, where files are staged; "" where nothing is stored
+  storage::Location checkpoint;  // to start from, "" for none
   int64_t first_report = 1;
   bool has_validation = false;
   ReportSink* sink = nullptr;
@@ -105,7 +106,7 @@ class Session {
   std::optional<Checkpoint> checkpoint() const;
   std::vector<ReportedCheckpoint> checkpoints(CheckpointConsistencyMode mode, std::optional<double> timeout_s);
   /// The checkpoint of report number `report` is published.
-  void set_checkpoint(const std::string& path, int64_t report);
+  void set_checkpoint(const storage::Location& location, int64_t report);
 
   /// From any thread: from now on throw_if_stopped() throws, and collectives that wait fail.
   void stop(const std::string& reason);
@@ -181,7 +182,7 @@ class Session {
   std::atomic<bool> stopped_{false};
   mutable std::mutex mutex_;  // guards checkpoint_, committed_, the deletions and stop_reason_
   std::condition_variable news_;
-  std::string checkpoint_;
+  storage::Location checkpoint_;
   int64_t committed_ = 0;                                  // number of the last report whose checkpoint is published
   std::map<int64_t, std::string> deleted_when_published_;  // the user's folders, by report
   std::vector<std::future<void>> deletions_;               // under way

@@ -4,7 +4,6 @@
 #include "paceline/checkpoint/store.h"
 #include "paceline/core/error.h"
 #include "paceline/storage/local/durable.h"
-#include "paceline/storage/location.h"
 #include "paceline/train/worker/upload_internal.h"
 
 namespace paceline::train {
@@ -99,7 +98,8 @@ void check_upload(const UploadTask& task, const ReportOptions& options) {
   if (no_upload && deletes) refuse(field, " is true, but with no_upload the local folder is the checkpoint itself");
   if (no_upload) name_in_run(checkpoint.path(), task, kNoUpload);
   if (!deletes) return;
-  if (storage::is_uri(checkpoint.path())) refuse(field, " is true, but the checkpoint is in an object store");
+  if (CheckpointAccess::location(checkpoint).is_uri())
+    refuse(field, " is true, but the checkpoint is in an object store");
   const std::string& run_folder = task.stage.run_folder;
   const fs::path local = resolved(checkpoint.path());
   const fs::path run = resolved(run_folder);
@@ -116,7 +116,8 @@ void check_upload(const UploadTask& task, const ReportOptions& options) {
 bool deletes_local(const Checkpoint& checkpoint, const ReportOptions& options, const std::string& run_folder) {
   if (!is_users(checkpoint)) return false;
   if (options.delete_local_checkpoint_after_upload) return *options.delete_local_checkpoint_after_upload;
-  if (options.checkpoint_upload_mode != CheckpointUploadMode::async || storage::is_uri(checkpoint.path())) return false;
+  if (options.checkpoint_upload_mode != CheckpointUploadMode::async || CheckpointAccess::location(checkpoint).is_uri())
+    return false;
   const fs::path local = resolved(checkpoint.path());
   const fs::path run = resolved(run_folder);
   return !holds(local, run) && !holds(run, local);

@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'Folder', 'Loader', 'MANIFEST_FILE', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'debug_config', 'default_backend', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'Folder', 'Loader', 'MANIFEST_FILE', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'debug_config', 'default_backend', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -54,6 +54,9 @@ class Checkpoint:
         ...
     @property
     def path(self) -> str:
+        ...
+    @property
+    def path_with_credentials(self) -> str:
         ...
 class RunContext:
     def stop(self, reason: str) -> None:
@@ -191,6 +194,9 @@ class Result:
     def path(self) -> str:
         ...
     @property
+    def path_with_credentials(self) -> str:
+        ...
+    @property
     def return_value(self) -> typing.Any:
         ...
     @property
@@ -264,6 +270,8 @@ def train_loop_begins() -> None:
     Called by train() of a worker's program before the loop's first line.
     """
 def watch_gradient(name: str, parameter: torch.Tensor) -> None:
+    ...
+def without_credentials(arg0: str) -> str:
     ...
 ARTIFACTS_FOLDER: str = 'artifacts'
 MANIFEST_FILE: str = 'manifest.json'

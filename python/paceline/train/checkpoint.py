@@ -127,13 +127,14 @@ class Checkpoint(metaclass=_Removed):
 
     @property
     def path(self) -> str:
-        """The folder, or the URI of one in an object store."""
+        """The folder, or the URI of one in an object store: without the keys that it was given with, which the
+        checkpoint itself, its copies and :attr:`filesystem` have."""
         return self._native.path
 
     @property
     def filesystem(self) -> Any:
         """The pyarrow filesystem of the folder."""
-        return filesystem_of(self.path)
+        return filesystem_of(self._native.path_with_credentials)
 
     def to_directory(self, path: Optional[Union[str, os.PathLike]] = None) -> str:
         """Copies the files to ``path`` (by default a new temporary folder) and returns it."""
@@ -199,9 +200,10 @@ class Checkpoint(metaclass=_Removed):
     def __repr__(self) -> str:
         return f"Checkpoint(path={self.path!r})"
 
-    # The object of the extension has no pickled form; a published checkpoint's path is all there is to it.
+    # The object of the extension has no pickled form; a published checkpoint's path is all there is to it. Pickles are how
+    # checkpoints reach other processes: they have the keys.
     def __reduce__(self):
-        return (_unpickled, (self.path,))
+        return (_unpickled, (self._native.path_with_credentials,))
 
 
 def _delete(folder, pid):

@@ -206,6 +206,11 @@ class RunConfig(Settings, declared_by=native.run_config):
             **plain(self.logging_config or LoggingConfig()),
         }
 
+    def __repr__(self) -> str:
+        shown = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        shown["storage_path"] = native.without_credentials(self.storage_path)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
 
 def _check_runtime_env(runtime_env):
     check_type("RunConfig.worker_runtime_env", runtime_env, dict)

@@ -21,7 +21,8 @@ class Result:
         metrics: The last metrics of rank 0 (reduced over ranks where report() said so); None when nothing was reported.
         checkpoint: The latest checkpoint.
         error: The exception that ended the run, None when it finished.
-        path: The run's folder: local, or the URI of one in an object store.
+        path: The run's folder: local, or the URI of one in an object store, without the keys that it was given with (those
+            are in ``filesystem``).
         best_checkpoints: Checkpoints that are still there with their metrics, the best last (without a score: the latest).
         return_value: What rank 0's train loop returned; only from fit() when it is not made of plain values.
         state: ``"finished"``, ``"errored"``, ``"aborted"``, or the state in which an unfinished run stands.
@@ -48,7 +49,7 @@ class Result:
     @property
     def filesystem(self):
         """The pyarrow filesystem of the run's folder."""
-        return filesystem_of(self.path)
+        return filesystem_of(self._native.path_with_credentials)
 
     @property
     def config(self) -> Dict[str, Any]:

@@ -109,7 +109,7 @@ TEST(Hang, ARankThatHasReturnedKeepsTheOthersWaiting) {
 RankProgress returned(int64_t rank, double idle_s, int64_t collectives) {
   RankProgress left = finished(rank_at(rank, idle_s));
   left.progress.phase = Phase::ended;
-  left.progress.collectives = left.progress.collectives_done = collectives;
+  left.progress.groups = {{.group = 1, .begun = collectives, .done = collectives, .collective = "all_reduce"}};
   return left;
 }
 
@@ -125,6 +125,15 @@ TEST(Hang, ARankThatCanNeverComeIsKnownInSeconds) {
       "ranks 0, 3 wait in all_reduce 6, which rank 2 can never join: its train loop has returned; every rank must "
       "call the same collectives");
   EXPECT_TRUE(detect_hang({waiting_in(0, 3, 1), returned(1, 3, 0)}, {}).deadlock) << "before any step";
+}
+
+TEST(Hang, ARankThatReturnedWithoutAnythingInAGroupMayNotBelongToIt) {
+  RankProgress waiting = waiting_in(0, 3, 6);
+  waiting.progress.groups.front().group = 2;
+  RankProgress left = returned(1, 3, 5);
+  EXPECT_FALSE(detect_hang({waiting, left}, {}).hangs());
+  left.progress.groups.push_back({.group = 2, .begun = 1, .done = 1, .collective = "all_reduce"});
+  EXPECT_TRUE(detect_hang({waiting, left}, {}).deadlock);
 }
 
 TEST(Hang, ARankThatReturnedInTheSameOrALaterCollectiveKeepsNobodyWaiting) {
@@ -180,9 +189,10 @@ class Choir {
       ranks.push_back({.rank = static_cast<int64_t>(rank),
                        .progress = {.phase = singer.left ? Phase::ended : Phase::training,
                                     .idle_s = singer.idle_s,
-                                    .collectives = singer.begun,
-                                    .collectives_done = singer.done,
-                                    .collective = "barrier"},
+                                    .groups = {{.group = 1,
+                                                .begun = singer.begun,
+                                                .done = singer.done,
+                                                .collective = "barrier"}}},
                        .finished = singer.left});
     }
     return ranks;

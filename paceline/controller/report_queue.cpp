@@ -44,9 +44,14 @@ bool ReportQueue::add(GroupReport group, Attempt attempt, Time now) {
   if (is_shown) {
     show(group.report, group.shown()[0].value_or(Json::object()), attempt, to_seconds(now));
   }
-  const bool waits = !group.parts.empty();
+  const bool waits = group.hands_over();
   if (waits || has_takers_) entries_.push_back({std::move(group), attempt, to_seconds(now), "", waits});
   return is_shown;
+}
+
+void ReportQueue::set_parts(int64_t report, std::vector<checkpoint::StagedPart> parts) {
+  const auto found = std::ranges::find(entries_, report, [](const Entry& entry) { return entry.group.report; });
+  if (found != entries_.end()) found->group.parts = std::move(parts);
 }
 
 arrow::Status ReportQueue::settle(int64_t report, const std::string& checkpoint, Time now) {
@@ -121,7 +126,7 @@ std::string ReportQueue::held_up_by() const {
   const auto count = std::ssize(entries_);
   if (count <= kMostWaiting) return "";
   return "the checkpoint of report " + std::to_string(entries_.front().group.report) +
-         ", which is being published: " + std::to_string(count - 1) +
+         ", which is on its way: " + std::to_string(count - 1) +
          " reports wait behind it for the callbacks, which are told in order";
 }
 

@@ -45,13 +45,15 @@ class ReportQueue {
 
   /// Takes the row of a rank's report; true when users are shown its metrics from here on.
   bool note(int64_t rank, const rpc::Report& report, Attempt attempt, Time now);
-  /// Takes a report that all ranks have made; one with parts waits for settle(). True when users are shown its metrics
-  /// from here on.
+  /// Takes a report that all ranks have made; one that hands files over waits for settle(). True when users are shown
+  /// its metrics from here on.
   bool add(policy::GroupReport group, Attempt attempt, Time now);
   /// Of this group no report comes any more: users are shown rank 0's own metrics of those that are not complete. Gives
   /// the last of them.
   std::optional<rpc::Report> close_group(Attempt attempt, Time now);
-  /// The report's checkpoint is published under that name, or, "", it could not be.
+  /// All files of the report's checkpoint have come.
+  void set_parts(int64_t report, std::vector<checkpoint::StagedPart> parts);
+  /// The report's checkpoint is published under that name, or, "", there is none.
   arrow::Status settle(int64_t report, const std::string& checkpoint, Time now);
   /// Nothing waits any more: what has no checkpoint yet gets none.
   void settle_all();

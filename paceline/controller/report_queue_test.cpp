@@ -129,7 +129,7 @@ TEST_F(ReportQueueTest, TooManyReportsBehindAPublicationHoldTheRanksUp) {
   EXPECT_EQ(queue_.held_up_by(), "");
   add(group(ReportQueue::kMostWaiting + 1, {Json{{"x", 1}}}));
   EXPECT_THAT(queue_.held_up_by(),
-              ::testing::HasSubstr("the checkpoint of report 1, which is being published: 256 reports"));
+              ::testing::HasSubstr("the checkpoint of report 1, which is on its way: 256 reports"));
   ASSERT_TRUE(queue_.settle(1, "checkpoint_000001", from_seconds(200)).ok());
   take();
   EXPECT_EQ(queue_.held_up_by(), "");

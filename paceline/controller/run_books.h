@@ -95,6 +95,8 @@ class RunBooks {
 
   /// A rank's next report.
   void report(int64_t rank, const rpc::Report& report);
+  /// The files of a report that the rank has made before.
+  void uploaded(int64_t rank, const rpc::CheckpointUploaded& upload);
   /// The rank's train loop has returned.
   void finish(const policy::Worker& worker, const rpc::Finished& finished);
   /// A checkpoint is published, or could not be.
@@ -162,6 +164,7 @@ class RunBooks {
   void show_workers();
   void show(int64_t report, const Json& metrics);
   void warn_of_unequal_reports();
+  void publish_ready();
   void hand_on_reports();
   void advance_trackers();
   void check(const arrow::Status& written);

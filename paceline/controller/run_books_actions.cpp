@@ -89,15 +89,39 @@ void RunBooks::report(int64_t rank, const rpc::Report& report) {
   const Time now = clock_.now();
   if (report_queue_->note(rank, report, state_.attempt, now)) show(report.index, report.metrics);
   for (GroupReport& group : *completed) {
-    const bool has_files = !group.parts.empty();
-    CheckpointReady ready{.report = group.report};
-    if (group.validation) ready.validation = with_defaults(*group.validation, request_.validation_task);
+    const int64_t number = group.report;
     const Json metrics = group.shown()[0].value_or(Json::object());
-    if (report_queue_->add(std::move(group), state_.attempt, now)) show(ready.report, metrics);
-    if (has_files) feed(std::move(ready));
+    if (report_queue_->add(std::move(group), state_.attempt, now)) show(number, metrics);
   }
   warn_of_unequal_reports();
-  if (!completed->empty()) hand_on_reports();
+  if (completed->empty()) return;
+  publish_ready();
+  hand_on_reports();
+}
+
+void RunBooks::uploaded(int64_t rank, const rpc::CheckpointUploaded& upload) {
+  if (!book_) return;
+  book_->add_upload(rank, upload);
+  publish_ready();
+  hand_on_reports();
+}
+
+// Only when all files of a checkpoint, and of those before it, have come is it decided what becomes of it.
+void RunBooks::publish_ready() {
+  for (ReadyCheckpoint& made : book_->take_ready()) {
+    const ReportQueue::Entry* const entry = report_queue_->find(made.report);
+    if (entry == nullptr) continue;
+    if (made.parts.empty()) {
+      check(report_queue_->settle(made.report, "", clock_.now()));
+      continue;
+    }
+    CheckpointReady ready{.report = made.report};
+    if (entry->group.validation) {
+      ready.validation = with_defaults(*entry->group.validation, request_.validation_task);
+    }
+    report_queue_->set_parts(made.report, std::move(made.parts));
+    feed(std::move(ready));
+  }
 }
 
 void RunBooks::show(int64_t report, const Json& metrics) {
@@ -216,9 +240,13 @@ void RunBooks::execute(const AssignWorkers& action) {
 }
 
 void RunBooks::execute(const CloseGroup& action) {
+  if (book_) {
+    for (const int64_t report : book_->unready()) check(report_queue_->settle(report, "", clock_.now()));
+  }
   book_.reset();
   const auto last = report_queue_->close_group(action.attempt, clock_.now());
   if (last) show(last->index, last->metrics);
+  hand_on_reports();
   crew_->execute(action);
 }
 

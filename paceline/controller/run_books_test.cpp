@@ -73,6 +73,14 @@ class FullDisk {
   void (*handler_)(int);
 };
 
+class CountsReports : public UserCallback {
+ public:
+  void after_report(const RunContext&, const std::vector<Metrics>&, const Checkpoint* checkpoint) override {
+    told += checkpoint == nullptr ? "without " : "with ";
+  }
+  std::string told;
+};
+
 class RunBooksTest : public ::testing::Test {
  protected:
   RunBooksTest() {
@@ -219,6 +227,37 @@ TEST_F(SharedFolderTest, WhoHasLostItsLeaseChangesNothing) {
   EXPECT_EQ(books_->close().state, FinalState::errored);
   EXPECT_EQ(contents(), before);
   EXPECT_THAT(before.at("metrics.jsonl"), Not(HasSubstr("\"n\":3")));
+}
+
+// A checkpoint whose upload takes long: a loop that reports every step goes on, and is seen to.
+TEST_F(RunBooksTest, AnUploadHoldsBackNoMetrics) {
+  train();
+  books_->report(0, {.index = 1, .has_checkpoint = true, .uploading = true});
+  for (int64_t report = 2; report <= 1000; ++report) books_->report(0, {.index = report, .metrics = {{"n", report}}});
+  books_->flush();
+  EXPECT_EQ(track::read_history(folder_.path())->size(), 1000u);
+  EXPECT_EQ(books_->shown_report(), 1000);
+  EXPECT_EQ(books_->held_up_by(), "");
+  EXPECT_TRUE(crew_.publish_jobs.empty());
+  EXPECT_TRUE(books_->waits_up_to(1));
+  books_->uploaded(0, {.index = 1, .staged = ".staging/1"});
+  ASSERT_EQ(crew_.publish_jobs.size(), 1u);
+  EXPECT_EQ(crew_.publish_jobs[0].about.report, 1);
+  EXPECT_EQ(crew_.publish_jobs[0].parts.at(0).staged, ".staging/1");
+}
+
+// The rank dies while it uploads: callbacks are told of the report, which has no checkpoint.
+TEST_F(RunBooksTest, AnUploadThatNeverEndsHoldsNothingBackBehindItsGroup) {
+  auto callback = std::make_shared<CountsReports>();
+  request_.run_config.callbacks = {callback};
+  books_ = RunBooks::open(request_, clock_, [](const std::string&) {}).ValueOrDie();
+  train();
+  books_->report(0, {.index = 1, .has_checkpoint = true, .uploading = true});
+  books_->report(0, {.index = 2});
+  EXPECT_EQ(callback->told, "");
+  books_->feed(policy::WorkerExited{.worker = crew_.workers.at(0), .end = {.status = {.signal = 9}}});
+  EXPECT_EQ(callback->told, "without without ");
+  EXPECT_TRUE(crew_.publish_jobs.empty());
 }
 
 // As when another driver has taken it over.

@@ -101,6 +101,7 @@ class RunLoop final : private Crew {
   void receive(FromCommandLine& incoming);
   void receive(const LeaseLost& incoming);
   void receive(const HistoryWritten&) { books_.note_history(); }
+  bool is_current(const rpc::Envelope& envelope) const;
   void receive_report(const policy::Worker& worker, const rpc::Envelope& envelope);
   void tell_taken();
   void receive_failed(const policy::Worker& worker, const rpc::Envelope& envelope);
@@ -167,7 +168,7 @@ class RunLoop final : private Crew {
   DiscardJob group_;  // whose reports are in the book
   rpc::KeyValueTable table_;
   LiveStatus live_;
-  std::map<WorkerId, int64_t> taken_;  // reports in the books of which their worker has not been told
+  std::map<WorkerId, int64_t> taken_;              // reports in the books of which their worker has not been told
   std::optional<StandardOutput> standard_output_;  // none: the terminal shows what workers write there
   const rpc::Strings waiting_streams_;
   std::string bar_stream_;  // that rank 0 draws a bar on

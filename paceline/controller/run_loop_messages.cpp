@@ -48,6 +48,8 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     receive_checkpoints_request(worker, envelope);
   } else if (type == rpc::Report::kType) {
     receive_report(worker, envelope);
+  } else if (type == rpc::CheckpointUploaded::kType) {
+    if (is_current(envelope)) books_.uploaded(worker.rank, unpacked<rpc::CheckpointUploaded>(envelope));
   } else if (type == rpc::ProgressBar::kType) {
     const auto progress = unpacked<rpc::ProgressBar>(envelope);
     if (worker.rank == 0) books_.terminal().progress(progress.label, progress.done, progress.total, progress.rate);
@@ -70,10 +72,12 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
   }
 }
 
+bool RunLoop::is_current(const rpc::Envelope& envelope) const {
+  return envelope.identity.attempt == state().attempt && envelope.identity.generation == state().generation;
+}
+
 void RunLoop::receive_report(const Worker& worker, const rpc::Envelope& envelope) {
-  const bool current =
-      envelope.identity.attempt == state().attempt && envelope.identity.generation == state().generation;
-  if (!current) return;
+  if (!is_current(envelope)) return;
   const auto report = unpacked<rpc::Report>(envelope);
   const WorkerId id = worker.id;  // what the report causes may take the worker away
   books_.report(worker.rank, report);

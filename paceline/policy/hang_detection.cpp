@@ -103,9 +103,9 @@ bool has_left(const RankProgress& rank) {
 // Who has never taken part in a group of some ranks may not belong to it; to that of all everybody does.
 bool can_never_join(const RankProgress& gone, const RankProgress& waiting) {
   return has_left(gone) && std::ranges::any_of(waiting.progress.groups, [&](const GroupCounts& group) {
-    const bool is_member = group.group <= 1 || begun_in(gone, group.group) > 0;
-    return is_under_way(group) && is_member && is_missed_by(gone, group);
-  });
+           const bool is_member = group.group <= 1 || begun_in(gone, group.group) > 0;
+           return is_under_way(group) && is_member && is_missed_by(gone, group);
+         });
 }
 
 HangVerdict judge_deadlock(const std::vector<RankProgress>& ranks) {

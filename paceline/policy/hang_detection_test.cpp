@@ -186,14 +186,12 @@ class Choir {
     std::vector<RankProgress> ranks;
     for (size_t rank = 0; rank < singers_.size(); ++rank) {
       const Singer& singer = singers_[rank];
-      ranks.push_back({.rank = static_cast<int64_t>(rank),
-                       .progress = {.phase = singer.left ? Phase::ended : Phase::training,
-                                    .idle_s = singer.idle_s,
-                                    .groups = {{.group = 1,
-                                                .begun = singer.begun,
-                                                .done = singer.done,
-                                                .collective = "barrier"}}},
-                       .finished = singer.left});
+      ranks.push_back(
+          {.rank = static_cast<int64_t>(rank),
+           .progress = {.phase = singer.left ? Phase::ended : Phase::training,
+                        .idle_s = singer.idle_s,
+                        .groups = {{.group = 1, .begun = singer.begun, .done = singer.done, .collective = "barrier"}}},
+           .finished = singer.left});
     }
     return ranks;
   }

@@ -41,12 +41,39 @@ arrow::Result<std::vector<GroupReport>> ReportBook::add(int64_t rank, const rpc:
     ARROW_ASSIGN_OR_RAISE(GroupReport group, complete(std::move(pending_.front())));
     pending_.pop_front();
     ++base_;
+    if (group.hands_over()) handed_over_[group.report] = {group.parts, group.uploading};
     completed.push_back(std::move(group));
   }
   if (std::ssize(pending_) > kMostAhead) ARROW_RETURN_NOT_OK(give_up_oldest());
   refused_ = false;
   note_unequal();
   return completed;
+}
+
+void ReportBook::add_upload(int64_t rank, const rpc::CheckpointUploaded& upload) {
+  const auto enter = [&](auto& files) {
+    if (files.uploading.erase(rank) > 0 && !upload.staged.empty()) files.parts.push_back({rank, upload.staged});
+  };
+  const int64_t position = upload.index - base_;
+  if (position >= 0 && position < std::ssize(pending_)) return enter(pending_[static_cast<size_t>(position)].group);
+  const auto complete = handed_over_.find(upload.index);
+  if (complete != handed_over_.end()) enter(complete->second);
+}
+
+std::vector<ReadyCheckpoint> ReportBook::take_ready() {
+  std::vector<ReadyCheckpoint> ready;
+  while (!handed_over_.empty() && handed_over_.begin()->second.uploading.empty()) {
+    auto first = handed_over_.extract(handed_over_.begin());
+    std::ranges::sort(first.mapped().parts, {}, &checkpoint::StagedPart::rank);
+    ready.push_back({first.key(), std::move(first.mapped().parts)});
+  }
+  return ready;
+}
+
+std::vector<int64_t> ReportBook::unready() const {
+  std::vector<int64_t> reports;
+  for (const auto& [report, files] : handed_over_) reports.push_back(report);
+  return reports;
 }
 
 arrow::Status ReportBook::give_up_oldest() {
@@ -137,6 +164,7 @@ arrow::Status ReportBook::enter(Pending& pending, int64_t rank, const rpc::Repor
   pending.has_checkpoint |= report.has_checkpoint;
   if (report.collective_save) pending.collective.push_back(rank);
   if (!report.staged.empty()) pending.group.parts.push_back({rank, report.staged});
+  if (report.uploading) pending.group.uploading.insert(rank);
   return arrow::Status::OK();
 }
 
@@ -195,6 +223,9 @@ arrow::Status ReportBook::check_counts() const {
 }
 
 bool ReportBook::is_settled(int64_t report) const {
+  for (const auto& [number, files] : handed_over_) {
+    if (number <= report && !files.uploading.empty()) return false;
+  }
   return report < base_ || (lowest_finish_ >= 0 && report >= first_report_ + lowest_finish_);
 }
 

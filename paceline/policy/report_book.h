@@ -2,8 +2,9 @@
 //
 // Reports complete in order, because each rank's come in order. A report that a rank has not made when another is
 // kMostAhead further is given up: it will not complete, and what it holds is forgotten; with a checkpoint, which would
-// be lost, that is an error. Not thread-safe. Report numbers are the run's: the first of a group continues those of the
-// group before.
+// be lost, that is an error. A rank may make a report while its files are on their way: the report is complete
+// without them, its checkpoint is ready, in the order of the reports, when all have come. Not thread-safe. Report
+// numbers are the run's: the first of a group continues those of the group before.
 #pragma once
 
 #include <arrow/result.h>
@@ -12,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,17 +33,26 @@ struct GroupReport {
   std::string folder_name;
   /// The validation of the checkpoint that the lowest rank asked for.
   std::optional<ValidationTaskConfig> validation;
-  /// What the ranks staged for a checkpoint; empty when none handed over files.
+  /// What the ranks have staged for a checkpoint so far, and whose files are on their way; both empty when none handed
+  /// over files.
   std::vector<checkpoint::StagedPart> parts;
+  std::set<int64_t> uploading;
 
   /// What users are shown, by rank: reduced where report() asked for it.
   const std::vector<std::optional<Json>>& shown() const { return reduced.empty() ? metrics : reduced; }
+  /// Whether a checkpoint comes of it, or may.
+  bool hands_over() const { return !parts.empty() || !uploading.empty(); }
+};
+
+/// A checkpoint of a complete report of which all files have come; none when all that was on its way turned out empty.
+struct ReadyCheckpoint {
+  int64_t report = 0;
+  std::vector<checkpoint::StagedPart> parts;
 };
 
 /// So many reports may wait for the slowest rank.
 inline constexpr int64_t kMostAhead = 1000;
-/// A rank that is so many reports ahead of another is named in a warning; where a checkpoint waits, much sooner. Ranks
-/// in step are less: one whose upload goes on in the background holds its reports back, rpc::kReportsAhead at most.
+/// A rank that is so many reports ahead of another is named in a warning; where a checkpoint waits, much sooner.
 inline constexpr int64_t kFarAhead = 300;
 inline constexpr int64_t kAheadOfACheckpoint = 16;
 
@@ -53,17 +64,29 @@ class ReportBook {
   /// Enters a rank's next report; gives those that are complete now. Invalid when the ranks' reports do not fit
   /// together (the message names the ranks); the book takes nothing more after that.
   arrow::Result<std::vector<GroupReport>> add(int64_t rank, const rpc::Report& report);
+  /// Enters the files of a report that the rank made while they were on their way.
+  void add_upload(int64_t rank, const rpc::CheckpointUploaded& upload);
+  /// The checkpoints that have become ready, each once, in the order of their reports: none before an earlier one.
+  std::vector<ReadyCheckpoint> take_ready();
+  /// Complete reports whose checkpoints are not ready.
+  std::vector<int64_t> unready() const;
   /// The rank's train loop has returned. Invalid when a checkpoint waits for a report that the rank will not make.
   arrow::Status finish(int64_t rank);
   /// What is to be said, once, when ranks have made different numbers of reports: who, and what waits; "" for nothing.
   std::string take_warning();
 
-  /// Whether every rank has made report `report`, or it is given up, or one has returned that will not make it.
+  /// Whether every rank has made report `report`, with all files up to it, or it is given up, or one has returned that
+  /// will not make it.
   bool is_settled(int64_t report) const;
   /// Number of the rank's last report, 0 for none.
   int64_t last_report(int64_t rank) const;
 
  private:
+  // What the ranks hand over for one checkpoint.
+  struct Files {
+    std::vector<checkpoint::StagedPart> parts;
+    std::set<int64_t> uploading;
+  };
   struct Pending {
     GroupReport group;
     int64_t arrived = 0;
@@ -88,6 +111,7 @@ class ReportBook {
   int64_t first_report_;
   int64_t base_;  // number of pending_[0]
   std::deque<Pending> pending_;
+  std::map<int64_t, Files> handed_over_;  // of complete reports, until take_ready()
   std::vector<int64_t> counts_;
   std::vector<bool> finished_;
   int64_t lowest_finish_ = -1;  // the fewest reports that a finished rank has made

@@ -246,5 +246,38 @@ TEST(ReportBook, AnyOrderOfArrivalGivesTheSame) {
   }
 }
 
+// A report is complete without its files; checkpoints are ready in the order of reports.
+TEST(ReportBookUploads, HoldBackNoMetricsAndKeepTheOrderOfCheckpoints) {
+  ReportBook book(2, 1);
+  const auto add = [&book](int64_t rank, rpc::Report report) { return book.add(rank, report).ValueOrDie().size(); };
+  const auto ready = [&book] {
+    std::string text;
+    for (const ReadyCheckpoint& one : book.take_ready()) {
+      text += std::to_string(one.report) + ":";
+      for (const auto& part : one.parts) text += std::to_string(part.rank) + part.staged;
+      text += " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(add(1, {.index = 1, .has_checkpoint = true, .uploading = true}), 0u);
+  book.add_upload(1, {.index = 1, .staged = "b"});
+  EXPECT_EQ(add(0, {.index = 1, .has_checkpoint = true, .uploading = true}), 1u);
+  for (int64_t index = 2; index <= 5; ++index) {
+    // Rank 1's checkpoint of report 3 is there before rank 0's of report 1.
+    const bool has = index == 3;
+    EXPECT_EQ(add(1, {.index = index, .has_checkpoint = has, .staged = has ? "d" : ""}), 0u);
+    EXPECT_EQ(add(0, {.index = index}), 1u);
+  }
+  EXPECT_EQ(ready(), "");
+  EXPECT_FALSE(book.is_settled(5)) << "with the files of report 1";
+  EXPECT_EQ(book.unready(), (std::vector<int64_t>{1, 3}));
+  book.add_upload(0, {.index = 1, .staged = "a"});
+  EXPECT_TRUE(book.is_settled(5));
+  EXPECT_EQ(ready(), "1:0a1b 3:1d ");
+  EXPECT_EQ(ready(), "");
+  book.add_upload(0, {.index = 1, .staged = "again"});
+  EXPECT_EQ(ready(), "");
+}
+
 }  // namespace
 }  // namespace paceline::policy

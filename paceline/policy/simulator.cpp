@@ -260,12 +260,11 @@ void Simulator::report(Process& process) {
   if (!completed.ok()) {
     return feed(ReportRefused{state_.attempt, state_.generation, report.index, completed.status().message()});
   }
-  for (const GroupReport& group : *completed) {
-    complete_reports_ = std::max(complete_reports_, group.report);
-    if (group.parts.empty()) continue;
-    CheckpointReady ready{.report = group.report};
+  for (const GroupReport& group : *completed) complete_reports_ = std::max(complete_reports_, group.report);
+  for (const ReadyCheckpoint& checkpoint : book_->take_ready()) {
+    CheckpointReady ready{.report = checkpoint.report};
     if (options_.max_validations > 0 && roll(faults_.validation)) {
-      to_validate_.insert(group.report);
+      to_validate_.insert(checkpoint.report);
       ready.validation = ValidationTaskConfig{.timeout_s = 2.0};
     }
     feed(ready);

@@ -259,8 +259,15 @@ PACELINE_MESSAGE(Heartbeat, "heartbeat", PACELINE_HEARTBEAT_FIELDS);
   FIELD(std::string, folder_name, "")                                                                              \
   FIELD(MaybeValidation, validation, {}) /* what to validate the checkpoint with */                                \
   /* folder below the run's with this rank's durable files and its part of the manifest; "": it hands over none */ \
-  FIELD(std::string, staged, "")
+  FIELD(std::string, staged, "")                                                                                   \
+  FIELD(bool, uploading, false) /* its files are on their way: CheckpointUploaded follows and names them */
 PACELINE_MESSAGE(Report, "report", PACELINE_REPORT_FIELDS);
+
+// The files of a report that was made while they were on their way. A rank's come in the order of its reports.
+#define PACELINE_CHECKPOINT_UPLOADED_FIELDS(FIELD) \
+  FIELD(int64_t, index, 0)                         \
+  FIELD(std::string, staged, "") /* as the report's */
+PACELINE_MESSAGE(CheckpointUploaded, "checkpoint_uploaded", PACELINE_CHECKPOINT_UPLOADED_FIELDS);
 
 // The train loop has returned.
 #define PACELINE_FINISHED_FIELDS(FIELD)                 \
@@ -343,7 +350,7 @@ using Catalogue =
     std::tuple<Attachment, StartProcess, EndProcess, OutputTaken, Leftovers, ProgressRequest, ProgressReply,
                StacksRequest, StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed,
                ProcessExited, ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined,
-               Heartbeat, Report, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply,
-               CheckpointsRequest, CheckpointsReply, StatusRequest, StatusReply, StopRun>;
+               Heartbeat, Report, CheckpointUploaded, Finished, Failed, Validated, ProgressBar, StoreRequest,
+               StoreReply, CheckpointsRequest, CheckpointsReply, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

@@ -124,31 +124,35 @@ TEST_F(FileMirrorTest, FilesThatTakeTurnsCostFewRequestsARoundAndNoneIsForgotten
   std::map<std::string, int> copies;  // in the mirror's threads, under `mutex`
   std::mutex mutex;
   size_t in_round = 0, most = 0;
-  const auto counting = std::make_shared<testing::GuardedStorage>(memory, [&](const auto& call, const auto& name, int64_t) {
-    const std::lock_guard lock(mutex);
-    if (call == "write") ++copies[name];
-    in_round += call == "write" && name.find("logs/") != std::string::npos ? 1 : 0;
-    return arrow::Status::OK();
-  });
+  const auto counting =
+      std::make_shared<testing::GuardedStorage>(memory, [&](const auto& call, const auto& name, int64_t) {
+        const std::lock_guard lock(mutex);
+        if (call == "write") ++copies[name];
+        in_round += call == "write" && name.find("logs/") != std::string::npos ? 1 : 0;
+        return arrow::Status::OK();
+      });
   std::vector<std::string> names = {"journal"};
   write_file(folder / "journal", "");
   for (int log = 0; log < kLogs; ++log) write_file(folder / names.emplace_back("logs/" + std::to_string(log)), "");
   std::promise<void> enough;
   int rounds = 0;
-  FileMirror mirror(counting, folder.path(), [&] {
-    for (const std::string& name : names) append(name, "a line\n");
-    const std::lock_guard lock(mutex);
-    most = std::max(most, std::exchange(in_round, 0));
-    if (++rounds == kRounds) enough.set_value();
-    return names;
-  }, {.interval = std::chrono::milliseconds(1), .takes_turns = [](const auto& name) { return name != "journal"; }});
+  FileMirror mirror(
+      counting, folder.path(),
+      [&] {
+        for (const std::string& name : names) append(name, "a line\n");
+        const std::lock_guard lock(mutex);
+        most = std::max(most, std::exchange(in_round, 0));
+        if (++rounds == kRounds) enough.set_value();
+        return names;
+      },
+      {.interval = std::chrono::milliseconds(1), .takes_turns = [](const auto& name) { return name != "journal"; }});
   enough.get_future().wait();
   {
     const std::lock_guard lock(mutex);
     EXPECT_EQ(most, FileMirror::kInTurn);
-    const auto [least, greatest] = std::ranges::minmax(names | std::views::drop(1) | std::views::transform([&](const auto& name) {
-      return copies[mirrored_segment(name, 0)];
-    }));
+    const auto [least, greatest] =
+        std::ranges::minmax(names | std::views::drop(1) |
+                            std::views::transform([&](const auto& name) { return copies[mirrored_segment(name, 0)]; }));
     EXPECT_GT(least, 5);
     EXPECT_LE(greatest - least, 1);
     EXPECT_GE(copies[mirrored_segment("journal", 0)], kRounds - 1);

@@ -31,6 +31,7 @@ Session::Session(SessionOptions options)
     : options_(std::move(options)),
       checkpoint_(options_.checkpoint),
       uploads_([this](rpc::Report report) { options_.sink->submit(std::move(report)); },
+               [this](rpc::CheckpointUploaded files) { options_.sink->submit_files(std::move(files)); },
                [this](const std::exception_ptr& error) { fail(error); }) {
   if (const std::string& wanted = options_.debug_config.nan_watch; wanted != "off") {
     nan_watch_ = std::make_shared<NanWatch>(NanWatchOptions{

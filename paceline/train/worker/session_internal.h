@@ -41,6 +41,8 @@ class ReportSink {
  public:
   virtual ~ReportSink() = default;
   virtual void submit(rpc::Report report) = 0;
+  /// The files of a report that was `uploading`. Never called where takes_from_any_thread() is false.
+  virtual void submit_files(rpc::CheckpointUploaded) {}
   /// Whether report() of that number may go on. Where not, wait_for_room() waits until it may; it throws an Error when
   /// that will not be.
   virtual bool has_room_for(int64_t report) const { return true; }

@@ -39,23 +39,23 @@ struct UploadQueue::Desk {
     std::promise<std::string> outcome;
   };
   struct Waiting {
-    rpc::Report report;
+    int64_t report = 0;
     Upload upload;
   };
 
   void work();
   void perform(Job job);
   void advance(std::unique_lock<std::mutex>& lock);
-  void deliver(Waiting waiting);
 
   HandOver hand_over;
+  HandOverFiles hand_over_files;
   Fail fail;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Job> jobs;         // not begun
   int64_t in_flight = 0;        // not ended
   int64_t busy_threads = 0;     // inside a job
-  std::deque<Waiting> reports;  // not handed over
+  std::deque<Waiting> reports;  // whose files are not handed over
   int64_t submitted = 0;
   int64_t handed_over = 0;
   bool handing_over = false;
@@ -109,7 +109,7 @@ void UploadQueue::Desk::advance(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     std::exception_ptr problem;
     try {
-      deliver(std::move(waiting));
+      hand_over_files({.index = waiting.report, .staged = staged_of(waiting.upload, waiting.report)});
     } catch (...) {
       problem = std::current_exception();
       fail(problem);
@@ -122,13 +122,10 @@ void UploadQueue::Desk::advance(std::unique_lock<std::mutex>& lock) {
   changed.notify_all();
 }
 
-void UploadQueue::Desk::deliver(Waiting waiting) {
-  if (waiting.upload.valid()) waiting.report.staged = staged_of(waiting.upload, waiting.report.index);
-  hand_over(std::move(waiting.report));
-}
-
-UploadQueue::UploadQueue(HandOver hand_over, Fail fail) : desk_(std::make_shared<Desk>()) {
+UploadQueue::UploadQueue(HandOver hand_over, HandOverFiles hand_over_files, Fail fail)
+    : desk_(std::make_shared<Desk>()) {
   desk_->hand_over = std::move(hand_over);
+  desk_->hand_over_files = std::move(hand_over_files);
   desk_->fail = std::move(fail);
 }
 
@@ -167,11 +164,16 @@ Upload UploadQueue::start(std::function<std::string()> work) {
 void UploadQueue::submit(rpc::Report report, Upload upload, bool wait) {
   std::unique_lock lock(desk_->mutex);
   if (desk_->error) std::rethrow_exception(desk_->error);
-  if (desk_->reports.empty() && !desk_->handing_over && is_ready(upload)) {
-    lock.unlock();  // nobody else hands anything over: threads do so only for reports that wait
-    return desk_->deliver({std::move(report), std::move(upload)});
-  }
-  desk_->reports.push_back({std::move(report), std::move(upload)});
+  // A checkpoint's files wait for those before them: the controller publishes in the order of reports.
+  const bool waits = upload.valid() && (!desk_->reports.empty() || desk_->handing_over || !is_ready(upload));
+  lock.unlock();
+  const int64_t index = report.index;
+  report.uploading = waits;
+  if (upload.valid() && !waits) report.staged = staged_of(upload, index);
+  desk_->hand_over(std::move(report));
+  if (!waits) return;
+  lock.lock();
+  desk_->reports.push_back({index, std::move(upload)});
   const int64_t number = ++desk_->submitted;
   desk_->advance(lock);
   if (!wait) return;

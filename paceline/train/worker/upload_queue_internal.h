@@ -1,11 +1,10 @@
-// UploadQueue: uploads checkpoints on threads of its own while training goes on, and hands reports over in order. Not
+// UploadQueue: uploads checkpoints on threads of its own while training goes on, and hands reports over at once. Not
 // for users.
 //
 // An upload is work that ends with a stage (checkpoint/stage.h) or an exception. At most kMostInFlight are under way:
-// whoever starts another waits. A report whose upload is under way holds back those after it, so that the controller
-// gets report k before report k + 1; it is handed over by the thread that has ended its upload, or, when nothing is
-// under way, by the caller. `fail` is called with the first failure of an upload or of handing a report over; after it
-// nothing is handed over any more.
+// whoever starts another waits. A report is handed over by its caller, without its files where these are on their way;
+// they follow in the order of the reports, handed over by the thread that has ended the upload. `fail` is called with
+// the first failure of an upload or of handing files over; after it nothing is handed over any more.
 //
 // Threading: start(), submit() and wait_for_room() from one thread at a time, stop() and drain() from any. Threads are
 // started when they are needed. Destruction drops what has not begun and does not wait for work that is under way: that
@@ -35,9 +34,10 @@ class UploadQueue {
   static constexpr int64_t kMostInFlight = 2;
 
   using HandOver = std::function<void(rpc::Report)>;
+  using HandOverFiles = std::function<void(rpc::CheckpointUploaded)>;
   using Fail = std::function<void(std::exception_ptr)>;
 
-  UploadQueue(HandOver hand_over, Fail fail);
+  UploadQueue(HandOver hand_over, HandOverFiles hand_over_files, Fail fail);
   UploadQueue(const UploadQueue&) = delete;
   UploadQueue& operator=(const UploadQueue&) = delete;
   ~UploadQueue();
@@ -46,10 +46,10 @@ class UploadQueue {
   void wait_for_room();
   /// Starts `work` on a thread. Call wait_for_room() before.
   Upload start(std::function<std::string()> work);
-  /// Hands the report over when its upload, if it has one, has ended and all earlier reports are handed over; with
-  /// `wait` it returns after that. Throws what the handing over throws, and the first failure.
+  /// Hands the report over, with its files when its upload, if it has one, has ended, and those before it; else they
+  /// follow, and with `wait` it returns after that. Throws what the handing over throws, and the first failure.
   void submit(rpc::Report report, Upload upload, bool wait);
-  /// Waits until every report is handed over; throws the first failure.
+  /// Waits until all files are handed over; throws the first failure.
   void drain();
   /// Whoever waits for room waits no longer. What is under way goes on.
   void stop();

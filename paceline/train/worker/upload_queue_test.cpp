@@ -47,12 +47,17 @@ class UploadQueueTest : public ::testing::Test {
   std::mutex mutex_;
   std::vector<std::string> taken_;
   std::vector<std::exception_ptr> errors_;
-  std::optional<UploadQueue> queue_{std::in_place,
-                                    [this](const rpc::Report& report) {
-                                      const std::lock_guard lock(mutex_);
-                                      taken_.push_back(std::to_string(report.index) + report.staged);
-                                    },
-                                    [this](const std::exception_ptr& error) { errors_.push_back(error); }};
+  std::optional<UploadQueue> queue_{
+      std::in_place,
+      [this](const rpc::Report& report) {
+        const std::lock_guard lock(mutex_);
+        taken_.push_back(std::to_string(report.index) + report.staged + (report.uploading ? "…" : ""));
+      },
+      [this](const rpc::CheckpointUploaded& files) {
+        const std::lock_guard lock(mutex_);
+        taken_.push_back("files of " + std::to_string(files.index) + ": " + files.staged);
+      },
+      [this](const std::exception_ptr& error) { errors_.push_back(error); }};
 };
 
 TEST_F(UploadQueueTest, WithNothingUnderWayAReportIsHandedOverByItsCaller) {
@@ -62,19 +67,27 @@ TEST_F(UploadQueueTest, WithNothingUnderWayAReportIsHandedOverByItsCaller) {
   EXPECT_THAT(taken(), ElementsAre("1", "2b"));
 }
 
-TEST_F(UploadQueueTest, ReportsKeepTheirOrderWhateverUploadEndsFirst) {
+// However long an upload takes, what is reported meanwhile is handed over at once; files keep the order of reports.
+TEST_F(UploadQueueTest, FilesFollowInTheOrderOfReportsAndHoldNoneBack) {
   Gate first, second;
   const Upload slow = queue_->start(first.work("a"));
   const Upload quick = queue_->start(second.work("b"));
   queue_->submit(report(1), slow, false);
   queue_->submit(report(2), quick, false);
-  queue_->submit(report(3), {}, false);
+  for (int64_t index = 3; index <= 1000; ++index) queue_->submit(report(index), {}, false);
+  EXPECT_EQ(taken().size(), 1000u);
+  EXPECT_EQ(taken().back(), "1000");
   second.open();
   quick.wait();
-  EXPECT_THAT(taken(), ElementsAre());
+  EXPECT_EQ(taken().size(), 1000u);
   first.open();
-  queue_->submit(report(4), {}, true);
-  EXPECT_THAT(taken(), ElementsAre("1a", "2b", "3", "4"));
+  queue_->submit(report(1001), ended_upload("c"), true);
+  auto last = taken();
+  EXPECT_EQ(last.at(0), "1…");
+  EXPECT_EQ(last.at(1), "2…");
+  std::erase_if(last, [](const std::string& one) { return !one.starts_with("files"); });
+  EXPECT_EQ(last.at(0), "files of 1: a");
+  EXPECT_EQ(last.at(1), "files of 2: b");
 }
 
 TEST_F(UploadQueueTest, TheThirdUploadWaitsForRoom) {
@@ -115,7 +128,7 @@ TEST_F(UploadQueueTest, AFailureIsToldOnceWithItsReportAndEndsTheRest) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("report 2"), HasSubstr("the network is gone")));
   }
   EXPECT_THROW(queue_->submit(report(4), {}, false), StorageError);
-  EXPECT_THAT(taken(), ElementsAre("1"));
+  EXPECT_THAT(taken(), ElementsAre("1", "2…", "3"));
   EXPECT_EQ(errors_.size(), 1u);
 }
 
@@ -131,7 +144,7 @@ TEST_F(UploadQueueTest, DestructionWaitsForNoWorkAndHandsNothingOver) {
   queue_.reset();
   gate.open();
   EXPECT_EQ(stuck.get(), "a");
-  EXPECT_THAT(taken(), ElementsAre());
+  EXPECT_THAT(taken(), ElementsAre("1…"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <future>
 
@@ -28,15 +29,22 @@ class Reports final : public train::ReportSink {
     reports_.push_back(std::move(report));
     changed_.notify_all();
   }
+  void submit_files(rpc::CheckpointUploaded files) override {
+    const std::lock_guard lock(mutex_);
+    const auto made = std::ranges::find(reports_, files.index, &rpc::Report::index);
+    made->staged = files.staged;
+    made->uploading = false;
+    changed_.notify_all();
+  }
   bool takes_from_any_thread() const override { return true; }
   void fail(const std::exception_ptr& error) override { failed_.set_exception(error); }
   PublishedCheckpoints checkpoints(const rpc::CheckpointsRequest&) override { return {}; }
   void show_progress(rpc::ProgressBar) override {}
 
-  // Waits for one that was not given yet; gives the last.
+  // Waits for one that was not given yet, and its files; gives the last.
   rpc::Report next() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return reports_.size() > given_; });
+    changed_.wait(lock, [this] { return reports_.size() > given_ && !reports_.back().uploading; });
     given_ = reports_.size();
     return reports_.back();
   }

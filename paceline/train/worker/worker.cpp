@@ -33,10 +33,14 @@ class ConnectionSink final : public ReportSink {
  public:
   explicit ConnectionSink(worker::Connection& connection) : connection_(connection) {}
   void submit(rpc::Report report) override {
-    const bool has_checkpoint = report.has_checkpoint;
+    const bool has_files = report.has_checkpoint && !report.uploading;
     connection_.send(rpc::pack(report));
     // What report() has returned from survives this process: the message must not be in its memory only.
-    if (has_checkpoint) throw_if_error(connection_.flush());
+    if (has_files) throw_if_error(connection_.flush());
+  }
+  void submit_files(rpc::CheckpointUploaded files) override {
+    connection_.send(rpc::pack(files));
+    throw_if_error(connection_.flush());
   }
   bool has_room_for(int64_t report) const override { return connection_.has_room_for(report); }
   void wait_for_room(int64_t report) override { throw_if_error(connection_.wait_for_room(report)); }

@@ -17,6 +17,7 @@
 #include "paceline/train/checkpoint_state.h"
 #include "paceline/train/context.h"
 #include "paceline/train/init.h"
+#include "paceline/train/join.h"
 #include "paceline/train/prepare_data_loader.h"
 #include "paceline/train/prepare_model.h"
 #include "paceline/train/progress.h"

@@ -9,11 +9,14 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <vector>
 
 #include "paceline/comm/group.h"
 #include "paceline/state/stateful.h"
 
 namespace paceline::parallel {
+
+class JoinedRanks;
 
 class ParallelModel {
  public:
@@ -49,6 +52,17 @@ class ParallelModel {
   virtual StateDict state_dict() const = 0;
   /// ConfigError naming what is missing, left over, or of another shape.
   virtual void load_state_dict(const StateDict& state) = 0;
+
+  // What Join asks of models that wait for other ranks in backward; the others have nothing to do.
+
+  /// ConfigError for a model that waits for other ranks in ways that have no shadow.
+  virtual void check_joinable() const {}
+  /// From now on `ranks`, null for none, are told of synchronised backwards: of model `number`.
+  virtual void set_join(std::shared_ptr<JoinedRanks> ranks, size_t number) {}
+  /// Appends what a backward of zeros starts from that takes part in the other ranks' backward.
+  virtual void begin_shadow(std::vector<torch::Tensor>& parameters, std::vector<torch::Tensor>& zeros) {}
+  /// Parameters and buffers become those of that rank. Collective.
+  virtual void copy_from(int64_t rank) {}
 
  protected:
   const std::weak_ptr<torch::nn::Module> module_;

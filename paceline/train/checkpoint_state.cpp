@@ -278,6 +278,37 @@ Checkpoint async_save_items(const std::vector<Item>& items) {
   });
 }
 
+void copy_items(comm::Group& group, int64_t root, const std::vector<Item>& items, const std::vector<Item>& copied) {
+  const ParameterNames names = parameter_names(name_items(items));
+  for (const Item& item : copied) {
+    if (placement_of(item) != Placement::replicated) continue;
+    StateDict state;
+    Json form;
+    if (group.rank() == root) {
+      state = state_of(item, names);
+      form["values"] = state.values;
+      for (auto& [name, tensor] : state.tensors) {
+        tensor = tensor.cpu();
+        form["tensors"][name] = {{"type", static_cast<int>(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}};
+      }
+    }
+    const std::string text = comm::all_gather_text(group, group.rank() == root ? encode_json(form) : "").at(root);
+    if (group.rank() != root) {
+      form = value_or_throw(decode_json(text));
+      state.values = form.at("values");
+      const Json forms = form.value("tensors", Json::object());
+      for (const auto& [name, tensor] : forms.items()) {
+        state.tensors[name] = torch::empty(tensor.at("shape").get<std::vector<int64_t>>(),
+                                           static_cast<torch::ScalarType>(tensor.at("type").get<int>()));
+      }
+    }
+    std::vector<torch::Tensor> tensors;
+    for (const auto& [name, tensor] : state.tensors) tensors.push_back(tensor);
+    group.broadcast_coalesced(tensors, root);
+    if (group.rank() != root) restore(item, state, names);
+  }
+}
+
 LoadResult load_items(const Checkpoint& checkpoint, const LoadRequest& request) {
   // From an object store only what is asked for is read.
   const storage::Location& location = CheckpointAccess::location(checkpoint);

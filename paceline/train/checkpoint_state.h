@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "paceline/checkpoint/checkpoint.h"
+#include "paceline/comm/group.h"
 #include "paceline/state/held.h"
 #include "paceline/state/script_module.h"
 #include "paceline/state/stateful.h"
@@ -110,6 +111,9 @@ Item make_item(const Named<T>& named) {
 Checkpoint save_items(const std::vector<Item>& items);
 Checkpoint async_save_items(const std::vector<Item>& items);
 LoadResult load_items(const Checkpoint& checkpoint, const LoadRequest& request);
+/// Those of `copied` that are equal on all ranks become what they are on rank `root`. Collective. `items`: with the
+/// modules by which optimizers name their parameters.
+void copy_items(comm::Group& group, int64_t root, const std::vector<Item>& items, const std::vector<Item>& copied);
 
 }  // namespace train
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace paceline::parallel {
 namespace {
@@ -22,16 +23,29 @@ class BackwardEnd final : public std::enable_shared_from_this<BackwardEnd> {
 
   void begin() {
     for (const auto& [place, model] : models_) model->begin();
+    announce();
     for (const auto& [place, model] : models_) model->catch_up();
     // The reducers' own callbacks stand in the queue by now; they wait for the averages.
     Engine::get_default_engine().queue_callback([self = shared_from_this()] {
       for (const auto& [place, model] : self->models_) model->finish();
+      for (const auto& [ranks, numbers] : self->joined_) ranks->conclude();
     });
   }
 
  private:
+  void announce() {
+    for (const auto& [place, model] : models_) {
+      const auto [ranks, number] = model->join();
+      if (ranks == nullptr) continue;
+      if (joined_.empty() || joined_.back().first != ranks) joined_.emplace_back(ranks, std::vector<size_t>());
+      joined_.back().second.push_back(number);
+    }
+    for (const auto& [ranks, numbers] : joined_) ranks->announce(numbers);
+  }
+
   std::mutex mutex_;  // a backward over several devices has a thread for each
   std::map<int64_t, std::shared_ptr<EndOfModel>> models_;
+  std::vector<std::pair<std::shared_ptr<JoinedRanks>, std::vector<size_t>>> joined_;
 };
 
 // Those that are under way, by autograd's number of the backward.

@@ -8,6 +8,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
+
+#include "paceline/parallel/join.h"
 
 namespace paceline::parallel {
 
@@ -15,6 +18,8 @@ namespace paceline::parallel {
 class EndOfModel {
  public:
   virtual ~EndOfModel() = default;
+  /// Whom the end is announced to, and as which model; null for nobody.
+  virtual std::pair<std::shared_ptr<JoinedRanks>, size_t> join() const = 0;
   /// Begins what other ranks may wait for, of all models before any of them waits: it must not wait itself.
   virtual void begin() = 0;
   /// What has to wait and yet comes before the averages are there.

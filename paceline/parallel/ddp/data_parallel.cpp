@@ -136,6 +136,7 @@ class ModuleDataParallel;
 struct Backward final : EndOfModel {
   Backward(std::weak_ptr<ModuleDataParallel> of, size_t parameters)
       : model(std::move(of)), reached(parameters, false) {}
+  std::pair<std::shared_ptr<JoinedRanks>, size_t> join() const override;
   void begin() override;
   void catch_up() override;
   void finish() override;
@@ -172,6 +173,11 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   // Every rank holds the averages.
   torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
   void check_ranks_every(int64_t steps) override { check_ranks_every_ = steps; }
+  void check_joinable() const override;
+  void set_join(std::shared_ptr<JoinedRanks> ranks, size_t number) override { join_ = {std::move(ranks), number}; }
+  const std::pair<std::shared_ptr<JoinedRanks>, size_t>& join() const { return join_; }
+  void begin_shadow(std::vector<torch::Tensor>& parameters, std::vector<torch::Tensor>& zeros) override;
+  void copy_from(int64_t rank) override;
   Placement placement() const override { return Placement::replicated; }
   StateDict state_dict() const override { return module_state(*module()); }
   void load_state_dict(const StateDict& state) override { load_module_state(*module(), state); }
@@ -186,6 +192,7 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   void gradient_arrives(size_t index);
   void begin_backward();
   bool counts() const { return options_.static_graph && !counted_; }
+  bool is_shadow() const { return join_.first != nullptr && join_.first->is_shadow(); }
   bool finds_unused() const { return options_.find_unused_parameters && !options_.static_graph; }
   void check_reached(const Backward& backward) const;
   void mark_unreached(const Backward& backward);
@@ -196,7 +203,8 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   void check_ranks();
   void drop_gradients();
   void drop_unused(const std::vector<bool>& used_here);
-  void broadcast_buffers();
+  void broadcast_buffers(int64_t root);
+  void scale_gradients(double factor);
   void unview_gradients();
   void leave_buckets();
 
@@ -212,6 +220,8 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   std::vector<decltype(torch::autograd::impl::grad_accumulator(torch::Tensor()))> accumulators_;
   std::unique_ptr<comm::GradientReducer> reducer_;  // null before the first backward that is averaged
 
+  bool has_sync_batch_norm_ = false;
+  std::pair<std::shared_ptr<JoinedRanks>, size_t> join_;  // null outside Join
   std::weak_ptr<Backward> backward_;
   static constexpr int kNoTask = -2;  // -1: no backward is under way
   int voided_task_ = kNoTask;
@@ -245,6 +255,7 @@ void ModuleDataParallel::bind_batch_norms(const torch::nn::Module& module) {
     if (batch_norm == nullptr) continue;
     if (group == nullptr) group = group_->duplicate();
     batch_norm->set_group(group);
+    has_sync_batch_norm_ = true;
   }
 }
 
@@ -299,7 +310,9 @@ void ModuleDataParallel::prepare_reducer(Backward& backward) {
 }
 
 void ModuleDataParallel::begin_end(Backward& backward) {
-  for (const auto& parameter : parameters_) backward.used_here.push_back(parameter.tensor.grad().defined());
+  for (const auto& parameter : parameters_) {
+    backward.used_here.push_back(parameter.tensor.grad().defined() && !is_shadow());
+  }
   if (!backward.synchronised) return;
   if (counts()) expected_ = backward.reached;
   check_unaveraged();
@@ -362,14 +375,22 @@ void ModuleDataParallel::finish(const Backward& backward) {
     if (finds_unused()) drop_unused(backward.used_here);
     reducer_->adopt_order();
     if (options_.gradient_as_bucket_view) unview_gradients();
-    if (options_.broadcast_buffers) broadcast_buffers();
+    const JoinedRanks* const ranks = join_.first.get();
+    if (ranks != nullptr && ranks->scale() != 1) scale_gradients(ranks->scale());
+    if (options_.broadcast_buffers) broadcast_buffers(ranks == nullptr ? 0 : ranks->first_with_data());
     unfinished_ = false;
     ++steps_;
     check_that_all_are_known();
-    if (check_ranks_every_ > 0 && steps_ % check_ranks_every_ == 0) check_ranks();
+    const bool all_step = ranks == nullptr || ranks->all_have_data();
+    if (check_ranks_every_ > 0 && steps_ % check_ranks_every_ == 0 && all_step) check_ranks();
   }
   backward_.reset();
   if (backward.voided) drop_gradients();
+}
+
+std::pair<std::shared_ptr<JoinedRanks>, size_t> Backward::join() const {
+  const auto alive = model.lock();
+  return alive && synchronised ? alive->join() : std::pair<std::shared_ptr<JoinedRanks>, size_t>();
 }
 
 void Backward::begin() {
@@ -454,14 +475,50 @@ void ModuleDataParallel::drop_unused(const std::vector<bool>& used_here) {
 // Running statistics behind autograd's back, as batch normalisation itself writes them: a graph that has saved them,
 // and of which another backward is still to come, must not take them for changed. Other buffers it must: gradients may
 // depend on their values.
-void ModuleDataParallel::broadcast_buffers() {
+void ModuleDataParallel::broadcast_buffers(int64_t root) {
   std::vector<torch::Tensor> buffers;
   for (const auto& buffer : buffers_) {
     const bool is_statistic = buffer.name.ends_with("running_mean") || buffer.name.ends_with("running_var") ||
                               buffer.name.ends_with("num_batches_tracked");
     buffers.push_back(is_statistic ? buffer.tensor.variable_data() : buffer.tensor);
   }
-  group_->broadcast_coalesced(buffers, 0);
+  group_->broadcast_coalesced(buffers, root);
+}
+
+void ModuleDataParallel::check_joinable() const {
+  if (!has_sync_batch_norm_) return;
+  throw ConfigError(
+      "join() was given a model with SyncBatchNorm, whose forward waits for the batches of all ranks: give every rank "
+      "as many batches (empty ones count), or use a normalisation that needs no other rank");
+}
+
+void ModuleDataParallel::begin_shadow(std::vector<torch::Tensor>& parameters, std::vector<torch::Tensor>& zeros) {
+  if (counts()) {
+    throw CollectiveError("the data of rank " + std::to_string(group_->rank()) +
+                          " has ended before its first backward, which a model with static_graph learns from: give "
+                          "every rank a batch, or leave static_graph out");
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!expected_[i]) continue;
+    torch::Tensor parameter = parameters_[i].tensor;
+    parameter.mutable_grad().reset();  // of this rank's last step
+    parameters.push_back(parameter);
+    zeros.push_back(sparse_[i] ? torch::zeros(parameter.sizes(), parameter.options().layout(torch::kSparse))
+                               : torch::zeros_like(parameter));
+  }
+}
+
+void ModuleDataParallel::copy_from(int64_t rank) {
+  group_->broadcast_coalesced(tensors_of(all_parameters_), rank);
+  group_->broadcast_coalesced(tensors_of(buffers_), rank);
+}
+
+void ModuleDataParallel::scale_gradients(double factor) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& parameter : parameters_) {
+    torch::Tensor& gradient = torch::Tensor(parameter.tensor).mutable_grad();
+    if (gradient.defined()) gradient.mul_(factor);
+  }
 }
 
 // torch::optim's zero_grad() detaches gradients, which views refuse: the same memory, but not as a view.

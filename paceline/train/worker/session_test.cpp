@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "paceline/train/checkpoint_state.h"
+#include "paceline/train/join.h"
 #include "paceline/train/prepare_data_loader.h"
 #include "paceline/train/prepare_model.h"
 #include "paceline/train/worker/session_internal.h"
@@ -44,6 +45,7 @@ TEST(Session, OutsideAWorkerEachFunctionSaysSo) {
   expect_refused("prepare_model()", [&] { prepare_model(model); });
   expect_refused("prepare_data_loader()", [] { train::loader_place(); });
   expect_refused("no_sync()", [&] { no_sync(model); });
+  expect_refused("join()", [&] { join([] {}, model); });
 }
 
 class NoReports final : public train::ReportSink {
@@ -88,6 +90,22 @@ TEST(Session, LetsGoOfAModelWhoseHoldersAreGone) {
     session.set_step(2);
     EXPECT_TRUE(weight.expired()) << strategy;
   }
+}
+
+TEST(Session, JoinsLoopsOfModelsThatItKnows) {
+  NoReports sink;
+  train::SessionOptions options;
+  options.group = comm::Group::create({}, nullptr);
+  options.sink = &sink;
+  const train::Session session(options);
+  auto model = prepare_model(torch::nn::Linear(2, 1));
+  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1));
+  int steps = 0;
+  join([&] { ++steps; }, {.throw_on_early_termination = true}, model, optimizer);
+  join([&] { ++steps; }, model);
+  EXPECT_EQ(steps, 2);
+  EXPECT_THROW(join([] {}, optimizer), UsageError);
+  EXPECT_THROW(join([] {}, torch::nn::Linear(2, 1)), UsageError);
 }
 
 TEST(Session, ALoaderMayOutliveIt) {

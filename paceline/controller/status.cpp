@@ -12,7 +12,8 @@ using namespace policy;
 namespace {
 
 Json worker_json(const RunState& state, const LiveStatus& live, const Worker& worker) {
-  Json json = {{"worker", worker.id}, {"local_rank", worker.local_rank}, {"pid", worker.pid}, {"stage", worker.stage}};
+  Json json = {
+      {"worker", worker.id}, {"local_rank", worker.local_rank}, {"pid", worker.pid}, {"stage", shown_stage(worker)}};
   json["node"] = state.nodes[static_cast<size_t>(worker.node)].name;
   json["rank"] = worker.rank >= 0 ? Json(worker.rank) : Json(nullptr);
   const auto progress = live.progress.find(worker.id);

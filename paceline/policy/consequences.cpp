@@ -62,11 +62,11 @@ class Summary {
  private:
   void tell_worker(WorkerId id) {
     const auto worker = state_.workers.find(id);
-    if (worker != state_.workers.end()) told_.workers.push_back({id, worker->second.stage, worker->second.pid});
+    if (worker != state_.workers.end()) told_.workers.push_back({id, shown_stage(worker->second), worker->second.pid});
   }
   void tell_gone_workers() {
     for (const auto& [id, worker] : state_.workers) {
-      if (worker.stage == WorkerStage::gone) told_.workers.push_back({id, worker.stage, worker.pid});
+      if (worker.stage == WorkerStage::gone) told_.workers.push_back({id, shown_stage(worker), worker.pid});
     }
   }
   void tell_checkpoint(int64_t report) {

@@ -174,7 +174,9 @@ void RunReader::take_workers(const Consequences& then) {
     // Later workers are of the same attempt or a later one; of earlier attempts there may be thousands.
     for (auto worker = record_.workers.rbegin(); worker != record_.workers.rend(); ++worker) {
       if (worker->second.attempt < *then.closed) break;
-      if (worker->second.attempt == *then.closed) worker->second.stage = stage_text(WorkerStage::gone);
+      const bool stays =
+          worker->second.attempt != *then.closed || worker->second.stage == stage_text(WorkerStage::finished);
+      if (!stays) worker->second.stage = stage_text(WorkerStage::gone);
     }
   }
   for (const auto& [node, workers] : then.started) {

@@ -37,8 +37,10 @@ TEST_F(RunCommandTest, StartsTheProgramOnEveryRank) {
   const Outcome outcome = run("-n 2 --name job", "echo rank $RANK of $WORLD_SIZE at $MASTER_ADDR");
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("rank 0 of 2 at 127.0.0.1\n"), HasSubstr("rank 1 of 2 at 127.0.0.1\n")));
+  EXPECT_TRUE(outcome.output.ends_with("\nresults: " + (folder_ / "runs/job") + "\n")) << outcome.output;
   const Outcome shown = run_program("show " + (folder_ / "runs/job"));
-  EXPECT_THAT(shown.output, HasSubstr("job: finished"));
+  EXPECT_THAT(shown.output, AllOf(HasSubstr("job: finished"), HasSubstr("rank 0       finished, process "),
+                                  HasSubstr("rank 1       finished, process ")));
 }
 
 TEST_F(RunCommandTest, GivesTheExitCodeOfTheProgramThatFailedFirst) {

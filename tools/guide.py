@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The blocks of the guide (docs/guide/*.md, docs/porting.md) as programs, so that the tests run what the pages show.
+"""The blocks of the guide (docs/guide/*.md, docs/porting/*.md) as programs, so that the tests run what the pages show.
 
 What a block is stands behind its three ticks:
 

@@ -345,7 +345,7 @@ def test_under_torchrun_loops_join_its_group(tmp_path):
 def test_the_page_on_porting_names_every_setting_of_the_environment():
     from paceline import _environment
 
-    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/porting.md").read_text()
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/porting/ray_train.md").read_text()
     assert set(re.findall(r"^\| `PACELINE_TRAIN_(\w+)`", page, re.MULTILINE)) == set(_environment.SETTINGS)
 
 

@@ -1,6 +1,7 @@
 // The program of README.md: ResNet-18 on the MNIST digits, with two workers.
 #include <paceline/paceline.h>
 
+#include "examples/help.h"  // not in the README
 #include "examples/vision/mnist.h"
 #include "examples/vision/resnet18.h"
 
@@ -29,6 +30,7 @@ void train_loop(const paceline::Config& config) {
 PACELINE_TRAIN_LOOP(train_loop);
 
 int main(int argc, char** argv) {
+  explain_no_flags(argc, argv, "Trains ResNet-18 on the digits in ./data, twice 60,000.");  // not in the README
   paceline::init(argc, argv);  // inside a worker this runs the loop and does not return
   paceline::TorchTrainer trainer(
       train_loop, {.train_loop_config = {{"num_epochs", 2}, {"global_batch_size", 128}, {"data", "./data"}},

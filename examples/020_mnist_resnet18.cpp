@@ -8,9 +8,11 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "examples/help.h"
 #include "examples/vision/evaluate.h"
 #include "examples/vision/mnist.h"
 #include "examples/vision/picture.h"
@@ -73,6 +75,7 @@ Options parse(int argc, char** argv) {
   Options options;
   options.program = argv[0];
   CLI::App app("Trains ResNet-18 on the MNIST digits.");
+  app.formatter(std::make_shared<PlainHelp>());
   app.add_option("--num-workers", options.num_workers,
                  "worker processes; by default 2, with --use-gpu one for each GPU");
   app.add_flag("--use-gpu", options.use_gpu, "one GPU for each worker");

@@ -10,9 +10,11 @@
 #include <chrono>
 #include <cmath>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "examples/help.h"
 #include "examples/vision/cifar10.h"
 #include "examples/vision/evaluate.h"
 #include "examples/vision/vision_transformer.h"
@@ -90,6 +92,7 @@ PACELINE_TRAIN_LOOP(train_loop);
 Options parse(int argc, char** argv) {
   Options options;
   CLI::App app("Trains a VisionTransformer on the photographs of CIFAR-10.");
+  app.formatter(std::make_shared<PlainHelp>());
   app.add_option("--num-workers", options.num_workers, "worker processes")
       ->check(CLI::Range(int64_t{1}, int64_t{512}))
       ->capture_default_str();

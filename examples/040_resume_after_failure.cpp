@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "examples/help.h"
+
 namespace {
 
 constexpr int64_t kReportEvery = 10;  // steps; an epoch has 16
@@ -89,6 +91,7 @@ struct Options {
 Options parse(int argc, char** argv) {
   Options options;
   CLI::App app("Trains with a worker that is killed on the way, and shows that the curve goes on.");
+  app.formatter(std::make_shared<PlainHelp>());
   app.add_option("--num-workers", options.num_workers, "worker processes; they share a batch of 64")
       ->check(CLI::IsMember({1, 2, 4, 8}))
       ->capture_default_str();

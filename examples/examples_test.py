@@ -42,7 +42,17 @@ def test_quick_quickstart(tmp_path):
     summary_of(tmp_path, "--train-digits", "512", "--num-epochs", "1")
 
 
+@pytest.mark.parametrize("program", sorted(path.name for path in PROGRAMS.glob("0*_*") if os.access(path, os.X_OK)))
+def test_quick_help(tmp_path, program):
+    done = subprocess.run([PROGRAMS / program, "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not done.stderr
+    assert "Usage:" in done.stdout and "--help TEXT" not in done.stdout
+    assert not re.search(r"INT|TEXT:|\[", done.stdout.replace("[OPTIONS]", "")), "types of C++"
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(("program", "arguments", "named"), [
+    ("010_first_program", ["--epochs", "2"], "--epochs"),
     ("020_mnist_resnet18", ["--workers", "2"], "--workers"),
     ("030_cifar10_vit", ["--epochs", "0"], "--epochs"),
     ("030_cifar10_vit", ["--num-workers", "3"], "512 photographs"),

@@ -24,6 +24,10 @@ void train_loop(const paceline::Config& config) {
 PACELINE_TRAIN_LOOP(train_loop);
 
 int main(int argc, char** argv) try {
+  if (argc > 1) {
+    std::cerr << "usage: train   (no flags: what it does is written in its main())\n";
+    return 2;
+  }
   paceline::init(argc, argv);
   paceline::TorchTrainer trainer(train_loop, {.train_loop_config = {{"num_epochs", 4}},
                                               .scaling_config = {.num_workers = 2},

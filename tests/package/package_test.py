@@ -7,6 +7,7 @@ part of another project.
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -152,6 +153,22 @@ def test_full_trains(prefix, tmp_path):
     assert [line.split(":")[0] for line in shown[:4]] == ["report 1", "report 2", "report 3", "report 4"]
     assert shown[4:] == ["model/bias: F32 [1]", "model/weight: F32 [1,1]"]
     assert "finished" in succeed(prefix / "bin/paceline", "show", tmp_path / "results/line")
+
+
+@pytest.mark.skipif(not WITH_TORCH, reason="this build has no LibTorch")
+def test_full_readme_program_in_a_project_of_ones_own(prefix, tmp_path):
+    """Pasted from README.md, with the lines of docs/training.md."""
+    program = re.search(r"```cpp\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)[1]
+    (tmp_path / "main.cpp").write_text(program)
+    lines = re.findall(r"```cmake\n(.*?)```", (PROJECT / "docs/training.md").read_text(), re.DOTALL)
+    text = "".join(lines[:2]).replace("/path/to/paceline", str(PROJECT))
+    (tmp_path / "CMakeLists.txt").write_text(text)
+    done = configure(tmp_path, tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    succeed("cmake", "--build", tmp_path / "build")
+    started = run(tmp_path / "build/my_training", cwd=tmp_path, env={**os.environ, "PACELINE_START": "wrong"})
+    assert started.returncode == 1
+    assert started.stderr.count("PACELINE_START") == 1 and "terminate" not in started.stderr
 
 
 def test_full_fetch_content(tmp_path):

@@ -1,5 +1,5 @@
-// What newcomers write, and the compiler shall refuse with words that help (compile_errors_test.py). Behind each line that
-// is wrong stands what it must say of it.
+// What newcomers write, and the compiler shall refuse with words that help (compile_errors_test.py). Behind each line
+// that is wrong stands what it must say of it.
 #include <paceline/paceline.h>
 
 struct Net : torch::nn::Module {

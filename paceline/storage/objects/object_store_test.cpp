@@ -10,13 +10,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string test_location() {
+storage::Location test_location() {
   static int number = 0;
   return storage::join(std::getenv("PACELINE_TEST_STORAGE"), "test " + std::to_string(++number));
 }
 
 struct ObjectStore {
-  const std::string location = test_location();
+  const storage::Location location = test_location();
   std::shared_ptr<storage::Storage> storage() { return storage::open_storage(location).ValueOrDie(); }
 };
 

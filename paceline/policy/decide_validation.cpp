@@ -47,6 +47,7 @@ void Decision::take_over_checkpoints(const RunState& earlier) {
 void Decision::start_validations() {
   const bool ending = state_.state == State::shutting_down && state_.final_state != State::finished;
   if (ending || is_terminal(state_.state)) return;
+  if (state_.nodes.empty()) return;  // a journal may tell of reports before any node
   std::vector<int64_t> on_node(state_.nodes.size(), 0);
   int64_t running = 0;
   for (const Validation& one : state_.validations) {

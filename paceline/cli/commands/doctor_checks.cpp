@@ -1,7 +1,7 @@
 #include "paceline/cli/commands/doctor_checks.h"
 
+#include <array>
 #include <cstdlib>
-#include <regex>
 #include <sstream>
 
 #include "paceline/core/bytes_text.h"
@@ -137,14 +137,20 @@ GpuQuery parse_gpus(const std::string& lines) {
   GpuQuery query;
   std::istringstream text(lines);
   for (std::string line; std::getline(text, line);) {
-    static const std::regex kGpu("(.*), ([^,]*), ([^,]*), ([^,]*)");
-    std::smatch fields;
-    if (!std::regex_match(line, fields, kGpu)) continue;
-    const auto bytes = [&fields](size_t field) {
-      return std::strtoll(fields[field].str().c_str(), nullptr, 10) << 20;  // 0 for "[N/A]"
+    // From the end: a name may have commas.
+    std::array<std::string, 3> fields;
+    size_t end = line.size();
+    for (auto field = fields.rbegin(); field != fields.rend() && end != std::string::npos; ++field) {
+      const size_t comma = end < 2 ? std::string::npos : line.rfind(", ", end - 2);
+      if (comma != std::string::npos) *field = line.substr(comma + 2, end - comma - 2);
+      end = comma;
+    }
+    if (end == std::string::npos) continue;
+    const auto bytes = [](const std::string& mebibytes) {
+      return std::strtoll(mebibytes.c_str(), nullptr, 10) << 20;  // 0 for "[N/A]"
     };
-    query.gpus.push_back({fields[1], bytes(2), bytes(3)});
-    query.driver = fields[4];
+    query.gpus.push_back({line.substr(0, end), bytes(fields[0]), bytes(fields[1])});
+    query.driver = fields[2];
   }
   return query;
 }

@@ -167,7 +167,7 @@ RunOutcome RunBooks::close(bool storage_hangs) {
   }
   terminal_->finish();
   const char* what = state_.state == State::finished ? "results: " : "what there is of the run: ";
-  terminal_->log(LogLevel::info, what + storage::without_secrets(request_.location));
+  terminal_->log(LogLevel::info, what + request_.location);
   return outcome();
 }
 

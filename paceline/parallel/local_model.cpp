@@ -12,9 +12,11 @@ class LocalModel final : public ParallelModel {
   using ParallelModel::ParallelModel;
 
   void void_step() override {
-    const auto held = module();
-    if (held == nullptr) return;
-    for (auto& parameter : held->parameters()) parameter.mutable_grad().reset();
+    for (const auto& part : parts_) {
+      const auto held = part.lock();
+      if (held == nullptr) continue;
+      for (auto& parameter : held->parameters(/*recurse=*/false)) parameter.mutable_grad().reset();
+    }
   }
   torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
   void check_ranks_every(int64_t) override {}

@@ -1,5 +1,6 @@
 #include "paceline/parallel/parallel_model.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -22,6 +23,7 @@ Trained& trained() {
 
 ParallelModel::ParallelModel(const std::shared_ptr<torch::nn::Module>& module, std::shared_ptr<comm::Group> group)
     : module_(module), group_(std::move(group)) {
+  for (const auto& part : module->modules()) parts_.push_back(part);
   const std::lock_guard lock(trained().mutex);
   for (const auto& parameter : module->parameters()) trained().models[parameter.unsafeGetTensorImpl()] = this;
 }
@@ -29,6 +31,10 @@ ParallelModel::ParallelModel(const std::shared_ptr<torch::nn::Module>& module, s
 ParallelModel::~ParallelModel() {
   const std::lock_guard lock(trained().mutex);
   std::erase_if(trained().models, [this](const auto& entry) { return entry.second == this; });
+}
+
+bool ParallelModel::is_held() const {
+  return std::ranges::any_of(parts_, [](const auto& part) { return !part.expired(); });
 }
 
 ParallelModel* ParallelModel::of(const torch::Tensor& parameter) {

@@ -31,6 +31,10 @@ class ParallelModel {
 
   /// Null when nobody holds the module any more.
   std::shared_ptr<torch::nn::Module> module() const { return module_.lock(); }
+  /// Whether somebody holds the module or a module in it, which may then still train.
+  bool is_held() const;
+  /// Nobody holds it, and this object goes: from here on a gradient of its parameters is a UsageError in backward.
+  virtual void let_go() {}
   const std::shared_ptr<comm::Group>& group() const { return group_; }
 
   /// Voids the step: gradients become undefined, at once or, during backward, at its end, so that optimizer.step() does
@@ -66,6 +70,7 @@ class ParallelModel {
 
  protected:
   const std::weak_ptr<torch::nn::Module> module_;
+  std::vector<std::weak_ptr<torch::nn::Module>> parts_;  // the module and those in it, at the beginning
   const std::shared_ptr<comm::Group> group_;
 
  private:

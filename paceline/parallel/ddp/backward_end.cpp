@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <exception>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -27,7 +28,15 @@ class BackwardEnd final : public std::enable_shared_from_this<BackwardEnd> {
     for (const auto& [place, model] : models_) model->catch_up();
     // The reducers' own callbacks stand in the queue by now; they wait for the averages.
     Engine::get_default_engine().queue_callback([self = shared_from_this()] {
-      for (const auto& [place, model] : self->models_) model->finish();
+      std::exception_ptr first;
+      for (const auto& [place, model] : self->models_) {
+        try {
+          model->finish();
+        } catch (...) {
+          if (first == nullptr) first = std::current_exception();
+        }
+      }
+      if (first != nullptr) std::rethrow_exception(first);
       for (const auto& [ranks, numbers] : self->joined_) ranks->conclude();
     });
   }

@@ -14,7 +14,8 @@
 
 namespace paceline::parallel {
 
-/// What one model does at the end. An exception of one is backward's, and no other model comes to its end.
+/// What one model does at the end. An exception of one is backward's. In finish() the others come to their end all the
+/// same, as they do on ranks where nothing has failed.
 class EndOfModel {
  public:
   virtual ~EndOfModel() = default;

@@ -131,17 +131,24 @@ std::unique_ptr<comm::GradientReducer> make_reducer(const std::vector<NamedTenso
 
 class ModuleDataParallel;
 
+// Averaged by nobody, it would let the ranks' weights drift apart.
+[[noreturn]] void refuse_gradient() {
+  throw UsageError(
+      "backward reaches a parameter of a model that prepare_model() has made ready and of which nobody holds the "
+      "module, or one in it, any more: its gradients are not averaged. Keep the module as long as it trains");
+}
+
 // What happens in one backward. Its end owns it: when backward throws, this is gone, so that the next first gradient
 // begins anew.
 struct Backward final : EndOfModel {
-  Backward(std::weak_ptr<ModuleDataParallel> of, size_t parameters)
+  Backward(std::shared_ptr<ModuleDataParallel> of, size_t parameters)
       : model(std::move(of)), reached(parameters, false) {}
   std::pair<std::shared_ptr<JoinedRanks>, size_t> join() const override;
   void begin() override;
   void catch_up() override;
   void finish() override;
 
-  const std::weak_ptr<ModuleDataParallel> model;
+  const std::shared_ptr<ModuleDataParallel> model;  // whose reducer autograd calls back at the end
   std::vector<bool> reached;
   std::vector<size_t> order;    // in which they were
   std::vector<bool> used_here;  // at the end: have gradients, be it of an earlier backward
@@ -170,6 +177,7 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   void catch_up(const Backward& backward);
   void finish(const Backward& backward);
   void void_step() override;
+  void let_go() override { *is_gone_ = group_->size() > 1; }
   // Every rank holds the averages.
   torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
   void check_ranks_every(int64_t steps) override { check_ranks_every_ = steps; }
@@ -220,6 +228,7 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   std::vector<decltype(torch::autograd::impl::grad_accumulator(torch::Tensor()))> accumulators_;
   std::unique_ptr<comm::GradientReducer> reducer_;  // null before the first backward that is averaged
 
+  const std::shared_ptr<std::atomic<bool>> is_gone_ = std::make_shared<std::atomic<bool>>(false);
   bool has_sync_batch_norm_ = false;
   std::pair<std::shared_ptr<JoinedRanks>, size_t> join_;  // null outside Join
   std::weak_ptr<Backward> backward_;
@@ -263,8 +272,9 @@ void ModuleDataParallel::hook_parameters() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters_[i].tensor));
     accumulators_.back()->add_pre_hook(
-        std::make_unique<GradientHook>([self = weak_from_this(), i](const auto& gradient) {
+        std::make_unique<GradientHook>([self = weak_from_this(), i, gone = is_gone_](const auto& gradient) {
           const auto alive = self.lock();
+          if (!alive && *gone) refuse_gradient();
           if (!alive) return gradient;
           alive->gradient_arrives(i);
           return with_strides_of(alive->parameters_[i].tensor, gradient);
@@ -286,7 +296,7 @@ void ModuleDataParallel::gradient_arrives(size_t index) {
 
 // Nothing here may wait for another rank, which may be at the first gradient of another model.
 void ModuleDataParallel::begin_backward() {
-  auto backward = std::make_shared<Backward>(weak_from_this(), parameters_.size());
+  auto backward = std::make_shared<Backward>(shared_from_this(), parameters_.size());
   backward->voided = torch::autograd::get_current_graph_task_id() == voided_task_;
   backward->synchronised = group_->size() > 1 && no_sync_depth_ == 0;
   if (backward->synchronised) prepare_reducer(*backward);
@@ -389,20 +399,19 @@ void ModuleDataParallel::finish(const Backward& backward) {
 }
 
 std::pair<std::shared_ptr<JoinedRanks>, size_t> Backward::join() const {
-  const auto alive = model.lock();
-  return alive && synchronised ? alive->join() : std::pair<std::shared_ptr<JoinedRanks>, size_t>();
+  return synchronised ? model->join() : std::pair<std::shared_ptr<JoinedRanks>, size_t>();
 }
 
 void Backward::begin() {
-  if (const auto alive = model.lock()) alive->begin_end(*this);
+  model->begin_end(*this);
 }
 
 void Backward::catch_up() {
-  if (const auto alive = model.lock()) alive->catch_up(*this);
+  model->catch_up(*this);
 }
 
 void Backward::finish() {
-  if (const auto alive = model.lock()) alive->finish(*this);
+  model->finish(*this);
 }
 
 // Gradients that are not averaged let the ranks' models drift apart, and nobody would see it.
@@ -552,9 +561,7 @@ void ModuleDataParallel::void_step() {
 }
 
 void ModuleDataParallel::drop_gradients() {
-  const auto held = module();
-  if (held == nullptr) return;
-  for (auto& parameter : held->parameters()) parameter.mutable_grad().reset();
+  for (const auto& parameter : all_parameters_) torch::Tensor(parameter.tensor).mutable_grad().reset();
 }
 
 }  // namespace

@@ -15,8 +15,9 @@
 //   forward before it, retain_graph).
 // Threading: a model is trained by one thread. Ownership: keep the returned pointer as long as the model trains; when
 // it is gone, the model trains locally, and its connections are closed. It does not keep the module. Errors:
-// CollectiveError, also from backward; ConfigError for options. Not supported: backward calls nested in backward
-// (re-entrant checkpointing) over parameters of the model.
+// CollectiveError, also from backward; ConfigError for options. A loop that goes on after a backward that threw must do
+// so on every rank: where it ended well, the next one would wait for others. Not supported: backward calls nested in
+// backward (re-entrant checkpointing) over parameters of the model.
 #pragma once
 
 #include <torch/torch.h>

@@ -77,7 +77,8 @@ torch::Tensor checksums(const std::vector<torch::Tensor>& tensors) {
   for (const torch::Tensor& tensor : tensors) {
     const size_t size = tensor.element_size();
     const auto integer = size == 1 ? torch::kUInt8 : size == 2 ? torch::kInt16 : torch::kInt32;
-    sums.push_back(tensor.detach().contiguous().view({-1}).view(integer).sum(torch::kInt64));
+    const torch::Tensor sum = tensor.detach().contiguous().view({-1}).view(integer).sum(torch::kInt64);
+    sums.push_back(sums.empty() ? sum : sum.to(sums.front().device()));
   }
   return sums.empty() ? torch::empty({0}, torch::kInt64) : torch::stack(sums).cpu();
 }

@@ -328,8 +328,10 @@ std::shared_ptr<parallel::ParallelModel> Session::parallel_model(const torch::nn
 void Session::forget_gone_models() {
   std::vector<std::shared_ptr<parallel::ParallelModel>> gone;  // which close their connections without the lock
   const std::lock_guard lock(models_mutex_);
-  const auto left =
-      std::ranges::stable_partition(models_, [](const auto& known) { return known->module() != nullptr; });
+  const auto left = std::ranges::stable_partition(models_, [](const auto& known) { return known->is_held(); });
+  for (const auto& model : left) model->let_go();
+  // What their groups still have to do on the GPU must not be broken off with them.
+  if (!left.empty() && options_.device.is_cuda()) torch::cuda::synchronize(options_.device.index());
   std::ranges::move(left, std::back_inserter(gone));
   models_.erase(left.begin(), left.end());
 }

@@ -25,7 +25,8 @@ def check_ranks(model: torch.nn.parallel.DistributedDataParallel, every: int) ->
 
 def _compare(model, step):
     named = list(model.module.named_parameters())
-    own = torch.stack([_checksum(parameter) for _, parameter in named])
+    sums = [_checksum(parameter) for _, parameter in named]
+    own = torch.stack([checksum.to(sums[0].device) for checksum in sums])  # a module may be on several GPUs
     ranks = [torch.empty_like(own) for _ in range(dist.get_world_size(model.process_group))]
     dist.all_gather(ranks, own, group=model.process_group)
     differs = torch.stack(ranks).ne(ranks[0]).cpu()  # (ranks, parameters)

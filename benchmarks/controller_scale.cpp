@@ -99,8 +99,7 @@ class SimulatedRanks final : public controller::Launcher {
                                  .marks = step_,
                                  .steps_timed = step_,
                                  .step_s = 1,
-                                 .collectives = step_,
-                                 .collectives_done = step_,
+                                 .groups = {{.group = 1, .begun = step_, .done = step_, .collective = "all_reduce"}},
                                  .started = 1.8e9,
                                  .cpu_s = static_cast<double>(step_),
                                  .resident_bytes = int64_t{1} << 30});

@@ -59,7 +59,7 @@ struct Item {
   torch::nn::Module* module = nullptr;
   torch::optim::Optimizer* optimizer = nullptr;
   Stateful* stateful = nullptr;
-  std::string name = {};  // the user's own, "" for none
+  std::string name = {};                               // the user's own, "" for none
   std::shared_ptr<torch::nn::Module> owner = nullptr;  // of `module`, where nobody else owns it
 };
 
@@ -88,6 +88,13 @@ Item make_item(const Pointer& pointer) {
   return make_item(held(pointer, "a module, an optimizer or a Stateful"));
 }
 
+template <class T>
+Item make_item(const Named<T>& named) {
+  Item item = make_item(named.item);
+  item.name = named.name;
+  return item;
+}
+
 /// What load() was given: items, and options last.
 struct LoadRequest {
   std::vector<Item> items;
@@ -99,13 +106,6 @@ inline void add_to(LoadRequest& request, const LoadOptions& options) {
 template <class T>
 void add_to(LoadRequest& request, const T& item) {
   request.items.push_back(make_item(item));
-}
-
-template <class T>
-Item make_item(const Named<T>& named) {
-  Item item = make_item(named.item);
-  item.name = named.name;
-  return item;
 }
 
 Checkpoint save_items(const std::vector<Item>& items);

@@ -17,6 +17,16 @@
 #include "paceline/storage/local/durable.h"
 
 namespace paceline::storage {
+
+// What stands in a claim.
+#define PACELINE_CLAIM_FIELDS(FIELD)            \
+  FIELD(int64_t, pid, 0)                        \
+  FIELD(std::string, host, "")                  \
+  FIELD(int64_t, beat, 0) /* counts renewals */ \
+  FIELD(bool, ended, false)                     \
+  FIELD(bool, late_writes, false) /* may_meet_late_writes() */
+PACELINE_RECORD(LeaseClaim, PACELINE_CLAIM_FIELDS);
+
 namespace {
 
 // Goes on while the machine sleeps, as others' clocks do.
@@ -71,26 +81,17 @@ arrow::Result<Claims> read_claims(const Storage& run) {
   return claims;
 }
 
-// What stands in a claim.
-#define PACELINE_CLAIM_FIELDS(FIELD)            \
-  FIELD(int64_t, pid, 0)                        \
-  FIELD(std::string, host, "")                  \
-  FIELD(int64_t, beat, 0) /* counts renewals */ \
-  FIELD(bool, ended, false)                     \
-  FIELD(bool, late_writes, false) /* may_meet_late_writes() */
-PACELINE_RECORD(Claim, PACELINE_CLAIM_FIELDS);
-
 // An empty one for what cannot be read.
-Claim decode_claim(const std::string& content) {
+LeaseClaim decode_claim(const std::string& content) {
   try {
-    return decode_json(content).ValueOr(Json::object()).get<Claim>();
+    return decode_json(content).ValueOr(Json::object()).get<LeaseClaim>();
   } catch (const Json::exception&) {
     return {};
   }
 }
 
 std::string holder_in(const std::string& content) {
-  const Claim claim = decode_claim(content);
+  const LeaseClaim claim = decode_claim(content);
   if (claim.pid == 0) return "another driver";
   return "process " + std::to_string(claim.pid) + " on host " + (claim.host.empty() ? "(unknown)" : claim.host);
 }
@@ -172,7 +173,7 @@ struct Lease::State {
   std::string name;  // of the claim
   int64_t generation = 1;
   std::optional<bool> was_held_last_here;
-  Claim claim;
+  LeaseClaim claim;
   std::atomic<BootClock::rep> renewed{0};  // when the last renewal that succeeded began
   std::atomic<BootClock::rep> looked{0};   // when the last look that found no other driver began
   std::atomic<bool> lost{false};
@@ -361,7 +362,7 @@ arrow::Result<std::unique_ptr<Lease>> Lease::acquire(std::shared_ptr<Storage> ru
   if (!dead.empty()) state->was_held_last_here = is_last(dead, last_here);
   state->claim = {.pid = ::getpid(), .host = host_name()};
   for (const auto& [name, content] : dead) {
-    const Claim claim = decode_claim(content);
+    const LeaseClaim claim = decode_claim(content);
     state->generation = std::max(state->generation, generation_of(name) + 1);
     state->claim.late_writes |= claim.late_writes || (!claim.ended && (name != own.claim || own.abandoned));
   }

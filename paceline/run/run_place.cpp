@@ -20,7 +20,7 @@ constexpr size_t kMostNameBytes = 60;
 std::string name_after(const std::string& program) {
   std::string name = std::filesystem::path(program).filename().string();
   for (const char* ending : {".py", ".ipynb"}) {
-    if (name.ends_with(ending)) name.resize(name.size() - std::strlen(ending));
+    if (name.ends_with(ending)) name.erase(name.size() - std::strlen(ending));
   }
   for (char& letter : name) {
     const auto code = static_cast<unsigned char>(letter);

@@ -288,7 +288,7 @@ TEST_F(Robustness, ABrokenCallbackEndsTheRunWithItsText) {
 TEST_F(Robustness, FilesOfSeveralRanksAreMergedTheLowestRankWinning) {
   auto driver = start("own_files");
   ASSERT_EQ(driver.wait(), 0) << driver.output();
-  const std::string path = checkpoints().at(0).path;
+  const std::string path = checkpoints().at(0).path.text();
   std::ifstream whole(path + "/whole_model.txt");
   std::string text;
   std::getline(whole, text);

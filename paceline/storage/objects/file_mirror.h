@@ -2,10 +2,10 @@
 //
 // A file `logs/a.log` becomes the segments `records/logs/a.log/000000`, …, of 1 MiB each but the last, which alone is
 // written again when the file has grown. A file that was cut or replaced is copied anew from there; one that was
-// deleted is deleted there, unless all are gone. Of files that take turns a round copies kInTurn at most, those first that
-// have waited longest: a thousand logs that grow all the time cost no thousand requests a round. Reading puts the segments
-// together. Threading: a thread of its own;
-// push() from any. Errors of the storage are tried again with the next round; finish() gives the last.
+// deleted is deleted there, unless all are gone. Of files that take turns a round copies kInTurn at most, those first
+// that have waited longest: a thousand logs that grow all the time cost no thousand requests a round. Reading puts the
+// segments together. Threading: a thread of its own; push() from any. Errors of the storage are tried again with the
+// next round; finish() gives the last.
 #pragma once
 
 #include <arrow/result.h>

@@ -52,6 +52,7 @@ class GradScaler final : public Stateful {
   void unscale_(const Pointer& optimizer) {
     unscale_(held(optimizer, "an optimizer"));
   }
+  /// The same for a pointer to an optimizer, smart or not; UsageError for null.
   template <PointerTo<torch::optim::Optimizer> Pointer>
   bool step(const Pointer& optimizer) {
     return step(held(optimizer, "an optimizer"));

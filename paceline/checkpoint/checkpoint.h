@@ -67,10 +67,12 @@ class Checkpoint {
   ///     for (const auto& name : result.missing_keys) std::cout << name << " is not in the checkpoint\n";
   template <class... Items>
   LoadResult load(Items&&... items) const;
+  /// The same, so that the options can be written in braces: behind one item.
   template <class Item>
   LoadResult load(Item&& item, LoadOptions options) const {
     return load<Item&, LoadOptions&>(item, options);
   }
+  /// And behind two.
   template <class First, class Second>
   LoadResult load(First&& first, Second&& second, LoadOptions options) const {
     return load<First&, Second&, LoadOptions&>(first, second, options);

@@ -57,6 +57,7 @@ TEST_F(Flood, OfReportsKeepsOrderLosesNothingAndTakesNoMemory) {
 
   std::array<int64_t, 2> rows{};  // of each rank
   ASSERT_TRUE(track::visit_history(folder_.path(), [&](const track::HistoryRow& row) {
+                if (row.rank == track::kWholeGroup) return;  // a checkpoint
                 EXPECT_EQ(row.report, ++rows.at(static_cast<size_t>(row.rank)));
                 EXPECT_EQ(row.metrics["step"], row.report);
               }).ok());

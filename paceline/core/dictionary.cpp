@@ -42,4 +42,10 @@ void Dictionary::throw_wrong_type(const std::string& name, const Json& value, co
   throw ConfigError("\"" + name + "\" is the " + value.type_name() + " " + readable_json(value) + "; wanted " + wanted);
 }
 
+void from_json(const Json& json, Dictionary& dictionary) {
+  // As every other type says it: decoders know no other errors.
+  if (!json.is_null() && !json.is_object()) throw Json::type_error::create(302, "wanted an object", &json);
+  dictionary = Dictionary(json);
+}
+
 }  // namespace paceline

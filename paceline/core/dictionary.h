@@ -61,11 +61,7 @@ class Dictionary {
   bool operator==(const Dictionary&) const = default;
 
   friend void to_json(Json& json, const Dictionary& dictionary) { json = dictionary.values_; }
-  friend void from_json(const Json& json, Dictionary& dictionary) {
-    // As every other type says it: decoders know no other errors.
-    if (!json.is_null() && !json.is_object()) throw Json::type_error::create(302, "wanted an object", &json);
-    dictionary = Dictionary(json);
-  }
+  friend void from_json(const Json& json, Dictionary& dictionary);
 
  private:
   [[noreturn]] void throw_missing(const std::string& name) const;

@@ -1,5 +1,6 @@
 // Run folders that version 0.1 wrote (fixtures/v0_1, each what a program of tests/robustness or a Python driver left)
-// read as they read then. expected.json is what 0.1 told of the run; a reader that tells otherwise is wrong.
+// read as they read then. expected.json is what 0.1 told of the run, but for workers that had finished, which it told
+// were gone; a reader that tells otherwise is wrong.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -73,6 +73,7 @@ struct HistoryEnd {
   /// How many lines were read for this.
   int64_t lines_read = 0;
 
+  /// Whether the checkpoint of that report has its line.
   bool has_line_of(int64_t report) const { return report <= settled || checkpoints.contains(report); }
 };
 

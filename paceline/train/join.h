@@ -37,6 +37,7 @@ template <class... Items>
 void join(const std::function<void()>& loop, const JoinOptions& options, const Items&... items) {
   train::join_items(loop, options, {train::make_item(items)...});
 }
+/// The same with the options' defaults.
 template <class... Items>
   requires(sizeof...(Items) > 0)
 void join(const std::function<void()>& loop, const Items&... items) {

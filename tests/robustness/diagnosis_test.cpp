@@ -56,7 +56,7 @@ TEST_F(Diagnosis, ARankThatHangsInUserCodeIsNamedShownAndReplaced) {
   EXPECT_THAT(evidence("stacks.txt"), AllOf(HasSubstr("wait_for_a_lock_of_its_own() (fault_loops.cpp:"),
                                             HasSubstr("rank 0, process "), HasSubstr("rank 1, process ")));
   EXPECT_THAT(evidence("report.txt"), HasSubstr("rank 1 is in "));
-  EXPECT_THAT(evidence("progress.json"), HasSubstr("\"collectives\""));
+  EXPECT_THAT(evidence("progress.json"), HasSubstr("\"groups\""));
   EXPECT_EQ(checkpoints().size(), 5u);
   expect_clean(driver);
 }
@@ -95,7 +95,7 @@ TEST_F(Diagnosis, ARankThatCanNeverComeEndsTheRunInSeconds) {
   EXPECT_EQ(driver.wait(), 1);
   EXPECT_LT(std::chrono::steady_clock::now() - start_time, std::chrono::minutes(1));
   EXPECT_THAT(driver.output(),
-              AllOf(HasSubstr("The run hangs: rank 0 waits in all_reduce 2, which rank 1 can never "
+              AllOf(HasSubstr("The run hangs: rank 0 waits in all_reduce 1, which rank 1 can never "
                               "join: its train loop has returned"),
                     HasSubstr("\n  at sum_over_all_ranks (fault_loops.cpp:"), Not(HasSubstr("next_assignment"))));
   EXPECT_THAT(evidence("report.txt"), HasSubstr("rank 1 has returned from its train loop"));

@@ -208,7 +208,8 @@ class RunConfig(Settings, declared_by=native.run_config):
 
     def __repr__(self) -> str:
         shown = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        shown["storage_path"] = native.without_credentials(self.storage_path)
+        if self.storage_path is not None:
+            shown["storage_path"] = native.without_credentials(self.storage_path)
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 

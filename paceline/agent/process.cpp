@@ -118,7 +118,7 @@ void Process::begin(rpc::Envelope envelope) {
 std::shared_ptr<OutputPipe> Process::follow(const char* stream, Descriptor pipe) {
   const bool waits = std::ranges::find(settings_.waiting_streams, stream) != settings_.waiting_streams.end();
   auto output = std::make_shared<OutputPipe>(loop_, std::move(pipe), stream, waits,
-                                             [this](rpc::Output written) { take_output(std::move(written)); });
+                                             [this](const rpc::Output& written) { take_output(written); });
   output->start();
   return output;
 }
@@ -218,7 +218,7 @@ void Process::report_silence() {
   host_.send_to_controller(rpc::pack(message, identity_));
 }
 
-void Process::take_output(rpc::Output output) {
+void Process::take_output(const rpc::Output& output) {
   log_->append(output.lines);
   for (const std::string& line : output.lines) {
     last_lines_.push_back(line);

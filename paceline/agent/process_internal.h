@@ -67,7 +67,7 @@ class Process : public std::enable_shared_from_this<Process> {
   void kill();
   void kill_from_outside();
   std::shared_ptr<OutputPipe> follow(const char* stream, Descriptor pipe);
-  void take_output(rpc::Output output);
+  void take_output(const rpc::Output& output);
   void finish(const ExitStatus& status, const MemoryFacts& memory = {});
   void read_crash();
   void note_channel_end();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "paceline/core/record.h"
+#include "paceline/storage/location.h"
 
 namespace paceline::checkpoint {
 

@@ -11,6 +11,7 @@
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/program_fixture.h"
+#include "paceline/core/json.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/testing/pseudo_terminal.h"
 #include "paceline/testing/temporary_folder.h"

@@ -1,6 +1,7 @@
 #include "paceline/controller/run_request.h"
 
 #include <filesystem>
+#include <string_view>
 
 #include "paceline/run/run_place.h"
 #include "paceline/track/run_store.h"
@@ -35,7 +36,7 @@ policy::RunOptions options_of(const RunRequest& request, int64_t world_size) {
           .failure_grace_s = request.failure_grace_s,
           .killed_grace_s = request.killed_grace_s,
           .max_time = request.run_config.max_time,
-          .launch = request.role.name == rpc::kProgramRole.name,
+          .launch = std::string_view(request.role.name) == rpc::kProgramRole.name,
           .max_validations = request.validation_fn.empty() ? 0 : request.max_validations,
           .checkpoint_config = request.run_config.checkpoint_config};
 }

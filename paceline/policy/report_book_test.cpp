@@ -249,7 +249,9 @@ TEST(ReportBook, AnyOrderOfArrivalGivesTheSame) {
 // A report is complete without its files; checkpoints are ready in the order of reports.
 TEST(ReportBookUploads, HoldBackNoMetricsAndKeepTheOrderOfCheckpoints) {
   ReportBook book(2, 1);
-  const auto add = [&book](int64_t rank, const rpc::Report& report) { return book.add(rank, report).ValueOrDie().size(); };
+  const auto add = [&book](int64_t rank, const rpc::Report& report) {
+    return book.add(rank, report).ValueOrDie().size();
+  };
   const auto ready = [&book] {
     std::string text;
     for (const ReadyCheckpoint& one : book.take_ready()) {

@@ -96,9 +96,9 @@ class AgentLink {
     return assignment;
   }
 
-  void send(rpc::Envelope envelope) {
+  void send(rpc::Envelope envelope, bool may_wait) {
     envelope.identity = identity();
-    outbox_.push(std::move(envelope));
+    outbox_.push(std::move(envelope), may_wait);
   }
 
   arrow::Result<rpc::Envelope> call(rpc::Envelope request, std::chrono::milliseconds limit) {
@@ -174,7 +174,7 @@ class AgentLink {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_heartbeat - Steady::now());
       ARROW_ASSIGN_OR_RAISE(const bool arrived, socket_.wait(std::max(left, std::chrono::milliseconds(0))));
       if (Steady::now() >= next_heartbeat) {
-        send(rpc::pack(rpc::Heartbeat{}));
+        send(rpc::pack(rpc::Heartbeat{}), /*may_wait=*/false);
         next_heartbeat = Steady::now() + interval;
       }
       if (!arrived) continue;
@@ -293,7 +293,8 @@ class SocketConnection final : public Connection {
   std::string_view attachment() const override { return link_->attachment(); }
   arrow::Result<std::optional<Assignment>> next_assignment() override { return link_->next_assignment(); }
   Progress& progress() override { return link_->progress(); }
-  void send(rpc::Envelope envelope) override { link_->send(std::move(envelope)); }
+  void send(rpc::Envelope envelope) override { link_->send(std::move(envelope), /*may_wait=*/false); }
+  void send_soon(rpc::Envelope envelope) override { link_->send(std::move(envelope), /*may_wait=*/true); }
   arrow::Result<rpc::Envelope> call(rpc::Envelope request, std::chrono::milliseconds limit) override {
     return link_->call(std::move(request), limit);
   }

@@ -56,6 +56,9 @@ class Connection {
 
   /// Queues a message with the identity of the current assignment. Order is kept. Never blocks.
   virtual void send(rpc::Envelope envelope) = 0;
+  /// The same for a message that may leave up to 5 ms later, together with what follows (Outbox::kGatherTime). A
+  /// process that is killed takes what has not left with it.
+  virtual void send_soon(rpc::Envelope envelope) = 0;
   /// Sends a request with the identity of the current assignment and waits for the controller's answer, at most for
   /// `limit`. IOError when there is none, when a Stop has come and when the agent is gone.
   virtual arrow::Result<rpc::Envelope> call(rpc::Envelope request, std::chrono::milliseconds limit) = 0;

@@ -76,6 +76,16 @@ TEST_F(ConnectionTest, KeepsOrderAndFlushesBeforeDestruction) {
   EXPECT_FALSE(agent_.socket().receive().ValueOrDie().has_value()) << "closed in order";
 }
 
+TEST_F(ConnectionTest, WhatMayLeaveLaterKeepsItsPlaceAndLeavesByItself) {
+  connect();
+  connection_->send(rpc::pack(rpc::Report{.index = 1}));
+  ASSERT_TRUE(connection_->flush().ok());  // from here on what may leave later does
+  for (int64_t i = 2; i <= 3; ++i) connection_->send_soon(rpc::pack(rpc::Report{.index = i}));
+  connection_->send(rpc::pack(rpc::Report{.index = 4}));
+  connection_->send_soon(rpc::pack(rpc::Report{.index = 5}));
+  for (int64_t i = 1; i <= 5; ++i) EXPECT_EQ(agent_.expect<rpc::Report>().first.index, i);
+}
+
 TEST_F(ConnectionTest, SendNeverBlocksOnAnAgentThatDoesNotRead) {
   connect();
   for (int64_t i = 0; i < 20; ++i) {

@@ -34,6 +34,7 @@ class ConnectionSink final : public ReportSink {
   explicit ConnectionSink(worker::Connection& connection) : connection_(connection) {}
   void submit(rpc::Report report) override {
     const bool has_files = report.has_checkpoint && !report.uploading;
+    if (!report.has_checkpoint) return connection_.send_soon(rpc::pack(report));
     connection_.send(rpc::pack(report));
     // What report() has returned from survives this process: the message must not be in its memory only.
     if (has_files) throw_if_error(connection_.flush());

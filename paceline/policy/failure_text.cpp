@@ -106,7 +106,9 @@ std::string capitalized(std::string text) {
 }
 
 std::string headline(const FailureGroup& group, int64_t world_size, size_t limit) {
-  return who(group, world_size) + shortened(what(*group.first), limit);
+  std::string text = what(*group.first);
+  if (group.ranks.size() > 1 && text.starts_with("was ")) text.replace(0, 3, "were");
+  return who(group, world_size) + shortened(text, limit);
 }
 
 std::string details(const FailureGroup& group) {

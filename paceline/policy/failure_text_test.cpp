@@ -125,6 +125,15 @@ TEST(FailureText, Ranges) {
   EXPECT_EQ(ranges_text({0, 2, 3, 4, 9}), "0, 2-4, 9");
 }
 
+TEST(FailureText, SeveralRanksWereKilled) {
+  std::vector<Failure> killed;
+  for (const int64_t rank : {0, 1}) {
+    killed.push_back({.kind = FailureKind::exit, .worker = {rank + 1}, .rank = rank, .node = "a"});
+    killed.back().end.status = {.signal = 9};
+  }
+  EXPECT_THAT(error_text(killed, 2), StartsWith("Ranks 0-1 of 2 on node a were killed by SIGKILL"));
+}
+
 TEST(FailureText, TenThousandRanks) {
   std::vector<Failure> failures;
   for (int64_t rank = 0; rank < 10'000; ++rank) failures.push_back(exception(rank, "step " + std::to_string(rank)));

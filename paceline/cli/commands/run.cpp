@@ -56,7 +56,7 @@ void print_help() {
   print_table(false);
   std::printf("\ntorchrun's flags:\n");
   print_table(true);
-  std::printf("\n%s", kExamples);
+  std::printf("\nA flag may be cut to a beginning that no other flag has, as torchrun allows.\n\n%s", kExamples);
 }
 
 std::optional<std::string> variable(const std::string& name) {

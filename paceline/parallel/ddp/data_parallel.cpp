@@ -12,8 +12,10 @@
 #include "paceline/comm/reducer.h"
 #include "paceline/core/error.h"
 #include "paceline/parallel/ddp/backward_end.h"
-#include "paceline/parallel/ddp/gradient_strides.h"
+#include "paceline/parallel/ddp/gradients.h"
 #include "paceline/parallel/ddp/model_agreement.h"
+#include "paceline/parallel/ddp/model_reducer.h"
+#include "paceline/parallel/ddp/requirements.h"
 #include "paceline/parallel/ddp/sync_batch_norm.h"
 #include "paceline/state/module_state.h"
 
@@ -35,98 +37,12 @@ class GradientHook final : public torch::autograd::FunctionPreHook {
   const Arrives arrives_;
 };
 
-comm::Compression to_compression(const std::string& name) {
-  if (name == "bf16") return comm::Compression::bf16;
-  return name == "fp16" ? comm::Compression::fp16 : comm::Compression::none;
-}
-
 std::vector<NamedTensor> those(const std::vector<NamedTensor>& parameters, bool trained) {
   std::vector<NamedTensor> result;
   for (const auto& parameter : parameters) {
     if (parameter.tensor.requires_grad() == trained) result.push_back(parameter);
   }
   return result;
-}
-
-std::vector<torch::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
-  std::vector<torch::Tensor> tensors;
-  for (const auto& item : named) tensors.push_back(item.tensor);
-  return tensors;
-}
-
-std::string quoted(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "\"" : ", \"") + name + "\"";
-  return text;
-}
-
-void check_one_device(const std::vector<NamedTensor>& parameters) {
-  for (const auto& parameter : parameters) {
-    const auto& first = parameters.front();
-    if (parameter.tensor.device() == first.tensor.device()) continue;
-    throw CollectiveError("data parallelism needs all trained parameters on one device: \"" + first.name + "\" is on " +
-                          first.tensor.device().str() + ", \"" + parameter.name + "\" on " +
-                          parameter.tensor.device().str() + "; move the model to one device");
-  }
-}
-
-void check_batch_norms(const torch::nn::Module& module) {
-  std::vector<std::string> plain;
-  for (const auto& item : module.named_modules()) {
-    const auto* child = item.value().get();
-    if (child->as<torch::nn::BatchNorm1dImpl>() || child->as<torch::nn::BatchNorm2dImpl>() ||
-        child->as<torch::nn::BatchNorm3dImpl>()) {
-      plain.push_back(item.key());
-    }
-  }
-  if (plain.empty()) return;
-  throw ConfigError("DdpOptions.sync_batch_norm is true, but the model has plain batch normalisation at " +
-                    quoted(plain) +
-                    ": LibTorch modules cannot be changed from outside; use paceline::nn::SyncBatchNorm1d, 2d or 3d "
-                    "in the model");
-}
-
-void check_agreement(const torch::nn::Module& module, comm::Group& group) {
-  std::vector<Json> models;
-  for (const auto& text : comm::all_gather_text(group, encode_json(describe_model(module)))) {
-    models.push_back(value_or_throw(decode_json(text)));
-  }
-  if (const auto difference = find_difference(models)) {
-    throw CollectiveError("the ranks hold different models: " + *difference + "; build the model alike on every rank");
-  }
-}
-
-// Embeddings give sparse gradients when they are told to.
-std::vector<bool> expect_sparse(const torch::nn::Module& module, const std::vector<NamedTensor>& parameters) {
-  std::unordered_set<const c10::TensorImpl*> sparse;
-  for (const auto& child : module.modules()) {
-    if (const auto* embedding = child->as<torch::nn::EmbeddingImpl>(); embedding && embedding->options.sparse()) {
-      sparse.insert(embedding->weight.unsafeGetTensorImpl());
-    }
-    if (const auto* bag = child->as<torch::nn::EmbeddingBagImpl>(); bag && bag->options.sparse()) {
-      sparse.insert(bag->weight.unsafeGetTensorImpl());
-    }
-  }
-  std::vector<bool> expected;
-  for (const auto& parameter : parameters) expected.push_back(sparse.count(parameter.tensor.unsafeGetTensorImpl()) > 0);
-  return expected;
-}
-
-std::unique_ptr<comm::GradientReducer> make_reducer(const std::vector<NamedTensor>& parameters,
-                                                    const std::vector<bool>& sparse,
-                                                    const std::shared_ptr<comm::Group>& group,
-                                                    const DdpOptions& options) {
-  comm::ReducerOptions settings;
-  const bool default_size = options.bucket_cap_mb == DdpOptions{}.bucket_cap_mb;
-  constexpr double kOneBucket = 1e9;  // MiB; whatever is more has no meaning, and no integer
-  settings.bucket_bytes = static_cast<int64_t>(std::min(options.bucket_cap_mb, kOneBucket) * (1 << 20));
-  if (!default_size) settings.first_bucket_bytes = settings.bucket_bytes;
-  settings.static_graph = options.static_graph;
-  settings.gradient_as_bucket_view = options.gradient_as_bucket_view;
-  settings.compression = to_compression(options.compression);
-  std::vector<std::string> names;
-  for (const auto& parameter : parameters) names.push_back(parameter.name);
-  return comm::GradientReducer::create(group, tensors_of(parameters), names, sparse, settings);
 }
 
 class ModuleDataParallel;
@@ -150,8 +66,7 @@ struct Backward final : EndOfModel {
 
   const std::shared_ptr<ModuleDataParallel> model;  // whose reducer autograd calls back at the end
   std::vector<bool> reached;
-  std::vector<size_t> order;    // in which they were
-  std::vector<bool> used_here;  // at the end: have gradients, be it of an earlier backward
+  std::vector<size_t> order;  // in which they were
   bool synchronised = false;
   bool voided = false;
   bool after_broken = false;  // the reducer is armed at the end, not by the first gradient
@@ -168,9 +83,11 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
         parameters_(those(all_parameters_, /*trained=*/true)),
         frozen_(those(all_parameters_, /*trained=*/false)),
         sparse_(expect_sparse(*module, parameters_)),
-        buffers_(buffers_of(*module)),
+        used_(torch::zeros({finds_unused() ? std::ssize(parameters_) : 0}, torch::kUInt8)),
         expected_(parameters_.size(), true),
-        reached_unaveraged_(parameters_.size(), false) {}
+        reached_unaveraged_(parameters_.size(), false) {
+    take_buffers(*module);
+  }
 
   void start(const torch::nn::Module& module);
   void begin_end(Backward& backward);
@@ -203,18 +120,16 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   bool is_shadow() const { return join_.first != nullptr && join_.first->is_shadow(); }
   bool finds_unused() const { return options_.find_unused_parameters && !options_.static_graph; }
   void check_reached(const Backward& backward) const;
+  void note_used();
   void mark_unreached(const Backward& backward);
   void check_unaveraged();
   void check_finished() const;
   void check_accumulator(size_t index) const;
   void check_that_all_are_known();
   void check_ranks();
-  void drop_gradients();
-  void drop_unused(const std::vector<bool>& used_here);
+  void take_buffers(const torch::nn::Module& module);
+  void drop_unused();
   void broadcast_buffers(int64_t root);
-  void scale_gradients(double factor);
-  void unview_gradients();
-  void leave_buckets();
 
   const int64_t place_ = next_place++;
   const DdpOptions options_;
@@ -223,7 +138,10 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   const std::vector<NamedTensor> parameters_;  // of these, those that are trained
   const std::vector<NamedTensor> frozen_;      // and the others
   const std::vector<bool> sparse_;             // which of parameters_ get sparse gradients
-  std::vector<NamedTensor> buffers_;
+  std::vector<torch::Tensor> buffers_;
+  std::vector<torch::Tensor> sent_buffers_;  // the same, as broadcast_buffers() writes them
+  std::vector<size_t> statistics_;           // places in them
+  torch::Tensor used_;  // find_unused_parameters: 1 where parameters_ have gradients at the end of a backward, uint8
   // Kept, because a parameter holds its accumulator only as long as somebody else does.
   std::vector<decltype(torch::autograd::impl::grad_accumulator(torch::Tensor()))> accumulators_;
   std::unique_ptr<comm::GradientReducer> reducer_;  // null before the first backward that is averaged
@@ -248,7 +166,7 @@ void ModuleDataParallel::start(const torch::nn::Module& module) {
   if (group_->size() > 1) {
     check_agreement(module, *group_);
     group_->broadcast_coalesced(tensors_of(all_parameters_), 0);
-    group_->broadcast_coalesced(tensors_of(buffers_), 0);
+    group_->broadcast_coalesced(buffers_, 0);
     bind_batch_norms(module);
     check_one_device(parameters_);
   }
@@ -312,7 +230,7 @@ void ModuleDataParallel::prepare_reducer(Backward& backward) {
     reducer_ = make_reducer(parameters_, sparse_, group_, options_);
   } else if (unfinished_) {
     reducer_->forget_broken();
-    if (options_.gradient_as_bucket_view) leave_buckets();
+    if (options_.gradient_as_bucket_view) leave_buckets(parameters_);
     backward.after_broken = true;
   }
   unfinished_ = true;
@@ -320,14 +238,20 @@ void ModuleDataParallel::prepare_reducer(Backward& backward) {
 }
 
 void ModuleDataParallel::begin_end(Backward& backward) {
-  for (const auto& parameter : parameters_) {
-    backward.used_here.push_back(parameter.tensor.grad().defined() && !is_shadow());
-  }
   if (!backward.synchronised) return;
   if (counts()) expected_ = backward.reached;
   check_unaveraged();
   check_reached(backward);
+  note_used();
   if (!counts() && !backward.after_broken) mark_unreached(backward);
+}
+
+// Be it of an earlier backward.
+void ModuleDataParallel::note_used() {
+  auto* const used = used_.mutable_data_ptr<uint8_t>();
+  for (int64_t i = 0; i < used_.numel(); ++i) {
+    used[i] = parameters_[static_cast<size_t>(i)].tensor.grad().defined() && !is_shadow() ? 1 : 0;
+  }
 }
 
 void ModuleDataParallel::catch_up(const Backward& backward) {
@@ -382,11 +306,11 @@ void ModuleDataParallel::check_unaveraged() {
 void ModuleDataParallel::finish(const Backward& backward) {
   if (backward.synchronised) {
     check_finished();
-    if (finds_unused()) drop_unused(backward.used_here);
+    if (finds_unused()) drop_unused();
     reducer_->adopt_order();
-    if (options_.gradient_as_bucket_view) unview_gradients();
+    if (options_.gradient_as_bucket_view) unview_gradients(parameters_);
     const JoinedRanks* const ranks = join_.first.get();
-    if (ranks != nullptr && ranks->scale() != 1) scale_gradients(ranks->scale());
+    if (ranks != nullptr && ranks->scale() != 1) scale_gradients(parameters_, ranks->scale());
     if (options_.broadcast_buffers) broadcast_buffers(ranks == nullptr ? 0 : ranks->first_with_data());
     unfinished_ = false;
     ++steps_;
@@ -395,7 +319,7 @@ void ModuleDataParallel::finish(const Backward& backward) {
     if (check_ranks_every_ > 0 && steps_ % check_ranks_every_ == 0 && all_step) check_ranks();
   }
   backward_.reset();
-  if (backward.voided) drop_gradients();
+  if (backward.voided) drop_gradients(all_parameters_);
 }
 
 std::pair<std::shared_ptr<JoinedRanks>, size_t> Backward::join() const {
@@ -455,7 +379,7 @@ void ModuleDataParallel::check_that_all_are_known() {
   for (const auto& parameter : parameters_of(*held)) {
     if (learns(parameter.tensor) && !known.contains(parameter.tensor.unsafeGetTensorImpl())) refuse(parameter.name);
   }
-  buffers_ = buffers_of(*held);
+  take_buffers(*held);
 }
 
 void ModuleDataParallel::check_ranks() {
@@ -471,27 +395,32 @@ void ModuleDataParallel::check_ranks() {
 
 // The reducer gives zeros to parameters that no rank has used. They shall stay without gradient, as in one process: an
 // optimizer with momentum or weight decay would move them.
-void ModuleDataParallel::drop_unused(const std::vector<bool>& used_here) {
-  const std::vector<uint8_t> own(used_here.begin(), used_here.end());
-  torch::Tensor used = torch::tensor(own);
-  group_->all_reduce(used, comm::ReduceOp::max);
-  const auto* const anywhere = used.const_data_ptr<uint8_t>();
-  for (size_t i = 0; i < used_here.size(); ++i) {
+void ModuleDataParallel::drop_unused() {
+  group_->all_reduce(used_, comm::ReduceOp::max);
+  const auto* const anywhere = used_.const_data_ptr<uint8_t>();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
     if (anywhere[i] == 0) torch::Tensor(parameters_[i].tensor).mutable_grad().reset();
   }
+}
+
+void ModuleDataParallel::take_buffers(const torch::nn::Module& module) {
+  buffers_.clear();
+  statistics_.clear();
+  for (const auto& [name, tensor] : buffers_of(module)) {
+    if (name.ends_with("running_mean") || name.ends_with("running_var") || name.ends_with("num_batches_tracked")) {
+      statistics_.push_back(buffers_.size());
+    }
+    buffers_.push_back(tensor);
+  }
+  sent_buffers_ = buffers_;
 }
 
 // Running statistics behind autograd's back, as batch normalisation itself writes them: a graph that has saved them,
 // and of which another backward is still to come, must not take them for changed. Other buffers it must: gradients may
 // depend on their values.
 void ModuleDataParallel::broadcast_buffers(int64_t root) {
-  std::vector<torch::Tensor> buffers;
-  for (const auto& buffer : buffers_) {
-    const bool is_statistic = buffer.name.ends_with("running_mean") || buffer.name.ends_with("running_var") ||
-                              buffer.name.ends_with("num_batches_tracked");
-    buffers.push_back(is_statistic ? buffer.tensor.variable_data() : buffer.tensor);
-  }
-  group_->broadcast_coalesced(buffers, root);
+  for (const size_t i : statistics_) sent_buffers_[i] = buffers_[i].variable_data();
+  group_->broadcast_coalesced(sent_buffers_, root);
 }
 
 void ModuleDataParallel::check_joinable() const {
@@ -519,35 +448,7 @@ void ModuleDataParallel::begin_shadow(std::vector<torch::Tensor>& parameters, st
 
 void ModuleDataParallel::copy_from(int64_t rank) {
   group_->broadcast_coalesced(tensors_of(all_parameters_), rank);
-  group_->broadcast_coalesced(tensors_of(buffers_), rank);
-}
-
-void ModuleDataParallel::scale_gradients(double factor) {
-  const torch::NoGradGuard no_grad;
-  for (const auto& parameter : parameters_) {
-    torch::Tensor& gradient = torch::Tensor(parameter.tensor).mutable_grad();
-    if (gradient.defined()) gradient.mul_(factor);
-  }
-}
-
-// torch::optim's zero_grad() detaches gradients, which views refuse: the same memory, but not as a view.
-void ModuleDataParallel::unview_gradients() {
-  for (const auto& parameter : parameters_) {
-    torch::Tensor& gradient = torch::Tensor(parameter.tensor).mutable_grad();
-    if (!gradient.defined() || !gradient.is_view()) continue;
-    torch::Tensor alias = torch::empty({0}, gradient.options());
-    alias.set_(gradient.storage(), gradient.storage_offset(), gradient.sizes(), gradient.strides());
-    gradient = alias;
-  }
-}
-
-// Into which what a broken backward has begun still writes.
-void ModuleDataParallel::leave_buckets() {
-  const torch::NoGradGuard no_grad;
-  for (const auto& parameter : parameters_) {
-    torch::Tensor& gradient = torch::Tensor(parameter.tensor).mutable_grad();
-    if (gradient.defined()) gradient = gradient.clone();
-  }
+  group_->broadcast_coalesced(buffers_, rank);
 }
 
 void ModuleDataParallel::void_step() {
@@ -556,12 +457,8 @@ void ModuleDataParallel::void_step() {
     backward->voided = true;
   } else {
     voided_task_ = torch::autograd::get_current_graph_task_id();  // in a backward before its first gradient
-    drop_gradients();
+    drop_gradients(all_parameters_);
   }
-}
-
-void ModuleDataParallel::drop_gradients() {
-  for (const auto& parameter : all_parameters_) torch::Tensor(parameter.tensor).mutable_grad().reset();
 }
 
 }  // namespace

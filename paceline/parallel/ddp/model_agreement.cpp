@@ -57,6 +57,12 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
   return without_repeats(module.named_buffers());
 }
 
+std::vector<torch::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
+  std::vector<torch::Tensor> tensors;
+  for (const auto& item : named) tensors.push_back(item.tensor);
+  return tensors;
+}
+
 Json describe_model(const torch::nn::Module& module) {
   Json model = Json::array();
   for (const auto& parameter : parameters_of(module)) model.push_back(describe("parameter", parameter));

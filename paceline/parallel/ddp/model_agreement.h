@@ -24,6 +24,9 @@ struct NamedTensor {
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
 std::vector<NamedTensor> buffers_of(const torch::nn::Module& module);
 
+/// Without their names.
+std::vector<torch::Tensor> tensors_of(const std::vector<NamedTensor>& named);
+
 /// Kind, name, dtype, shape and whether it is trained, of every parameter and buffer, in order.
 Json describe_model(const torch::nn::Module& module);
 

@@ -1,4 +1,4 @@
-#include "paceline/parallel/ddp/gradient_strides.h"
+#include "paceline/parallel/ddp/gradients.h"
 
 #include <gtest/gtest.h>
 

@@ -7,14 +7,13 @@
 
 namespace paceline::controller {
 
-// Signals are blocked there: the SIGPIPE of a reader that has gone ends nothing.
-StandardOutput::StandardOutput(Inbox& inbox) : inbox_(inbox), thread_(start_thread([this] { write_all(); })) {}
-
 StandardOutput::~StandardOutput() {
   finish();
 }
 
 void StandardOutput::write(std::string text, OutputWritten written) {
+  // Signals are blocked there: the SIGPIPE of a reader that has gone ends nothing.
+  if (!thread_.joinable()) thread_ = start_thread([this] { write_all(); });
   const std::lock_guard lock(mutex_);
   waiting_.push_back({std::move(text), std::move(written)});
   given_.notify_one();

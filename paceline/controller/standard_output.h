@@ -19,7 +19,7 @@ namespace paceline::controller {
 class StandardOutput {
  public:
   /// `inbox` outlives it.
-  explicit StandardOutput(Inbox& inbox);
+  explicit StandardOutput(Inbox& inbox) : inbox_(inbox) {}
   ~StandardOutput();
   StandardOutput(const StandardOutput&) = delete;
 
@@ -43,7 +43,7 @@ class StandardOutput {
   std::condition_variable given_;
   std::deque<Text> waiting_;  // the first is being written
   bool finished_ = false;
-  std::thread thread_;
+  std::thread thread_;  // from the first text on
 };
 
 }  // namespace paceline::controller

@@ -170,7 +170,7 @@ arrow::Status Stage::sync_files() const {
 // Nobody could read them again.
 arrow::Status Stage::check_depth() const {
   for (const auto& [item, value] : part_.values.items()) {
-    if (!is_too_deep(Json::array({Json::array({value})}))) continue;
+    if (!is_too_deep(value, 2)) continue;
     return arrow::Status::Invalid("the state of \"", item,
                                   "\" is nested too deeply to be kept as JSON: wanted at most ", kDeepestJson - 2,
                                   " levels");

@@ -12,6 +12,8 @@ namespace paceline::controller {
 using namespace policy;
 namespace {
 
+constexpr std::chrono::seconds kPatienceWithReader{2};
+
 // Somebody who sits before a terminal may want to look; a batch job shall go on. What can never go on need not wait.
 bool fails_on_hang(const DebugConfig& config) {
   return config.hang_action == "fail" || (config.hang_action == "auto" && ::isatty(STDERR_FILENO) == 0);
@@ -63,8 +65,23 @@ arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channe
     answer_checkpoints(parts_.clock.now());
   }
   agents_.clear();
-  standard_output_.reset();
+  finish_output();
   return arrow::Status::OK();
+}
+
+// Whoever reads slowly gets every line. Whoever does not read holds up no driver that was asked to stop.
+void RunLoop::finish_output() {
+  std::optional<Time> deadline;
+  if (state().state == State::aborted) deadline = parts_.clock.now() + kPatienceWithReader;
+  while (standard_output_ && standard_output_->is_behind()) {
+    parts_.inbox.wait(parts_.stop.descriptor(), deadline, parts_.clock);
+    const bool asked = take_count(parts_.stop.descriptor()) > 0;
+    parts_.inbox.take();
+    if (!asked && (!deadline || parts_.clock.now() < *deadline)) continue;
+    books_.log().warning("the reader of standard output does not read: the workers' last lines are in logs/ only");
+    break;
+  }
+  standard_output_.reset();
 }
 
 void RunLoop::take_agents(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents,

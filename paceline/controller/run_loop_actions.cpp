@@ -39,13 +39,20 @@ void RunLoop::start(const rpc::Role& role, WorkerId id, int64_t node, rpc::Start
   parts_.inbox.push(FromAgent{agent, rpc::pack(failed, identity_of(id))});
 }
 
-// An agent that is gone says so by its channel's end.
+// An agent that is gone says so by its channel's end. Who waits for a reply that is too large is told so.
 void RunLoop::send(WorkerId id, rpc::Envelope envelope) {
   const auto task = node_of_task_.find(id);
   const Worker* worker = find(id);
   if (worker == nullptr && task == node_of_task_.end()) return;
   const int64_t node = task != node_of_task_.end() ? task->second : worker->node;
-  [[maybe_unused]] const arrow::Status sent = agents_[agent_of(node)]->send(std::move(envelope));
+  rpc::Channel& agent = *agents_[agent_of(node)];
+  const int64_t request = envelope.reply_to;
+  const std::string type = envelope.type;
+  const arrow::Status sent = agent.send(std::move(envelope));
+  if (!sent.IsInvalid() || request == 0) return;
+  rpc::Envelope refused = rpc::pack(rpc::Refused{"a " + type + " cannot be sent: " + sent.message()}, identity_of(id));
+  refused.reply_to = request;
+  (void)agent.send(std::move(refused));
 }
 
 void RunLoop::execute(const EnterState& action) {

@@ -81,6 +81,7 @@ class RunLoop final : private Crew {
   // run_loop.cpp
   void feed(policy::Event event) { books_.feed(std::move(event)); }
   const policy::RunState& state() const { return books_.state(); }
+  void finish_output();
   void take_agents(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents, const Descriptor& attachment);
   std::optional<Time> next_deadline() const;
   void meet_deadlines();

@@ -99,8 +99,9 @@ bool RunLoop::is_settled(const rpc::CheckpointsRequest& wanted) const {
 void RunLoop::answer_checkpoints(Time now) {
   std::erase_if(checkpoints_questions_, [&](const CheckpointsQuestion& question) {
     if (!is_settled(question.wanted) && (!question.deadline || *question.deadline > now)) return false;
-    rpc::Envelope reply = rpc::pack(rpc::CheckpointsReply{books_.checkpoints()}, identity_of(question.worker));
+    rpc::Envelope reply = rpc::pack(rpc::CheckpointsReply{}, identity_of(question.worker));
     reply.reply_to = question.request;
+    reply.bytes = encode_json(books_.checkpoints());
     send(question.worker, std::move(reply));
     return true;
   });

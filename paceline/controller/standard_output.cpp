@@ -1,5 +1,13 @@
 #include "paceline/controller/standard_output.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <utility>
 
@@ -7,8 +15,17 @@
 
 namespace paceline::controller {
 
+StandardOutput::StandardOutput(Inbox& inbox) : inbox_(inbox), leave_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
 StandardOutput::~StandardOutput() {
-  finish();
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(leave_.get(), &one, sizeof one);
+    given_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
 }
 
 void StandardOutput::write(std::string text, OutputWritten written) {
@@ -24,32 +41,36 @@ bool StandardOutput::is_behind() const {
   return !waiting_.empty();
 }
 
-void StandardOutput::finish() {
-  {
-    const std::lock_guard lock(mutex_);
-    finished_ = true;
-    given_.notify_one();
-  }
-  if (thread_.joinable()) thread_.join();
-}
-
-// Through the C library's buffer, so that it comes after what the program has written there before.
 void StandardOutput::write_all() {
   bool is_open = true;
   std::unique_lock lock(mutex_);
   while (true) {
-    given_.wait(lock, [this] { return finished_ || !waiting_.empty(); });
-    if (waiting_.empty()) return;
+    given_.wait(lock, [this] { return leaving_ || !waiting_.empty(); });
+    if (leaving_) return;
     Text& first = waiting_.front();  // stays where it is while others are added behind it
     lock.unlock();
-    if (is_open) {
-      is_open =
-          std::fwrite(first.text.data(), 1, first.text.size(), stdout) == first.text.size() && std::fflush(stdout) == 0;
-    }
-    inbox_.push(first.written);
+    // What the program has printed before comes first.
+    if (is_open) is_open = std::fflush(stdout) == 0 && write_out(first.text);
+    OutputWritten written = first.written;
     lock.lock();
     waiting_.pop_front();
+    inbox_.push(std::move(written));
   }
+}
+
+// False when nobody reads any more, or nothing is to be written any more. A pipe that poll() calls writable takes
+// PIPE_BUF bytes without waiting.
+bool StandardOutput::write_out(std::string_view text) {
+  const int output = ::fileno(stdout);
+  while (!text.empty()) {
+    std::array<pollfd, 2> events = {pollfd{output, POLLOUT, 0}, pollfd{leave_.get(), POLLIN, 0}};
+    if (::poll(events.data(), events.size(), -1) < 0 && errno == EINTR) continue;
+    if (events[1].revents != 0) return false;
+    const ssize_t written = ::write(output, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+    if (written < 0 && errno != EAGAIN && errno != EINTR) return false;
+    text.remove_prefix(static_cast<size_t>(std::max<ssize_t>(written, 0)));
+  }
+  return true;
 }
 
 }  // namespace paceline::controller

@@ -1,7 +1,8 @@
 // StandardOutput: the driver's standard output, for what workers write there, on a thread of its own: a reader that is
 // slow holds up neither the controller nor, for long, anybody but the workers that write.
 //
-// Threading: the controller's thread. Text is kept until it is written, so whoever gives it bounds how much there is:
+// Threading: the controller's thread. Destroying it leaves out what has not been written, within microseconds, also
+// when the reader does not read. Text is kept until it is written, so whoever gives it bounds how much there is:
 // workers wait for OutputTaken.
 #pragma once
 
@@ -10,16 +11,18 @@
 #include <deque>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "paceline/controller/inbox.h"
+#include "paceline/core/posix/descriptor.h"
 
 namespace paceline::controller {
 
 class StandardOutput {
  public:
   /// `inbox` outlives it.
-  explicit StandardOutput(Inbox& inbox) : inbox_(inbox) {}
+  explicit StandardOutput(Inbox& inbox);
   ~StandardOutput();
   StandardOutput(const StandardOutput&) = delete;
 
@@ -28,8 +31,6 @@ class StandardOutput {
   void write(std::string text, OutputWritten written);
   /// Whether something has been given that is not written yet.
   bool is_behind() const;
-  /// Waits until everything is written. Nothing may be given afterwards.
-  void finish();
 
  private:
   struct Text {
@@ -37,12 +38,14 @@ class StandardOutput {
     OutputWritten written;
   };
   void write_all();
+  bool write_out(std::string_view text);
 
   Inbox& inbox_;
   mutable std::mutex mutex_;
   std::condition_variable given_;
   std::deque<Text> waiting_;  // the first is being written
-  bool finished_ = false;
+  bool leaving_ = false;
+  Descriptor leave_;    // an eventfd: no writing is waited for any more
   std::thread thread_;  // from the first text on
 };
 

@@ -145,8 +145,8 @@ std::string readable_json(const Json& value) {
   return value.is_array() ? "[" + text + "]" : "{" + text + "}";
 }
 
-bool is_too_deep(const Json& value) {
-  return is_deeper_than(value, kDeepestJson);
+bool is_too_deep(const Json& value, int levels) {
+  return is_deeper_than(value, kDeepestJson - levels);
 }
 
 arrow::Result<Json> decode_json(std::string_view text) {

@@ -30,7 +30,8 @@ arrow::Result<Json> decode_json(std::string_view text);
 
 /// How deep arrays and objects in a text may be.
 inline constexpr int kDeepestJson = 200;
-/// Whether decode_json() would refuse the value's text for its depth: what users give is refused before it is written.
-bool is_too_deep(const Json& value);
+/// Whether decode_json() would refuse, for its depth, the text of a value that holds this one `levels` further down:
+/// what users give is refused before it is written.
+bool is_too_deep(const Json& value, int levels = 0);
 
 }  // namespace paceline

@@ -326,9 +326,14 @@ PACELINE_MESSAGE(StoreReply, "store_reply", PACELINE_STORE_REPLY_FIELDS);
   FIELD(double, timeout_s, -1.0) /* after this long it is answered in any case; -1: never */
 PACELINE_MESSAGE(CheckpointsRequest, "checkpoints_request", PACELINE_CHECKPOINTS_REQUEST_FIELDS);
 
-// Those that are kept, the worst first (without a score the oldest).
-#define PACELINE_CHECKPOINTS_REPLY_FIELDS(FIELD) FIELD(PublishedCheckpoints, checkpoints, {})
+// Those that are kept, the worst first (without a score the oldest): their records as a JSON array in the envelope's
+// bytes, because all their metrics may be more than a head may hold.
+#define PACELINE_CHECKPOINTS_REPLY_FIELDS(FIELD)
 PACELINE_MESSAGE(CheckpointsReply, "checkpoints_reply", PACELINE_CHECKPOINTS_REPLY_FIELDS);
+
+// In place of a reply that cannot be sent.
+#define PACELINE_REFUSED_FIELDS(FIELD) FIELD(std::string, error, "")
+PACELINE_MESSAGE(Refused, "refused", PACELINE_REFUSED_FIELDS);
 
 // --- command line ⇄ controller of a live run ---------------------------------------------------------------------
 
@@ -351,6 +356,6 @@ using Catalogue =
                StacksRequest, StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed,
                ProcessExited, ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined,
                Heartbeat, Report, CheckpointUploaded, Finished, Failed, Validated, ProgressBar, StoreRequest,
-               StoreReply, CheckpointsRequest, CheckpointsReply, StatusRequest, StatusReply, StopRun>;
+               StoreReply, CheckpointsRequest, CheckpointsReply, Refused, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

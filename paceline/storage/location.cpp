@@ -39,11 +39,15 @@ Parts split(std::string_view uri) {
   return parts;
 }
 
-// "KEY:SEC/RET@bucket": what stands behind the colon is no port, but the beginning of a key that is not escaped.
+// "KEY:SEC/RET@bucket": what stands behind the colon is no port, but the beginning of a key that is not escaped. Keys
+// begin with digits, too.
 bool has_torn_key(const Parts& parts) {
   const std::string_view host = parts.path.substr(0, parts.path.find('/'));
   const size_t colon = host.find(':');
-  return colon != std::string_view::npos && !host.starts_with('[') &&
+  if (colon == std::string_view::npos || host.starts_with('[')) return false;
+  const Scheme* const scheme = scheme_of(std::string(parts.scheme) + "://");
+  const bool may_be_port = scheme == nullptr || scheme->has_host;
+  return !may_be_port || parts.path.find('@') != std::string_view::npos ||
          host.find_first_not_of("0123456789", colon + 1) != std::string_view::npos;
 }
 
@@ -68,7 +72,9 @@ std::string_view shown_part(const Scheme* scheme, std::string_view option) {
   if (equals == std::string_view::npos) return option.substr(0, 1);
   const std::string_view name = option.substr(1, equals - 1);
   const bool is_open = scheme != nullptr && std::ranges::find(scheme->open_options, name) != scheme->open_options.end();
-  return is_open ? option : option.substr(0, equals + 1);
+  // "http://user:password@host"
+  const bool names_user = option.find('@') != std::string_view::npos || option.find("%40") != std::string_view::npos;
+  return is_open && !names_user ? option : option.substr(0, equals + 1);
 }
 
 std::string without_keys(const std::string& uri) {
@@ -147,8 +153,27 @@ bool is_uri(std::string_view location) {
   return !scheme.empty() && scheme != kLocalScheme;
 }
 
+namespace {
+
+// " s3://…", "s3:/…": a folder of that name would have the keys in it, for all to see.
+arrow::Status check_not_meant_as_uri(std::string_view text) {
+  const size_t begin = std::min(text.find_first_not_of(" \t\n\"'"), text.size());
+  const size_t colon = std::min(text.find(':', begin), text.size());
+  const Scheme* const scheme = scheme_of(std::string(text.substr(begin, colon - begin)) + "://");
+  if (scheme == nullptr || colon == text.size() || text.substr(colon, 2) != ":/") return arrow::Status::OK();
+  return arrow::Status::Invalid("what begins with \"", text.substr(begin, colon - begin), ":/\" is neither a place in ",
+                                scheme->service, ", which is written ", scheme->written,
+                                " without a blank before it, nor a folder; a folder of that name is ./",
+                                text.substr(begin, colon - begin), ":/…");
+}
+
+}  // namespace
+
 arrow::Result<Location> resolve_location(std::string_view text, const std::string& directory) {
-  if (!is_uri(text)) return resolve_folder(text, directory);
+  if (!is_uri(text)) {
+    ARROW_RETURN_NOT_OK(check_not_meant_as_uri(text));
+    return resolve_folder(text, directory);
+  }
   const Location written(text);
   const Scheme* const scheme = scheme_of(text);
   if (scheme == nullptr) {

@@ -43,6 +43,10 @@ TEST(Location, KeysAreInNoTextOfIt) {
   EXPECT_EQ(shown("abfs://data@account:80/a?sig=abc&enable_tls=false"),
             "abfs://data@account:80/a?sig=…&enable_tls=false");
   EXPECT_EQ(shown("s3://KEY:SEC/RET@bucket/a"), "s3://KEY:…");
+  EXPECT_EQ(shown("s3://KEY:/SECRET@bucket/a"), "s3://KEY:…") << "a key that begins with /";
+  EXPECT_EQ(shown("s3://KEY:12/SECRET@bucket/a"), "s3://KEY:…") << "a key that begins with digits";
+  EXPECT_EQ(shown("abfs://account:12/SECRET@host/a"), "abfs://account:…");
+  EXPECT_EQ(shown("s3://bucket/a?endpoint_override=http://me:SECRET@host"), "s3://bucket/a?endpoint_override=…");
   EXPECT_EQ(shown("s3://KEY:SEC?RET@bucket/a&region=x"), "s3://KEY:…?…&region=x");
   EXPECT_EQ(shown("s4://KEY:SECRET@bucket/a?b=c"), "s4://KEY:…@bucket/a?b=…");
   EXPECT_EQ(shown("/a?b"), "/a?b");
@@ -72,6 +76,15 @@ TEST(Location, HasItsKeysForWhoOpensIt) {
 TEST(Location, AKeyThatIsNotEscapedIsRefused) {
   const auto refused = resolve_location("s3://KEY:SEC/RET@bucket/a", "/").status().message();
   EXPECT_THAT(refused, AllOf(HasSubstr("%2F"), Not(HasSubstr("SEC"))));
+}
+
+TEST(Location, WhatWasMeantAsAUriBecomesNoFolder) {
+  for (const char* text : {" s3://KEY:SECRET@bucket/a", "s3:/KEY:SECRET@bucket/a", "\"gs://bucket\""}) {
+    const auto refused = resolve_location(text, "/").status().message();
+    EXPECT_THAT(refused, AllOf(HasSubstr("://BUCKET/FOLDER"), Not(HasSubstr("SECRET")))) << text;
+  }
+  EXPECT_EQ(resolve_location("s3:a", "/here").ValueOrDie(), "/here/s3:a");
+  EXPECT_EQ(resolve_location("./s3:/a", "/here").ValueOrDie(), "/here/s3:/a");
 }
 
 }  // namespace

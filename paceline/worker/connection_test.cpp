@@ -113,6 +113,17 @@ TEST_F(ConnectionTest, ReportsHaveRoomUntilTheControllerTakesNoMore) {
   EXPECT_EQ(stopped.get().message(), "the worker was told to stop: Ctrl-C");
 }
 
+TEST_F(ConnectionTest, AReplyThatCannotBeSentIsAnError) {
+  connect();
+  auto asks = std::async(std::launch::async, [&] {
+    return connection_->call(rpc::pack(rpc::CheckpointsRequest{}), std::chrono::milliseconds::max()).status();
+  });
+  rpc::Envelope refused = rpc::pack(rpc::Refused{"a checkpoints_reply cannot be sent: 2 GB"});
+  refused.reply_to = agent_.expect<rpc::CheckpointsRequest>().second.request;
+  ASSERT_TRUE(agent_.socket().send(std::move(refused)).ok());
+  EXPECT_EQ(asks.get().message(), "a checkpoints_reply cannot be sent: 2 GB");
+}
+
 TEST_F(ConnectionTest, AMessageOverTheLimitsBecomesAFailure) {
   connect();
   rpc::Report report;

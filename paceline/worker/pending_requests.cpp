@@ -1,5 +1,7 @@
 #include "paceline/worker/pending_requests.h"
 
+#include "paceline/rpc/messages.h"
+
 namespace paceline::worker {
 
 PendingRequests::PendingRequests(std::function<void(rpc::Envelope)> send) : send_(std::move(send)) {}
@@ -13,6 +15,9 @@ arrow::Result<rpc::Envelope> PendingRequests::call(rpc::Envelope request, std::c
   send_(std::move(request));
   changed_.wait_for(lock, limit, [&] { return closed_ || waiting->second; });
   std::optional<rpc::Envelope> reply = std::move(waiting_.extract(waiting).mapped());
+  if (reply && reply->type == rpc::Refused::kType) {
+    return arrow::Status::Invalid(rpc::unpack<rpc::Refused>(*reply).ValueOr(rpc::Refused{}).error);
+  }
   if (reply) return std::move(*reply);
   if (closed_) return arrow::Status::IOError(*closed_, ", before a ", type, " was answered");
   return arrow::Status::IOError("the controller did not answer a ", type, " within ", limit.count() / 1000, " s");

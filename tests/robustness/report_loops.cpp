@@ -132,6 +132,17 @@ void mixed_uploads(const Config& config) {
 }
 PACELINE_TRAIN_LOOP(mixed_uploads);
 
+// Checkpoints whose metrics are together more than the head of a message may be.
+void large_metrics() {
+  auto model = paceline::prepare_model(torch::nn::Linear(4, 2));
+  for (int64_t step = 1; step <= 3; ++step) {
+    paceline::report({{"step", step}, {"text", std::string(size_t{7} << 20, 'x')}}, Checkpoint::save(model));
+  }
+  const auto all = paceline::get_all_reported_checkpoints();
+  if (all.size() != 3) throw std::runtime_error("there are " + std::to_string(all.size()) + " checkpoints");
+}
+PACELINE_TRAIN_LOOP(large_metrics);
+
 // Rank 0's upload fails while both ranks go on.
 void failing_upload(const Config& config) {
   while (!is_rank(0)) paceline::barrier();

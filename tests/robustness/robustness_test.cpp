@@ -395,6 +395,12 @@ TEST_F(Robustness, ARangeRunsItsMaximum) {
   expect_clean(driver);
 }
 
+TEST_F(Robustness, CheckpointsWithLargeMetricsAreListed) {
+  auto driver = start("large_metrics");
+  EXPECT_EQ(driver.wait(), 0) << driver.output();
+  expect_clean(driver);
+}
+
 TEST_F(Robustness, ASlowPeerDoesNotBlockReportsOfMetrics) {
   auto driver = start("slow_peer");
   EXPECT_EQ(driver.wait(), 0) << driver.output();

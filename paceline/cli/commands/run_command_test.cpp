@@ -170,6 +170,17 @@ TEST_F(RunCommandTest, ASlowReaderOfStandardOutputGetsEveryLine) {
   EXPECT_EQ(run_command_line("grep -c 'not shown' " + (folder_ / "errors")).output, "0\n");
 }
 
+// The shell holds the pipe, which takes 64 KiB, open and reads nothing.
+TEST_F(RunCommandTest, AReaderThatDoesNotReadHoldsUpNoStop) {
+  testing::write_file(folder_ / "script.sh", "yes | head -c 100000; echo >" + (folder_ / "printing") + "; sleep 600");
+  const std::string command =
+      PACELINE_PROGRAM " run --storage-path " + (folder_ / "runs") + " --name stuck sh " + (folder_ / "script.sh");
+  const Outcome outcome = run_command_line("(cd " + (folder_ / "") + "; mkfifo out printing; exec 3<>out; " + command +
+                                           " >out 2>errors & driver=$!; read line <" + (folder_ / "printing") +
+                                           "; kill -TERM $driver; wait $driver; echo ended with $?; cat errors)");
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("ended with 143"), HasSubstr("does not read")));
+}
+
 TEST_F(RunCommandTest, ARunGoesOnWhenTheReaderOfItsOutputHasGone) {
   testing::write_file(folder_ / "script.sh", "yes | head -n 200000; touch " + (folder_ / "done"));
   const std::string command =

@@ -53,6 +53,7 @@ const std::vector<Scheme>& rows() {
        .written = "abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER",
        .credentials = "AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
        .open_options = {"enable_tls", "blob_storage_authority", "dfs_storage_authority", "credential_kind"},
+       .has_host = true,
        .is_built_in = kHasAzure,
        .open = &open_as_arrow_does},
   };

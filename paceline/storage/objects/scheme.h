@@ -30,6 +30,8 @@ struct Scheme {
   std::string_view credentials;
   /// Options of its URIs that hold no secret. All others are taken for one.
   std::vector<std::string_view> open_options;
+  /// Whether a host may follow the scheme, which may have a port; otherwise it is a bucket, which has none.
+  bool has_host = false;
   /// Whether the Arrow that this was built with has it.
   bool is_built_in = false;
   /// Gives the file system, and the place of `uri` in it. Invalid or IOError for a URI that Arrow does not take.

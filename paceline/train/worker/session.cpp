@@ -25,6 +25,14 @@ void check_folder_name(const std::string& name) {
   if (!status.ok()) throw ConfigError("report()'s checkpoint_dir_name is \"" + name + "\"; " + status.message());
 }
 
+// The journal holds a checkpoint's metrics a few levels down.
+void check_depth(const Json& metrics) {
+  constexpr int kLevelsAbove = 20;
+  if (!is_too_deep(metrics, kLevelsAbove)) return;
+  throw ConfigError("report()'s metrics are nested more than " + std::to_string(kDeepestJson - kLevelsAbove) +
+                    " levels deep, which nothing could read again: report numbers and texts by name");
+}
+
 }  // namespace
 
 Session::Session(SessionOptions options)
@@ -77,6 +85,7 @@ void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& ch
         "replaced; save again, or report each once, before the next save()");
   }
   check_validation(checkpoint, options);
+  check_depth(metrics.json());
   wait_for_controller(options_.first_report + reports_);
   rpc::Report message{.index = options_.first_report + reports_, .metrics = metrics.json(), .reduce = options.reduce};
   message.folder_name = options.checkpoint_dir_name;

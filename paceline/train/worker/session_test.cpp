@@ -57,6 +57,16 @@ class NoReports final : public train::ReportSink {
   void show_progress(rpc::ProgressBar) override {}
 };
 
+TEST(Session, MetricsThatNothingCouldReadAgainAreRefused) {
+  NoReports sink;
+  train::SessionOptions options;
+  options.sink = &sink;
+  train::Session session(options);
+  Json deep = 1;
+  for (int level = 0; level < kDeepestJson - 10; ++level) deep = Json::array({deep});
+  EXPECT_THROW(report({{"deep", deep}}), ConfigError);
+}
+
 TEST(Session, AVoidStepDropsTheGradientsOfEveryPreparedModel) {
   NoReports sink;
   train::SessionOptions options;

@@ -52,7 +52,8 @@ class ConnectionSink final : public ReportSink {
             ? std::chrono::milliseconds::max()
             : std::chrono::milliseconds(static_cast<int64_t>(request.timeout_s * 1e3)) + std::chrono::minutes(1);
     const auto reply = value_or_throw(connection_.call(rpc::pack(request), limit));
-    return value_or_throw(rpc::unpack<rpc::CheckpointsReply>(reply)).checkpoints;
+    (void)value_or_throw(rpc::unpack<rpc::CheckpointsReply>(reply));
+    return value_or_throw(decode_json(reply.bytes)).get<PublishedCheckpoints>();
   }
   bool takes_from_any_thread() const override { return true; }
   void fail(const std::exception_ptr& error) override { connection_.send(rpc::pack(failure_of(error))); }

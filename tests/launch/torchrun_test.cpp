@@ -111,6 +111,13 @@ TEST_F(TorchrunTest, AProgramThatCallsFitIsStartedOnceAsTheDriver) {
   EXPECT_THAT(lines_of(outcome, "folder "), ::testing::ElementsAre(folder_ / "runs/other"));
 }
 
+TEST_F(TorchrunTest, AFlagThatADriverDoesNotHearIsNamed) {
+  const Outcome outcome = cli::run_command_line(
+      PACELINE_PROGRAM " run -n 1 --shutdown-timeout 7 " DRIVER_PROGRAM " world_size " + (folder_ / "own") + " own");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("--shutdown-timeout 7 has no effect on a program that calls fit()"));
+}
+
 TEST_F(TorchrunTest, ARankOfADriverStandsInTheDebuggerBeforeItsTrainLoop) {
   testing::PseudoTerminal terminal(
       {PACELINE_PROGRAM, "run", "-n", "2", "--debug-rank", "1", DRIVER_PROGRAM, "world_size", folder_.path(), "run"});

@@ -134,8 +134,14 @@ class Foreground {
   const Descriptor terminal_;
 };
 
+void print_notes(const RunFlags& flags, const std::vector<std::string>& notes) {
+  if (flags.quiet) return;
+  for (const std::string& note : notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
+}
+
 // A program that calls fit() starts its workers itself: this process becomes that program.
 arrow::Status become_driver(const RunFlags& flags, rpc::Strings command) {
+  print_notes(flags, flags.driver_notes);
   LaunchOverrides overrides{.num_workers = flags.num_workers,
                             .name = flags.name,
                             .storage_path = flags.storage_path,
@@ -205,9 +211,7 @@ int run_command(const std::vector<std::string>& arguments) {
     print_help();
     return kDone;
   }
-  if (!flags->quiet) {
-    for (const std::string& note : flags->notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
-  }
+  print_notes(*flags, flags->notes);
   const auto exit_code = run(*flags);
   if (exit_code.ok()) return *exit_code;
   return report(exit_code.status().WithMessage(in_flags(exit_code.status().message())));

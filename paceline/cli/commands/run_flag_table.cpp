@@ -116,6 +116,11 @@ arrow::Status take_choice(Reading& reading, const std::string&) {
   return arrow::Status::OK();
 }
 
+// Why some flags change nothing before a program that calls fit().
+constexpr const char* kOwnPlace = "it tells its workers their place by get_context()";
+constexpr const char* kOwnGroup = "its workers meet over Paceline's own store";
+constexpr const char* kOwnOutput = "it shows the output of all its workers, or none with --quiet";
+
 arrow::Status accept(Reading&, const std::string&) {
   return arrow::Status::OK();
 }
@@ -160,7 +165,8 @@ const std::vector<Flag>& torchrun_flags() {
        [](Reading& r, const std::string& text) {
          r.flags.run_id = text;
          return arrow::Status::OK();
-       }},
+       },
+       kOwnPlace},
       {"rdzv-conf", 0, "KEY=VALUE,…", nullptr, "PET_RDZV_CONF", "Noted: ranks meet over Paceline's own store", nullptr},
       {"monitor-interval", 0, "SECONDS", nullptr, "PET_MONITOR_INTERVAL", "Noted: the end of a rank is seen at once",
        nullptr},
@@ -177,7 +183,8 @@ const std::vector<Flag>& torchrun_flags() {
        [](Reading& r, const std::string& text) {
          r.flags.role = text;
          return arrow::Status::OK();
-       }},
+       },
+       kOwnPlace},
       {"module", 'm', nullptr, nullptr, "PET_MODULE", "The program is the name of a Python module: python -m",
        take_choice<&launch::ProgramChoice::module>},
       {"no-python", 0, nullptr, nullptr, "PET_NO_PYTHON",
@@ -188,11 +195,11 @@ const std::vector<Flag>& torchrun_flags() {
        nullptr},
       {"redirects", 'r', "STREAMS", nullptr, "PET_REDIRECTS",
        "These streams go to the logs only: 1 standard output, 2 standard error, 3 both; 0:1,1:3 by rank",
-       [](Reading& r, const std::string& text) { return take_streams(text, r.flags.shown.redirected); }},
+       [](Reading& r, const std::string& text) { return take_streams(text, r.flags.shown.redirected); }, kOwnOutput},
       {"tee", 't', "STREAMS", nullptr, "PET_TEE", "These streams go to the logs and the terminal, as all do anyway",
        [](Reading& r, const std::string& text) { return take_streams(text, r.flags.shown.shown_too); }},
       {"local-ranks-filter", 0, "RANKS", nullptr, "PET_LOCAL_RANKS_FILTER", "The terminal shows these ranks only: 0,1",
-       [](Reading& r, const std::string& text) { return take_ranks(text, r.flags.shown.ranks); }},
+       [](Reading& r, const std::string& text) { return take_ranks(text, r.flags.shown.ranks); }, kOwnOutput},
       {"duplicate-stdout-filters", 0, "WORDS", nullptr, "PET_DUPLICATE_STDOUT_FILTERS",
        "Noted: there is one log for each rank; `paceline logs` and grep find what is in them", nullptr},
       {"duplicate-stderr-filters", 0, "WORDS", nullptr, "PET_DUPLICATE_STDERR_FILTERS",
@@ -209,13 +216,15 @@ const std::vector<Flag>& torchrun_flags() {
          if (text.empty()) return arrow::Status::Invalid("is empty; leave it out for 127.0.0.1");
          r.flags.master_address = text;
          return arrow::Status::OK();
-       }},
+       },
+       kOwnGroup},
       {"master-port", 0, "PORT", nullptr, "PET_MASTER_PORT", "MASTER_PORT of the programs; by default one that is free",
        [](Reading& r, const std::string& text) -> arrow::Status {
          ARROW_ASSIGN_OR_RAISE(r.flags.master_port, integer(text, 0, "0 (any that is free) to 65535"));
          if (r.flags.master_port <= 65535) return arrow::Status::OK();
          return arrow::Status::Invalid("is ", text, "; allowed: 0 (any that is free) to 65535");
-       }},
+       },
+       kOwnGroup},
       {"local-addr", 0, "ADDRESS", nullptr, "PET_LOCAL_ADDR", "Noted: everything is on loopback", nullptr},
       {"logs-specs", 0, "NAME", nullptr, nullptr, "Refused: logs are Paceline's",
        [](Reading&, const std::string& text) {
@@ -225,17 +234,19 @@ const std::vector<Flag>& torchrun_flags() {
       {"numa-binding", 0, "MODE", "node|socket|exclusive|core-complex", nullptr, "Noted: ranks are not bound to cores",
        nullptr},
       {"signals-to-handle", 0, "NAMES", nullptr, "PET_SIGNALS_TO_HANDLE",
-       "Signals that are passed on and stop the run; default SIGTERM,SIGINT,SIGHUP,SIGQUIT", take_signals},
+       "Signals that are passed on and stop the run; default SIGTERM,SIGINT,SIGHUP,SIGQUIT", take_signals,
+       "SIGINT and SIGTERM stop it"},
       {"shutdown-timeout", 0, "SECONDS", nullptr, "PET_SHUTDOWN_TIMEOUT",
        "What programs have to end by themselves, once told to, before they are killed; default 30",
        [](Reading& r, const std::string& text) -> arrow::Status {
          ARROW_ASSIGN_OR_RAISE(const int64_t seconds, integer(text, 0, "seconds, a number from 0"));
          r.flags.shutdown_timeout_s = static_cast<double>(seconds);
          return arrow::Status::OK();
-       }},
+       },
+       "its FailureConfig says stop_grace_s"},
       {"virtual-local-rank", 0, nullptr, nullptr, "PET_VIRTUAL_LOCAL_RANK",
        "LOCAL_RANK is 0 for all, and CUDA_VISIBLE_DEVICES each rank's own GPU",
-       take_switch<&RunFlags::virtual_local_rank>},
+       take_switch<&RunFlags::virtual_local_rank>, "get_device() gives each worker its GPU"},
   };
   return flags;
 }

@@ -65,7 +65,13 @@ arrow::Status apply(const Flag& flag, const std::string& who, const std::string&
     return arrow::Status::OK();
   }
   const arrow::Status status = flag.apply(reading, value);
-  return status.ok() ? status : arrow::Status::Invalid(who, " ", status.message());
+  if (!status.ok()) return arrow::Status::Invalid(who, " ", status.message());
+  if (flag.without_effect_on_drivers != nullptr) {
+    reading.flags.driver_notes.push_back(
+        who + (value.empty() ? "" : " " + value) +
+        " has no effect on a program that calls fit(): " + flag.without_effect_on_drivers);
+  }
+  return status;
 }
 
 // One word that begins with '-', and the next one if its flag takes a value that is not in the word.

@@ -51,7 +51,8 @@ struct RunFlags {
   std::vector<int> signals;  // that stop the run and are passed on to the programs
   ShownOutput shown;
   launch::ProgramChoice program;
-  std::vector<std::string> notes;  // on flags that change nothing here
+  std::vector<std::string> notes;         // on flags that change nothing here
+  std::vector<std::string> driver_notes;  // on those that change nothing where the program calls fit()
 };
 
 /// Invalid with a sentence for the user: an unknown flag (with the nearest known one), a value that is not allowed, a

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "paceline/testing/python_reference.h"
@@ -65,6 +67,30 @@ TEST(RunFlags, WhatMakesNoSenseOnOneMachineIsRefusedOrNoted) {
               ElementsAre("--rdzv-endpoint host:1 is not used: ranks meet over Paceline's own store"));
   EXPECT_THAT(parse("--nnodes 1:4 a").ValueOrDie().notes, ElementsAre(HasSubstr("one machine")));
   EXPECT_THAT(parse("--log-dir /x a").ValueOrDie().notes, ElementsAre(HasSubstr("--storage-path")));
+}
+
+// A new flag stands here when it has its effect before a program with fit() too, or had none to have.
+TEST(RunFlags, ThoseThatDoNotReachAProgramWithFitAreNoted) {
+  const std::set<std::string> reach = {"--num-workers",    "--name",      "--storage-path", "--debug-rank",
+                                       "--quiet",          "--help",      "--nnodes",       "--standalone",
+                                       "--module",         "--no-python", "--run-path",     "--max-restarts",
+                                       "--nproc-per-node", "--tee",       "--node-rank"};
+  const std::map<std::string, std::string> values = {{"--start-method", "fork"}, {"--numa-binding", "node"}};
+  for (const RunFlagInfo& flag : run_flag_table()) {
+    const std::string name = flag.names.substr(flag.names.find("--"));
+    const auto value = values.find(name);
+    const std::string given = value != values.end() ? value->second : name == "--signals-to-handle" ? "SIGTERM" : "0";
+    const auto flags = parse(name + (flag.value.empty() ? "" : " " + given) + " a");
+    if (reach.contains(name)) {
+      EXPECT_TRUE(!flags.ok() || flags->driver_notes.empty()) << name;
+    } else {
+      EXPECT_TRUE(!flags.ok() || flags->driver_notes.size() + flags->notes.size() == 1) << name;
+    }
+  }
+  EXPECT_THAT(parse("--shutdown-timeout 7 --virtual-local-rank a").ValueOrDie().driver_notes,
+              ElementsAre("--shutdown-timeout 7 has no effect on a program that calls fit(): its FailureConfig says "
+                          "stop_grace_s",
+                          HasSubstr("--virtual-local-rank has no effect")));
 }
 
 TEST(RunFlags, WrongOnesAreExplained) {

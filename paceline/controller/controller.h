@@ -2,8 +2,8 @@
 //
 // The shell around decide(): it owns the journal, the agents' channels, the store of the rendezvous, checkpoint
 // publication and the terminal, feeds events to decide() and executes its actions.
-// Threading: run_to_end() blocks the calling thread, which runs all decisions and callbacks. request_stop() may be
-// called from any thread and from signal handlers.
+// Threading: run_to_end() blocks the calling thread, which runs all decisions and callbacks. StopSignal may be used
+// from any thread and from signal handlers.
 #pragma once
 
 #include <arrow/result.h>
@@ -15,6 +15,7 @@
 #include "paceline/controller/run_books.h"
 #include "paceline/controller/run_request.h"
 #include "paceline/core/clock.h"
+#include "paceline/core/ending.h"
 #include "paceline/core/posix/descriptor.h"
 
 namespace paceline::controller {
@@ -33,6 +34,8 @@ class StopSignal {
   int descriptor() const { return event_.get(); }
   /// That of the last call; SIGINT while there was none.
   int signal() const noexcept { return signal_; }
+  /// What it is as the end of a run: SIGTERM is `terminated`, every other an `interrupt`.
+  StopCause cause() const noexcept { return signal_ == SIGTERM ? StopCause::terminated : StopCause::interrupt; }
 
  private:
   void stop(int signal, int times) noexcept;

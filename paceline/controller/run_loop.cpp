@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
@@ -54,8 +53,7 @@ arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channe
   while (!is_terminal(state().state)) {
     parts_.inbox.wait(parts_.stop.descriptor(), next_deadline(), parts_.clock);
     for (uint64_t count = take_count(parts_.stop.descriptor()); count > 0; --count) {
-      const bool ended = parts_.stop.signal() == SIGTERM;
-      feed(StopRequested{.reason = ended ? "the driver got SIGTERM" : "", .cause = StopCause::interrupt});
+      feed(StopRequested{.cause = parts_.stop.cause()});
     }
     for (Incoming& incoming : parts_.inbox.take()) {
       std::visit([this](auto& kind) { receive(kind); }, incoming);

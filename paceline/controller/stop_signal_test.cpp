@@ -12,6 +12,7 @@ TEST(StopSignal, CountsWhatItHears) {
   stop.hear(SIGINT);
   EXPECT_EQ(take_count(stop.descriptor()), 2u);
   EXPECT_EQ(stop.signal(), SIGINT);
+  EXPECT_EQ(stop.cause(), StopCause::interrupt);
 }
 
 TEST(StopSignal, ASecondSigtermCountsForTheThird) {
@@ -21,6 +22,7 @@ TEST(StopSignal, ASecondSigtermCountsForTheThird) {
   stop.hear(SIGTERM);
   EXPECT_EQ(take_count(stop.descriptor()), 2u);
   EXPECT_EQ(stop.signal(), SIGTERM);
+  EXPECT_EQ(stop.cause(), StopCause::terminated);
 }
 
 TEST(StopSignalDeathTest, OneMoreThanTheThirdEndsTheProcess) {

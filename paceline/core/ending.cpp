@@ -6,6 +6,8 @@ std::string describe(StopCause cause) {
   switch (cause) {
     case StopCause::interrupt:
       return "the driver was interrupted";
+    case StopCause::terminated:
+      return "the driver got SIGTERM";
     case StopCause::command_line:
       return "asked for from the command line";
     case StopCause::callback:

@@ -11,12 +11,14 @@ namespace paceline {
 enum class StopCause {
   unknown,       // the journal does not say: version 0.1 wrote it
   interrupt,     // the driver got SIGINT, or StopSignal::stop()
+  terminated,    // the driver got SIGTERM
   command_line,  // paceline stop
   callback,      // RunContext::stop()
   time_limit     // RunConfig.max_time
 };
 NLOHMANN_JSON_SERIALIZE_ENUM(StopCause, {{StopCause::unknown, "unknown"},
                                          {StopCause::interrupt, "interrupt"},
+                                         {StopCause::terminated, "terminated"},
                                          {StopCause::command_line, "command_line"},
                                          {StopCause::callback, "callback"},
                                          {StopCause::time_limit, "time_limit"}})

@@ -69,7 +69,7 @@ TEST(Failure, SigtermForWorkersAndDriverIsAStop) {
   Play run = Play::training({.num_workers = 2, .max_failures = 1});
   run.exit(run.worker(0), {.signal = 15});
   EXPECT_EQ(run.state(), State::running) << "the driver may have something to say";
-  run.feed(StopRequested{.reason = "the driver got SIGTERM", .cause = StopCause::interrupt});
+  run.feed(StopRequested{.cause = StopCause::terminated});
   run.exit(run.worker(1), {.signal = 15});
   EXPECT_EQ(run.state(), State::aborted);
   EXPECT_THAT(run.all().error, HasSubstr("The run was stopped: the driver got SIGTERM"));

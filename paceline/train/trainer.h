@@ -1,16 +1,19 @@
 // TorchTrainer: runs a train loop on a group of worker processes.
 //
 // Threading: fit() blocks; one fit() at a time in a process. While it runs, SIGINT (Ctrl-C) once stops the run cleanly,
-// three times at once; the former handler is restored afterwards.
+// three times at once; SIGTERM does so too, the second one at once, unless the program handles it itself. The former
+// handlers are restored afterwards.
 //
 // num_workers = 0 runs the loop on the calling thread, for a debugger. The run folder has the same checkpoints,
-// history and journal; a failed loop throws TrainingFailedError from fit() and is not tried again (max_failures is
-// ignored), `paceline stop` and `paceline stacks` do not reach it, and there are no worker logs: the loop writes where
-// the program does. threads_per_worker counts only when it is set.
+// history and journal; a failed loop throws TrainingFailedError from fit() and is not tried again, `paceline stop` and
+// `paceline stacks` do not reach it, and there are no worker logs: the loop writes where the program does. The process
+// has RunConfig::worker_environment until fit() returns. threads_per_worker counts only when it is set; settings that
+// mean nothing here are named in a warning.
 // A program that torchrun has started sets num_workers = 0 and joins torchrun's group with its variables (RANK,
 // WORLD_SIZE, MASTER_ADDR, …): rank 0's name, storage path and callbacks are the run's, every rank's fit() returns the
 // run's Result, and every report(), also without a checkpoint, is a meeting of all ranks. When one rank fails, each
-// rank's fit() throws what it saw itself; starting again is torchrun's affair.
+// rank's fit() throws what it saw itself; starting again is torchrun's affair. SIGTERM ends a rank as it would without
+// fit(), so that torchrun need not wait.
 #pragma once
 
 #include <memory>

@@ -197,7 +197,7 @@ Result fit(const TrainingRun& run) {
   const storage::Location start_from = checkpoint_to_start_from(run.resume_from_checkpoint);
   controller::StopSignal stop;
   // A rank of torchrun's that lives on after SIGTERM would hold up its launcher.
-  const InterruptGuard interrupts(stop, /*hears_sigterm=*/!in_process);
+  const InterruptGuard interrupts(stop, /*hears_sigterm=*/!under_torchrun());
   return in_process ? fit_in_process(run, start_from, stop) : fit_with_workers(run, start_from, stop);
 }
 

@@ -98,6 +98,7 @@ void bind_endings(py::module_& module) {
   py::native_enum<StopCause>(module, "StopCause", "enum.Enum")
       .value("UNKNOWN", StopCause::unknown)
       .value("INTERRUPT", StopCause::interrupt)
+      .value("TERMINATED", StopCause::terminated)
       .value("COMMAND_LINE", StopCause::command_line)
       .value("CALLBACK", StopCause::callback)
       .value("TIME_LIMIT", StopCause::time_limit)

@@ -27,7 +27,8 @@ PROGRAM = textwrap.dedent(
 
     settings = train.RunConfig(storage_path=sys.argv[1], name="run")
     try:
-        TorchTrainer(loop, scaling_config=train.ScalingConfig(num_workers=2), run_config=settings).fit()
+        result = TorchTrainer(loop, scaling_config=train.ScalingConfig(num_workers=2), run_config=settings).fit()
+        print(f"{result.state}: {result.stop_cause}, {result.stop_reason}")
     except KeyboardInterrupt as error:
         print(f"interrupted: {error}")
     """
@@ -77,14 +78,20 @@ def wait_for_all(pidfds):
         os.close(pidfd)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_stops_the_run_and_raises(driver, tmp_path, number):
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (signal.SIGINT, "interrupted: the run was stopped; fit() with the same name continues it"),
+        (signal.SIGTERM, "aborted: StopCause.TERMINATED, the driver got SIGTERM"),  # nobody is at a keyboard
+    ],
+)
+def test_an_interrupt_raises_and_sigterm_gives_the_result(driver, tmp_path, number, said):
     processes = marked(tmp_path)
     assert len(processes) >= 4  # driver, guardian, warm process, workers
     driver.send_signal(number)
-    said = driver.stdout.read()
+    output = driver.stdout.read()
     assert driver.wait() == 0
-    assert "interrupted: the run was stopped; fit() with the same name continues it" in said
+    assert said in output
     wait_for_all(processes)
 
 

@@ -96,6 +96,25 @@ TEST_F(CallingProcess, OneInterruptStopsCleanly) {
   expect_clean(driver);
 }
 
+TEST_F(CallingProcess, SigtermStopsCleanlyToo) {
+  auto driver = start("endless", {{"WORKERS", "0"}});
+  ASSERT_TRUE(driver.wait_for_output("metrics: step")) << driver.output();
+  driver.signal(SIGTERM);
+  EXPECT_EQ(driver.wait(), 0) << driver.output();
+  const Result result = Result::from_path(folder());
+  EXPECT_EQ(result.state, "aborted");
+  EXPECT_EQ(result.stop_cause, StopCause::terminated);
+  expect_clean(driver);
+}
+
+// A rank of torchrun's that lived on would hold up its launcher.
+TEST_F(CallingProcess, SigtermEndsARankOfTorchruns) {
+  auto driver = start("endless", {{"WORKERS", "0"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}});
+  ASSERT_TRUE(driver.wait_for_output("metrics: step")) << driver.output();
+  driver.signal(SIGTERM);
+  EXPECT_EQ(driver.wait(), -SIGTERM) << driver.output();
+}
+
 TEST_F(CallingProcess, ABrokenCallbackEndsTheRunWithItsText) {
   auto driver = start("well", {{"WORKERS", "0"}, {"BROKEN_CALLBACK", "1"}});
   EXPECT_EQ(driver.wait(), 1) << driver.output();

@@ -172,6 +172,18 @@ TEST_F(Robustness, OneInterruptStopsCleanly) {
   expect_clean(driver);
 }
 
+TEST_F(Robustness, SigtermStopsCleanlyAndSaysSo) {
+  auto driver = start("endless");
+  ASSERT_TRUE(driver.wait_for_output("metrics: step")) << driver.output();
+  driver.signal(SIGTERM);
+  EXPECT_EQ(driver.wait(), 0) << driver.output();
+  const Result result = Result::from_path(folder());
+  EXPECT_EQ(result.state, "aborted");
+  EXPECT_EQ(result.stop_cause, StopCause::terminated);
+  EXPECT_EQ(result.stop_reason, "the driver got SIGTERM");
+  expect_clean(driver);
+}
+
 TEST_F(Robustness, ThreeInterruptsStopAtOnce) {
   auto driver = start("deaf", {{"STOP_GRACE", "600"}});
   ASSERT_TRUE(driver.wait_for_output("looping"));

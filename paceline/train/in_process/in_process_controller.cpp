@@ -90,9 +90,9 @@ LocalAnswer InProcessController::meet(std::vector<LocalWord> words) {
   return answer;
 }
 
-controller::RunOutcome InProcessController::end(const std::optional<rpc::Failed>& failed, bool interrupted) {
+controller::RunOutcome InProcessController::end(const std::optional<rpc::Failed>& failed, StopCause interrupted) {
   end_if_lease_is_lost();
-  if (interrupted) books_->feed(StopRequested{.cause = StopCause::interrupt});
+  if (interrupted != StopCause::unknown) books_->feed(StopRequested{.cause = interrupted});
   // Whatever it was a consequence of, nobody else will say what the cause is.
   if (failed) {
     books_->feed(WorkerFailed{workers_.front(), failed->kind, failed->text, failed->frames, failed->stopped, false});

@@ -55,9 +55,9 @@ class InProcessController final : private controller::Crew {
 
   /// Takes every rank's word.
   LocalAnswer meet(std::vector<LocalWord> words);
-  /// The run ends; `failed` is how rank 0's train loop did, if not by its return; `interrupted`: SIGINT was before
-  /// that.
-  controller::RunOutcome end(const std::optional<rpc::Failed>& failed, bool interrupted);
+  /// The run ends; `failed` is how rank 0's train loop did, if not by its return; `interrupted`: who stopped it before
+  /// that, unknown for nobody.
+  controller::RunOutcome end(const std::optional<rpc::Failed>& failed, StopCause interrupted);
 
  private:
   const policy::RunState& state() const { return books_->state(); }

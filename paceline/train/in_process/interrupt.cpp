@@ -5,6 +5,7 @@
 #include <array>
 
 #include "paceline/controller/inbox.h"
+#include "paceline/core/posix/thread.h"
 #include "paceline/train/in_process/interrupt_internal.h"
 
 namespace paceline::train {
@@ -28,14 +29,10 @@ InterruptGuard::~InterruptGuard() {
 }
 
 InterruptWatch::InterruptWatch(controller::StopSignal& stop, std::function<void()> interrupted)
-    : stop_(stop), interrupted_(std::move(interrupted)), ended_(::eventfd(0, EFD_CLOEXEC)) {
-  // Signals are for the user's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { watch(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
+    : stop_(stop),
+      interrupted_(std::move(interrupted)),
+      ended_(::eventfd(0, EFD_CLOEXEC)),
+      thread_(start_thread([this] { watch(); })) {}
 
 InterruptWatch::~InterruptWatch() {
   const uint64_t one = 1;
@@ -54,8 +51,9 @@ void InterruptWatch::watch() {
     count += controller::take_count(stop_.descriptor());
     if (before == 0 && count > 0) interrupted_();
     if (count < 3) continue;
-    std::signal(SIGINT, SIG_DFL);
-    ::kill(::getpid(), SIGINT);
+    const int signal = stop_.signal();
+    std::signal(signal, SIG_DFL);
+    ::kill(::getpid(), signal);
   }
 }
 

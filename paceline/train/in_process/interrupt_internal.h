@@ -28,7 +28,7 @@ class InterruptGuard {
 };
 
 /// While it lives a thread of its own waits for `stop`, because the calling thread is busy with the train loop: the
-/// first time it calls `interrupted`, the third time it ends the process as SIGINT would have.
+/// first time it calls `interrupted`, the third time it ends the process as the signal would have.
 class InterruptWatch {
  public:
   InterruptWatch(controller::StopSignal& stop, std::function<void()> interrupted);
@@ -41,8 +41,8 @@ class InterruptWatch {
 
   controller::StopSignal& stop_;
   std::function<void()> interrupted_;
-  Descriptor ended_;  // an eventfd
-  std::thread thread_;
+  Descriptor ended_;    // an eventfd
+  std::thread thread_;  // last: it uses the others
 };
 
 }  // namespace paceline::train

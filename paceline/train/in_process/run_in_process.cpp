@@ -232,13 +232,13 @@ LocalOutcome run_in_process(const TrainingRun& run, const storage::Location& sta
   options.sink = &sink;
 
   Session session(options);
-  std::atomic<bool> interrupted{false};
+  std::atomic<StopCause> interrupted{StopCause::unknown};
   std::optional<rpc::Failed> failed;
   {
     const ThrowRecorder recorder;
     const InterruptWatch watch(stop, [&] {
-      interrupted = true;
-      session.stop(describe(StopCause::interrupt));
+      interrupted = stop.cause();
+      session.stop(describe(interrupted));
     });
     try {
       prove_storage(group, beginning);
@@ -254,7 +254,7 @@ LocalOutcome run_in_process(const TrainingRun& run, const storage::Location& sta
   LocalOutcome outcome;
   if (failed) group.abort();  // nobody waits for this rank any more
   if (controller) {
-    const controller::RunOutcome ended = controller->end(failed, interrupted && failed.has_value());
+    const controller::RunOutcome ended = controller->end(failed, failed ? interrupted.load() : StopCause::unknown);
     outcome = {.state = ended.state, .error = ended.error};
   } else {
     outcome = outcome_of(failed, session, sink.error());

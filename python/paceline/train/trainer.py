@@ -82,7 +82,8 @@ class DataParallelTrainer:
         Raises:
             WorkerGroupError: When workers have failed more often than ``FailureConfig.max_failures`` allows.
             ControllerError: When the run has failed outside the workers.
-            KeyboardInterrupt: After Ctrl-C, when the run has been stopped cleanly; the same name continues it.
+            KeyboardInterrupt: After Ctrl-C, when the run has been stopped cleanly; the same name continues it. After
+                SIGTERM, which no user sends from a keyboard, the Result says it (``StopCause.TERMINATED``).
         """
         in_process = self.scaling_config.max_workers == 0
         if not in_process:

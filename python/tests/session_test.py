@@ -1,6 +1,8 @@
 """report() and its kin: uploads, checkpoints, validation, callbacks, collectives, runs in the calling process."""
 
+import ctypes
 import os
+import signal
 
 import pytest
 
@@ -221,3 +223,59 @@ def test_metrics_keep_their_names_in_the_dataframe(run_config):
 def test_reduced_metrics_are_in_the_table_too(run_config):
     result = fit(lambda: train.report({"x": float(train.get_context().get_world_rank())}, reduce="mean"), run_config())
     assert result.metrics == {"x": 0.5} and list(result.metrics_dataframe["x"]) == [0.5]
+
+
+def test_variables_of_the_run_are_those_of_a_loop_in_the_calling_process(run_config, monkeypatch):
+    monkeypatch.setenv("A_VARIABLE", "the driver's")
+    monkeypatch.delenv("A_NUMBER", raising=False)
+    variables = {"A_VARIABLE": "the run's", "A_NUMBER": 3}
+    native = ctypes.CDLL(None).getenv  # what C++ sees
+    native.restype = ctypes.c_char_p
+
+    def loop():
+        found = [os.environ[name] for name in variables]
+        train.report({"n": 1}, Checkpoint.from_dict({}), validation=ValidationTaskConfig())
+        return found + [native(name.encode()).decode() for name in variables]
+
+    def validate(checkpoint):
+        return {"as_in_the_loop": os.environ["A_VARIABLE"] == "the run's"}
+
+    settings = run_config(worker_runtime_env={"env_vars": variables})
+    result = fit(loop, settings, workers=0, validation_config=ValidationConfig(fn=validate))
+    assert result.return_value == ["the run's", "3"] * 2 and result.best_checkpoints[-1][1]["as_in_the_loop"]
+    assert os.environ["A_VARIABLE"] == "the driver's" and "A_NUMBER" not in os.environ
+    assert native(b"A_VARIABLE") == b"the driver's" and native(b"A_NUMBER") is None
+
+
+def test_what_a_loop_in_the_calling_process_does_not_use_is_named_once(run_config, capfd):
+    settings = run_config(
+        worker_runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
+        failure_config=train.FailureConfig(max_failures=2, heartbeat_timeout_s=5),
+        debug_config=train.DebugConfig(hang_action="fail"),
+        log_quota_mb=1,
+    )
+    fit(lambda: train.report({"n": 1}), settings, workers=0)
+    (notice,) = [line for line in capfd.readouterr().err.splitlines() if "has no effect" in line]
+    for name in ("FailureConfig.max_failures", "heartbeat_timeout_s", "DebugConfig.hang_action", "log_quota_mb", "OMP_NUM_THREADS"):
+        assert name in notice, notice
+    assert "log_file_mb" not in notice
+    fit(lambda: train.report({"n": 1}), run_config(), workers=0)
+    assert "has no effect" not in capfd.readouterr().err
+
+
+def test_sigterm_stops_a_loop_in_the_calling_process(run_config):
+    def loop():
+        os.kill(os.getpid(), signal.SIGTERM)
+        while True:
+            train.report({"n": 1})
+
+    former = signal.getsignal(signal.SIGTERM)
+    child = os.fork()  # which SIGTERM would end otherwise
+    if child == 0:
+        try:
+            result = fit(loop, run_config(), workers=0)
+            os._exit(0 if (result.state, result.stop_cause) == ("aborted", train.StopCause.TERMINATED) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert signal.getsignal(signal.SIGTERM) == former

@@ -9,6 +9,7 @@
 #include "paceline/core/type_name.h"
 #include "paceline/policy/failure_text.h"
 #include "paceline/train/in_process/in_process_controller_internal.h"
+#include "paceline/train/in_process/unused_settings_internal.h"
 #include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
@@ -35,10 +36,7 @@ InProcessController::InProcessController(controller::TakenRun run, int64_t world
     const std::lock_guard lock(lease_mutex_);
     lease_lost_ = why;
   }));
-  if (request().run_config.failure_config.max_failures != 0) {
-    books_->log().warning(
-        "a train loop in the calling process is not tried again: FailureConfig.max_failures is ignored");
-  }
+  if (const std::string unused = unused_in_process(request()); !unused.empty()) books_->log().warning(unused);
   throw_if_error(books_->begin(options_in_process(request(), world_size, validation_ != nullptr), *this));
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
   const std::string host = host_name();
@@ -125,9 +123,11 @@ void InProcessController::execute(const DeleteCheckpoint& action) {
 
 // At once, on the train loop's thread: a debugger sees it too.
 void InProcessController::execute(const StartValidation& action) {
-  if (action.task.timeout_s && !std::exchange(warned_about_timeout_, true)) {
+  // The trainer's own has been named already.
+  const bool of_report = action.task.timeout_s && action.task.timeout_s != request().validation_task.timeout_s;
+  if (of_report && !std::exchange(warned_about_timeout_, true)) {
     books_->log().warning(
-        "a validation in the calling process runs until it returns: ValidationTaskConfig.timeout_s is ignored");
+        "a validation in the calling process runs until it returns: its report's timeout_s has no effect");
   }
   ValidationEnded ended{.report = action.report, .worker = action.worker};
   const WithoutSession scope;

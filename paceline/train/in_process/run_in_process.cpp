@@ -3,6 +3,10 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "paceline/checkpoint/stage.h"
 #include "paceline/core/error.h"
@@ -126,6 +130,32 @@ class ThreadCount {
   const int before_;
 };
 
+// RunConfig.worker_environment, over the process's own until it goes: after the controller's threads, which read it.
+class WorkerEnvironment {
+ public:
+  explicit WorkerEnvironment(const Variables& variables) {
+    for (const auto& [name, value] : variables) {
+      const char* before = std::getenv(name.c_str());
+      before_.emplace_back(name, before == nullptr ? std::nullopt : std::optional<std::string>(before));
+      ::setenv(name.c_str(), value.c_str(), 1);
+    }
+  }
+  ~WorkerEnvironment() {
+    for (const auto& [name, value] : before_) {
+      if (value) {
+        ::setenv(name.c_str(), value->c_str(), 1);
+      } else {
+        ::unsetenv(name.c_str());
+      }
+    }
+  }
+  WorkerEnvironment(const WorkerEnvironment&) = delete;
+  WorkerEnvironment& operator=(const WorkerEnvironment&) = delete;
+
+ private:
+  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
+};
+
 // Place, device and group; the run's name and folder are agreed upon with the group.
 SessionOptions join_group(const TrainingRun& run) {
   TrainContext::Values context;
@@ -215,6 +245,7 @@ int64_t torchrun_local_world_size() {
 
 LocalOutcome run_in_process(const TrainingRun& run, const storage::Location& start_from, controller::StopSignal& stop) {
   const ThreadCount threads(run.scaling_config.threads_per_worker);
+  const WorkerEnvironment environment(run.run_config.worker_environment);
   SessionOptions options = join_group(run);
   comm::Group& group = *options.group;
   LocalBeginning beginning;

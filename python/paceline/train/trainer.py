@@ -134,10 +134,26 @@ class DataParallelTrainer:
         }
 
     def _run_in_process(self) -> Any:
-        return self._train_loop()
+        with _environment_with(self.run_config._to_settings()["worker_environment"]):
+            return self._train_loop()
 
     def _torch_settings(self) -> Dict[str, Any]:
         return {}
+
+
+@contextlib.contextmanager
+def _environment_with(variables):
+    """The variables in os.environ: it is a copy of the process's environment, which has them already."""
+    former = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in former.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 class _Validation:

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <filesystem>
+#include <future>
 #include <thread>
 
 #include "paceline/storage/local/durable.h"
@@ -35,6 +37,24 @@ TEST(FolderLease, TheSameMachineGoesOnAtOnce) {
   storage::LeaseOptions patient = quick();
   patient.takeover = std::chrono::hours(1);
   EXPECT_TRUE(lease_folder(folder.path(), patient).ok());
+}
+
+// The driver is not asked, as when `paceline rm` has waited for one that is stopped.
+TEST(FolderLease, WhoseFolderIsDeletedHasLostTheLeaseAndMakesNoFolderAnew) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  ASSERT_TRUE(storage::make_folders(run).ok());
+  std::promise<std::string> told;
+  storage::LeaseOptions options = quick();
+  options.renewal = std::chrono::hours(1);
+  options.recent = {};
+  options.on_lost = [&](const std::string& why) { told.set_value(why); };
+  auto lease = lease_folder(run, options).ValueOrDie();
+  ASSERT_TRUE(storage::remove_all(run).ok());
+  EXPECT_TRUE(lease->gate()(/*looks=*/true).IsCancelled());
+  EXPECT_THAT(told.get_future().get(), HasSubstr("was deleted"));
+  lease.reset();
+  EXPECT_FALSE(std::filesystem::exists(run));
 }
 
 TEST(FolderLease, AnotherMachinesDriverIsNamed) {

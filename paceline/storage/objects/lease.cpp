@@ -177,6 +177,7 @@ struct Lease::State {
   std::atomic<BootClock::rep> renewed{0};  // when the last renewal that succeeded began
   std::atomic<BootClock::rep> looked{0};   // when the last look that found no other driver began
   std::atomic<bool> lost{false};
+  std::mutex renewal;  // one at a time, on whatever thread
   std::mutex mutex;
   std::condition_variable changed;
   std::string why_lost;
@@ -189,23 +190,31 @@ struct Lease::State {
 
   std::string lost_because() {
     const std::lock_guard lock(mutex);
-    return why_lost;
+    return why_lost.empty() ? "this driver has given its lease up" : why_lost;
   }
 
-  void lose(const std::string& holder) {
+  void lose(const std::string& why) {
     const std::lock_guard lock(mutex);
     if (lost.exchange(true)) return;
-    why_lost = "the run was taken over by " + holder + ", because this driver had not renewed its lease in " +
-               run->location(name) + " in time";
+    why_lost = why;
     changed.notify_all();
   }
 
-  // Whether no other driver has come since the claim was written; else the lease is lost.
+  // Whether the claim is there and no other driver has come since it was written; else the lease is lost.
   arrow::Status look() {
     const auto begun = BootClock::now();
     ARROW_ASSIGN_OR_RAISE(const auto claims, run->list(run_layout::kClaims));
+    bool is_there = false;
     for (const FileSize& file : claims) {
-      if (generation_of(file.name) > generation) lose(holder_in(read_whole(*run, file.name).ValueOr("")));
+      is_there |= file.name == name;
+      if (file.name == name || generation_of(file.name) < generation) continue;
+      lose("the run was taken over by " + holder_in(read_whole(*run, file.name).ValueOr("")) +
+           ", because this driver had not renewed its lease in " + run->location(name) + " in time");
+    }
+    // A listing may miss what is replaced at that moment.
+    if (!is_there && read_whole(*run, name).status().IsKeyError()) {
+      lose("this driver's lease, " + run->location(name) +
+           ", was deleted, and so the run, or another driver has it now");
     }
     if (!lost) looked = begun.time_since_epoch().count();
     return arrow::Status::OK();
@@ -216,14 +225,38 @@ struct Lease::State {
     return run->write(name, encode_json(claim) + "\n");
   }
 
-  // Writes the claim, then looks: who takes over writes and looks too, so one of both sees the other. The lease is held
-  // from when the writing began.
+  // Looks, for a claim that was deleted must not come back: the run may be another by now. Then writes the claim and
+  // looks again: who takes over writes and looks too, so one of both sees the other. The lease is held from when the
+  // writing began.
   arrow::Status renew() {
+    const std::lock_guard lock(renewal);
+    ARROW_RETURN_NOT_OK(look());
+    if (lost) return arrow::Status::OK();
     const auto begun = BootClock::now();
     ARROW_RETURN_NOT_OK(write());
     ARROW_RETURN_NOT_OK(look());
     if (!lost) renewed = begun.time_since_epoch().count();
     return arrow::Status::OK();
+  }
+
+  // Marks the claim as ended, if it is there and the last.
+  void end() {
+    const std::lock_guard lock(renewal);
+    const arrow::Status looked_now = look();
+    if (lost.exchange(true) || !looked_now.ok()) return;  // else it is taken over in time
+    claim.ended = true;
+    (void)write();
+  }
+
+  // Whether a file may be changed now; `looks` says whether to ask the claims for it unless that was just done.
+  arrow::Status check(const std::string& file, bool looks) {
+    if (looks && !lost && age(looked) >= options.recent) ARROW_RETURN_NOT_OK(look());
+    if (is_held()) return arrow::Status::OK();
+    const std::string doing = "changing " + run->location(file) + ": ";
+    if (lost) return arrow::Status::Cancelled(doing, lost_because());
+    return arrow::Status::IOError(doing,
+                                  "this driver's lease of the run has expired, because the storage could not be "
+                                  "reached for too long");
   }
 
   void renew_until_end() {
@@ -291,9 +324,7 @@ Lease::~Lease() {
   if (!thread_.joinable()) return;
   state_->stop_renewing();
   thread_.join();
-  if (state_->lost.exchange(true)) return;
-  state_->claim.ended = true;
-  (void)state_->write();  // else it is taken over in time
+  if (!state_->lost) state_->end();
 }
 
 void Lease::abandon() {
@@ -332,16 +363,15 @@ bool Lease::may_meet_late_writes() const {
 }
 
 std::shared_ptr<Storage> Lease::guard(std::shared_ptr<Storage> storage) const {
-  const auto check = [held = state_](const std::string& name, bool looks) -> arrow::Status {
-    if (looks && !held->lost && State::age(held->looked) >= held->options.recent) ARROW_RETURN_NOT_OK(held->look());
-    if (held->is_held()) return arrow::Status::OK();
-    const std::string doing = "changing " + held->run->location(name) + ": ";
-    if (held->lost) return arrow::Status::Cancelled(doing, held->lost_because());
-    return arrow::Status::IOError(doing,
-                                  "this driver's lease of the run has expired, because the storage could not be "
-                                  "reached for too long");
-  };
+  const auto check = [held = state_](const std::string& name, bool looks) { return held->check(name, looks); };
   return std::make_shared<GuardedByLease>(std::move(storage), check);
+}
+
+std::function<arrow::Status(bool looks)> Lease::gate() const {
+  return [held = state_](bool looks) {
+    if (!held->lost && !held->is_held()) ARROW_RETURN_NOT_OK(held->renew());
+    return held->check("", looks);
+  };
 }
 
 arrow::Result<std::optional<bool>> was_held_last_here(const Storage& run, const std::string& memory) {

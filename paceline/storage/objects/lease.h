@@ -6,11 +6,12 @@
 // gives way if another has come meanwhile or a dead one has risen (two that come at once may both give way; never do
 // both stay). A holder that ends leaves its claim, marked as ended, for the highest generation must stay to be seen: a
 // driver that was stopped for a time, and its machine's sleep counts, finds a later generation and has lost its lease
-// for good. One that could not renew for 5/6 of `takeover` changes nothing until it can. Clocks of machines are never
-// compared. Readers need no lease. What a driver has sent when it is stopped may still arrive after another has taken
-// over: who may have such a predecessor (may_meet_late_writes()) gives its files names that the predecessor does not
-// use. Conditional writes would do without that; Arrow's file systems have none. Threading: renews on a thread of its
-// own. Errors: AlreadyExists naming the holder.
+// for good; so has one that finds another claim of its own generation, or its own claim gone, because the run was
+// deleted and may be another by now: it looks before it writes. One that could not renew for 5/6 of `takeover` changes
+// nothing until it can. Clocks of machines are never compared. Readers need no lease. What a driver has sent when it is
+// stopped may still arrive after another has taken over: who may have such a predecessor (may_meet_late_writes()) gives
+// its files names that the predecessor does not use. Conditional writes would do without that; Arrow's file systems
+// have none. Threading: renews on a thread of its own. Errors: AlreadyExists naming the holder.
 #pragma once
 
 #include <arrow/result.h>
@@ -38,7 +39,8 @@ struct LeaseOptions {
   Duration recent = std::chrono::seconds(1);
   /// Says why it waits, once.
   std::function<void(const std::string&)> note = [](const std::string&) {};
-  /// Called on the renewing thread, once, when the lease is lost: another driver has taken over.
+  /// Called on the renewing thread, once, when the lease is lost: another driver has taken over, or the run was
+  /// deleted.
   std::function<void(const std::string&)> on_lost = [](const std::string&) {};
 };
 
@@ -73,6 +75,10 @@ class Lease {
   /// once it is lost, Cancelled. Before a file is written or deleted it looks whether another driver has come, unless
   /// it did so just now. Put it below retries, which may go on for longer than a lease lasts.
   std::shared_ptr<Storage> guard(std::shared_ptr<Storage> storage) const;
+  /// Whether a change is allowed now, for changes that no guard() sees; on any thread, and after the lease has ended,
+  /// which refuses them. What has not been renewed for too long is renewed at once. `looks`: as guard() before a file
+  /// is written. Errors as guard()'s.
+  std::function<arrow::Status(bool looks)> gate() const;
 
  private:
   struct State;

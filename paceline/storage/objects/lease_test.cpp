@@ -132,11 +132,14 @@ struct StoppedDriverTest : LeaseTest {
   std::mutex mutex;
   std::condition_variable changed;
   bool stopped = false;
+  bool stands = false;
   std::promise<std::string> told;
 
   std::unique_ptr<Lease> begin() {
     const auto stops = std::make_shared<testing::GuardedStorage>(run, [this](const auto&, const auto&, int64_t) {
       std::unique_lock lock(mutex);
+      stands = stopped;
+      changed.notify_all();
       changed.wait(lock, [this] { return !stopped; });
       return arrow::Status::OK();
     });
@@ -183,6 +186,73 @@ TEST_F(StoppedDriverTest, DoesNotGetBackTheLeaseOfARunThatIsDeleted) {
   Lease::acquire(run, folder / "b", brief()).ValueOrDie()->end_without_trace();
   stop(false);
   expect_lost(*first);
+}
+
+// Deleted with all that tells of it: generations begin anew.
+TEST_F(StoppedDriverTest, DoesNotGetBackTheLeaseOfARunThatIsAnotherByNow) {
+  const auto first = begin();
+  stop(true);
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return stands; });
+  }
+  ASSERT_TRUE(run->remove_below(".lease").ok());
+  const auto next = Lease::acquire(run, folder / "b", brief()).ValueOrDie();
+  EXPECT_EQ(next->generation(), 1);
+  stop(false);
+  EXPECT_THAT(told.get_future().get(), HasSubstr("the run"));
+  EXPECT_FALSE(first->is_held());
+  EXPECT_TRUE(first->guard(run)->write("checkpoint", "x").IsCancelled());
+}
+
+TEST_F(LeaseTest, WhoseClaimIsGoneHasLostTheLeaseAndLeavesNone) {
+  std::promise<std::string> told;
+  LeaseOptions options = quick();
+  options.on_lost = [&](const std::string& why) { told.set_value(why); };
+  auto lease = Lease::acquire(run, folder / "a", options).ValueOrDie();
+  ASSERT_TRUE(run->remove_below(".lease").ok());
+  EXPECT_THAT(told.get_future().get(), HasSubstr("was deleted"));
+  EXPECT_FALSE(lease->is_held());
+  lease.reset();
+  EXPECT_EQ(claims(), 0u);
+}
+
+TEST_F(LeaseTest, WhoEndsWithoutAClaimLeavesNone) {
+  auto lease = Lease::acquire(run, folder / "a", silent()).ValueOrDie();
+  ASSERT_TRUE(run->remove_below(".lease").ok());
+  lease.reset();
+  EXPECT_EQ(claims(), 0u);
+}
+
+TEST_F(LeaseTest, AnotherClaimOfTheSameGenerationEndsIt) {
+  LeaseOptions options = silent();
+  options.recent = {};
+  const auto first = Lease::acquire(run, folder / "a", options).ValueOrDie();
+  ASSERT_TRUE(run->write(".lease/000001_other", R"({"host":"other","pid":7,"beat":1})").ok());
+  EXPECT_TRUE(first->guard(run)->write("manifest", "x").IsCancelled());
+}
+
+// Who wakes up renews before it changes anything, and so does who looks for others.
+TEST_F(LeaseTest, TheGateRenewsWhatHasExpired) {
+  LeaseOptions options = silent();
+  options.takeover = std::chrono::milliseconds(1);
+  const auto first = Lease::acquire(run, folder / "a", options).ValueOrDie();
+  while (first->is_held()) std::this_thread::yield();
+  const std::string before = read_whole(*run, run->list(".lease")->front().name).ValueOrDie();
+  const arrow::Status allowed = first->gate()(false);
+  EXPECT_TRUE(allowed.ok() || allowed.IsIOError()) << "a millisecond may be over again";
+  EXPECT_NE(read_whole(*run, run->list(".lease")->front().name).ValueOrDie(), before);
+  const auto next = Lease::acquire(run, folder / "b", options).ValueOrDie();
+  EXPECT_TRUE(first->gate()(false).IsCancelled());
+  EXPECT_TRUE(first->is_lost());
+}
+
+TEST_F(LeaseTest, TheGateOutlivesTheLeaseAndIsClosedThen) {
+  auto lease = Lease::acquire(run, folder / "a", quick()).ValueOrDie();
+  const auto gate = lease->gate();
+  EXPECT_TRUE(gate(true).ok());
+  lease.reset();
+  EXPECT_TRUE(gate(true).IsCancelled());
 }
 
 // The renewing thread may be the last that gets on again.

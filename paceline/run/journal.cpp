@@ -109,6 +109,15 @@ arrow::Result<int64_t> journal_format(const Json& line) {
                                        ": use the Paceline that ran it, or a later one");
 }
 
+bool JournalEpochs::take(const Json& line) {
+  const auto epoch = line.is_object() ? line.find("epoch") : line.end();
+  if (epoch == line.end() || !epoch->is_number_integer()) return true;
+  const auto number = epoch->get<int64_t>();
+  if (number < last_) return false;
+  if (line.value("event", Json()) == RunOpened::kType) last_ = number;
+  return true;
+}
+
 arrow::Result<JournalEntry> decode_journal_entry(const Json& line) {
   // The format first: what a later Paceline wrote need not decode.
   if (line.is_object()) ARROW_RETURN_NOT_OK(journal_format(line).status());
@@ -129,12 +138,13 @@ arrow::Result<std::optional<JournalDamage>> read_journal(const std::string& run_
   if (!file) return arrow::Status::IOError("cannot read ", path);
   std::string text;
   JournalDamage at;
+  JournalEpochs epochs;
   for (at.line = 1; std::getline(file, text); ++at.line) {
     if (file.eof()) break;  // no newline: torn
     const auto line = [&]() -> arrow::Status {
       ARROW_ASSIGN_OR_RAISE(const Json json, decode_json(text));
       ARROW_ASSIGN_OR_RAISE(const JournalEntry read, decode_journal_entry(json));
-      entry(read.event, read.time);
+      if (epochs.take(json)) entry(read.event, read.time);
       return arrow::Status::OK();
     }();
     if (line.IsNotImplemented()) return line.WithMessage(path, ": ", line.message());

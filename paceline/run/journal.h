@@ -5,8 +5,10 @@
 // the consequences as they stand. A line is written before the event's actions are executed, so a controller that takes
 // over knows all that was acted on. A torn last line (a crash while writing) is no event; opening for writing removes
 // it. A line that is damaged (a bad disk) ends the journal for readers; opening for writing moves it, and what follows,
-// to a file beside it. Each controller's first line, "run_opened", has the "format" of those that follow. Version 0.1
-// wrote none: format 1, without consequences. Writing: one thread; reading: any process.
+// to a file beside it. Lines of an earlier controller behind a later one's first, which a driver wrote that was stopped
+// while another took its run over, are nobody's: readers pass them over. Each controller's first line, "run_opened",
+// has the "format" of those that follow. Version 0.1 wrote none: format 1, without consequences. Writing: one thread;
+// reading: any process.
 #pragma once
 
 #include <arrow/result.h>
@@ -52,6 +54,16 @@ struct JournalEntry {
   Time time;
 };
 
+/// Which lines of a journal count, one after the other.
+class JournalEpochs {
+ public:
+  /// Whether this one, the next, is not of an earlier epoch than the last controller's.
+  bool take(const Json& line);
+
+ private:
+  int64_t last_ = 0;
+};
+
 /// The event that one line of the journal holds. Invalid: none; NotImplemented: as journal_format().
 arrow::Result<JournalEntry> decode_journal_entry(const Json& line);
 /// The format that a line of "run_opened" announces. NotImplemented, with what to do: a later one than kJournalFormat.
@@ -67,8 +79,8 @@ struct JournalDamage {
   std::string text(const std::string& run_folder) const;
 };
 
-/// Calls `entry` for each event in order, up to the first damaged line, which it gives. IOError when the journal cannot
-/// be read, NotImplemented for a later format.
+/// Calls `entry` for each event that counts, in order, up to the first damaged line, which it gives. IOError when the
+/// journal cannot be read, NotImplemented for a later format.
 arrow::Result<std::optional<JournalDamage>> read_journal(const std::string& run_folder,
                                                          const std::function<void(const policy::Event&, Time)>& entry);
 

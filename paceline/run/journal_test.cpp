@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "paceline/policy/decide.h"
+#include "paceline/run/reader.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/testing/temporary_folder.h"
 
@@ -114,6 +115,28 @@ TEST(Journal, AJournalThatIsDamagedFromTheStartIsNoState) {
   TemporaryFolder folder;
   std::ofstream(journal_path(folder.path())) << "{\"event\": \"no such\", \"time\": 1}\n{}\n";
   EXPECT_FALSE(replay(folder.path()).ValueOrDie());
+}
+
+// It was stopped while another took its run over, and has woken up.
+TEST(Journal, WhatAnEarlierDriverWritesBehindItsSuccessorIsPassedOver) {
+  TemporaryFolder folder;
+  Journal earlier = Journal::open(folder.path()).ValueOrDie();
+  RunState stale;
+  ASSERT_TRUE(decide_and_append(earlier, stale, RunOpened{.epoch = {1}, .name = "run"}, from_seconds(1)).ok());
+  RunState state = stale;
+  Journal later = Journal::open(folder.path()).ValueOrDie();
+  ASSERT_TRUE(decide_and_append(later, state, RunOpened{.epoch = {2}, .name = "run"}, from_seconds(2)).ok());
+  const auto before = read_run_folder(folder.path()).ValueOrDie();
+  ASSERT_TRUE(decide_and_append(earlier, stale, StopRequested{.reason = "woken"}, from_seconds(3)).ok());
+  ASSERT_EQ(stale.state, State::aborted);
+  EXPECT_EQ(replay(folder.path()).ValueOrDie(), state);
+  const auto after = read_run_folder(folder.path()).ValueOrDie();
+  EXPECT_EQ(after.run.state, "initializing");
+  EXPECT_EQ(after.attempts, before.attempts);
+  EXPECT_EQ(after.events, before.events);
+  ASSERT_TRUE(decide_and_append(later, state, NodeJoined{{.name = "node"}}, from_seconds(4)).ok());
+  EXPECT_EQ(replay(folder.path()).ValueOrDie(), state);
+  EXPECT_EQ(read_run_folder(folder.path())->run.state, "scheduling");
 }
 
 TEST(Journal, NoJournalIsNoState) {

@@ -73,8 +73,8 @@ arrow::Status RunReader::read_journal_lines() {
 void RunReader::add_damage(const std::string& why) {
   is_damaged_ = true;
   const double last = record_.events.empty() ? record_.run.since : record_.events.back().time;
-  const Json details = {{"line", line_ + 1}, {"why", why}};
-  add_event({line_ + 1, last, "journal_damaged", details});
+  const int64_t damaged = line_ + passed_over_ + 1;
+  add_event({damaged, last, "journal_damaged", Json{{"line", damaged}, {"why", why}}});
 }
 
 arrow::Status RunReader::add(const Json& line) {
@@ -82,6 +82,10 @@ arrow::Status RunReader::add(const Json& line) {
   const auto time = line.find("time");
   if (kind == line.end() || !kind->is_string()) return arrow::Status::Invalid("no event");
   if (time == line.end() || !time->is_number()) return arrow::Status::Invalid("no time");
+  if (!epochs_.take(line)) {
+    ++passed_over_;
+    return arrow::Status::OK();
+  }
   if (*kind == RunOpened::kType) {
     ARROW_ASSIGN_OR_RAISE(format_, journal_format(line));
     ARROW_ASSIGN_OR_RAISE(const Event event, decode_event(line));
@@ -92,7 +96,7 @@ arrow::Status RunReader::add(const Json& line) {
   take_states(then, time->get<double>());
   take_workers(then);
   take_checkpoints(then);
-  add_event({line_, time->get<double>(), kind->get<std::string>(), details_of(line)});
+  add_event({line_ + passed_over_, time->get<double>(), kind->get<std::string>(), details_of(line)});
   return arrow::Status::OK();
 }
 

@@ -45,7 +45,9 @@ class RunReader {
   std::string folder_;
   storage::LineReader journal_;
   storage::LineReader history_;
-  int64_t line_ = 0;
+  int64_t line_ = 0;         // of those that count
+  int64_t passed_over_ = 0;  // others: of an earlier epoch
+  JournalEpochs epochs_;
   bool is_damaged_ = false;
   int64_t format_ = 1;
   policy::RunState state_;  // after the lines that were decided again

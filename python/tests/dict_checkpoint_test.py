@@ -222,6 +222,23 @@ def test_a_run_keeps_dictionaries_and_goes_on_from_them(run_config, tmp_path):
     assert not any((tmp_path / "scratch").glob("paceline_checkpoint_*"))
 
 
+def test_of_a_failed_attempt_no_folder_is_left(run_config, tmp_path):
+    def loop():
+        def upload(checkpoint, dir_name):
+            raise OSError("the bucket is gone")
+
+        data = {"checkpoint": Checkpoint.from_dict({"a": 1}), "checkpoint_upload_fn": upload}
+        train.report({}, checkpoint_upload_mode=CheckpointUploadMode.ASYNC, **data)
+        while True:
+            train.collective.barrier()
+
+    (tmp_path / "scratch").mkdir()
+    settings = run_config(worker_runtime_env={"env_vars": {"TMPDIR": str(tmp_path / "scratch")}})
+    with pytest.raises(train.WorkerGroupError, match="the bucket is gone"):
+        TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=1), run_config=settings).fit()
+    assert not any((tmp_path / "scratch").glob("paceline_checkpoint_*"))
+
+
 def test_what_ray_train_has_removed_says_what_to_use():
     with pytest.raises(AttributeError, match=r"from_uri.*Checkpoint\(uri\)"):
         Checkpoint.from_uri("s3://bucket/path")

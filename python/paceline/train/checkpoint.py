@@ -1,5 +1,6 @@
 """Checkpoint: a reference to a folder of files."""
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -112,10 +113,13 @@ class Checkpoint(metaclass=_Removed):
         self._folder = weakref.finalize(self, _delete, folder, os.getpid())
         return self
 
-    def _keep_folder(self) -> None:
-        """Whoever uploads the folder while training goes on deletes it, or not, as report() was told."""
-        if folder := getattr(self, "_folder", None):
-            folder.detach()
+    def _keep_folder(self, deletes: bool) -> None:
+        """Whoever uploads the folder while training goes on deletes it once it is published, if report() `deletes`.
+
+        What is never published, because the attempt fails, is deleted at the end of the process.
+        """
+        if (folder := getattr(self, "_folder", None)) and (detached := folder.detach()) and deletes:
+            atexit.register(_delete, *detached[2])
 
     @classmethod
     def _from_native(cls, checkpoint) -> Any:  # a Checkpoint, None for None

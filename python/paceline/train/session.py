@@ -73,7 +73,7 @@ def report(
     if validation is True:
         validation = ValidationTaskConfig()
     if checkpoint is not None and checkpoint_upload_mode is CheckpointUploadMode.ASYNC:
-        checkpoint._keep_folder()
+        checkpoint._keep_folder(delete_local_checkpoint_after_upload is not False)
     native.report(
         metrics,
         None if checkpoint is None else checkpoint._native,

@@ -1,34 +1,11 @@
 #include "paceline/controller/controller.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include "paceline/controller/control_socket.h"
 #include "paceline/controller/run_loop_internal.h"
 
 namespace paceline::controller {
 
 using namespace policy;
-
-StopSignal::StopSignal() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-void StopSignal::stop(int signal, int times) noexcept {
-  const int error = errno;  // a signal handler leaves it as it was
-  signal_ = signal;
-  const auto count = static_cast<uint64_t>(times);
-  [[maybe_unused]] const ssize_t written = ::write(event_.get(), &count, sizeof count);
-  errno = error;
-}
-
-void StopSignal::hear(int signal) noexcept {
-  const int before = heard_;
-  const int times = signal == SIGTERM && before > 0 && before < kHeard ? kHeard - before : 1;
-  heard_ = before + times;
-  stop(signal, times);
-  if (before < kHeard) return;
-  std::signal(signal, SIG_DFL);
-  ::raise(signal);  // comes when the handler is left
-}
 
 arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launcher, const Clock& clock,
                                      StopSignal& stop) {

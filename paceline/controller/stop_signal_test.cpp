@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "paceline/controller/controller.h"
 #include "paceline/controller/inbox.h"
+#include "paceline/controller/stop_signal.h"
 
 namespace paceline::controller {
 namespace {
@@ -32,6 +32,24 @@ TEST(StopSignalDeathTest, OneMoreThanTheThirdEndsTheProcess) {
         for (int i = 0; i < 4; ++i) stop.hear(SIGTERM);
       },
       ::testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST(StopHandlers, HearAndGiveBack) {
+  static int users = 0;
+  std::signal(SIGUSR1, [](int) { ++users; });
+  std::signal(SIGHUP, SIG_IGN);  // nohup
+  StopSignal stop;
+  {
+    const StopHandlers handlers(stop, {SIGUSR1}, {SIGUSR2, SIGHUP});
+    for (const int signal : {SIGUSR1, SIGUSR2, SIGHUP}) ::raise(signal);
+  }
+  EXPECT_EQ(take_count(stop.descriptor()), 2u);
+  EXPECT_EQ(users, 0);
+  ::raise(SIGUSR1);
+  EXPECT_EQ(users, 1);
+  EXPECT_EQ(std::signal(SIGUSR2, SIG_DFL), SIG_DFL);
+  EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN);
+  std::signal(SIGUSR1, SIG_DFL);
 }
 
 }  // namespace

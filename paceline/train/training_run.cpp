@@ -2,7 +2,9 @@
 
 #include <torch/torch.h>
 
+#include <csignal>
 #include <filesystem>
+#include <vector>
 
 #include "paceline/comm/backend.h"
 #include "paceline/controller/controller.h"
@@ -12,7 +14,6 @@
 #include "paceline/storage/storage.h"
 #include "paceline/track/tracker/tracker.h"
 #include "paceline/train/driver.h"
-#include "paceline/train/in_process/interrupt_internal.h"
 #include "paceline/train/in_process/run_in_process_internal.h"
 #include "paceline/train/launch_overrides_internal.h"
 #include "paceline/train/worker/session_internal.h"
@@ -197,7 +198,8 @@ Result fit(const TrainingRun& run) {
   const storage::Location start_from = checkpoint_to_start_from(run.resume_from_checkpoint);
   controller::StopSignal stop;
   // A rank of torchrun's that lives on after SIGTERM would hold up its launcher.
-  const InterruptGuard interrupts(stop, /*hears_sigterm=*/!under_torchrun());
+  const std::vector<int> unless_handled = under_torchrun() ? std::vector<int>{} : std::vector{SIGTERM};
+  const controller::StopHandlers handlers(stop, {SIGINT}, unless_handled);
   return in_process ? fit_in_process(run, start_from, stop) : fit_with_workers(run, start_from, stop);
 }
 

@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "paceline/agent/node.h"
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/run_flags.h"
+#include "paceline/controller/stop_signal.h"
 #include "paceline/core/config/launch_overrides.h"
 #include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor.h"
@@ -63,26 +65,6 @@ std::optional<std::string> variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
-
-// Signals that stop the run; from the fourth on their default action does.
-class StopHandlers {
- public:
-  StopHandlers(const std::vector<int>& signals, controller::StopSignal& stop) {
-    stop_ = &stop;
-    struct sigaction action{};
-    action.sa_handler = [](int signal) { stop_->hear(signal); };
-    action.sa_flags = SA_RESTART;
-    for (const int signal : signals) {
-      struct sigaction before{};
-      ::sigaction(signal, nullptr, &before);
-      if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;  // nohup
-      ::sigaction(signal, &action, nullptr);
-    }
-  }
-
- private:
-  static inline controller::StopSignal* stop_ = nullptr;
-};
 
 // What the configuration says of a field is said of the flag that has set it.
 std::string in_flags(std::string text) {
@@ -179,7 +161,9 @@ arrow::Result<int> run(const RunFlags& flags) {
   }
   ARROW_ASSIGN_OR_RAISE(const agent::Guardian guardian, agent::Guardian::fork_now());
   controller::StopSignal stop;
-  const StopHandlers handlers(flags.signals, stop);
+  std::vector<int> signals = flags.signals;
+  const bool hangup = std::erase(signals, SIGHUP) > 0;
+  const controller::StopHandlers handlers(stop, signals, hangup ? std::vector{SIGHUP} : std::vector<int>{});
   ARROW_ASSIGN_OR_RAISE(const launch::LaunchOutcome outcome, launch::run_launch(launch, guardian, stop));
   if (!outcome.error.empty()) std::fprintf(stderr, "paceline: %s\n", outcome.error.c_str());
   return outcome.exit_code;

@@ -3,30 +3,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
+#include <utility>
 
 #include "paceline/controller/inbox.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/train/in_process/interrupt_internal.h"
 
 namespace paceline::train {
-
-InterruptGuard::InterruptGuard(controller::StopSignal& stop, bool hears_sigterm) {
-  signal_ = &stop;
-  struct sigaction action{};
-  action.sa_handler = [](int number) { signal_->hear(number); };
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGINT, &action, &former_);
-  if (!hears_sigterm) return;
-  ::sigaction(SIGTERM, nullptr, &former_sigterm_);
-  hears_sigterm_ = former_sigterm_.sa_handler == SIG_DFL;
-  if (hears_sigterm_) ::sigaction(SIGTERM, &action, nullptr);
-}
-
-InterruptGuard::~InterruptGuard() {
-  ::sigaction(SIGINT, &former_, nullptr);
-  if (hears_sigterm_) ::sigaction(SIGTERM, &former_sigterm_, nullptr);
-  signal_ = nullptr;
-}
 
 InterruptWatch::InterruptWatch(controller::StopSignal& stop, std::function<void()> interrupted)
     : stop_(stop),

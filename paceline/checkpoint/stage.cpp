@@ -32,13 +32,13 @@ arrow::Status check_tensor(const TensorBytes& tensor) {
 Stage::Stage(std::string run_folder, std::string relative)
     : run_folder_(std::move(run_folder)), relative_(std::move(relative)), folder_(run_folder_ + "/" + relative_) {}
 
-std::string stages_of(Attempt attempt, WorkerId worker) {
-  return fs::path(run_layout::kStaging) / ("attempt_" + std::to_string(attempt.value)) /
+std::string stages_of(Attempt attempt, WorkerId worker, const std::string& driver) {
+  return fs::path(run_layout::kStaging) / driver / ("attempt_" + std::to_string(attempt.value)) /
          ("worker_" + std::to_string(worker.value));
 }
 
-std::string stage_of(const Identity& identity, int64_t number) {
-  return stages_of(identity.attempt, identity.worker) + "/report_" + std::to_string(number);
+std::string stage_of(const Identity& identity, int64_t number, const std::string& driver) {
+  return stages_of(identity.attempt, identity.worker, driver) + "/report_" + std::to_string(number);
 }
 
 arrow::Status Stage::discard(const std::string& run_folder, const std::string& relative) {
@@ -47,8 +47,9 @@ arrow::Status Stage::discard(const std::string& run_folder, const std::string& r
   return storage::remove_all(run_folder + "/" + relative);
 }
 
-arrow::Result<Stage> Stage::create(const std::string& run_folder, const Identity& identity, int64_t number) {
-  Stage stage(run_folder, stage_of(identity, number));
+arrow::Result<Stage> Stage::create(const std::string& run_folder, const Identity& identity, int64_t number,
+                                   const std::string& driver) {
+  Stage stage(run_folder, stage_of(identity, number, driver));
   stage.part_.attempt = identity.attempt.value;
   stage.part_.report = number;
   ARROW_RETURN_NOT_OK(storage::remove_all(stage.folder_));

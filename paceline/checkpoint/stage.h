@@ -1,7 +1,8 @@
 // A worker's side of a checkpoint: put this rank's files, durably, where the publisher can take them.
 //
-// A stage is the folder `.staging/attempt_A/worker_W/report_K` of the run with the rank's files and, written last,
-// `report_K.json` beside it, a manifest of these files. Nothing here is visible as a checkpoint. Not thread-safe.
+// A stage is the folder `.staging/DRIVER/attempt_A/worker_W/report_K` of the run with the rank's files and, written
+// last, `report_K.json` beside it, a manifest of these files. DRIVER is a random name: a run may have had, or have
+// meanwhile, a driver with the same attempts and workers. Nothing here is visible as a checkpoint. Not thread-safe.
 // Errors: IOError with path and reason; Invalid for what cannot be in a checkpoint.
 #pragma once
 
@@ -31,14 +32,15 @@ struct TensorBytes {
 inline constexpr const char* kPartEnding = ".json";
 
 /// Where a worker's stages of one attempt are, relative to the run folder.
-std::string stages_of(Attempt attempt, WorkerId worker);
+std::string stages_of(Attempt attempt, WorkerId worker, const std::string& driver = "");
 /// The worker's stage of that number, relative to the run folder.
-std::string stage_of(const Identity& identity, int64_t number);
+std::string stage_of(const Identity& identity, int64_t number, const std::string& driver = "");
 
 class Stage {
  public:
   /// Makes an empty folder for the worker's stage of that number.
-  static arrow::Result<Stage> create(const std::string& run_folder, const Identity& identity, int64_t number);
+  static arrow::Result<Stage> create(const std::string& run_folder, const Identity& identity, int64_t number,
+                                     const std::string& driver = "");
 
   /// Writes `tensors` as the safetensors file `file` and enters file and slices. Readable by Python's safetensors,
   /// which sees each slice as a tensor of the slice's shape. In the manifest the tensors are called "<item>/<name>", or

@@ -110,13 +110,17 @@ arrow::Status move_files(const std::vector<Part>& parts, const std::string& fold
   return arrow::Status::OK();
 }
 
+// Says whether a change is allowed, right before it is made.
+using Gate = std::function<arrow::Status()>;
+
 arrow::Status put_together(const std::vector<Part>& parts, const Manifest& manifest, const std::string& run_folder,
-                           const std::string& name) {
+                           const std::string& name, const Gate& gate) {
   const std::string folder = run_folder + "/" + name;
   ARROW_RETURN_NOT_OK(fail_point("publish.before_merge"));
   ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, name));
   ARROW_RETURN_NOT_OK(move_files(parts, folder));
   ARROW_RETURN_NOT_OK(fail_point("publish.before_manifest"));
+  ARROW_RETURN_NOT_OK(gate());
   return storage::write_atomically(folder + "/" + kManifestName, encode_manifest(manifest));
 }
 
@@ -182,12 +186,14 @@ arrow::Result<std::string> make_own_folder(const std::string& run_folder, const 
 
 // Moves what is under that name to where it is deleted, at once as far as readers can see. With `unless_checkpoint`,
 // what has become a checkpoint meanwhile stays: AlreadyExists.
-arrow::Status remove_folder(const std::string& run_folder, const std::string& name, bool unless_checkpoint) {
+arrow::Status remove_folder(const std::string& run_folder, const std::string& name, bool unless_checkpoint,
+                            const Gate& gate) {
   const std::string path = run_folder + "/" + name;
   ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
   if (!exists) return arrow::Status::OK();
   ARROW_ASSIGN_OR_RAISE(const std::string own, make_own_folder(run_folder, "deleted_" + name));
   const std::string doomed = run_folder + "/" + own;
+  ARROW_RETURN_NOT_OK(gate());
   ARROW_RETURN_NOT_OK(storage::move(path, doomed + "/" + name));
   if (unless_checkpoint && find_manifest(doomed + "/" + name).ValueOr(std::nullopt)) {
     ARROW_RETURN_NOT_OK(storage::move(doomed + "/" + name, path));
@@ -198,7 +204,7 @@ arrow::Status remove_folder(const std::string& run_folder, const std::string& na
 }
 
 // Whether the name is free for a new checkpoint, made free if it may be. `in_place`: its files stand there already.
-arrow::Status claim_name(const std::string& run_folder, const std::string& name, bool in_place) {
+arrow::Status claim_name(const std::string& run_folder, const std::string& name, bool in_place, const Gate& gate) {
   const std::string target = run_folder + "/" + name;
   ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(target));
   if (!exists) return arrow::Status::OK();
@@ -207,19 +213,20 @@ arrow::Status claim_name(const std::string& run_folder, const std::string& name,
   if (in_place) return arrow::Status::OK();
   if (!run_layout::is_checkpoint_folder(name)) return name_is_used(target);
   ARROW_RETURN_NOT_OK(fail_point("publish.before_removal"));
-  return remove_folder(run_folder, name, /*unless_checkpoint=*/true);
+  return remove_folder(run_folder, name, /*unless_checkpoint=*/true, gate);
 }
 
 // Makes the staged files a checkpoint in the run's folder.
 arrow::Status publish_folder(const std::vector<Part>& staged, const Manifest& about, const std::string& run_folder,
-                             const std::string& name, bool in_place) {
-  ARROW_RETURN_NOT_OK(claim_name(run_folder, name, in_place));
-  if (in_place) return put_together(staged, about, run_folder, name);
+                             const std::string& name, bool in_place, const Gate& gate) {
+  ARROW_RETURN_NOT_OK(claim_name(run_folder, name, in_place, gate));
+  if (in_place) return put_together(staged, about, run_folder, name, gate);
   ARROW_ASSIGN_OR_RAISE(const std::string temporary,
                         make_own_folder(run_folder, "publish_" + std::to_string(about.report)));
   const std::string folder = run_folder + "/" + temporary;
-  auto status = put_together(staged, about, run_folder, temporary);
+  auto status = put_together(staged, about, run_folder, temporary, gate);
   if (status.ok()) status = fail_point("publish.before_rename");
+  if (status.ok()) status = gate();
   if (status.ok()) status = rename(folder, run_folder + "/" + name);
   if (!status.ok()) (void)storage::remove_all(folder);  // the first error says more
   return status;
@@ -251,6 +258,11 @@ arrow::Status check_folder_name(const std::string& name) {
 Store::Store(std::string run_folder, std::shared_ptr<storage::Storage> objects, std::string folder_ending)
     : run_folder_(std::move(run_folder)), objects_(std::move(objects)), folder_ending_(std::move(folder_ending)) {}
 
+void Store::belong_to(std::string driver, std::function<arrow::Status()> gate) {
+  driver_ = std::move(driver);
+  if (gate) gate_ = std::move(gate);
+}
+
 arrow::Result<Store> Store::at(const storage::Location& location) {
   if (!location.is_uri()) return Store(location.text());
   ARROW_ASSIGN_OR_RAISE(auto objects, storage::open_storage(location));
@@ -275,7 +287,7 @@ arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Ma
   const std::string name = objects_ ? own + folder_ending_ : own;
   about.name = name == run_layout::checkpoint_folder(about.report) ? "" : name;
   arrow::Status done = objects_ ? publish_objects(*objects_, name, files_to_upload(staged), about)
-                                : publish_folder(staged, about, run_folder_, name, !in_place.empty());
+                                : publish_folder(staged, about, run_folder_, name, !in_place.empty(), gate_);
   if (!done.ok()) {
     const bool may_be_there = !objects_ && !done.IsAlreadyExists();
     if (!may_be_there || find_manifest(path_of(name).text()).ValueOr(std::nullopt) != about) return done;
@@ -337,14 +349,16 @@ arrow::Result<std::vector<Published>> Store::list_objects(std::vector<std::strin
 }
 
 arrow::Status Store::remove(const std::string& name) {
-  return objects_ ? remove_objects(*objects_, name) : remove_folder(run_folder_, name, /*unless_checkpoint=*/false);
+  return objects_ ? remove_objects(*objects_, name)
+                  : remove_folder(run_folder_, name, /*unless_checkpoint=*/false, gate_);
 }
 
 arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {
-  return storage::remove_all(run_folder_ + "/" + stages_of(attempt, worker));
+  return storage::remove_all(run_folder_ + "/" + stages_of(attempt, worker, driver_));
 }
 
 arrow::Status Store::collect_leftovers() {
+  ARROW_RETURN_NOT_OK(gate_());
   ARROW_RETURN_NOT_OK(storage::remove_all(run_folder_ + "/" + run_layout::kStaging));
   ARROW_RETURN_NOT_OK(storage::remove_temporary_files(run_folder_));
   if (objects_) {

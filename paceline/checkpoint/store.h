@@ -16,6 +16,7 @@
 
 #include <arrow/result.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,6 +55,10 @@ class Store {
   explicit Store(std::string run_folder, std::shared_ptr<storage::Storage> objects = nullptr,
                  std::string folder_ending = "");
 
+  /// For a driver: its name in the paths of its stages (stage.h), and what allows a change right before it is made, on
+  /// the thread that makes it: of a run that another driver may have taken. Null allows all.
+  void belong_to(std::string driver, std::function<arrow::Status()> gate);
+
   /// For readers: the checkpoints of the run at a location.
   static arrow::Result<Store> at(const storage::Location& location);
 
@@ -80,6 +85,8 @@ class Store {
   std::string run_folder_;
   std::shared_ptr<storage::Storage> objects_;  // null for a local run folder
   std::string folder_ending_;
+  std::string driver_;
+  std::function<arrow::Status()> gate_ = [] { return arrow::Status::OK(); };
 };
 
 /// Whether a report may call its checkpoint's folder so: a file name that nothing else in the run's folder has. Invalid

@@ -358,5 +358,44 @@ TEST(Stage, SeveralWorkersStageTheSameReportSideBySide) {
   EXPECT_THAT(names_in(Stage::create(run.path(), worker(1), 1)->folder()), IsEmpty());
 }
 
+struct StoreGateTest : ::testing::Test {
+  // Of a driver's worker, relative to the run.
+  std::string staged(int64_t report, const std::string& driver) {
+    auto stage = Stage::create(run_.path(), worker(1), report, driver).ValueOrDie();
+    testing::write_file(files_ / "file", driver);
+    EXPECT_TRUE(stage.copy_folder(files_.path()).ok());
+    return stage.finish().ValueOrDie();
+  }
+  TemporaryFolder run_;
+  TemporaryFolder files_;
+};
+
+// Asked right before the rename and the deletion: the run may be another driver's since the job was queued.
+TEST_F(StoreGateTest, ARunThatIsAnothersByNowIsNotChanged) {
+  ASSERT_TRUE(Store(run_.path()).publish({{0, staged(1, "first")}}, {.report = 1}).ok());
+  Store store(run_.path());
+  bool allowed = true;
+  const auto gate = [&] { return allowed ? arrow::Status::OK() : arrow::Status::Cancelled("another's"); };
+  store.belong_to("first", gate);
+  ASSERT_TRUE(store.publish({{0, staged(2, "first")}}, {.report = 2}).ok());
+  allowed = false;
+  EXPECT_TRUE(store.publish({{0, staged(3, "first")}}, {.report = 3}).status().IsCancelled());
+  EXPECT_TRUE(store.remove("checkpoint_000001").IsCancelled());
+  EXPECT_TRUE(store.collect_leftovers().IsCancelled());
+  EXPECT_EQ(Store(run_.path()).list()->size(), 2u);
+}
+
+TEST_F(StoreGateTest, ADriversStagesAreItsOwn) {
+  const std::string first = staged(1, "first");
+  const std::string second = staged(1, "second");
+  EXPECT_NE(first, second);
+  EXPECT_EQ(first.rfind(".staging/first/", 0), 0u) << first;
+  Store store(run_.path());
+  store.belong_to("first", nullptr);
+  ASSERT_TRUE(store.discard_stages({1}, {1}).ok());
+  EXPECT_FALSE(std::filesystem::exists(run_ / first));
+  EXPECT_TRUE(std::filesystem::exists(run_ / second));
+}
+
 }  // namespace
 }  // namespace paceline::checkpoint

@@ -34,7 +34,9 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, t
   if (!object_run_ && run::may_be_leased(folder)) {
     storage::LeaseOptions options{.note = note, .on_lost = on_lease_lost};
     if (request_.lease_renewal) options.renewal = *request_.lease_renewal;
+    if (request_.lease_takeover) options.takeover = *request_.lease_takeover;
     ARROW_ASSIGN_OR_RAISE(folder_lease_, run::lease_folder(folder, std::move(options)));
+    may_change_ = folder_lease_->gate();
   }
   const std::shared_ptr<storage::Storage> objects = object_run_ ? object_run_->objects() : nullptr;
   ARROW_RETURN_NOT_OK(storage::make_folders(folder + "/" + run_layout::kLogs));
@@ -47,6 +49,9 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, t
   ARROW_ASSIGN_OR_RAISE(const track::HistoryEnd end, track::read_history_end(folder));
   ARROW_RETURN_NOT_OK(survey(end));
   ARROW_ASSIGN_OR_RAISE(storage_proof_, storage::write_storage_proof(staging_folder(), objects.get()));
+  std::function<arrow::Status()> gate;
+  if (may_change_) gate = [allows = may_change_] { return allows(/*looks=*/true); };
+  store_->belong_to(storage_proof_, std::move(gate));
   const auto warn = [this](const std::string& text) { log_->warning(text); };
   ARROW_ASSIGN_OR_RAISE(journal_, run::Journal::open(folder, warn));
   ARROW_ASSIGN_OR_RAISE(auto history, track::HistoryThread::open(folder, end, std::move(on_history)));
@@ -172,10 +177,19 @@ RunOutcome RunBooks::close(bool storage_hangs) {
 }
 
 bool RunBooks::is_ours() {
-  if (is_left_ || folder_lease_ == nullptr || !folder_lease_->is_lost()) return !is_left_;
+  if (is_left_ || !may_change_) return !is_left_;
+  const arrow::Status allowed = may_change_(/*looks=*/false);
+  if (allowed.ok()) return true;
   is_left_ = true;
+  // Of a lease that is lost the loop is told by the lease.
+  if (!folder_lease_->is_lost()) {
+    check(allowed);
+  } else if (storage_failure_.empty()) {
+    storage_failure_ = allowed.message();
+  }
   log_->leave_file();
-  log_->warning("another driver has the run: nothing in " + request_.run_folder + " is changed any more");
+  log_->warning("another driver has the run, or may have it: nothing in " + request_.run_folder +
+                " is changed any more");
   report_queue_->leave_history();
   trackers_.reset();
   return false;
@@ -200,6 +214,11 @@ RunOutcome RunBooks::outcome() const {
 
 std::string RunBooks::staging_folder() const {
   return request_.run_folder + "/" + run_layout::kStaging;
+}
+
+// Where the lock does not reach other machines the guardian cannot know whether there is a successor.
+std::string RunBooks::own_staging_folder() const {
+  return folder_lease_ == nullptr ? staging_folder() : staging_folder() + "/" + storage_proof_;
 }
 
 }  // namespace paceline::controller

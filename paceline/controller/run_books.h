@@ -117,7 +117,8 @@ class RunBooks {
   /// the checkpoint store is left to the next start.
   RunOutcome close(bool storage_hangs = false);
 
-  /// False once another driver has taken a run in a folder that machines share: nothing there is changed any more.
+  /// False once another driver may have taken a run in a folder that machines share, for good: nothing there is changed
+  /// any more.
   bool is_ours();
 
   const policy::RunState& state() const { return state_; }
@@ -128,6 +129,8 @@ class RunBooks {
   /// What workers must find in the storage.
   const std::string& storage_proof() const { return storage_proof_; }
   std::string staging_folder() const;
+  /// What of it nobody else may use, when this driver dies.
+  std::string own_staging_folder() const;
   /// Null before the group has its ranks and after it is closed.
   const policy::ReportBook* book() const { return book_ ? &*book_ : nullptr; }
   /// Whether a report of that number or a lower one waits for its checkpoint.
@@ -190,9 +193,10 @@ class RunBooks {
   const Clock& clock_;
   Crew* crew_ = nullptr;
   std::unique_ptr<track::Terminal> terminal_;
-  std::unique_ptr<run::ObjectRun> object_run_;    // null for a run in a local folder
-  std::unique_ptr<storage::Lease> folder_lease_;  // of one that other machines may have too; else null
-  bool is_left_ = false;                          // to the driver that has taken it
+  std::unique_ptr<run::ObjectRun> object_run_;           // null for a run in a local folder
+  std::unique_ptr<storage::Lease> folder_lease_;         // of one that other machines may have too; else null
+  std::function<arrow::Status(bool looks)> may_change_;  // by that lease; null without one
+  bool is_left_ = false;                                 // to the driver that has taken it
   std::optional<Log> log_;
   std::optional<checkpoint::Store> store_;
   std::string storage_proof_;

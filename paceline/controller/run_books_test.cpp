@@ -10,6 +10,7 @@
 #include <future>
 #include <map>
 #include <stdexcept>
+#include <thread>
 
 #include "paceline/checkpoint/stage.h"
 #include "paceline/storage/local/durable.h"
@@ -227,6 +228,38 @@ TEST_F(SharedFolderTest, WhoHasLostItsLeaseChangesNothing) {
   EXPECT_EQ(books_->close().state, FinalState::errored);
   EXPECT_EQ(contents(), before);
   EXPECT_THAT(before.at("metrics.jsonl"), Not(HasSubstr("\"n\":3")));
+}
+
+// Nobody has told it yet: it was stopped, as with SIGSTOP, and its lease is over by the clock.
+TEST_F(SharedFolderTest, WhoWakesUpBehindASuccessorChangesNothing) {
+  books_.reset();
+  request_.lease_renewal = std::chrono::hours(1);
+  request_.lease_takeover = std::chrono::seconds(2);
+  books_ = RunBooks::open(request_, clock_, [](const std::string&) {}).ValueOrDie();
+  train();
+  const std::string stale = "checkpoint_000001/file";
+  testing::write_file(folder_ / stale, "the successor's");
+  checkpoint::Store store = books_->store();
+  std::filesystem::remove_all(folder_ / ".lease");
+  claim(1, /*ended=*/false);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (books_->is_ours() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_FALSE(books_->is_ours());
+  EXPECT_TRUE(store.remove("checkpoint_000001").IsCancelled());
+  EXPECT_EQ(contents().count(stale), 1u);
+  const auto before = contents();
+  books_->feed(policy::StopRequested{.reason = "woken"});
+  EXPECT_EQ(contents(), before);
+}
+
+TEST_F(SharedFolderTest, StagesHaveANameOfTheDriversOwn) {
+  const std::string first = books_->own_staging_folder();
+  EXPECT_NE(first, books_->staging_folder());
+  EXPECT_TRUE(checkpoint::stage_of({.attempt = {1}, .worker = {1}}, 1, books_->storage_proof())
+                  .starts_with(first.substr(folder_.path().size() + 1)));
+  books_.reset();
+  books_ = RunBooks::open(request_, clock_, [](const std::string&) {}).ValueOrDie();
+  EXPECT_NE(books_->own_staging_folder(), first);
 }
 
 // A checkpoint whose upload takes long: a loop that reports every step goes on, and is seen to.

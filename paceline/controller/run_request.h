@@ -69,6 +69,7 @@ struct RunRequest {
   bool bare_output = false;
   /// How often a lease of a folder that machines share is renewed, where not as storage::LeaseOptions says: for tests.
   std::optional<Duration> lease_renewal;
+  std::optional<Duration> lease_takeover;
   /// Registered name of the function that validates checkpoints, "" for none; what it gets where a report says nothing
   /// else, and how many run at once.
   std::string validation_fn;

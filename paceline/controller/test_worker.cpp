@@ -117,7 +117,9 @@ class TestWorker {
   }
 
   std::string stage(int64_t index) {
-    auto stage = checkpoint::Stage::create(connection_.welcome().run_folder, place_.identity, index).ValueOrDie();
+    const rpc::Welcome& welcome = connection_.welcome();
+    auto stage =
+        checkpoint::Stage::create(welcome.run_folder, place_.identity, index, welcome.storage_proof).ValueOrDie();
     const std::string folder = stage.folder() + "_made";
     ::mkdir(folder.c_str(), 0755);
     std::ofstream(folder + "/rank_" + std::to_string(rank_) + ".txt") << "report " << index << "\n";

@@ -253,6 +253,7 @@ LocalOutcome run_in_process(const TrainingRun& run, const storage::Location& sta
   options.context.experiment_name = beginning.name;
   options.context.storage = beginning.location;
   options.run_folder = beginning.folder;
+  options.driver = beginning.storage_proof;
   options.context.attempt = beginning.attempt;
   options.identity = {
       .epoch = {1}, .attempt = {beginning.attempt}, .generation = {0}, .worker = {options.context.world_rank + 1}};

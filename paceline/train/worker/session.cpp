@@ -198,7 +198,8 @@ int64_t Session::begin_save() {
 }
 
 StagePlace Session::next_stage() {
-  return {.run_folder = options_.run_folder, .identity = options_.identity, .number = ++stages_};
+  return {
+      .run_folder = options_.run_folder, .identity = options_.identity, .driver = options_.driver, .number = ++stages_};
 }
 
 std::optional<Checkpoint> Session::checkpoint() const {

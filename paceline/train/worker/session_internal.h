@@ -59,6 +59,7 @@ class ReportSink {
 
 struct SessionOptions {
   Identity identity;
+  std::string driver;  // its name in the paths of stages
   TrainContext::Values context;
   torch::Device device = torch::kCPU;  // the first of devices
   std::vector<torch::Device> devices{torch::kCPU};

@@ -66,11 +66,11 @@ checkpoint::Stage StagePlace::create() const {
     throw StorageError("the run folder " + run_folder +
                        " is gone: it was deleted or moved, or its disk was unmounted, while the run trains");
   }
-  return value_or_throw(checkpoint::Stage::create(run_folder, identity, number));
+  return value_or_throw(checkpoint::Stage::create(run_folder, identity, number, driver));
 }
 
 std::string StagePlace::folder() const {
-  return run_folder + "/" + checkpoint::stage_of(identity, number);
+  return run_folder + "/" + checkpoint::stage_of(identity, number, driver);
 }
 
 void check_upload(const UploadTask& task, const ReportOptions& options) {

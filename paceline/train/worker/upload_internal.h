@@ -15,6 +15,7 @@ namespace paceline::train {
 struct StagePlace {
   std::string run_folder;
   Identity identity;
+  std::string driver;  // stage.h
   int64_t number = 0;
 
   checkpoint::Stage create() const;

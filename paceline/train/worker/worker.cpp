@@ -110,6 +110,7 @@ SessionOptions session_options(LanguageRuntime& program, const WorkerStart& star
                                             welcome.scaling_config.get<ScalingConfig>(), torch_config,
                                             welcome.debug_config.get<DebugConfig>());
   options.identity = assignment.identity;
+  options.driver = welcome.storage_proof;
   options.run_folder = welcome.run_folder;
   options.progress = &connection.progress();
   if (assign.world_size > 1) options.store = start.store;

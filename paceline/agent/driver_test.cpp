@@ -75,6 +75,15 @@ TEST_F(DriverTest, FilesThatADriverNamedAreRemovedWhenItIsKilled) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run.lock")) << "only what was named";
 }
 
+TEST_F(DriverTest, ALinkIsRemovedIfItStillLeadsToAFileOfTheDrivers) {
+  std::filesystem::create_symlink(folder_ / "socket", folder_ / "link");
+  expect_nothing_is_left({});
+  EXPECT_FALSE(std::filesystem::is_symlink(folder_ / "link"));
+  std::filesystem::create_symlink("/of/another/machine", folder_ / "link");
+  expect_nothing_is_left({});
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
+}
+
 TEST_F(DriverTest, FilesStayWhenAnotherDriverHasTheRunAlready) {
   const auto lock = storage::RunLock::acquire(folder_).ValueOrDie();
   expect_nothing_is_left({});

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -362,7 +363,13 @@ void GuardianProcess::remove_leftovers() {
     if (left.run_folder.empty()) continue;
     const auto lock = storage::RunLock::acquire_after_death(left.run_folder);
     if (!lock.ok()) continue;
-    for (const std::string& file : left.files) ::remove(file.c_str());
+    for (const std::string& file : left.files) {
+      // A link that leads elsewhere by now is another driver's, on a machine that the lock does not reach.
+      std::error_code no_link;
+      const std::string target = std::filesystem::read_symlink(file, no_link);
+      if (!no_link && std::ranges::find(left.files, target) == left.files.end()) continue;
+      ::remove(file.c_str());
+    }
     for (const std::string& folder : left.folders) {
       [[maybe_unused]] const arrow::Status removed = storage::remove_all(folder);
     }

@@ -1,7 +1,7 @@
 // A driver for the tests to kill: starts processes through an agent, prints the ids of all, and waits.
 //
-// Arguments: the folder of a run, of which `socket` and `whole` shall not remain; then optionally "forked": also fork a
-// process that holds copies of all descriptors.
+// Arguments: the folder of a run, of which `link`, `socket` and `whole` shall not remain; then optionally "forked":
+// also fork a process that holds copies of all descriptors.
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   const auto agent = agent::start_agent(std::move(agent_end), guardian).ValueOrDie();
   agent::FakeController controller(std::move(controller_end));
   const std::string folder = argv[1];
-  controller.send(0, rpc::Leftovers{folder, {folder + "/socket"}, {folder + "/whole"}});
+  controller.send(0, rpc::Leftovers{folder, {folder + "/link", folder + "/socket"}, {folder + "/whole"}});
   for (int64_t worker = 1; worker <= 3; ++worker) controller.start(worker, {"daemon", "1"});
   for (int64_t worker = 1; worker <= 3; ++worker) {
     const auto daemon = controller.wait_for_line(worker, "ready").at(0);

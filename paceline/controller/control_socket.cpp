@@ -16,6 +16,7 @@
 #include <map>
 #include <thread>
 
+#include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/core/posix/unix_address.h"
 #include "paceline/core/run_layout.h"
@@ -68,7 +69,11 @@ class ControlSocketThread final : public ControlSocket {
     thread_.join();
     inbox_.take();  // the clients in it must not outlive their event loop; nobody reads it any more
     clients_.clear();
-    for (const std::string& file : files()) ::remove(file.c_str());
+    std::error_code error;
+    const bool is_own = std::filesystem::read_symlink(link_, error) == path_;
+    if (is_own) ::remove(link_.c_str());
+    ::remove(path_.c_str());
+    ::remove(std::filesystem::path(path_).parent_path().c_str());
   }
 
   std::vector<std::string> files() const override { return {link_, path_, std::filesystem::path(path_).parent_path()}; }
@@ -151,7 +156,9 @@ arrow::Result<std::string> private_socket_folder() {
 
 arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::string& run_folder, Inbox& inbox,
                                                                   const Occupation& occupation) {
-  const std::string name = storage::checksum_of(std::as_bytes(std::span(run_folder))).substr(0, 16);
+  // The machine's name too, so that the link shows whose it is where machines have the folder in common.
+  const std::string whose = run_folder + "\n" + host_name();
+  const std::string name = storage::checksum_of(std::as_bytes(std::span(whose))).substr(0, 16);
   std::string path;
   arrow::Result<Descriptor> listening = arrow::Status::IOError("not tried");
   // Another run that ends may remove the folder between the two steps.

@@ -1,9 +1,10 @@
 // ControlSocket: how the command line reaches a live run: a Unix socket in a folder that only the user can open.
 //
 // The folder is `$XDG_RUNTIME_DIR/paceline`, else `/tmp/paceline-UID`: mode 0700, of the user's own. `control.sock` in
-// the run folder is a link to the socket. Peers of another user are refused (SO_PEERCRED). Both are removed at the end;
-// what a killed driver left its guardian removes, or the run's next driver, which holds the run's lock, replaces.
-// Threading: a thread of its own accepts and receives; requests go to the inbox, answers to the request's client.
+// the run folder is a link to the socket, whose name is made of the folder's and the machine's, and is removed only
+// while it leads there. Peers of another user are refused (SO_PEERCRED). Both are removed at the end; what a killed
+// driver left its guardian removes, or the run's next driver, which holds the run's lock, replaces. Threading: a thread
+// of its own accepts and receives; requests go to the inbox, answers to the request's client.
 #pragma once
 
 #include <arrow/result.h>

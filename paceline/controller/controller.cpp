@@ -18,7 +18,7 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
   Publisher publisher(books->store(), inbox);
   const auto control = open_control_socket(request.run_folder, inbox, books->occupation());
   if (!control.ok()) books->log().warning("the command line cannot reach this run: " + control.status().message());
-  rpc::Leftovers leftovers{request.run_folder, {}, {books->staging_folder()}};
+  rpc::Leftovers leftovers{request.run_folder, {}, {books->own_staging_folder()}};
   if (control.ok()) leftovers.files = (*control)->files();
 
   auto agents = launcher.launch();

@@ -448,6 +448,16 @@ TEST_F(RunTest, AKilledDriversRunContinues) {
   EXPECT_EQ(checkpoints().size(), 2u);
 }
 
+// Where the lock does not tell whether there is a successor.
+TEST_F(RunTest, OfAKilledDriverInAFolderThatMachinesShareOnlyItsOwnStagesAreRemoved) {
+  paceline::testing::write_file(folder_ / ".lease/000001_other", R"({"pid":7,"host":"other","ended":true})");
+  const int ended = run_in_driver(folder_.path(), {{"reports", 5}, {"faults", {fault(0, 1, 4, "kill")}}});
+  ASSERT_TRUE(WIFSIGNALED(ended)) << ended;
+  expect_no_process();
+  expect_no_guardian();
+  EXPECT_THAT(paceline::testing::names_in(folder_ / ".staging"), ElementsAre(".storage_proof"));
+}
+
 // How long it takes from run_to_end() to the workers' places, and from a worker's death to the next ones.
 TEST_F(RunTest, StartsAndRestartsQuickly) {
   request_.run_config.failure_config.max_failures = 1;

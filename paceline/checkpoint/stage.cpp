@@ -32,13 +32,8 @@ arrow::Status check_tensor(const TensorBytes& tensor) {
 Stage::Stage(std::string run_folder, std::string relative)
     : run_folder_(std::move(run_folder)), relative_(std::move(relative)), folder_(run_folder_ + "/" + relative_) {}
 
-std::string stages_of(Attempt attempt, WorkerId worker, const std::string& driver) {
-  return fs::path(run_layout::kStaging) / driver / ("attempt_" + std::to_string(attempt.value)) /
-         ("worker_" + std::to_string(worker.value));
-}
-
-std::string stage_of(const Identity& identity, int64_t number, const std::string& driver) {
-  return stages_of(identity.attempt, identity.worker, driver) + "/report_" + std::to_string(number);
+std::string stage_of(const Identity& identity, int64_t number) {
+  return run_layout::stage(identity.attempt, identity.worker, number);
 }
 
 arrow::Status Stage::discard(const std::string& run_folder, const std::string& relative) {

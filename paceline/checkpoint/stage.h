@@ -31,8 +31,6 @@ struct TensorBytes {
 /// The part's manifest stands beside the stage's folder, with this ending.
 inline constexpr const char* kPartEnding = ".json";
 
-/// Where a worker's stages of one attempt are, relative to the run folder.
-std::string stages_of(Attempt attempt, WorkerId worker, const std::string& driver = "");
 /// The worker's stage of that number, relative to the run folder.
 std::string stage_of(const Identity& identity, int64_t number, const std::string& driver = "");
 

@@ -191,7 +191,7 @@ arrow::Status remove_folder(const std::string& run_folder, const std::string& na
   const std::string path = run_folder + "/" + name;
   ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
   if (!exists) return arrow::Status::OK();
-  ARROW_ASSIGN_OR_RAISE(const std::string own, make_own_folder(run_folder, "deleted_" + name));
+  ARROW_ASSIGN_OR_RAISE(const std::string own, make_own_folder(run_folder, run_layout::kDeleted + name));
   const std::string doomed = run_folder + "/" + own;
   ARROW_RETURN_NOT_OK(gate());
   ARROW_RETURN_NOT_OK(storage::move(path, doomed + "/" + name));
@@ -222,7 +222,7 @@ arrow::Status publish_folder(const std::vector<Part>& staged, const Manifest& ab
   ARROW_RETURN_NOT_OK(claim_name(run_folder, name, in_place, gate));
   if (in_place) return put_together(staged, about, run_folder, name, gate);
   ARROW_ASSIGN_OR_RAISE(const std::string temporary,
-                        make_own_folder(run_folder, "publish_" + std::to_string(about.report)));
+                        make_own_folder(run_folder, run_layout::kPublishing + std::to_string(about.report)));
   const std::string folder = run_folder + "/" + temporary;
   auto status = put_together(staged, about, run_folder, temporary, gate);
   if (status.ok()) status = fail_point("publish.before_rename");
@@ -354,7 +354,7 @@ arrow::Status Store::remove(const std::string& name) {
 }
 
 arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {
-  return storage::remove_all(run_folder_ + "/" + stages_of(attempt, worker, driver_));
+  return storage::remove_all(run_folder_ + "/" + run_layout::stages(attempt, worker));
 }
 
 arrow::Status Store::collect_leftovers() {

@@ -132,6 +132,13 @@ TEST_F(StoreFolders, AManifestWhoseAnswerWasLostIsPublished) {
   EXPECT_TRUE(publish(Store(run.path(), loses), 1).ok());
 }
 
+TEST_F(StoreFolders, NamesOfReportsAndOfTheRunAreNoUsers) {
+  for (const char* name : {"checkpoint_000007", "checkpoint_000007_g2", "journal.jsonl", "journal.jsonl.damaged"}) {
+    EXPECT_TRUE(check_folder_name(name).IsInvalid()) << name;
+  }
+  for (const char* name : {"best", "best_g2", "checkpoint_best"}) EXPECT_TRUE(check_folder_name(name).ok()) << name;
+}
+
 // What a driver that was stopped in an upload sends when it goes on has names that its successor does not use.
 TEST_F(StoreFolders, ASuccessorsFilesAreNotReplacedByLateOnes) {
   const Published published = publish(remote("_g2"), 7).ValueOrDie();

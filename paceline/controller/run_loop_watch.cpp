@@ -108,9 +108,9 @@ std::string RunLoop::write_evidence(const HangVerdict& verdict, const std::vecto
   }
   std::string stacks;
   for (const stacks::WorkerStacks& worker : found) stacks += to_text(worker) + "\n";
-  write_text(folder + "/report.txt", report_text(verdict, ranks), books_.log());
-  write_text(folder + "/progress.json", encode_json(progress) + "\n", books_.log());
-  write_text(folder + "/stacks.txt", stacks, books_.log());
+  write_text(folder + "/" + run_layout::kHangReport, report_text(verdict, ranks), books_.log());
+  write_text(folder + "/" + run_layout::kHangProgress, encode_json(progress) + "\n", books_.log());
+  write_text(folder + "/" + run_layout::kHangStacks, stacks, books_.log());
   return folder;
 }
 

@@ -8,8 +8,9 @@
 namespace paceline::run_layout {
 namespace {
 
-constexpr std::string_view kWorkerLog = "worker_";
+constexpr std::string_view kWorker = "worker_";
 constexpr std::string_view kCheckpoint = "checkpoint_";
+constexpr std::string_view kGeneration = "_g";
 
 struct Entry {
   std::string_view name;
@@ -24,8 +25,12 @@ constexpr std::array kTop = {
     Entry{kRecords}, Entry{kClaim, true}, Entry{kLocation, true},
 };
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 std::string of_worker(WorkerId worker, const char* ending) {
-  return std::string(kLogs) + "/" + std::string(kWorkerLog) + std::to_string(worker.value) + ending;
+  return std::string(kLogs) + "/" + std::string(kWorker) + std::to_string(worker.value) + ending;
 }
 
 }  // namespace
@@ -39,8 +44,8 @@ std::string error_file(WorkerId worker) {
 }
 
 int64_t worker_of_log(std::string_view file_name) {
-  if (!file_name.starts_with(kWorkerLog)) return 0;
-  file_name.remove_prefix(kWorkerLog.size());
+  if (!file_name.starts_with(kWorker)) return 0;
+  file_name.remove_prefix(kWorker.size());
   int64_t worker = 0;
   const auto [end, problem] = std::from_chars(file_name.data(), file_name.data() + file_name.size(), worker);
   const std::string_view rest = file_name.substr(static_cast<size_t>(end - file_name.data()));
@@ -51,19 +56,36 @@ std::string validation_log(int64_t report) {
   return kLogs + ("/validation_" + std::to_string(report) + ".log");
 }
 
+std::string stages(Attempt attempt, WorkerId worker) {
+  return kStaging + ("/attempt_" + std::to_string(attempt.value)) + "/" + std::string(kWorker) +
+         std::to_string(worker.value);
+}
+
+std::string stage(Attempt attempt, WorkerId worker, int64_t report) {
+  return stages(attempt, worker) + "/report_" + std::to_string(report);
+}
+
 std::string checkpoint_folder(int64_t report) {
   char text[40];
   std::snprintf(text, sizeof text, "checkpoint_%06lld", static_cast<long long>(report));
   return text;
 }
 
+std::string generation_ending(int64_t generation) {
+  return std::string(kGeneration) + std::to_string(generation);
+}
+
 bool is_checkpoint_folder(std::string_view name) {
-  return name.starts_with(kCheckpoint) && name.size() > kCheckpoint.size() &&
-         name.find_first_not_of("0123456789", kCheckpoint.size()) == std::string_view::npos;
+  if (!name.starts_with(kCheckpoint)) return false;
+  name.remove_prefix(kCheckpoint.size());
+  const size_t ending = name.find(kGeneration);
+  if (ending == std::string_view::npos) return is_number(name);
+  return is_number(name.substr(0, ending)) && is_number(name.substr(ending + kGeneration.size()));
 }
 
 bool is_reserved(std::string_view name) {
-  return name.starts_with('.') || std::ranges::find(kTop, name, &Entry::name) != kTop.end();
+  return name.starts_with('.') || name.starts_with(std::string(kJournal) + kDamaged) ||
+         std::ranges::find(kTop, name, &Entry::name) != kTop.end();
 }
 
 bool is_of_this_machine(std::string_view name) {

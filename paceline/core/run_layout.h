@@ -14,6 +14,9 @@ namespace paceline::run_layout {
 
 /// Every event of the run (run/journal.h).
 inline constexpr const char* kJournal = "journal.jsonl";
+/// Behind the name of a file that could not be read and was set aside: the journal's, the run store's; a number follows
+/// where there is one already ("journal.jsonl.damaged_2", storage/local/durable.h).
+inline constexpr const char* kDamaged = ".damaged";
 /// Every report's metrics (track/metrics_history.h).
 inline constexpr const char* kHistory = "metrics.jsonl";
 /// Locked by the driver that holds the run (storage/local/run_lock.h).
@@ -25,6 +28,10 @@ inline constexpr const char* kLogs = "logs";
 inline constexpr const char* kControllerLog = "logs/controller.log";
 /// A folder per hang that was found (docs/diagnosis.md).
 inline constexpr const char* kHangs = "hang";
+/// In such a folder.
+inline constexpr const char* kHangReport = "report.txt";
+inline constexpr const char* kHangProgress = "progress.json";
+inline constexpr const char* kHangStacks = "stacks.txt";
 /// How far each tracker has come (track/tracker/tracker_feed.h).
 inline constexpr const char* kTrackerPositions = "trackers";
 /// What the built-in trackers write where TrackerConfig.path does not say otherwise.
@@ -38,6 +45,9 @@ inline constexpr const char* kArtifacts = "artifacts";
 inline constexpr const char* kStaging = ".staging";
 /// In kStaging, and at the top of a run in an object store (storage/storage_proof.h).
 inline constexpr const char* kStorageProof = ".storage_proof";
+/// In kStaging, with a random ending: checkpoints on their way to their name, and away from it (checkpoint/store.h).
+inline constexpr const char* kPublishing = "publish_";
+inline constexpr const char* kDeleted = "deleted_";
 
 /// In an object store only: the mirrored run folder. There, and in a folder that machines share (run/folder_lease.h):
 /// the claims of drivers.
@@ -59,9 +69,16 @@ std::string error_file(WorkerId worker);
 /// "logs/validation_42.log": what the validation of that report wrote.
 std::string validation_log(int64_t report);
 
+/// ".staging/attempt_2/worker_7": what a worker has staged, and in it "report_42" (checkpoint/stage.h).
+std::string stages(Attempt attempt, WorkerId worker);
+std::string stage(Attempt attempt, WorkerId worker, int64_t report);
+
 /// "checkpoint_000042": the folder of a report's checkpoint whose user has given it no name.
 std::string checkpoint_folder(int64_t report);
-/// Whether a name is "checkpoint_" and digits.
+/// "_g3": in an object store, behind the names of checkpoints that this generation of drivers publishes
+/// (run/object_run.h).
+std::string generation_ending(int64_t generation);
+/// Whether a name is one that reports are given: "checkpoint_" and digits, perhaps with generation_ending() behind.
 bool is_checkpoint_folder(std::string_view name);
 
 /// Whether a name at the top of a run's folder, local or in an object store, is Paceline's own: no checkpoint may have

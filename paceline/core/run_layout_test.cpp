@@ -6,9 +6,27 @@ namespace paceline::run_layout {
 namespace {
 
 TEST(RunLayout, EveryNameAtTheTopIsReserved) {
-  for (const char* name :
-       {kJournal, kHistory, kLock, kControlSocket, kLogs, kHangs, kTrackerPositions, kTensorBoard, kWandb, kCsv,
-        kJsonLines, kArtifacts, kStaging, kStorageProof, kRecords, kClaims, kClaim, kLocation, kCopyMark}) {
+  for (const char* name : {kJournal,
+                           kHistory,
+                           kLock,
+                           kControlSocket,
+                           kLogs,
+                           kHangs,
+                           kTrackerPositions,
+                           kTensorBoard,
+                           kWandb,
+                           kCsv,
+                           kJsonLines,
+                           kArtifacts,
+                           kStaging,
+                           kStorageProof,
+                           kRecords,
+                           kClaims,
+                           kClaim,
+                           kLocation,
+                           kCopyMark,
+                           "journal.jsonl.damaged",
+                           "journal.jsonl.damaged_2"}) {
     EXPECT_TRUE(is_reserved(name)) << name;
   }
   for (const char* name : {"best", "checkpoint_000001", "logs2", "Records", ""})
@@ -37,7 +55,17 @@ TEST(RunLayout, FoldersOfCheckpoints) {
   EXPECT_EQ(checkpoint_folder(42), "checkpoint_000042");
   EXPECT_EQ(checkpoint_folder(1234567), "checkpoint_1234567");
   EXPECT_TRUE(is_checkpoint_folder("checkpoint_000042"));
-  for (const char* name : {"checkpoint_", "checkpoint_4x", "best"}) EXPECT_FALSE(is_checkpoint_folder(name)) << name;
+  EXPECT_TRUE(is_checkpoint_folder(checkpoint_folder(42) + generation_ending(3)));
+  EXPECT_EQ(generation_ending(3), "_g3");
+  for (const char* name : {"checkpoint_", "checkpoint_4x", "checkpoint_4_g", "checkpoint__g2", "checkpoint_4_g2_g3",
+                           "checkpoint_4_g2x", "best", "best_g2"}) {
+    EXPECT_FALSE(is_checkpoint_folder(name)) << name;
+  }
+}
+
+TEST(RunLayout, FoldersOfStages) {
+  EXPECT_EQ(stages(Attempt{2}, WorkerId{7}), ".staging/attempt_2/worker_7");
+  EXPECT_EQ(stage(Attempt{2}, WorkerId{7}, 42), ".staging/attempt_2/worker_7/report_42");
 }
 
 }  // namespace

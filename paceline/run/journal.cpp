@@ -39,10 +39,7 @@ arrow::Status remove_torn_line(const std::string& path, int file) {
 // Moves the journal's end, from the damaged line on, to a file that is not there yet; gives its name.
 arrow::Result<std::string> set_aside(const std::string& path, const JournalDamage& damage) {
   ARROW_ASSIGN_OR_RAISE(const std::string whole, storage::read_file(path));
-  std::string aside;
-  for (int number = 1; aside.empty() || ::access(aside.c_str(), F_OK) == 0; ++number) {
-    aside = path + ".damaged" + (number == 1 ? "" : "_" + std::to_string(number));
-  }
+  std::string aside = storage::name_to_set_aside(path);
   ARROW_RETURN_NOT_OK(storage::write_atomically(aside, whole.substr(static_cast<size_t>(damage.offset))));
   // A new file: who reads the old one sees that it must begin anew.
   ARROW_RETURN_NOT_OK(storage::write_atomically(path, whole.substr(0, static_cast<size_t>(damage.offset))));

@@ -72,7 +72,7 @@ arrow::Result<std::unique_ptr<ObjectRun>> ObjectRun::take(const storage::Locatio
 }
 
 std::string ObjectRun::folder_ending() const {
-  return lease_->may_meet_late_writes() ? "_g" + std::to_string(lease_->generation()) : "";
+  return lease_->may_meet_late_writes() ? run_layout::generation_ending(lease_->generation()) : "";
 }
 
 void ObjectRun::push() {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "paceline/core/state_directory.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/track/run_store_schema_internal.h"
 #include "paceline/track/sqlite_internal.h"
 #include "paceline/track/status_line.h"
@@ -349,11 +350,8 @@ arrow::Status RunStore::check() const {
 }
 
 arrow::Result<std::string> set_run_store_aside(const std::string& path) {
-  std::string aside;
+  const std::string aside = storage::name_to_set_aside(path);
   std::error_code error;
-  for (int number = 1; aside.empty() || fs::exists(aside, error); ++number) {
-    aside = path + ".damaged" + (number == 1 ? "" : "-" + std::to_string(number));
-  }
   fs::rename(path, aside, error);
   if (error) return arrow::Status::IOError("moving ", path, " to ", aside, ": ", error.message());
   // Of the log and its index nothing else makes sense of.

@@ -182,7 +182,7 @@ TEST_F(RunStoreTest, ADamagedStoreIsSetAsideAndMadeAnew) {
   EXPECT_TRUE(RunStore::open_for_reading(path_).status().IsInvalid());
   EXPECT_EQ(set_run_store_aside(path_).ValueOrDie(), path_ + ".damaged");
   EXPECT_THAT(open().list().ValueOrDie(), IsEmpty());
-  EXPECT_EQ(set_run_store_aside(path_).ValueOrDie(), path_ + ".damaged-2");
+  EXPECT_EQ(set_run_store_aside(path_).ValueOrDie(), path_ + ".damaged_2");
 }
 
 TEST_F(RunStoreTest, AStoreOfALaterVersionIsLeftAlone) {

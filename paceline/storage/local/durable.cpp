@@ -12,6 +12,7 @@
 
 #include "paceline/core/fail_point.h"
 #include "paceline/core/json.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/storage/local/file_writer.h"
 
 namespace paceline::storage {
@@ -131,6 +132,16 @@ arrow::Result<size_t> read_at(const Descriptor& file, const std::string& path, i
     done += static_cast<size_t>(count);
   }
   return done;
+}
+
+std::string name_to_set_aside(const std::string& path) {
+  const std::string first = path + run_layout::kDamaged;
+  std::string name = first;
+  std::error_code error;
+  for (int number = 2; std::filesystem::exists(std::filesystem::symlink_status(name, error)); ++number) {
+    name = first + "_" + std::to_string(number);
+  }
+  return name;
 }
 
 arrow::Result<std::string> read_file(const std::string& path) {

@@ -29,6 +29,9 @@ arrow::Result<std::string> read_file(const std::string& path);
 arrow::Status write_atomically(const std::string& path, std::string_view content);
 /// Copies a file to `to`, as write_atomically() writes, and gives size and checksum of the copy.
 arrow::Result<FileSum> copy_file_atomically(const std::string& from, const std::string& to);
+/// What a file that cannot be read is called when it is set aside, so that nothing is lost: `path` with
+/// run_layout::kDamaged behind it, and "_2", "_3", … where there is such a file already.
+std::string name_to_set_aside(const std::string& path);
 /// Deletes the temporary files that a write_atomically() in `folder` leaves when its process is killed.
 arrow::Status remove_temporary_files(const std::string& folder);
 /// Whether `path` has the name of such a file.

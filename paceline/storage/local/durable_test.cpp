@@ -59,6 +59,15 @@ TEST(Local, FoldersBelowOneThatIsGoneAreNotMade) {
   EXPECT_TRUE(make_folders_below(folder.path(), "file").IsIOError());
 }
 
+TEST(Local, WhatIsSetAsideReplacesNothing) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(name_to_set_aside(folder / "file"), folder / "file.damaged");
+  write_file(folder / "file.damaged", "");
+  EXPECT_EQ(name_to_set_aside(folder / "file"), folder / "file.damaged_2");
+  std::filesystem::create_symlink("nowhere", folder / "file.damaged_2");
+  EXPECT_EQ(name_to_set_aside(folder / "file"), folder / "file.damaged_3");
+}
+
 TEST(Local, ListsFilesThroughLinks) {
   const TemporaryFolder folder;
   write_file(folder / "tree/z", "");

@@ -44,13 +44,6 @@ arrow::Result<Descriptor> listen_at(const std::string& path) {
   return socket;
 }
 
-bool is_own_user(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-  return peer.uid == ::geteuid() || peer.uid == 0;
-}
-
 class ControlSocketThread final : public ControlSocket {
  public:
   ControlSocketThread(Descriptor listener, std::string path, std::string link, Inbox& inbox,
@@ -84,7 +77,7 @@ class ControlSocketThread final : public ControlSocket {
       if (e) return;
       Descriptor peer(::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
       const bool none_left = !peer && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
-      if (peer && is_own_user(peer.get())) serve(std::move(peer));
+      if (peer && may_connect(peer.get())) serve(std::move(peer));
       if (!none_left) return accept_next();
       // The peer waits on, so the socket stays readable: trying at once would be a loop without end.
       accept_later_.expires_after(kAcceptPause);

@@ -19,6 +19,7 @@
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/descriptor_limit.h"
 #include "paceline/core/posix/thread.h"
+#include "paceline/core/posix/unix_address.h"
 #include "paceline/rpc/blocking_socket.h"
 #include "paceline/rpc/messages.h"
 
@@ -44,12 +45,6 @@ arrow::Result<Descriptor> listen_at(const std::string& address) {
   }
   if (::listen(socket.get(), SOMAXCONN) != 0) return errno_status("cannot listen at " + address);
   return socket;
-}
-
-bool is_own_user(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
 }
 
 std::string outcome_of(const arrow::Status& status) {
@@ -158,7 +153,7 @@ class SocketStoreServer final : public StoreServer {
         if (client.gone) client.thread.join();
         return client.gone.load();
       });
-      if (!peer || !is_own_user(peer.get())) continue;
+      if (!peer || !may_connect(peer.get())) continue;
       Client& client = clients_.emplace_back(std::move(peer));
       client.thread = start_thread([this, &client] { serve(client); });
     }

@@ -1,6 +1,7 @@
 #include "paceline/core/posix/unix_address.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace paceline {
 
@@ -13,6 +14,13 @@ arrow::Result<sockaddr_un> unix_address(const std::string& path) {
   }
   path.copy(address.sun_path, path.size());
   return address;
+}
+
+bool may_connect(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == ::geteuid() || peer.uid == 0;
 }
 
 }  // namespace paceline

@@ -1,14 +1,14 @@
-// Text in columns, as wide as the terminal, and text that is safe to print.
+// Text in columns, as wide as the terminal, and what commands print besides.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "paceline/track/character_width.h"
 
 namespace paceline::cli {
 
-/// `text` without what a terminal would obey: control characters and bytes that are not UTF-8 become "\n", "\x1b", ….
-std::string printable(std::string_view text);
+using track::printable;
 
 /// Rows under headings. Every cell is made printable.
 class Table {

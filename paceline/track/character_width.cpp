@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
 
 namespace paceline::track {
 namespace {
@@ -32,19 +33,45 @@ bool is_in(uint32_t code, const Ranges& ranges) {
 struct Character {
   uint32_t code = 0;
   size_t bytes = 1;
+  bool is_broken = false;
 };
+
+// The shortest form of a code up to U+10FFFF that is no half of a UTF-16 pair.
+bool is_proper(uint32_t code, size_t bytes) {
+  constexpr std::array<uint32_t, 5> kFirst = {0, 0, 0x80, 0x800, 0x10000};  // of so many bytes
+  return code >= kFirst.at(bytes) && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
+}
 
 Character character_at(std::string_view text, size_t at) {
   const auto byte = static_cast<unsigned char>(text[at]);
-  const size_t bytes = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
-  if (bytes == 1 || at + bytes > text.size()) return {byte, 1};
+  if (byte < 0x80) return {byte, 1};
+  const Character broken{.code = byte, .bytes = 1, .is_broken = true};
+  const size_t bytes = byte >= 0xF8 ? 0 : byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 0;
+  if (bytes == 0 || at + bytes > text.size()) return broken;
   uint32_t code = byte & (0xFFu >> (bytes + 1));
   for (size_t i = 1; i < bytes; ++i) {
     const auto next = static_cast<unsigned char>(text[at + i]);
-    if ((next & 0xC0) != 0x80) return {byte, 1};
+    if ((next & 0xC0) != 0x80) return broken;
     code = code << 6 | (next & 0x3F);
   }
-  return {code, bytes};
+  return is_proper(code, bytes) ? Character{code, bytes} : broken;
+}
+
+// A broken byte in the range of U+0080 to U+009F counts: an 8-bit terminal obeys it.
+bool is_control(uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0);
+}
+
+void add_escaped(std::string_view bytes, std::string& text) {
+  for (const char byte : bytes) {
+    if (byte == '\n' || byte == '\t') {
+      text += byte == '\n' ? "\\n" : "\\t";
+      continue;
+    }
+    std::array<char, 8> escaped{};
+    std::snprintf(escaped.data(), escaped.size(), "\\x%02x", static_cast<unsigned char>(byte));
+    text += escaped.data();
+  }
 }
 
 size_t width_of(uint32_t code) {
@@ -92,23 +119,50 @@ size_t bytes_that_fit(std::string_view text, size_t columns) {
   return at;
 }
 
-std::string without_control(std::string_view line) {
+std::string printable(std::string_view text) {
+  const bool plain = std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7F; });
+  if (plain) return std::string(text);  // nearly every cell of a long table
+  std::string safe;
+  for (size_t at = 0; at < text.size();) {
+    const Character character = character_at(text, at);
+    const std::string_view bytes = text.substr(at, character.bytes);
+    if (character.is_broken || is_control(character.code)) {
+      add_escaped(bytes, safe);
+    } else {
+      safe += bytes;
+    }
+    at += character.bytes;
+  }
+  return safe;
+}
+
+std::string in_ascii(std::string_view text) {
+  std::string shown;
+  for (size_t at = 0; at < text.size();) {
+    const Character character = character_at(text, at);
+    shown += character.code < 0x80 ? text[at] : '?';
+    at += character.bytes;
+  }
+  return shown;
+}
+
+std::string without_control(std::string_view line, Colours colours) {
   std::string shown;
   bool has_colour = false;
   for (size_t at = 0; at < line.size();) {
-    const auto code = static_cast<unsigned char>(line[at]);
-    if (code == 0x1B) {
+    if (line[at] == 0x1B) {
       const size_t bytes = escape_bytes(line, at);
       const std::string_view sequence = line.substr(at, bytes);
-      if (sequence.starts_with("\x1b[") && sequence.ends_with('m')) {
+      if (colours == Colours::kept && sequence.starts_with("\x1b[") && sequence.ends_with('m')) {
         shown += sequence;
         has_colour = true;
       }
       at += bytes;
       continue;
     }
-    if (code == '\t' || (code >= 0x20 && code != 0x7F)) shown += line[at];
-    ++at;
+    const Character character = character_at(line, at);
+    if (line[at] == '\t' || !is_control(character.code)) shown += line.substr(at, character.bytes);
+    at += character.bytes;
   }
   return has_colour ? shown + "\x1b[0m" : shown;
 }

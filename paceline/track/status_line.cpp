@@ -78,28 +78,15 @@ std::string live_progress(const StepProgress& progress, bool unicode) {
   return text.str();
 }
 
-bool continues_character(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
-}
-
 std::string workers_text(const RunStatus& status) {
   if (status.workers == 0) return "";
   const std::string some = status.ready == status.workers ? "" : std::to_string(status.ready) + "/";
   return some + std::to_string(status.workers) + (status.workers == 1 ? " worker" : " workers");
 }
 
-// Nothing that moves the cursor; beyond ASCII only where it can be shown.
-std::string printable(const std::string& text, bool unicode) {
-  std::string shown;
-  for (const char byte : text) {
-    const auto code = static_cast<unsigned char>(byte);
-    if (code >= 0x80 && !unicode) {
-      if (!continues_character(byte)) shown += '?';
-    } else if (code >= 0x20 && code != 0x7F) {
-      shown += byte;
-    }
-  }
-  return shown;
+std::string shown(const std::string& text, bool unicode) {
+  const std::string safe = printable(text);
+  return unicode ? safe : in_ascii(safe);
 }
 
 // The first `width` columns; the last of them tells where something is missing.
@@ -158,8 +145,8 @@ std::string status_line(const RunStatus& status, const LineStyle& style) {
   for (const std::string& part : parts) rest += (style.unicode ? " · " : " | ") + part;
 
   const auto width = static_cast<size_t>(std::max(1, style.columns - kEchoColumns - 1));
-  const std::string state = printable(status.state, style.unicode);
-  std::string line = cut(state + printable(rest, style.unicode), width, style.unicode);
+  const std::string state = shown(status.state, style.unicode);
+  std::string line = cut(state + shown(rest, style.unicode), width, style.unicode);
   if (!style.colour || !line.starts_with(state)) return line;
   return "\x1b[1;32m" + state + "\x1b[0m" + line.substr(state.size());
 }

@@ -49,8 +49,25 @@ TEST(StatusLine, ShowsNothingThatMovesTheCursor) {
   RunStatus status = sample();
   status.progress.label = "épo\nch\x1b[2J";
   const std::string line = status_line(status, {.columns = 200, .unicode = false, .colour = false});
-  EXPECT_THAT(line, HasSubstr("?poch[2J"));
-  EXPECT_THAT(status_line(status, {.columns = 200, .colour = false}), AllOf(HasSubstr("époch"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(line, HasSubstr("?po\\nch\\x1b[2J"));
+  EXPECT_THAT(status_line(status, {.columns = 200, .colour = false}),
+              AllOf(HasSubstr("épo\\nch"), Not(HasSubstr("\n"))));
+  status.metrics = {
+      {"a\xc2\x9b"
+       "2J",
+       "\xff"}};
+  for (const bool unicode : {true, false}) {
+    EXPECT_THAT(status_line(status, {.columns = 200, .unicode = unicode, .colour = false}),
+                HasSubstr("a\\xc2\\x9b2J \\xff"));
+  }
+}
+
+TEST(StatusLine, CutsBetweenWideCharacters) {
+  RunStatus status;
+  status.state = "東京東京";
+  EXPECT_EQ(status_line(status, {.columns = 11, .colour = false}), "東京東京");
+  EXPECT_EQ(status_line(status, {.columns = 10, .colour = false}), "東京東…");
+  EXPECT_EQ(status_line(status, {.columns = 9, .colour = false}), "東京…");
 }
 
 TEST(StatusLine, WordsForLogs) {

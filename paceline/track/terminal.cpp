@@ -155,7 +155,7 @@ class LiveTerminal final : public Terminal {
     write(coloured("\x1b[36m", "(" + who + ")") + " " + without_control(line));
   }
   void bar(const std::string&, const std::string& text) override {
-    change(text.empty(), [&] { status_.bar = without_control(text); });
+    change(text.empty(), [&] { status_.bar = without_control(text, Colours::dropped); });
   }
   void state(const std::string& state) override {
     change(true, [&] { status_.state = state; });

@@ -128,6 +128,14 @@ TEST(Terminal, KeepsToAsciiAndWithoutColourWhereAsked) {
   for (const char byte : shown) EXPECT_LT(static_cast<unsigned char>(byte), 0x80);
 }
 
+TEST(Terminal, ABarIsShownWithoutItsColours) {
+  Screen screen(100);
+  const auto terminal = make(screen, "C", "1");
+  terminal->bar("rank 0", "\x1b[32mtrain:\x1b[0m 50 %");
+  terminal->state("running");
+  EXPECT_THAT(screen.shown(), AllOf(HasSubstr("running | train: 50 %"), Not(HasSubstr("[32m"))));
+}
+
 TEST(Terminal, ADumbTerminalGetsPlainLines) {
   Screen screen(100);
   const auto terminal = make(screen, "C", "", "dumb");

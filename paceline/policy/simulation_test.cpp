@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <type_traits>
 
 #include "paceline/policy/simulator.h"
 
@@ -86,6 +88,18 @@ TEST(RunStates, TheDocumentDrawsTheTable) {
     }
   }
   EXPECT_EQ(drawn, table);
+}
+
+// … and says what each event does.
+TEST(RunStates, TheDocumentHasEveryEvent) {
+  const auto path = std::filesystem::path(__FILE__).parent_path() / "../../docs/architecture/run_states.md";
+  std::ifstream document(path);
+  ASSERT_TRUE(document) << path;
+  const std::string text{std::istreambuf_iterator<char>(document), {}};
+  const auto expect = [&text]<class... Events>(std::type_identity<std::variant<Events...>>) {
+    for (const std::string name : {Events::kType...}) EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name;
+  };
+  expect(std::type_identity<Event>{});
 }
 
 TEST(Simulation, InfiniteBudgetsEndWellWhenFaultsEnd) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 namespace paceline::rpc {
@@ -83,6 +85,20 @@ TEST(Messages, AnEmptyBodyIsTheDefaultMessage) {
     const auto received = unpack<std::decay_t<decltype(message)>>(envelope);
     ASSERT_TRUE(received.ok()) << received.status();
     EXPECT_EQ(*received, message);
+  });
+}
+
+TEST(Messages, TheDocumentSaysWhoSpeaksEachOfThem) {
+  const auto path = std::filesystem::path(__FILE__).parent_path() / "../../docs/architecture/messages.md";
+  std::ifstream document(path);
+  ASSERT_TRUE(document) << path;
+  std::string table;
+  for (std::string line; std::getline(document, line);) {
+    if (line.starts_with("| ")) table += line;
+  }
+  for_each_message([&table](const auto& message) {
+    const std::string name = "`" + std::string(message.kType) + "`";
+    EXPECT_NE(table.find(name), std::string::npos) << name;
   });
 }
 

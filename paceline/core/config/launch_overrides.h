@@ -14,7 +14,8 @@ namespace paceline {
 
 inline constexpr const char* kLaunchVariable = "PACELINE_LAUNCH";
 
-// Each goes into the field of the same name: of ScalingConfig, RunConfig and FailureConfig. Not set: the program's own.
+// Each goes into the field of the same name: of ScalingConfig, RunConfig, FailureConfig and DebugConfig. Not set: the
+// program's own.
 #define PACELINE_LAUNCH_OVERRIDES_FIELDS(FIELD)                 \
   FIELD(std::optional<int64_t>, num_workers, std::nullopt)      \
   FIELD(std::optional<std::string>, name, std::nullopt)         \

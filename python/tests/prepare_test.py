@@ -167,6 +167,16 @@ def test_every_strategy_trains_as_one_process_does(run_config):
             assert other_weights[name] == pytest.approx(values, abs=1e-5)
 
 
+def test_a_model_may_stay_its_ranks_own(run_config):
+    def loop():
+        own = [type(prepare_model(torch.nn.Linear(1, 1), parallel_strategy=word)).__name__ for word in ("none", None)]
+        with pytest.raises(ValueError, match="'ddp', 'fsdp' or 'none'"):
+            prepare_model(torch.nn.Linear(1, 1), parallel_strategy="zero")
+        return own
+
+    assert returned(run_config, loop) == ["Linear", "Linear"]
+
+
 def test_what_fsdp2_has_nothing_for_is_refused_by_name(run_config):
     def loop():
         said = []

@@ -24,7 +24,7 @@ def prepare_model(
         model: The same on every rank.
         move_to_device: Whether to move it, or where to.
         parallel_strategy: ``"ddp"``: every rank has all of it. ``"fsdp"``: each rank has its shard of every parameter
-            (FSDP2, ``fully_shard``). None leaves the model to this rank alone.
+            (FSDP2, ``fully_shard``). ``"none"`` or None leaves the model to this rank alone.
         parallel_strategy_kwargs: Arguments of DistributedDataParallel; or of ``fully_shard``, for which those of FSDP1
             do too where they can be translated.
 
@@ -41,8 +41,8 @@ def prepare_model(
         ...                       parallel_strategy_kwargs={"reshard_after_forward": False})
     """
     context = inside("prepare_model")
-    if parallel_strategy not in (None, False, "", "ddp", "fsdp"):
-        raise ValueError(f"prepare_model(parallel_strategy={parallel_strategy!r}); allowed: 'ddp', 'fsdp' or None")
+    if parallel_strategy not in (None, False, "", "none", "ddp", "fsdp"):
+        raise ValueError(f"prepare_model(parallel_strategy={parallel_strategy!r}); allowed: 'ddp', 'fsdp' or 'none'")
     device = move_to_device if isinstance(move_to_device, torch.device) else get_device()
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -58,7 +58,7 @@ def prepare_model(
         from paceline.train.torch import fsdp
 
         return _with_module(fsdp.shard(model, device, kwargs) if context.get_world_size() > 1 else model)
-    if not parallel_strategy or context.get_world_size() == 1:
+    if parallel_strategy != "ddp" or context.get_world_size() == 1:
         return _with_module(model)
     if device.type != "cpu":
         kwargs = {"device_ids": [device], "output_device": device, **kwargs}

@@ -178,7 +178,7 @@ int main(int argc, char** argv) {
   controller::StopSignal stop;
   SimulatedRanks ranks(iterations);
   const auto outcome = controller::run_to_end(request, ranks, clock, stop).ValueOrDie();
-  if (outcome.state != controller::FinalState::finished) throw std::runtime_error(outcome.error);
+  if (outcome.state != FinalState::finished) throw std::runtime_error(outcome.error);
   std::cout << encode_json(
                    {{"samples", ranks.samples()}, {"peers", {{"simulated ranks and agent", ranks.own_samples()}}}})
             << std::endl;

@@ -59,7 +59,7 @@ TEST_F(LiveRunTest, IsShownAndStopped) {
   const controller::RunOutcome outcome = run({{"reports", 1'000'000}, {"step_ms", 10}});
   ASSERT_TRUE(user.valid());
   user.get();
-  EXPECT_EQ(outcome.state, controller::FinalState::aborted);
+  EXPECT_EQ(outcome.state, FinalState::aborted);
   EXPECT_THAT(outcome.error, HasSubstr("paceline stop"));
   const Outcome again = run_program("stop " + folder_.path());
   EXPECT_EQ(again.exit_code, kFailed);
@@ -77,7 +77,7 @@ TEST_F(LiveRunTest, ItsLogsAreFollowedToTheEnd) {
     }
     if (step == 100) stop_.stop();
   };
-  EXPECT_EQ(run({{"reports", 1'000'000}, {"step_ms", 10}}).state, controller::FinalState::aborted);
+  EXPECT_EQ(run({{"reports", 1'000'000}, {"step_ms", 10}}).state, FinalState::aborted);
   const Outcome outcome = followed.get();
   EXPECT_EQ(outcome.exit_code, kDone) << outcome.output;
   EXPECT_THAT(outcome.output, AllOf(::testing::StartsWith("step 1\n"), HasSubstr("\nstep 100\n")));
@@ -88,7 +88,7 @@ TEST_F(LiveRunTest, IsInTheRunStore) {
   const paceline::testing::TemporaryFolder state;
   ::setenv("PACELINE_STATE_DIR", state.path().c_str(), 1);
   request_.run_store = track::run_store_path(state.path());
-  EXPECT_EQ(run({{"reports", 3}, {"checkpoint_every", 3}}).state, controller::FinalState::finished);
+  EXPECT_EQ(run({{"reports", 3}, {"checkpoint_every", 3}}).state, FinalState::finished);
   const Json listed = Json::parse(run_program("list --json").output);
   ASSERT_EQ(listed.size(), 1u);
   EXPECT_EQ(listed[0]["state"], "finished");

@@ -152,7 +152,8 @@ arrow::Status RunBooks::begin(const RunOptions& options, Crew& crew) {
 
 RunOutcome RunBooks::close(bool storage_hangs) {
   if (trackers_) {
-    trackers_->finish({.state = to_string(state_.state), .message = state_.error, .time = to_seconds(clock_.now())},
+    const RunOutcome ended = outcome();
+    trackers_->finish({.state = ended.state, .message = ended.error, .time = to_seconds(clock_.now())},
                       report_queue_->history().flushed_bytes());
   }
   if (storage_hangs) {
@@ -200,10 +201,10 @@ RunOutcome RunBooks::outcome() const {
   outcome.worker_errors.erase(-1);
   const auto first = std::ranges::find_if(state_.failures, [](const Failure& failure) { return !failure.collateral; });
   if (first != state_.failures.end() && first->ended) outcome.first_failure = first->end.status;
-  if (state_.state == State::errored) outcome.state = FinalState::errored;
-  if (state_.state == State::aborted) outcome.state = FinalState::aborted;
-  const bool unwritten = outcome.state == FinalState::finished && !storage_failure_.empty();
-  if (unwritten || !is_terminal(state_.state)) {
+  const std::optional<FinalState> ended = final_state_of(state_.state);
+  outcome.state = ended.value_or(FinalState::errored);
+  const bool unwritten = ended == FinalState::finished && !storage_failure_.empty();
+  if (unwritten || !ended) {
     outcome.state = FinalState::errored;
     outcome.error = unwritten
                         ? "The run has finished, but its folder could not be written to the end: " + storage_failure_

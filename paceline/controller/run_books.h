@@ -41,8 +41,6 @@
 
 namespace paceline::controller {
 
-enum class FinalState { finished, errored, aborted };
-
 struct RunOutcome {
   FinalState state = FinalState::finished;
   /// The whole message of a run that did not finish, as TrainingFailedError shows it.

@@ -102,7 +102,7 @@ void RunLoop::execute(const AssignWorkers& action) {
 
 // Programs hear of the user's wish as if it had been said to them; of everything else by SIGTERM.
 void RunLoop::execute(const EndWorker& action) {
-  const int signal = state().final_state == State::aborted ? parts_.stop.signal() : SIGTERM;
+  const int signal = state().final_state == FinalState::aborted ? parts_.stop.signal() : SIGTERM;
   const rpc::EndProcess end{.grace_s = action.grace_s, .reason = action.reason, .signal = signal};
   send(action.worker, rpc::pack(end, identity_of(action.worker)));
 }

@@ -2,6 +2,18 @@
 
 namespace paceline {
 
+std::string to_string(FinalState state) {
+  return nlohmann::json(state).get<std::string>();
+}
+
+std::optional<FinalState> final_state_of(std::string_view text) {
+  using enum FinalState;
+  for (const FinalState state : {finished, errored, aborted}) {
+    if (to_string(state) == text) return state;
+  }
+  return std::nullopt;
+}
+
 std::string describe(StopCause cause) {
   switch (cause) {
     case StopCause::interrupt:

@@ -1,11 +1,24 @@
-// How a run ends before its time, as kinds that programs compare: who stopped it, what has failed. Sentences about it
+// How a run ends, as kinds that programs compare: its final state, who stopped it, what has failed. Sentences about it
 // are for people.
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace paceline {
+
+/// The state that a run ends in.
+enum class FinalState { finished, errored, aborted };
+NLOHMANN_JSON_SERIALIZE_ENUM(FinalState, {{FinalState::finished, "finished"},
+                                          {FinalState::errored, "errored"},
+                                          {FinalState::aborted, "aborted"}})
+
+/// "finished", "errored", "aborted".
+std::string to_string(FinalState state);
+/// The final state with this text; nothing for the states of a run that goes on.
+std::optional<FinalState> final_state_of(std::string_view text);
 
 /// Who stopped a run.
 enum class StopCause {

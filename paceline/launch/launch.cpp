@@ -10,8 +10,8 @@ namespace paceline::launch {
 namespace {
 
 int exit_code_of(const controller::RunOutcome& outcome, int stop_signal) {
-  if (outcome.state == controller::FinalState::finished) return 0;
-  if (outcome.state == controller::FinalState::aborted) return kSignalExitBase + stop_signal;
+  if (outcome.state == FinalState::finished) return 0;
+  if (outcome.state == FinalState::aborted) return kSignalExitBase + stop_signal;
   if (!outcome.first_failure) return 1;
   if (outcome.first_failure->signal != 0) return kSignalExitBase + outcome.first_failure->signal;
   return outcome.first_failure->exit_code != 0 ? outcome.first_failure->exit_code : 1;
@@ -55,7 +55,7 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   ARROW_ASSIGN_OR_RAISE(const controller::RunOutcome outcome, controller::run_to_end(request, *launcher, clock, stop));
   LaunchOutcome result{exit_code_of(outcome, stop.signal()), outcome.error, request.location};
   // What fit() says there is of continuing, which a program of the user's does in its own way.
-  if (outcome.state == controller::FinalState::aborted) {
+  if (outcome.state == FinalState::aborted) {
     result.error = "the run was stopped; all that the programs wrote: " + request.run_folder + "/" + run_layout::kLogs;
   }
   return result;

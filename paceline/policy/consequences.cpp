@@ -14,7 +14,7 @@ class Summary {
     told_.entered.push_back({action.to, action.reason, action.attempt.value, action.world_size});
     const bool fails = action.to == State::restarting || action.to == State::rescheduling ||
                        action.to == State::errored ||
-                       (action.to == State::shutting_down && state_.final_state == State::errored);
+                       (action.to == State::shutting_down && state_.final_state == FinalState::errored);
     if (fails) told_.failures[action.attempt.value] = action.reason;
   }
   void take(const CloseGroup& action) {

@@ -97,7 +97,7 @@ void Decision::on(const NodeLost& event) {
   record({.kind = FailureKind::node, .node = event.node, .text = event.error, .time = to_seconds(now_)});
   const std::string cause = cause_line(state_.failures, state_.world_size);
   note(LogLevel::error, cause + "; giving up: agents do not come back");
-  shut_down(State::errored, state_.options.failure_grace_s, cause);
+  shut_down(FinalState::errored, state_.options.failure_grace_s, cause);
 }
 
 void Decision::on(const StopRequested& event) {
@@ -111,14 +111,14 @@ void Decision::on(const StopRequested& event) {
   }
   if (state_.stop_requests >= 3) {
     note(LogLevel::warning, "killing the workers: " + why + ", the third time");
-    if (state_.state != State::shutting_down) state_.final_state = State::aborted;
+    if (state_.state != State::shutting_down) state_.final_state = FinalState::aborted;
     end_group(State::shutting_down, 0.0, why);
   } else if (state_.state != State::shutting_down) {
     note(LogLevel::warning, "stopping: " + why);
-    shut_down(State::aborted, state_.options.stop_grace_s, why);
+    shut_down(FinalState::aborted, state_.options.stop_grace_s, why);
   } else if (waits_for_validations()) {
     note(LogLevel::warning, "leaving the validations to the next fit(): " + why);
-    state_.final_state = State::aborted;
+    state_.final_state = FinalState::aborted;
     when_gone();
   } else {
     note(LogLevel::warning, "stopping already; a third request kills the workers");
@@ -131,7 +131,7 @@ void Decision::stop_as_finished(StopCause cause, const std::string& reason) {
   state_.stop_cause = cause;
   state_.stop_reason = reason;
   note(LogLevel::info, "stopping: " + reason);
-  shut_down(State::finished, state_.options.stop_grace_s, reason);
+  shut_down(FinalState::finished, state_.options.stop_grace_s, reason);
 }
 
 void Decision::on(const CallbackFailed& event) {
@@ -148,8 +148,8 @@ void Decision::end_with(FailureKind kind, const std::string& text, const std::st
   if (is_terminal(state_.state)) return;
   note(LogLevel::error, text);
   record({.kind = kind, .text = text, .time = to_seconds(now_)});
-  if (state_.state != State::shutting_down || state_.final_state == State::finished) {
-    shut_down(State::errored, state_.options.failure_grace_s, reason);
+  if (state_.state != State::shutting_down || state_.final_state == FinalState::finished) {
+    shut_down(FinalState::errored, state_.options.failure_grace_s, reason);
   }
 }
 

@@ -54,9 +54,9 @@ void Decision::on(const PublishFailed& event) {
   note(LogLevel::error, text);
   if (state_.state == State::running || state_.state == State::preempting) {
     on_failure({.kind = FailureKind::publish, .text = text, .time = to_seconds(now_)});
-  } else if (state_.state == State::shutting_down && state_.final_state == State::finished) {
+  } else if (state_.state == State::shutting_down && state_.final_state == FinalState::finished) {
     record({.kind = FailureKind::publish, .text = text, .time = to_seconds(now_)});
-    state_.final_state = State::errored;  // it was stopped as finished, but its last checkpoint is not there
+    state_.final_state = FinalState::errored;  // it was stopped as finished, but its last checkpoint is not there
   }
   when_gone();
 }

@@ -7,10 +7,10 @@
 
 namespace paceline::policy {
 
-void Decision::shut_down(State final_state, double grace_s, const std::string& reason) {
+void Decision::shut_down(FinalState final_state, double grace_s, const std::string& reason) {
   if (state_.state != State::shutting_down) {
     state_.final_state = final_state;
-  } else if (state_.final_state == State::finished) {
+  } else if (state_.final_state == FinalState::finished) {
     state_.final_state = final_state;  // what goes wrong at the end of a good run is still an error
   }
   end_group(State::shutting_down, grace_s, reason);
@@ -58,7 +58,7 @@ void Decision::finish_if_complete() {
   const std::string validations = std::to_string(state_.validations.size());
   note(LogLevel::info,
        "all workers have finished" + (validations == "0" ? "" : "; checkpoints still to be validated: " + validations));
-  shut_down(State::finished, state_.options.stop_grace_s, "the run has finished");
+  shut_down(FinalState::finished, state_.options.stop_grace_s, "the run has finished");
 }
 
 // Goes on when the group is gone and every publication has ended.
@@ -95,18 +95,18 @@ void Decision::close_group() {
   state_.closed = true;
   const std::string failure = state_.failures.empty() ? "" : cause_line(state_.failures, state_.world_size);
   act(CloseGroup{state_.attempt, state_.generation, failure});
-  if (state_.failures.empty() || state_.final_state == State::aborted) return;
+  if (state_.failures.empty() || state_.final_state == FinalState::aborted) return;
   state_.worker_errors = errors_by_rank(state_.failures, state_.world_size);
   act(TellCallbacks{state_.attempt, state_.worker_errors});
 }
 
 void Decision::finish() {
   close_group();
-  if (state_.final_state == State::errored) {
+  if (state_.final_state == FinalState::errored) {
     state_.error = error_text(state_.failures, state_.world_size);
     state_.failure_kind = cause_kind(state_.failures);
   }
-  if (state_.final_state == State::aborted) {
+  if (state_.final_state == FinalState::aborted) {
     state_.error = "The run was stopped: " + state_.stop_reason + ". " +
                    (state_.options.launch ? "`paceline run` with the same --name" : "fit() with the same name") +
                    " continues it" +
@@ -115,8 +115,8 @@ void Decision::finish() {
                         : " from the checkpoint of report " + std::to_string(state_.checkpoints.back().report) + ".");
   }
   std::string reason = state_.stop_reason.empty() ? "all workers have finished" : state_.stop_reason;
-  if (state_.final_state == State::errored) reason = cause_line(state_.failures, state_.world_size);
-  go(state_.final_state, reason);
+  if (state_.final_state == FinalState::errored) reason = cause_line(state_.failures, state_.world_size);
+  go(state_of(state_.final_state), reason);
   if (!state_.error.empty()) note(LogLevel::debug, state_.error);  // the user is shown it by fit()
   note(state_.state == State::errored ? LogLevel::error : LogLevel::info, "the run has " + to_string(state_.state));
   act(Finish{});

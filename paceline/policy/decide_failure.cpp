@@ -193,7 +193,7 @@ void Decision::on_failure(Failure failure) {
       record(std::move(failure));
       return;
     case State::shutting_down:
-      if (state_.final_state == State::errored) record(std::move(failure));
+      if (state_.final_state == FinalState::errored) record(std::move(failure));
       return;
     default:
       return;
@@ -232,7 +232,7 @@ void Decision::apply_policy(Budget budget) {
         hopeless ? "it failed in the same way " + std::to_string(state_.start_problem_count) + " times in a row"
                  : name + " is " + std::to_string(limit);
     note(LogLevel::error, cause + "; giving up: " + why);
-    return shut_down(State::errored, grace_after_failure(), cause);
+    return shut_down(FinalState::errored, grace_after_failure(), cause);
   }
   const std::string tries = limit < 0 ? "no limit" : std::to_string(*count) + " of " + std::to_string(limit);
   note(LogLevel::warning, cause + "; trying again (" + name + ": " + tries + ")");

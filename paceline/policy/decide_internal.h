@@ -97,7 +97,7 @@ class Decision {
   double grace_after_failure() const;
 
   // decide_ending.cpp
-  void shut_down(State final_state, double grace_s, const std::string& reason);
+  void shut_down(FinalState final_state, double grace_s, const std::string& reason);
   void end_group(State next, double grace_s, const std::string& reason);
   void end_worker(const Worker& worker, double grace_s, const std::string& reason);
   void mark_gone(Worker& worker);

@@ -87,7 +87,7 @@ void Decision::on(const StartFailed& event) {
   record(std::move(failure));
   const std::string cause = cause_line(state_.failures, state_.world_size);
   note(LogLevel::error, cause + "; giving up: another try would fail of the same");
-  shut_down(State::errored, state_.options.failure_grace_s, cause);
+  shut_down(FinalState::errored, state_.options.failure_grace_s, cause);
 }
 
 void Decision::on(const WorkerJoined& event) {

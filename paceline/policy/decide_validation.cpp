@@ -45,7 +45,7 @@ void Decision::take_over_checkpoints(const RunState& earlier) {
 }
 
 void Decision::start_validations() {
-  const bool ending = state_.state == State::shutting_down && state_.final_state != State::finished;
+  const bool ending = state_.state == State::shutting_down && state_.final_state != FinalState::finished;
   if (ending || is_terminal(state_.state)) return;
   if (state_.nodes.empty()) return;  // a journal may tell of reports before any node
   std::vector<int64_t> on_node(state_.nodes.size(), 0);
@@ -107,7 +107,8 @@ void Decision::settle_validation(int64_t report, CheckpointStatus status, const 
 
 // A run that has finished waits for them; one that is stopped or has failed leaves them to the next fit().
 bool Decision::waits_for_validations() const {
-  return state_.state == State::shutting_down && state_.final_state == State::finished && !state_.validations.empty();
+  return state_.state == State::shutting_down && state_.final_state == FinalState::finished &&
+         !state_.validations.empty();
 }
 
 }  // namespace paceline::policy

@@ -102,6 +102,15 @@ TEST(RunStates, TheDocumentHasEveryEvent) {
   expect(std::type_identity<Event>{});
 }
 
+TEST(RunStates, FinalOnesHaveTheTextsOfFinalState) {
+  for (int number = 0; number <= static_cast<int>(State::aborted); ++number) {
+    const auto state = static_cast<State>(number);
+    EXPECT_EQ(final_state_of(state), paceline::final_state_of(to_string(state))) << to_string(state);
+    EXPECT_EQ(state_of(final_state_of(state).value_or(FinalState::aborted)),
+              is_terminal(state) ? state : State::aborted);
+  }
+}
+
 TEST(Simulation, InfiniteBudgetsEndWellWhenFaultsEnd) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -30,8 +30,33 @@ std::string to_string(State state) {
   return Json(state).get<std::string>();
 }
 
+std::optional<FinalState> final_state_of(State state) {
+  switch (state) {
+    case State::finished:
+      return FinalState::finished;
+    case State::errored:
+      return FinalState::errored;
+    case State::aborted:
+      return FinalState::aborted;
+    default:
+      return std::nullopt;
+  }
+}
+
 bool is_terminal(State state) {
-  return state == State::finished || state == State::errored || state == State::aborted;
+  return final_state_of(state).has_value();
+}
+
+State state_of(FinalState state) {
+  switch (state) {
+    case FinalState::finished:
+      return State::finished;
+    case FinalState::errored:
+      return State::errored;
+    case FinalState::aborted:
+      break;
+  }
+  return State::aborted;
 }
 
 bool is_legal(State from, State to) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,7 +46,11 @@ NLOHMANN_JSON_SERIALIZE_ENUM(State, {{State::initializing, "initializing"},
                                      {State::aborted, "aborted"}})
 
 std::string to_string(State state);
+/// The final state that `state` is; nothing while the run goes on.
+std::optional<FinalState> final_state_of(State state);
 bool is_terminal(State state);
+/// The state of a run that has ended so.
+State state_of(FinalState state);
 /// Whether the table of transitions has this one. Every state but the terminal ones also goes to `initializing` when a
 /// new controller takes the run over, and so do the terminal ones when the run is trained again.
 bool is_legal(State from, State to);
@@ -175,7 +180,7 @@ using RankErrors = std::map<int64_t, std::string>;
   FIELD(int64_t, stop_requests, 0)                                                                                    \
   FIELD(StopCause, stop_cause, StopCause::unknown)                                                                    \
   FIELD(std::string, stop_reason, "")                                                                                 \
-  FIELD(State, final_state, State::finished)                                                                          \
+  FIELD(FinalState, final_state, FinalState::finished)                                                                \
   FIELD(std::string, error, "")                                                                                       \
   FIELD(std::optional<FailureKind>, failure_kind, {}) /* of what the error says first */                              \
   FIELD(RankErrors, worker_errors, {})                                                                                \

@@ -96,7 +96,7 @@ TYPED_TEST_P(TrackerConformance, KeepsRowsInOrder) {
   ASSERT_TRUE(tracker->write(this->rows(1, 3)).ok());
   this->expect_rows(this->place_.kept(), {1, 2, 3}, "loss");
   ASSERT_TRUE(tracker->write(this->rows(4, 300)).ok());
-  ASSERT_TRUE(tracker->finish({.state = "finished", .time = 2000}).ok());
+  ASSERT_TRUE(tracker->finish({.state = FinalState::finished, .time = 2000}).ok());
   std::vector<int64_t> steps;
   for (int64_t step = 1; step <= 300; ++step) steps.push_back(step);
   this->expect_rows(this->place_.kept(), steps, "loss");
@@ -114,7 +114,7 @@ TYPED_TEST_P(TrackerConformance, GoesOnWhereAnEarlierDriverStopped) {
   ASSERT_TRUE(tracker->write(this->rows(3, 3)).ok()) << "what the earlier driver has left";
   ASSERT_TRUE(tracker->begin_attempt({.attempt = 2, .resume_step = 3, .time = 2000}).ok());
   ASSERT_TRUE(tracker->write(this->rows(4, 4)).ok());
-  ASSERT_TRUE(tracker->finish({.state = "finished", .time = 3000}).ok());
+  ASSERT_TRUE(tracker->finish({.state = FinalState::finished, .time = 3000}).ok());
   this->expect_rows(this->place_.kept(), {1, 2, 3, 4}, "loss");
 }
 
@@ -148,7 +148,7 @@ TYPED_TEST_P(TrackerConformance, OddMetricsDoNoHarm) {
                     {"größe", 1.5},
                     {std::string(300, 'n'), 1}};
   ASSERT_TRUE(tracker->write(std::vector{tracked_row(1, odd), tracked_row(2, {{"loss", 0.5}})}).ok());
-  ASSERT_TRUE(tracker->finish({.state = "errored", .message = "line one\nline two", .time = 2000}).ok());
+  ASSERT_TRUE(tracker->finish({.state = FinalState::errored, .message = "line one\nline two", .time = 2000}).ok());
   const auto kept = this->place_.kept();
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_EQ(kept[0].numbers.at("loss"), 0.25);
@@ -159,7 +159,7 @@ TYPED_TEST_P(TrackerConformance, OddMetricsDoNoHarm) {
 TYPED_TEST_P(TrackerConformance, ARunMayEndWithoutAReport) {
   const auto tracker = this->place_.make();
   EXPECT_TRUE(tracker->write({}).ok());
-  EXPECT_TRUE(tracker->finish({.state = "aborted", .message = "stopped", .time = 1000}).ok());
+  EXPECT_TRUE(tracker->finish({.state = FinalState::aborted, .message = "stopped", .time = 1000}).ok());
   EXPECT_TRUE(this->place_.kept().empty());
 }
 

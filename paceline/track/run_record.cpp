@@ -29,7 +29,7 @@ void add_metrics(const HistoryRow& row, RunRecord& record) {
 }
 
 bool is_over(const RunRow& run) {
-  return run.state == "finished" || run.state == "errored" || run.state == "aborted";
+  return final_state_of(run.state).has_value();
 }
 
 }  // namespace paceline::track

@@ -55,7 +55,7 @@ PACELINE_RECORD(MetricRecord, PACELINE_METRIC_RECORD_FIELDS);
 #define PACELINE_RUN_ROW_FIELDS(FIELD)                                                            \
   FIELD(std::string, name, "")                                                                    \
   FIELD(std::string, path, "")                                                                    \
-  FIELD(std::string, state, "")                                                                   \
+  FIELD(std::string, state, "") /* a FinalState, or where the run stands */                       \
   FIELD(double, since, 0.0)                                                                       \
   FIELD(double, created, 0.0)  /* when the run was first opened: its identity, beside the path */ \
   FIELD(double, opened, 0.0)   /* when its last driver took it */                                 \
@@ -102,7 +102,7 @@ struct RunRecord {
 /// Takes a line of the history into a run's metrics: those that users are shown, nested names joined by '/'.
 void add_metrics(const HistoryRow& row, RunRecord& record);
 
-/// Whether a run in this state has reached its end.
+/// Whether the run has reached its end.
 bool is_over(const RunRow& run);
 
 }  // namespace paceline::track

@@ -109,8 +109,8 @@ storage::Location checkpoint_to_start_from(const std::optional<Checkpoint>& chec
 }
 
 // A storage that has made the run fail may not tell its result either.
-Result result_of(const storage::Location& location, controller::FinalState state, const std::string& error) {
-  const bool failed = state == controller::FinalState::errored;
+Result result_of(const storage::Location& location, FinalState state, const std::string& error) {
+  const bool failed = state == FinalState::errored;
   Result result;
   try {
     result = Result::from_path(location.with_credentials());
@@ -118,7 +118,7 @@ Result result_of(const storage::Location& location, controller::FinalState state
     if (!failed) throw;
     result.path = location.text();
     result.location = location;
-    result.state = "errored";
+    result.state = to_string(state);
     result.error = error;
   }
   if (failed) throw TrainingFailedError(error, std::move(result));

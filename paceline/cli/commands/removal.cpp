@@ -44,7 +44,8 @@ bool may_be_pruned(const KnownRun& known) {
 }
 
 bool has_failed(const KnownRun& known) {
-  return known.driver == DriverState::gone || known.run.state == "errored" || known.run.state == "aborted";
+  const std::optional<FinalState> ended = final_state_of(known.run.state);
+  return known.driver == DriverState::gone || (ended && ended != FinalState::finished);
 }
 
 }  // namespace

@@ -148,7 +148,9 @@ class Mlflow final : public Tracker {
     if (!end.message.empty()) {
       ARROW_RETURN_NOT_OK(log_batch({}, Json::array({tag("paceline.message", end.message)})));
     }
-    const std::string status = end.state == "finished" ? "FINISHED" : end.state == "errored" ? "FAILED" : "KILLED";
+    const std::string status = end.state == FinalState::finished  ? "FINISHED"
+                               : end.state == FinalState::errored ? "FAILED"
+                                                                  : "KILLED";
     const Json update = {{"run_id", run_id_}, {"status", status}, {"end_time", milliseconds(end.time)}};
     return http_.post("runs/update", update).status();
   }

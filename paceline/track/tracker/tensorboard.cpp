@@ -82,7 +82,8 @@ std::string session_start(const TrackedRun& run, double time) {
 }
 
 std::string session_end(const TrackedEnd& end) {
-  const int64_t status = end.state == "finished" ? 1 : end.state == "errored" ? 2 : 0;  // success, failure, unknown
+  // TensorBoard's: success, failure, unknown.
+  const int64_t status = end.state == FinalState::finished ? 1 : end.state == FinalState::errored ? 2 : 0;
   return hparams_record(end.time, "_hparams_/session_end_info", 4,
                         ProtobufWriter().integer(1, status).number(2, end.time));
 }

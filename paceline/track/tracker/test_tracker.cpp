@@ -22,7 +22,7 @@ arrow::Status execute(Tracker& tracker, const Json& command) {
                                   .time = begin->value("time", 0.0)});
   }
   if (const auto finish = command.find("finish"); finish != command.end()) {
-    return tracker.finish({.state = finish->value("state", "finished"),
+    return tracker.finish({.state = final_state_of(finish->value("state", "finished")).value(),
                            .message = finish->value("message", ""),
                            .time = finish->value("time", 0.0)});
   }

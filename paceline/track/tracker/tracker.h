@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "paceline/core/config/tracker_config.h"
+#include "paceline/core/ending.h"
 #include "paceline/core/json.h"
 
 namespace paceline::track {
@@ -53,9 +54,9 @@ struct TrackedRow {
   bool is_checkpoint() const { return metrics.empty() && !checkpoint.empty(); }
 };
 
-/// `state`: "finished", "errored" or "aborted". `message`: the error, or why the run was stopped; "" for neither.
+/// `message`: the error, or why the run was stopped; "" for neither.
 struct TrackedEnd {
-  std::string state;
+  FinalState state = FinalState::finished;
   std::string message;
   double time = 0;
 };

@@ -99,7 +99,7 @@ TEST_F(TrackerFeedTest, HandsOverAttemptsRowsAndTheEndInOrder) {
     return arrow::Status::OK();
   };
   hooks_.finish = [&](const TrackedEnd& end) {
-    told.push_back(end.state);
+    told.push_back(to_string(end.state));
     return arrow::Status::OK();
   };
   const auto feed = this->feed({.step_metric = "samples"});
@@ -109,7 +109,7 @@ TEST_F(TrackerFeedTest, HandsOverAttemptsRowsAndTheEndInOrder) {
   feed->advance(history_.flushed_bytes());
   feed->begin_attempt({{.attempt = 2, .resume_step = 1}, {{"samples", 100}}}, history_.bytes());
   report(3, {{"samples", 200}});
-  feed->finish({.state = "finished"}, history_.flushed_bytes());
+  feed->finish({.state = FinalState::finished}, history_.flushed_bytes());
   EXPECT_TRUE(feed->wait(soon()));
   EXPECT_THAT(told,
               ElementsAre("attempt 1 from 0", "step 100", "step 200", "attempt 2 from 100", "step 200", "finished"));
@@ -133,7 +133,7 @@ TEST_F(TrackerFeedTest, TakesWhatUsersAreShownInOrder) {
   append({.report = 2, .rank = kWholeGroup, .reduced = {{"loss", 3}, {"step", 20}}});
   append({.report = 1, .rank = kWholeGroup, .checkpoint = "best", .metrics = {{"loss", 1}, {"step", 10}}});
   ASSERT_TRUE(history_.flush().ok());
-  feed->finish({.state = "finished"}, history_.flushed_bytes());
+  feed->finish({.state = FinalState::finished}, history_.flushed_bytes());
   EXPECT_TRUE(feed->wait(soon()));
   EXPECT_THAT(told, ElementsAre("10: 1", "20: 3", "10: none best"));
 }
@@ -144,14 +144,14 @@ TEST_F(TrackerFeedTest, TheNextDriverGoesOnWhereThisOneStopped) {
   {
     const auto first = feed();
     report(1);
-    first->finish({.state = "aborted"}, history_.flushed_bytes());
+    first->finish({.state = FinalState::aborted}, history_.flushed_bytes());
     ASSERT_TRUE(first->wait(soon()));
     EXPECT_EQ(made_with_, nullptr);
   }
   report(2);  // of a driver without this tracker
   const auto second = feed();
   report(3);
-  second->finish({.state = "finished"}, history_.flushed_bytes());
+  second->finish({.state = FinalState::finished}, history_.flushed_bytes());
   ASSERT_TRUE(second->wait(soon()));
   EXPECT_EQ(made_with_["run"], 7);
   EXPECT_THAT(steps_, ElementsAre(1, 2, 3));
@@ -166,7 +166,7 @@ TEST_F(TrackerFeedTest, APassingErrorIsTriedAgainWithOneWarning) {
   };
   const auto feed = this->feed();
   report(1);
-  feed->finish({.state = "finished"}, history_.flushed_bytes());
+  feed->finish({.state = FinalState::finished}, history_.flushed_bytes());
   EXPECT_TRUE(feed->wait(soon()));
   EXPECT_THAT(steps_, ElementsAre(1));
   EXPECT_THAT(warnings(), ElementsAre(HasSubstr("tracker told fails, training goes on and it is tried again: the "
@@ -179,13 +179,13 @@ TEST_F(TrackerFeedTest, WhatAServerThatIsAwayHasNotTakenIsHandedOverNextTime) {
   {
     const auto first = feed();
     report(1);
-    first->finish({.state = "finished"}, history_.flushed_bytes());
+    first->finish({.state = FinalState::finished}, history_.flushed_bytes());
     EXPECT_TRUE(first->wait(soon()));
   }
   EXPECT_THAT(warnings().back(), HasSubstr("is handed over when the run is continued"));
   keep_steps();
   const auto second = feed();
-  second->finish({.state = "finished"}, history_.flushed_bytes());
+  second->finish({.state = FinalState::finished}, history_.flushed_bytes());
   EXPECT_TRUE(second->wait(soon()));
   EXPECT_THAT(steps_, ElementsAre(1));
 }
@@ -198,7 +198,7 @@ TEST_F(TrackerFeedTest, AnErrorThatStaysEndsTheTracker) {
   };
   const auto feed = this->feed();
   report(1);
-  feed->finish({.state = "finished"}, history_.flushed_bytes());
+  feed->finish({.state = FinalState::finished}, history_.flushed_bytes());
   EXPECT_TRUE(feed->wait(soon()));
   EXPECT_EQ(calls, 1);
   EXPECT_THAT(warnings(), ElementsAre(HasSubstr("tracker told has not taken all: no such project")));
@@ -215,7 +215,7 @@ TEST_F(TrackerFeedTest, TheEndWaitsForASlowCallOnlySoLong) {
   };
   const auto feed = this->feed();
   report(1);
-  feed->finish({.state = "finished"}, history_.flushed_bytes());
+  feed->finish({.state = FinalState::finished}, history_.flushed_bytes());
   EXPECT_TRUE(feed->wait(SteadyClock::now() + 50ms));
   EXPECT_THAT(warnings().back(), HasSubstr("is handed over when the run is continued"));
 }
@@ -230,7 +230,7 @@ TEST_F(TrackerFeedTest, ACallThatNeverReturnsIsLeftToItself) {
   TrackerFeed feed("told", {}, {"sample", run_.path(), {}}, 0, log_,
                    [hooks](const TrackerOptions&) { return std::make_unique<Told>(hooks); });
   report(1);
-  feed.finish({.state = "finished"}, history_.flushed_bytes());
+  feed.finish({.state = FinalState::finished}, history_.flushed_bytes());
   EXPECT_FALSE(feed.wait(SteadyClock::now() + 50ms));
   EXPECT_THAT(warnings(), ElementsAre(HasSubstr("tracker told hangs")));
   hang->set_value();
@@ -244,7 +244,7 @@ TEST_F(TrackerFeedTest, ADamagedNoteOrHistoryDoesNotStopIt) {
   history_ = HistoryWriter::open(run_.path()).ValueOrDie();
   const auto feed = this->feed();
   report(3);
-  feed->finish({.state = "finished"}, history_.flushed_bytes());
+  feed->finish({.state = FinalState::finished}, history_.flushed_bytes());
   EXPECT_TRUE(feed->wait(soon()));
   EXPECT_THAT(steps_, ElementsAre(2, 3));
   EXPECT_THAT(warnings(), IsEmpty());
@@ -263,7 +263,7 @@ TEST_F(TrackerFeedTest, FollowsALongHistoryInPortions) {
   }
   ASSERT_TRUE(history_.flush().ok());
   const auto feed = this->feed();
-  feed->finish({.state = "finished"}, history_.flushed_bytes());
+  feed->finish({.state = FinalState::finished}, history_.flushed_bytes());
   ASSERT_TRUE(feed->wait(soon()));
   ASSERT_EQ(steps_.size(), kReports);
   for (size_t i = 0; i < steps_.size(); ++i) ASSERT_EQ(steps_[i], static_cast<int64_t>(i) + 1);

@@ -122,7 +122,7 @@ class Wandb final : public Tracker {
 
   arrow::Status finish(const TrackedEnd& end) override {
     ARROW_RETURN_NOT_OK(ensure_open(end.time));
-    const int64_t code = end.state == "finished" ? 0 : 1;
+    const int64_t code = end.state == FinalState::finished ? 0 : 1;
     const auto runtime = static_cast<int64_t>(end.time - started_);
     return append({ProtobufWriter().message(18, ProtobufWriter().integer(1, code).integer(2, runtime))});
   }

@@ -82,7 +82,7 @@ LocalAnswer InProcessController::meet(std::vector<LocalWord> words) {
   if (committed_ != 0) answer.checkpoint = books_->checkpoint_path(committed_).with_credentials();
   if (!stop_reason_.empty()) {
     answer.stop = stop_reason_;
-    if (state().final_state == State::errored) answer.error = error_text(state().failures, state().world_size);
+    if (state().final_state == FinalState::errored) answer.error = error_text(state().failures, state().world_size);
   }
   answer.ended = all_have_finished();
   return answer;

@@ -220,8 +220,8 @@ void prove_storage(comm::Group& group, const LocalBeginning& beginning) {
 // How the run has ended on a rank that has no controller.
 LocalOutcome outcome_of(const std::optional<rpc::Failed>& failed, const Session& session, const std::string& error) {
   if (!failed) return {};
-  if (failed->stopped && error.empty()) return {.state = controller::FinalState::aborted};
-  if (failed->stopped) return {.state = controller::FinalState::errored, .error = error};
+  if (failed->stopped && error.empty()) return {.state = FinalState::aborted};
+  if (failed->stopped) return {.state = FinalState::errored, .error = error};
   const auto& context = session.options().context;
   const policy::Failure failure{.worker = session.options().identity.worker,
                                 .rank = context.world_rank,
@@ -229,7 +229,7 @@ LocalOutcome outcome_of(const std::optional<rpc::Failed>& failed, const Session&
                                 .exception = failed->kind,
                                 .text = failed->text,
                                 .frames = failed->frames};
-  return {.state = controller::FinalState::errored, .error = policy::error_text({failure}, context.world_size)};
+  return {.state = FinalState::errored, .error = policy::error_text({failure}, context.world_size)};
 }
 
 }  // namespace
@@ -294,7 +294,7 @@ LocalOutcome run_in_process(const TrainingRun& run, const storage::Location& sta
   if (!failed) {
     // Only now does the run folder say how it ended.
     const std::string error = from_rank_zero(group, outcome.error);
-    if (!error.empty()) outcome = {.state = controller::FinalState::errored, .error = error};
+    if (!error.empty()) outcome = {.state = FinalState::errored, .error = error};
   }
   outcome.location = beginning.location;
   return outcome;

@@ -13,7 +13,7 @@ namespace paceline::train {
 
 struct LocalOutcome {
   storage::Location location;  // of the run
-  controller::FinalState state = controller::FinalState::finished;
+  FinalState state = FinalState::finished;
   /// The whole message of a run that did not finish.
   std::string error;
 };

@@ -19,11 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostNamed = 5;
 
-bool holds_run(const std::string& folder) {
-  std::error_code error;
-  return fs::exists(run::journal_path(folder), error);
-}
-
 arrow::Status ambiguous(const std::string& text, const std::vector<NamedRun>& meant) {
   std::string list;
   for (size_t i = 0; i < std::min(meant.size(), kMostNamed); ++i) list += "\n  " + meant[i].path;
@@ -33,6 +28,11 @@ arrow::Status ambiguous(const std::string& text, const std::vector<NamedRun>& me
 }
 
 }  // namespace
+
+bool holds_run(const std::string& folder) {
+  std::error_code error;
+  return fs::exists(run::journal_path(folder), error);
+}
 
 arrow::Result<NamedRun> choose_run(const std::string& text, const std::vector<NamedRun>& known) {
   std::vector<NamedRun> meant;

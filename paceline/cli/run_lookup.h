@@ -26,6 +26,9 @@ arrow::Result<NamedRun> choose_run(const std::string& text, const std::vector<Na
 /// storage path. A run store that cannot be read costs its runs, not the others.
 std::vector<NamedRun> runs_with_names();
 
+/// Whether the folder has a run's journal.
+bool holds_run(const std::string& folder);
+
 struct FoundRun {
   /// A folder on this machine; for a run in an object store that another machine has, a copy, brought up to date.
   std::string folder;

@@ -8,10 +8,15 @@
 namespace paceline {
 
 std::string type_name(const std::type_info& type) {
+  return demangled(type.name());
+}
+
+std::string demangled(const char* symbol) {
+  if (symbol == nullptr) return "";
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
                                                          &std::free);
-  return status == 0 ? name.get() : type.name();
+  return status == 0 ? name.get() : symbol;
 }
 
 }  // namespace paceline

@@ -1,6 +1,5 @@
 #include "paceline/stacks/symbols.h"
 
-#include <cxxabi.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "paceline/core/type_name.h"
 #include "paceline/stacks/mapping_internal.h"
 
 namespace paceline::stacks {
@@ -19,12 +19,8 @@ namespace {
 constexpr size_t kMostFrames = 200;
 constexpr size_t kLongestName = 200;
 
-std::string demangled(const char* symbol) {
-  if (symbol == nullptr) return "";
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
-                                                         &std::free);
-  std::string text = status == 0 ? name.get() : symbol;
+std::string short_name(const char* symbol) {
+  std::string text = demangled(symbol);
   if (text.size() > kLongestName) text.replace(kLongestName - 3, std::string::npos, "...");
   return text;
 }
@@ -39,7 +35,7 @@ std::string file_name(const char* path) {
 std::string function_of(Dwarf_Die* die) {
   Dwarf_Attribute attribute;
   for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
-    if (dwarf_attr_integrate(die, name, &attribute) != nullptr) return demangled(dwarf_formstring(&attribute));
+    if (dwarf_attr_integrate(die, name, &attribute) != nullptr) return short_name(dwarf_formstring(&attribute));
   }
   const char* plain = dwarf_diename(die);
   return plain == nullptr ? "" : plain;
@@ -184,7 +180,7 @@ class Naming {
     add_inlined(module, address, frame, frames);
     GElf_Off offset = 0;
     GElf_Sym symbol;
-    frame.function = demangled(dwfl_module_addrinfo(module, address, &offset, &symbol, nullptr, nullptr, nullptr));
+    frame.function = short_name(dwfl_module_addrinfo(module, address, &offset, &symbol, nullptr, nullptr, nullptr));
     frames.push_back(std::move(frame));
     return frames;
   }

@@ -7,10 +7,10 @@
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/known_runs.h"
+#include "paceline/cli/run_lookup.h"
 #include "paceline/cli/table.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/run_layout.h"
-#include "paceline/run/journal.h"
 #include "paceline/run/readable_folder.h"
 #include "paceline/run/reader.h"
 #include "paceline/storage/local/durable.h"
@@ -34,11 +34,6 @@ struct Outcome {
   std::string set_aside;  // where the store that could not be used is now
   std::vector<Problem> problems;
 };
-
-bool holds_run(const fs::path& folder) {
-  std::error_code error;
-  return fs::exists(run::journal_path(folder.string()), error);
-}
 
 // The run at the URI, or those below it: their folders on this machine.
 arrow::Result<std::vector<std::string>> runs_at(const std::string& uri) {

@@ -1,7 +1,6 @@
 #include "paceline/train/worker/user_frames.h"
 
 #include <backtrace.h>
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 
@@ -11,6 +10,8 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+
+#include "paceline/core/type_name.h"
 
 namespace paceline::train {
 namespace {
@@ -50,13 +51,6 @@ const void* object_of(const std::exception_ptr& exception) {
   static_assert(sizeof object == sizeof exception);
   std::memcpy(static_cast<void*>(&object), &exception, sizeof object);  // NOLINT: read, never copied as one
   return object;
-}
-
-std::string demangled(const char* symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
-                                                         &std::free);
-  return status == 0 ? name.get() : symbol;
 }
 
 bool is_library_function(const std::string& function) {

@@ -32,8 +32,8 @@ arrow::Status check_tensor(const TensorBytes& tensor) {
 Stage::Stage(std::string run_folder, std::string relative)
     : run_folder_(std::move(run_folder)), relative_(std::move(relative)), folder_(run_folder_ + "/" + relative_) {}
 
-std::string stage_of(const Identity& identity, int64_t number) {
-  return run_layout::stage(identity.attempt, identity.worker, number);
+std::string stage_of(const Identity& identity, int64_t number, const std::string& driver) {
+  return run_layout::stage(identity.attempt, identity.worker, number, driver);
 }
 
 arrow::Status Stage::discard(const std::string& run_folder, const std::string& relative) {

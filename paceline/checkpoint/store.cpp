@@ -354,7 +354,7 @@ arrow::Status Store::remove(const std::string& name) {
 }
 
 arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {
-  return storage::remove_all(run_folder_ + "/" + run_layout::stages(attempt, worker));
+  return storage::remove_all(run_folder_ + "/" + run_layout::stages(attempt, worker, driver_));
 }
 
 arrow::Status Store::collect_leftovers() {

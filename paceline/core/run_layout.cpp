@@ -56,13 +56,13 @@ std::string validation_log(int64_t report) {
   return kLogs + ("/validation_" + std::to_string(report) + ".log");
 }
 
-std::string stages(Attempt attempt, WorkerId worker) {
-  return kStaging + ("/attempt_" + std::to_string(attempt.value)) + "/" + std::string(kWorker) +
-         std::to_string(worker.value);
+std::string stages(Attempt attempt, WorkerId worker, const std::string& driver) {
+  return kStaging + (driver.empty() ? "" : "/" + driver) + ("/attempt_" + std::to_string(attempt.value)) + "/" +
+         std::string(kWorker) + std::to_string(worker.value);
 }
 
-std::string stage(Attempt attempt, WorkerId worker, int64_t report) {
-  return stages(attempt, worker) + "/report_" + std::to_string(report);
+std::string stage(Attempt attempt, WorkerId worker, int64_t report, const std::string& driver) {
+  return stages(attempt, worker, driver) + "/report_" + std::to_string(report);
 }
 
 std::string checkpoint_folder(int64_t report) {

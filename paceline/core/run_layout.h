@@ -69,9 +69,10 @@ std::string error_file(WorkerId worker);
 /// "logs/validation_42.log": what the validation of that report wrote.
 std::string validation_log(int64_t report);
 
-/// ".staging/attempt_2/worker_7": what a worker has staged, and in it "report_42" (checkpoint/stage.h).
-std::string stages(Attempt attempt, WorkerId worker);
-std::string stage(Attempt attempt, WorkerId worker, int64_t report);
+/// ".staging/DRIVER/attempt_2/worker_7": what a worker of this driver has staged, and in it "report_42"
+/// (checkpoint/stage.h). Without `driver`, as in tests, the folder between is left out.
+std::string stages(Attempt attempt, WorkerId worker, const std::string& driver = "");
+std::string stage(Attempt attempt, WorkerId worker, int64_t report, const std::string& driver = "");
 
 /// "checkpoint_000042": the folder of a report's checkpoint whose user has given it no name.
 std::string checkpoint_folder(int64_t report);

@@ -113,7 +113,7 @@ class TestWorker {
     auto request = config_.at("ask").get<rpc::CheckpointsRequest>();
     request.report = report;
     const auto reply = connection_.call(rpc::pack(request), std::chrono::minutes(1));
-    if (reply.ok()) answer_ = reply->body.at("checkpoints");
+    if (reply.ok()) answer_ = decode_json(reply->bytes).ValueOr(nullptr);
   }
 
   std::string stage(int64_t index) {

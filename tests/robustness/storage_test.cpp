@@ -77,7 +77,7 @@ TEST_F(StorageFaults, AFullDiskEndsTheRunAndKeepsWhatIsPublished) {
     EXPECT_THAT(driver.leftovers(), IsEmpty());
   }
   const int64_t published = count_whole_checkpoints(storage + "/run");
-  EXPECT_GE(published, 4);
+  EXPECT_GE(published, 1);  // how many is decided by how far a rank is ahead of the other with what it stages
   // Not always of that number: what one that had no room gives back can be room for the next.
   const std::string latest = checkpoint::Store(storage + "/run").list().ValueOrDie().back().name;
 

@@ -64,7 +64,8 @@ arrow::Result<Database> Database::open(const std::string& path, int flags, int p
   Database database(connection);
   if (code != SQLITE_OK) return status_of(connection, code);
   ::sqlite3_busy_timeout(connection, patience_ms);
-  // A pool of small blocks, which would be 48 KB for each connection of the driver's and speeds up what is not waited for.
+  // A pool of small blocks, which would be 48 KB for each connection of the driver's and speeds up what is not waited
+  // for.
   ::sqlite3_db_config(connection, SQLITE_DBCONFIG_LOOKASIDE, nullptr, 0, 0);
   return database;
 }

@@ -68,7 +68,8 @@ arrow::Result<std::optional<ForkWorker>> ForkServer::serve(const std::function<p
     if (!request) return std::nullopt;
     waited_for = request->type != Idle::kType;
     if (!waited_for) {
-      if (!std::exchange(rested_, true)) ARROW_RETURN_NOT_OK(rest(fork, idle));
+      // What has been read already would be this process's and its stand-in's, and begun twice.
+      if (socket_->is_drained() && !std::exchange(rested_, true)) ARROW_RETURN_NOT_OK(rest(fork, idle));
       continue;
     }
     ARROW_ASSIGN_OR_RAISE(ForkWorker worker, rpc::unpack<ForkWorker>(*request));

@@ -1,6 +1,8 @@
 #include "paceline/core/state_directory.h"
 
 #include <gtest/gtest.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -29,9 +31,13 @@ TEST_F(StateDirectoryTest, EmptyAndRelativeOnesAreNoFolders) {
   EXPECT_EQ(state_directory().ValueOrDie(), "/home/ada/.local/state/paceline");
   ::setenv("PACELINE_STATE_DIR", "state", 1);
   EXPECT_TRUE(state_directory().status().IsInvalid());
-  ::unsetenv("PACELINE_STATE_DIR");
+}
+
+TEST_F(StateDirectoryTest, WithoutHomeItIsTheUsers) {
   ::unsetenv("HOME");
-  EXPECT_TRUE(state_directory().status().IsInvalid());
+  const std::string home = ::getpwuid(::getuid())->pw_dir;
+  EXPECT_EQ(home_directory(), home);
+  EXPECT_EQ(state_directory().ValueOrDie(), home + "/.local/state/paceline");
 }
 
 }  // namespace

@@ -1,10 +1,7 @@
 // What users write as a storage path, turned into an absolute folder.
-#include <pwd.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
 
+#include "paceline/core/state_directory.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/uri_internal.h"
 
@@ -14,10 +11,7 @@ namespace {
 constexpr const char* kWhatWorks = "use an absolute path, a path relative to the program's directory, ~/… or file:///…";
 
 arrow::Result<std::string> home_folder() {
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home);
-  if (const passwd* user = ::getpwuid(::getuid()); user != nullptr && user->pw_dir != nullptr) {  // NOLINT: start-up
-    return std::string(user->pw_dir);
-  }
+  if (std::string home = home_directory(); home.starts_with('/')) return home;
   return arrow::Status::Invalid("\"~\" cannot be resolved: HOME is not set; give an absolute path");
 }
 

@@ -4,6 +4,7 @@ import sys
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from paceline._native import native
+from paceline.train._settings import check_type
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.context import inside
 from paceline.train.validation_config import ValidationTaskConfig
@@ -70,6 +71,7 @@ def report(
         >>> report({"loss": loss.item()}, checkpoint=Checkpoint.from_directory(folder))
     """
     _refuse_tensors(metrics)
+    check_type("report()'s checkpoint, as Checkpoint.from_directory(folder) makes one,", checkpoint, Checkpoint)
     if validation is True:
         validation = ValidationTaskConfig()
     if checkpoint is not None and checkpoint_upload_mode is CheckpointUploadMode.ASYNC:

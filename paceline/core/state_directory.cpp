@@ -37,7 +37,8 @@ arrow::Result<std::string> state_directory() {
   if (const std::string home = home_directory(); home.starts_with('/')) {
     return without_trailing_slash(home) + "/.local/state/paceline";
   }
-  return arrow::Status::Invalid("no folder for Paceline's state: HOME is not set, and this process's user has none; set PACELINE_STATE_DIR");
+  return arrow::Status::Invalid(
+      "no folder for Paceline's state: HOME is not set, and this process's user has none; set PACELINE_STATE_DIR");
 }
 
 }  // namespace paceline

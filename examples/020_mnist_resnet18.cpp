@@ -81,13 +81,13 @@ Options parse(int argc, char** argv) {
   app.add_flag("--use-gpu", options.use_gpu, "one GPU for each worker");
   app.add_flag("--full", options.full, "all 60,000 digits, five times");
   app.add_flag("--json", options.json, "end with one line of JSON");
-  app.add_option("--name", options.name, "of the run; that of an unfinished run goes on with it");
-  app.add_option("--data", options.data, "folder of the digits; fetched when missing")->capture_default_str();
+  app.add_option("--name", options.name, "name of the run; the name of an unfinished run continues it");
+  app.add_option("--data", options.data, "folder of the digits, which are fetched if missing")->capture_default_str();
   app.add_option("--storage-path", options.storage_path, "folder of the runs")->capture_default_str();
   app.add_option("--train-digits", options.train_digits, "digits to train on")
       ->check(CLI::Range(kGlobalBatchSize, int64_t{60'000}))
       ->capture_default_str();
-  app.add_option("--num-epochs", options.num_epochs, "times that they are seen")
+  app.add_option("--num-epochs", options.num_epochs, "passes over the digits")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}))
       ->capture_default_str();
   try {

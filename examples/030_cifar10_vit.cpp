@@ -96,16 +96,16 @@ Options parse(int argc, char** argv) {
   app.add_option("--num-workers", options.num_workers, "worker processes")
       ->check(CLI::Range(int64_t{1}, int64_t{512}))
       ->capture_default_str();
-  app.add_option("--epochs", options.epochs, "times that the photographs are seen")
+  app.add_option("--epochs", options.epochs, "passes over the photographs")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}))
       ->capture_default_str();
   app.add_flag("--use-gpu", options.use_gpu, "one GPU for each worker");
-  app.add_option("--batch-size", options.batch_size, "photographs of a step, those of all workers together")
+  app.add_option("--batch-size", options.batch_size, "photographs in each step, of all workers together")
       ->check(CLI::Range(int64_t{1}, int64_t{50'000}))
       ->capture_default_str();
   app.add_option("--part-size", options.part_size,
-                 "photographs that a worker computes at a time; more take more memory. By default 64 on the CPU, and "
-                 "all of its share on a GPU")
+                 "photographs that a worker processes at once; more take more memory. By default 64 on the CPU, and on "
+                 "a GPU the worker's whole share")
       ->check(CLI::Range(int64_t{1}, int64_t{50'000}));
   app.add_option("--train-images", options.train_images, "photographs to train on")
       ->check(CLI::Range(int64_t{1}, int64_t{50'000}))
@@ -113,8 +113,9 @@ Options parse(int argc, char** argv) {
   app.add_option("--test-images", options.test_images, "photographs to test with")
       ->check(CLI::Range(int64_t{1}, int64_t{10'000}))
       ->capture_default_str();
-  app.add_option("--name", options.name, "of the run; that of an unfinished run goes on with it");
-  app.add_option("--data", options.data, "folder of the photographs; fetched when missing")->capture_default_str();
+  app.add_option("--name", options.name, "name of the run; the name of an unfinished run continues it");
+  app.add_option("--data", options.data, "folder of the photographs, which are fetched if missing")
+      ->capture_default_str();
   app.add_option("--storage-path", options.storage_path, "folder of the runs")->capture_default_str();
   try {
     app.parse(argc, argv);

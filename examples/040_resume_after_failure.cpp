@@ -90,15 +90,15 @@ struct Options {
 
 Options parse(int argc, char** argv) {
   Options options;
-  CLI::App app("Trains with a worker that is killed on the way, and shows that the curve goes on.");
+  CLI::App app("Trains with a worker that is killed on the way, and shows that the curve continues.");
   app.formatter(std::make_shared<PlainHelp>());
   app.add_option("--num-workers", options.num_workers, "worker processes; they share a batch of 64")
       ->check(CLI::IsMember({1, 2, 4, 8}))
       ->capture_default_str();
-  app.add_option("--num-epochs", options.num_epochs, "times that the data is seen, in 16 steps each")
+  app.add_option("--num-epochs", options.num_epochs, "passes over the data, each of 16 steps")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}))
       ->capture_default_str();
-  app.add_option("--kill-at-step", options.kill_at_step, "when it happens")
+  app.add_option("--kill-at-step", options.kill_at_step, "step at which the worker is killed")
       ->check(CLI::Range(int64_t{1}, int64_t{16'000}))
       ->capture_default_str();
   app.add_option("--storage-path", options.storage_path, "folder of the runs")->capture_default_str();

@@ -88,7 +88,7 @@ void train(int64_t steps) {
 int main(int argc, char** argv) {
   CLI::App app("Finds a slope by gradient descent, on every rank that torchrun or `paceline run` has started.");
   int64_t steps = 200;
-  app.add_option("--steps", steps, "of gradient descent")
+  app.add_option("--steps", steps, "steps of gradient descent")
       ->check(CLI::Range(1, 1'000'000'000).description(""))
       ->type_name("N")
       ->capture_default_str();

@@ -30,7 +30,7 @@ def train(steps: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Finds a slope by gradient descent, on every rank that was started.")
-    parser.add_argument("--steps", type=int, default=200, help="of gradient descent")
+    parser.add_argument("--steps", type=int, default=200, help="steps of gradient descent")
     options = parser.parse_args()
     dist.init_process_group("gloo")
     train(options.steps)

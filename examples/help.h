@@ -1,4 +1,4 @@
-// What --help of the example programs prints.
+// The text that --help prints in the example programs.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,9 +20,10 @@ class PlainHelp : public CLI::Formatter {
   }
 };
 
-/// For a program without flags: explains it on --help, refuses everything else, and ends the program then.
+/// For a program without flags: if there is any argument, ends the program, after explaining it (--help) or refusing
+/// the argument.
 inline void explain_no_flags(int argc, char** argv, const std::string& what) {
-  CLI::App app(what + "\nIt has no flags: what it does is written in its main().");
+  CLI::App app(what + "\nIt has no flags; its main() sets everything.");
   app.formatter(std::make_shared<PlainHelp>());
   try {
     app.parse(argc, argv);

@@ -90,17 +90,17 @@ def parse() -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--num-workers", type=int, default=2, help="worker processes; 0: train in this process")
-    parser.add_argument("--epochs", type=int, default=1, help="times that the photographs are seen")
+    parser.add_argument("--epochs", type=int, default=1, help="passes over the photographs")
     parser.add_argument("--quick", action="store_true", help="2,048 photographs and a small model: half a minute")
     parser.add_argument("--use-gpu", action="store_true", help="one GPU for each worker")
-    parser.add_argument("--batch-size", type=int, default=512, help="photographs of a step, of all workers together")
+    parser.add_argument("--batch-size", type=int, default=512, help="photographs in each step, of all workers together")
     parser.add_argument(
-        "--part-size", type=int, default=64, help="photographs that a worker computes at a time; more take more memory"
+        "--part-size", type=int, default=64, help="photographs that a worker processes at once; more take more memory"
     )
     parser.add_argument("--train-images", type=int, default=50_000, help="photographs to train on")
     parser.add_argument("--test-images", type=int, default=10_000, help="photographs to test with")
-    parser.add_argument("--name", help="of the run; that of an unfinished run goes on with it")
-    parser.add_argument("--data", default="data", help="folder of the photographs; fetched when missing")
+    parser.add_argument("--name", help="name of the run; the name of an unfinished run continues it")
+    parser.add_argument("--data", default="data", help="folder of the photographs, which are fetched if missing")
     parser.add_argument("--storage-path", default="results", help="folder of the runs")
     options = parser.parse_args()
     for name in ("epochs", "batch_size", "part_size", "train_images", "test_images"):

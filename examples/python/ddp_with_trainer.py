@@ -86,9 +86,9 @@ if __name__ == "__main__":
         description="Learns two spirals with a TorchTrainer.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--num-workers", type=int, default=2, help="worker processes")
-    parser.add_argument("--epochs", type=int, default=10, help="times that the points are seen")
+    parser.add_argument("--epochs", type=int, default=10, help="passes over the points")
     parser.add_argument("--use-gpu", action="store_true", help="one GPU for each worker")
-    parser.add_argument("--name", help="of the run; that of an unfinished run goes on with it")
+    parser.add_argument("--name", help="name of the run; the name of an unfinished run continues it")
     parser.add_argument("--storage-path", default="results", help="folder of the runs")
     options = parser.parse_args()
     if options.num_workers < 1 or options.epochs < 1:

@@ -91,15 +91,15 @@ if __name__ == "__main__":
         description="Trains a Transformer that is shared out among workers with DeepSpeed's ZeRO.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--stage", type=int, default=2, choices=(1, 2, 3), help="of ZeRO: how much is shared out")
+    parser.add_argument("--stage", type=int, default=2, choices=(1, 2, 3), help="stage of ZeRO: how much is sharded")
     parser.add_argument("--num-workers", type=int, default=2, choices=(1, 2, 4, 8), help="worker processes; they share a batch")
     parser.add_argument("--use-gpu", action="store_true", help="one GPU for each worker")
     parser.add_argument("--steps", type=int, default=100, help="batches to learn from")
     parser.add_argument("--batch-size", type=int, default=32, help="pieces of text in a batch, of all workers together")
     parser.add_argument("--bfloat16", action="store_true", help="compute in bfloat16; the optimizer keeps float32")
     parser.add_argument("--checkpoint-every", type=int, default=25, help="steps from one checkpoint to the next")
-    parser.add_argument("--kill-at-step", type=int, default=0, help="when a worker is killed; 0: never")
-    parser.add_argument("--name", help="of the run; that of an unfinished run goes on with it")
+    parser.add_argument("--kill-at-step", type=int, default=0, help="step at which a worker is killed; 0: never")
+    parser.add_argument("--name", help="name of the run; the name of an unfinished run continues it")
     parser.add_argument("--storage-path", default="results", help="folder of the runs")
     options = parser.parse_args()
     for name in ("steps", "checkpoint_every"):

@@ -102,12 +102,12 @@ if __name__ == "__main__":
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
-        "--ways", nargs="+", default=list(WAYS), choices=WAYS, metavar="WAY", help="of computing: float32, autocast, three-calls"
+        "--ways", nargs="+", default=list(WAYS), choices=WAYS, metavar="WAY", help="float32, autocast, three-calls"
     )
     parser.add_argument("--num-workers", type=int, default=2, choices=(1, 2, 4, 8), help="worker processes; they share a batch")
     parser.add_argument("--use-gpu", action="store_true", help="one GPU for each worker")
-    parser.add_argument("--epochs", type=int, default=4, help="times that the rows are seen")
-    parser.add_argument("--width", type=int, default=256, help="of the network's layers")
+    parser.add_argument("--epochs", type=int, default=4, help="passes over the rows")
+    parser.add_argument("--width", type=int, default=256, help="width of the network's layers")
     parser.add_argument("--storage-path", default="results", help="folder of the runs")
     options = parser.parse_args()
     if options.epochs < 1 or options.width < 1:

@@ -96,12 +96,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--use-gpu", action="store_true", help="one GPU for each worker")
     parser.add_argument("--full", action="store_true", help="all 60,000 digits, five times")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
-    parser.add_argument("--name", help="of the run; that of an unfinished run goes on with it")
-    parser.add_argument("--data", default="data", help="folder of the digits; fetched when missing")
+    parser.add_argument("--name", help="name of the run; the name of an unfinished run continues it")
+    parser.add_argument("--data", default="data", help="folder of the digits, which are fetched if missing")
     parser.add_argument("--storage-path", default="results", help="folder of the runs")
     # Of 60,000, twice: 50,176 images take less than two minutes on two slow cores.
     parser.add_argument("--train-digits", type=int, default=25_088, help="digits to train on")
-    parser.add_argument("--num-epochs", type=int, default=2, help="times that they are seen")
+    parser.add_argument("--num-epochs", type=int, default=2, help="passes over the digits")
     options = parser.parse_args()
     if options.full:
         options.train_digits, options.num_epochs = 60_000, 5

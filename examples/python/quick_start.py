@@ -50,9 +50,9 @@ if __name__ == "__main__":
         description="Fits a line with two workers.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--num-workers", type=int, default=2, help="worker processes")
-    parser.add_argument("--epochs", type=int, default=10, help="times that the points are seen")
+    parser.add_argument("--epochs", type=int, default=10, help="passes over the points")
     parser.add_argument("--storage-path", default="./results", help="folder of the runs")
-    parser.add_argument("--name", help="run again with the same name: a run that was stopped goes on")
+    parser.add_argument("--name", help="name of the run; the name of a run that was stopped continues it")
     arguments = parser.parse_args()
     if arguments.num_workers < 1 or arguments.epochs < 1:
         parser.error("arguments --num-workers and --epochs: allowed: 1 or more")

@@ -114,14 +114,14 @@ def main(options):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
-        description="Trains with a worker that is killed on the way, and shows that the curve goes on.",
+        description="Trains with a worker that is killed on the way, and shows that the curve continues.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
         "--num-workers", type=int, default=2, choices=(1, 2, 4, 8), help="worker processes; they share a batch of 64"
     )
-    parser.add_argument("--epochs", type=int, default=6, help=f"times that the data is seen, in {STEPS_PER_EPOCH} steps each")
-    parser.add_argument("--kill-at-step", type=int, default=56, help="when it happens, counted from 1; 0: never")
+    parser.add_argument("--epochs", type=int, default=6, help=f"passes over the data, each of {STEPS_PER_EPOCH} steps")
+    parser.add_argument("--kill-at-step", type=int, default=56, help="step that kills the worker, from 1; 0: never")
     parser.add_argument("--storage-path", default="results", help="folder of the runs")
     arguments = parser.parse_args()
     if arguments.epochs < 1:

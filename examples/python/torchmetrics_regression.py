@@ -86,9 +86,9 @@ if __name__ == "__main__":
     )
     parser.add_argument("--num-workers", type=int, default=2, choices=(1, 2, 4, 8), help="worker processes; they share a batch")
     parser.add_argument("--use-gpu", action="store_true", help="one GPU for each worker")
-    parser.add_argument("--epochs", type=int, default=10, help="times that the points are seen")
+    parser.add_argument("--epochs", type=int, default=10, help="passes over the points")
     parser.add_argument("--check", action="store_true", help="measure the result once more, in one process")
-    parser.add_argument("--name", help="of the run; that of an unfinished run goes on with it")
+    parser.add_argument("--name", help="name of the run; the name of an unfinished run continues it")
     parser.add_argument("--storage-path", default="results", help="folder of the runs")
     options = parser.parse_args()
     if options.epochs < 1:

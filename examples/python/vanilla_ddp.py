@@ -87,8 +87,8 @@ def train(options):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Learns two spirals, on every rank that a launcher has started.")
-    parser.add_argument("--epochs", type=int, default=10, help="times that the points are seen (default: 10)")
-    parser.add_argument("--snapshot", help="file of the state after the last epoch; where it exists, training goes on")
+    parser.add_argument("--epochs", type=int, default=10, help="passes over the points (default: 10)")
+    parser.add_argument("--snapshot", help="file for the latest state; training continues from it if it exists")
     arguments = parser.parse_args()
     if arguments.epochs < 1:
         parser.error(f"argument --epochs: {arguments.epochs}; allowed: 1 or more")

@@ -59,11 +59,12 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
 
 int run_program(std::span<const AddCommand> commands, const std::string& version, int argc, const char* const* argv) {
   CLI::App program(
-      "Distributed PyTorch training: starts programs, looks at runs, stops them, checks their checkpoints.",
+      "Distributed PyTorch training: starts programs, shows and stops runs, and works with their checkpoints.",
       "paceline");
   program.set_version_flag("--version", "paceline " + version);
   program.footer(
-      "Exit codes: 0 done, 1 it could not be done, 2 wrong use of the command line, a name that nothing has among it.\n"
+      "Exit codes: 0 success; 1 the command could not do it; 2 wrong usage, also a run, rank or metric that is not "
+      "there.\n"
       "`paceline COMMAND --help` explains a command.");
   program.require_subcommand(1);
   int exit_code = kDone;

@@ -47,11 +47,11 @@ void add_checkpoint_diff(CLI::App& group, int& exit_code) {
   CLI::App* command = group.add_subcommand("diff", "Compare two checkpoints tensor by tensor");
   command->footer(
       "Example: paceline checkpoint diff mnist/checkpoint_000001 mnist/checkpoint_000002\n"
-      "Exit code 1: they differ (as of diff), or could not be read (then with a reason on standard error).");
+      "Exit code 1: the checkpoints differ (as with diff), or could not be read (then standard error has the reason).");
   const auto first = add_checkpoint_path(*command, "FIRST");
   const auto second = add_checkpoint_path(*command, "SECOND");
   const auto most = std::make_shared<size_t>(20);
-  command->add_option("-n,--limit", *most, "Show so many tensors, those with the largest differences")
+  command->add_option("-n,--limit", *most, "Show the N tensors with the largest differences")
       ->type_name("N")
       ->capture_default_str();
   const auto as_json = add_json(*command);

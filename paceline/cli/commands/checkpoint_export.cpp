@@ -50,20 +50,20 @@ void add_checkpoint_export(CLI::App& group, int& exit_code) {
   command->footer(
       "Examples: paceline checkpoint export mnist/checkpoint_000042 -o exported\n"
       "          paceline checkpoint export mnist/checkpoint_000042 -o model.pt\n"
-      "A name that ends with .pt or .pth is a file for torch.load(weights_only=True); else a folder that gets\n"
-      "model.safetensors, or several of them with an index. Sharded tensors are put together.");
+      "If OUT ends with .pt or .pth, it is a file for torch.load(weights_only=True). Otherwise it is a folder for\n"
+      "model.safetensors, or for several files with an index. Sharded tensors are put together.");
   const auto path = add_checkpoint_path(*command, "PATH");
   const auto settings = std::make_shared<ExportSettings>();
-  command->add_option("-o,--output", settings->output, "Folder, or file that ends with .pt")
+  command->add_option("-o,--output", settings->output, "Folder, or a file that ends with .pt")
       ->required()
       ->type_name("OUT");
   auto* item = command
                    ->add_option("--item", settings->item,
-                                "Tensors of this item alone, under their names in it; by default \"model\" if there "
-                                "is one")
+                                "Export only this item's tensors, under their names in it; by default \"model\" if "
+                                "there is one")
                    ->type_name("ITEM");
-  command->add_flag("--all", settings->all, "Tensors of all items, named ITEM/NAME")->excludes(item);
-  command->add_option("--max-shard-size", settings->most_shard_bytes, "Bytes of a safetensors file at most: 5GB, 500MB")
+  command->add_flag("--all", settings->all, "Export the tensors of all items, named ITEM/NAME")->excludes(item);
+  command->add_option("--max-shard-size", settings->most_shard_bytes, "Largest size of a safetensors file: 5GB, 500MB")
       ->transform(CLI::AsSizeValue(true).description(""))
       ->type_name("SIZE");
   const auto as_json = add_json(*command);

@@ -109,7 +109,7 @@ std::string completion_script(const std::string& shell) {
 }
 
 void add_completion(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("completion", "Print the script that completes command lines in a shell");
+  CLI::App* command = program.add_subcommand("completion", "Print a shell's completion script");
   command->footer(
       "Example, in ~/.bashrc: source <(paceline completion bash)\n"
       "Completes commands, options and the names of runs.");

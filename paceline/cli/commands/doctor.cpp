@@ -167,7 +167,7 @@ void add_doctor(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand("doctor", "Check this machine's set-up, and say what to do about it");
   command->footer("Example: paceline doctor --storage-path /data/results\nExit code 1: something is broken.");
   const auto storage = std::make_shared<std::string>(RunConfig{}.storage_path);
-  command->add_option("--storage-path", *storage, "Where runs shall be stored")
+  command->add_option("--storage-path", *storage, "Storage path to check")
       ->type_name("PATH")
       ->default_str(RunConfig{}.storage_path);
   const auto as_json = add_json(*command);

@@ -135,8 +135,8 @@ arrow::Result<Outcome> index(const std::vector<std::string>& given) {
 std::string text_of(const Outcome& outcome) {
   std::string text;
   if (!outcome.set_aside.empty()) {
-    text += "the run store could not be used and is made anew; the old one is " + outcome.set_aside +
-            "; give the storage paths that you use beside the default one\n";
+    text += "the run store could not be used and was replaced; the old one is " + outcome.set_aside +
+            "; now index the storage paths that you use besides the default one\n";
   }
   text += std::to_string(outcome.indexed) + (outcome.indexed == 1 ? " run" : " runs") + " indexed";
   if (outcome.gone > 0) text += ", " + std::to_string(outcome.gone) + " without a folder (`paceline prune --gone`)";
@@ -170,8 +170,8 @@ int run(const std::vector<std::string>& folders, bool as_json) {
 void add_index(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand(
       "index",
-      "Read run folders into the run store, which is made anew if it is damaged: after copying runs from\n"
-      "another machine, or when `list` misses some");
+      "Read run folders into the run store: after copying runs from another machine, or when `list` misses\n"
+      "some. A damaged run store is replaced");
   command->footer(
       "Example: paceline index /data/results\n"
       "Exit code 1: a folder could not be read; the others are indexed.");
@@ -179,8 +179,8 @@ void add_index(CLI::App& program, int& exit_code) {
   command
       ->add_option(
           "FOLDER", *folders,
-          "Folders of runs, or storage paths that hold some, also URIs; by default the storage paths of the runs that\n"
-          "are known, and the default one")
+          "Run folders, storage paths that hold runs, or URIs of either; by default the storage paths of all known\n"
+          "runs, and the default storage path")
       ->type_name("");
   const auto as_json = add_json(*command);
   command->callback([folders, as_json, &exit_code] { exit_code = run(*folders, *as_json); });

@@ -60,7 +60,7 @@ class Listing {
                 std::to_string(run.report), known.metrics, run::run_location(run.path).text()});
   }
   std::string text() const {
-    if (count_ == 0) return "no runs; `paceline index FOLDER` takes up what is in a storage path\n";
+    if (count_ == 0) return "no runs; `paceline index FOLDER` adds the runs in a storage path\n";
     return table_.text(output_columns());
   }
 
@@ -91,11 +91,11 @@ arrow::Status list(const Selection& selection, bool as_json) {
 }  // namespace
 
 void add_list(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("list", "List runs, the last opened first");
+  CLI::App* command = program.add_subcommand("list", "List runs, the most recently opened first");
   command->footer("Example: paceline list -n 10 --state running");
   const auto selection = std::make_shared<Selection>();
-  command->add_option("-n,--limit", selection->most, "At most so many")->type_name("N");
-  command->add_option("--state", selection->state, "Only runs in this state, as the list names it")
+  command->add_option("-n,--limit", selection->most, "List at most N runs")->type_name("N");
+  command->add_option("--state", selection->state, "List only runs in this state, as the column STATE names it")
       ->type_name("STATE")
       ->check(problem_of);
   const auto as_json = add_json(*command);

@@ -173,18 +173,21 @@ arrow::Status logs(const LogSettings& settings) {
 }  // namespace
 
 void add_logs(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("logs", "Show what a run's workers wrote, by rank, or its controller");
+  CLI::App* command =
+      program.add_subcommand("logs", "Show what a run's workers wrote, by rank, or what its controller decided");
   command->footer(
       "Example: paceline logs mnist --rank 1 -f\n"
       "With --json each line is an object with \"rank\", \"worker\" (null for the controller) and \"line\".");
   const auto settings = std::make_shared<LogSettings>();
   const auto run = add_run(*command);
-  auto* rank = command->add_option("--rank", settings->choice.rank, "Only this rank's lines, plain")->type_name("N");
-  command->add_flag("--controller", settings->choice.controller, "The controller's decisions instead")->excludes(rank);
-  command->add_option("--attempt", settings->choice.attempt, "Workers of this attempt instead of the last")
+  auto* rank = command->add_option("--rank", settings->choice.rank, "Only this rank's lines, without the rank in front")
+                   ->type_name("N");
+  command->add_flag("--controller", settings->choice.controller, "Show the controller's decisions instead")
+      ->excludes(rank);
+  command->add_option("--attempt", settings->choice.attempt, "Show the workers of this attempt instead of the last")
       ->type_name("N");
   command->add_option("-n,--lines", settings->last_lines, "Begin with the last N lines of each log")->type_name("N");
-  command->add_flag("-f,--follow", settings->follow, "Go on with what is written, until the run ends");
+  command->add_flag("-f,--follow", settings->follow, "Follow the logs until the run ends");
   const auto as_json = add_json(*command);
   command->callback([=, &exit_code] {
     settings->run = *run;

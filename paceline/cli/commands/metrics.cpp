@@ -115,12 +115,12 @@ void add_metrics(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand("metrics", "Show a run's metrics, or draw one of them over its reports");
   command->footer(
       "Example: paceline metrics mnist --plot loss -o loss.png\n"
-      "A long course is drawn in at most 512 points, each with the least, the greatest and the last of its values.");
+      "A long curve is drawn with at most 512 points, each with the lowest, the highest and the last of its values.");
   const auto settings = std::make_shared<MetricsSettings>();
   const auto run = add_run(*command);
   auto* plot = command->add_option("--plot", settings->plot, "Draw this metric; nested names as in eval/accuracy")
                    ->type_name("NAME");
-  command->add_option("-o,--output", settings->output, "Draw into this file instead: .png or .svg")
+  command->add_option("-o,--output", settings->output, "Draw the curve into this file instead: .png or .svg")
       ->needs(plot)
       ->check(problem_of)
       ->type_name("FILE");

@@ -46,7 +46,7 @@ int tell(const Removed& removed, bool as_json) {
 // Invalid: nobody can be asked.
 arrow::Result<bool> is_agreed(const std::string& question) {
   if (::isatty(STDIN_FILENO) == 0) {
-    return arrow::Status::Invalid(question, " There is nobody to ask (standard input is no terminal); add --yes");
+    return arrow::Status::Invalid(question, " Nobody can be asked (standard input is not a terminal); add --yes");
   }
   std::cerr << question << " [y/N] " << std::flush;
   std::string answer;
@@ -101,8 +101,8 @@ int prune(const PruneSettings& settings, bool as_json) {
   const PruneCriteria& criteria = settings.criteria;
   if (!criteria.older_than_s && !criteria.failed && !criteria.gone) {
     return report(
-        arrow::Status::KeyError("which runs? Give one or more of --older-than AGE, --failed, --gone; those that meet "
-                                "all of them are meant"));
+        arrow::Status::KeyError("which runs? Give one or more of --older-than AGE, --failed, --gone; prune takes the "
+                                "runs that meet all of them"));
   }
   const auto runs = planned(criteria);
   if (!runs.ok()) return report(runs.status());
@@ -118,11 +118,11 @@ int prune(const PruneSettings& settings, bool as_json) {
 }  // namespace
 
 void add_rm(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("rm", "Delete runs with their checkpoints; live ones are refused");
+  CLI::App* command = program.add_subcommand("rm", "Delete runs with their checkpoints; refuses live runs");
   command->footer("Example: paceline rm mnist_old --yes");
   const auto runs = std::make_shared<std::vector<std::string>>();
   const auto yes = std::make_shared<bool>(false);
-  command->add_option("RUN", *runs, "Names of runs, beginnings of one name only, or runs' folders or URIs")
+  command->add_option("RUN", *runs, "Names of runs, beginnings that only one name has, run folders, or URIs")
       ->required()
       ->type_name("");
   command->add_flag("-y,--yes", *yes, "Do not ask");
@@ -132,7 +132,7 @@ void add_rm(CLI::App& program, int& exit_code) {
 
 void add_prune(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand(
-      "prune", "Delete the runs that meet all the criteria given; shows them only, unless --yes is given");
+      "prune", "Delete the runs that meet all the given criteria; without --yes only lists them");
   command->footer("Example: paceline prune --failed --older-than 30d");
   const auto settings = std::make_shared<PruneSettings>();
   command
@@ -143,10 +143,10 @@ void add_prune(CLI::App& program, int& exit_code) {
             if (!age.ok()) throw CLI::ValidationError("--older-than", age.status().message());
             settings->criteria.older_than_s = *age;
           },
-          "In their state for longer: 90s, 15min, 12h, 30d, 8w")
+          "Runs that have been in their state for longer than this: 90s, 15min, 12h, 30d, 8w")
       ->type_name("AGE");
-  command->add_flag("--failed", settings->criteria.failed, "Errored, aborted, or left by a driver that died");
-  command->add_flag("--gone", settings->criteria.gone, "Without a folder: they are only forgotten");
+  command->add_flag("--failed", settings->criteria.failed, "Runs that errored, were aborted, or whose driver died");
+  command->add_flag("--gone", settings->criteria.gone, "Runs whose folder was deleted: the run store forgets them");
   command->add_flag("-y,--yes", settings->yes, "Delete them");
   const auto as_json = add_json(*command);
   command->callback([=, &exit_code] { exit_code = prune(*settings, *as_json); });

@@ -25,9 +25,9 @@ namespace paceline::cli {
 namespace {
 
 constexpr const char* kUsage =
-    "Starts a program on every rank of a worker group, as torchrun does, and keeps the run: its state, logs and\n"
-    "restarts. Programs written for torchrun run unchanged, in Python and C++. A program that calls fit() is started\n"
-    "once, as the driver of its own workers.\n\n"
+    "Starts a program on every rank of a worker group, as torchrun does. Keeps the state and the logs of the run, and\n"
+    "restarts it after failures. Programs written for torchrun run unchanged, in Python and C++. A program that calls\n"
+    "fit() is started once, as the driver of its own workers.\n\n"
     "Usage: paceline run [FLAGS] [--] PROGRAM [ARGUMENTS]\n";
 
 constexpr const char* kExamples =
@@ -37,9 +37,10 @@ constexpr const char* kExamples =
     "                                                        a module on every GPU, up to three restarts\n"
     "  paceline run -n 4 --name mnist -- build/my_training   a C++ program, as run \"mnist\"\n"
     "  paceline run -n 2 --debug-rank 1 train.py             rank 1 under pdb, with the terminal\n\n"
-    "Exit codes: 0 every rank has ended with 0; that of the program that failed first, or 128 + the signal that ended\n"
-    "it; 128 + the signal that stopped the run (130 after Ctrl-C); 1 the run could not begin; 2 wrong use of the\n"
-    "command line.\n";
+    "Exit codes: 0 every rank has ended with 0; otherwise the exit code of the rank that failed first, or 128 + the\n"
+    "signal that ended it; 128 + the signal that stopped the run (130 after Ctrl-C); 1 the run could not begin; 2 "
+    "wrong\n"
+    "usage.\n";
 
 constexpr size_t kUsageColumns = 35;
 
@@ -58,7 +59,7 @@ void print_help() {
   print_table(false);
   std::printf("\ntorchrun's flags:\n");
   print_table(true);
-  std::printf("\nA flag may be cut to a beginning that no other flag has, as torchrun allows.\n\n%s", kExamples);
+  std::printf("\nFlags may be abbreviated where that is unambiguous, as with torchrun.\n\n%s", kExamples);
 }
 
 std::optional<std::string> variable(const std::string& name) {

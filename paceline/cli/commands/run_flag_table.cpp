@@ -137,13 +137,13 @@ const std::vector<Flag>& own_flags() {
       {"storage-path", 0, "PATH", nullptr, nullptr, "Folder that holds run folders; by default ~/paceline_results",
        take_text<&RunFlags::storage_path>},
       {"debug-rank", 0, "RANK", nullptr, nullptr,
-       "Run this rank under gdb, or pdb for Python, with the terminal; the others write to their logs only",
+       "Run this rank under gdb (pdb for Python) on the terminal; the others write only to their logs",
        [](Reading& r, const std::string& text) {
          return integer(text, 0, "a rank").Value(&r.flags.debug_rank.emplace());
        }},
-      {"quiet", 'q', nullptr, nullptr, nullptr, "Print what the programs print, warnings and errors alone",
+      {"quiet", 'q', nullptr, nullptr, nullptr, "Print only what the programs print, warnings and errors",
        take_switch<&RunFlags::quiet>},
-      {"help", 'h', nullptr, nullptr, nullptr, "Print this", take_switch<&RunFlags::help>},
+      {"help", 'h', nullptr, nullptr, nullptr, "Print this help", take_switch<&RunFlags::help>},
   };
   return flags;
 }
@@ -152,14 +152,15 @@ const std::vector<Flag>& torchrun_flags() {
   static const std::vector<Flag> flags = {
       {"nproc-per-node", 0, "N", nullptr, "PET_NPROC_PER_NODE", "The same as --num-workers: a number, auto, cpu or gpu",
        [](Reading& r, const std::string& text) { return take_workers(text, r.facts, r.nproc); }},
-      {"nnodes", 0, "N", nullptr, "PET_NNODES", "1 or 1:MAX; more machines are refused", take_nodes},
-      {"standalone", 0, nullptr, nullptr, "PET_STANDALONE", "Accepted: a launch is always complete in itself", accept},
+      {"nnodes", 0, "N", nullptr, "PET_NNODES", "1 or 1:MAX; several machines are refused", take_nodes},
+      {"standalone", 0, nullptr, nullptr, "PET_STANDALONE", "Accepted: every launch is standalone", accept},
       {"max-restarts", 0, "N", nullptr, "PET_MAX_RESTARTS", "Restarts of all ranks after one has failed; default 0",
        [](Reading& r, const std::string& text) {
          return integer(text, 0, "a number from 0").Value(&r.flags.max_restarts.emplace());
        }},
-      {"rdzv-backend", 0, "NAME", nullptr, "PET_RDZV_BACKEND", "Noted: ranks meet over Paceline's own store", nullptr},
-      {"rdzv-endpoint", 0, "HOST:PORT", nullptr, "PET_RDZV_ENDPOINT", "Noted: ranks meet over Paceline's own store",
+      {"rdzv-backend", 0, "NAME", nullptr, "PET_RDZV_BACKEND", "No effect: ranks meet over Paceline's own store",
+       nullptr},
+      {"rdzv-endpoint", 0, "HOST:PORT", nullptr, "PET_RDZV_ENDPOINT", "No effect: ranks meet over Paceline's own store",
        nullptr},
       {"rdzv-id", 0, "ID", nullptr, "PET_RDZV_ID", "TORCHELASTIC_RUN_ID of the programs",
        [](Reading& r, const std::string& text) {
@@ -167,13 +168,14 @@ const std::vector<Flag>& torchrun_flags() {
          return arrow::Status::OK();
        },
        kOwnPlace},
-      {"rdzv-conf", 0, "KEY=VALUE,…", nullptr, "PET_RDZV_CONF", "Noted: ranks meet over Paceline's own store", nullptr},
-      {"monitor-interval", 0, "SECONDS", nullptr, "PET_MONITOR_INTERVAL", "Noted: the end of a rank is seen at once",
+      {"rdzv-conf", 0, "KEY=VALUE,…", nullptr, "PET_RDZV_CONF", "No effect: ranks meet over Paceline's own store",
        nullptr},
-      {"start-method", 0, "METHOD", "spawn|fork|forkserver", "PET_START_METHOD", "Noted: every rank is a fresh process",
-       nullptr},
+      {"monitor-interval", 0, "SECONDS", nullptr, "PET_MONITOR_INTERVAL",
+       "No effect: the end of a rank is noticed at once", nullptr},
+      {"start-method", 0, "METHOD", "spawn|fork|forkserver", "PET_START_METHOD",
+       "No effect: every rank is a fresh process", nullptr},
       {"event-log-handler", 0, "NAME", nullptr, "PET_EVENT_LOG_HANDLER",
-       "Noted: events are in the run folder's journal",
+       "No effect: events are in the run folder's journal",
        [](Reading& r, const std::string& text) {
          return text == "null" ? arrow::Status::OK()
                                : note(r, "--event-log-handler " + text +
@@ -188,23 +190,24 @@ const std::vector<Flag>& torchrun_flags() {
       {"module", 'm', nullptr, nullptr, "PET_MODULE", "The program is the name of a Python module: python -m",
        take_choice<&launch::ProgramChoice::module>},
       {"no-python", 0, nullptr, nullptr, "PET_NO_PYTHON",
-       "The program is never run by way of Python (an executable is not anyway)",
+       "Run the program without Python (executables always run without)",
        take_choice<&launch::ProgramChoice::no_python>},
-      {"run-path", 0, nullptr, nullptr, "PET_RUN_PATH", "Accepted: the script runs with Python", accept},
-      {"log-dir", 0, "PATH", nullptr, "PET_LOG_DIR", "Noted: logs are in the run folder; --storage-path says where",
+      {"run-path", 0, nullptr, nullptr, "PET_RUN_PATH", "Accepted: scripts always run with Python", accept},
+      {"log-dir", 0, "PATH", nullptr, "PET_LOG_DIR", "No effect: logs are in the run folder, below --storage-path",
        nullptr},
       {"redirects", 'r', "STREAMS", nullptr, "PET_REDIRECTS",
        "These streams go to the logs only: 1 standard output, 2 standard error, 3 both; 0:1,1:3 by rank",
        [](Reading& r, const std::string& text) { return take_streams(text, r.flags.shown.redirected); }, kOwnOutput},
-      {"tee", 't', "STREAMS", nullptr, "PET_TEE", "These streams go to the logs and the terminal, as all do anyway",
+      {"tee", 't', "STREAMS", nullptr, "PET_TEE",
+       "These streams go to the logs and the terminal, as all streams do by default",
        [](Reading& r, const std::string& text) { return take_streams(text, r.flags.shown.shown_too); }},
       {"local-ranks-filter", 0, "RANKS", nullptr, "PET_LOCAL_RANKS_FILTER", "The terminal shows these ranks only: 0,1",
        [](Reading& r, const std::string& text) { return take_ranks(text, r.flags.shown.ranks); }, kOwnOutput},
       {"duplicate-stdout-filters", 0, "WORDS", nullptr, "PET_DUPLICATE_STDOUT_FILTERS",
-       "Noted: there is one log for each rank; `paceline logs` and grep find what is in them", nullptr},
+       "No effect: there is one log for each rank; `paceline logs` and grep find what is in them", nullptr},
       {"duplicate-stderr-filters", 0, "WORDS", nullptr, "PET_DUPLICATE_STDERR_FILTERS",
-       "Noted: there is one log for each rank; `paceline logs` and grep find what is in them", nullptr},
-      {"node-rank", 0, "N", nullptr, "PET_NODE_RANK", "0; others are refused, there is one machine",
+       "No effect: there is one log for each rank; `paceline logs` and grep find what is in them", nullptr},
+      {"node-rank", 0, "N", nullptr, "PET_NODE_RANK", "0; others are refused, since there is one machine",
        [](Reading&, const std::string& text) -> arrow::Status {
          ARROW_ASSIGN_OR_RAISE(const int64_t rank, integer(text, 0, "0; Paceline runs on one machine"));
          if (rank == 0) return arrow::Status::OK();
@@ -218,26 +221,26 @@ const std::vector<Flag>& torchrun_flags() {
          return arrow::Status::OK();
        },
        kOwnGroup},
-      {"master-port", 0, "PORT", nullptr, "PET_MASTER_PORT", "MASTER_PORT of the programs; by default one that is free",
+      {"master-port", 0, "PORT", nullptr, "PET_MASTER_PORT", "MASTER_PORT of the programs; by default a free port",
        [](Reading& r, const std::string& text) -> arrow::Status {
          ARROW_ASSIGN_OR_RAISE(r.flags.master_port, integer(text, 0, "0 (any that is free) to 65535"));
          if (r.flags.master_port <= 65535) return arrow::Status::OK();
          return arrow::Status::Invalid("is ", text, "; allowed: 0 (any that is free) to 65535");
        },
        kOwnGroup},
-      {"local-addr", 0, "ADDRESS", nullptr, "PET_LOCAL_ADDR", "Noted: everything is on loopback", nullptr},
-      {"logs-specs", 0, "NAME", nullptr, nullptr, "Refused: logs are Paceline's",
+      {"local-addr", 0, "ADDRESS", nullptr, "PET_LOCAL_ADDR", "No effect: everything is on loopback", nullptr},
+      {"logs-specs", 0, "NAME", nullptr, nullptr, "Refused: Paceline writes the logs",
        [](Reading&, const std::string& text) {
          return arrow::Status::Invalid("is \"", text,
                                        "\", a plug-in of torchrun; leave it out: logs are in the run folder");
        }},
-      {"numa-binding", 0, "MODE", "node|socket|exclusive|core-complex", nullptr, "Noted: ranks are not bound to cores",
-       nullptr},
+      {"numa-binding", 0, "MODE", "node|socket|exclusive|core-complex", nullptr,
+       "No effect: ranks are not bound to cores", nullptr},
       {"signals-to-handle", 0, "NAMES", nullptr, "PET_SIGNALS_TO_HANDLE",
        "Signals that are passed on and stop the run; default SIGTERM,SIGINT,SIGHUP,SIGQUIT", take_signals,
        "SIGINT and SIGTERM stop it"},
       {"shutdown-timeout", 0, "SECONDS", nullptr, "PET_SHUTDOWN_TIMEOUT",
-       "What programs have to end by themselves, once told to, before they are killed; default 30",
+       "Seconds that programs have to end by themselves before they are killed; default 30",
        [](Reading& r, const std::string& text) -> arrow::Status {
          ARROW_ASSIGN_OR_RAISE(const int64_t seconds, integer(text, 0, "seconds, a number from 0"));
          r.flags.shutdown_timeout_s = static_cast<double>(seconds);
@@ -245,7 +248,7 @@ const std::vector<Flag>& torchrun_flags() {
        },
        "its FailureConfig says stop_grace_s"},
       {"virtual-local-rank", 0, nullptr, nullptr, "PET_VIRTUAL_LOCAL_RANK",
-       "LOCAL_RANK is 0 for all, and CUDA_VISIBLE_DEVICES each rank's own GPU",
+       "Every rank has LOCAL_RANK 0, and its own GPU in CUDA_VISIBLE_DEVICES",
        take_switch<&RunFlags::virtual_local_rank>, "get_device() gives each worker its GPU"},
   };
   return flags;

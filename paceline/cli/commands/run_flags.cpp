@@ -60,7 +60,7 @@ arrow::Status apply(const Flag& flag, const std::string& who, const std::string&
     return arrow::Status::Invalid(who, " is \"", value, "\"; allowed: ", flag.choices);
   }
   if (flag.apply == nullptr) {
-    const std::string why = std::string(flag.what).substr(std::string("Noted: ").size());
+    const std::string why = std::string(flag.what).substr(std::string("No effect: ").size());
     reading.flags.notes.push_back(who + " " + value + " is not used: " + why);
     return arrow::Status::OK();
   }

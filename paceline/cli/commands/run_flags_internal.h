@@ -30,7 +30,7 @@ struct Flag {
   const char* choices;   // "a|b": the only values; nullptr for any
   const char* variable;  // "PET_…", nullptr for none
   const char* what;
-  Apply apply;  // nullptr: it changes nothing, and a note says why: what `what` says after "Noted: "
+  Apply apply;  // nullptr: it changes nothing, and a note says why: what `what` says after "No effect: "
   // Why it changes nothing where the program calls fit(), which a note says; nullptr: what it says holds there too.
   const char* without_effect_on_drivers = nullptr;
 };

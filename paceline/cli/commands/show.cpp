@@ -17,7 +17,7 @@ std::string remark_of(const track::RunRow& run, DriverState driver) {
       return "in its driver, " + process + ", which answers no questions";
     case DriverState::gone:
       return "but its driver, " + process +
-             ", is gone; started again with the same run name and storage path it goes on";
+             ", is gone; to continue the run, start it again with the same name and storage path";
     case DriverState::elsewhere:
       return "its driver is or was " + process + " on " + run.host + ", which cannot be seen from here";
   }
@@ -31,7 +31,7 @@ arrow::Status show(const std::string& text, bool as_json) {
   const KnownRun known = with_fate(record.run);
   run.gone = known.gone;
   if (known.gone) {
-    run.remark = "its folder was deleted, this is what the run store knows; a run with its name starts afresh";
+    run.remark = "its folder was deleted, and this is what the run store knows; a new run with its name starts afresh";
   } else if (!track::is_over(record.run)) {
     const auto status = run::request_status(run.path);
     if (status.ok()) {

@@ -33,7 +33,7 @@ arrow::Status show_stacks(const std::string& text, int64_t rank, bool as_json) {
 
 void add_stacks(CLI::App& program, int& exit_code) {
   CLI::App* command =
-      program.add_subcommand("stacks", "Show what every thread of a live run's workers is doing; training goes on");
+      program.add_subcommand("stacks", "Show what every thread of a live run's workers is doing; training continues");
   command->footer("Example: paceline stacks mnist --rank 1");
   const auto run = add_run(*command);
   const auto rank = std::make_shared<int64_t>(-1);

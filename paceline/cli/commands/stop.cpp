@@ -21,8 +21,8 @@ arrow::Status stop(const std::string& text, bool as_json) {
 }  // namespace
 
 void add_stop(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand(
-      "stop", "Ask a live run to stop; its checkpoints stay. The third time its workers are killed");
+  CLI::App* command =
+      program.add_subcommand("stop", "Ask a live run to stop; its checkpoints stay. The third call kills its workers");
   command->footer("Example: paceline stop mnist");
   const auto run = add_run(*command);
   const auto as_json = add_json(*command);

@@ -20,12 +20,13 @@
 namespace paceline {
 
 // How a GradScaler finds its scale.
-#define PACELINE_GRAD_SCALER_OPTIONS_FIELDS(FIELD)                                                                  \
-  FIELD(double, init_scale, 65536.0, ::paceline::more_than(0), "The first scale")                                   \
-  FIELD(double, growth_factor, 2.0, ::paceline::more_than(1), "The scale grows by this factor")                     \
-  FIELD(double, backoff_factor, 0.5, ::paceline::between(0, 1), "The scale shrinks by this factor")                 \
-  FIELD(int64_t, growth_interval, 2000, ::paceline::at_least(1), "Steps in a row without overflow before it grows") \
-  FIELD(bool, enabled, true, ::paceline::any_value(), "Off: losses are not scaled and every step is taken")
+#define PACELINE_GRAD_SCALER_OPTIONS_FIELDS(FIELD)                                                                     \
+  FIELD(double, init_scale, 65536.0, ::paceline::more_than(0), "Initial scale")                                        \
+  FIELD(double, growth_factor, 2.0, ::paceline::more_than(1), "Factor by which the scale grows")                       \
+  FIELD(double, backoff_factor, 0.5, ::paceline::between(0, 1), "Factor by which the scale shrinks after an overflow") \
+  FIELD(int64_t, growth_interval, 2000, ::paceline::at_least(1),                                                       \
+        "Consecutive steps without overflow after which the scale grows")                                              \
+  FIELD(bool, enabled, true, ::paceline::any_value(), "False: losses are not scaled, and no step is skipped")
 PACELINE_CONFIG(GradScalerOptions, PACELINE_GRAD_SCALER_OPTIONS_FIELDS);
 
 class GradScaler final : public Stateful {

@@ -12,23 +12,24 @@
 
 namespace paceline {
 
-#define PACELINE_DATA_LOADER_OPTIONS_FIELDS(FIELD)                                                                    \
-  FIELD(int64_t, batch_size, 1, ::paceline::at_least(1), "Rows in a batch of each rank")                              \
-  FIELD(bool, shuffle, false, ::paceline::any_value(), "Another order in each epoch, the same for all ranks")         \
-  FIELD(bool, drop_last, false, ::paceline::any_value(),                                                              \
-        "Leave out the rows that do not fill a batch on every rank; otherwise ranks get equally many rows by giving " \
-        "some twice, and the last batch may be smaller")                                                              \
-  FIELD(int64_t, seed, 0, ::paceline::any_value(),                                                                    \
-        "Of the shuffled orders and of the rows' random numbers; the same on all ranks")                              \
-  FIELD(int64_t, num_workers, 1, ::paceline::at_least(0),                                                             \
-        "Threads that load ahead of the training thread, each with its own copy of the data set and without a team "  \
-        "of LibTorch's threads; 0 loads in the training thread")                                                      \
-  FIELD(int64_t, prefetch, 2, ::paceline::at_least(1), "Batches that threads load ahead; never fewer than threads")   \
-  FIELD(std::optional<bool>, pin_memory, std::nullopt, ::paceline::any_value(),                                       \
-        "Load into page-locked memory, from which a device copies while it computes; without effect on the CPU; "     \
-        "not set: yes")                                                                                               \
-  FIELD(bool, evaluation, false, ::paceline::any_value(),                                                             \
-        "Give each row exactly once over all ranks, which may then differ by one row; batches are not training steps")
+#define PACELINE_DATA_LOADER_OPTIONS_FIELDS(FIELD)                                                                     \
+  FIELD(int64_t, batch_size, 1, ::paceline::at_least(1), "Rows in each batch of a rank")                               \
+  FIELD(bool, shuffle, false, ::paceline::any_value(), "A different order in each epoch, the same on all ranks")       \
+  FIELD(bool, drop_last, false, ::paceline::any_value(),                                                               \
+        "Leave out rows that do not fill a batch on every rank; otherwise some rows are given twice, so that ranks "   \
+        "get equally many, and the last batch may be smaller")                                                         \
+  FIELD(int64_t, seed, 0, ::paceline::any_value(),                                                                     \
+        "Seed of the shuffled orders and of the rows' random numbers; must be the same on all ranks")                  \
+  FIELD(int64_t, num_workers, 1, ::paceline::at_least(0),                                                              \
+        "Threads that load batches ahead, each with its own copy of the data set and without LibTorch's thread pool; " \
+        "0: the training thread loads")                                                                                \
+  FIELD(int64_t, prefetch, 2, ::paceline::at_least(1), "Batches that the threads load ahead, at least one per thread") \
+  FIELD(                                                                                                               \
+      std::optional<bool>, pin_memory, std::nullopt, ::paceline::any_value(),                                          \
+      "Load into page-locked memory, from which a GPU can copy while it computes; no effect on the CPU; not set: yes") \
+  FIELD(bool, evaluation, false, ::paceline::any_value(),                                                              \
+        "Give each row to exactly one rank; the ranks' numbers of rows may then differ by one; batches do not count "  \
+        "as training steps")
 PACELINE_CONFIG(DataLoaderOptions, PACELINE_DATA_LOADER_OPTIONS_FIELDS);
 
 /// What a loader needs to know of its surroundings; prepare_data_loader() fills it in. The default is a single process.

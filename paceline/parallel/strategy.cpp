@@ -15,13 +15,13 @@ using Ledger = std::shared_ptr<StepLedger>;
 
 constexpr std::array<Strategy, 2> kRows = {{
     {.name = "ddp",
-     .help = "gradients are averaged during backward",
+     .help = "averages gradients during backward",
      .attach = [](Module module, Group group, const PrepareModelOptions& options,
                   Ledger ledger) -> std::shared_ptr<ParallelModel> {
        return DataParallel::attach(std::move(module), std::move(group), options.ddp, std::move(ledger));
      }},
     {.name = "none",
-     .help = "the model stays this rank's own affair",
+     .help = "each rank trains a model of its own",
      // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature is every row's
      .attach = [](Module module, Group group, const PrepareModelOptions&, Ledger) -> std::shared_ptr<ParallelModel> {
        return keep_local(std::move(module), std::move(group));

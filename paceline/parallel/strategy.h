@@ -30,7 +30,7 @@ std::string strategy_help();
   FIELD(bool, move_to_device, true, ::paceline::any_value(), "Moves the model to get_device()")            \
   FIELD(std::string, parallel_strategy, "ddp", ::paceline::one_of(::paceline::parallel::strategy_names()), \
         ::paceline::parallel::strategy_help())                                                             \
-  FIELD(::paceline::DdpOptions, ddp, {}, ::paceline::any_value(), "Of data parallelism")
+  FIELD(::paceline::DdpOptions, ddp, {}, ::paceline::any_value(), "Options of data parallelism")
 PACELINE_CONFIG(PrepareModelOptions, PACELINE_PREPARE_MODEL_OPTIONS_FIELDS);
 
 namespace parallel {

@@ -38,11 +38,12 @@ std::string tables() {
   std::ostringstream out;
   describe<ScalingConfig>(out, "ScalingConfig", "How many workers, and what each of them gets.");
   describe<RunConfig>(out, "RunConfig", "What a run is called, where it is stored, how it fails, what it keeps.");
-  describe<FailureConfig>(out, "FailureConfig", "How often a run is tried again, and how a dead worker is recognised.");
+  describe<FailureConfig>(out, "FailureConfig",
+                          "How often a run restarts after failures, and how a dead worker is recognised.");
   describe<DebugConfig>(out, "DebugConfig", "What is watched while a run trains; docs/diagnosis.md explains it.");
-  describe<CheckpointConfig>(out, "CheckpointConfig", "Which checkpoints of a run stay.");
+  describe<CheckpointConfig>(out, "CheckpointConfig", "Which checkpoints of a run are kept.");
   describe<TrackerConfig>(out, "TrackerConfig",
-                          "Where metrics go beside the run folder: one place each (tracking.md).");
+                          "A place to which metrics go in addition to the run folder (tracking.md).");
   describe<ValidationTaskConfig>(out, "ValidationTaskConfig",
                                  "What one validation of a checkpoint gets, in `ValidationConfig::task_config` for the "
                                  "whole run and in `ReportOptions::validation` for one checkpoint.");

@@ -6,25 +6,26 @@
 namespace paceline {
 
 #define PACELINE_DEBUG_CONFIG_FIELDS(FIELD)                                                                            \
-  FIELD(                                                                                                               \
-      std::string, hang_action, "auto", ::paceline::one_of({"auto", "observe", "fail", "off"}),                        \
-      "What follows a hang's report: nothing (observe) or a restart (fail); auto observes on a terminal, else fails")  \
+  FIELD(std::string, hang_action, "auto", ::paceline::one_of({"auto", "observe", "fail", "off"}),                      \
+        "What follows the report of a hang: nothing (observe) or a restart (fail); auto: observe on a terminal, else " \
+        "fail; off: no watch")                                                                                         \
   FIELD(double, hang_floor_s, 30.0, ::paceline::between(0, 1e9),                                                       \
-        "Seconds without progress before which nothing counts as a hang")                                              \
+        "Nothing counts as a hang before this many seconds without progress")                                          \
   FIELD(double, hang_factor, 3.0, ::paceline::at_least(1),                                                             \
-        "A hang takes this many times as long as the longest pause between two signs of progress so far")              \
+        "A pause counts as a hang when it takes this many times as long as the longest pause so far between two "      \
+        "signs of progress")                                                                                           \
   FIELD(double, hang_start_s, 600.0, ::paceline::between(0, 1e9),                                                      \
-        "Seconds without progress that count as a hang before the third step, and for a rank that computes all along") \
+        "Seconds without progress that count as a hang before the third step, and for a rank that is computing")       \
   FIELD(double, straggler_factor, 1.5, ::paceline::more_than(1),                                                       \
-        "A rank whose steps take this many times as long as the others' median is named")                              \
+        "A rank is reported as slow when its steps take this many times as long as the others' median")                \
   FIELD(std::optional<int64_t>, debug_rank, std::nullopt, ::paceline::at_least(0),                                     \
-        "Rank that runs under gdb, with the driver's terminal; nothing counts as a hang meanwhile")                    \
+        "Rank that runs under gdb on the driver's terminal; nothing counts as a hang then")                            \
   FIELD(std::string, nan_watch, "off", ::paceline::one_of({"off", "report", "stop"}),                                  \
-        "Checks losses and gradients for NaN and infinity: says where the first is (report), or fails the run (stop)") \
+        "Checks metrics and gradients for NaN and infinity: names the first (report), or fails the run (stop)")        \
   FIELD(bool, check_collectives, false, ::paceline::any_value(),                                                       \
-        "Before every collective the ranks compare which they call, with which tensors; makes each of them slower")    \
+        "The ranks compare call and tensors before every collective, which makes each of them slower")                 \
   FIELD(int64_t, check_ranks_every, 0, ::paceline::at_least(0),                                                        \
-        "Steps after which models of prepare_model compare whether all ranks hold the same weights; 0: never")
+        "Every this many steps, models of prepare_model check that all ranks hold the same weights; 0: never")
 PACELINE_CONFIG(DebugConfig, PACELINE_DEBUG_CONFIG_FIELDS);
 
 }  // namespace paceline

@@ -31,30 +31,31 @@ struct nlohmann::adl_serializer<paceline::Callbacks> {
 
 namespace paceline {
 
-#define PACELINE_RUN_CONFIG_FIELDS(FIELD)                                                                            \
-  FIELD(std::optional<std::string>, name, std::nullopt, ::paceline::file_name(),                                     \
-        "Name of the run and of its folder; by default the program's name, the time and a unique ending")            \
-  FIELD(std::string, storage_path, "~/paceline_results", ::paceline::any_value(),                                    \
-        "Folder that holds run folders: absolute, relative to the driver's directory, ~, or the URI of an object "   \
-        "store, such as s3://bucket/folder")                                                                         \
-  FIELD(::paceline::FailureConfig, failure_config, {}, ::paceline::any_value(), "How often a run is tried again")    \
-  FIELD(::paceline::DebugConfig, debug_config, {}, ::paceline::any_value(), "What is watched while a run trains")    \
-  FIELD(::paceline::CheckpointConfig, checkpoint_config, {}, ::paceline::any_value(), "Which checkpoints stay")      \
-  FIELD(::paceline::Callbacks, callbacks, {}, ::paceline::any_value(), "UserCallback objects, called in the driver") \
-  FIELD(::paceline::Variables, worker_environment, {}, ::paceline::variables(),                                      \
-        "Environment variables of the workers, over the driver's")                                                   \
-  FIELD(std::optional<double>, max_time, std::nullopt, ::paceline::more_than(0),                                     \
-        "Seconds after which the run ends as finished, over all attempts and continuations; not set: no limit")      \
-  FIELD(::paceline::Trackers, trackers, {}, ::paceline::any_value(), "Where the metrics go beside the run folder")   \
-  FIELD(double, log_quota_mb, 1024.0, ::paceline::more_than(0),                                                      \
-        "MB that a worker's log may take, and as much for each place in the group those of earlier attempts; the "   \
-        "oldest lines go")                                                                                           \
-  FIELD(double, log_file_mb, 64.0, ::paceline::more_than(0),                                                         \
-        "MB after which a worker's log is continued in a new file: worker_7.log becomes worker_7.log.1, and so on")  \
-  FIELD(bool, quiet, false, ::paceline::any_value(),                                                                 \
-        "The driver prints what workers write, warnings and errors alone")                                           \
-  FIELD(std::string, log_level, "INFO", ::paceline::one_of({"DEBUG", "INFO", "WARNING", "ERROR"}),                   \
-        "What the driver prints of the controller's log; the file has everything")
+#define PACELINE_RUN_CONFIG_FIELDS(FIELD)                                                                              \
+  FIELD(std::optional<std::string>, name, std::nullopt, ::paceline::file_name(),                                       \
+        "Name of the run and of its folder; by default the program's name, the time and a unique ending")              \
+  FIELD(std::string, storage_path, "~/paceline_results", ::paceline::any_value(),                                      \
+        "Folder that holds run folders: absolute, relative to the driver's directory, ~, or the URI of an object "     \
+        "store, such as s3://bucket/folder")                                                                           \
+  FIELD(::paceline::FailureConfig, failure_config, {}, ::paceline::any_value(),                                        \
+        "How often a run restarts after failures")                                                                     \
+  FIELD(::paceline::DebugConfig, debug_config, {}, ::paceline::any_value(), "What is watched while a run trains")      \
+  FIELD(::paceline::CheckpointConfig, checkpoint_config, {}, ::paceline::any_value(), "Which checkpoints are kept")    \
+  FIELD(::paceline::Callbacks, callbacks, {}, ::paceline::any_value(), "UserCallback objects, called in the driver")   \
+  FIELD(::paceline::Variables, worker_environment, {}, ::paceline::variables(),                                        \
+        "Environment variables of the workers, added to the driver's")                                                 \
+  FIELD(std::optional<double>, max_time, std::nullopt, ::paceline::more_than(0),                                       \
+        "Seconds after which the run ends as finished; all attempts and continuations count; not set: no limit")       \
+  FIELD(::paceline::Trackers, trackers, {}, ::paceline::any_value(),                                                   \
+        "Places to which the metrics go in addition to the run folder")                                                \
+  FIELD(double, log_quota_mb, 1024.0, ::paceline::more_than(0),                                                        \
+        "MB that each worker's log may take; logs of earlier attempts may take as much again per rank; the oldest "    \
+        "lines are deleted")                                                                                           \
+  FIELD(double, log_file_mb, 64.0, ::paceline::more_than(0),                                                           \
+        "MB after which a worker's log is continued in a new file: worker_7.log becomes worker_7.log.1, and so on")    \
+  FIELD(bool, quiet, false, ::paceline::any_value(), "The driver prints only what workers write, warnings and errors") \
+  FIELD(std::string, log_level, "INFO", ::paceline::one_of({"DEBUG", "INFO", "WARNING", "ERROR"}),                     \
+        "Lowest level of the controller's log that the driver prints; the log file has everything")
 PACELINE_CONFIG(RunConfig, PACELINE_RUN_CONFIG_FIELDS);
 
 }  // namespace paceline

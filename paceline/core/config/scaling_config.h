@@ -37,19 +37,20 @@ using Resources = std::map<std::string, double>;
 /// CPU and GPU, each 0 or more.
 Constraint known_resources();
 
-#define PACELINE_SCALING_CONFIG_FIELDS(FIELD)                                                                       \
-  FIELD(::paceline::NumWorkers, num_workers, 1, ::paceline::worker_count(),                                         \
-        "Worker processes; 0 runs the train loop in the calling process; of two the run has the second")            \
-  FIELD(bool, use_gpu, false, ::paceline::any_value(), "One GPU for each worker, collectives over NCCL")            \
-  FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::known_resources(),                             \
-        "CPUs and GPUs of each worker, of which 0.5 is half a GPU; empty: one CPU, and one GPU with use_gpu")       \
-  FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                          \
-        "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                        \
-  FIELD(std::string, launcher, "local", ::paceline::one_of({"local"}), /* controller/launcher/launchers.cpp */      \
-        "Where the workers' machines come from; \"local\" is this machine")                                         \
-  FIELD(bool, use_tpu, false, ::paceline::any_value(), "Accepted by name; Paceline has no TPU support and refuses") \
-  FIELD(std::optional<std::string>, topology, std::nullopt, ::paceline::any_value(),                                \
-        "TPU topology, accepted by name; Paceline has no TPU support and refuses")
+#define PACELINE_SCALING_CONFIG_FIELDS(FIELD)                                                                          \
+  FIELD(                                                                                                               \
+      ::paceline::NumWorkers, num_workers, 1, ::paceline::worker_count(),                                              \
+      "Number of worker processes; 0 runs the train loop in the calling process; of a range the run uses the maximum") \
+  FIELD(bool, use_gpu, false, ::paceline::any_value(), "Each worker gets one GPU, and collectives use NCCL")           \
+  FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::known_resources(),                                \
+        "CPUs and GPUs of each worker; 0.5 is half a GPU; empty: one CPU, and one GPU with use_gpu")                   \
+  FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                             \
+        "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                           \
+  FIELD(std::string, launcher, "local", ::paceline::one_of({"local"}), /* controller/launcher/launchers.cpp */         \
+        "Where the workers' machines come from; \"local\" is this machine")                                            \
+  FIELD(bool, use_tpu, false, ::paceline::any_value(), "True is refused: Paceline has no TPU support")                 \
+  FIELD(std::optional<std::string>, topology, std::nullopt, ::paceline::any_value(),                                   \
+        "TPU topology; any is refused: Paceline has no TPU support")
 PACELINE_CONFIG(ScalingConfig, PACELINE_SCALING_CONFIG_FIELDS);
 
 /// ConfigError for what no machine can give: TPUs, and GPUs for workers that use none.

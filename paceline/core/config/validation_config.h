@@ -9,9 +9,9 @@ namespace paceline {
 
 #define PACELINE_VALIDATION_TASK_CONFIG_FIELDS(FIELD)                                          \
   FIELD(::paceline::Config, config, {}, ::paceline::any_value(),                               \
-        "Handed to the validation function; a report's values come over those of the trainer") \
+        "Values for the validation function; those of a report override those of the trainer") \
   FIELD(std::optional<double>, timeout_s, std::nullopt, ::paceline::between(0, 1e9),           \
-        "Seconds after which a validation is ended and counts as timed out; not set: without limit")
+        "Seconds after which a validation is killed and counts as timed out; not set: no limit")
 PACELINE_CONFIG(ValidationTaskConfig, PACELINE_VALIDATION_TASK_CONFIG_FIELDS);
 
 }  // namespace paceline

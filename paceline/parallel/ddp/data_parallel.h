@@ -32,21 +32,21 @@
 namespace paceline {
 
 // How gradients are averaged; PrepareModelOptions::ddp.
-#define PACELINE_DDP_OPTIONS_FIELDS(FIELD)                                                         \
-  FIELD(double, bucket_cap_mb, 25.0, ::paceline::more_than(0),                                     \
-        "Gradients are averaged in buckets of about this many MiB, while backward goes on")        \
-  FIELD(bool, find_unused_parameters, false, ::paceline::any_value(),                              \
-        "Parameters that a backward does not reach are allowed, also different ones on each rank") \
-  FIELD(bool, static_graph, false, ::paceline::any_value(),                                        \
-        "Every backward reaches the parameters that the first one has reached")                    \
-  FIELD(bool, gradient_as_bucket_view, false, ::paceline::any_value(),                             \
-        "Gradients live inside the buckets: saves their memory once and a copy each step")         \
-  FIELD(std::string, compression, "none", ::paceline::one_of({"none", "bf16", "fp16"}),            \
-        "The format in which gradients travel")                                                    \
-  FIELD(bool, broadcast_buffers, true, ::paceline::any_value(),                                    \
-        "Buffers are rank 0's after each synchronised backward")                                   \
-  FIELD(bool, sync_batch_norm, false, ::paceline::any_value(),                                     \
-        "Batch normalisation must use the global batch: a plain torch::nn::BatchNorm in the model is an error")
+#define PACELINE_DDP_OPTIONS_FIELDS(FIELD)                                                                     \
+  FIELD(double, bucket_cap_mb, 25.0, ::paceline::more_than(0),                                                 \
+        "Gradients are averaged during backward, in buckets of about this many MiB")                           \
+  FIELD(bool, find_unused_parameters, false, ::paceline::any_value(),                                          \
+        "Allows parameters that a backward does not reach; they may differ between ranks")                     \
+  FIELD(bool, static_graph, false, ::paceline::any_value(),                                                    \
+        "Promises that every backward reaches the same parameters as the first")                               \
+  FIELD(bool, gradient_as_bucket_view, false, ::paceline::any_value(),                                         \
+        "Stores gradients inside the buckets, which saves a copy in memory and a copy operation in each step") \
+  FIELD(std::string, compression, "none", ::paceline::one_of({"none", "bf16", "fp16"}),                        \
+        "Format in which gradients are sent")                                                                  \
+  FIELD(bool, broadcast_buffers, true, ::paceline::any_value(),                                                \
+        "All ranks get rank 0's buffers after each synchronised backward")                                     \
+  FIELD(bool, sync_batch_norm, false, ::paceline::any_value(),                                                 \
+        "Requires batch normalisation over the global batch: a plain torch::nn::BatchNorm in the model is an error")
 PACELINE_CONFIG(DdpOptions, PACELINE_DDP_OPTIONS_FIELDS);
 
 }  // namespace paceline

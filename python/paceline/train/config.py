@@ -1,6 +1,6 @@
-"""What a run is configured with: Ray Train's classes and names, and what Paceline adds.
+"""The configuration of a run: Ray Train's classes and names, and what Paceline adds.
 
-Defaults, help and checks are those of the C++ core; a value that is not allowed is refused when the object is made.
+Defaults, help and checks come from the C++ core; an object cannot be made with a value that is not allowed.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from paceline.train.callback import UserCallback
 
 @dataclasses.dataclass
 class ScalingConfig(Settings, declared_by=native.scaling_config):
-    """How many workers, and what each of them gets. A tuple ``(min, max)`` of workers is an elastic run.
+    """How many workers, and what each of them gets. A tuple ``(min, max)`` of workers asks for an elastic run.
 
     Example:
         >>> ScalingConfig(num_workers=2, use_gpu=False)
@@ -55,17 +55,17 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
 
     @property
     def min_workers(self) -> int:
-        """As few as this are enough."""
+        """The smallest number of workers that is enough."""
         return self.num_workers[0] if isinstance(self.num_workers, tuple) else self.num_workers
 
     @property
     def max_workers(self) -> int:
-        """Never more than this."""
+        """The largest number of workers."""
         return self.num_workers[1] if isinstance(self.num_workers, tuple) else self.num_workers
 
     @property
     def total_resources(self) -> Dict[str, float]:
-        """What all workers ask for together, at most."""
+        """The resources that all workers together ask for at most."""
         each = self.resources_per_worker or ({"GPU": 1} if self.use_gpu else {"CPU": 1})
         return {name: amount * self.max_workers for name, amount in each.items()}
 
@@ -81,7 +81,7 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
 
 @dataclasses.dataclass
 class FailureConfig(Settings, declared_by=native.failure_config):
-    """How often a run is tried again, and how a dead worker is recognised."""
+    """How often a run restarts after failures, and how a dead worker is recognised."""
 
     max_failures: int = declared()
     fail_fast: Union[bool, str, None] = None
@@ -96,7 +96,7 @@ class FailureConfig(Settings, declared_by=native.failure_config):
 
 @dataclasses.dataclass
 class CheckpointConfig(Settings, declared_by=native.checkpoint_config):
-    """Which checkpoints of a run stay."""
+    """Which checkpoints of a run are kept."""
 
     num_to_keep: Optional[int] = declared()
     checkpoint_score_attribute: Optional[str] = declared()
@@ -122,7 +122,7 @@ class DebugConfig(Settings, declared_by=native.debug_config):
 
 @dataclasses.dataclass
 class TrackerConfig(Settings, declared_by=native.tracker_config):
-    """One place beside the run folder to which a run's metrics go. See docs/tracking.md."""
+    """A place to which a run's metrics go in addition to the run folder. See docs/tracking.md."""
 
     kind: Literal["tensorboard", "csv", "json_lines", "mlflow", "wandb"]
     path: str = declared()
@@ -154,15 +154,15 @@ class RunConfig(Settings, declared_by=native.run_config):
     name: Optional[str] = declared()
     storage_path: Optional[str] = declared()
     storage_filesystem: Optional[Any] = own(
-        None, "A pyarrow filesystem that storage_path lies in; becomes part of storage_path, as a URI"
+        None, "The pyarrow filesystem of storage_path, which becomes a URI with it"
     )
     failure_config: Optional[FailureConfig] = declared()
     checkpoint_config: Optional[CheckpointConfig] = declared()
     callbacks: Optional[List[Any]] = declared()
     worker_runtime_env: Optional[dict] = own(
-        None, "{'env_vars': {…}}: environment variables of the workers, over the driver's; other entries are refused"
+        None, "{'env_vars': {…}}: environment variables of the workers, added to the driver's; other entries are refused"
     )
-    logging_config: Optional[LoggingConfig] = own(None, "What the driver prints of the controller's log")
+    logging_config: Optional[LoggingConfig] = own(None, "What the driver prints of the controller's log: a LoggingConfig")
     sync_config: Any = None
     verbose: Any = None
     stop: Any = None

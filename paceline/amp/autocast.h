@@ -1,6 +1,7 @@
-// autocast: a scope in which operators choose a lower precision for themselves where that is safe.
+// autocast: a scope in which operators compute in a lower precision where that is safe.
 //
-// Covers the calling thread and one device type. Scopes nest. Leaving the outermost clears the cache of cast weights.
+// A scope affects the calling thread and one device type. Scopes nest. Leaving the outermost scope clears the cache of
+// cast weights.
 #pragma once
 
 #include <torch/torch.h>
@@ -9,7 +10,7 @@
 
 namespace paceline {
 
-/// What autocast() gives: the scope lasts as long as this object.
+/// What autocast() returns: the scope lasts as long as this object.
 class Autocast {
  public:
   /// Use autocast().
@@ -24,8 +25,9 @@ class Autocast {
   bool outer_enabled_;
 };
 
-/// Begins a scope of mixed precision. `dtype`: by default torch's for the device, bfloat16 on the CPU and float16 on
-/// CUDA; train with float16 together with a GradScaler. `enabled` false makes a scope of full precision inside another.
+/// Begins a scope of mixed precision. `dtype` is by default torch's for the device: bfloat16 on the CPU, float16 on
+/// CUDA. To train with float16, use a GradScaler as well. With `enabled` false the scope computes in full precision,
+/// also inside another scope.
 ///
 ///     torch::Tensor loss;
 ///     {

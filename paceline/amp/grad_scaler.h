@@ -1,9 +1,9 @@
-// GradScaler: keeps float16 gradients from vanishing, by the rules of torch.amp.GradScaler.
+// GradScaler: keeps float16 gradients from becoming zero, by the rules of torch.amp.GradScaler.
 //
-// The loss is multiplied by a scale before backward; gradients are divided by it before the step. A step whose
-// gradients are not finite is left out and the scale shrinks; after enough good steps it grows. All ranks decide
-// alike: those that hold parts of the gradients ask one another (parallel/parallel_model.h). A void step (no gradients)
-// counts as no step. Not thread-safe.
+// It multiplies the loss by a scale before backward, and divides the gradients by it before the step. It skips a step
+// whose gradients are not finite, and then shrinks the scale; after enough good steps the scale grows. All ranks decide
+// alike: those that hold parts of the gradients ask one another (parallel/parallel_model.h). A void step (without
+// gradients) does not count as a step. Not thread-safe.
 #pragma once
 
 #include <torch/torch.h>
@@ -19,7 +19,7 @@
 
 namespace paceline {
 
-// How a GradScaler finds its scale.
+// How a GradScaler adjusts its scale.
 #define PACELINE_GRAD_SCALER_OPTIONS_FIELDS(FIELD)                                                                     \
   FIELD(double, init_scale, 65536.0, ::paceline::more_than(0), "Initial scale")                                        \
   FIELD(double, growth_factor, 2.0, ::paceline::more_than(1), "Factor by which the scale grows")                       \
@@ -31,10 +31,10 @@ PACELINE_CONFIG(GradScalerOptions, PACELINE_GRAD_SCALER_OPTIONS_FIELDS);
 
 class GradScaler final : public Stateful {
  public:
-  /// ConfigError for options that are not allowed.
+  /// Throws ConfigError for options that are not allowed.
   explicit GradScaler(GradScalerOptions options = {});
 
-  /// `loss` times the scale; a tensor of the same shape, connected to the graph.
+  /// Returns `loss` times the scale: a tensor of the same shape, connected to the graph.
   ///
   ///     scaler.scale(loss).backward();
   ///     scaler.unscale_(optimizer);                              // only needed to clip
@@ -42,13 +42,14 @@ class GradScaler final : public Stateful {
   ///     scaler.step(optimizer);
   ///     scaler.update();
   torch::Tensor scale(const torch::Tensor& loss);
-  /// Divides the gradients of the optimizer's parameters by the scale. UsageError when called twice in a step, when
-  /// backward ran on a loss that was not scaled, or when a parameter is float16 itself.
+  /// Divides the gradients of the optimizer's parameters by the scale. Throws UsageError if it is called twice in a
+  /// step, if backward ran on a loss that was not scaled, or if a parameter is float16 itself.
   void unscale_(torch::optim::Optimizer& optimizer);
-  /// optimizer.step(), after unscale_() if that was not called; left out when a gradient is not finite. Says whether
-  /// the step was taken. Waits for the device. UsageError when called twice before update(), and as unscale_().
+  /// Calls unscale_() unless you have, then optimizer.step(), but not if a gradient is not finite. Returns whether the
+  /// step was taken. Waits for the device. Throws UsageError if it is called twice before update(), and as unscale_()
+  /// does.
   bool step(torch::optim::Optimizer& optimizer);
-  /// The same for what points to an optimizer.
+  /// The same for a pointer to an optimizer, smart or not.
   template <PointerTo<torch::optim::Optimizer> Pointer>
   void unscale_(const Pointer& optimizer) {
     unscale_(held(optimizer, "an optimizer"));
@@ -58,11 +59,11 @@ class GradScaler final : public Stateful {
   bool step(const Pointer& optimizer) {
     return step(held(optimizer, "an optimizer"));
   }
-  /// After the steps of all optimizers: sets the next scale, or `new_scale` if given. Without a gradient since the last
-  /// update() the scale stays. UsageError for a `new_scale` that is not a positive number.
+  /// Call it after the steps of all optimizers: sets the next scale, or `new_scale` if given. The scale stays if there
+  /// was no gradient since the last update(). Throws UsageError if `new_scale` is not a positive number.
   void update(std::optional<double> new_scale = std::nullopt);
 
-  /// Waits for the device; 1 when not enabled.
+  /// The current scale; 1 when not enabled. Waits for the device.
   double get_scale() const;
   /// Whether losses are scaled.
   bool is_enabled() const { return options_.enabled; }

@@ -1,7 +1,7 @@
-// Checkpoint: a reference to a folder of files, as users hand it to report() and get it back.
+// Checkpoint: a reference to a folder of files, which users pass to report() and get back later.
 //
-// A value type: copying copies the reference. Not thread-safe for changing metadata. Free of LibTorch; save(),
-// async_save() and load(), which take modules and optimizers, are defined in paceline/train/checkpoint_state.h.
+// A value type: copying it copies the reference. Changing metadata is not thread-safe. Does not depend on LibTorch:
+// save(), async_save() and load(), which take modules and optimizers, are defined in paceline/train/checkpoint_state.h.
 #pragma once
 
 #include <cstdint>
@@ -17,88 +17,92 @@ namespace paceline {
 
 /// How Checkpoint::load() restores.
 struct LoadOptions {
-  /// Whether a module must have exactly the parameters and buffers that were saved. Without it those that only one of
-  /// them has are left alone, and named in the result; shapes must fit all the same. Other items, optimizers among
-  /// them, must always be as they were saved.
+  /// Whether a module must have exactly the parameters and buffers that were saved. If false, load() leaves alone those
+  /// that only one of the two has, and names them in the result; the shapes of the others must still match. Other
+  /// items, such as optimizers, must always match exactly.
   bool strict = true;
 };
 
-/// What Checkpoint::load() has left alone, as of PyTorch's load_state_dict(); of further modules "model_2.weight".
+/// What Checkpoint::load() has left alone, as PyTorch's load_state_dict() returns it; for further modules with a
+/// prefix: "model_2.weight".
 struct LoadResult {
-  /// Parameters and buffers that are not in the checkpoint.
+  /// The module's parameters and buffers that the checkpoint lacks.
   std::vector<std::string> missing_keys;
-  /// What the checkpoint has beyond the module.
+  /// The checkpoint's parameters and buffers that the module lacks.
   std::vector<std::string> unexpected_keys;
 };
 
-/// A folder of a checkpoint.
+/// A reference to a checkpoint's folder.
 ///
 ///     report({{"loss", loss}}, Checkpoint::from_directory("./my_files"));
 ///     if (auto checkpoint = get_checkpoint()) checkpoint->load(model, optimizer);
 class Checkpoint {
  public:
-  /// A checkpoint of the user's own files; the folder is copied when it is reported and stays untouched. Also a URI of
-  /// a folder in an object store, such as a published checkpoint's. StorageError when there is no such folder.
+  /// Makes a checkpoint of the user's own files; report() copies the folder and does not change it. `path` may also be
+  /// the URI of a folder in an object store, such as that of a published checkpoint. Throws StorageError if there is no
+  /// such folder.
   static Checkpoint from_directory(const std::string& path);
 
-  /// Saves what the items hold: modules, optimizers, loaders, schedulers, scalers, anything Stateful. Every rank calls
-  /// it; the parallel strategy decides which rank writes what. To be reported, once, before the next save(), which
-  /// deletes what was not. An item may have a name of its own: `save(named("generator", g), named("critic", c))`.
-  /// UsageError outside a train loop; StorageError for what cannot be written. Defined in
-  /// paceline/train/checkpoint_state.h.
+  /// Saves the state of the items: modules, optimizers, loaders, schedulers, scalers, anything Stateful. Every rank
+  /// calls it; the parallel strategy decides which rank writes what. Report the result once, before the next save(),
+  /// which deletes it if it was not reported. An item may have a name of its own: `save(named("generator", g),
+  /// named("critic", c))`. Throws UsageError outside a train loop, and StorageError if the files cannot be written.
+  /// Defined in paceline/train/checkpoint_state.h.
   template <class... Items>
   static Checkpoint save(const Items&... items);
-  /// As save(), but returns when the items are copied into memory: the files are written while training goes on. Report
-  /// it with CheckpointUploadMode::async, and report() does not wait for them either; what reads the checkpoint
-  /// (path(), as_directory(), metadata, a report in another mode) waits until they are written, and throws the
-  /// StorageError if they cannot be. The copies' memory, as large as the largest checkpoint so far, is kept for the
-  /// next; while two uploads of this rank are under way, this call waits for one of them, so there are never more than
-  /// two copies.
+  /// As save(), but returns when the items are copied into memory: threads write the files while training continues. If
+  /// you report it with CheckpointUploadMode::async, report() does not wait for them either. Everything that reads the
+  /// checkpoint (path(), as_directory(), metadata, a report in another mode) waits until they are written, and throws
+  /// the StorageError if they could not be. The memory of the copies, as large as the largest checkpoint so far, is
+  /// kept for the next. While two uploads of this rank are in progress, this call waits for one of them, so there are
+  /// never more than two copies.
   ///
   ///     report(metrics, Checkpoint::async_save(model, optimizer),
   ///            {.checkpoint_upload_mode = CheckpointUploadMode::async});
   template <class... Items>
   static Checkpoint async_save(const Items&... items);
-  /// Restores items by their names (paceline/train/checkpoint_state.h): each kind in the order in which it was saved.
-  /// LoadOptions may stand behind the items. Inside a train loop and outside. StorageError naming what is missing or
-  /// damaged, ConfigError for what does not fit the item. Defined in paceline/train/checkpoint_state.h.
+  /// Restores items by their names (paceline/train/checkpoint_state.h), several of one kind in the order in which they
+  /// were saved. LoadOptions may follow the items. Works inside and outside a train loop. Throws StorageError naming
+  /// what is missing or damaged, and ConfigError for state that does not fit the item. Defined in
+  /// paceline/train/checkpoint_state.h.
   ///
   ///     const auto result = checkpoint.load(model, {.strict = false});   // a new head keeps its own weights
   ///     for (const auto& name : result.missing_keys) std::cout << name << " is not in the checkpoint\n";
   template <class... Items>
   LoadResult load(Items&&... items) const;
-  /// The same, so that the options can be written in braces: behind one item.
+  /// The same for one item, so that the options can be written in braces.
   template <class Item>
   LoadResult load(Item&& item, LoadOptions options) const {
     return load<Item&, LoadOptions&>(item, options);
   }
-  /// And behind two.
+  /// The same for two items.
   template <class First, class Second>
   LoadResult load(First&& first, Second&& second, LoadOptions options) const {
     return load<First&, Second&, LoadOptions&>(first, second, options);
   }
 
-  /// The folder with the files: local, or the URI of one in an object store, which has "…" in the place of keys that it
-  /// was made with: the checkpoint has them, and all its functions use them. Empty on a rank that save() let write
-  /// nothing: the checkpoint is then complete on the ranks that did, and here once it is published (get_checkpoint()).
+  /// The folder with the files: a local path, or a URI in an object store. If the checkpoint was made with a URI that
+  /// has keys, path() shows "…" in their place; the checkpoint keeps them and all its functions use them. Empty on a
+  /// rank on which save() wrote nothing: there the checkpoint is complete once it is published (get_checkpoint()).
   const std::string& path() const;
-  /// Copies the files to `path` (made if need be; "" for a new temporary folder) and returns it. StorageError when they
-  /// cannot be read or written; UsageError on a rank that save() let write nothing.
+  /// Copies the files to `path` (made if need be; "" for a new temporary folder) and returns it. Throws StorageError if
+  /// they cannot be read or written, and UsageError on a rank on which save() wrote nothing.
   std::string to_directory(const std::string& path = "") const;
-  /// The files as a local folder for as long as the result lives: for local storage the checkpoint itself; from an
-  /// object store they are downloaded, once for all who ask in this process at the same time. Errors as to_directory().
+  /// The files as a local folder, for as long as the result lives. For local storage it is the checkpoint's own folder.
+  /// From an object store the files are downloaded, once for all callers in this process at the same time. Throws as
+  /// to_directory() does.
   ///
   ///     const auto folder = checkpoint.as_directory();
   ///     std::ifstream file(*folder + "/vocabulary.txt");
   std::shared_ptr<const std::string> as_directory() const;
 
-  /// The user's own notes on the checkpoint, in `.metadata.json`; an empty object when there are none. StorageError
-  /// when the file is not JSON.
+  /// The user's notes on the checkpoint, in `.metadata.json`; an empty object if there are none. Throws StorageError if
+  /// the file is not JSON.
   Json get_metadata() const;
-  /// Replaces the notes; they are the lowest rank's in the published checkpoint, so that on a rank that save() let
-  /// write nothing this does nothing. ConfigError for what is no JSON object.
+  /// Replaces the notes. The published checkpoint has the notes of the lowest rank that has files, so on a rank on
+  /// which save() wrote nothing this does nothing. Throws ConfigError if `metadata` is not a JSON object.
   void set_metadata(const Json& metadata);
-  /// As set_metadata(), keeping the notes of other names.
+  /// As set_metadata(), but keeps notes with other names.
   void update_metadata(const Json& metadata);
 
   bool operator==(const Checkpoint& other) const { return location_ == other.location_ && save_ == other.save_; }

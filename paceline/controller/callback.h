@@ -1,8 +1,8 @@
-// UserCallback: what users may hook into a run, in the driver.
+// UserCallback: the user's functions that the driver calls during a run.
 //
-// Threading: called one after another on the controller's thread; a slow callback delays the controller, not the
-// workers. An exception from a callback ends the run with an error; it never hides an error that is there already, and
-// from after_finish() it is only logged.
+// Threading: the controller's thread calls callbacks one after another. A slow callback delays the controller, not the
+// workers. An exception from a callback ends the run with an error. It never hides an earlier error, and from
+// after_finish() it is only logged.
 #pragma once
 
 #include <functional>
@@ -15,19 +15,19 @@
 
 namespace paceline {
 
-/// What a callback is told about its run.
+/// What a callback learns about its run.
 struct RunContext {
-  /// Of the run.
+  /// Name of the run.
   std::string name;
   /// The run's folder.
   std::string path;
-  /// From 1.
+  /// The attempt's number, from 1.
   int64_t attempt = 1;
-  /// Workers of the attempt.
+  /// Number of workers in the attempt.
   int64_t world_size = 1;
-  /// Ends the run as finished, with its last checkpoint: `run.stop("accuracy 0.99 is reached")`. The workers are told
-  /// to stop when the callback returns; reports that are on their way still come. The reason is in Result::stop_reason.
-  /// Without effect after the callback, and once the run is ending.
+  /// Ends the run as finished, with its last checkpoint: `run.stop("accuracy 0.99 is reached")`. When the callback
+  /// returns, the workers are told to stop; reports that are already on their way still arrive. Result::stop_reason has
+  /// the reason. No effect after the callback has returned, or when the run is ending already.
   std::function<void(const std::string& reason)> stop = [](const std::string&) {};
 };
 
@@ -35,13 +35,13 @@ struct RunContext {
 struct RunEnding {
   /// "finished", "errored" or "aborted".
   std::string state;
-  /// The whole message, "" when it finished.
+  /// The complete error message; "" if the run finished.
   std::string error;
-  /// Why it was stopped, "" when it was not.
+  /// Why the run was stopped; "" if it was not.
   std::string stop_reason;
 };
 
-/// Derive, override what is of interest, put a shared_ptr into RunConfig::callbacks.
+/// Derive from it, override the functions you need, and put a shared_ptr into RunConfig::callbacks.
 ///
 ///     class Patience : public paceline::UserCallback {
 ///       void after_report(const paceline::RunContext& run, const std::vector<paceline::Metrics>& metrics,
@@ -52,17 +52,17 @@ struct RunEnding {
 class UserCallback {
  public:
   virtual ~UserCallback() = default;
-  /// What messages call it; "": its class's name.
+  /// The name that messages use for it; "" for its class's name.
   virtual std::string name() const { return ""; }
-  /// All workers of an attempt have joined and begin to train; once for each attempt.
+  /// All workers of an attempt have joined and begin to train. Called once for each attempt.
   virtual void after_start(const RunContext& run) {}
-  /// Every rank has made this report: its metrics by rank (with ReportOptions::reduce the group's numbers on each), and
-  /// the checkpoint if one was published (else null).
+  /// Every rank has made this report. `metrics` are those of each rank, by rank (with ReportOptions::reduce the
+  /// combined values for each). `checkpoint` is the published checkpoint; null if the report had none.
   virtual void after_report(const RunContext& run, const std::vector<Metrics>& metrics, const Checkpoint* checkpoint) {}
-  /// Workers have failed, once for each group that did: messages by rank. What concerns the whole group (a lost node, a
-  /// start that took too long, reports that do not fit together) is under -1.
+  /// Workers have failed. Called once for each group that did, with error messages by rank. Errors of the whole group
+  /// (a lost node, a start that took too long, reports that do not fit together) are under -1.
   virtual void after_exception(const RunContext& run, const std::map<int64_t, std::string>& errors) {}
-  /// The run has ended, however it did; the last call. Its checkpoints and history are complete.
+  /// The run has ended, for whatever reason. This is the last call; the run's checkpoints and history are complete.
   virtual void after_finish(const RunContext& run, const RunEnding& ending) {}
 };
 

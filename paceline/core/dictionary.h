@@ -1,7 +1,7 @@
 // Named JSON values, read with a type: a train loop's configuration and a report's metrics.
 //
-// Ownership: a value type. Not thread-safe for writing. Errors: ConfigError naming the key, what was wanted, what is
-// there.
+// Ownership: a value type. Not thread-safe for writing. Errors: ConfigError naming the key, what was wanted, and what
+// is there.
 #pragma once
 
 #include <initializer_list>
@@ -24,20 +24,20 @@ namespace paceline {
 class Dictionary {
  public:
   Dictionary() = default;
-  /// Names with their values; of a name given twice the last counts.
+  /// Names with their values; if a name is given twice, the last value counts.
   Dictionary(std::initializer_list<std::pair<std::string, Json>> values);
   /// From a JSON object; ConfigError when it is another kind of JSON. Null is empty.
   explicit Dictionary(Json object);
 
-  /// The value named `name` as a T: bool, an integer type, double, std::string, a container of those, or Json.
-  /// An integer is taken for a double, never the reverse; an integer out of T's range is an error.
+  /// The value named `name` as a T: bool, an integer type, double, std::string, a container of those, or Json. An
+  /// integer may be read as a double, but not the reverse; an integer outside T's range is an error.
   template <class T>
   T get(const std::string& name) const {
     const Json* value = find(name);
     if (value == nullptr) throw_missing(name);
     return convert<T>(name, *value);
   }
-  /// As get(name), or `otherwise` where there is no value of that name.
+  /// As get(name), but returns `otherwise` if there is no value of that name.
   template <class T>
   T get(const std::string& name, T otherwise) const {
     const Json* value = find(name);
@@ -49,7 +49,7 @@ class Dictionary {
   /// Nested names are separated by '/': "eval/accuracy" finds {"eval": {"accuracy": …}}; a literal name wins. Null
   /// when there is none.
   const Json* find(const std::string& name) const;
-  /// Adds the value, or replaces that of the same name.
+  /// Adds the value, or replaces the value of the same name.
   void set(const std::string& name, Json value) { values_[name] = std::move(value); }
   /// Whether there is no value.
   bool empty() const { return values_.empty(); }
@@ -91,9 +91,9 @@ class Dictionary {
   Json values_ = Json::object();
 };
 
-/// What `train_loop_config` hands to the train loop.
+/// The values that TorchTrainerOptions::train_loop_config passes to the train loop.
 using Config = Dictionary;
-/// What a worker hands to report(): numbers, strings, nested objects.
+/// The metrics that a worker passes to report(): numbers, strings, nested objects.
 using Metrics = Dictionary;
 
 }  // namespace paceline

@@ -1,7 +1,7 @@
-// The errors that users of the public API see: paceline::Error and its kinds.
+// The errors that users of the public API see: paceline::Error and the classes derived from it.
 //
-// Inside the control plane expected failures are arrow::Status values; they become exceptions at the public API only.
-// A message says what happened, which rank and node, what was wanted and got, and what to do next.
+// Inside the control plane expected failures are arrow::Status values; only the public API turns them into exceptions.
+// A message says what happened, on which rank and node, what was wanted and what was found, and what to do next.
 #pragma once
 
 #include <arrow/result.h>
@@ -19,7 +19,7 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A setting has a value that is not allowed, or a configuration value is missing or of another type.
+/// A setting has a value that is not allowed, or a configuration value is missing or has another type.
 class ConfigError : public Error {
  public:
   using Error::Error;
@@ -37,7 +37,7 @@ class StorageError : public Error {
   using Error::Error;
 };
 
-/// What made a collective fail.
+/// Why a collective failed.
 enum class CollectiveCause {
   this_rank,   ///< what this rank asked for cannot be done
   other_rank,  ///< another rank did not come, went away or is late, as far as the backend can tell
@@ -51,14 +51,15 @@ class CollectiveError : public Error {
   explicit CollectiveError(const std::string& message, CollectiveCause cause = CollectiveCause::this_rank)
       : Error(message), cause_(cause) {}
 
-  /// Whose fault it was, as far as this rank can tell.
+  /// Which rank caused it, as far as this rank can tell.
   CollectiveCause cause() const noexcept { return cause_; }
 
  private:
   CollectiveCause cause_;
 };
 
-/// Throws the Error of the kind that fits `status` (Invalid → ConfigError, IOError → StorageError, …); nothing if ok.
+/// Throws the kind of Error that fits `status` (ConfigError for Invalid, StorageError for IOError, …); does nothing if
+/// it is ok.
 void throw_if_error(const arrow::Status& status);
 
 /// The value of `result`, or throws as throw_if_error().

@@ -1,14 +1,14 @@
-// AdamW, Adam and SGD on ATen's fused kernels: one pass over memory for each parameter, about ten times faster on the
-// CPU than torch::optim's, with the same options, results and state.
+// AdamW, Adam and SGD on ATen's fused kernels, with the options, results and state of torch::optim's. They take one
+// pass over memory for each parameter, which is about ten times faster on the CPU.
 //
-// They are torch::optim's classes with another step(): parameter groups, state(), save() and load(), schedulers and
-// optimizer_state() work unchanged, and a state saved by one is read by the other. A parameter without gradient is left
-// alone with its state, so a void step changes nothing. Not thread-safe. Gradients must be dense and real: UsageError
-// otherwise.
+// They are torch::optim's classes with another step(). Parameter groups, state(), save() and load(), schedulers and
+// optimizer_state() work unchanged, and each can read a state that the other has saved. A parameter without a gradient,
+// and its state, are left alone, so a void step changes nothing. Not thread-safe. Gradients must be dense and real;
+// otherwise step() throws UsageError.
 //
-// Parameters of bfloat16 and float16 are rounded once a step, not after each operation as torch::optim's are. On the
-// CPU SGD makes float32 copies of these, one parameter at a time: LibTorch's kernel for them does not work. Parameters
-// that are slices of larger tensors are updated by way of copies, too.
+// Parameters of bfloat16 and float16 are rounded once per step, not after each operation as with torch::optim. On the
+// CPU SGD makes float32 copies of these, one parameter at a time, because LibTorch's kernel for them does not work.
+// Parameters that are slices of larger tensors are also updated through copies.
 #pragma once
 
 #include <torch/torch.h>
@@ -25,8 +25,9 @@ using torch::optim::SGDOptions;
 class AdamW : public torch::optim::AdamW {
  public:
   using torch::optim::AdamW::AdamW;
-  /// Updates the parameters from their gradients. Gives what `closure`, called first with gradients enabled, returns;
-  /// an undefined tensor without one. UsageError for a sparse gradient and a complex parameter.
+  /// Updates the parameters from their gradients. Calls `closure`, if given, first, with gradients enabled, and returns
+  /// what it returns; without one it returns an undefined tensor. Throws UsageError for a sparse gradient or a complex
+  /// parameter.
   torch::Tensor step(LossClosure closure = nullptr) override;
 };
 

@@ -1,8 +1,8 @@
 // Learning-rate schedules: the factor of each step as a pure function, and the object that applies it to an optimizer.
 //
-// The values are those of PyTorch's schedulers in Python, with step numbers from 0. Schedules are values, free to copy
-// and to combine; LRScheduler is not thread-safe. ConfigError, naming schedule, value and what is allowed, for numbers
-// that make no schedule.
+// The values are those of PyTorch's schedulers in Python, with step numbers from 0. Schedules are values that can be
+// copied and combined; LRScheduler is not thread-safe. Numbers that make no valid schedule throw ConfigError, which
+// names schedule, value and what is allowed.
 #pragma once
 
 #include <torch/torch.h>
@@ -26,11 +26,11 @@ using Schedule = std::function<double(int64_t step)>;
 /// From `start_factor` to `end_factor` in `steps` ≥ 1 steps, then constant (LinearLR).
 Schedule linear(int64_t steps, double start_factor, double end_factor);
 
-/// Half a cosine from 1 to `end_factor` in `steps` ≥ 1 steps (CosineAnnealingLR). Beyond them it rises again, as
-/// PyTorch's.
+/// Half a cosine from 1 to `end_factor` in `steps` ≥ 1 steps (CosineAnnealingLR). After them it rises again, as
+/// PyTorch's does.
 Schedule cosine(int64_t steps, double end_factor = 0);
 
-/// Times `gamma` after each `step_size` ≥ 1 steps (StepLR).
+/// Multiplied by `gamma` after each `step_size` ≥ 1 steps (StepLR).
 Schedule step_decay(int64_t step_size, double gamma = 0.1);
 
 /// The shape of a one_cycle() schedule.
@@ -42,11 +42,12 @@ struct OneCycleOptions {
   bool linear_annealing = false;  ///< lines instead of cosines
   bool three_phase = false;       ///< falls back to the beginning first, then to the end
 };
-/// Up to the optimizer's own learning rate, which is the highest, and down (OneCycleLR). Momentum is not cycled.
+/// Rises to the optimizer's own learning rate, which is the maximum, and falls again (OneCycleLR). Does not cycle
+/// momentum.
 Schedule one_cycle(OneCycleOptions options);
 
-/// schedules[i] from milestones[i - 1] on, each counting its own steps from 0 (SequentialLR). There is one milestone
-/// fewer than schedules; they rise.
+/// Uses schedules[i] from step milestones[i - 1] on; each counts its own steps from 0 (SequentialLR). There is one
+/// milestone fewer than schedules, in ascending order.
 ///
 ///     sequence({linear(100, 0.1, 1), step_decay(1000)}, {100})
 Schedule sequence(std::vector<Schedule> schedules, std::vector<int64_t> milestones);
@@ -56,31 +57,32 @@ Schedule sequence(std::vector<Schedule> schedules, std::vector<int64_t> mileston
 ///     warm_up(500, cosine(9500))
 Schedule warm_up(int64_t steps, Schedule then, double start_factor = 0.01);
 
-/// Sets the learning rates of an optimizer's groups, each from its own value at construction: base · schedule(step).
+/// Sets the learning rate of each of an optimizer's groups to base · schedule(step), where base is the group's learning
+/// rate at construction.
 ///
 ///     paceline::optim::LRScheduler scheduler(optimizer, paceline::optim::cosine(1000));
 ///     for (…) { …; optimizer.step(); scheduler.step(); }
 class LRScheduler final : public Stateful {
  public:
-  /// Sets the learning rate of step 0 at once. The optimizer must outlive the scheduler. `ledger`: the one
-  /// that the loaders keep, paceline::step_ledger(); with it a void step (state/step.h) is not counted, without one
-  /// every step() is.
+  /// Sets the learning rate of step 0 at once. The optimizer must outlive the scheduler. `ledger` is the one that the
+  /// loaders keep, paceline::step_ledger(): with it, void steps (state/step.h) do not count; without it, every step()
+  /// counts.
   LRScheduler(torch::optim::Optimizer& optimizer, Schedule schedule, std::shared_ptr<StepLedger> ledger = nullptr);
-  /// The same for what points to an optimizer.
+  /// The same for a pointer to an optimizer, smart or not.
   template <PointerTo<torch::optim::Optimizer> Pointer>
   LRScheduler(const Pointer& optimizer, Schedule schedule, std::shared_ptr<StepLedger> ledger = nullptr)
       : LRScheduler(held(optimizer, "an optimizer"), std::move(schedule), std::move(ledger)) {}
 
-  /// After optimizer.step(): goes on to the next learning rate.
+  /// Call it after optimizer.step(): sets the next learning rate.
   void step();
-  /// Learning rate of each group, as it is now.
+  /// Current learning rate of each group.
   std::vector<double> get_last_lr() const;
 
   std::string kind() const override { return "scheduler"; }
   Placement placement() const override { return Placement::replicated; }
   StateDict state_dict() const override;
-  /// Sets the learning rates of the saved step at once; the schedule stays this one's. ConfigError when the saved
-  /// optimizer had another number of groups.
+  /// Sets the learning rates of the saved step at once; the schedule stays this object's. Throws ConfigError if the
+  /// saved optimizer had another number of groups.
   void load_state_dict(const StateDict& state) override;
 
  private:

@@ -1,18 +1,17 @@
-// Checkpoint::save and load: modules (TorchScript's too), optimizers and anything Stateful, as safetensors and JSON; by
-// reference or by what points to them.
+// Checkpoint::save and load: they store modules (TorchScript's too), optimizers and anything Stateful as safetensors
+// and JSON. Items are given by reference or by pointer.
 //
 // Each item gets a name: the one that named() gives it, else "model", "optimizer", or its kind(), with "_2", "_3", …
-// for further ones; loading takes the same items, those with names in any order, the others of a kind in the same
-// order. An item's tensors are in the file `<name>.safetensors` under their own names (a module's as in Python's
-// state_dict), per-rank items in `<name>.rank_<r>.safetensors`. Optimizer state is named by parameter; the parameters'
-// names come from the modules given in the same call, so save and load an optimizer together with its module.
+// for further ones. Loading takes the same items: named ones in any order, the others of each kind in the same order.
+// An item's tensors are in the file `<name>.safetensors` under their own names (a module's as in Python's state_dict);
+// those of per-rank items are in `<name>.rank_<r>.safetensors`. Optimizer state is named after the parameters, whose
+// names come from the modules in the same call. So save and load an optimizer together with its module.
 //
-// Who writes: rank 0, but per-rank items (random states), and models that were prepared with parallel_strategy "none"
-// with their optimizers: those every rank writes and reads itself. What prepare_model() has never seen counts as equal
-// on all ranks.
-// Errors: StorageError naming what cannot be read or written, what is not in the checkpoint, or a tensor's type that
-// safetensors has no place for; ConfigError for what does not fit the item. Load before training starts: restoring
-// several items stops at the first that does not fit.
+// Rank 0 writes, with two exceptions: per-rank items (random states), and models that were prepared with
+// parallel_strategy "none", with their optimizers. Of those every rank writes and reads its own. A model that
+// prepare_model() has never seen counts as equal on all ranks. Errors: StorageError naming what cannot be read or
+// written, what the checkpoint lacks, or a tensor whose type safetensors does not support; ConfigError for state that
+// does not fit the item. Load before training starts: restoring several items stops at the first that does not fit.
 //
 //     report(metrics, Checkpoint::save(model, optimizer, scheduler, loader, random));
 //     if (auto checkpoint = get_checkpoint()) checkpoint->load(model, optimizer, scheduler, loader, random);
@@ -36,14 +35,14 @@ namespace paceline {
 /// An item of Checkpoint::save() and load() under a name of its own; named() makes it.
 template <class T>
 struct Named {
-  /// Of the item in the checkpoint.
+  /// The item's name in the checkpoint.
   std::string name;
-  /// Lives longer than this.
+  /// The item; it must outlive this object.
   const T& item;
 };
 
-/// Gives an item its name in the checkpoint: where there are several of a kind, their order counts no more. Letters,
-/// digits, '_' and '-'; each name once in a call: else ConfigError from save() or load().
+/// Gives an item a name in the checkpoint, so that the order of several items of one kind no longer matters. Letters,
+/// digits, '_' and '-', and each name once in a call; otherwise save() or load() throws ConfigError.
 ///
 ///     report(metrics, Checkpoint::save(named("generator", generator), named("critic", critic)));
 ///     checkpoint->load(named("critic", critic));
@@ -117,8 +116,8 @@ void copy_items(comm::Group& group, int64_t root, const std::vector<Item>& items
 
 }  // namespace train
 
-/// The random states of this rank (LibTorch's CPU generator, and its GPU's where there is one), to be saved beside a
-/// model so that a resumed run draws what the uninterrupted one would have drawn.
+/// The random state of this rank (of LibTorch's CPU generator, and of its GPU's if there is one). Save it with a model,
+/// so that a resumed run draws the numbers that the uninterrupted one would have drawn.
 ///
 ///     RandomState random;
 ///     report(metrics, Checkpoint::save(model, optimizer, loader, random));
@@ -127,7 +126,7 @@ class RandomState final : public Stateful {
   std::string kind() const override { return "random"; }
   Placement placement() const override { return Placement::per_rank; }
   StateDict state_dict() const override;
-  /// ConfigError when `state` is no random state.
+  /// Throws ConfigError if `state` is not a random state.
   void load_state_dict(const StateDict& state) override;
 };
 

@@ -1,4 +1,5 @@
-// TrainContext: a worker's place in its run, under Ray Train's method names. A value: a copy stays as it was taken.
+// TrainContext: a worker's place in its run, under Ray Train's method names. A value: it does not change after
+// get_context() has returned it.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +22,16 @@ class TrainContext {
     storage::Location storage;
   };
 
-  /// Users get theirs from get_context().
+  /// Users get one from get_context().
   explicit TrainContext(Values values) : values_(std::move(values)) {}
 
   /// Rank in the whole worker group, from 0.
   int64_t get_world_rank() const { return values_.world_rank; }
-  /// Workers in the group.
+  /// Number of workers in the group.
   int64_t get_world_size() const { return values_.world_size; }
   /// Rank among the workers of this node, from 0.
   int64_t get_local_rank() const { return values_.local_rank; }
-  /// Workers of this node.
+  /// Number of workers on this node.
   int64_t get_local_world_size() const { return values_.local_world_size; }
   /// Rank of this node, from 0.
   int64_t get_node_rank() const { return values_.node_rank; }
@@ -38,7 +39,7 @@ class TrainContext {
   const std::string& get_experiment_name() const { return values_.experiment_name; }
   /// Which attempt of the run this is, from 1.
   int64_t get_attempt() const { return values_.attempt; }
-  /// The run's folder, or its URI without the keys that it was given with; empty where nothing is stored.
+  /// The run's folder, or its URI without the keys that it was given with; empty if nothing is stored.
   const std::string& get_storage() const { return values_.storage.text(); }
 
  private:

@@ -1,9 +1,9 @@
-// join: loops over data of uneven length. Ranks whose data ends earlier take part in what the others' models do
-// together, until the data of all has ended.
+// join: loops over data of uneven length. Ranks whose data ends early take part in the collectives of the others'
+// models until the data of all ranks has ended.
 //
-// What Python has as DistributedDataParallel.join() and torch.distributed.algorithms.Join. Only models' synchronised
-// backwards are taken part in: other collectives in the loop (all_reduce(), a report() with a collective save) are
-// called by every rank as often, or not at all.
+// Corresponds to Python's DistributedDataParallel.join() and torch.distributed.algorithms.Join. It covers only the
+// synchronised backwards of models. Every rank must call other collectives in the loop (all_reduce(), a report() with a
+// collective save) equally often, or not at all.
 #pragma once
 
 #include <torch/torch.h>
@@ -20,15 +20,15 @@ namespace train {
 void join_items(const std::function<void()>& loop, const JoinOptions& options, const std::vector<Item>& items);
 }  // namespace train
 
-/// Runs `loop`, which may make another number of steps on each rank, and returns when that of every rank has returned.
-/// Collective. `items` are the models that it trains, which prepare_model() has made, and whatever must be equal on all
-/// ranks afterwards: their optimizers and schedulers, as for Checkpoint::save(). A rank whose loop has returned makes
-/// no steps; in the end its items become those of a rank that has made the last step. Without an optimizer here, its
-/// momenta stay behind.
+/// Runs `loop`, which may make a different number of steps on each rank, and returns when the loops of all ranks have
+/// returned. Collective. `items` are the models that it trains, which prepare_model() has prepared, and everything that
+/// must be equal on all ranks afterwards: their optimizers and schedulers, as for Checkpoint::save(). A rank whose loop
+/// has returned makes no more steps; in the end its items are set to those of a rank that made the last step. If you
+/// leave out an optimizer, its momenta stay as they were.
 ///
-/// UsageError for a model that prepare_model() has not seen, and without any; ConfigError for a model with
-/// SyncBatchNorm; CollectiveError as from backward, and where JoinOptions ask for it. An exception of the loop's is
-/// thrown on; the other ranks then wait for this one.
+/// Throws UsageError for a model that prepare_model() has not seen, and if there is no model; ConfigError for a model
+/// with SyncBatchNorm; CollectiveError as backward does, and where JoinOptions ask for it. If the loop throws, join()
+/// throws the same exception, and the other ranks wait for this one.
 ///
 ///     paceline::join([&] {
 ///       for (auto& batch : my_own_batches) train_step(batch);

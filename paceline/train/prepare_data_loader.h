@@ -1,4 +1,5 @@
-// prepare_data_loader: a data set's batches for this worker: its share of the rows, loaded ahead, on its device.
+// prepare_data_loader: makes a loader of this worker's share of a data set, which loads batches ahead and moves them to
+// the device.
 #pragma once
 
 #include <memory>
@@ -14,11 +15,11 @@ LoaderPlace loader_place();
 
 }  // namespace train
 
-/// Shares `dataset` (a torch::data data set; see loader/collate.h) out over the ranks in the order of PyTorch's
-/// DistributedSampler: seed, epoch, padding or drop_last as there. Each iteration is the next epoch unless set_epoch()
-/// says otherwise. `sampler`, if given, decides the order; one that is distributed already is left alone. The loader
-/// owns its position: put it into checkpoints, and a resumed run goes on in the middle of an epoch.
-/// `evaluation` gives no row twice. ConfigError for options that are not allowed.
+/// Splits `dataset` (a torch::data data set; see loader/collate.h) over the ranks in the order of PyTorch's
+/// DistributedSampler: seed, epoch, padding and drop_last work as there. Each iteration is the next epoch unless
+/// set_epoch() says otherwise. `sampler`, if given, decides the order; a sampler that is already distributed is used as
+/// it is. Put the loader into checkpoints, which then have its position: a resumed run continues in the middle of an
+/// epoch. With `evaluation` no row is given twice. Throws ConfigError for options that are not allowed.
 ///
 ///     auto loader = paceline::prepare_data_loader(Mnist("./data"), {.batch_size = 64, .shuffle = true});
 ///     for (auto& [images, labels] : loader) …

@@ -1,4 +1,5 @@
-// prepare_model: makes a model ready for its worker: device, equal start on all ranks, averaged gradients.
+// prepare_model: prepares a model for its worker: moves it to the device, gives all ranks the same start, and averages
+// gradients.
 #pragma once
 
 #include <torch/torch.h>
@@ -47,16 +48,16 @@ std::shared_ptr<parallel::ParallelModel> parallel_model_of(const torch::nn::Modu
 
 }  // namespace train
 
-/// Moves `model` to the worker's device, checks that all ranks hold the same model, gives every rank rank 0's
-/// parameters and buffers, and from then on averages gradients over the ranks during backward. Collective. Returns the
-/// same model (same holder, same module): nothing wraps its forward(), and nothing keeps it: once its holders are gone,
-/// the next step, report or prepare_model() gives its memory and connections back. Create optimizers afterwards.
-/// A torch::jit::Module (TorchScript) is prepared likewise, and kept until the train loop ends.
-/// CollectiveError naming rank and parameter when ranks hold different models; ConfigError for options; UsageError
-/// outside a train loop.
+/// Moves `model` to the worker's device, checks that all ranks hold the same model, and gives every rank rank 0's
+/// parameters and buffers. From then on it averages gradients over the ranks during backward. Collective. Returns the
+/// same model (same holder, same module): nothing wraps its forward(), and Paceline does not keep it alive. Once its
+/// holders are gone, the next step, report or prepare_model() releases its memory and connections. Create optimizers
+/// afterwards. A torch::jit::Module (TorchScript) is prepared in the same way, and kept until the train loop ends.
+/// Throws CollectiveError naming rank and parameter if ranks hold different models, ConfigError for options that are
+/// not allowed, and UsageError outside a train loop.
 ///
-/// With parallel_strategy "none" the model only moves to the device: each rank trains its own, and Checkpoint::save()
-/// keeps that of every rank, with the optimizers of its parameters.
+/// With parallel_strategy "none" the model only moves to the device: each rank trains its own. Checkpoint::save() then
+/// keeps the model of every rank, with the optimizers of its parameters.
 ///
 ///     auto model = paceline::prepare_model(ResNet18(/*num_classes=*/10));
 ///     auto sparse = paceline::prepare_model(Experts(), {.ddp = {.find_unused_parameters = true}});
@@ -76,9 +77,9 @@ Holder prepare_model(Holder model, const PrepareModelOptions& options = {}) {  /
   return model;
 }
 
-/// While it lives, backward accumulates gradients on this rank without averaging; the first backward after it averages
-/// what has accumulated. Backward must run inside the scope. UsageError for a model that prepare_model() has not
-/// seen.
+/// While the returned scope lives, backward accumulates gradients on this rank without averaging; the first backward
+/// after it averages what has accumulated. Call backward inside the scope. Throws UsageError for a model that
+/// prepare_model() has not seen.
 ///
 ///     { auto scope = paceline::no_sync(model); loss_1.backward(); }
 ///     loss_2.backward();                                       // averages both

@@ -1,4 +1,4 @@
-// progress(): a loader with a progress display. Rank 0's shows; other ranks iterate without one.
+// progress(): a loader with a progress display. Only rank 0's is shown; other ranks iterate without one.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ class ProgressReporter {
 
 }  // namespace train
 
-/// `loader` for one range-for loop, with progress shown as `label`; made by progress(). The loader must outlive it.
+/// `loader` for one range-for loop, with progress shown as `label`. progress() makes it. The loader must outlive it.
 template <class Loader>
 class ProgressRange {
  public:
@@ -74,7 +74,7 @@ class ProgressRange {
   train::ProgressReporter reporter_;
 };
 
-/// Iterates over `loader` and shows how far rank 0 is: steps, rate, time left.
+/// Iterates over `loader` and shows rank 0's progress: steps, rate, time left.
 ///
 ///     for (auto& [images, labels] : paceline::progress(loader, "epoch 3")) …
 template <class Loader>

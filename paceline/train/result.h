@@ -1,4 +1,4 @@
-// Result: what a run has left in its folder, as an object. A value; reading the folder again gives the same.
+// Result: what is in a run's folder, as an object. A value; reading the folder again gives the same.
 #pragma once
 
 #include <arrow/table.h>
@@ -18,33 +18,34 @@
 
 namespace paceline {
 
-/// A run as it stands in its folder: TorchTrainer::fit() returns it, from_path() reads it later.
+/// The state of a run as its folder has it. TorchTrainer::fit() returns it, and from_path() reads it later.
 ///
 ///     const auto result = paceline::Result::from_path("./results/mnist-resnet18");
 ///     if (result.checkpoint) result.checkpoint->load(model);
 struct Result {
-  /// "finished", "errored", "aborted", or the state in which an unfinished run stands.
+  /// "finished", "errored", "aborted", or the current state of an unfinished run.
   std::string state;
-  /// The last metrics of rank 0 (reduced over ranks where report() said so).
+  /// The last metrics of rank 0 (combined over the ranks if report() asked for that).
   Metrics metrics;
   /// The latest checkpoint.
   std::optional<Checkpoint> checkpoint;
-  /// Checkpoints that are still there, the best last (CheckpointConfig.checkpoint_score_attribute; else the latest), as
-  /// in Ray Train, with the metrics they were reported with and those of their validation.
+  /// Checkpoints that are kept, the best last (by CheckpointConfig.checkpoint_score_attribute; without one the latest
+  /// is the best), as in Ray Train. Each has the metrics of its report and those of its validation.
   std::vector<std::pair<Checkpoint, Metrics>> best_checkpoints;
   /// The run's folder: local, or the URI of one in an object store, without the keys that it was given with.
   std::string path;
-  /// The same, with the keys, for what opens it.
+  /// The same location, with the keys, for code that opens it.
   storage::Location location;
-  /// Why the run was stopped: what a callback said to RunContext::stop(), RunConfig.max_time, an interrupt.
+  /// Why the run was stopped: the reason that a callback gave to RunContext::stop(), RunConfig.max_time, or an
+  /// interrupt.
   std::optional<std::string> stop_reason;
-  /// Who stopped it; set where stop_reason is.
+  /// Who stopped it; set if stop_reason is set.
   std::optional<StopCause> stop_cause;
   /// The message of the error that ended the run.
   std::optional<std::string> error;
-  /// What failed first; set where error tells of a failure.
+  /// What failed first; set if `error` describes a failure.
   std::optional<FailureKind> failure_kind;
-  /// Errors of the last attempt's workers by rank; what concerns the whole group is under -1.
+  /// Errors of the last attempt's workers, by rank; errors of the whole group are under -1.
   std::map<int64_t, std::string> worker_errors;
   /// What rank 0's train loop returned; null otherwise.
   Json return_value;
@@ -52,21 +53,21 @@ struct Result {
   /// Every report of every rank: columns report, attempt, rank, time, checkpoint, and one per metric. Reads the
   /// folder. StorageError when it cannot be read.
   std::shared_ptr<arrow::Table> metrics_history() const;
-  /// The kept checkpoint whose `metric` is highest (`mode` "max") or lowest ("min"). ConfigError naming the metrics
-  /// that there are when no kept checkpoint has it.
+  /// The kept checkpoint whose `metric` is highest (`mode` "max") or lowest ("min"). If no kept checkpoint has the
+  /// metric, throws ConfigError, which names the metrics that there are.
   Checkpoint get_best_checkpoint(const std::string& metric, const std::string& mode) const;
 
-  /// The result of a run from nothing but its folder, local or in an object store (`s3://…`). StorageError when there
-  /// is no run in it.
+  /// Reads the result of a run from its folder alone, local or in an object store (`s3://…`). Throws StorageError if
+  /// there is no run in it.
   static Result from_path(const std::string& path);
 };
 
-/// Thrown by fit() when a run does not finish; what() is the whole story, result() what the run has left all the same.
+/// Thrown by fit() when a run does not finish. what() is the complete message; result() is what the run has reached.
 class TrainingFailedError : public Error {
  public:
   /// `message`: which ranks failed, why, and where their logs are.
   TrainingFailedError(const std::string& message, Result result) : Error(message), result_(std::move(result)) {}
-  /// What the run has left: checkpoints, metrics, the path.
+  /// What the run has reached: checkpoints, metrics, the path.
   const Result& result() const { return result_; }
 
  private:

@@ -1,7 +1,7 @@
-// Train loops and their names: a worker is the driver's program executed again, so it finds its loop by name.
+// Train loops and their names. A worker can be the driver's program executed again, so it finds its loop by name.
 //
-// A loop is a function at namespace scope: `void f()`, `void f(const Config&)`, or either returning Json, which becomes
-// Result::return_value (rank 0's). Registration happens before main; afterwards the table is only read.
+// A loop is a function at namespace scope: `void f()`, `void f(const Config&)`, or either of them returning Json; rank
+// 0's value becomes Result::return_value. Loops are registered before main; afterwards the table is only read.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-/// Any of the four forms of a train loop. Made implicitly from a function.
+/// A train loop in any of the four forms. A function converts to it implicitly.
 class TrainLoop {
  public:
   /// `void train_loop()`
@@ -39,7 +39,7 @@ class TrainLoop {
   /// Likewise.
   TrainLoop(ReturningWithConfig function) noexcept;  // NOLINT
 
-  /// Of anything else that can be called: refused by the compiler, with what a train loop is.
+  /// Anything else that can be called: the compiler refuses it, and says what a train loop is.
   template <class Callable>
     requires(!std::is_same_v<std::remove_cvref_t<Callable>, TrainLoop> && !is_form<Callable>)
   TrainLoop(Callable&&) noexcept {  // NOLINT: implicit
@@ -52,7 +52,7 @@ class TrainLoop {
                   "a train loop is void f() or void f(const paceline::Config&), or either returning paceline::Json");
   }
 
-  /// Calls the loop; null where it returns nothing.
+  /// Calls the loop; returns null if the loop returns nothing.
   Json operator()(const Config& config) const { return call_(function_, config); }
 
   bool operator==(const TrainLoop& other) const { return function_ == other.function_; }
@@ -65,14 +65,14 @@ class TrainLoop {
   Json (*call_)(Function, const Config&);
 };
 
-/// Makes `loop` known as `name`; ConfigError when another loop has that name.
+/// Registers `loop` as `name`. Throws ConfigError if another loop has that name.
 void register_train_loop(const std::string& name, TrainLoop loop);
-/// The name that `loop` is registered under; UsageError that says how to register when there is none.
+/// The name under which `loop` is registered. If there is none, throws UsageError, which says how to register it.
 std::string train_loop_name(const TrainLoop& loop);
-/// The loop registered as `name`; UsageError naming those that are.
+/// The loop registered as `name`. If there is none, throws UsageError, which lists the names.
 TrainLoop find_train_loop(const std::string& name);
 
-/// Registers before main, where nothing could catch an error: it ends the program with the error's text.
+/// Registers a loop before main, where nothing could catch an error: an error ends the program with its text.
 struct TrainLoopRegistration {
   TrainLoopRegistration(const char* name, TrainLoop loop) noexcept { register_train_loop(name, loop); }
 };

@@ -1,12 +1,13 @@
-// Validation of checkpoints on the side: a function that evaluates a published checkpoint while training goes on.
+// Validation of checkpoints in the background: a function that evaluates a published checkpoint while training
+// continues.
 //
-// Each validation is a process of its own (the program again, as workers are), so that a crash or a leak never touches
-// training; ValidationConfig says how many run at once. What the function returns is merged into the checkpoint's
-// metrics; the checkpoints are then ranked again and retention is applied again. One that waits or runs is never
-// deleted. A function that throws or dies leaves its checkpoint as it is, with the status validation_failed and the
-// cause in logs/controller.log; its output is in logs/validation_<report>.log. The end of a run waits for its
-// validations; those of a run that was stopped or has failed are done when it goes on. With num_workers = 0 the
-// function is called by rank 0's report(), in its process, and has no time limit.
+// Each validation is a separate process (the program again, as workers are), so that a crash or a leak never affects
+// training; ValidationConfig says how many run at once. The values that the function returns are merged into the
+// checkpoint's metrics; then the checkpoints are ranked again and retention is applied again. A checkpoint whose
+// validation waits or runs is never deleted. A function that throws or dies leaves its checkpoint as it is, with the
+// status validation_failed and the cause in logs/controller.log; its output is in logs/validation_<report>.log. A run
+// ends only after its validations; if a run was stopped or has failed, its remaining validations run when it continues.
+// With num_workers = 0 rank 0's report() calls the function in its own process, without a time limit.
 //
 //     paceline::Metrics validate(const paceline::Checkpoint& checkpoint, const paceline::Config& config) {
 //       Net model;
@@ -26,15 +27,15 @@
 
 namespace paceline {
 
-/// Gets the checkpoint and ValidationTaskConfig::config; what it returns joins the checkpoint's metrics. The functions
-/// that belong to a train loop (report(), collectives, …) are not for it.
+/// Receives the checkpoint and ValidationTaskConfig::config; the metrics that it returns are added to the checkpoint's.
+/// It must not call functions that belong to a train loop (report(), collectives, …).
 using ValidationFn = Metrics (*)(const Checkpoint& checkpoint, const Config& config);
 
 /// Which function validates this run's checkpoints, and how many at once.
 struct ValidationConfig {
   /// Registered with PACELINE_VALIDATION.
   ValidationFn fn = nullptr;
-  /// What every validation gets, where its report says nothing else.
+  /// The settings of every validation, unless its report says otherwise.
   ValidationTaskConfig task_config = {};
   /// Validations at once, at least 1; the others wait, the oldest first.
   int64_t max_in_flight = 1;
@@ -43,14 +44,14 @@ struct ValidationConfig {
   void validate() const;
 };
 
-/// Makes `function` known as `name`; ConfigError when another has that name.
+/// Registers `function` as `name`. Throws ConfigError if another function has that name.
 void register_validation(const std::string& name, ValidationFn function);
-/// The name that `function` is registered under; UsageError that says how to register when there is none.
+/// The name under which `function` is registered. If there is none, throws UsageError, which says how to register it.
 std::string validation_name(ValidationFn function);
 /// The function registered as `name`; UsageError when there is none.
 ValidationFn find_validation(const std::string& name);
 
-/// Registers before main, where nothing could catch an error: it ends the program with the error's text.
+/// Registers a function before main, where nothing could catch an error: an error ends the program with its text.
 struct ValidationRegistration {
   /// As register_validation().
   ValidationRegistration(const char* name, ValidationFn function) noexcept { register_validation(name, function); }

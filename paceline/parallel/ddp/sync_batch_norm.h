@@ -1,12 +1,12 @@
 // SyncBatchNorm: batch normalisation over the batches of all ranks.
 //
-// torch::nn::BatchNorm cannot be given this behaviour from outside (its forward is not virtual, and a model holds it by
-// its concrete type), so a model names these modules instead. Parameters, buffers and options are BatchNorm's, so that
-// checkpoints are interchangeable. DataParallel::attach binds those of a model to a group of their own, beside the
-// model's; without a group, in a world of one and in evaluation they compute what BatchNorm computes. Statistics are in
-// float32 at least (as BatchNorm's), combined by each rank's number of samples; a rank may have an empty batch, and
-// takes part all the same. There are no second-order gradients: a backward through gradients that were made with
-// create_graph throws UsageError. Threading: as any module; in training forward and backward are collective.
+// torch::nn::BatchNorm cannot get this behaviour from outside, since its forward is not virtual and a model holds it by
+// its concrete type. So a model uses these modules instead. Parameters, buffers and options are BatchNorm's, so
+// checkpoints are interchangeable. DataParallel::attach binds a model's SyncBatchNorm modules to a separate group.
+// Without a group, in a world of one, and in evaluation they compute what BatchNorm computes. Statistics are in float32
+// at least (as BatchNorm's), weighted by each rank's number of samples; a rank with an empty batch takes part too.
+// There are no second-order gradients: a backward through gradients that were made with create_graph throws UsageError.
+// Threading: as any module; in training forward and backward are collective.
 #pragma once
 
 #include <torch/torch.h>
@@ -37,7 +37,7 @@ torch::Tensor sync_batch_norm(const torch::Tensor& input, const torch::Tensor& w
 
 namespace paceline::nn {
 
-/// D: the dimensions of the input beside batch and channels, 1 to 3 (1 also takes none).
+/// D: the number of dimensions of the input besides batch and channels, 1 to 3 (1 also accepts none).
 ///
 ///     struct NetImpl : torch::nn::Module {
 ///       torch::nn::Conv2d conv = register_module("conv", torch::nn::Conv2d(3, 64, 3));
@@ -56,8 +56,8 @@ class SyncBatchNormImplBase : public torch::nn::BatchNormImplBase<D, Derived>, p
       : torch::nn::BatchNormImplBase<D, Derived>(options) {}
   // NOLINTEND(bugprone-crtp-constructor-accessibility)
 
-  /// In training collective: every rank calls it as often, and so is its backward. CollectiveError when a rank does
-  /// not.
+  /// Collective in training, as is its backward: every rank must call it equally often. Throws CollectiveError if a
+  /// rank does not.
   torch::Tensor forward(const torch::Tensor& input) {
     const bool synchronised = this->is_training() && group_ != nullptr && group_->size() > 1;
     if (!synchronised) return torch::nn::BatchNormImplBase<D, Derived>::forward(input);
@@ -77,7 +77,7 @@ class SyncBatchNormImplBase : public torch::nn::BatchNormImplBase<D, Derived>, p
   }
 
  protected:
-  /// An error for an input of other dimensions.
+  /// Throws for an input with another number of dimensions.
   void _check_input_dim(const torch::Tensor& input) override {
     const auto dimensions = static_cast<size_t>(input.dim());
     TORCH_CHECK(dimensions == D + 2 || (D == 1 && dimensions == 2), "SyncBatchNorm", D, "d takes ", D + 2,

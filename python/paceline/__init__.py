@@ -1,6 +1,6 @@
 """Distributed PyTorch training with Ray Train's names: see paceline.train.
 
-``paceline.init()`` and its kin are here so that scripts written for Ray Train need nothing but other imports. On one
+``paceline.init()`` and similar functions exist so that scripts written for Ray Train only need other imports. On one
 machine there is no cluster to start: a run starts what it needs and leaves nothing behind.
 """
 

@@ -1,4 +1,4 @@
-"""What programs ask of a cluster, answered for this machine."""
+"""Ray's functions about a cluster, answered for this machine."""
 
 import os
 import socket
@@ -11,11 +11,12 @@ _READ = ("address", "ignore_reinit_error", "runtime_env")
 
 
 def init(*args: Any, **kwargs: Any) -> Dict[str, Any]:
-    """Nothing has to be started on one machine: fit() does without. Arguments of ``ray.init`` are accepted: ``address``,
-    ``ignore_reinit_error`` and the ``env_vars`` of ``runtime_env`` are read, others get a notice.
+    """Starts nothing, since one machine needs nothing started; fit() works without it. Arguments of ``ray.init`` are
+    accepted: ``address``, ``ignore_reinit_error`` and the ``env_vars`` of ``runtime_env`` are read, others get a
+    notice.
 
     Returns:
-        What is known of this machine: ``{"node_ip_address": …, "address": "local"}``.
+        Facts about this machine: ``{"node_ip_address": …, "address": "local"}``.
 
     Raises:
         RuntimeError: When called twice without ``ignore_reinit_error=True`` or shutdown().
@@ -53,7 +54,7 @@ def is_initialized() -> bool:
 
 
 def nodes() -> List[Dict[str, Any]]:
-    """The machines of a run: this one."""
+    """Returns the machines of a run: this one."""
     host = socket.gethostname()
     return [{"NodeID": host, "Alive": True, "NodeManagerAddress": "127.0.0.1", "NodeManagerHostname": host,
              "Resources": cluster_resources()}]  # fmt: skip
@@ -70,7 +71,7 @@ def cluster_resources() -> Dict[str, float]:
 
 
 def available_resources() -> Dict[str, float]:
-    """The same: nothing is reserved between runs."""
+    """As cluster_resources(), since nothing is reserved between runs."""
     return cluster_resources()
 
 

@@ -1,7 +1,7 @@
-"""Settings that come from environment variables: those that Ray Train reads as RAY_TRAIN_…, here PACELINE_TRAIN_….
+"""Settings from environment variables: those that Ray Train reads as RAY_TRAIN_… are called PACELINE_TRAIN_… here.
 
-Each is declared once, in SETTINGS. Ray's own spelling means nothing here and gets one notice, and so does a setting that
-has no meaning here.
+Each is declared once, in SETTINGS. Ray's own spelling has no effect and gets one notice, and so does a setting that
+Paceline does not have.
 """
 
 import importlib

@@ -1,6 +1,7 @@
-"""Options that Ray Train's names have and that mean nothing here: what becomes of each when it is given.
+"""Options of Ray Train that have no meaning here, and what happens when a script gives one.
 
-One in NO_EFFECT gets a notice, one in REFUSED an error. A test finds parameters that the package neither reads nor lists.
+An option in NO_EFFECT gets a notice, one in REFUSED an error. A test finds parameters that the package neither reads
+nor lists.
 """
 
 import inspect

@@ -1,7 +1,7 @@
-"""What travels from the driver to its workers: the train loop with its configuration, pickled by cloudpickle.
+"""What the driver sends to its workers: the train loop with its configuration, pickled by cloudpickle.
 
-Functions and classes of `__main__`, of notebook cells, lambdas and closures travel as their code; those of modules by
-name, for which workers have the driver's `sys.path`. Nothing here is ever stored.
+Functions and classes of `__main__` and of notebook cells, lambdas and closures are sent as their code; those of modules
+are sent by name, and workers find them because they have the driver's `sys.path`. Nothing here is ever stored.
 """
 
 import dataclasses

@@ -1,9 +1,9 @@
 """The warm process that workers are forked from: `python -m paceline._warm '["torch", …]'`, started by the guardian.
 
-It imports torch and what the driver has imported, once, and has one thread whenever it forks: an import that starts
-threads, or opens a GPU, is left out, by beginning again without it: CUDA cannot be used in a fork of a process that has used
-it. What only some workers need it imports when nobody waits, while a fork of it serves in its place. Workers share its
-memory as long as they do not write to it.
+It imports torch and what the driver has imported, once. It has one thread whenever it forks: if an import starts
+threads or opens a GPU, it begins again without that import, since CUDA cannot be used in a fork of a process that has
+used it. While nobody waits, it imports what only some workers need; meanwhile a fork of it serves in its place. Workers
+share its memory as long as they do not write to it.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Where scripts of Ray AIR import Checkpoint from."""
+"""The module from which scripts of Ray AIR import Checkpoint."""
 
 from paceline.train import Checkpoint
 

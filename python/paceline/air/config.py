@@ -1,4 +1,4 @@
-"""Where scripts of Ray AIR import configurations from."""
+"""The module from which scripts of Ray AIR import configurations."""
 
 from paceline.train import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
 

@@ -1,4 +1,4 @@
-"""Where scripts of Ray AIR import Result from."""
+"""The module from which scripts of Ray AIR import Result."""
 
 from paceline.train import Result
 

@@ -1,6 +1,7 @@
 """The functions of Ray AIR's session: those of paceline.train, for scripts that still import them from here.
 
-Outside a train loop, where those raise, these warn and give what a single process would have, as they always did.
+Outside a train loop the functions of paceline.train raise; these warn and return what a single process would have, as
+Ray AIR's did.
 """
 
 import functools
@@ -35,7 +36,7 @@ def _outside(default: Any = None) -> Callable:
 
 @_outside()
 def report(metrics: Dict[str, Any], *, checkpoint: Optional[Checkpoint] = None) -> None:
-    """Hands over metrics and, optionally, a checkpoint: paceline.train.report()."""
+    """Reports metrics and, optionally, a checkpoint: paceline.train.report()."""
     session.report(metrics, checkpoint)
 
 

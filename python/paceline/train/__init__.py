@@ -1,4 +1,4 @@
-"""Training on a group of workers: configuration, what a train loop calls, what a run leaves."""
+"""Training on a group of workers: configuration, functions for train loops, results."""
 
 from paceline.train import collective
 from paceline.train.backend import Backend, BackendConfig

@@ -14,7 +14,7 @@ def located(path: str, filesystem: Any) -> str:
     """The location of `path` in `filesystem`.
 
     Raises:
-        ValueError: For a filesystem that workers could not open by a URI, or a setting that a URI cannot say.
+        ValueError: For a filesystem that workers could not open by a URI, or a setting that a URI cannot express.
     """
     from pyarrow import fs
 

@@ -1,5 +1,5 @@
-"""Configuration classes, whose fields the C++ core declares (paceline/core/config/): names, defaults, help and checks are
-its own, so that both languages say the same and refuse the same with the same words.
+"""Configuration classes, whose fields the C++ core declares (paceline/core/config/). Names, defaults, help and checks
+come from there, so that both languages refuse the same values with the same words.
 
 A class derives from Settings and is a dataclass. Each of its fields is one of
 
@@ -36,12 +36,12 @@ class _Own:
 
 
 def declared(environment: str = "") -> Any:
-    """A field that C++ declares. `environment` names the setting of the environment that has the default instead."""
+    """A field that C++ declares. `environment` names the setting of the environment that overrides the default."""
     return _Declared(environment)
 
 
 def own(default: Any, help: str) -> Any:
-    """A field that Python alone has."""
+    """A field that only Python has."""
     return _Own(default, help)
 
 

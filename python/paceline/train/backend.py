@@ -1,4 +1,4 @@
-"""Backend, BackendConfig: what a program of one's own does around a train loop."""
+"""Backend, BackendConfig: code of your own that runs around a train loop."""
 
 import contextlib
 from typing import Any, Callable, ContextManager, Dict, List, Optional, Type
@@ -7,9 +7,10 @@ from paceline import _options
 
 
 class Backend:
-    """What Ray Train calls in its controller, with a worker group of actors. Paceline has none: a class that overrides
-    ``on_start``, ``on_training_start`` or ``on_shutdown`` is refused; ``BackendConfig.train_func_context`` runs on each
-    worker, around the train loop, when the group has its ranks."""
+    """The hooks that Ray Train calls in its controller, with a worker group of actors. Paceline has no such group: a
+    class that overrides ``on_start``, ``on_training_start`` or ``on_shutdown`` is refused. Instead
+    ``BackendConfig.train_func_context`` runs on each worker, around the train loop, when the group has its ranks.
+    """
 
     share_cuda_visible_devices: bool = False
     has_replica_groups: bool = False
@@ -25,7 +26,7 @@ class Backend:
 
 
 class BackendConfig:
-    """Derive to wrap every worker's train loop (``DataParallelTrainer(backend_config=…)``).
+    """Derive from it to wrap every worker's train loop (``DataParallelTrainer(backend_config=…)``).
 
     Example:
         >>> class Profiled(BackendConfig):
@@ -46,11 +47,11 @@ class BackendConfig:
 
     @property
     def framework(self) -> Optional[Any]:
-        """Of no effect."""
+        """No effect."""
         return None
 
     def to_dict(self) -> Dict[str, Any]:
-        """Of no effect."""
+        """No effect."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""What users may hook into a run, in the driver."""
+"""Functions of the user that the driver calls during a run."""
 
 import traceback
 from typing import Any, Dict, List, Optional
@@ -7,12 +7,11 @@ from paceline.train.checkpoint import Checkpoint
 
 
 class UserCallback:
-    """Derive, override what is of interest, put an object into ``RunConfig(callbacks=[…])``.
+    """Derive from it, override the functions you need, and put an object into ``RunConfig(callbacks=[…])``.
 
-    The calls come one after another from the thread that called ``fit()``; a slow callback delays the controller, not
-    the workers. An exception from a callback ends the run with an error; it never hides an error that is there already.
-    ``run_context`` has ``name``, ``path``, ``attempt``, ``world_size`` and ``stop(reason)``, which ends the run as
-    finished.
+    The thread that called ``fit()`` calls callbacks one after another. A slow callback delays the controller, not the
+    workers. An exception from a callback ends the run with an error, but never hides an earlier error. ``run_context``
+    has ``name``, ``path``, ``attempt``, ``world_size`` and ``stop(reason)``, which ends the run as finished.
 
     Example:
         >>> class Patience(UserCallback):
@@ -25,13 +24,15 @@ class UserCallback:
         """All workers of an attempt have joined and begin to train."""
 
     def after_report(self, run_context: Any, metrics: List[Dict[str, Any]], checkpoint: Optional[Checkpoint]) -> None:
-        """Every rank has made this report: its metrics by rank, and the checkpoint if one was published."""
+        """Every rank has made this report. ``metrics`` has those of each rank; ``checkpoint`` is None if none was
+        published.
+        """
 
     def after_exception(self, run_context: Any, worker_exceptions: Dict[int, Exception]) -> None:
-        """Workers have failed: an exception by rank; what concerns the whole group is under -1."""
+        """Workers have failed. The exceptions are by rank; errors of the whole group are under -1."""
 
     def after_finish(self, run_context: Any, state: str, error: str, stop_reason: str) -> None:
-        """The run has ended as ``"finished"``, ``"errored"`` or ``"aborted"``; the last call."""
+        """The run has ended as ``"finished"``, ``"errored"`` or ``"aborted"``. This is the last call."""
 
 
 class Adapter:

@@ -35,11 +35,11 @@ def _attribute_error(cls, name):
 
 
 class Checkpoint(metaclass=_Removed):
-    """A folder of a checkpoint: the user's own before report(), the published one afterwards.
+    """A reference to a checkpoint's folder: before report() the user's own, afterwards the published one.
 
     Args:
         path: The folder, or the URI of one in an object store.
-        filesystem: A pyarrow filesystem that ``path`` lies in; becomes part of it.
+        filesystem: The pyarrow filesystem of ``path``; becomes part of the path.
 
     Raises:
         StorageError: When there is no such folder (also an ``OSError``).
@@ -58,22 +58,23 @@ class Checkpoint(metaclass=_Removed):
 
     @classmethod
     def from_directory(cls, path: Union[str, os.PathLike]) -> "Checkpoint":
-        """A checkpoint of the user's own files; the folder is copied when it is reported."""
+        """Makes a checkpoint of the user's own files; report() copies the folder."""
         return cls(path)
 
     @classmethod
     def from_dict(cls, data: Dict[str, Any]) -> "Checkpoint":
-        """A checkpoint of a dictionary: a model's state_dict(), an optimizer's, numbers, nested as you like.
+        """Makes a checkpoint of a dictionary: a model's state_dict(), an optimizer's, numbers, nested as you like.
 
-        Tensors are kept as safetensors, plain values (numbers, strings, lists, tuples, dicts) as JSON; whatever else
-        there is is pickled, for which to_dict() has to be asked. Tensors of GPUs come back on the CPU, parameters as
-        tensors; the prefix ``module.`` of state dicts of DistributedDataParallel is dropped.
+        Tensors are stored as safetensors, plain values (numbers, strings, lists, tuples, dicts) as JSON. Everything
+        else is pickled, and to_dict() unpickles it only with ``allow_pickle=True``. Tensors on GPUs come back on the
+        CPU, and parameters as tensors. The prefix ``module.`` in state dicts of DistributedDataParallel is dropped.
 
         Args:
-            data: By name; ``_timestamp`` and ``_current_checkpoint_id`` in it are replaced by to_dict().
+            data: Values by name; to_dict() replaces ``_timestamp`` and ``_current_checkpoint_id`` in it.
 
         Raises:
-            TypeError: Naming the entry that cannot be kept: one that cannot be pickled, or a shard of a tensor.
+            TypeError: If an entry cannot be stored because it cannot be pickled or is a shard of a tensor; it names the
+                entry.
 
         Example:
             >>> report({"loss": loss}, checkpoint=Checkpoint.from_dict({"model": model.state_dict(), "epoch": epoch}))
@@ -83,17 +84,19 @@ class Checkpoint(metaclass=_Removed):
         return cls._made_by(lambda folder: dict_checkpoint.write(data, folder))
 
     def to_dict(self, allow_pickle: bool = False) -> Dict[str, Any]:
-        """The dictionary that from_dict() was given.
+        """Returns the dictionary that was passed to from_dict().
 
-        Beside its entries it has Ray Train's ``_timestamp`` (seconds since the Unix epoch of the report, or of
-        from_dict()), ``_current_checkpoint_id`` (the report's number, None before) and ``_preprocessor`` (None).
+        Besides its entries it has Ray Train's ``_timestamp`` (when it was reported, or before that made by from_dict(),
+        in seconds since the Unix epoch), ``_current_checkpoint_id`` (the report's number, None before) and
+        ``_preprocessor`` (None).
 
         Args:
-            allow_pickle: Whether entries that had to be pickled may be unpickled, which runs code from the file: only
+            allow_pickle: Whether to unpickle entries that had to be pickled, which runs code from the file. Use it only
                 for checkpoints whose writer you trust.
 
         Raises:
-            ValueError: For pickled entries, by name, without ``allow_pickle``; for a checkpoint of other files.
+            ValueError: If there are pickled entries and not ``allow_pickle``, naming them; if from_dict() did not make
+                the checkpoint.
         """
         from paceline.train import dict_checkpoint
 
@@ -131,8 +134,9 @@ class Checkpoint(metaclass=_Removed):
 
     @property
     def path(self) -> str:
-        """The folder, or the URI of one in an object store: without the keys that it was given with, which the
-        checkpoint itself, its copies and :attr:`filesystem` have."""
+        """The folder, or its URI in an object store, without the keys that it was given with. The checkpoint itself,
+        its copies and :attr:`filesystem` have the keys.
+        """
         return self._native.path
 
     @property
@@ -146,7 +150,7 @@ class Checkpoint(metaclass=_Removed):
 
     @contextlib.contextmanager
     def as_directory(self) -> Iterator[str]:
-        """The files as a local folder while the ``with`` block runs: no copy where they are local already.
+        """The files as a local folder while the ``with`` block runs; files that are local already are not copied.
 
         Example:
             >>> with checkpoint.as_directory() as folder:
@@ -160,17 +164,17 @@ class Checkpoint(metaclass=_Removed):
         """Restores a model from a published checkpoint: C++'s ``Checkpoint::save(model)``, or from_dict()'s ``"model"``.
 
         Args:
-            model: A ``torch.nn.Module``, also within DistributedDataParallel; stays on its device.
-            strict: Whether names must be the same on both sides. Without it, what only one side has is left alone.
+            model: A ``torch.nn.Module``, which may be wrapped by DistributedDataParallel; it stays on its device.
+            strict: Whether names must be the same on both sides. If false, what only one side has is left alone.
 
         Returns:
-            What PyTorch's ``load_state_dict()`` returns: ``missing_keys``, which are not in the checkpoint, and
-            ``unexpected_keys``, which only the checkpoint has.
+            The result of PyTorch's ``load_state_dict()``: ``missing_keys``, which the checkpoint lacks, and
+            ``unexpected_keys``, which the model lacks.
 
         Raises:
-            RuntimeError: As ``load_state_dict()``, for names with ``strict``, and for shapes.
+            RuntimeError: As ``load_state_dict()``: if shapes differ, or with ``strict`` names.
             StorageError: When the files are missing or damaged.
-            ValueError: Without a model in the checkpoint.
+            ValueError: If the checkpoint has no model.
 
         Example:
             >>> result = checkpoint.load(model, strict=False)
@@ -181,7 +185,7 @@ class Checkpoint(metaclass=_Removed):
         return _weights.load(self._native, model, strict)
 
     def get_metadata(self) -> Dict[str, Any]:
-        """The user's own notes on the checkpoint; empty when there are none."""
+        """The user's notes on the checkpoint; empty if there are none."""
         return self._native.get_metadata()
 
     def set_metadata(self, metadata: Dict[str, Any]) -> None:
@@ -189,7 +193,7 @@ class Checkpoint(metaclass=_Removed):
         self._native.set_metadata(metadata)
 
     def update_metadata(self, metadata: Dict[str, Any]) -> None:
-        """Adds to the notes."""
+        """Adds to the notes, keeping those with other names."""
         self._native.update_metadata(metadata)
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""Meetings of a run's ranks outside torch.distributed."""
+"""Collectives of a run's ranks that do not use torch.distributed."""
 
 import base64
 import pickle
@@ -9,15 +9,17 @@ from paceline.train.context import inside
 
 
 def barrier() -> None:
-    """Waits for all ranks. CollectiveError naming the missing ranks after TorchConfig.timeout_s seconds."""
+    """Waits for all ranks. After TorchConfig.timeout_s seconds it raises CollectiveError, which names the missing
+    ranks.
+    """
     native.barrier()
 
 
 def broadcast_from_rank_zero(data: Any) -> Any:
-    """Rank 0's value, on every rank. Every rank calls it; meant for small values (kilobytes).
+    """Returns rank 0's value on every rank. Every rank must call it; it is meant for small values (kilobytes).
 
     Args:
-        data: Anything that can be pickled; of the other ranks' it is ignored.
+        data: Anything that can be pickled; the values of other ranks are ignored.
     """
     text = base64.b64encode(pickle.dumps(data)).decode() if inside("broadcast_from_rank_zero").get_world_rank() == 0 else ""
     return pickle.loads(base64.b64decode(native.broadcast_from_rank_zero(text)))

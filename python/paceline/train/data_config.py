@@ -6,11 +6,11 @@ from paceline.train._settings import check_options
 
 
 class DataConfig:
-    """Which of a trainer's datasets are split among the workers. For the data engine, which is not there yet.
+    """Which of a trainer's datasets are split among the workers. Meant for the data engine, which does not exist yet.
 
     Args:
         datasets_to_split: ``"all"``, or their names; each worker gets all of the others.
-        execution_options: How they are read: for all of them, or by name.
+        execution_options: How datasets are read: one value for all of them, or values by name.
         enable_shard_locality: Whether a worker prefers data that is on its machine.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What fit() and the functions of a train loop raise."""
+"""The errors that fit() and the functions of a train loop raise."""
 
 from typing import Any, Dict, Optional
 
@@ -13,10 +13,10 @@ CollectiveError = native.CollectiveError
 
 
 class TrainingFailedError(RuntimeError):
-    """A run has not finished. Its text is the whole story: which ranks failed, why, and where their logs are.
+    """A run has not finished. The text is the complete message: which ranks failed, why, and where their logs are.
 
     Attributes:
-        result: What the run has left all the same (:class:`Result`): checkpoints, metrics, the path.
+        result: What the run has reached (:class:`Result`): checkpoints, metrics, the path.
     """
 
     def __init__(self, message: str, result: Optional[Any] = None):
@@ -43,14 +43,14 @@ class WorkerGroupError(TrainingFailedError):
 
 
 class NCCLHangError(WorkerGroupError):
-    """Ranks made no progress, over whatever they talk, and the run was to end for it (``DebugConfig.hang_action``)."""
+    """Ranks made no progress, whatever the backend, and ``DebugConfig.hang_action`` was to end the run."""
 
 
 class ControllerError(TrainingFailedError):
     """The run has failed outside the workers: a callback raised, the storage could not be written.
 
     Attributes:
-        controller_failure: The same as an exception.
+        controller_failure: The failure as an exception.
     """
 
     def __init__(self, controller_failure: Exception, result: Optional[Any] = None):
@@ -66,7 +66,7 @@ class PreemptionError(TrainingFailedError):
 
     Attributes:
         preemption_info: Which machines and ranks (:class:`PreemptionInfo`).
-        drain_timed_out: Whether workers were still running when the time was up.
+        drain_timed_out: Whether workers were still running at the deadline.
     """
 
     def __init__(self, preemption_info: PreemptionInfo, drain_timed_out: bool = False, result: Optional[Any] = None):

@@ -1,4 +1,4 @@
-"""What workers are told of machines that will be taken away."""
+"""What workers learn about machines that will be taken away."""
 
 import dataclasses
 from typing import Dict, List, Optional
@@ -11,7 +11,7 @@ class PreemptionInfo:
     """Machines that will be taken away.
 
     Attributes:
-        deadline_ms: The earliest of them is gone at this time: milliseconds since the Unix epoch; None: unknown.
+        deadline_ms: When the first of them will be gone, in milliseconds since the Unix epoch; None if unknown.
         preempted_node_to_ranks: The ranks on each of them.
     """
 
@@ -30,7 +30,8 @@ class PreemptionInfo:
 
 
 def get_preemption_info() -> Optional[PreemptionInfo]:
-    """What is announced, the same on every rank; None when nothing is. On one machine nothing is ever announced.
+    """Returns what has been announced, the same on every rank; None if nothing was. On one machine nothing is ever
+    announced.
 
     Raises:
         RuntimeError: Outside a train loop.

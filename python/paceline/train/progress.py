@@ -9,13 +9,13 @@ Item = TypeVar("Item")
 
 
 def progress(iterable: Iterable[Item], label: str) -> Iterator[Item]:
-    """Iterates over ``iterable`` and shows how far rank 0 is: steps, rate, time left.
+    """Iterates over ``iterable`` and shows rank 0's progress: steps, rate, time left.
 
     A ``tqdm`` bar of rank 0 is shown in the same place.
 
     Args:
         iterable: A loader, or anything else; without ``len()`` the end is not known.
-        label: What is shown before the numbers.
+        label: Text in front of the numbers.
 
     Raises:
         RuntimeError: Outside a train loop.

@@ -1,4 +1,4 @@
-"""Result: what a run has left in its folder."""
+"""Result: what is in a run's folder."""
 
 import os
 from typing import Any, Dict, List, Optional, Tuple, Union
@@ -15,17 +15,18 @@ FailureKind = native.FailureKind
 
 
 class Result:
-    """A run as it stands in its folder: fit() returns it, from_path() reads it later.
+    """The state of a run as its folder has it: fit() returns it, from_path() reads it later.
 
     Attributes:
-        metrics: The last metrics of rank 0 (reduced over ranks where report() said so); None when nothing was reported.
+        metrics: The last metrics of rank 0 (combined over the ranks if report() asked for that); None if nothing was
+            reported.
         checkpoint: The latest checkpoint.
         error: The exception that ended the run, None when it finished.
         path: The run's folder: local, or the URI of one in an object store, without the keys that it was given with (those
             are in ``filesystem``).
-        best_checkpoints: Checkpoints that are still there with their metrics, the best last (without a score: the latest).
-        return_value: What rank 0's train loop returned; only from fit() when it is not made of plain values.
-        state: ``"finished"``, ``"errored"``, ``"aborted"``, or the state in which an unfinished run stands.
+        best_checkpoints: Checkpoints that are kept, with their metrics, the best last (without a score: the latest).
+        return_value: What rank 0's train loop returned. If it is not made of plain values, only fit() has it.
+        state: ``"finished"``, ``"errored"``, ``"aborted"``, or the current state of an unfinished run.
         stop_reason: Why the run was stopped, None when it was not.
         stop_cause: Who stopped it (:class:`StopCause`), None when nobody did.
         failure_kind: What failed first (:class:`FailureKind`), None when nothing did.
@@ -53,7 +54,7 @@ class Result:
 
     @property
     def config(self) -> Dict[str, Any]:
-        """Not supported: the configuration is what the trainer was given."""
+        """Not supported: you passed the configuration to the trainer."""
         raise DeprecationWarning("Result.config is not supported any more; keep what you gave as train_loop_config")
 
     @property
@@ -78,7 +79,7 @@ class Result:
         """The kept checkpoint whose ``metric`` is highest (``mode`` ``"max"``) or lowest (``"min"``).
 
         Raises:
-            RuntimeError: Naming the metrics that there are when no kept checkpoint has it.
+            RuntimeError: If no kept checkpoint has the metric; names the metrics that there are.
         """
         try:
             return Checkpoint._from_native(self._native.get_best_checkpoint(metric, mode))
@@ -87,11 +88,11 @@ class Result:
 
     @classmethod
     def from_path(cls, path: Union[str, os.PathLike], storage_filesystem: Optional[Any] = None) -> "Result":
-        """The result of a run from nothing but its folder, local or in an object store (``s3://…``).
+        """Reads the result of a run from its folder alone, local or in an object store (``s3://…``).
 
         Args:
             path: The run's folder.
-            storage_filesystem: A pyarrow filesystem that it lies in.
+            storage_filesystem: The pyarrow filesystem of the folder.
 
         Raises:
             RuntimeError: When there is no run in it.

@@ -15,12 +15,12 @@ ReportedCheckpointStatus = native.ReportedCheckpointStatus
 
 
 class ReportedCheckpoint:
-    """A checkpoint that a report has brought.
+    """A checkpoint of a report, as get_all_reported_checkpoints() returns it.
 
     Attributes:
-        checkpoint: Published, and kept until retention deletes it.
-        metrics: Rank 0's, those of the validation among them.
-        status: What has become of its validation (:class:`ReportedCheckpointStatus`).
+        checkpoint: The published checkpoint, which exists until retention deletes it.
+        metrics: Rank 0's metrics, including those of the validation.
+        status: The state of its validation (:class:`ReportedCheckpointStatus`).
     """
 
     def __init__(self, reported):
@@ -43,29 +43,30 @@ def report(
     *,
     reduce: str = "",
 ) -> None:
-    """Hands over metrics and, optionally, a checkpoint. Report k is each rank's k-th call.
+    """Reports metrics and, optionally, a checkpoint. Report k consists of the k-th call on each rank.
 
     Metrics alone are queued: the call takes microseconds. With a checkpoint it blocks this rank until its own files are
-    durable (``checkpoint_upload_mode`` has other ways); the checkpoint is published once every rank's k-th report has
-    arrived. Ranks may differ in whether they hand over files; what several hand over is merged.
+    durable (see ``checkpoint_upload_mode`` for other ways). The checkpoint is published once every rank's k-th report
+    has arrived. Not every rank has to hand over files; the files of several ranks are merged.
 
     Args:
         metrics: Numbers, strings and nested dicts of them.
         checkpoint: A folder of this rank's files.
         checkpoint_dir_name: Name of the checkpoint's folder; by default ``checkpoint_000042`` with the report's number.
-            Of the ranks that give one the lowest counts.
-        checkpoint_upload_mode: ``SYNC``; ``ASYNC``: a thread uploads the files while training goes on;
-            ``NO_UPLOAD``: they are in a folder right below ``get_context().get_storage()`` already.
-        delete_local_checkpoint_after_upload: By default only with ``ASYNC``.
-        checkpoint_upload_fn: ``fn(checkpoint, checkpoint_dir_name) -> Checkpoint``: the user's own function, which uploads
+            If several ranks give a name, the lowest rank's counts.
+        checkpoint_upload_mode: ``SYNC``: see above. ``ASYNC``: a thread uploads the files while training continues.
+            ``NO_UPLOAD``: the files are already in a folder directly below ``get_context().get_storage()``.
+        delete_local_checkpoint_after_upload: Whether to delete the local folder then; by default only with ``ASYNC``.
+        checkpoint_upload_fn: ``fn(checkpoint, checkpoint_dir_name) -> Checkpoint``: a function of the user that uploads
             the files into the run's folder.
-        validation: Whether, or with what, the checkpoint is validated on the side.
-        reduce: How the ranks' numbers become one: ``"mean"``, ``"sum"``, ``"min"``, ``"max"``; by default rank 0's.
+        validation: Whether, or with what, the checkpoint is validated in the background.
+        reduce: How to combine the ranks' numbers: ``"mean"``, ``"sum"``, ``"min"``, ``"max"``; by default rank 0's are
+            used.
 
     Raises:
         RuntimeError: Outside a train loop.
-        ValueError: For metrics that hold tensors, or arguments that do not go together.
-        OSError: When the files cannot be written.
+        ValueError: If metrics hold tensors, or arguments do not fit together.
+        OSError: If the files cannot be written.
 
     Example:
         >>> report({"loss": loss.item()}, checkpoint=Checkpoint.from_directory(folder))
@@ -118,7 +119,7 @@ def _upload_fn(function):
 
 
 def get_checkpoint() -> Optional[Checkpoint]:
-    """The latest published checkpoint: at the start the one to continue from; None in a run that has none.
+    """The latest published checkpoint: at the start the one to resume from; None if the run has none.
 
     Raises:
         RuntimeError: Outside a train loop.
@@ -130,12 +131,12 @@ def get_all_reported_checkpoints(
     consistency_mode: CheckpointConsistencyMode = CheckpointConsistencyMode.VALIDATED,
     timeout_s: Optional[float] = None,
 ) -> List[ReportedCheckpoint]:
-    """The checkpoints of this run that are kept, the worst first (the oldest, without a score).
+    """The checkpoints of this run that are kept, the worst first (without a score the oldest).
 
     Args:
         consistency_mode: ``COMMITTED`` waits until all checkpoints up to this rank's last report are published,
             ``VALIDATED`` until their validations have ended too.
-        timeout_s: Seconds to wait at most; then it gives what there is.
+        timeout_s: Seconds to wait at most; then it returns what there is.
     """
     return [ReportedCheckpoint(one) for one in native.get_all_reported_checkpoints(consistency_mode, timeout_s)]
 

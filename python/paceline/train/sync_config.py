@@ -7,7 +7,7 @@ from paceline.train._settings import check_options
 
 @dataclasses.dataclass
 class SyncConfig:
-    """What Ray Train's SyncConfig had. Files are brought to storage_path by report()."""
+    """The fields of Ray Train's SyncConfig. Here report() copies files to storage_path."""
 
     sync_period: int = 300
     sync_timeout: int = 1800

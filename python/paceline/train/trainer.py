@@ -22,19 +22,19 @@ from paceline.train.validation_config import ValidationConfig
 
 
 class DataParallelTrainer:
-    """Runs ``train_loop_per_worker`` on every worker of a group, and starts it again when workers fail.
+    """Runs ``train_loop_per_worker`` on every worker of a group, and restarts the group when workers fail.
 
     Args:
-        train_loop_per_worker: Function of no argument, or of one, which gets ``train_loop_config``. What rank 0's call
-            returns is in ``Result.return_value``.
-        train_loop_config: Handed to the train loop; anything that can be pickled.
-        backend_config: What is done around the train loop on each worker.
+        train_loop_per_worker: A function without an argument, or with one, which is ``train_loop_config``.
+            ``Result.return_value`` has what rank 0's call returns.
+        train_loop_config: Passed to the train loop; anything that can be pickled.
+        backend_config: Code that each worker runs around the train loop.
         scaling_config: How many workers, and what each of them gets.
-        run_config: Name, storage path, failures, what is kept.
-        datasets: By name; ``get_dataset_shard(name)`` gives each worker its share.
-        validation_config: How reported checkpoints are validated on the side.
-        resume_from_checkpoint: A new run starts from this checkpoint: get_checkpoint() gives it until the run has one of
-            its own.
+        run_config: Name, storage path, failures, which checkpoints are kept.
+        datasets: Datasets by name; ``get_dataset_shard(name)`` returns each worker's share.
+        validation_config: How reported checkpoints are validated in the background.
+        resume_from_checkpoint: A new run starts from this checkpoint: get_checkpoint() returns it until the run has one
+            of its own.
 
     Raises:
         ValueError: For a train loop with more than one required argument, or a setting that is not allowed.
@@ -77,13 +77,13 @@ class DataParallelTrainer:
         self._train_loop = _within(self.backend_config, _bound(train_loop_per_worker, train_loop_config))
 
     def fit(self) -> Result:
-        """Runs to the end. The same name and storage path continue an unfinished run.
+        """Runs to the end. With the same name and storage path it continues an unfinished run.
 
         Raises:
-            WorkerGroupError: When workers have failed more often than ``FailureConfig.max_failures`` allows.
-            ControllerError: When the run has failed outside the workers.
-            KeyboardInterrupt: After Ctrl-C, when the run has been stopped cleanly; the same name continues it. After
-                SIGTERM, which no user sends from a keyboard, the Result says it (``StopCause.TERMINATED``).
+            WorkerGroupError: If workers have failed more often than ``FailureConfig.max_failures`` allows.
+            ControllerError: If the run has failed outside the workers.
+            KeyboardInterrupt: After Ctrl-C, when the run has been stopped cleanly; a run with the same name continues
+                it. After SIGTERM fit() returns a Result instead, with ``StopCause.TERMINATED``.
         """
         in_process = self.scaling_config.max_workers == 0
         if not in_process:

@@ -1,4 +1,4 @@
-"""How checkpoints are validated on the side, while training goes on."""
+"""How checkpoints are validated in the background, while training continues."""
 
 import dataclasses
 from typing import Any, Dict, Optional, Protocol
@@ -9,7 +9,7 @@ from paceline.train.checkpoint import Checkpoint
 
 
 class ValidationFn(Protocol):
-    """A function that looks at a published checkpoint; what it returns joins the checkpoint's metrics."""
+    """A function that evaluates a published checkpoint; the metrics that it returns are added to the checkpoint's."""
 
     def __call__(self, checkpoint: Checkpoint, **kwargs: Any) -> Dict[str, Any]: ...
 
@@ -27,14 +27,14 @@ class ValidationTaskConfig(Settings, declared_by=native.validation_task_config):
 
 @dataclasses.dataclass
 class ValidationConfig:
-    """Which function validates checkpoints on the side, while training goes on.
+    """Which function validates checkpoints in the background, while training continues.
 
     Args:
-        fn: ``fn(checkpoint, **kwargs) -> dict``; what it returns joins the checkpoint's metrics. Runs in a process of
-            its own.
-        task_config: What every validation gets where its report says nothing else.
+        fn: ``fn(checkpoint, **kwargs) -> dict``; the metrics that it returns are added to the checkpoint's. Runs in a
+            separate process.
+        task_config: The settings of every validation, unless its report says otherwise.
         ray_remote_kwargs: No effect: a validation is a process on this machine.
-        max_in_flight: Validations at once; the others wait.
+        max_in_flight: How many validations run at once; the others wait.
     """
 
     fn: ValidationFn

@@ -1,4 +1,6 @@
-"""Set-up of experiment trackers inside a train loop. RunConfig(trackers=…) does without (docs/tracking.md)."""
+"""Functions that set up experiment trackers inside a train loop. RunConfig(trackers=…) needs none of them
+(docs/tracking.md).
+"""
 
 from typing import Optional, Tuple
 

@@ -43,15 +43,16 @@ def setup_mlflow(
 
     Args:
         config: Logged as the run's parameters; nested names are joined with ``/``.
-        tracking_uri, registry_uri: Where MLflow's records are; by default what the environment says.
-        experiment_id: Of an experiment that exists; comes before its name. By default ``MLFLOW_EXPERIMENT_ID``.
-        experiment_name: By default ``MLFLOW_EXPERIMENT_NAME``, else the name of Paceline's run.
-        tracking_token: For a server that wants one (``MLFLOW_TRACKING_TOKEN``).
-        artifact_location: Of an experiment that is made.
-        run_name: By default the experiment's.
-        create_experiment_if_not_exists: Whether an experiment of that name is made.
-        tags: Of the run.
-        rank_zero_only: Whether rank 0 alone has a run; the other ranks get an object on which all calls do nothing.
+        tracking_uri, registry_uri: Where MLflow keeps its records; by default what the environment says.
+        experiment_id: Id of an existing experiment; takes precedence over its name. By default
+            ``MLFLOW_EXPERIMENT_ID``.
+        experiment_name: Name of the experiment. By default ``MLFLOW_EXPERIMENT_NAME``, else the name of Paceline's run.
+        tracking_token: Token for a server that requires one (``MLFLOW_TRACKING_TOKEN``).
+        artifact_location: Where an experiment that this call creates keeps its artifacts.
+        run_name: Name of the run. By default that of the experiment.
+        create_experiment_if_not_exists: Whether to create an experiment of that name if there is none.
+        tags: Tags of the run.
+        rank_zero_only: Whether only rank 0 has a run; the other ranks get an object on which all calls do nothing.
 
     Returns:
         The module ``mlflow``.

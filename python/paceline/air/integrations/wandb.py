@@ -16,12 +16,13 @@ def setup_wandb(
     """Starts a run of Weights & Biases in this worker.
 
     Args:
-        config: The run's configuration; what cannot be written as JSON becomes text.
-        api_key: By default ``WANDB_API_KEY``, or what ``wandb login`` has kept.
+        config: The run's configuration; values that cannot be written as JSON become text.
+        api_key: By default ``WANDB_API_KEY``, or the key that ``wandb login`` has stored.
         api_key_file: A file whose first line is the key.
-        rank_zero_only: Whether rank 0 alone has a run; the other ranks get one on which all calls do nothing.
-        **kwargs: Arguments of ``wandb.init()``. By default ``project`` is ``WANDB_PROJECT_NAME``, ``group``
-            ``WANDB_GROUP_NAME`` or the name of Paceline's run, ``name`` that name with the rank where all have runs.
+        rank_zero_only: Whether only rank 0 has a run; the other ranks get one on which all calls do nothing.
+        **kwargs: Arguments of ``wandb.init()``. The default of ``project`` is ``WANDB_PROJECT_NAME``, that of ``group``
+            is ``WANDB_GROUP_NAME`` or the name of Paceline's run. ``name`` is that name, with the rank if all ranks
+            have runs.
 
     Returns:
         wandb's run.

@@ -1,7 +1,7 @@
 """Training with PyTorch Lightning: strategies, an environment and a callback for a ``Trainer`` in a train loop.
 
-They are made for the package that is imported already, ``lightning`` or ``pytorch_lightning``, and for ``lightning`` when
-both are or none is. Ray Train's names are aliases.
+They work with the package that is already imported, ``lightning`` or ``pytorch_lightning``; if both or neither are,
+with ``lightning``. Ray Train's names are aliases.
 
 Example:
     >>> def train_loop():

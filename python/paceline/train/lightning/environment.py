@@ -1,4 +1,4 @@
-"""LightningEnvironment: a worker's place in its run, as Lightning asks for it."""
+"""LightningEnvironment: tells Lightning a worker's place in its run."""
 
 import importlib
 from typing import Any
@@ -10,7 +10,7 @@ _environments: Any = importlib.import_module(f"{pl.__name__}.plugins.environment
 
 
 class LightningEnvironment(_environments.LightningEnvironment):
-    """Tells Lightning what get_context() knows, and that its processes are there already.
+    """Tells Lightning what get_context() knows, and that its processes exist already.
 
     Example:
         >>> trainer = pl.Trainer(strategy=DDPStrategy(), plugins=[LightningEnvironment()])

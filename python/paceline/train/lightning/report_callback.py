@@ -15,20 +15,20 @@ from paceline.train.validation_config import ValidationTaskConfig
 class TrainReportCallback(pl.callbacks.Callback):
     """Reports the logged metrics with ``epoch`` and ``step``, and a checkpoint of the trainer.
 
-    It does so at the end of each epoch, or every so many epochs or optimizer steps, and then once more at the end of the
-    training. All ranks take part in saving, as the strategy wants it; one rank of each machine hands the files over.
-    ``checkpoint.ckpt`` in the checkpoint is Lightning's: a file, or the folder of a sharded one.
+    It reports at the end of each epoch, or every n epochs or optimizer steps, and once more at the end of the training.
+    All ranks take part in saving, as the strategy requires; one rank of each machine hands over the files.
+    ``checkpoint.ckpt`` in the checkpoint is Lightning's: a file, or the folder of a sharded checkpoint.
 
     Args:
-        checkpoint_upload_mode: As in report(). Lightning writes the files first, in any mode; ``ASYNC`` brings them into
-            the run's folder while training goes on. By default ``SYNC``.
-        validation: As in report(): whether, or with what, checkpoints are validated on the side.
+        checkpoint_upload_mode: As in report(). Lightning writes the files first, in any mode; with ``ASYNC`` they are
+            copied into the run's folder while training continues. By default ``SYNC``.
+        validation: As in report(): whether, or with what, checkpoints are validated in the background.
         every_n_epochs: Epochs from one report to the next. By default 1.
         every_n_train_steps: Optimizer steps from one report to the next, instead of epochs. A run that resumes within an
             epoch sees the epoch's first batches again, unless the loader has ``state_dict`` and ``load_state_dict``.
 
     Raises:
-        ValueError: For both frequencies, or one below 1.
+        ValueError: If both frequencies are given, or one is below 1.
 
     Example:
         >>> trainer = pl.Trainer(strategy=DDPStrategy(), plugins=[LightningEnvironment()],

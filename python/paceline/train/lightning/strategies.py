@@ -32,8 +32,8 @@ class _OnWorker:
 class DDPStrategy(_OnWorker, pl.strategies.DDPStrategy):
     """Lightning's DDPStrategy, with its arguments, on this worker's device.
 
-    The process group is there already: ``process_group_backend``, ``timeout`` and ``start_method`` have no effect, here and
-    in the other strategies; :class:`paceline.train.torch.TorchConfig` has the first two.
+    The process group exists already. So ``process_group_backend``, ``timeout`` and ``start_method`` have no effect,
+    here and in the other strategies; :class:`paceline.train.torch.TorchConfig` sets backend and timeout.
 
     Example:
         >>> trainer = prepare_trainer(pl.Trainer(strategy=DDPStrategy(), plugins=[LightningEnvironment()]))
@@ -46,7 +46,7 @@ class FSDPStrategy(_OnWorker, pl.strategies.FSDPStrategy):
     With ``state_dict_type="sharded"`` every rank writes its part of a checkpoint. That is the only way on CPUs.
 
     Raises:
-        RuntimeError: On CPUs, without it.
+        RuntimeError: On CPUs without ``state_dict_type="sharded"``.
     """
 
     def _setup_model(self, model: torch.nn.Module) -> torch.nn.Module:
@@ -79,8 +79,8 @@ class ModelParallelStrategy(_OnWorker, pl.strategies.ModelParallelStrategy):
     LightningModule applies them to ``self.device_mesh``.
 
     Args:
-        data_parallel_size: Workers that share the batches; by default all that tensor parallelism leaves.
-        tensor_parallel_size: Workers that share each layer. By default 1.
+        data_parallel_size: Number of workers that share the batches; by default world size / ``tensor_parallel_size``.
+        tensor_parallel_size: Number of workers that share each layer. By default 1.
     """
 
     _data_parallel_size: Any  # Lightning's
@@ -97,8 +97,8 @@ class ModelParallelStrategy(_OnWorker, pl.strategies.ModelParallelStrategy):
 
 
 class DeepSpeedStrategy(_OnWorker, pl.strategies.DeepSpeedStrategy):
-    """Lightning's DeepSpeedStrategy, with its arguments, on this worker's device; on CPUs too, where ``DS_ACCELERATOR=cpu``
-    must be in the environment before DeepSpeed is imported on a machine with GPUs.
+    """Lightning's DeepSpeedStrategy, with its arguments, on this worker's device, which may be a CPU. On a machine with
+    GPUs, training on CPUs needs ``DS_ACCELERATOR=cpu`` in the environment before DeepSpeed is imported.
 
     All ranks write their part of a checkpoint.
     """

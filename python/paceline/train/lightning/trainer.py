@@ -1,4 +1,4 @@
-"""prepare_trainer: whether a Lightning Trainer will train with the other ranks."""
+"""prepare_trainer: checks that a Lightning Trainer will train with the other ranks."""
 
 from paceline.train.lightning._package import pl
 from paceline.train.lightning.environment import LightningEnvironment
@@ -8,10 +8,10 @@ _STRATEGIES = (DDPStrategy, FSDPStrategy, DeepSpeedStrategy, ModelParallelStrate
 
 
 def prepare_trainer(trainer: "pl.Trainer") -> "pl.Trainer":
-    """The same trainer, once it is clear that it will train with the other ranks.
+    """Checks that the trainer will train with the other ranks, and returns it.
 
     Raises:
-        RuntimeError: When its strategy or its cluster environment is not one of this module's.
+        RuntimeError: If its strategy or its cluster environment is not one of this module's.
 
     Example:
         >>> trainer = prepare_trainer(pl.Trainer(strategy=DDPStrategy(), plugins=[LightningEnvironment()]))

@@ -1,4 +1,4 @@
-"""Training with PyTorch: TorchTrainer, and what a train loop prepares its model and data with."""
+"""Training with PyTorch: TorchTrainer, and functions that prepare models and data in a train loop."""
 
 from paceline.train.torch.amp import accelerate, backward, prepare_optimizer
 from paceline.train.torch.config import TorchConfig

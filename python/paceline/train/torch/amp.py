@@ -13,11 +13,11 @@ _dtype: Optional[torch.dtype] = None
 
 
 def accelerate(amp: bool = False) -> None:
-    """With ``amp``, models that prepare_model() gives afterwards compute in lower precision: bfloat16 on the CPU, float16
-    with a gradient scaler on GPUs. Call it first in the train loop.
+    """With ``amp``, models that prepare_model() returns afterwards compute in lower precision: bfloat16 on the CPU,
+    float16 with a gradient scaler on GPUs. Call it first in the train loop.
 
     Raises:
-        RuntimeError: Outside a train loop, and when it is called a second time.
+        RuntimeError: Outside a train loop, and if it is called a second time.
     """
     global _scaler, _dtype
     inside("accelerate")
@@ -50,8 +50,8 @@ def autocast(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def prepare_optimizer(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-    """The optimizer, whose step() unscales the gradients that backward() has scaled, and is left out when they are not
-    finite. Without accelerate(amp=True) nothing changes.
+    """Returns the optimizer. Its step() now unscales the gradients that backward() has scaled, and is skipped if they
+    are not finite. Without accelerate(amp=True) nothing changes.
 
     Raises:
         RuntimeError: Outside a train loop.
@@ -61,7 +61,7 @@ def prepare_optimizer(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer
 
 
 def backward(tensor: torch.Tensor) -> None:
-    """``tensor.backward()``, scaled where accelerate(amp=True) says so.
+    """Calls ``tensor.backward()``, scaled after accelerate(amp=True).
 
     Raises:
         RuntimeError: Outside a train loop.

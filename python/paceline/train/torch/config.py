@@ -10,7 +10,9 @@ from paceline.train.backend import BackendConfig
 
 @dataclasses.dataclass
 class TorchConfig(BackendConfig, Settings, declared_by=native.torch_config):
-    """How the workers' process group is made. It meets over Paceline's own store: nothing listens for it."""
+    """How the workers' process group is made. The ranks meet over Paceline's own store, which does not listen on the
+    network.
+    """
 
     backend: Optional[str] = declared()
     init_method: str = "env"

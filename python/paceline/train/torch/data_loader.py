@@ -27,17 +27,17 @@ def prepare_data_loader(
     move_to_device: bool = True,
     auto_transfer: bool = True,
 ) -> DataLoader:
-    """A loader like the given one that gives this worker's share, on this worker's device.
+    """Returns a loader like the given one for this worker's share of the data, on this worker's device.
 
-    All that the given loader was made with is kept (prefetch_factor, persistent_workers, batch_sampler, …). The data is
-    shuffled anew in each pass; ``sampler.set_epoch(epoch)`` is only needed to decide how.
+    The loader keeps everything that the given one was made with (prefetch_factor, persistent_workers, batch_sampler,
+    …). Each pass shuffles the data anew; ``sampler.set_epoch(epoch)`` is only needed to determine the order.
 
     Args:
-        data_loader: Over the whole dataset.
-        add_dist_sampler: Whether to share the data among the workers. A DistributedSampler that is there already is
-            kept, and so is the loader of an IterableDataset; another sampler's order is not: a warning says so.
-        move_to_device: Whether batches come on this worker's device, however nested they are.
-        auto_transfer: Whether the next batch is copied to a GPU while this one is worked on.
+        data_loader: A loader of the whole dataset.
+        add_dist_sampler: Whether to split the data among the workers. A DistributedSampler that the loader has already
+            is kept, and so is the loader of an IterableDataset. Another sampler is replaced, with a warning.
+        move_to_device: Whether batches are moved to this worker's device, however nested they are.
+        auto_transfer: Whether the next batch is copied to a GPU while the current one is used.
 
     Returns:
         A DataLoader with ``len``, ``sampler``, ``dataset`` and ``batch_size``; in a group of one its sampler is the

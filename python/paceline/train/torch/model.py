@@ -21,19 +21,19 @@ def prepare_model(
     ``model.module`` is the model itself, whatever the strategy and the number of workers.
 
     Args:
-        model: The same on every rank.
+        model: The model, the same on every rank.
         move_to_device: Whether to move it, or where to.
-        parallel_strategy: ``"ddp"``: every rank has all of it. ``"fsdp"``: each rank has its shard of every parameter
-            (FSDP2, ``fully_shard``). ``"none"`` or None leaves the model to this rank alone.
-        parallel_strategy_kwargs: Arguments of DistributedDataParallel; or of ``fully_shard``, for which those of FSDP1
-            do too where they can be translated.
+        parallel_strategy: ``"ddp"``: every rank has the whole model. ``"fsdp"``: each rank has its shard of every
+            parameter (FSDP2, ``fully_shard``). ``"none"`` or None: each rank trains a model of its own.
+        parallel_strategy_kwargs: Arguments of DistributedDataParallel, or of ``fully_shard``; arguments of FSDP1 work
+            too if they can be translated.
 
     Returns:
         The model to train: wrapped by DistributedDataParallel, sharded, or in a group of one the model itself.
 
     Raises:
         RuntimeError: Outside a train loop.
-        ValueError: For another strategy, and for arguments of FSDP1 that FSDP2 has nothing for; each is named.
+        ValueError: For another strategy, and for arguments of FSDP1 that FSDP2 does not have; names each of them.
 
     Example:
         >>> model = prepare_model(torchvision.models.resnet18())

@@ -1,4 +1,4 @@
-"""enable_reproducibility: what repeats a run exactly, as far as it can be done."""
+"""enable_reproducibility: makes a run repeatable, as far as possible."""
 
 import contextlib
 import os
@@ -15,12 +15,12 @@ _seed: Optional[int] = None
 def enable_reproducibility(seed: int = 0) -> None:
     """Seeds torch, random and numpy on this worker, and asks for deterministic algorithms.
 
-    Loaders that prepare_data_loader() gives afterwards seed their own worker processes too. Operations that have no
-    deterministic form raise an error; results still depend on the number of workers and threads, and on the hardware.
-    Call it first in the train loop: some GPU libraries read the setting once.
+    Loaders that prepare_data_loader() returns afterwards seed their own worker processes too. Operations that have no
+    deterministic form raise an error. Results still depend on the number of workers and threads, and on the hardware.
+    Call it first in the train loop, since some GPU libraries read the setting only once.
 
     Args:
-        seed: The same on all workers gives them equal random numbers.
+        seed: The seed; the same seed on all workers gives them equal random numbers.
 
     Raises:
         RuntimeError: Outside a train loop.

@@ -10,7 +10,7 @@ from paceline.train.dict_checkpoint import without_module
 
 
 class TorchCheckpoint(Checkpoint):
-    """A checkpoint of one model, as Ray Train has it; new programs do as well with :class:`Checkpoint`.
+    """A checkpoint of one model, as in Ray Train; new programs can use :class:`Checkpoint` instead.
 
     Example:
         >>> report({"loss": loss}, checkpoint=TorchCheckpoint.from_state_dict(model.state_dict()))
@@ -21,12 +21,14 @@ class TorchCheckpoint(Checkpoint):
 
     @classmethod
     def from_state_dict(cls, state_dict: Dict[str, Any], *, preprocessor: Optional[Any] = None) -> "TorchCheckpoint":
-        """Of a model's state_dict(), without the prefix ``module.`` of DistributedDataParallel."""
+        """Makes a checkpoint of a model's state_dict(), without the prefix ``module.`` of DistributedDataParallel."""
         return cls._saved(without_module(state_dict), preprocessor)
 
     @classmethod
     def from_model(cls, model: torch.nn.Module, *, preprocessor: Optional[Any] = None) -> "TorchCheckpoint":
-        """Of the model itself, which is pickled; from_state_dict() is read without running code of the file."""
+        """Makes a checkpoint of the model itself, which is pickled. Unlike that of from_state_dict(), reading it runs
+        code from the file.
+        """
         return cls._saved(model, preprocessor)
 
     @classmethod
@@ -36,16 +38,16 @@ class TorchCheckpoint(Checkpoint):
         return cls._made_by(lambda folder: torch.save(value, os.path.join(folder, cls.MODEL_FILENAME)))
 
     def get_model(self, model: Optional[torch.nn.Module] = None, *, allow_pickle: bool = False) -> torch.nn.Module:
-        """The model of from_model(), or ``model`` with the state of from_state_dict(); on the CPU.
+        """Returns the model of from_model(), or ``model`` with the state of from_state_dict(), on the CPU.
 
         Args:
-            model: Takes the state; of no use for a checkpoint of from_model().
-            allow_pickle: Whether a model of from_model() may be unpickled, which runs code from the file: only for
+            model: The model that takes the state; not used for a checkpoint of from_model().
+            allow_pickle: Whether to unpickle a model of from_model(), which runs code from the file. Use it only for
                 checkpoints whose writer you trust.
 
         Raises:
-            ValueError: For a pickled model without ``allow_pickle``, and for a state without ``model``.
-            RuntimeError: Without model.pt in the checkpoint.
+            ValueError: For a pickled model without ``allow_pickle``, or a state without ``model``.
+            RuntimeError: If the checkpoint has no model.pt.
         """
         with self.as_directory() as folder:
             path = os.path.join(folder, self.MODEL_FILENAME)

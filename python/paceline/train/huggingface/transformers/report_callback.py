@@ -14,15 +14,15 @@ from paceline.train.validation_config import ValidationTaskConfig
 
 
 class TrainReportCallback(TrainerCallback):
-    """Reports whenever the ``Trainer`` has saved a checkpoint: all that was logged so far, the latest of each name, and
-    the checkpoint, which is the folder ``checkpoint`` of the reported one.
+    """Reports whenever the ``Trainer`` has saved a checkpoint. The metrics are the latest logged value of each name.
+    The ``Trainer``'s checkpoint is the folder ``checkpoint`` in the reported one.
 
-    The files go straight into the run's folder; ``output_dir`` may be cleaned up by ``save_total_limit``. Metrics of an
-    evaluation are those of the saved model when ``eval_strategy`` and ``save_strategy`` are the same, and ``save_steps``
-    is a multiple of ``eval_steps``.
+    The files go directly into the run's folder, so ``save_total_limit`` may clean up ``output_dir``. Metrics of an
+    evaluation are those of the saved model if ``eval_strategy`` equals ``save_strategy`` and ``save_steps`` is a
+    multiple of ``eval_steps``.
 
     Args:
-        validation: As in report(): whether, or with what, checkpoints are validated on the side.
+        validation: As in report(): whether, or with what, checkpoints are validated in the background.
 
     Example:
         >>> arguments = transformers.TrainingArguments(output_dir="output", save_strategy="epoch", eval_strategy="epoch")

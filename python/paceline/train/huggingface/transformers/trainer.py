@@ -1,4 +1,4 @@
-"""prepare_trainer: a Transformers Trainer that takes data which comes in batches."""
+"""prepare_trainer: lets a Transformers Trainer take data that comes in batches."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,13 +7,14 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 
 def prepare_trainer(trainer: Any) -> Any:
-    """The same trainer, whose ``train_dataset`` and ``eval_dataset`` may also be plain iterables of ready batches: each
-    worker's own share, which is neither shared nor batched again. Other datasets stay as they are.
+    """Returns the same trainer. Its ``train_dataset`` and ``eval_dataset`` may now also be plain iterables of ready
+    batches: each worker's own share, which the trainer neither splits nor batches again. Other datasets stay as they
+    are.
 
     Args:
         trainer: A ``transformers.Trainer``.
 
-    Such a dataset needs ``TrainingArguments(max_steps=…)`` when it has no ``len``.
+    If such a dataset has no ``len``, it needs ``TrainingArguments(max_steps=…)``.
 
     Example:
         >>> trainer = prepare_trainer(transformers.Trainer(model=model, args=arguments, train_dataset=my_batches))

@@ -1,5 +1,5 @@
-// `make quickstart`: trains ResNet-18 on the MNIST digits, tests it on digits that it has not seen, and draws what it
-// reads. Everything but the command line and the summary is what a program of your own would have.
+// `make quickstart`: trains ResNet-18 on the MNIST digits, tests it on digits that it has not seen, and draws a picture
+// of what it reads. A program of your own would have everything here except the command line and the summary.
 #include <paceline/paceline.h>
 #include <CLI/CLI.hpp>
 

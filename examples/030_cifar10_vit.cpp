@@ -1,9 +1,9 @@
 // Trains a VisionTransformer on the photographs of CIFAR-10 and tests it after each epoch.
 //
-// What it shows beyond the quickstart: metrics of a whole epoch; a batch whose forward would not fit into memory,
-// trained in parts; and one worker and many that train the same model. The global batch stays the same whatever their
-// number, the loaders of W ranks give together the photographs that one would give, and the weights begin with the same
-// seed: the curves differ only by the order in which numbers are added.
+// This program shows three things beyond the quickstart: metrics of a whole epoch; a batch that is trained in parts,
+// because its forward would not fit into memory; and the same training with one worker and with many. The global batch
+// is the same for any number of workers, the loaders of all ranks together give the photographs that one loader would
+// give, and the weights start from the same seed. So the curves differ only by the order in which numbers are added.
 #include <paceline/paceline.h>
 #include <CLI/CLI.hpp>
 

@@ -1,10 +1,10 @@
 // Trains twice: once undisturbed, and once with a worker that is killed in the middle of an epoch. Then it prints both
-// curves. They are equal to the last digit: the workers have started again from the latest checkpoint, and nothing was
-// lost but the steps since then, which were made again with the same data.
+// curves, which are equal to the last digit: after the failure the workers restart from the latest checkpoint, and
+// repeat the steps since then with the same data.
 //
-// Three things in the train loop make it so: it reports checkpoints, it loads the latest one at its top, and the loader
-// is in them, so that an epoch goes on with exactly the batches that remain. What remains to be said is how often the
-// run may fail: FailureConfig::max_failures.
+// Three things in the train loop achieve this. It reports checkpoints. It loads the latest one at its top. And it saves
+// the loader in them, so that an epoch continues with exactly the batches that remain. The only other thing to set is
+// how often the run may fail: FailureConfig::max_failures.
 #include <paceline/paceline.h>
 #include <CLI/CLI.hpp>
 

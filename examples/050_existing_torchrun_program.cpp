@@ -1,11 +1,12 @@
-// A program that knows nothing of Paceline: LibTorch and c10d, written for torchrun. Both start it unchanged:
+// A program without Paceline: LibTorch and c10d, written for torchrun. Both torchrun and `paceline run` start it
+// unchanged:
 //
 //     torchrun --standalone --nproc-per-node 2 --no-python build/release/examples/050_existing_torchrun_program
 //     paceline run --nproc-per-node 2 build/release/examples/050_existing_torchrun_program
 //
-// With `paceline run` it has restarts, logs of every rank, a run folder, and `paceline show`. What it does by hand (the
-// store, the group, averaging gradients, sharing out the data) is what prepare_model() and prepare_data_loader() do in
-// the other examples.
+// With `paceline run` it gets restarts, a log of every rank, a run folder, and `paceline show`. The program makes the
+// store and the group, averages gradients, and splits the data by hand; in the other examples prepare_model() and
+// prepare_data_loader() do that.
 #include <torch/torch.h>
 
 #include <chrono>

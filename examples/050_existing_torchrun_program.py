@@ -1,4 +1,5 @@
-"""A script that knows nothing of Paceline: DistributedDataParallel, written for torchrun. Both start it unchanged:
+"""A script without Paceline: DistributedDataParallel, written for torchrun. torchrun and `paceline run` start it
+unchanged:
 
     torchrun --standalone --nproc-per-node 2 examples/050_existing_torchrun_program.py
     paceline run --nproc-per-node 2 examples/050_existing_torchrun_program.py

@@ -1,13 +1,13 @@
-"""Trains a VisionTransformer on the photographs of CIFAR-10 and tests it after each epoch: in one process, then in many.
+"""Trains a VisionTransformer on the photographs of CIFAR-10 and tests it after each epoch, in one process or in many.
 
     python examples/python/cifar10_vit.py --quick --num-workers 0   # in this process: no other is started
     python examples/python/cifar10_vit.py --quick                   # the same with two workers
     python examples/python/cifar10_vit.py --use-gpu --num-workers 4 --epochs 30
 
-The train loop is the same for all of them. What it shows beyond mnist_resnet18.py: a batch whose forward would not fit
-into memory, trained in parts; and one worker and many that train the same model. The global batch stays the same whatever
-their number, their samplers give together the photographs that one would give, and the weights begin with the same seed:
-the curves differ only by the order in which numbers are added.
+The train loop is the same in all cases. This program shows two things beyond mnist_resnet18.py: a batch that is trained
+in parts, because its forward would not fit into memory; and the same training with one worker and with many. The global
+batch is the same for any number of workers, the samplers of all ranks together give the photographs that one would
+give, and the weights start from the same seed. So the curves differ only by the order in which numbers are added.
 """
 
 import argparse

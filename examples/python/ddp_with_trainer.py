@@ -1,10 +1,10 @@
-"""vanilla_ddp.py with TorchTrainer: what the trainer does is gone from the script.
+"""vanilla_ddp.py with TorchTrainer: the script no longer has the code that the trainer replaces.
 
     python examples/python/ddp_with_trainer.py --num-workers 2 --epochs 10
 
-No launcher, no rank in an environment variable, no process group to make, no device to choose, no collective for a metric,
-no snapshot files: the run has a folder with its checkpoints and metrics, a worker that dies is started again, and the
-same --name goes on where the run was.
+There is no launcher, no rank in an environment variable, no process group to make, no device to choose, no collective
+for a metric, and no snapshot file. The run has a folder with its checkpoints and metrics. When a worker dies, the
+workers restart. The same --name continues the run.
 """
 
 import argparse

@@ -1,13 +1,14 @@
-"""Trains a Transformer with DeepSpeed, whose ZeRO shares out the optimizer (stage 1), the gradients too (stage 2), or the
-parameters too (stage 3) among the workers.
+"""Trains a Transformer with DeepSpeed, whose ZeRO shards the optimizer (stage 1), also the gradients (stage 2), or also
+the parameters (stage 3) over the workers.
 
     python examples/python/deepspeed_zero.py                         # about half a minute on two cores
     python examples/python/deepspeed_zero.py --stage 3
     python examples/python/deepspeed_zero.py --kill-at-step 70       # a worker dies: the run goes on by itself
     python examples/python/deepspeed_zero.py --name mine             # interrupt it, run it again: it goes on
 
-The train loop is DeepSpeed's own; no launcher, no hostfile. All workers write their shards, report() makes one checkpoint
-of them, and load_checkpoint() finds them again. It needs `pip install deepspeed`. Without GPUs it runs on CPUs.
+The train loop is DeepSpeed's own; it needs no launcher and no hostfile. All workers write their shards, report() makes
+one checkpoint of them, and load_checkpoint() finds them again. The program needs `pip install deepspeed`. Without GPUs
+it runs on CPUs.
 """
 
 import argparse
@@ -88,7 +89,7 @@ def train_loop(config):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
-        description="Trains a Transformer that is shared out among workers with DeepSpeed's ZeRO.",
+        description="Trains a Transformer that is sharded over the workers with DeepSpeed's ZeRO.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--stage", type=int, default=2, choices=(1, 2, 3), help="stage of ZeRO: how much is sharded")

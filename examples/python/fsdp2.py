@@ -1,13 +1,13 @@
-"""Trains a Transformer whose parameters, gradients and optimizer are shared out among the workers: PyTorch's FSDP2.
+"""Trains a Transformer whose parameters, gradients and optimizer are sharded over the workers, with PyTorch's FSDP2.
 
     python examples/python/fsdp2.py                                  # about half a minute on two cores
     python examples/python/fsdp2.py --bfloat16 --cpu-offload
     python examples/python/fsdp2.py --kill-at-step 120               # a worker dies: the run goes on by itself
     python examples/python/fsdp2.py --name mine                      # interrupt it, run it again: it goes on
 
-Each worker holds its part of every block, gathers a block when it comes to it, and forgets the rest of it afterwards.
-Checkpoints are PyTorch's distributed ones: every worker writes its part, report() makes one checkpoint of the parts, and
-any number of workers can read it again. A worker that dies costs the steps since the last checkpoint.
+Each worker holds its part of every block. It gathers a whole block when it needs it, and frees the other parts
+afterwards. Checkpoints are PyTorch's distributed ones: every worker writes its part, report() makes one checkpoint of
+the parts, and any number of workers can read it again. A worker that dies costs the steps since the last checkpoint.
 """
 
 import argparse
@@ -97,7 +97,7 @@ def load(checkpoint, model, optimizer):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
-        description="Trains a Transformer that is shared out among workers with FSDP2.",
+        description="Trains a Transformer that is sharded over the workers with FSDP2.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--num-workers", type=int, default=2, choices=(1, 2, 4, 8), help="worker processes; they share a batch")

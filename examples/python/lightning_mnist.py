@@ -4,8 +4,8 @@
     python examples/python/lightning_mnist.py --report-every 40      # in steps, instead of once in each epoch
     python examples/python/lightning_mnist.py --name mine            # interrupt it, run it again: it goes on
 
-The LightningModule is what it would be anywhere. Of the Trainer three arguments are Paceline's: the strategy, the
-environment and the callback, which reports metrics and checkpoints. It needs `pip install lightning`.
+The LightningModule is the same as without Paceline. Three arguments of the Trainer come from Paceline: the strategy,
+the environment, and the callback that reports metrics and checkpoints. It needs `pip install lightning`.
 """
 
 import argparse

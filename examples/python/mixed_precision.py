@@ -3,10 +3,10 @@
     python examples/python/mixed_precision.py                        # less than a minute on two cores
     python examples/python/mixed_precision.py --ways autocast --use-gpu
 
-Lower precision is for matrix multiplications: bfloat16 on CPUs, float16 on GPUs, whose gradients are scaled so that small
-ones do not become zero. Weights and optimizer stay in float32. It is faster where the hardware has units for it (GPUs; CPUs
-with AMX or AVX512-BF16: `lscpu | grep -o 'amx_bf16\\|avx512_bf16'`), and slower where it has not, or where layers are small:
-then converting costs more than it saves. The table at the end says what holds for this machine.
+Lower precision is used for matrix multiplications: bfloat16 on CPUs, and float16 on GPUs, where the loss is scaled so
+that small gradients do not become zero. Weights and optimizer stay in float32. It is faster on hardware with 16-bit
+units (GPUs; CPUs with AMX or AVX512-BF16: `lscpu | grep -o 'amx_bf16\\|avx512_bf16'`). It is slower on other hardware,
+and with small layers, where converting costs more than it saves. The table at the end shows what holds on this machine.
 """
 
 import argparse

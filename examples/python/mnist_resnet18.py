@@ -1,11 +1,11 @@
-"""`make quickstart-python`: trains ResNet-18 on the MNIST digits, tests it on digits that it has not seen, and draws what
-it reads in nine of them.
+"""`make quickstart-python`: trains ResNet-18 on the MNIST digits, tests it on digits that it has not seen, and draws a
+picture of nine of them with its predictions.
 
     python examples/python/mnist_resnet18.py                      # two workers, about two minutes on two cores
     python examples/python/mnist_resnet18.py --num-workers 4
     python examples/python/mnist_resnet18.py --name digits        # interrupt it, run it again: it goes on
 
-The train loop is what one of your own would be. The rest of the file is its command line and its summary.
+The train loop looks like one of your own would. The rest of the file is its command line and its summary.
 """
 
 import argparse

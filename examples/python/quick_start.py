@@ -1,4 +1,4 @@
-"""The smallest whole training in Python: a line is fitted by two workers, with checkpoints and a metrics table.
+"""The smallest complete training in Python: two workers fit a line, with checkpoints and a metrics table.
 
     python examples/python/quick_start.py
 """

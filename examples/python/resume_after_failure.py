@@ -1,14 +1,13 @@
 """Trains twice: once undisturbed, and once with a worker that is killed in the middle of an epoch. Then it prints both
-curves: they are equal to the last digit.
+curves, which are equal to the last digit.
 
     python examples/python/resume_after_failure.py
     python examples/python/resume_after_failure.py --kill-at-step 71 --num-workers 4
     python examples/python/resume_after_failure.py --kill-at-step 0      # nobody is killed
 
-After the failure all workers have started again from the latest checkpoint. What was lost are the steps since then, which
-were made again with the same data. Three things in the train loop make it so: it reports checkpoints, it loads the latest
-one at its top, and it tells the sampler the epoch. What remains to be said is how often the run may fail:
-FailureConfig.max_failures.
+After the failure all workers restart from the latest checkpoint, and repeat the steps since then with the same data.
+Three things in the train loop achieve this. It reports checkpoints. It loads the latest one at its top. And it tells
+the sampler the epoch. The only other thing to set is how often the run may fail: FailureConfig.max_failures.
 """
 
 import argparse

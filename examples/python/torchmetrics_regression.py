@@ -1,10 +1,10 @@
-"""Fits a curve, and measures with TorchMetrics over all workers: R², the mean loss of training and of validation.
+"""Fits a curve, and measures it with TorchMetrics over all workers: R², the mean loss of training and of validation.
 
     python examples/python/torchmetrics_regression.py
 
-A metric sees what its worker sees; compute() puts the workers' parts together, so every worker has the same numbers, and
-they are those that one process would have. --check shows it: the same numbers again, in one process. It needs
-`pip install torchmetrics`. For a mean alone, report(…, reduce="mean") does without.
+A metric sees only its worker's data. compute() combines the parts of all workers, so every worker has the same numbers,
+which equal those of a single process. --check shows it by measuring again in one process. The program needs `pip
+install torchmetrics`. If you only need a mean, report(…, reduce="mean") is enough.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""DistributedDataParallel by hand: what a script does by itself when no trainer helps. ddp_with_trainer.py is the same
-program with TorchTrainer; put the two beside each other.
+"""DistributedDataParallel by hand: everything that a script has to do itself without a trainer. ddp_with_trainer.py is
+the same program with TorchTrainer; compare the two side by side.
 
     paceline run --nproc-per-node 2 examples/python/vanilla_ddp.py --epochs 10
     torchrun --standalone --nproc-per-node 2 examples/python/vanilla_ddp.py --epochs 10
 
 Two spirals wind around each other; a small network learns which of them a point belongs to. With --snapshot FILE the
-script goes on where it was: `paceline run --max-restarts 3 …` then survives workers that die.
+script continues where it was, so that with `paceline run --max-restarts 3 …` it survives workers that die.
 """
 
 import argparse

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-/// 50,000 photographs of ten kinds of things to train on, or 10,000 to test with. Copies share the images, which
-/// nothing changes, so that every loader thread can have one.
+/// 50,000 photographs of ten kinds of things to train on, or 10,000 to test with. Copies of the data set share the
+/// images, which nothing changes, so every loader thread can have one.
 ///
 ///     Cifar10 photographs("./data");
 ///     auto [images, labels] = photographs.get_batch(std::vector<size_t>{0, 1, 2});

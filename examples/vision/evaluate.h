@@ -1,4 +1,4 @@
-// What a classifier makes of examples that it was not trained on, over all ranks.
+// Evaluates a classifier over all ranks on examples that it was not trained on.
 #pragma once
 
 #include <paceline/paceline.h>
@@ -8,8 +8,8 @@ struct Evaluation {
   double accuracy = 0;  // share of right answers, 0 to 1
 };
 
-/// Every rank gets the same answer. `loader` gives (images, labels); with DataLoaderOptions::evaluation every example
-/// counts once. `model` is left in training mode. CollectiveError when a rank is gone.
+/// Every rank gets the same result. `loader` gives (images, labels); with DataLoaderOptions::evaluation every example
+/// counts once. `model` is in training mode afterwards. Throws CollectiveError if a rank is gone.
 ///
 ///     const Evaluation evaluation = evaluate(model, test_loader);
 template <class Model, class Loader>

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-/// Runs `script` (relative to the source folder) and waits for its end; it writes to this program's output.
-/// paceline::StorageError when it fails, which refers to that output. Thread-safe.
+/// Runs `script` (relative to the source folder), whose output goes to this program's, and waits for its end. If it
+/// fails, throws paceline::StorageError, which refers to that output. Thread-safe.
 ///
 ///     run_script("tools/fetch_cifar10", {"./data"});
 void run_script(const std::string& script, std::vector<std::string> arguments);

@@ -1,8 +1,8 @@
-// How rows of a data set become one batch.
+// How rows of a data set become a batch.
 //
 // A data set is a map-style torch::data data set (also one chained with map(Stack<>())), or any class with size() and
-// either get_batch(rows), which gives a whole batch at once and is the fast way, or get(row). Examples are stacked
-// along a new first dimension; a data set of other examples gives a std::vector of them as its batch.
+// either get(row) or get_batch(rows). The latter makes a whole batch at once, which is faster. Examples are stacked
+// along a new first dimension; if they are of another type, a batch is a std::vector of them.
 //
 //     struct Squares {
 //       torch::data::Example<> get(size_t row) { return {torch::full({1}, row), torch::full({1}, row * row)}; }
@@ -10,10 +10,10 @@
 //     };
 //     for (auto& [number, square] : paceline::prepare_data_loader(Squares(), {.batch_size = 32})) …   // [32, 1] each
 //
-// Random numbers (augmentation) depend on the loader's seed, the epoch and the row only, in get_batch() on the first
-// row: not on threads, ranks, restarts or torch::manual_seed(), and they disturb no draws of the train loop. LibTorch's
-// operators draw so by themselves (loader/row_random.h); the data set gets the generator as a second argument where it
-// wants to name it, or to seed one of its own:
+// Random numbers (for augmentation) depend only on the loader's seed, the epoch and the row, in get_batch() on the
+// first row. They do not depend on threads, ranks, restarts or torch::manual_seed(), and do not affect the train loop's
+// random numbers. LibTorch's operators draw in this way by themselves (loader/row_random.h). A data set that wants to
+// name the generator, or seed one of its own with it, takes it as a second argument:
 //
 //     torch::Tensor get(size_t row, torch::Generator& generator) { return images[row] + torch::rand({8}, generator); }
 #pragma once

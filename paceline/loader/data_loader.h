@@ -32,12 +32,12 @@ namespace paceline {
 template <class Dataset>
 class DataLoader final : public Stateful {
  public:
-  /// What an iteration gives: the examples stacked, or what the data set's get_batch() returns.
+  /// What an iteration returns: the examples stacked, or the result of the data set's get_batch().
   using Batch = loader::BatchOf<Dataset>;
 
   /// `dataset`: see loader/collate.h for what it can be. `sampler`, if given, decides the order: a DistributedSampler
-  /// is used as it is, the rows of any other are shared out by rank. ConfigError for options that are not allowed, or a
-  /// data set without a size.
+  /// is used as it is, the rows of any other are split by rank. Throws ConfigError for options that are not allowed, or
+  /// a data set without a size.
   explicit DataLoader(Dataset dataset, DataLoaderOptions options = {}, LoaderPlace place = {},
                       std::shared_ptr<loader::Sampler> sampler = nullptr)
       : schedule_(loader::row_count(dataset), options, std::move(place), std::move(sampler)),
@@ -70,11 +70,11 @@ class DataLoader final : public Stateful {
     ~Iterator() {
       if (loader_ != nullptr) loader_->end_iteration(number_);
     }
-    /// UsageError when the last ++ has thrown, and so there is no batch.
+    /// Throws UsageError if the last ++ has thrown, so that there is no batch.
     Batch& operator*() const { return loader_->in_hand(); }
     Batch* operator->() const { return &loader_->in_hand(); }
-    /// Waits for the next batch. Throws what the data set threw, as an Error that names the row: ++ once more goes on
-    /// behind that batch. UsageError when the loader has begun another iteration meanwhile.
+    /// Waits for the next batch. If the data set throws, throws an Error that names the row; the next ++ continues
+    /// after that batch. Throws UsageError if the loader has begun another iteration meanwhile.
     Iterator& operator++() {
       loader_->advance(number_);
       return *this;
@@ -89,7 +89,7 @@ class DataLoader final : public Stateful {
     int64_t number_;
   };
 
-  /// Begins the next epoch, or goes on in the one of a loaded state, and waits for the first batch.
+  /// Begins the next epoch, or continues that of a loaded state, and waits for the first batch.
   Iterator begin() {
     end_iteration(iteration_);
     schedule_.begin();
@@ -98,30 +98,30 @@ class DataLoader final : public Stateful {
     advance(iteration_);
     return iterator;
   }
-  /// Where an iterator is when its epoch is over.
+  /// The iterator at the end of an epoch.
   std::default_sentinel_t end() const { return {}; }
 
-  /// Batches of a whole epoch on this rank.
+  /// Number of batches in a whole epoch on this rank.
   int64_t size() const { return schedule_.size(); }
-  /// Batches still to come: in the iteration that runs, or in the next one when none does. Differs from size() after a
-  /// state from the middle of an epoch was loaded.
+  /// Number of batches still to come: in the current iteration, or in the next one if there is none. Differs from
+  /// size() after a state from the middle of an epoch was loaded.
   int64_t remaining() const { return schedule_.remaining(); }
-  /// Rows in a batch of this rank.
+  /// Number of rows in a batch of this rank.
   int64_t batch_size() const { return schedule_.options().batch_size; }
-  /// The epoch of the iteration that runs, or else of the next one.
+  /// The epoch of the current iteration, or else of the next one.
   int64_t epoch() const { return schedule_.epoch(); }
-  /// Makes `epoch` that of the next iteration. After a state from the middle of an epoch was loaded, that epoch's
-  /// number goes on where it was; any other starts anew.
+  /// Sets the epoch of the next iteration. If a state from the middle of an epoch was loaded, `epoch` equal to that
+  /// epoch continues it; any other starts from the beginning.
   void set_epoch(int64_t epoch) { schedule_.set_epoch(epoch); }
   /// The data set; the copies that further threads use cannot be reached.
   const Dataset& dataset() const { return datasets_.front(); }
 
   std::string kind() const override { return "loader"; }
   Placement placement() const override { return Placement::replicated; }
-  /// In the body of the loop the batch in hand counts as done: take the state after optimizer.step().
+  /// Inside the loop the current batch counts as done, so take the state after optimizer.step().
   StateDict state_dict() const override { return schedule_.state_dict(); }
-  /// Ends the iteration that runs; the next one goes on from the state. ConfigError when the state is of another data
-  /// set (in the middle of an epoch), or is none.
+  /// Ends the current iteration; the next one continues from the state. Throws ConfigError if the state belongs to
+  /// another data set (in the middle of an epoch), or is not a loader's state.
   void load_state_dict(const StateDict& state) override {
     end_iteration(iteration_);
     schedule_.load_state_dict(state);

@@ -1,4 +1,4 @@
-// DataLoaderOptions: how a data set becomes batches. LoaderPlace: where the loader stands among the ranks.
+// DataLoaderOptions: how a data set becomes batches. LoaderPlace: the loader's place among the ranks.
 #pragma once
 
 #include <torch/torch.h>
@@ -32,7 +32,8 @@ namespace paceline {
         "as training steps")
 PACELINE_CONFIG(DataLoaderOptions, PACELINE_DATA_LOADER_OPTIONS_FIELDS);
 
-/// What a loader needs to know of its surroundings; prepare_data_loader() fills it in. The default is a single process.
+/// What a loader needs to know about its surroundings; prepare_data_loader() fills it in. The default is a single
+/// process.
 ///
 ///     DataLoader loader(Numbers(100), {.batch_size = 10}, {.rank = 1, .world_size = 4});   // without a session
 struct LoaderPlace {
@@ -44,7 +45,8 @@ struct LoaderPlace {
   torch::Device device = torch::kCPU;
   /// Says whether the step of the batch in hand was void; may be null.
   std::shared_ptr<StepLedger> ledger = nullptr;
-  /// Called on the training thread whenever a batch is asked for, before waiting for it. What it throws ends the loop.
+  /// Called on the training thread whenever a batch is asked for, before waiting for it. An exception that it throws
+  /// ends the loop.
   std::function<void()> before_batch = nullptr;
   /// Called on the training thread when a batch is about to be handed out.
   std::function<void()> after_batch = nullptr;

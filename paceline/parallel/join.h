@@ -1,10 +1,10 @@
-// Join: ranks whose data ends earlier go on taking part in what the others' models do together.
+// Join: ranks whose data ends early keep taking part in the collectives of the others' models.
 //
-// What makes a model wait for all ranks is its synchronised backward. At the end of each the ranks say who has made it;
-// one whose data has ended makes a backward of zeros instead, with the same collectives, and leaves its weights alone.
-// When the data of all has ended, the models become those of a rank that has made the last step.
-// Collectives of the user's own in the loop have no such shadow: call none, or as often on every rank.
-// Threading: that of the models. Errors: CollectiveError, ConfigError.
+// A model waits for all ranks in its synchronised backward. At the end of each backward the ranks tell each other which
+// of them have made it. A rank whose data has ended makes a backward of zeros instead, with the same collectives, and
+// leaves its weights alone. When the data of all ranks has ended, the models are set to those of a rank that made the
+// last step. Collectives of the user's own in the loop have no such substitute: call none, or equally many on every
+// rank. Threading: that of the models. Errors: CollectiveError, ConfigError.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace paceline {
 
 /// How join() treats ranks whose data ends early.
 struct JoinOptions {
-  /// Averaged gradients are sums over the ranks that still have data, divided by the number of all ranks: the last
-  /// steps, on little data, are small ones. false: divided by the number of those that have data.
+  /// Averaged gradients are sums over the ranks that still have data, divided by the number of all ranks, so the last
+  /// steps, on little data, are small. If false, they are divided by the number of ranks that have data.
   bool divide_by_initial_world_size = true;
-  /// CollectiveError on every rank as soon as the data of one has ended before that of another, in the backward that
-  /// it cannot make. Its gradients are averaged; no step has been made with them.
+  /// Throws CollectiveError on every rank as soon as the data of one has ended before that of another, in the backward
+  /// that this rank cannot make. Gradients are averaged then, but no step has been made with them.
   bool throw_on_early_termination = false;
 };
 

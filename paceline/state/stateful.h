@@ -13,15 +13,15 @@
 
 namespace paceline {
 
-/// What a checkpoint stores of one object.
+/// The state of one object, as a checkpoint stores it.
 struct StateDict {
-  /// By name; in checkpoints they are called "<item>/<name>". Detached; they may share storage with the live object.
+  /// Tensors by name; checkpoints call them "<item>/<name>". Detached; they may share storage with the live object.
   std::map<std::string, torch::Tensor> tensors;
-  /// What is no tensor: counters, names, options.
+  /// Everything that is not a tensor: counters, names, options.
   Json values = Json::object();
 };
 
-/// Where the state lives when several ranks train.
+/// Which ranks have the state when several train.
 enum class Placement {
   replicated,  ///< equal on all ranks: rank 0 writes it, all read it
   per_rank     ///< each rank has its own: every rank writes and reads its part (random states)
@@ -48,10 +48,9 @@ class Stateful {
   virtual std::string kind() const = 0;
   /// Whether one rank's state stands for all.
   virtual Placement placement() const = 0;
-  /// The state now. The tensors are written, or copied, before the call that asked for them returns; they need not be
-  /// copies.
+  /// The current state. The caller writes or copies the tensors before it returns, so they need not be copies.
   virtual StateDict state_dict() const = 0;
-  /// ConfigError naming what is missing, left over, or of another shape or type.
+  /// Throws ConfigError, which names what is missing, left over, or of another shape or type.
   virtual void load_state_dict(const StateDict& state) = 0;
 };
 

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-/// One of those that comm/ has.
+/// One of the backends that comm/ has.
 inline Constraint known_backend() {
   return one_of(comm::backend_names());
 }

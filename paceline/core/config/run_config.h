@@ -15,7 +15,7 @@
 namespace paceline {
 
 class UserCallback;
-/// In the order in which they are called.
+/// Callbacks, in the order in which they are called.
 using Callbacks = std::vector<std::shared_ptr<UserCallback>>;
 /// Environment variables by name.
 using Variables = std::map<std::string, std::string>;

@@ -10,9 +10,9 @@ namespace paceline {
 
 /// A number of workers, or a range {min, max} for elastic runs (today a range runs at its maximum).
 struct NumWorkers {
-  /// As few as this are enough.
+  /// The smallest number of workers that is enough.
   int64_t min = 1;
-  /// Never more than this.
+  /// The largest number of workers.
   int64_t max = 1;
 
   NumWorkers() = default;
@@ -53,15 +53,16 @@ Constraint known_resources();
         "TPU topology; any is refused: Paceline has no TPU support")
 PACELINE_CONFIG(ScalingConfig, PACELINE_SCALING_CONFIG_FIELDS);
 
-/// ConfigError for what no machine can give: TPUs, and GPUs for workers that use none.
+/// Throws ConfigError for what no machine can provide: TPUs, and GPUs for workers that use none.
 void refuse_impossible(const ScalingConfig& scaling);
 
-/// GPUs of each worker: a part of one that it shares with others (below 1), or whole ones that it has to itself; what
-/// `resources_per_worker` asks for, otherwise one with use_gpu and 0 without.
+/// Number of GPUs of each worker. Below 1 it is a part of a GPU that the worker shares with others; otherwise these are
+/// whole GPUs of its own. It is what `resources_per_worker` asks for, else 1 with use_gpu and 0 without.
 double gpus_per_worker(const ScalingConfig& scaling);
-/// How many workers with `each` GPUs, more than 0, fit on `gpus`. Those with a part of one are never spread over two.
+/// How many workers with `each` GPUs (more than 0) fit on `gpus`. A worker with a part of a GPU never gets parts of
+/// two.
 int64_t workers_that_fit(int64_t gpus, double each);
-/// How many GPUs so many workers take.
+/// How many GPUs this many workers take.
 int64_t gpus_for(int64_t workers, double each);
 /// The first GPU of the worker with this local rank.
 int64_t first_gpu(int64_t local_rank, double each);

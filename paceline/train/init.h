@@ -9,8 +9,8 @@ namespace paceline {
 ///
 /// In a worker: runs the train loop and ends the process; does not return. A worker is a fork of the guardian, so code
 /// before init() has run only once, in the driver. In three cases it is this program executed again, including
-/// everything before init(): if the driver has threads, open files or the like at this call (the run's log says so), if the
-/// variable PACELINE_START is "exec" ("fork" is the default), or if workers get other values of variables that
+/// everything before init(): if the driver has threads, open files or the like at this call (the run's log says so), if
+/// the variable PACELINE_START is "exec" ("fork" is the default), or if workers get other values of variables that
 /// libraries read when they are loaded.
 ///
 /// Call it once. Throws UsageError for another value of PACELINE_START.

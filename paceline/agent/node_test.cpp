@@ -29,18 +29,12 @@ TEST(OutOfMemory, FindsTheCountersOfBothCgroupVersions) {
               ElementsAre("/sys/fs/cgroup/user.slice/a:b/memory.events", "/sys/fs/cgroup/memory.events"));
   EXPECT_THAT(out_of_memory_files("8:pids:/\n4:cpu,memory:/job\n1:name=systemd:/\n"),
               ElementsAre("/sys/fs/cgroup/memory/job/memory.oom_control", "/sys/fs/cgroup/memory/memory.oom_control"));
-  EXPECT_EQ(parse_out_of_memory_kills("low 0\nhigh 5\nmax 3\noom 2\noom_kill 1\n"), 1);
-  EXPECT_EQ(parse_out_of_memory_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 4\n"), 4);
-  EXPECT_EQ(parse_out_of_memory_kills(""), std::nullopt);
 }
 
 TEST(OutOfMemory, ReadsLimitsOfBothCgroupVersions) {
   EXPECT_EQ(parse_memory_limit("16000000\n"), 16'000'000);
   EXPECT_EQ(parse_memory_limit("max\n"), 0);
   EXPECT_EQ(parse_memory_limit("9223372036854771712\n"), 0);
-  EXPECT_EQ(parse_named_number("MemTotal: 5 kB\nMemAvailable:   123 kB\n", "MemAvailable:"), 123);
-  EXPECT_EQ(parse_named_number("pgfault 3\noom_kill 2\n", "oom_kill"), 2);
-  EXPECT_EQ(parse_named_number("", "oom_kill"), 0);
 }
 
 TEST(OutOfMemory, EachKillIsClaimedOnce) {

@@ -15,13 +15,8 @@ namespace paceline::agent {
 /// container the path may be the host's, so the mount's root follows).
 std::vector<std::string> out_of_memory_files(std::string_view proc_self_cgroup);
 
-/// The number behind "oom_kill" in memory.events or memory.oom_control; nullopt when there is none.
-std::optional<int64_t> parse_out_of_memory_kills(std::string_view text);
-
 /// Bytes in memory.max or memory.limit_in_bytes; 0 for no limit.
 int64_t parse_memory_limit(std::string_view text);
-/// The number behind `name` in a file of lines such as /proc/meminfo ("MemAvailable:   123 kB"); 0 when there is none.
-int64_t parse_named_number(std::string_view text, std::string_view name);
 
 class OutOfMemoryCounter {
  public:

@@ -7,54 +7,31 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <optional>
-#include <sstream>
 #include <string>
 
 #include "paceline/agent/process_tree_internal.h"
+#include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/pidfd.h"
+#include "paceline/core/posix/process_stat.h"
 
 namespace paceline::agent {
 namespace {
 
-constexpr unsigned kExitingFlag = 0x4;  // PF_EXITING in the kernel's flags of a task
+constexpr int64_t kExitingFlag = 0x4;  // PF_EXITING in the kernel's flags of a task
 
-struct TaskStat {
-  pid_t parent = 0;
-  unsigned flags = 0;
-  std::string state;
-};
-
-// From /proc/…/stat: "pid (name) state parent group session terminal terminal_group flags …"; a name may hold anything.
-std::optional<TaskStat> read_stat(const std::filesystem::path& folder) {
-  std::ifstream file(folder / "stat");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(text.substr(name_end + 1));
-  TaskStat stat;
-  std::string group, session, terminal, terminal_group;
-  if (!(fields >> stat.state >> stat.parent >> group >> session >> terminal >> terminal_group >> stat.flags)) {
-    return std::nullopt;
-  }
-  return stat;
-}
-
-// The value of a line of /proc/…/status, "" when there is none.
-std::string status_value(const std::filesystem::path& folder, const std::string& wanted) {
-  std::ifstream file(folder / "status");
-  std::string name, value;
-  while (file >> name && name != wanted) file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  file >> value;
-  return value;
+// The number that all of `text` is; 0 for anything else.
+template <class Number>
+Number number_in(const std::string& text, int base = 10) {
+  Number number = 0;
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return problem == std::errc() && rest == text.data() + text.size() ? number : 0;
 }
 
 // Whether a thread blocks every signal that can be blocked, as housekeeping threads of libraries do from their start.
-bool blocks_all_signals(const std::filesystem::path& folder) {
+bool blocks_all_signals(const std::string& status) {
   constexpr uint64_t kBlockable = 0x7ffbfeff;  // 1 to 31 without SIGKILL and SIGSTOP
-  const std::string blocked = status_value(folder, "SigBlk:");
-  return !blocked.empty() && (std::stoull(blocked, nullptr, 16) & kBlockable) == kBlockable;
+  return (number_in<uint64_t>(parse_kernel_value(status, "SigBlk:"), 16) & kBlockable) == kBlockable;
 }
 
 // The numbered folders in `folder`; it may change or vanish under us.
@@ -62,17 +39,14 @@ std::vector<pid_t> numbered_folders(const std::filesystem::path& folder) {
   std::vector<pid_t> numbers;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    pid_t number = 0;
-    const auto [rest, problem] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (problem == std::errc() && rest == name.data() + name.size()) numbers.push_back(number);
+    if (const auto number = number_in<pid_t>(entry->path().filename()); number > 0) numbers.push_back(number);
   }
   return numbers;
 }
 
 struct Thread {
   pid_t id = 0;
-  std::string state;  // "S" while it sleeps
+  char state = '?';  // as ProcessStat has it
   bool blocks_all_signals = false;
   int64_t sleeps = 0;  // how often it has gone to sleep
 };
@@ -80,11 +54,12 @@ struct Thread {
 std::vector<Thread> living_threads() {
   std::vector<Thread> threads;
   for (const pid_t id : numbered_folders("/proc/self/task")) {
-    const std::filesystem::path folder = "/proc/self/task/" + std::to_string(id);
-    const auto stat = read_stat(folder);
+    const std::string folder = "/proc/self/task/" + std::to_string(id);
+    const auto stat = read_process_stat(folder);
     if (!stat || (stat->flags & kExitingFlag) != 0) continue;
-    const std::string sleeps = status_value(folder, "voluntary_ctxt_switches:");
-    threads.push_back({id, stat->state, blocks_all_signals(folder), sleeps.empty() ? 0 : std::stoll(sleeps)});
+    const std::string status = read_kernel_file(folder + "/status");
+    threads.push_back({id, stat->state, blocks_all_signals(status),
+                       parse_kernel_number(status, "voluntary_ctxt_switches:").value_or(0)});
   }
   return threads;
 }
@@ -99,7 +74,7 @@ std::vector<pid_t> other_threads() {
     for (const Thread& thread : living_threads()) {
       if (thread.id == ::gettid()) continue;
       // Every thread blocks all signals for its first moments, awake.
-      const bool begins = thread.blocks_all_signals && thread.state != "S";
+      const bool begins = thread.blocks_all_signals && thread.state != 'S';
       certain &= !begins;
       if (begins || !thread.blocks_all_signals) threads.push_back(thread.id);
     }
@@ -120,7 +95,7 @@ std::optional<std::map<pid_t, int64_t>> sleeps_of_housekeeping() {
   std::map<pid_t, int64_t> sleeps;
   for (const Thread& thread : living_threads()) {
     if (thread.id == ::gettid() || !thread.blocks_all_signals) continue;
-    if (thread.state != "S") return std::nullopt;
+    if (thread.state != 'S') return std::nullopt;
     sleeps[thread.id] = thread.sleeps;
   }
   return sleeps;
@@ -129,7 +104,7 @@ std::optional<std::map<pid_t, int64_t>> sleeps_of_housekeeping() {
 std::vector<pid_t> children_by_parent(pid_t pid) {
   std::vector<pid_t> children;
   for (const pid_t candidate : numbered_folders("/proc")) {
-    const auto stat = read_stat("/proc/" + std::to_string(candidate));
+    const auto stat = read_process_stat("/proc/" + std::to_string(candidate));
     if (stat && stat->parent == pid) children.push_back(candidate);
   }
   return children;
@@ -186,7 +161,7 @@ bool is_alive(int pidfd) {
 Descriptor hold(pid_t pid, pid_t parent) {
   auto pidfd = open_pidfd(pid);
   if (!pidfd.ok()) return {};
-  const auto stat = read_stat("/proc/" + std::to_string(pid));
+  const auto stat = read_process_stat("/proc/" + std::to_string(pid));
   if (!stat || stat->parent != parent) return {};
   send_signal(pidfd->get(), SIGSTOP);
   return *std::move(pidfd);

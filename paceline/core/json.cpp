@@ -52,17 +52,9 @@ std::optional<std::string> bytes_of(std::string_view hex) {
   return hex.empty() ? std::optional(bytes) : std::nullopt;
 }
 
-bool is_utf8(const Json& text) {
-  try {
-    (void)text.dump();
-    return true;
-  } catch (const Json::type_error&) {
-    return false;
-  }
-}
-
 Json wrap_bytes(const Json& value) {
-  if (value.is_string() && !is_utf8(value)) return Json{{kBytesKey, hex_of(value.get_ref<const std::string&>())}};
+  if (value.is_string() && !is_utf8(value.get_ref<const std::string&>()))
+    return Json{{kBytesKey, hex_of(value.get_ref<const std::string&>())}};
   if (!value.is_structured()) return value;
   Json wrapped = value;
   for (auto& item : wrapped) item = wrap_bytes(item);
@@ -119,6 +111,15 @@ void unwrap(Json& value) {
 }
 
 }  // namespace
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)Json(text).dump();  // strict by default
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
 
 std::string encode_json(const Json& value) {
   Json wrapped;

@@ -28,6 +28,9 @@ std::string readable_json(const Json& value);
 /// stack.
 arrow::Result<Json> decode_json(std::string_view text);
 
+/// Whether `text` is valid UTF-8.
+bool is_utf8(const std::string& text);
+
 /// How deep arrays and objects in a text may be.
 inline constexpr int kDeepestJson = 200;
 /// Whether decode_json() would refuse, for its depth, the text of a value that holds this one `levels` further down:

@@ -4,7 +4,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -20,8 +19,8 @@
 #include "paceline/core/posix/descriptor_limit.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/core/posix/unix_address.h"
+#include "paceline/launch/store_answer.h"
 #include "paceline/rpc/blocking_socket.h"
-#include "paceline/rpc/messages.h"
 
 namespace paceline::launch {
 namespace {
@@ -46,74 +45,6 @@ arrow::Result<Descriptor> listen_at(const std::string& address) {
   if (::listen(socket.get(), SOMAXCONN) != 0) return errno_status("cannot listen at " + address);
   return socket;
 }
-
-std::string outcome_of(const arrow::Status& status) {
-  if (status.ok()) return "ok";
-  return status.IsCancelled() ? "timeout" : status.IsInvalid() ? "invalid" : "closed";
-}
-
-// The answer to one request: the operation, carried out on the store.
-class Answer {
- public:
-  explicit Answer(rpc::KeyValueClient& store) : store_(store) {}
-
-  rpc::Envelope to(const rpc::Envelope& envelope) {
-    const auto request = rpc::unpack<rpc::StoreRequest>(envelope);
-    const arrow::Status status = request.ok() ? execute(*request, envelope.bytes) : request.status();
-    rpc::StoreReply reply{.outcome = outcome_of(status), .number = number_, .error = status.message()};
-    if (status.IsCancelled()) reply.missing = missing_of(request->keys);
-    rpc::Envelope answer = rpc::pack(reply);
-    answer.bytes = std::move(bytes_);
-    answer.reply_to = envelope.request;
-    return answer;
-  }
-
- private:
-  arrow::Status execute(const rpc::StoreRequest& request, const std::string& bytes) {
-    const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(std::min(request.timeout_s, 1e9) * 1000));
-    const std::string& operation = request.operation;
-    if (operation == "num_keys") return take(store_.num_keys());
-    if (operation == "check") return take(store_.check(request.keys));
-    if (operation == "wait") return store_.wait(request.keys, timeout);
-    if (request.keys.size() != 1) return arrow::Status::Invalid(operation, " takes one key");
-    const std::string& key = request.keys.front();
-    if (operation == "set") return store_.set(key, bytes);
-    if (operation == "get") return take(store_.get(key, timeout));
-    if (operation == "add") return take(store_.add(key, request.amount));
-    if (operation == "append") return store_.append(key, bytes);
-    if (operation == "delete_key") return take(store_.delete_key(key));
-    if (operation == "compare_set") {
-      if (request.expected_size < 0 || request.expected_size > std::ssize(bytes)) {
-        return arrow::Status::Invalid("compare_set announces more bytes than there are");
-      }
-      const auto size = static_cast<size_t>(request.expected_size);
-      return take(store_.compare_set(key, bytes.substr(0, size), bytes.substr(size)));
-    }
-    return arrow::Status::Invalid("the store knows no operation \"", operation, "\"");
-  }
-
-  rpc::Strings missing_of(const rpc::Strings& keys) {
-    rpc::Strings missing;
-    for (const std::string& key : keys) {
-      if (!store_.check({key}).ValueOr(true)) missing.push_back(key);
-    }
-    return missing;
-  }
-
-  arrow::Status take(arrow::Result<std::string> value) {
-    ARROW_ASSIGN_OR_RAISE(bytes_, std::move(value));
-    return arrow::Status::OK();
-  }
-  template <class Number>
-  arrow::Status take(const arrow::Result<Number>& number) {
-    if (number.ok()) number_ = static_cast<int64_t>(*number);
-    return number.status();
-  }
-
-  rpc::KeyValueClient& store_;
-  std::string bytes_;
-  int64_t number_ = 0;
-};
 
 class SocketStoreServer final : public StoreServer {
  public:
@@ -169,7 +100,7 @@ class SocketStoreServer final : public StoreServer {
   void serve(Client& client) {
     while (true) {
       const auto request = client.socket.receive();
-      if (!request.ok() || !*request || !client.socket.send(Answer(*store_).to(**request)).ok()) break;
+      if (!request.ok() || !*request || !client.socket.send(answer_store_request(*store_, **request)).ok()) break;
     }
     client.socket.shut_down();
     client.gone = true;

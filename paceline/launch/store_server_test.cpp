@@ -77,7 +77,7 @@ TEST(StoreServer, GoesOnWhenThereAreTooManyOpenFiles) {
   for (Descriptor* socket : {&first, &second}) {
     connect(*socket, server->address());
     rpc::BlockingSocket client(std::move(*socket));
-    EXPECT_TRUE(client.send(rpc::pack(rpc::StoreRequest{.operation = "num_keys"})).ok());
+    EXPECT_TRUE(client.send(rpc::pack(rpc::StoreRequest{.operation = rpc::StoreOperation::num_keys})).ok());
     EXPECT_TRUE(client.wait(std::chrono::seconds(20)).ValueOrDie()) << "no answer";
   }
   ::setrlimit(RLIMIT_NOFILE, &before);

@@ -44,7 +44,8 @@ Envelope some_envelope(Random& random) {
       return pack(report, identity);
     }
     case 2: {
-      Envelope envelope = pack(StoreRequest{.operation = "set", .keys = {"a", "b"}, .timeout_s = 1.5}, identity);
+      Envelope envelope =
+          pack(StoreRequest{.operation = StoreOperation::set, .keys = {"a", "b"}, .timeout_s = 1.5}, identity);
       envelope.request = 7;
       envelope.bytes = random.bytes(random.below(300));
       return envelope;

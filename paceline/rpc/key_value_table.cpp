@@ -18,29 +18,16 @@ Envelope reply_to(const Identity& identity, int64_t request, const StoreReply& r
 }
 
 StoreReply invalid(std::string error) {
-  return {.outcome = "invalid", .error = std::move(error)};
+  return {.outcome = StoreOutcome::invalid, .error = std::move(error)};
 }
 
 bool waits(const StoreRequest& request) {
-  return request.operation == "get" || request.operation == "wait";
+  return request.operation == StoreOperation::get || request.operation == StoreOperation::wait;
 }
 
-// Whether the request can be executed at all; what is wrong with it otherwise.
-std::optional<std::string> find_error(const StoreRequest& request, size_t value_bytes) {
-  static const std::set<std::string> kOneKey = {"set", "get", "add", "compare_set", "append", "delete_key"};
-  static const std::set<std::string> kAnyKeys = {"check", "wait", "num_keys"};
-  if (kOneKey.contains(request.operation)) {
-    if (request.keys.size() != 1)
-      return request.operation + " takes one key, got " + std::to_string(request.keys.size());
-  } else if (!kAnyKeys.contains(request.operation)) {
-    return "unknown operation \"" + request.operation + "\"";
-  }
-  if (request.expected_size < 0 || static_cast<size_t>(request.expected_size) > value_bytes) {
-    return "expected_size is " + std::to_string(request.expected_size) + ", but the message has " +
-           std::to_string(value_bytes) + " bytes";
-  }
-  if (!(request.timeout_s >= 0)) return "the timeout is negative or no number";
-  return std::nullopt;
+bool takes_one_key(StoreOperation operation) {
+  return operation != StoreOperation::check && operation != StoreOperation::wait &&
+         operation != StoreOperation::num_keys;
 }
 
 std::optional<int64_t> parse_number(const std::string& text) {
@@ -61,6 +48,18 @@ Strings missing_keys(const Strings& keys, const Values& values) {
 
 }  // namespace
 
+std::optional<std::string> find_error(const StoreRequest& request, size_t value_bytes) {
+  if (request.operation == StoreOperation::unknown) return "the operation is unknown";
+  if (takes_one_key(request.operation) && request.keys.size() != 1)
+    return Json(request.operation).get<std::string>() + " takes one key, got " + std::to_string(request.keys.size());
+  if (request.expected_size < 0 || static_cast<size_t>(request.expected_size) > value_bytes) {
+    return "expected_size is " + std::to_string(request.expected_size) + ", but the message has " +
+           std::to_string(value_bytes) + " bytes";
+  }
+  if (!(request.timeout_s >= 0)) return "the timeout is negative or no number";
+  return std::nullopt;
+}
+
 KeyValueTable::Replies KeyValueTable::handle(const Envelope& request, Time now) {
   Replies replies;
   const auto answer = [&](const StoreReply& reply) {
@@ -76,7 +75,7 @@ KeyValueTable::Replies KeyValueTable::handle(const Envelope& request, Time now) 
     return replies;
   }
   if (dropped_ && Place{request.identity.attempt, request.identity.generation} <= *dropped_) {
-    answer({.outcome = "closed"});
+    answer({.outcome = StoreOutcome::closed});
     return replies;
   }
   Space& space = spaces_[{request.identity.attempt, request.identity.generation}];
@@ -95,11 +94,11 @@ Envelope KeyValueTable::execute(const Envelope& request, const StoreRequest& wan
   std::string value;
   const std::string key = wanted.keys.empty() ? std::string() : wanted.keys[0];
   const auto found = space.values.find(key);
-  if (wanted.operation == "set") {
+  if (wanted.operation == StoreOperation::set) {
     space.values[key] = request.bytes;
-  } else if (wanted.operation == "append") {
+  } else if (wanted.operation == StoreOperation::append) {
     space.values[key] += request.bytes;
-  } else if (wanted.operation == "add") {
+  } else if (wanted.operation == StoreOperation::add) {
     const auto number = found == space.values.end() ? 0 : parse_number(found->second);
     if (!number || __builtin_add_overflow(*number, wanted.amount, &reply.number)) {
       reply = invalid("the value at \"" + key + "\" is no number that " + std::to_string(wanted.amount) +
@@ -107,16 +106,16 @@ Envelope KeyValueTable::execute(const Envelope& request, const StoreRequest& wan
     } else {
       space.values[key] = std::to_string(reply.number);
     }
-  } else if (wanted.operation == "compare_set") {
+  } else if (wanted.operation == StoreOperation::compare_set) {
     const auto size = static_cast<size_t>(wanted.expected_size);
     const std::string expected = request.bytes.substr(0, size);
     const bool equal = found == space.values.end() ? expected.empty() : found->second == expected;
     if (equal) space.values[key] = request.bytes.substr(size);
     const auto after = space.values.find(key);
     value = after == space.values.end() ? expected : after->second;
-  } else if (wanted.operation == "check") {
+  } else if (wanted.operation == StoreOperation::check) {
     reply.number = missing_keys(wanted.keys, space.values).empty();
-  } else if (wanted.operation == "delete_key") {
+  } else if (wanted.operation == StoreOperation::delete_key) {
     reply.number = static_cast<int64_t>(space.values.erase(key));
   } else {
     reply.number = static_cast<int64_t>(space.values.size());
@@ -128,7 +127,7 @@ std::optional<Envelope> KeyValueTable::answer_or_park(Waiter waiter, Space& spac
   Strings missing = missing_keys(waiter.wanted.keys, space.values);
   if (missing.empty()) return answer(waiter, space);
   if (waiter.wanted.timeout_s == 0) {
-    return reply_to(waiter.identity, waiter.request, {.outcome = "timeout", .missing = std::move(missing)});
+    return reply_to(waiter.identity, waiter.request, {.outcome = StoreOutcome::timeout, .missing = std::move(missing)});
   }
   if (waiter.wanted.timeout_s < kEndlessSeconds) {
     waiter.deadline = now + std::chrono::ceil<Duration>(std::chrono::duration<double>(waiter.wanted.timeout_s));
@@ -140,7 +139,7 @@ std::optional<Envelope> KeyValueTable::answer_or_park(Waiter waiter, Space& spac
 Envelope KeyValueTable::answer(const Waiter& waiter, const Space& space) {
   const StoreRequest& wanted = waiter.wanted;
   return reply_to(waiter.identity, waiter.request, {},
-                  wanted.operation == "get" ? space.values.at(wanted.keys[0]) : std::string());
+                  wanted.operation == StoreOperation::get ? space.values.at(wanted.keys[0]) : std::string());
 }
 
 void KeyValueTable::park(Waiter waiter, Space& space) {
@@ -186,8 +185,9 @@ KeyValueTable::Replies KeyValueTable::expire(Time now) {
     const auto waiting = space.waiting.find(waiter.missing);
     waiting->second.erase(id);
     if (waiting->second.empty()) space.waiting.erase(waiting);
-    replies.push_back(reply_to(waiter.identity, waiter.request,
-                               {.outcome = "timeout", .missing = missing_keys(waiter.wanted.keys, space.values)}));
+    replies.push_back(
+        reply_to(waiter.identity, waiter.request,
+                 {.outcome = StoreOutcome::timeout, .missing = missing_keys(waiter.wanted.keys, space.values)}));
   }
   return replies;
 }
@@ -201,7 +201,7 @@ KeyValueTable::Replies KeyValueTable::drop(Attempt attempt, Generation generatio
     for (const auto& [key, ids] : space->second.waiting) {
       for (const WaiterId id : ids) {
         const Waiter waiter = take(id);
-        replies.push_back(reply_to(waiter.identity, waiter.request, {.outcome = "closed"}));
+        replies.push_back(reply_to(waiter.identity, waiter.request, {.outcome = StoreOutcome::closed}));
       }
     }
   }

@@ -23,6 +23,9 @@
 
 namespace paceline::rpc {
 
+/// What is wrong with a request whose envelope has `value_bytes` bytes; nullopt when it can be executed.
+std::optional<std::string> find_error(const StoreRequest& request, size_t value_bytes);
+
 class KeyValueTable {
  public:
   /// Envelopes to send, each with the identity of the worker that it is for.

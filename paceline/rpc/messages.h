@@ -298,22 +298,48 @@ PACELINE_MESSAGE(ProgressBar, "progress_bar", PACELINE_PROGRESS_BAR_FIELDS);
 
 // --- worker ⇄ controller: the key-value store of the rendezvous ---------------------------------------------------
 
-// The c10d store's operations, which key_value.h explains. Bytes beside it: the expected value, then the value. The
+// The c10d store's operations, which key_value.h explains.
+enum class StoreOperation { unknown, set, get, add, compare_set, append, check, wait, delete_key, num_keys };
+
+NLOHMANN_JSON_SERIALIZE_ENUM(StoreOperation, {{StoreOperation::unknown, ""},
+                                              {StoreOperation::set, "set"},
+                                              {StoreOperation::get, "get"},
+                                              {StoreOperation::add, "add"},
+                                              {StoreOperation::compare_set, "compare_set"},
+                                              {StoreOperation::append, "append"},
+                                              {StoreOperation::check, "check"},
+                                              {StoreOperation::wait, "wait"},
+                                              {StoreOperation::delete_key, "delete_key"},
+                                              {StoreOperation::num_keys, "num_keys"}})
+
+// Bytes beside it: the expected value, then the value. The
 // identity's attempt and generation say which keys are meant.
 #define PACELINE_STORE_REQUEST_FIELDS(FIELD)                                            \
-  FIELD(std::string, operation, "") /* a method's name in key_value.h */                \
+  FIELD(StoreOperation, operation, StoreOperation::unknown)                             \
   FIELD(Strings, keys, {})                                                              \
   FIELD(int64_t, amount, 0)                                                             \
   FIELD(int64_t, expected_size, 0) /* of the expected value, in the envelope's bytes */ \
   FIELD(double, timeout_s, 0.0)
 PACELINE_MESSAGE(StoreRequest, "store_request", PACELINE_STORE_REQUEST_FIELDS);
 
+enum class StoreOutcome {
+  invalid,
+  ok,
+  timeout,
+  closed  // the generation is over
+};
+
+NLOHMANN_JSON_SERIALIZE_ENUM(StoreOutcome, {{StoreOutcome::invalid, "invalid"},
+                                            {StoreOutcome::ok, "ok"},
+                                            {StoreOutcome::timeout, "timeout"},
+                                            {StoreOutcome::closed, "closed"}})
+
 // The value is in the bytes.
-#define PACELINE_STORE_REPLY_FIELDS(FIELD)                                                                \
-  FIELD(std::string, outcome, "ok") /* "ok", "timeout", "closed" (the generation is over) or "invalid" */ \
-  FIELD(int64_t, number, 0)         /* answers add, check, delete and num_keys */                         \
-  FIELD(Strings, missing, {})       /* keys that were not there at a timeout */                           \
-  FIELD(std::string, error, "")     /* why it is invalid */
+#define PACELINE_STORE_REPLY_FIELDS(FIELD)                                        \
+  FIELD(StoreOutcome, outcome, StoreOutcome::ok)                                  \
+  FIELD(int64_t, number, 0)     /* answers add, check, delete_key and num_keys */ \
+  FIELD(Strings, missing, {})   /* keys that were not there at a timeout */       \
+  FIELD(std::string, error, "") /* why it is invalid */
 PACELINE_MESSAGE(StoreReply, "store_reply", PACELINE_STORE_REPLY_FIELDS);
 
 // --- worker ⇄ controller: all reported checkpoints -----------------------------------------------------------------

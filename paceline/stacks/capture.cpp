@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/core/posix/kernel_file.h"
 #include "paceline/stacks/mapping_internal.h"
 
 namespace paceline::stacks {
@@ -26,11 +27,6 @@ using Steady = std::chrono::steady_clock;
 constexpr uint64_t kMostStack = uint64_t{1} << 20;
 // What a function may use below its stack pointer.
 constexpr uint64_t kRedZone = 128;
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::string read_line(const std::string& path) {
   std::string line;
@@ -146,7 +142,7 @@ arrow::Result<Snapshot> capture(pid_t pid, std::chrono::milliseconds patience) {
   const ChildSignalBlocked blocked;
   const auto deadline = Steady::now() + patience;
   const std::string process = "/proc/" + std::to_string(pid);
-  Snapshot snapshot{.pid = pid, .maps = read_file(process + "/maps")};
+  Snapshot snapshot{.pid = pid, .maps = read_kernel_file(process + "/maps")};
   const std::vector<pid_t> threads = threads_of(pid);
   if (threads.empty()) return refused(pid, ESRCH);
   for (const pid_t tid : threads) {

@@ -70,6 +70,10 @@ class Connections:
         return Connection(self._address)
 
 
+def _seconds(timeout):
+    return max(0.0, timeout.total_seconds())
+
+
 # c10d keeps the C++ half of a store only; without the Python half it has no methods.
 _kept = []
 
@@ -106,7 +110,7 @@ def store_class(dist):
             self._ask("set", [key], _bytes(value))
 
         def get(self, key):
-            return self._ask("get", [key], timeout_s=self.timeout.total_seconds())[1]
+            return self._ask("get", [key], timeout_s=_seconds(self.timeout))[1]
 
         def add(self, key, amount):
             return self._ask("add", [key], amount=amount)[0]
@@ -122,7 +126,7 @@ def store_class(dist):
             return bool(self._ask("check", keys)[0])
 
         def wait(self, keys, timeout=None):
-            self._ask("wait", keys, timeout_s=(timeout or self.timeout).total_seconds())
+            self._ask("wait", keys, timeout_s=_seconds(self.timeout if timeout is None else timeout))
 
         def delete_key(self, key):
             return bool(self._ask("delete_key", [key])[0])

@@ -5,24 +5,33 @@
 
 #include <sstream>
 
+#include "paceline/agent/out_of_memory_internal.h"
 #include "paceline/checkpoint/format/safetensors.h"
 #include "paceline/checkpoint/manifest.h"
 #include "paceline/cli/commands/doctor_checks.h"
 #include "paceline/cli/commands/removal.h"
 #include "paceline/cli/commands/run_flags.h"
 #include "paceline/cli/table.h"
+#include "paceline/core/posix/kernel_file.h"
+#include "paceline/core/posix/process_stat.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/launch/error_file.h"
+#include "paceline/launch/store_answer.h"
 #include "paceline/policy/exit_cause.h"
 #include "paceline/rpc/envelope.h"
+#include "paceline/rpc/key_value_table.h"
+#include "paceline/rpc/memory_key_value.h"
 #include "paceline/rpc/messages.h"
 #include "paceline/run/journal.h"
 #include "paceline/run/reader.h"
+#include "paceline/stacks/mapping_internal.h"
 #include "paceline/stacks/stack.h"
 #include "paceline/storage/checksum.h"
+#include "paceline/storage/local/run_lock.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/memory_storage.h"
 #include "paceline/storage/objects/file_mirror.h"
+#include "paceline/storage/objects/lease.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/metrics_history.h"
 #include "tests/fuzz/fuzzer.h"
@@ -147,6 +156,70 @@ TEST(Fuzz, TextOfOthers) {
     EXPECT_EQ(cli::printable(cli::printable(text)), cli::printable(text));
     (void)run_layout::is_reserved(text);
     (void)run_layout::is_checkpoint_folder(text);
+  });
+}
+
+// What the kernel says of processes, in which names are anybody's.
+TEST(Fuzz, KernelFiles) {
+  Fuzzer("kernel").run([](std::string_view text) {
+    (void)parse_process_stat(text);
+    for (const char* name : {"SigBlk:", "oom_kill", "MemAvailable:"}) (void)parse_kernel_number(text, name);
+    if (const auto mapping = stacks::find_mapping(std::string(text), 0x7f0000001000)) {
+      EXPECT_LE(mapping->start, 0x7f0000001000);
+      EXPECT_GT(mapping->end, 0x7f0000001000);
+    }
+    (void)agent::out_of_memory_files(text);
+    (void)agent::parse_memory_limit(text);
+  });
+}
+
+// A line of JSON, the request, and its bytes behind it: what any program that a worker has started may send.
+TEST(Fuzz, StoreRequest) {
+  rpc::MemoryKeyValueStore store;
+  const auto client = store.client({.attempt = {1}});
+  rpc::KeyValueTable table;
+  int64_t sent = 0, answered = 0;
+  Fuzzer("store_request").run([&](std::string_view text) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    auto body = decode_json(text.substr(0, end));
+    if (!body.ok()) return;
+    rpc::Envelope request{.type = rpc::StoreRequest::kType, .request = ++sent, .body = *std::move(body)};
+    request.identity.attempt = {1};
+    request.bytes = std::string(text.substr(std::min(end + 1, text.size())));
+    answered += std::ssize(table.handle(request, Time{}));
+    if (request.body.is_object() && request.body.contains("timeout_s")) request.body["timeout_s"] = 0;  // it would wait
+    const auto answer = rpc::unpack<rpc::StoreReply>(launch::answer_store_request(*client, request));
+    ASSERT_TRUE(answer.ok()) << answer.status();
+  });
+  EXPECT_EQ(answered + std::ssize(table.drop({1})), sent) << "each is answered once";
+}
+
+// What another driver has written into the lock, which it holds.
+TEST(Fuzz, RunLock) {
+  const TemporaryFolder folder;
+  const auto held = storage::RunLock::acquire(folder.path());
+  ASSERT_TRUE(held.ok());
+  Fuzzer("lock").run([&](std::string_view text) {
+    write_file(folder / run_layout::kLock, std::string(text));
+    const auto second = storage::RunLock::acquire(folder.path());
+    EXPECT_TRUE(second.status().IsAlreadyExists()) << second.status();
+  });
+}
+
+// A line with a claim's name, then what stands in it; the second driver finds it dead, and takes over.
+TEST(Fuzz, Claim) {
+  const TemporaryFolder folder;
+  const std::string memory = folder / "remembered";
+  const storage::LeaseOptions at_once{.takeover = {}, .look = {}};
+  Fuzzer("claim").run([&](std::string_view text) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string content(text.substr(std::min(end + 1, text.size())));
+    auto run = std::make_shared<storage::MemoryStorage>();
+    (void)run->write(std::string(run_layout::kClaims) + "/" + std::string(text.substr(0, end)), content);
+    write_file(memory, content);
+    (void)storage::was_held_last_here(*run, memory);
+    const auto lease = storage::Lease::acquire(run, memory, at_once);
+    if (lease.ok()) EXPECT_GT((*lease)->generation(), 0);
   });
 }
 

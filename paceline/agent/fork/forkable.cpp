@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,6 +12,7 @@
 
 #include "paceline/agent/fork/forkable.h"
 #include "paceline/agent/process_tree_internal.h"
+#include "paceline/core/posix/kernel_file.h"
 
 namespace paceline::agent {
 namespace {
@@ -43,15 +43,6 @@ bool has_timers(bool alarm_from_start) {
     return true;
   }
   return std::ifstream("/proc/self/timers").peek() != std::ifstream::traits_type::eof();
-}
-
-// In kB; a fork does not inherit the locks.
-int64_t locked_memory() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmLck:")) return std::stoll(line.substr(std::strlen("VmLck:")));
-  }
-  return 0;
 }
 
 struct ProgramStart {
@@ -147,8 +138,9 @@ std::string why_not_forkable() {
     return "it had shared memory (" + memory + ") that all of its forks would write to";
   }
   if (has_timers(program_start().alarm)) return "it had a timer running, which a fork does not inherit";
-  if (const int64_t locked = locked_memory(); locked > 0) {
-    return "it had locked " + std::to_string(locked) + " kB of memory, and a fork does not inherit the locks";
+  if (const std::string locked = parse_kernel_value(read_kernel_file("/proc/self/status"), "VmLck:");
+      !locked.empty() && locked != "0") {
+    return "it had locked " + locked + " kB of memory, and a fork does not inherit the locks";
   }
   return "";
 }

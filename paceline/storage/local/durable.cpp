@@ -52,15 +52,6 @@ arrow::Status write_and_sync(const std::string& path, std::string_view content) 
   return arrow::Status::OK();
 }
 
-bool is_utf8(const std::string& text) {
-  try {
-    (void)Json(text).dump();  // strict by default
-    return true;
-  } catch (const Json::type_error&) {
-    return false;
-  }
-}
-
 struct FolderId {
   dev_t device;
   ino_t inode;

@@ -219,7 +219,9 @@ TEST(Fuzz, Claim) {
     write_file(memory, content);
     (void)storage::was_held_last_here(*run, memory);
     const auto lease = storage::Lease::acquire(run, memory, at_once);
-    if (lease.ok()) EXPECT_GT((*lease)->generation(), 0);
+    if (lease.ok()) {
+      EXPECT_GT((*lease)->generation(), 0);
+    }
   });
 }
 

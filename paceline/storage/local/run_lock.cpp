@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -15,10 +16,18 @@
 #include "paceline/core/json.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/pidfd.h"
+#include "paceline/core/record.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
 
 namespace paceline::storage {
+
+// What the lock's file says.
+#define PACELINE_LOCK_HOLDER_FIELDS(FIELD) \
+  FIELD(int64_t, pid, 0)                   \
+  FIELD(std::string, host, "")
+PACELINE_RECORD(LockHolder, PACELINE_LOCK_HOLDER_FIELDS);
+
 namespace {
 
 // What a holder that has died leaves to its guardian is done in this time.
@@ -46,23 +55,24 @@ HeldFiles& held_files() {
   return *held;
 }
 
-Json holder_of(const std::string& path) {
-  const auto text = read_file(path);
-  const auto json = text.ok() ? decode_json(*text) : arrow::Result<Json>(text.status());
-  return json.ok() && json->is_object() ? *json : Json::object();
+// An empty one where nothing is known.
+LockHolder holder_of(const std::string& path) {
+  try {
+    return decode_json(read_file(path).ValueOr("")).ValueOr(Json::object()).get<LockHolder>();
+  } catch (const Json::exception&) {
+    return {};
+  }
 }
 
 // " by process 123 on host Y".
-std::string describe(const Json& holder) {
-  if (holder.empty()) return " by another process";
-  return " by process " + holder.value("pid", Json()).dump() + " on host " +
-         holder.value("host", std::string("(unknown)"));
+std::string describe(const LockHolder& holder) {
+  if (holder.pid == 0) return " by another process";
+  return " by process " + std::to_string(holder.pid) + " on host " + (holder.host.empty() ? "(unknown)" : holder.host);
 }
 
-bool has_died(const Json& holder) {
-  const Json pid = holder.value("pid", Json());
-  if (!pid.is_number_integer() || holder.value("host", Json()) != host_name()) return false;
-  const auto process = open_pidfd(pid.get<pid_t>());
+bool has_died(const LockHolder& holder) {
+  if (holder.pid <= 0 || holder.pid > std::numeric_limits<pid_t>::max() || holder.host != host_name()) return false;
+  const auto process = open_pidfd(static_cast<pid_t>(holder.pid));
   if (!process.ok()) return true;
   pollfd end{process->get(), POLLIN, 0};  // readable also of one whose parent has not waited for it yet
   return ::poll(&end, 1, 0) == 1;
@@ -103,7 +113,7 @@ arrow::Result<RunLock> RunLock::acquire(const std::string& run_folder) {
   while (true) {
     ARROW_ASSIGN_OR_RAISE(const bool locked, lock_now(file, path));
     if (locked) break;
-    const Json holder = holder_of(path);
+    const LockHolder holder = holder_of(path);
     if (!has_died(holder) || std::chrono::steady_clock::now() > deadline) {
       return arrow::Status::AlreadyExists("the run in ", run_folder, " is held", describe(holder),
                                           "; wait until it has ended, stop it with `paceline stop ", run_folder,
@@ -113,7 +123,7 @@ arrow::Result<RunLock> RunLock::acquire(const std::string& run_folder) {
     // only.
     std::this_thread::sleep_for(kTidyingPause);
   }
-  const std::string content = encode_json({{"pid", ::getpid()}, {"host", host_name()}}) + "\n";
+  const std::string content = encode_json(LockHolder{.pid = ::getpid(), .host = host_name()}) + "\n";
   if (::ftruncate(file.get(), 0) != 0 ||
       ::pwrite(file.get(), content.data(), content.size(), 0) != static_cast<ssize_t>(content.size())) {
     return errno_status("writing " + path);

@@ -13,75 +13,6 @@ namespace paceline::agent {
 
 namespace {
 
-// Nothing that can be seen: blanks, and sequences that erase ("\x1b[K") or move.
-bool is_blank(std::string_view text) {
-  while (!text.empty()) {
-    size_t end = 1;
-    if (text.starts_with("\x1b[")) {
-      end = text.find_first_not_of("0123456789;?", 2);
-      if (end == std::string_view::npos) return true;
-      if (text[end] == 'm') return false;  // colours belong to what follows
-      ++end;
-    } else if (text.front() != ' ') {
-      return false;
-    }
-    text.remove_prefix(end);
-  }
-  return true;
-}
-
-}  // namespace
-
-Lines LineSplitter::feed(std::string_view bytes) {
-  Lines lines;
-  while (!bytes.empty()) {
-    const std::string_view part = bytes.substr(0, bytes.find_first_of("\r\n"));
-    const size_t fits = std::min(part.size(), kMaxBytes - rest_.size());
-    rest_.append(part.substr(0, fits));
-    bytes.remove_prefix(fits);
-    if (fits < part.size()) {
-      lines.push_back(end_line());
-    } else if (!bytes.empty()) {
-      if (bytes.front() == '\n') {
-        lines.push_back(end_line());
-      } else {
-        if (!rest_.empty()) drawn_ = std::exchange(rest_, {});
-        is_bar_ = true;
-      }
-      bytes.remove_prefix(1);
-    }
-  }
-  return lines;
-}
-
-Lines LineSplitter::finish() {
-  Lines lines;
-  if (!line().empty()) lines.push_back(line());
-  end_line();
-  return lines;
-}
-
-std::string LineSplitter::bar() const {
-  return is_bar_ ? line() : "";
-}
-
-std::string LineSplitter::line() const {
-  if (!is_bar_) return rest_;
-  const std::string& shown = rest_.empty() ? drawn_ : rest_;
-  if (is_blank(shown)) return "";
-  return shown.substr(0, shown.find_last_not_of(' ') + 1);  // bars write blanks over what was longer
-}
-
-std::string LineSplitter::end_line() {
-  std::string ended = is_bar_ ? line() : std::move(rest_);
-  rest_.clear();
-  drawn_.clear();
-  is_bar_ = false;
-  return ended;
-}
-
-namespace {
-
 arrow::Result<Descriptor> open_log(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!file) return errno_status("opening the log file " + path);
@@ -143,7 +74,8 @@ OutputPipe::OutputPipe(boost::asio::io_context& loop, Descriptor pipe, std::stri
       stream_(std::move(stream)),
       waits_(waits),
       on_output_(std::move(on_output)),
-      bar_timer_(loop) {
+      bar_timer_(loop),
+      hold_timer_(loop) {
   pipe_.non_blocking(true);
 }
 
@@ -168,6 +100,12 @@ void OutputPipe::note_taken(int64_t bytes) {
   start();
 }
 
+void OutputPipe::release() {
+  while (pipe_.is_open() && splitter_.is_held() && untaken_ <= kMostUntaken && read() == Read::some) {
+  }
+  if (splitter_.is_held()) tell(splitter_.release());
+}
+
 void OutputPipe::drain() {
   if (!pipe_.is_open()) return;
   // What was in the pipe when its writers ended is at most what it holds; a stranger may write on for ever.
@@ -176,6 +114,7 @@ void OutputPipe::drain() {
   }
   bar_timer_.cancel();
   bar_is_due_ = false;
+  hold_timer_.cancel();
   tell(splitter_.finish());
   pipe_.close();
 }
@@ -195,6 +134,7 @@ OutputPipe::Read OutputPipe::read(size_t* taken) {
   } else {
     tell(std::move(lines));
   }
+  if (splitter_.is_held()) release_later();
   return Read::some;
 }
 
@@ -212,6 +152,14 @@ void OutputPipe::tell_bar_soon() {
   bar_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (error || !std::exchange(self->bar_is_due_, false)) return;
     self->tell({});
+  });
+}
+
+void OutputPipe::release_later() {
+  hold_timer_.expires_after(kHoldInterval);
+  hold_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    // A later line may have moved the timer when this call was on its way already.
+    if (!error && self->hold_timer_.expiry() <= std::chrono::steady_clock::now()) self->release();
   });
 }
 

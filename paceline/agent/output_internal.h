@@ -1,7 +1,5 @@
-// A process's output on its way from a pipe to the log file and to whoever listens, in whole lines.
-//
-// Progress bars draw over their line ("\r") instead of ending it: of each, the log gets what stands there in the end,
-// and whoever listens also what it shows meanwhile.
+// A process's output on its way from a pipe to the log file and to whoever listens, in whole lines. What progress bars
+// show meanwhile goes to whoever listens alone.
 #pragma once
 
 #include <arrow/result.h>
@@ -13,37 +11,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "paceline/agent/line_splitter_internal.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/rpc/messages.h"
 
 namespace paceline::agent {
-
-using Lines = rpc::Strings;
-
-/// Cuts bytes into lines without their ends. A line beyond kMaxBytes is cut there. Bytes stay as they are, whatever
-/// their encoding; but of a line that was drawn over by means of "\r" only what was drawn last is left, nothing when
-/// that was blanks.
-class LineSplitter {
- public:
-  static constexpr size_t kMaxBytes = size_t{64} << 10;
-
-  /// The lines that `bytes` completes.
-  Lines feed(std::string_view bytes);
-  /// The line without an end that is left, if any.
-  Lines finish();
-  /// What the line that has no end yet shows, if it draws over itself; otherwise "".
-  std::string bar() const;
-
- private:
-  std::string line() const;
-  std::string end_line();
-
-  std::string rest_;     // since the last "\r"
-  std::string drawn_;    // before that, without what was drawn over
-  bool is_bar_ = false;  // the line has been drawn over
-};
 
 /// Appends lines to a file, all of one call in one write. A file that cannot be written loses lines, never a run.
 ///
@@ -76,18 +49,22 @@ class RotatingLog {
 /// The read end of a pipe on an event loop. Held by shared_ptr, because the loop may hold it too.
 ///
 /// While more than kMostUntaken bytes of a waiting stream have not been taken nothing is read, and so its writer waits.
-/// A bar is told at most every kBarInterval.
+/// A bar is told at most every kBarInterval. A line that may still be one row of several (LineSplitter::is_held) is
+/// told when nothing follows it for kHoldInterval.
 class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
  public:
   using OnOutput = std::function<void(rpc::Output)>;
   static constexpr int64_t kMostUntaken = int64_t{256} << 10;
   static constexpr std::chrono::milliseconds kBarInterval{100};
+  static constexpr std::chrono::milliseconds kHoldInterval{1000};
 
   OutputPipe(boost::asio::io_context& loop, Descriptor pipe, std::string stream, bool waits, OnOutput on_output);
   /// Begins to call `on_output`, on the loop's thread, with the lines that are there, and bars.
   void start();
   /// So many bytes of what `on_output` got have been taken.
   void note_taken(int64_t bytes);
+  /// Tells what is held: what the process has written elsewhere came after it.
+  void release();
   /// Takes what is in the pipe now, with an unfinished last line, and closes it; no call of `on_output` after that. For
   /// when the writers have ended: it does not wait for the pipe's end, which an unrelated process may hold open.
   void drain();
@@ -98,6 +75,7 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
   Read read(size_t* taken = nullptr);
   void tell(Lines lines);
   void tell_bar_soon();
+  void release_later();
 
   boost::asio::posix::stream_descriptor pipe_;
   const std::string stream_;
@@ -109,6 +87,7 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
   boost::asio::steady_timer bar_timer_;
   bool bar_is_due_ = false;  // the timer runs
   std::string told_bar_;
+  boost::asio::steady_timer hold_timer_;
 };
 
 }  // namespace paceline::agent

@@ -5,7 +5,6 @@
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "paceline/agent/output_internal.h"
 #include "paceline/testing/temporary_folder.h"
@@ -14,105 +13,6 @@ namespace paceline::agent {
 namespace {
 
 using ::testing::ElementsAre;
-
-TEST(LineSplitter, KeepsAnUnfinishedLineUntilItsEnd) {
-  LineSplitter splitter;
-  EXPECT_THAT(splitter.feed("a\nb"), ElementsAre("a"));
-  EXPECT_THAT(splitter.feed("c"), ElementsAre());
-  EXPECT_THAT(splitter.feed("\n\nd"), ElementsAre("bc", ""));
-  EXPECT_THAT(splitter.finish(), ElementsAre("d"));
-  EXPECT_THAT(splitter.finish(), ElementsAre());
-}
-
-TEST(LineSplitter, CutsVeryLongLines) {
-  LineSplitter splitter;
-  const std::string longest(LineSplitter::kMaxBytes, 'x');
-  EXPECT_THAT(splitter.feed(longest), ElementsAre());
-  EXPECT_THAT(splitter.feed("\n"), ElementsAre(longest));
-  EXPECT_THAT(splitter.feed(longest + "y\n"), ElementsAre(longest, "y"));
-  EXPECT_THAT(splitter.feed(longest + longest), ElementsAre(longest));
-  EXPECT_THAT(splitter.finish(), ElementsAre(longest));
-}
-
-TEST(LineSplitter, PortionsDoNotMatter) {
-  std::mt19937 random(7);
-  std::string text;
-  for (int line = 0; line < 50; ++line) {
-    const size_t size = random() % 20 == 0 ? random() % (3 * LineSplitter::kMaxBytes) : random() % 100;
-    text += std::string(size, static_cast<char>('a' + line % 26)) + "\n";
-  }
-  LineSplitter whole;
-  const Lines expected = whole.feed(text);
-  for (int trial = 0; trial < 20; ++trial) {
-    LineSplitter splitter;
-    Lines lines;
-    for (size_t at = 0; at < text.size();) {
-      const size_t size = 1 + random() % (trial % 2 == 0 ? 100 : 100000);
-      for (std::string& line : splitter.feed(std::string_view(text).substr(at, size))) lines.push_back(std::move(line));
-      at += size;
-    }
-    EXPECT_EQ(lines, expected);
-  }
-}
-
-TEST(LineSplitter, OfALineThatIsDrawnOverTheLastStateIsLeft) {
-  LineSplitter splitter;
-  EXPECT_THAT(splitter.feed("\r  0%|     | 0/9"), ElementsAre());
-  EXPECT_EQ(splitter.bar(), "  0%|     | 0/9");
-  EXPECT_THAT(splitter.feed("\r 50%|##   | 5/9, 1.0 s"), ElementsAre());
-  EXPECT_EQ(splitter.bar(), " 50%|##   | 5/9, 1.0 s");
-  EXPECT_THAT(splitter.feed("\r100%|#####| 9/9       \nnext"), ElementsAre("100%|#####| 9/9"));
-  EXPECT_EQ(splitter.bar(), "") << "an unfinished line that draws over nothing is no bar";
-  EXPECT_THAT(splitter.finish(), ElementsAre("next"));
-  EXPECT_THAT(splitter.feed("10 %\r20 %\r"), ElementsAre()) << "the other way round";
-  EXPECT_EQ(splitter.bar(), "20 %");
-  EXPECT_THAT(splitter.finish(), ElementsAre("20 %"));
-  EXPECT_EQ(splitter.bar(), "");
-}
-
-TEST(LineSplitter, ABarThatWasWipedAwayLeavesNothing) {
-  LineSplitter splitter;
-  splitter.feed("\r 50%|##   |");
-  splitter.feed("\r            \r");
-  EXPECT_EQ(splitter.bar(), "");
-  EXPECT_THAT(splitter.feed("a message\n\r 50%|##   |"), ElementsAre("a message")) << "tqdm.write()";
-  EXPECT_EQ(splitter.bar(), " 50%|##   |");
-  splitter.feed("\r\x1b[2K");
-  EXPECT_EQ(splitter.bar(), "");
-  EXPECT_THAT(splitter.finish(), ElementsAre());
-  EXPECT_THAT(splitter.feed("\x1b[31mred\x1b[0m\r\x1b[1;32mgreen\x1b[0m\n"), ElementsAre("\x1b[1;32mgreen\x1b[0m"));
-}
-
-TEST(LineSplitter, LineEndsOfOtherSystemsAreLineEnds) {
-  LineSplitter splitter;
-  EXPECT_THAT(splitter.feed("one\r\n\r\n  two  \r\nthree  \n"), ElementsAre("one", "", "  two", "three  "));
-}
-
-TEST(LineSplitter, WhereverBarsAreCutTheyShowAndLeaveTheSame) {
-  std::mt19937 random(11);
-  const std::vector<std::string> pieces = {"\r", "\n",     "\r\n",   " ",       "      ",
-                                           "7%", "a line", "\x1b[K", "\x1b[0m", "|##|"};
-  for (int trial = 0; trial < 300; ++trial) {
-    std::string text;
-    for (int piece = 0; piece < 40; ++piece) text += pieces[random() % pieces.size()];
-    LineSplitter whole;
-    Lines expected = whole.feed(text);
-    LineSplitter splitter;
-    Lines lines;
-    for (size_t at = 0; at < text.size();) {
-      const size_t size = std::min<size_t>(1 + random() % 7, text.size() - at);
-      for (std::string& line : splitter.feed(text.substr(at, size))) lines.push_back(std::move(line));
-      at += size;
-      LineSplitter until_here;
-      until_here.feed(text.substr(0, at));
-      EXPECT_EQ(splitter.bar(), until_here.bar());
-      EXPECT_EQ(splitter.bar().find_first_of("\r\n"), std::string::npos);
-    }
-    EXPECT_EQ(lines, expected);
-    EXPECT_EQ(splitter.finish(), whole.finish());
-    for (const std::string& line : lines) EXPECT_EQ(line.find('\r'), std::string::npos);
-  }
-}
 
 class OutputPipeTest : public ::testing::Test {
  protected:
@@ -191,9 +91,25 @@ TEST_F(OutputPipeTest, ABarIsToldNowAndThenAndWithdrawnWithItsLine) {
   EXPECT_THAT(outputs_[0].lines, ElementsAre());
   ASSERT_TRUE(write("\n"));
   read();
+  EXPECT_EQ(outputs_.size(), 1u);
+  loop_.restart();
+  loop_.run_one();  // and nothing has followed
   ASSERT_EQ(outputs_.size(), 2u);
   EXPECT_EQ(outputs_[1].bar, "");
   EXPECT_THAT(outputs_[1].lines, ElementsAre("50/50"));
+}
+
+TEST_F(OutputPipeTest, ABarThatHasEndedIsReleasedAfterWhatFollowsItInThePipe) {
+  open(/*waits=*/false);
+  ASSERT_TRUE(write("\router: 1/2\n"));
+  read();
+  ASSERT_TRUE(write("\rinner: 1/2\x1b[A"));
+  pipe_->release();
+  EXPECT_EQ(bytes(), 0) << "it has not ended";
+  ASSERT_TRUE(write("\router: 2/2\n"));
+  read();
+  pipe_->release();
+  EXPECT_THAT(outputs_.back().lines, ElementsAre("outer: 2/2"));
 }
 
 TEST_F(OutputPipeTest, AnUnfinishedBarIsTheLastLine) {

@@ -219,6 +219,7 @@ void Process::report_silence() {
 }
 
 void Process::take_output(const rpc::Output& output) {
+  if (output.stream == "stdout" && !output.lines.empty()) standard_error_->release();  // a bar has ended before it
   log_->append(output.lines);
   for (const std::string& line : output.lines) {
     last_lines_.push_back(line);

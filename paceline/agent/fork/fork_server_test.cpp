@@ -2,6 +2,7 @@
 #include "paceline/agent/fork/fork_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -197,6 +197,15 @@ TEST_F(RunCommandTest, OfABarALogHasTheLastState) {
   EXPECT_EQ(run_command_line("cat " + (folder_ / "runs/bars/logs/worker_1.log")).output, "5/5 of 0\n");
 }
 
+TEST_F(RunCommandTest, OfBarsWithinBarsALogHasTheLastStates) {
+  const Outcome outcome =
+      run("-n 2 -q --name bars",
+          "for i in 0 1 2; do printf '\\router %s/2' $i; for j in 0 1 2; do"
+          " printf '\\n\\rinner %s/2' $j; printf '\\033[A'; done; done; printf '\\router 2/2\\n'; echo end");
+  EXPECT_THAT(outcome.output, Not(HasSubstr("1/2")));
+  EXPECT_EQ(run_command_line("cat " + (folder_ / "runs/bars/logs/worker_1.log")).output, "outer 2/2\nend\n");
+}
+
 TEST_F(RunCommandTest, RankZerosBarIsLiveOnATerminal) {
   const std::string seen = folder_ / "seen";
   testing::write_file(folder_ / "script.sh",

@@ -134,9 +134,7 @@ std::string status_line(const RunStatus& status, const LineStyle& style) {
   std::vector<std::string> parts;
   if (const std::string workers = workers_text(status); !workers.empty()) parts.push_back(workers);
   if (!status.stragglers.empty()) parts.push_back(status.stragglers);
-  if (!status.bar.empty()) {
-    parts.push_back(status.bar);
-  } else if (!status.progress.label.empty()) {
+  if (status.bars.empty() && !status.progress.label.empty()) {
     parts.push_back(live_progress(status.progress, style.unicode));
   }
   if (const std::string metrics = metrics_text(status.metrics); !metrics.empty()) parts.push_back(metrics);
@@ -149,6 +147,17 @@ std::string status_line(const RunStatus& status, const LineStyle& style) {
   std::string line = cut(state + shown(rest, style.unicode), width, style.unicode);
   if (!style.colour || !line.starts_with(state)) return line;
   return "\x1b[1;32m" + state + "\x1b[0m" + line.substr(state.size());
+}
+
+std::vector<std::string> status_rows(const RunStatus& status, const LineStyle& style) {
+  const auto columns = static_cast<size_t>(std::max(1, style.columns));
+  const auto most = static_cast<size_t>(std::max(0, style.rows - 2));
+  std::vector<std::string> rows;
+  for (size_t at = 0; at < std::min(status.bars.size(), most); ++at) {
+    rows.push_back(cut(shown(status.bars[at], style.unicode), columns, style.unicode));
+  }
+  rows.push_back(status_line(status, style));
+  return rows;
 }
 
 }  // namespace paceline::track

@@ -1,7 +1,8 @@
-// How a run's status looks in one line. Pure functions.
+// How a run's status looks: one line, and above it the rows of a bar. Pure functions.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "paceline/core/json.h"
 
@@ -19,14 +20,15 @@ struct RunStatus {
   int64_t ready = 0;    // workers that have joined and not ended
   int64_t workers = 0;  // of the group; 0: not known yet
   std::string stragglers;
-  StepProgress progress;  // without label: none yet
-  std::string bar;        // that a worker draws itself: shown in the place of `progress`
+  StepProgress progress;          // without label: none yet
+  std::vector<std::string> bars;  // that a worker draws itself: shown in the place of `progress`
   Json metrics = Json::object();
   std::string checkpoint;
 };
 
 struct LineStyle {
   int columns = 80;
+  int rows = 24;
   bool unicode = true;
   bool colour = true;
 };
@@ -39,5 +41,8 @@ std::string metrics_text(const Json& metrics);
 std::string progress_text(const StepProgress& progress);
 /// The live line, at most `columns` - 3 wide (at least 1) and without control characters but for colours.
 std::string status_line(const RunStatus& status, const LineStyle& style);
+/// The bars, each as wide as the terminal at most, and below them the status line; one row less than the terminal has,
+/// so that its cursor can come back to the first, and at least the status line.
+std::vector<std::string> status_rows(const RunStatus& status, const LineStyle& style);
 
 }  // namespace paceline::track

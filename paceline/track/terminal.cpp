@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <sstream>
+#include <utility>
+#include <vector>
 
 #include "paceline/core/posix/locale.h"
 #include "paceline/track/character_width.h"
@@ -29,6 +32,13 @@ bool environment_set(const char* name) {
 
 const char* prefix_of(LogLevel level) {
   return level == LogLevel::error ? "error: " : level == LogLevel::warning ? "warning: " : "";
+}
+
+std::vector<std::string> rows_of(const std::string& bar) {
+  std::vector<std::string> rows;
+  std::istringstream text(bar);
+  for (std::string row; std::getline(text, row);) rows.push_back(row);
+  return rows;
 }
 
 // When and what a log shows of progress and metrics.
@@ -76,7 +86,8 @@ class PlainTerminal final : public Terminal {
   }
   void bar(const std::string& who, const std::string& text) override {
     const std::lock_guard lock(mutex_);
-    if (pace_.is_bar_due(!text.empty(), clock_->now())) write_locked("(" + who + ") " + without_control(text));
+    if (!pace_.is_bar_due(!text.empty(), clock_->now())) return;
+    for (const std::string& row : rows_of(text)) write_locked("(" + who + ") " + without_control(row));
   }
   void state(const std::string&) override {}
   void workers(int64_t, int64_t) override {}
@@ -155,7 +166,10 @@ class LiveTerminal final : public Terminal {
     write(coloured("\x1b[36m", "(" + who + ")") + " " + without_control(line));
   }
   void bar(const std::string&, const std::string& text) override {
-    change(text.empty(), [&] { status_.bar = without_control(text, Colours::dropped); });
+    change(text.empty(), [&] {
+      status_.bars.clear();
+      for (const std::string& row : rows_of(text)) status_.bars.push_back(without_control(row, Colours::dropped));
+    });
   }
   void state(const std::string& state) override {
     change(true, [&] { status_.state = state; });
@@ -181,19 +195,18 @@ class LiveTerminal final : public Terminal {
   }
   void finish() override {
     const std::lock_guard lock(mutex_);
-    if (!finished_) put(kErase);
+    if (!finished_) put(erase());
     finished_ = true;
   }
 
  private:
-  static constexpr const char* kErase = "\r\x1b[K";
-
   std::string coloured(const char* colour, const std::string& text) const {
     return style_.colour ? colour + text + "\x1b[0m" : text;
   }
   void write(const std::string& line) {
     const std::lock_guard lock(mutex_);
-    put(finished_ ? line + "\n" : kErase + line + "\n" + live_line());
+    if (finished_) return put(line + "\n");
+    redraw(line + "\n");
   }
   // Draws now if `important`, else when the last drawing is long enough ago.
   template <class Change>
@@ -202,14 +215,31 @@ class LiveTerminal final : public Terminal {
     apply();
     if (finished_ || (!important && drawn_ && clock_->now() - *drawn_ < kDrawInterval)) return;
     drawn_ = clock_->now();
-    put(kErase + live_line());
+    redraw();
   }
-  std::string live_line() {
+  // `lines` above the live rows. One write for erasing and drawing: they do not flicker.
+  void redraw(const std::string& lines = "") {
+    std::string text = erase();
+    text += lines;
+    text += live_rows();
+    put(text);
+  }
+  // What takes the live rows away; the cursor is in the last of them.
+  std::string erase() {
+    const size_t above = std::exchange(rows_above_, 0);
+    return above == 0 ? "\r\x1b[K" : "\r\x1b[" + std::to_string(above) + "A\x1b[J";
+  }
+  std::string live_rows() {
     winsize size{};
-    style_.columns = ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-    return status_line(status_, style_);
+    const bool is_known = ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0;
+    style_.columns = is_known && size.ws_col > 0 ? size.ws_col : LineStyle().columns;
+    style_.rows = is_known && size.ws_row > 0 ? size.ws_row : LineStyle().rows;
+    const std::vector<std::string> rows = status_rows(status_, style_);
+    rows_above_ = rows.size() - 1;
+    std::string text;
+    for (size_t at = 0; at < rows.size(); ++at) text.append(at == 0 ? "" : "\n").append(rows[at]);
+    return text;
   }
-  // One write for erasing and drawing: the line does not flicker.
   void put(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), out_);
     std::fflush(out_);
@@ -221,6 +251,7 @@ class LiveTerminal final : public Terminal {
   LineStyle style_;
   RunStatus status_;
   std::optional<Time> drawn_;
+  size_t rows_above_ = 0;  // of those that are drawn, above the cursor's
   bool finished_ = false;
 };
 

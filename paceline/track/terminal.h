@@ -1,12 +1,12 @@
 // Terminal: what the driver shows of a run. Plain lines when piped; in a terminal one live status line below them.
 //
-// The live line has state, workers, slow ranks, progress with rate and time left (or a bar that rank 0 draws itself),
-// the last metrics and the last checkpoint. It is drawn on events, at most ten times a second, as wide as the terminal
-// is at that moment. When piped, progress and metrics are lines now and then (ten for an epoch, and none within two
-// seconds of another), so that logs stay readable; state and checkpoints are left to the controller's log lines.
-// Colours only in a terminal and where NO_COLOR is not set; letters beyond ASCII only where the locale has UTF-8. Of
-// what workers write a terminal gets text and colours, but nothing that moves the cursor; a pipe gets every byte.
-// Thread-safe.
+// The live line has state, workers, slow ranks, progress with rate and time left, the last metrics and the last
+// checkpoint. Bars that rank 0 draws itself take the place of the progress, in rows of their own above the line. It is
+// drawn on events, at most ten times a second, as wide as the terminal is at that moment. When piped, progress and
+// metrics are lines now and then (ten for an epoch, and none within two seconds of another), so that logs stay
+// readable; state and checkpoints are left to the controller's log lines. Colours only in a terminal and where NO_COLOR
+// is not set; letters beyond ASCII only where the locale has UTF-8. Of what workers write a terminal gets text and
+// colours, but nothing that moves the cursor; a pipe gets every byte. Thread-safe.
 #pragma once
 
 #include <cstdio>
@@ -26,8 +26,9 @@ class Terminal {
   virtual void log(LogLevel level, const std::string& line) = 0;
   /// A line that a worker wrote: ("rank 0", "loss 0.31") shows "(rank 0) loss 0.31".
   virtual void output(const std::string& who, const std::string& line) = 0;
-  /// What a worker's unfinished line shows that draws over itself, a progress bar; "" when there is none any more. What
-  /// it shows in the end comes as output(). On a terminal it is live, elsewhere a line now and then.
+  /// What a worker's unfinished lines show that draw over themselves, progress bars, with "\n" between them; "" when
+  /// there are none any more. What they show in the end comes as output(). On a terminal they are live, elsewhere lines
+  /// now and then.
   virtual void bar(const std::string& who, const std::string& text) = 0;
   /// The run's state: "running", "restarting", …
   virtual void state(const std::string& state) = 0;

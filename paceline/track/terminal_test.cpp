@@ -133,7 +133,21 @@ TEST(Terminal, ABarIsShownWithoutItsColours) {
   const auto terminal = make(screen, "C", "1");
   terminal->bar("rank 0", "\x1b[32mtrain:\x1b[0m 50 %");
   terminal->state("running");
-  EXPECT_THAT(screen.shown(), AllOf(HasSubstr("running | train: 50 %"), Not(HasSubstr("[32m"))));
+  EXPECT_THAT(screen.shown(), AllOf(HasSubstr("train: 50 %\r\nrunning"), Not(HasSubstr("[32m"))));
+}
+
+TEST(Terminal, BarsBelowEachOtherAreRowsOfTheirOwn) {
+  Screen screen(20);
+  const auto terminal = make(screen, "C", "1");
+  terminal->state("running");
+  screen.clock.advance(1s);
+  terminal->bar("rank 0", "outer: 12345 of 6789\ninner");
+  terminal->log(LogLevel::info, "line");
+  EXPECT_EQ(screen.shown(),
+            "\r\x1b[Krunning\r\x1b[Kouter: 12345 of 6789\r\ninner\r\nrunning"
+            "\r\x1b[2A\x1b[Jline\r\nouter: 12345 of 6789\r\ninner\r\nrunning");
+  terminal->bar("rank 0", "");
+  EXPECT_EQ(screen.shown(), "\r\x1b[2A\x1b[Jrunning");
 }
 
 TEST(Terminal, ADumbTerminalGetsPlainLines) {
@@ -191,6 +205,10 @@ TEST(Terminal, APipeGetsALongBarNowAndThen) {
   }
   terminal->bar("rank 0", "");
   EXPECT_EQ(screen.shown(), "");
+  terminal->bar("rank 0", "outer\ninner");
+  screen.clock.advance(5s);
+  terminal->bar("rank 0", "outer\ninner");
+  EXPECT_EQ(screen.shown(), "(rank 0) outer\n(rank 0) inner\n");
 }
 
 TEST(Terminal, APipeGetsTheLastMetricsInTheEnd) {

@@ -123,18 +123,40 @@ def test_interrupting_with_ctrl_c_leaves_no_trace(terminal):
 def test_a_workers_output_cannot_move_the_cursor(terminal):
     screen = terminal(80).do(*STATUS[:1])
     screen.do(("output", "rank 0", "\x1b[2J\x1b[H\x1b]0;title\x07up\x1b[5A \x1b[31mred\x1b[K\b\x07\ttab"), ("bar", "rank 0", "\x1b[A10 %"))
-    assert screen.lines == ["(rank 0) up red tab", "running · 10 %"]
+    assert screen.lines == ["(rank 0) up red tab", "10 %", "running"]
     assert "\x1b[31mred" in screen.raw, "colours stay"
-    assert screen.screen.buffer[0][0].fg == "cyan" and screen.screen.buffer[1][0].fg == "green"
+    assert screen.screen.buffer[0][0].fg == "cyan" and screen.screen.buffer[2][0].fg == "green"
 
 
 def test_a_bar_of_a_worker_stays_live_below_other_lines(terminal):
     screen = terminal(80).do(*STATUS[:3], ("bar", "rank 0", "train:  10%|#         | 1/10"))
-    assert screen.lines == ["running · 4 workers · train:  10%|#         | 1/10"]
+    assert screen.lines == ["train:  10%|#         | 1/10", "running · 4 workers"]
     screen.do(("output", "rank 1", "hello"), ("log", "WARNING", "slow"), ("bar", "rank 0", "train:  20%|##        | 2/10"))
-    assert screen.lines == ["(rank 1) hello", "warning: slow", "running · 4 workers · train:  20%|##        | 2/10"]
+    assert screen.lines == ["(rank 1) hello", "warning: slow", "train:  20%|##        | 2/10", "running · 4 workers"]
     screen.do(("output", "rank 0", "train: 100%|##########| 10/10"), ("bar", "rank 0", ""))
     assert screen.lines[2:] == ["(rank 0) train: 100%|##########| 10/10", "running · 4 workers · epoch 3 ━━━━━━━───────── 176/391 5.1/s 0:42 left"]
+
+
+@pytest.mark.parametrize("columns", [80, 20, 3])
+@pytest.mark.parametrize("rows", [12, 5, 3, 2])
+def test_bars_within_bars_are_rows_that_move_nothing_else(terminal, columns, rows):
+    screen = terminal(columns, rows).do(*STATUS[:3], ("log", "INFO", "a"))
+    for step in range(1, 40):
+        inner = f"\ninner {step % 4}/3 {'#' * 80}" if step % 4 else ""
+        screen.do(("bar", "rank 0", f"outer {step // 4}/9{inner}"), ("log", "INFO", str(step)))
+    bars = ["outer 9/9"[: columns - 1], "inner 3/3"[: columns - 1]][: rows - 2]
+    assert len(screen.lines) == rows, "the screen is full"
+    assert screen.lines[-1][:2] == "ru"[: max(1, columns - 3)] or columns == 3
+    assert [shown[: len(bar)] for shown, bar in zip(screen.lines[-1 - len(bars):], bars)] == bars
+    assert screen.lines[: rows - 1 - len(bars)] == [str(step) for step in range(40 - (rows - 1 - len(bars)), 40)]
+    screen.do(("bar", "rank 0", ""), ("finish",))
+    assert screen.lines[-1] == "39"
+
+
+def test_a_bar_as_wide_as_the_terminal_is_not_cut(terminal):
+    bar = "train: " + "#" * 73
+    screen = terminal(80).do(*STATUS, ("bar", "rank 0", bar), ("log", "INFO", "line"))
+    assert screen.lines[:2] == ["line", bar] and len(screen.lines) == 3
 
 
 def test_without_utf8_and_colour(terminal):

@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 
-from paceline import _cells, _environment, _progress_bars
+from paceline import _cells, _environment
 from paceline._native import native
 from paceline._travel import unpack
 from paceline.train._values import encoded
@@ -22,7 +22,6 @@ class Program:
 
         context = native.get_context()
         native.set_process_title(f"paceline worker {context.get_world_rank()} of {context.get_experiment_name()}")
-        _progress_bars.connect()
         if _environment.is_set("CHDIR_TO_TRIAL_DIR"):
             _enter(os.path.join(context.get_storage(), native.ARTIFACTS_FOLDER))
         cargo = unpack(attachment)

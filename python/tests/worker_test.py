@@ -88,8 +88,11 @@ def test_output_of_all_kinds_arrives_in_order_marked_by_rank(tmp_path):
             print("two", file=sys.stderr)
             logging.getLogger("user").warning("three")
             warnings.warn("four")
-            for _ in tqdm(range(20), desc="steps"):
-                pass
+            for _ in tqdm(range(2), desc="epochs"):
+                for _ in tqdm(range(20), desc="steps", leave=False):
+                    pass
+                for _ in tqdm(range(3), desc="test", leave=True):
+                    pass
             print("five")
 
         print("before")
@@ -106,8 +109,12 @@ def test_output_of_all_kinds_arrives_in_order_marked_by_rank(tmp_path):
         own = [line.removeprefix(mark) for line in shown.splitlines() if line.startswith(mark)]
         assert [line for line in printed.splitlines() if line.startswith(mark)] == [mark + "one", mark + "five"]
         assert own.index("two") < own.index("three") and any("UserWarning: four" in line for line in own)
-        # One line is left of rank 0's bar, and nothing of the others'.
-        assert len([line for line in own if line.startswith("steps: 100%")]) == (1 if rank == 0 else 0)
+        # What its bars showed in the end is left of them, once.
+        bars = ["test: 100%", "test: 100%", "epochs: 100%"]
+        assert [line.partition("|")[0] for line in own if "it/s]" in line] == bars
+        log = next((tmp_path / "results").glob(f"*/logs/worker_{rank}.log")).read_text()
+        assert [line.partition("|")[0] for line in log.splitlines() if "it/s]" in line] == bars
+        assert "\x1b" not in log and "steps" not in log
 
 
 def test_settings_of_ray_train_get_one_notice(tmp_path):

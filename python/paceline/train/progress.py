@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 def progress(iterable: Iterable[Item], label: str) -> Iterator[Item]:
     """Iterates over ``iterable`` and shows rank 0's progress: steps, rate, time left.
 
-    A ``tqdm`` bar of rank 0 is shown in the same place.
+    While rank 0 draws a bar of its own (``tqdm``), that is shown instead.
 
     Args:
         iterable: A loader, or anything else; without ``len()`` the end is not known.

@@ -131,6 +131,22 @@ def test_log_level_is_a_field_of_its_own_class_in_python():
         train.LoggingConfig("loud")
 
 
+@pytest.mark.parametrize("make_wrong", [
+    lambda: train.ScalingConfig(num_worker=2),
+    lambda: train.ScalingConfig(2, num_worker=2),
+    lambda: dataclasses.replace(train.ScalingConfig(), num_worker=2),
+])
+def test_a_misspelt_setting_is_guessed(make_wrong):
+    with pytest.raises(TypeError, match="ScalingConfig has no argument 'num_worker'; did you mean 'num_workers'?"):
+        make_wrong()
+
+
+def test_a_setting_that_is_like_no_other_is_pythons_own_error():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        train.RunConfig(colour="red")
+    assert "num_workers" in inspect.signature(train.ScalingConfig).parameters
+
+
 def test_settings_of_the_wrong_type_are_named():
     for make_wrong, text in (
         (lambda: train.FailureConfig(max_failures=2.5), "FailureConfig.max_failures is 2.5; allowed: an integer, at least -1"),

@@ -1,7 +1,7 @@
 """Configuration classes, whose fields the C++ core declares (paceline/core/config/). Names, defaults, help and checks
 come from there, so that both languages refuse the same values with the same words.
 
-A class derives from Settings and is a dataclass. Each of its fields is one of
+A class derives from Settings and is a dataclass, decorated by `suggesting` too. Each of its fields is one of
 
     max_failures: int = declared()                  # as C++ declares the field of this name
     storage_filesystem: Any = own(None, "Where …")  # Python's own
@@ -10,14 +10,18 @@ A class derives from Settings and is a dataclass. Each of its fields is one of
 
 import copy
 import dataclasses
+import difflib
 import functools
 import os
 import textwrap
 import typing
-from typing import Any, Callable, ClassVar, Dict, List
+from typing import Any, Callable, ClassVar, Dict, List, TypeVar
 
 from paceline import _environment, _options
 from paceline._native import native
+
+
+Class = TypeVar("Class", bound=type)
 
 
 class RemovedOptionError(native.ConfigError, DeprecationWarning):
@@ -87,6 +91,22 @@ class Settings:
     def _to_settings(self) -> Dict[str, Any]:
         """The fields that C++ declares, as JSON values."""
         return {name: plain(getattr(self, name)) for name in self._declared}
+
+
+def suggesting(cls: Class) -> Class:
+    """Decorates a dataclass: where an argument is misspelt, the TypeError says which is meant."""
+    init = cls.__init__
+    names = [field.name for field in dataclasses.fields(cls)]
+
+    @functools.wraps(init)
+    def checked(self, *args, **kwargs):
+        for name in kwargs.keys() - names:
+            if near := difflib.get_close_matches(name, names, n=1):
+                raise TypeError(f"{cls.__name__} has no argument {name!r}; did you mean {near[0]!r}?")
+        init(self, *args, **kwargs)
+
+    cls.__init__ = checked
+    return cls
 
 
 @functools.lru_cache(maxsize=None)

@@ -10,10 +10,11 @@ from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 from paceline import _environment, _options
 from paceline._native import native
 from paceline.train._filesystem import located
-from paceline.train._settings import Settings, check_type, declared, own, plain
+from paceline.train._settings import Settings, check_type, declared, own, plain, suggesting
 from paceline.train.callback import UserCallback
 
 
+@suggesting
 @dataclasses.dataclass
 class ScalingConfig(Settings, declared_by=native.scaling_config):
     """How many workers, and what each of them gets. A tuple ``(min, max)`` of workers asks for an elastic run.
@@ -79,6 +80,7 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
         return {**super()._to_settings(), "resources_per_worker": known}
 
 
+@suggesting
 @dataclasses.dataclass
 class FailureConfig(Settings, declared_by=native.failure_config):
     """How often a run restarts after failures, and how a dead worker is recognised."""
@@ -94,6 +96,7 @@ class FailureConfig(Settings, declared_by=native.failure_config):
     stop_grace_s: float = declared()
 
 
+@suggesting
 @dataclasses.dataclass
 class CheckpointConfig(Settings, declared_by=native.checkpoint_config):
     """Which checkpoints of a run are kept."""
@@ -105,6 +108,7 @@ class CheckpointConfig(Settings, declared_by=native.checkpoint_config):
     checkpoint_at_end: Optional[bool] = None
 
 
+@suggesting
 @dataclasses.dataclass
 class DebugConfig(Settings, declared_by=native.debug_config):
     """What is watched while a run trains: hangs, slow ranks, losses that are not finite. See docs/diagnosis.md."""
@@ -120,6 +124,7 @@ class DebugConfig(Settings, declared_by=native.debug_config):
     check_ranks_every: int = declared()
 
 
+@suggesting
 @dataclasses.dataclass
 class TrackerConfig(Settings, declared_by=native.tracker_config):
     """A place to which a run's metrics go in addition to the run folder. See docs/tracking.md."""
@@ -133,6 +138,7 @@ class TrackerConfig(Settings, declared_by=native.tracker_config):
     step_metric: str = declared()
 
 
+@suggesting
 @dataclasses.dataclass
 class LoggingConfig(Settings, declared_by=native.run_config):
     """What the driver prints of the controller's log. In C++ it is a field of RunConfig."""
@@ -144,6 +150,7 @@ class LoggingConfig(Settings, declared_by=native.run_config):
         super().__post_init__()
 
 
+@suggesting
 @dataclasses.dataclass
 class RunConfig(Settings, declared_by=native.run_config):
     """What a run is called, where it is stored, how it fails, what it keeps.

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, Dict, Optional, Protocol
 
 from paceline._native import native
-from paceline.train._settings import Settings, check_options, declared, own, plain
+from paceline.train._settings import Settings, check_options, declared, own, plain, suggesting
 from paceline.train.checkpoint import Checkpoint
 
 
@@ -14,6 +14,7 @@ class ValidationFn(Protocol):
     def __call__(self, checkpoint: Checkpoint, **kwargs: Any) -> Dict[str, Any]: ...
 
 
+@suggesting
 @dataclasses.dataclass
 class ValidationTaskConfig(Settings, declared_by=native.validation_task_config):
     """What one validation of a checkpoint gets."""

@@ -4,10 +4,11 @@ import dataclasses
 from typing import Optional
 
 from paceline._native import native
-from paceline.train._settings import Settings, declared
+from paceline.train._settings import Settings, declared, suggesting
 from paceline.train.backend import BackendConfig
 
 
+@suggesting
 @dataclasses.dataclass
 class TorchConfig(BackendConfig, Settings, declared_by=native.torch_config):
     """How the workers' process group is made. The ranks meet over Paceline's own store, which does not listen on the

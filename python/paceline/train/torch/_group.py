@@ -15,9 +15,14 @@ import torch.distributed.nn  # noqa: F401
 from paceline._native import native
 
 
+def joined(torch_config, store=None):
+    """The context in which the train loop has its group: in a worker that of this generation, over `store`; without a
+    store, in the driver's own process, torchrun's, one for itself alone, or the one that is there already."""
+    return _joined_without_workers(torch_config) if store is None else _joined_over(store, torch_config)
+
+
 @contextlib.contextmanager
-def joined(torch_config, store):
-    """Joins the group of this generation over `store`; leaves it afterwards."""
+def _joined_over(store, torch_config):
     from paceline.train.torch import _gloo
 
     context = native.get_context()
@@ -35,9 +40,7 @@ def joined(torch_config, store):
 
 
 @contextlib.contextmanager
-def joined_in_process(torch_config):
-    """As joined(), for a train loop in the driver's own process: with torchrun's other processes, or alone. A group that is
-    there already stays."""
+def _joined_without_workers(torch_config):
     if dist.is_initialized():
         yield
         return

@@ -59,7 +59,7 @@ class TorchTrainer(DataParallelTrainer):
     def _run_in_process(self) -> Any:
         from paceline.train.torch import _group, amp, reproducibility
 
-        with _group.joined_in_process(self._torch_settings()), amp.own_state(), reproducibility.own_state():
+        with _group.joined(self._torch_settings()), amp.own_state(), reproducibility.own_state():
             return super()._run_in_process()
 
     def _torch_settings(self) -> Dict[str, Any]:

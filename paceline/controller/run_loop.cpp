@@ -53,7 +53,7 @@ arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channe
   while (!is_terminal(state().state)) {
     parts_.inbox.wait(parts_.stop.descriptor(), next_deadline(), parts_.clock);
     for (uint64_t count = take_count(parts_.stop.descriptor()); count > 0; --count) {
-      feed(StopRequested{.cause = parts_.stop.cause()});
+      feed(StopRequested{.reason = parts_.stop.reason(), .cause = parts_.stop.cause()});
     }
     for (Incoming& incoming : parts_.inbox.take()) {
       std::visit([this](auto& kind) { receive(kind); }, incoming);

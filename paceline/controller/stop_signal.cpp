@@ -18,7 +18,10 @@ void StopSignal::stop(int signal, int times) noexcept {
   errno = error;
 }
 
-void StopSignal::hear(int signal) noexcept {
+void StopSignal::hear(int signal, Moment now) noexcept {
+  if (ends(signal) && signal == last_signal_ && now - last_time_.load() < kSameRequest) return;
+  last_signal_ = signal;
+  last_time_ = now;
   const int before = heard_;
   const int times = signal == SIGTERM && before > 0 && before < kHeard ? kHeard - before : 1;
   heard_ = before + times;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,26 +16,36 @@ namespace paceline::controller {
 /// Asks a run to stop, from a signal handler or another thread. `stop` is cheap and async-signal-safe.
 class StopSignal {
  public:
+  using Moment = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::seconds kSameRequest{1};
+
   StopSignal();
   /// First call: clean stop. Third call: the controller kills at once. `signal` is the one that asks, which programs
   /// under `paceline run` get too.
   void stop(int signal = SIGINT) noexcept { stop(signal, 1); }
-  /// What a signal's handler does: stop(). A second SIGTERM counts for the third: who sends it (Slurm, Kubernetes,
-  /// systemd) sends SIGKILL next. Should the controller hang, in a user's callback or on a dead disk, the one that
-  /// comes after the third ends this process as it would have without a handler; the guardian then ends the workers.
-  void hear(int signal) noexcept;
+  /// What a signal's handler does at `now`: stop(). A second SIGTERM counts for the third: who sends it (Slurm,
+  /// Kubernetes, systemd) sends SIGKILL next. But SIGTERM or SIGHUP again within kSameRequest is the same request, as
+  /// `timeout` and closed terminals tell the process and then its group. Should the controller hang, in a user's
+  /// callback or on a dead disk, the one that comes after the third ends this process as it would have without a
+  /// handler; the guardian then ends the workers.
+  void hear(int signal, Moment now = std::chrono::steady_clock::now()) noexcept;
   int descriptor() const { return event_.get(); }
   /// That of the last call; SIGINT while there was none.
   int signal() const noexcept { return signal_; }
-  /// What it is as the end of a run: SIGTERM is `terminated`, every other an `interrupt`.
-  StopCause cause() const noexcept { return signal_ == SIGTERM ? StopCause::terminated : StopCause::interrupt; }
+  /// What it is as the end of a run: SIGTERM and SIGHUP are `terminated`, every other an `interrupt`.
+  StopCause cause() const noexcept { return ends(signal_) ? StopCause::terminated : StopCause::interrupt; }
+  /// Why, where its cause does not say it; otherwise "".
+  std::string reason() const { return signal_ == SIGHUP ? "the driver got SIGHUP: its terminal was closed" : ""; }
 
  private:
+  static bool ends(int signal) noexcept { return signal == SIGTERM || signal == SIGHUP; }
   void stop(int signal, int times) noexcept;
 
   static constexpr int kHeard = 3;
   Descriptor event_;  // an eventfd
   std::atomic<int> heard_{0};
+  std::atomic<int> last_signal_{0};  // that hear() has counted
+  std::atomic<Moment> last_time_{Moment()};
   std::atomic<int> signal_{SIGINT};
 };
 

@@ -6,6 +6,8 @@
 namespace paceline::controller {
 namespace {
 
+using namespace std::chrono_literals;
+
 TEST(StopSignal, CountsWhatItHears) {
   StopSignal stop;
   stop.hear(SIGINT);
@@ -15,21 +17,42 @@ TEST(StopSignal, CountsWhatItHears) {
   EXPECT_EQ(stop.cause(), StopCause::interrupt);
 }
 
+constexpr StopSignal::Moment kStart{1000s};
+
 TEST(StopSignal, ASecondSigtermCountsForTheThird) {
   StopSignal stop;
-  stop.hear(SIGTERM);
+  stop.hear(SIGTERM, kStart);
   EXPECT_EQ(take_count(stop.descriptor()), 1u);
-  stop.hear(SIGTERM);
+  stop.hear(SIGTERM, kStart + 1s);
   EXPECT_EQ(take_count(stop.descriptor()), 2u);
   EXPECT_EQ(stop.signal(), SIGTERM);
   EXPECT_EQ(stop.cause(), StopCause::terminated);
+}
+
+TEST(StopSignal, WhatAProcessAndItsGroupAreSentIsOneRequest) {  // as `timeout` does
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    StopSignal stop;
+    stop.hear(signal, kStart);
+    stop.hear(signal, kStart + 20us);
+    EXPECT_EQ(take_count(stop.descriptor()), 1u);
+    EXPECT_EQ(stop.cause(), StopCause::terminated);
+    stop.hear(signal, kStart + 2s);
+    stop.hear(signal, kStart + 2s + 20us);
+    EXPECT_EQ(take_count(stop.descriptor()), signal == SIGTERM ? 2u : 1u);
+  }
+}
+
+TEST(StopSignal, WhoPressesQuicklyIsHeard) {
+  StopSignal stop;
+  for (int i = 0; i < 3; ++i) stop.hear(SIGINT, kStart);
+  EXPECT_EQ(take_count(stop.descriptor()), 3u);
 }
 
 TEST(StopSignalDeathTest, OneMoreThanTheThirdEndsTheProcess) {
   EXPECT_EXIT(
       {
         StopSignal stop;
-        for (int i = 0; i < 4; ++i) stop.hear(SIGTERM);
+        for (int i = 0; i < 3; ++i) stop.hear(SIGTERM, kStart + i * 1s);
       },
       ::testing::KilledBySignal(SIGTERM), "");
 }

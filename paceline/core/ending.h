@@ -24,7 +24,7 @@ std::optional<FinalState> final_state_of(std::string_view text);
 enum class StopCause {
   unknown,       // the journal does not say: version 0.1 wrote it
   interrupt,     // the driver got SIGINT, or StopSignal::stop()
-  terminated,    // the driver got SIGTERM
+  terminated,    // the driver got SIGTERM, or SIGHUP
   command_line,  // paceline stop
   callback,      // RunContext::stop()
   time_limit     // RunConfig.max_time

@@ -110,7 +110,7 @@ void Decision::on(const StopRequested& event) {
     state_.stop_reason = why;
   }
   if (state_.stop_requests >= 3) {
-    note(LogLevel::warning, "killing the workers: " + why + ", the third time");
+    note(LogLevel::warning, "killing the workers, which are being stopped already: " + why);
     if (state_.state != State::shutting_down) state_.final_state = FinalState::aborted;
     end_group(State::shutting_down, 0.0, why);
   } else if (state_.state != State::shutting_down) {
@@ -121,7 +121,7 @@ void Decision::on(const StopRequested& event) {
     state_.final_state = FinalState::aborted;
     when_gone();
   } else {
-    note(LogLevel::warning, "stopping already; a third request kills the workers");
+    note(LogLevel::warning, "stopping already; a third request, or a second SIGTERM, kills the workers");
   }
 }
 

@@ -1,8 +1,9 @@
 // TorchTrainer: runs a train loop on a group of worker processes.
 //
 // Threading: fit() blocks; a process runs one fit() at a time. While it runs, one SIGINT (Ctrl-C) stops the run
-// cleanly, and three stop it at once. SIGTERM works in the same way, except that the second one stops the run at once;
-// if the program handles SIGTERM itself, Paceline leaves that alone. fit() restores the previous handlers afterwards.
+// cleanly, and three stop it at once. SIGTERM works in the same way, except that a second one, a second or more after
+// the first, stops the run at once; if the program handles SIGTERM itself, Paceline leaves that alone. fit() restores
+// the previous handlers afterwards.
 //
 // num_workers = 0 runs the loop on the calling thread, for a debugger. The run folder has the same checkpoints, history
 // and journal. If the loop fails, fit() throws TrainingFailedError and does not try again. `paceline stop` and

@@ -116,12 +116,12 @@ PACELINE_MESSAGE(ProcessExited, "process_exited", PACELINE_PROCESS_EXITED_FIELDS
 PACELINE_MESSAGE(ProcessSilent, "process_silent", PACELINE_PROCESS_SILENT_FIELDS);
 
 // Whole lines that the process wrote; they are in its log file already. Of a waiting stream, OutputTaken answers it.
-#define PACELINE_OUTPUT_FIELDS(FIELD)                                                                                 \
-  FIELD(std::string, stream, "stdout")                                                                                \
-  FIELD(Strings, lines, {})                                                                                           \
-  FIELD(bool, waits, false)                                                                                           \
-  FIELD(std::optional<std::string>, bar, {}) /* what an unfinished line that draws over itself shows now; "": nothing \
-                                              */
+#define PACELINE_OUTPUT_FIELDS(FIELD)                                                                               \
+  FIELD(std::string, stream, "stdout")                                                                              \
+  FIELD(Strings, lines, {})                                                                                         \
+  FIELD(bool, waits, false)                                                                                         \
+  FIELD(std::optional<std::string>, bar, {}) /* what unfinished lines that draw over themselves show now, with "\n" \
+                                                between them; "": nothing */
 PACELINE_MESSAGE(Output, "output", PACELINE_OUTPUT_FIELDS);
 
 /// Of its lines, with their ends.

@@ -33,8 +33,9 @@ void write_usage(const Json& worker, std::ostream& text) {
 
 void write_worker(const Json& worker, std::ostream& text) {
   const Json rank = worker.value("rank", Json());
-  text << "  rank " << (rank.is_null() ? "?" : rank.dump()) << "       " << worker.value("stage", "") << ", process "
-       << worker.value("pid", int64_t{0}) << " on " << printable(worker.value("node", ""));
+  text << "  rank " << (rank.is_null() ? "?" : rank.dump()) << "       " << worker.value("stage", "");
+  if (worker.contains("last_stage")) text << " with the driver (last known: " << worker.value("last_stage", "") << ")";
+  text << ", process " << worker.value("pid", int64_t{0}) << " on " << printable(worker.value("node", ""));
   if (worker.contains("step")) text << ", step " << worker["step"] << " (" << worker.value("phase", "") << ")";
   write_usage(worker, text);
   if (worker.contains("slow")) {
@@ -43,10 +44,14 @@ void write_worker(const Json& worker, std::ostream& text) {
   text << "\n";
 }
 
-void write_attempt(const track::AttemptRecord& attempt, std::ostream& text) {
+void write_attempt(const AttemptSummary& attempt, bool live, std::ostream& text) {
   text << "  attempt " << attempt.attempt << "    " << attempt.world_size
-       << (attempt.world_size == 1 ? " worker, " : " workers, ") << seconds_as_time(attempt.start) << ", "
-       << track::duration_text(attempt.end - attempt.start);
+       << (attempt.world_size == 1 ? " worker, " : " workers, ") << seconds_as_time(attempt.start);
+  if (attempt.end) {
+    text << ", " << track::duration_text(*attempt.end - attempt.start);
+  } else if (live) {
+    text << ", " << track::duration_text(to_seconds(SystemClock().now()) - attempt.start) << " so far";
+  }
   if (!attempt.failure.empty()) text << ", failed: " << printable(attempt.failure);
   text << "\n";
 }
@@ -72,11 +77,18 @@ RunSummary summary_of(const track::RunRecord& record) {
                      .created = run.created,
                      .host = run.host,
                      .pid = run.pid,
-                     .attempts = record.attempts,
                      .checkpoints = record.checkpoints,
                      .report = run.report,
                      .metrics = run.metrics,
                      .error = run.error};
+  for (const track::AttemptRecord& attempt : record.attempts) {
+    const bool open = !track::is_over(run) && attempt.attempt == run.attempt && attempt.failure.empty();
+    summary.attempts.push_back({.attempt = attempt.attempt,
+                                .world_size = attempt.world_size,
+                                .start = attempt.start,
+                                .end = open ? std::nullopt : std::optional(attempt.end),
+                                .failure = attempt.failure});
+  }
   for (const auto& [id, worker] : record.workers) {
     if (worker.attempt != run.attempt) continue;
     Json json = worker;
@@ -97,6 +109,15 @@ void add_live_status(const Json& status, RunSummary& run) {
   run.metrics = status.value("metrics", run.metrics);
 }
 
+void note_dead_driver(RunSummary& run) {
+  for (Json& worker : run.workers) {
+    const std::string stage = worker.value("stage", "");
+    if (stage == "gone" || stage == "finished") continue;
+    worker["last_stage"] = stage;
+    worker["stage"] = "gone";
+  }
+}
+
 std::string to_text(const RunSummary& run) {
   std::ostringstream text;
   text << printable(run.name) << ": " << run.state << (run.remark.empty() ? "" : "; " + run.remark);
@@ -104,7 +125,7 @@ std::string to_text(const RunSummary& run) {
   if (run.location != run.path) text << "\n  here         " << printable(run.path);
   text << "\n  since        " << seconds_as_time(run.since) << "\n";
   for (const std::string& one : run.waits_for) text << "  waits        " << one << "\n";
-  for (const auto& attempt : run.attempts) write_attempt(attempt, text);
+  for (const AttemptSummary& attempt : run.attempts) write_attempt(attempt, run.live, text);
   for (const Json& worker : run.workers) write_worker(worker, text);
   for (const auto& kept : run.checkpoints) {
     text << "  checkpoint   " << checkpoint::folder_name(kept.name, kept.report) << "  "

@@ -4,6 +4,7 @@
 
 #include <arrow/result.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,16 @@
 
 namespace paceline::cli {
 
-using AttemptRecords = std::vector<track::AttemptRecord>;
+// One attempt as the commands show it.
+#define PACELINE_ATTEMPT_SUMMARY_FIELDS(FIELD)                                                      \
+  FIELD(int64_t, attempt, 0)                                                                        \
+  FIELD(int64_t, world_size, 0)                                                                     \
+  FIELD(double, start, 0.0)                                                                         \
+  FIELD(std::optional<double>, end, {}) /* null: it goes on, or its driver died and nobody knows */ \
+  FIELD(std::string, failure, "")       /* why it ended, in one line; "" when it did not fail */
+PACELINE_RECORD(AttemptSummary, PACELINE_ATTEMPT_SUMMARY_FIELDS);
+
+using AttemptSummaries = std::vector<AttemptSummary>;
 
 // One run as the commands show it. Times are seconds since the Unix epoch.
 #define PACELINE_RUN_SUMMARY_FIELDS(FIELD)                                                                \
@@ -26,7 +36,7 @@ using AttemptRecords = std::vector<track::AttemptRecord>;
   FIELD(double, created, 0.0)                                                                             \
   FIELD(std::string, host, "")                                                                            \
   FIELD(int64_t, pid, 0)                                                                                  \
-  FIELD(AttemptRecords, attempts, {})                                                                     \
+  FIELD(AttemptSummaries, attempts, {})                                                                   \
   FIELD(PublishedCheckpoints, checkpoints, {})                                                            \
   FIELD(int64_t, report, 0)            /* the last that rank 0 made */                                    \
   FIELD(Json, metrics, Json::object()) /* of that report */                                               \
@@ -40,6 +50,9 @@ RunSummary summary_of(const track::RunRecord& record);
 
 /// Takes over what the live run's controller says of itself.
 void add_live_status(const Json& status, RunSummary& run);
+
+/// Its driver has died: so have its workers, whatever it said of them last.
+void note_dead_driver(RunSummary& run);
 
 /// The summary in lines for readers.
 std::string to_text(const RunSummary& run);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "paceline/core/clock.h"
 #include "paceline/run/reader.h"
 #include "paceline/run/recorded_run_fixture.h"
 #include "paceline/testing/temporary_folder.h"
@@ -32,7 +33,8 @@ TEST(RunSummary, TellsAttemptsCheckpointsAndMetricsFromTheFolderAlone) {
   EXPECT_THAT(run.attempts[0].failure, HasSubstr("no such digit"));
   EXPECT_EQ(run.attempts[1].failure, "");
   EXPECT_EQ(run.attempts[1].world_size, 1);
-  EXPECT_LE(run.attempts[0].end, run.attempts[1].start);
+  EXPECT_LE(run.attempts[0].end.value(), run.attempts[1].start);
+  EXPECT_EQ(run.attempts[1].end, std::nullopt) << "it goes on";
   ASSERT_EQ(run.checkpoints.size(), 1u);
   EXPECT_EQ(run.report, 7);
   EXPECT_EQ(run.metrics, Json({{"loss", 0.5}}));
@@ -93,6 +95,28 @@ TEST(RunSummary, ALiveRunTellsWhereItsWorkersAre) {
   EXPECT_THAT(text, HasSubstr("rank 0       training, process 77 on local, step 9 (backward), cpu 0 %, 3.0 MiB\n"));
   EXPECT_THAT(text, HasSubstr("rank ?       starting, process 78 on local\n"));
   EXPECT_THAT(text, HasSubstr("report 4     loss 0.125\n"));
+}
+
+TEST(RunSummary, TheAttemptOfALiveRunHasLastedUntilNow) {
+  const double start = to_seconds(SystemClock().now()) - 7199;
+  RunSummary run{.name = "mnist", .attempts = {{.attempt = 1, .world_size = 2, .start = start}}};
+  EXPECT_THAT(to_text(run), Not(HasSubstr("so far"))) << "nobody knows whether it goes on";
+  EXPECT_EQ(Json(run).at("attempts").at(0).at("end"), nullptr);
+  run.live = true;
+  EXPECT_THAT(to_text(run), ::testing::ContainsRegex(", (1:59:59|2:00:[0-9]+) so far\n"));
+  run.attempts[0].end = start + 61;
+  EXPECT_THAT(to_text(run), HasSubstr(", 1:01\n"));
+}
+
+TEST(RunSummary, TheWorkersOfADeadDriverAreGone) {
+  const TemporaryFolder folder;
+  run::RecordedRun recorder(folder.path());
+  recorder.train();
+  RunSummary run = summary_of(run::read_run_folder(folder.path()).ValueOrDie());
+  note_dead_driver(run);
+  EXPECT_THAT(to_text(run),
+              HasSubstr("rank 0       gone with the driver (last known: training), process 102 on local\n"));
+  EXPECT_EQ(run.workers[0].at("stage"), "gone");
 }
 
 TEST(RunSummary, SaysWhyALiveRunDoesNotAnswer) {

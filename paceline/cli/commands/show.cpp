@@ -38,6 +38,7 @@ arrow::Status show(const std::string& text, bool as_json) {
       add_live_status(*status, run);
     } else {
       run.remark = status.status().IsCancelled() ? status.status().message() : remark_of(record.run, known.driver);
+      if (known.driver == DriverState::gone) note_dead_driver(run);
     }
   }
   print(as_json ? encode_json(run) + "\n" : to_text(run));

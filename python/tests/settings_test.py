@@ -150,7 +150,7 @@ def test_a_setting_that_is_like_no_other_is_pythons_own_error():
 def test_settings_of_the_wrong_type_are_named():
     for make_wrong, text in (
         (lambda: train.FailureConfig(max_failures=2.5), "FailureConfig.max_failures is 2.5; allowed: an integer, at least -1"),
-        (lambda: train.ScalingConfig(num_workers=True), "ScalingConfig.num_workers is true; allowed: an integer from 0"),
+        (lambda: train.ScalingConfig(num_workers=True), "ScalingConfig.num_workers is true; allowed: an integer, at least 0"),
         (lambda: train.RunConfig(quiet="yes"), 'RunConfig.quiet is "yes"; allowed: true or false'),
         (lambda: train.ScalingConfig(resources_per_worker={"GPU": 1}), "asks for GPUs but use_gpu is false"),
         (lambda: train.ScalingConfig(use_tpu=True), "Paceline has no TPU support"),

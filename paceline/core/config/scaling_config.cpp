@@ -42,7 +42,7 @@ Constraint worker_count() {
             const auto high = value[1].get<int64_t>();
             return low >= 0 && low <= high && high >= 1;
           },
-          "an integer from 0, or a minimum and a maximum, which is at least 1"};
+          "an integer, at least 0, or a pair (minimum, maximum) whose maximum is at least 1"};
 }
 
 Constraint known_resources() {

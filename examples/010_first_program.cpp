@@ -37,4 +37,5 @@ int main(int argc, char** argv) {
                    .scaling_config = {.num_workers = 2},
                    .run_config = {.name = "mnist-resnet18", .storage_path = "./results"}});
   paceline::Result result = trainer.fit();
+  return result.exit_code();  // 0 when it has finished
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
 #include "paceline/checkpoint/retention.h"
@@ -32,6 +34,14 @@ void read_checkpoints(const storage::Location& path, const track::RunRecord& rec
 }
 
 }  // namespace
+
+int Result::exit_code() const {
+  const std::optional<FinalState> ended = final_state_of(state);
+  if (ended == FinalState::finished) return EXIT_SUCCESS;
+  if (ended != FinalState::aborted) return EXIT_FAILURE;
+  if (stop_cause == StopCause::interrupt) return 128 + SIGINT;
+  return stop_cause == StopCause::terminated ? 128 + SIGTERM : EXIT_FAILURE;
+}
 
 Result Result::from_path(const std::string& path) {
   Result result;

@@ -71,6 +71,19 @@ TEST_F(ResultTest, SaysWhoStoppedTheRun) {
   EXPECT_FALSE(result.failure_kind);
 }
 
+TEST_F(ResultTest, AProgramsExitCodeTellsHowItEnded) {
+  using Ending = std::pair<std::string, std::optional<StopCause>>;
+  const auto exit_code = [](const Ending& ending) {
+    return Result{.state = ending.first, .stop_cause = ending.second}.exit_code();
+  };
+  EXPECT_EQ(exit_code({"finished", std::nullopt}), 0);
+  EXPECT_EQ(exit_code({"finished", StopCause::callback}), 0);
+  EXPECT_EQ(exit_code({"aborted", StopCause::interrupt}), 130);
+  EXPECT_EQ(exit_code({"aborted", StopCause::terminated}), 143);
+  EXPECT_EQ(exit_code({"aborted", StopCause::command_line}), 1);
+  EXPECT_EQ(exit_code({"errored", StopCause::interrupt}), 1);
+}
+
 TEST_F(ResultTest, SaysWhatFailed) {
   add(policy::CallbackFailed{.callback = "Plot", .error = "no display"});
   const Result result = Result::from_path(folder_);

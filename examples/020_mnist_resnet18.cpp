@@ -93,7 +93,7 @@ Options parse(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);  // 0: --help
+    explain(app, error);
   }
   if (options.full) {
     options.num_epochs = 5;
@@ -168,7 +168,7 @@ int run(const Options& options) {
               << "   (and the flags of this time)\n";
   }
   if (options.json) std::cout << summary.dump() << std::endl;
-  return finished ? 0 : 1;
+  return result->exit_code();
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ Options parse(int argc, char** argv) {
                                                       std::to_string(options.num_workers) + " workers equally");
     }
   } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);  // 0: --help
+    explain(app, error);
   }
   return options;
 }
@@ -149,7 +149,7 @@ int run(const Options& options) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (result.state != "finished") {
     std::cerr << "the run is " << result.state << "; with the same --name it goes on\n";
-    return 1;
+    return result.exit_code();
   }
   std::cout << "named " << 100 * result.metrics.get<double>("accuracy") << " % of " << options.test_images
             << " unseen photographs rightly after " << std::lround(seconds.count()) << " s\n";

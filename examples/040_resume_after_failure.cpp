@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <iomanip>
 #include <iostream>
 #include <map>
@@ -105,7 +106,7 @@ Options parse(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);  // 0: --help
+    explain(app, error);
   }
   return options;
 }
@@ -119,7 +120,7 @@ std::shared_ptr<Curve> train(const Options& options, int64_t kill_at_step) {
        .run_config = {
            .storage_path = options.storage_path, .failure_config = {.max_failures = 1}, .callbacks = {curve}}});
   const paceline::Result result = trainer.fit();
-  if (result.state != "finished") throw paceline::Error("the run is " + result.state);
+  if (result.state != "finished") std::exit(result.exit_code());  // after Ctrl-C, for example
   return curve;
 }
 

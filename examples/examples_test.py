@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
@@ -54,6 +55,7 @@ def test_quick_help(tmp_path, program):
 @pytest.mark.parametrize(("program", "arguments", "named"), [
     ("010_first_program", ["--epochs", "2"], "--epochs"),
     ("020_mnist_resnet18", ["--workers", "2"], "--workers"),
+    ("020_mnist_resnet18", ["--num-epoch=2"], "Did you mean --num-epochs?"),
     ("030_cifar10_vit", ["--epochs", "0"], "--epochs"),
     ("030_cifar10_vit", ["--num-workers", "3"], "512 photographs"),
     ("040_resume_after_failure", ["--num-workers", "3"], "--num-workers"),
@@ -64,6 +66,17 @@ def test_quick_wrong_flag(tmp_path, program, arguments, named):
     assert done.returncode != 0
     assert named in done.stdout + done.stderr
     assert not list(tmp_path.iterdir()), "nothing is made before the flags are understood"
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_quick_stopped_by_a_signal(tmp_path, asked):
+    """The exit code is what a shell would say of the signal."""
+    program = subprocess.Popen([PROGRAMS / "040_resume_after_failure", "--num-epochs", "1000"], cwd=tmp_path, text=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    assert any("metrics:" in line for line in program.stderr), "it trains"
+    program.send_signal(asked)
+    program.stderr.read()
+    assert program.wait() == 128 + asked
 
 
 def history(folder: pathlib.Path, name: str) -> list[dict]:

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "paceline/core/spelling.h"
 
 /// Flags as a reader wants them: "--epochs N=1", without the types and ranges of C++ that CLI11 adds.
 ///
@@ -20,6 +24,20 @@ class PlainHelp : public CLI::Formatter {
   }
 };
 
+/// Explains on --help, or says what is wrong with the command line, and ends the program: with 0 or 2.
+[[noreturn]] inline void explain(const CLI::App& app, const CLI::ParseError& error) {
+  if (app.exit(error) == 0) std::exit(0);
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  for (const std::string& word : app.remaining()) {
+    const auto near = paceline::nearest(word.substr(0, word.find('=')), flags);
+    if (near) std::cerr << "Did you mean " << *near << "?\n";
+  }
+  std::exit(2);
+}
+
 /// For a program without flags: if there is any argument, ends the program, after explaining it (--help) or refusing
 /// the argument.
 inline void explain_no_flags(int argc, char** argv, const std::string& what) {
@@ -28,6 +46,6 @@ inline void explain_no_flags(int argc, char** argv, const std::string& what) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);
+    explain(app, error);
   }
 }

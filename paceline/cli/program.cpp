@@ -6,7 +6,7 @@
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/completion.h"
-#include "paceline/cli/spelling.h"
+#include "paceline/core/spelling.h"
 
 namespace paceline::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "paceline/cli/known_runs.h"
-#include "paceline/cli/spelling.h"
 #include "paceline/core/config/run_config.h"
+#include "paceline/core/spelling.h"
 #include "paceline/run/journal.h"
 #include "paceline/run/readable_folder.h"
 #include "paceline/run/working_folder.h"

@@ -4,9 +4,9 @@
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/known_runs.h"
-#include "paceline/cli/spelling.h"
 #include "paceline/cli/table.h"
 #include "paceline/core/clock.h"
+#include "paceline/core/spelling.h"
 #include "paceline/policy/state.h"
 #include "paceline/run/working_folder.h"
 

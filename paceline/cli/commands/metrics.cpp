@@ -8,9 +8,9 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/known_runs.h"
 #include "paceline/cli/run_lookup.h"
-#include "paceline/cli/spelling.h"
 #include "paceline/cli/table.h"
 #include "paceline/core/posix/locale.h"
+#include "paceline/core/spelling.h"
 #include "paceline/plot/chart.h"
 #include "paceline/storage/local/durable.h"
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "paceline/cli/commands/run_flags_internal.h"
-#include "paceline/cli/spelling.h"
+#include "paceline/core/spelling.h"
 
 namespace paceline::cli {
 namespace {

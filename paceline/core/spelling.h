@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace paceline::cli {
+namespace paceline {
 
 /// Edits that make one word of the other: insertions, deletions, replacements and swaps of two neighbours, each 1
 /// (Damerau-Levenshtein, restricted; R. A. Wagner and R. Lowrance, 1975, for the swaps).
@@ -19,4 +19,4 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
 /// "; did you mean \"show\"?", or "" when nothing is near.
 std::string suggestion(std::string_view word, const std::vector<std::string>& known);
 
-}  // namespace paceline::cli
+}  // namespace paceline

@@ -1,8 +1,8 @@
-#include "paceline/cli/spelling.h"
+#include "paceline/core/spelling.h"
 
 #include <gtest/gtest.h>
 
-namespace paceline::cli {
+namespace paceline {
 namespace {
 
 TEST(Spelling, CountsEdits) {
@@ -27,4 +27,4 @@ TEST(Spelling, SuggestsWhatIsNear) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline

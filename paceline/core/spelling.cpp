@@ -1,8 +1,8 @@
-#include "paceline/cli/spelling.h"
+#include "paceline/core/spelling.h"
 
 #include <algorithm>
 
-namespace paceline::cli {
+namespace paceline {
 
 size_t edit_distance(std::string_view from, std::string_view to) {
   // Rows of the table of distances between beginnings: the one at hand and the two before it.
@@ -44,4 +44,4 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
   return near ? "; did you mean \"" + *near + "\"?" : "";
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline

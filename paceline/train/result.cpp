@@ -8,6 +8,7 @@
 
 #include "paceline/checkpoint/retention.h"
 #include "paceline/checkpoint/store.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/run/journal.h"
 #include "paceline/run/readable_folder.h"
 #include "paceline/run/reader.h"
@@ -53,8 +54,8 @@ Result Result::from_path(const std::string& path) {
   }
   const auto records = value_or_throw(run::ReadableFolder::open(result.location));
   if (!std::filesystem::exists(run::journal_path(records.folder()))) {
-    throw StorageError(result.path +
-                       " is not the folder of a run: it has no journal; give the run's own folder, storage_path/name");
+    throw StorageError(result.path + " is not the folder of a run: it has no " + run_layout::kJournal +
+                       ", which every run writes; give the run's own folder, RunConfig.storage_path/name");
   }
   const track::RunRecord record = value_or_throw(run::read_run_folder(records.folder()));
   result.state = record.run.state;

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 import paceline.train as train
 from behaviours import checkpoint_of_rank, fit, proved_by, start_driver, wait_for_line
-from paceline.train import Result
+from paceline.train import Result, StorageError
 from paceline.train.torch import TorchConfig, TorchTrainer
 
 
@@ -67,8 +67,9 @@ def test_06_a_result_is_read_from_its_folder(run_config, tmp_path):
     assert Result.from_path(result.path, storage_filesystem=result.filesystem).metrics == {"n": 1}
     with pytest.raises(RuntimeError, match="no run folder"):
         Result.from_path(tmp_path / "nowhere")
-    with pytest.raises(RuntimeError, match="no journal"):
+    with pytest.raises(RuntimeError, match="is not the folder of a run: it has no journal.jsonl") as refusal:
         Result.from_path(tmp_path)
+    assert isinstance(refusal.value, StorageError)
     # On S3: test_47 in full/behaviours_storage_test.py.
 
 

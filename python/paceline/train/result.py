@@ -95,13 +95,10 @@ class Result:
             storage_filesystem: The pyarrow filesystem of the folder.
 
         Raises:
-            RuntimeError: When there is no run in it.
+            StorageError: When there is no run in it; it is a RuntimeError, as in Ray Train, and an OSError too.
         """
         location = os.fspath(path) if storage_filesystem is None else located(os.fspath(path), storage_filesystem)
-        try:
-            return cls(native.Result.from_path(location.rstrip("/")))
-        except OSError as error:
-            raise RuntimeError(str(error)) from None
+        return cls(native.Result.from_path(location.rstrip("/")))
 
     def __repr__(self) -> str:
         return (

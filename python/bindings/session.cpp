@@ -7,6 +7,8 @@
 
 #include "paceline/train/prepare_data_loader.h"
 #include "paceline/train/progress.h"
+#include "paceline/train/worker/language_runtime.h"
+#include "python/bindings/exception.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
 
@@ -19,6 +21,18 @@ ValidationTaskConfig task_of(const py::dict& values) {
   return to_json(values, "ValidationTaskConfig").get<ValidationTaskConfig>();
 }
 
+// On a thread of its own its exceptions never come back to Python: they are told in its words.
+CheckpointUploadFn on_a_thread(CheckpointUploadFn upload) {
+  return [upload = std::move(upload)](const Checkpoint& checkpoint, const std::string& folder_name) {
+    try {
+      return upload(checkpoint, folder_name);
+    } catch (const py::error_already_set& error) {
+      const py::gil_scoped_acquire gil;
+      throw train::LanguageException(failed_of(py::module_::import("paceline._worker").attr("Program")(), error));
+    }
+  };
+}
+
 void report_to_session(const py::dict& metrics, const std::optional<Checkpoint>& checkpoint, const std::string& reduce,
                        CheckpointUploadMode mode, std::optional<bool> delete_local, CheckpointUploadFn upload,
                        const std::string& dir_name, const std::optional<py::dict>& validation) {
@@ -27,6 +41,9 @@ void report_to_session(const py::dict& metrics, const std::optional<Checkpoint>&
                         .delete_local_checkpoint_after_upload = delete_local,
                         .checkpoint_upload_fn = std::move(upload),
                         .checkpoint_dir_name = dir_name};
+  if (options.checkpoint_upload_fn && mode == CheckpointUploadMode::async) {
+    options.checkpoint_upload_fn = on_a_thread(std::move(options.checkpoint_upload_fn));
+  }
   if (validation) options.validation = task_of(*validation);
   const Metrics values(to_json(metrics, "metrics"));
   const py::gil_scoped_release without_gil;

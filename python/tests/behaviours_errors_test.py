@@ -62,7 +62,9 @@ def test_30_tracebacks_have_the_users_frames_and_threads_errors_surface(run_conf
         mode = {"checkpoint_upload_mode": CheckpointUploadMode.ASYNC, "checkpoint_upload_fn": upload}
         train.report({"n": 1}, checkpoint_of_rank(config["scratch"], "a"), **mode)
 
-    assert "the upload's thread has failed" in str(error_of(uploads, run_config(), config={"scratch": str(tmp_path)}))
+    text = str(error_of(uploads, run_config(), config={"scratch": str(tmp_path)}))
+    assert "OSError: the checkpoint of report 1 could not be uploaded: the upload's thread has failed\n" in text
+    assert "at upload (" in text and "error_already_set" not in text
 
 
 def test_31_what_cannot_be_pickled_or_stored_is_named(run_config):

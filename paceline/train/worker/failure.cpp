@@ -7,6 +7,7 @@
 #include "paceline/core/type_name.h"
 #include "paceline/train/session.h"
 #include "paceline/train/worker/failure_internal.h"
+#include "paceline/train/worker/language_runtime.h"
 #include "paceline/train/worker/user_frames.h"
 
 namespace paceline::train {
@@ -20,8 +21,16 @@ std::string text_of(const std::exception& error) {
 // Fills in what one exception says and goes on to the one nested in it, whose type and frames win.
 void describe(const std::exception_ptr& exception, rpc::Failed& failed) {
   std::exception_ptr cause;
+  std::vector<std::string> frames = frames_of(exception);
   try {
     std::rethrow_exception(exception);
+  } catch (const LanguageException& error) {
+    const rpc::Failed& said = error.failed();
+    failed.kind = said.kind;
+    if (failed.text.empty()) failed.text = said.text;
+    failed.stopped = failed.stopped || said.stopped;
+    failed.collateral = failed.collateral || said.collateral;
+    frames = said.frames;
   } catch (const std::exception& error) {
     failed.kind = type_name(typeid(error));
     if (failed.text.empty()) failed.text = text_of(error);
@@ -32,7 +41,7 @@ void describe(const std::exception_ptr& exception, rpc::Failed& failed) {
     failed.kind = "unknown";
     if (failed.text.empty()) failed.text = "the train loop threw something that is not a std::exception";
   }
-  if (auto frames = frames_of(exception); !frames.empty()) failed.frames = std::move(frames);
+  if (!frames.empty()) failed.frames = std::move(frames);
   if (cause) describe(cause, failed);
 }
 

@@ -7,7 +7,9 @@
 
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "paceline/comm/group.h"
 #include "paceline/core/dictionary.h"
@@ -28,6 +30,16 @@ struct WorkerStart {
   std::shared_ptr<rpc::KeyValueClient> store;
   /// The process's phase, and what the program counts itself.
   Progress& progress;
+};
+
+/// An exception of the train loop's language on its way through C++ code, with what the controller is to be told of it.
+class LanguageException : public std::runtime_error {
+ public:
+  explicit LanguageException(rpc::Failed failed) : std::runtime_error(failed.text), failed_(std::move(failed)) {}
+  const rpc::Failed& failed() const { return failed_; }
+
+ private:
+  rpc::Failed failed_;
 };
 
 class LanguageRuntime {

@@ -95,6 +95,11 @@ py::list best_checkpoints(const Result& result) {
 }
 
 void bind_endings(py::module_& module) {
+  py::native_enum<FinalState>(module, "FinalState", "enum.Enum")
+      .value("FINISHED", FinalState::finished)
+      .value("ERRORED", FinalState::errored)
+      .value("ABORTED", FinalState::aborted)
+      .finalize();
   py::native_enum<StopCause>(module, "StopCause", "enum.Enum")
       .value("UNKNOWN", StopCause::unknown)
       .value("INTERRUPT", StopCause::interrupt)
@@ -127,6 +132,7 @@ void bind_trainer(py::module_& module) {
   py::class_<Result>(module, "Result")
       .def_static("from_path", &Result::from_path, py::arg("path"), py::call_guard<py::gil_scoped_release>())
       .def_readonly("state", &Result::state)
+      .def_property_readonly("final_state", [](const Result& result) { return final_state_of(result.state); })
       .def_property_readonly("metrics", [](const Result& result) { return to_python(result.metrics.json()); })
       .def_readonly("checkpoint", &Result::checkpoint)
       .def_property_readonly("best_checkpoints", &best_checkpoints)

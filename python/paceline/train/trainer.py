@@ -95,7 +95,7 @@ class DataParallelTrainer:
         if failed:
             result.error = _failure(outcome, result)
             raise result.error
-        if result.state == "aborted" and result.stop_cause == StopCause.INTERRUPT:
+        if outcome.final_state == native.FinalState.ABORTED and result.stop_cause == StopCause.INTERRUPT:
             raise KeyboardInterrupt(f"the run was stopped; fit() with the same name continues it: {result.path}")
         return result
 

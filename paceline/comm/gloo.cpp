@@ -21,12 +21,6 @@ class ReportedWork final : public c10d::Work {
         work_(std::move(work)),
         operation_(to_string(collective)),
         failures_(std::move(failures)) {}
-  ~ReportedWork() override { end(); }
-  ReportedWork(const ReportedWork&) = delete;
-  ReportedWork& operator=(const ReportedWork&) = delete;
-
-  /// Work without a future: the collective ends when somebody has waited for it.
-  void end_when_awaited(const std::shared_ptr<GroupProgress>& progress) { progress_ = progress; }
 
   bool isCompleted() override { return work_->isCompleted(); }
   bool isSuccess() const override { return work_->isSuccess(); }
@@ -39,7 +33,6 @@ class ReportedWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override {
     bool done = false;
     failures_->run(operation_, [&] { done = work_->wait(timeout); });
-    end();
     return done;
   }
 
@@ -54,15 +47,14 @@ class ReportedWork final : public c10d::Work {
   }
 
  private:
-  void end() {
-    if (const auto progress = progress_.exchange(nullptr)) progress->end_collective();
-  }
-
   const c10::intrusive_ptr<c10d::Work> work_;
   const std::string operation_;
   const std::shared_ptr<const FailureReporter> failures_;
-  std::atomic<std::shared_ptr<GroupProgress>> progress_;
 };
+
+// What this thread calls all_reduce for: Gloo's reduce_scatter is made of them, and its own work, which has no future,
+// would end when somebody waits for it only.
+thread_local Collective made_of_all_reduces = Collective::none;
 
 // Gloo whose waiting collectives can be made to fail from another thread, and which counts all of them. c10d offers the
 // former for NCCL only: a rank that is told to stop would wait for its peers until the timeout.
@@ -80,7 +72,9 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
 
   // The collectives that others are made of; send and receive concern two ranks only.
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return counted(Collective::all_reduce, [&] { return ProcessGroupGloo::allreduce(tensors, options); });
+    const bool is_part = made_of_all_reduces != Collective::none;
+    return counted(is_part ? made_of_all_reduces : Collective::all_reduce,
+                   [&] { return ProcessGroupGloo::allreduce(tensors, options); });
   }
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     return counted(Collective::broadcast, [&] { return ProcessGroupGloo::broadcast(tensors, options); });
@@ -102,11 +96,11 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   }
   WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
                              const c10d::ReduceScatterOptions& options) override {
-    return counted_until_awaited([&] { return ProcessGroupGloo::reduce_scatter(outputs, inputs, options); });
+    return reported_whole([&] { return ProcessGroupGloo::reduce_scatter(outputs, inputs, options); });
   }
   WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                    const c10d::ReduceScatterOptions& options) override {
-    return counted_until_awaited([&] { return ProcessGroupGloo::_reduce_scatter_base(output, input, options); });
+    return reported_whole([&] { return ProcessGroupGloo::_reduce_scatter_base(output, input, options); });
   }
   WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_counts,
                             std::vector<int64_t>& input_counts, const c10d::AllToAllOptions& options) override {
@@ -134,16 +128,16 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
     return c10::make_intrusive<ReportedWork>(std::move(work), getRank(), collective, failures_);
   }
 
-  // The work of Gloo's reduce_scatter is made of others and has no future.
+  // A reduce_scatter, whose parts are counted.
   template <class Start>
-  WorkPointer counted_until_awaited(const Start& start) {
-    if (progress_ != nullptr) progress_->begin_collective(Collective::reduce_scatter);
+  WorkPointer reported_whole(const Start& start) {
+    made_of_all_reduces = Collective::reduce_scatter;
     try {
-      auto work = reported(Collective::reduce_scatter, start());
-      work->end_when_awaited(progress_);
-      return work;
+      WorkPointer work = start();
+      made_of_all_reduces = Collective::none;
+      return reported(Collective::reduce_scatter, std::move(work));
     } catch (...) {
-      if (progress_ != nullptr) progress_->end_collective();
+      made_of_all_reduces = Collective::none;
       throw;
     }
   }

@@ -109,6 +109,33 @@ TEST(Group, CountsItsCollectivesAlikeOnAllRanks) {
   }
 }
 
+// A rank that only waits for it later does not wait in it until then.
+TEST(Group, AReduceScatterEndsWithoutSomebodyWhoWaitsForIt) {
+  const SystemClock clock;
+  rpc::MemoryKeyValueStore store;
+  std::vector<std::future<GroupReading>> ranks;
+  for (const int64_t rank : {0, 1}) {
+    ranks.push_back(std::async(std::launch::async, [&, rank, client = store.client(kGeneration)] {
+      Progress progress = Progress::create(clock).ValueOrDie();
+      GroupOptions options = place(rank, 2);
+      options.progress = &progress;
+      const auto group = Group::create(options, client);
+      torch::Tensor part = torch::zeros({2}), tensor = torch::ones({4});
+      const auto work = group->process_group()->_reduce_scatter_base(part, tensor);
+      const auto reader = ProgressReader::open(progress.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      GroupReading reading;
+      do {
+        reading = reader.read(clock.monotonic()).groups.at(0);
+      } while (reading.done < reading.begun && std::chrono::steady_clock::now() < deadline);
+      work->wait();
+      EXPECT_TRUE(part.equal(torch::full({2}, 2.0)));
+      return reading;
+    }));
+  }
+  for (auto& rank : ranks) EXPECT_EQ(rank.get(), (GroupReading{1, 1, 1, Collective::reduce_scatter}));
+}
+
 TEST(Group, AnAbortEndsADuplicateThatIsBeingMade) {
   rpc::MemoryKeyValueStore store;
   const auto watcher = store.client(kGeneration);

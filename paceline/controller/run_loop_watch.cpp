@@ -45,11 +45,10 @@ std::vector<RankProgress> RunLoop::ranks_progress() const {
   std::vector<RankProgress> ranks;
   for (const auto& [id, worker] : state().workers) {
     const bool finished = worker.stage == WorkerStage::finished;
+    if (worker.rank < 0 || (worker.stage != WorkerStage::training && !finished)) continue;
     const auto progress = live_.progress.find(id);
-    if (worker.rank < 0 || progress == live_.progress.end()) continue;
-    if (worker.stage == WorkerStage::training || finished) {
-      ranks.push_back({.rank = worker.rank, .progress = progress->second, .finished = finished});
-    }
+    if (progress == live_.progress.end()) return {};  // who waits for whom is known of all ranks or of none
+    ranks.push_back({.rank = worker.rank, .progress = progress->second, .finished = finished});
   }
   std::ranges::sort(ranks, {}, &RankProgress::rank);
   return ranks;

@@ -5,15 +5,16 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kProgressVersion = 3;
+constexpr uint32_t kProgressVersion = 4;
 // Steps over which a step's time is averaged.
 constexpr int64_t kAveragedSteps = 20;
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
 // Lock-free atomics are what makes the word readable from another process.
-static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
 
-constexpr int64_t kNobodys = 0, kNotShown = -1;
+constexpr int64_t kNotShown = 0;
 
 ProgressWord& word_in(const SharedMemory& memory) {
   return *reinterpret_cast<ProgressWord*>(memory.bytes().data());
@@ -108,27 +109,35 @@ void Progress::show_collectives_as(Collective collective) {
 
 std::shared_ptr<GroupProgress> Progress::add_group() {
   const int64_t number = ++groups_;
-  for (GroupWord& group : word().groups) {
-    int64_t free = kNobodys;
-    if (!group.group.compare_exchange_strong(free, kNotShown)) continue;
-    group.begun.store(0, kRelaxed);
-    group.done.store(0, kRelaxed);
-    group.group.store(number, std::memory_order_release);
-    return std::make_shared<GroupProgress>(*this, &group);
+  GroupWord* const group = take_group_word();
+  if (group != nullptr) {
+    group->group.store(kNotShown);
+    group->begun.store(0);
+    group->done.store(0);
+    group->group.store(number);
   }
-  return std::make_shared<GroupProgress>(*this, nullptr);
+  return std::make_shared<GroupProgress>(*this, group);
+}
+
+// One that nobody has had, else that of the group that was made first of those that are gone; null when all are taken.
+GroupWord* Progress::take_group_word() {
+  for (;;) {
+    GroupWord* first = nullptr;
+    for (GroupWord& group : word().groups) {
+      if (!group.taken.load() && (first == nullptr || group.group.load() < first->group.load())) first = &group;
+    }
+    bool taken = false;
+    if (first == nullptr || first->taken.compare_exchange_strong(taken, true)) return first;
+  }
 }
 
 GroupProgress::~GroupProgress() {
-  if (word_ != nullptr) word_->group.store(kNobodys, std::memory_order_release);
+  if (word_ != nullptr) word_->taken.store(false);
 }
 
 void Progress::forget_groups() {
   groups_ = 0;
-  for (GroupWord& group : word().groups) {
-    int64_t shown = group.group.load(kRelaxed);
-    if (shown > kNobodys) group.group.compare_exchange_strong(shown, kNotShown);
-  }
+  for (GroupWord& group : word().groups) group.group.store(kNotShown);
 }
 
 void Progress::begin_collective(GroupWord* group, Collective collective) {
@@ -187,12 +196,12 @@ ProgressReading ProgressReader::read(Duration monotonic) const {
   reading.step_time = Duration{word.step_ns.load(kRelaxed)};
   for (const GroupWord& group : word.groups) {
     GroupReading one{.group = group.group.load(std::memory_order_acquire)};
-    if (one.group <= kNobodys) continue;
-    one.done = group.done.load(kRelaxed);
-    one.begun = group.begun.load(std::memory_order_acquire);
-    if (one.begun == 0) continue;
+    if (one.group == kNotShown) continue;
+    one.done = group.done.load();
+    one.begun = group.begun.load();
+    if (group.group.load() != one.group) continue;  // another has just taken its place
     const int64_t oldest = std::min(one.done + 1, one.begun);
-    one.oldest = group.recent[static_cast<size_t>(oldest) % GroupWord::kRecent].load(kRelaxed);
+    if (oldest > 0) one.oldest = group.recent[static_cast<size_t>(oldest) % GroupWord::kRecent].load(kRelaxed);
     reading.groups.push_back(one);
   }
   std::ranges::sort(reading.groups, {}, &GroupReading::group);

@@ -72,7 +72,8 @@ std::string to_string(Collective collective);
 struct GroupWord {
   static constexpr size_t kRecent = 64;
 
-  std::atomic<int64_t> group;  // its number; 0: nobody's, less: somebody's who is not shown
+  std::atomic<int64_t> group;  // its number; 0: not shown
+  std::atomic<bool> taken;     // or else the group is gone, and its counts stand until another takes the place
   std::atomic<int64_t> begun;
   std::atomic<int64_t> done;
   std::array<std::atomic<Collective>, kRecent> recent;  // by number modulo kRecent
@@ -118,7 +119,7 @@ struct ProgressReading {
   Duration longest_pause{};  // between two signs of progress, since the first step or report
   int64_t steps_timed = 0;
   Duration step_time{};              // average of about the last 20 steps, without waiting in collectives
-  std::vector<GroupReading> groups;  // that have begun a collective, by number
+  std::vector<GroupReading> groups;  // by number; those that are gone too, until others take their places
 };
 
 class GroupProgress;
@@ -132,8 +133,8 @@ class Progress {
   /// The training thread is in this step now; the time of the one before counts when the number grows.
   void set_step(int64_t step);
   void note_report();
-  /// One more group counts its collectives, as the next number: ranks make their groups in the same order. Of more than
-  /// ProgressWord::kGroups at once the further ones are signs of progress, but not shown.
+  /// One more group of all ranks counts its collectives, as the next number: ranks make such groups in the same order.
+  /// Of more than ProgressWord::kGroups at once the further ones are signs of progress, but not shown.
   std::shared_ptr<GroupProgress> add_group();
   /// What begins from now on is shown as `collective`, which a user has called and which is made of others; none ends
   /// it.
@@ -151,6 +152,7 @@ class Progress {
   void begin_collective(GroupWord* group, Collective collective);
   void end_collective(GroupWord* group);
   int64_t note_sign();
+  GroupWord* take_group_word();
 
   SharedMemory memory_;
   const Clock* clock_;
@@ -164,7 +166,7 @@ class GroupProgress {
  public:
   /// `word`: null for a group that is not shown.
   GroupProgress(Progress& progress, GroupWord* word) : progress_(&progress), word_(word) {}
-  /// The group is gone: another may take its place.
+  /// The group is gone, and all that it had begun has ended: another may take its place.
   ~GroupProgress();
   GroupProgress(const GroupProgress&) = delete;
   GroupProgress& operator=(const GroupProgress&) = delete;

@@ -80,7 +80,7 @@ TEST_F(ProgressTest, AStepsTimeIsWithoutWaitingInCollectives) {
 
 TEST_F(ProgressTest, TheOldestCollectiveIsTheOneThatIsWaitedFor) {
   const auto group = progress_.add_group();
-  EXPECT_TRUE(read().groups.empty());
+  EXPECT_EQ(read().groups, (std::vector<GroupReading>{{.group = 1}}));
   group->begin_collective(Collective::broadcast);
   group->begin_collective(Collective::all_reduce);
   EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 2, 0, Collective::broadcast}}));
@@ -95,17 +95,34 @@ TEST_F(ProgressTest, EachGroupCountsForItself) {
   first->end_collective();
   EXPECT_EQ(read().groups,
             (std::vector<GroupReading>{{1, 1, 1, Collective::broadcast}, {2, 1, 0, Collective::barrier}}));
-  first.reset();  // a model is gone
+  first.reset();  // a model is gone: what it has called still says what others can wait for
   const auto third = progress_.add_group();
   third->begin_collective(Collective::all_gather);
   EXPECT_EQ(read().groups,
-            (std::vector<GroupReading>{{2, 1, 0, Collective::barrier}, {3, 1, 0, Collective::all_gather}}));
+            (std::vector<GroupReading>{
+                {1, 1, 1, Collective::broadcast}, {2, 1, 0, Collective::barrier}, {3, 1, 0, Collective::all_gather}}));
   progress_.forget_groups();  // the next generation's
   second->end_collective();
   EXPECT_TRUE(read().groups.empty());
   const auto fresh = progress_.add_group();
   fresh->begin_collective(Collective::reduce);
   EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 1, 0, Collective::reduce}}));
+}
+
+TEST_F(ProgressTest, AGroupThatIsGoneGivesItsPlaceUpWhenThereIsNoOther) {
+  std::vector<std::shared_ptr<GroupProgress>> groups;
+  for (size_t i = 0; i < ProgressWord::kGroups; ++i) groups.push_back(progress_.add_group());
+  groups[1].reset();
+  groups[0].reset();
+  const auto numbers = [this] {
+    std::vector<int64_t> shown;
+    for (const GroupReading& group : read().groups) shown.push_back(group.group);
+    return shown;
+  };
+  EXPECT_EQ(numbers().front(), 1);
+  const auto further = progress_.add_group();
+  EXPECT_EQ(numbers().front(), 2) << "the first of those that are gone";
+  EXPECT_EQ(numbers().back(), static_cast<int64_t>(ProgressWord::kGroups) + 1);
 }
 
 TEST_F(ProgressTest, MoreGroupsThanAreShownAreStillSignsOfProgress) {
@@ -115,7 +132,7 @@ TEST_F(ProgressTest, MoreGroupsThanAreShownAreStillSignsOfProgress) {
   clock_.advance(seconds(3));
   further->begin_collective(Collective::barrier);
   EXPECT_EQ(read().idle, seconds(0));
-  EXPECT_TRUE(read().groups.empty());
+  EXPECT_EQ(read().groups.back(), (GroupReading{.group = ProgressWord::kGroups}));
   further->end_collective();
 }
 

@@ -13,6 +13,12 @@ namespace {
 constexpr int64_t kMarksToKnow = 3;
 // Of one processor, on average since the last sign of progress: a thread that waits uses nearly nothing.
 constexpr double kComputingShare = 0.3;
+// What passes between two looks at most, in seconds, while the driver and its workers all run.
+constexpr double kLongestLook = 3;
+
+constexpr const char* kDoTheyFit =
+    "; do all ranks call the same collectives, with the same shapes and types? DebugConfig.check_collectives compares "
+    "them";
 
 using rpc::GroupCounts;
 
@@ -24,16 +30,11 @@ bool waits(const RankProgress& rank) {
   return !rank.finished && std::ranges::any_of(rank.progress.groups, is_under_way);
 }
 
-// How many collectives of the group the rank has begun.
-int64_t begun_in(const RankProgress& rank, int64_t group) {
-  const auto& groups = rank.progress.groups;
-  const auto found = std::ranges::find(groups, group, &GroupCounts::group);
-  return found == groups.end() ? 0 : found->begun;
-}
-
-// Has not come to the collective in which a rank with these counts waits: the oldest that has not ended.
+// Has not come to the collective in which a rank with these counts waits: the oldest that has not ended. A group that
+// the rank does not show is one of many that were, or are; nobody knows how far it has come there.
 bool is_missed_by(const RankProgress& rank, const GroupCounts& waited) {
-  return begun_in(rank, waited.group) <= waited.done;
+  const auto own = std::ranges::find(rank.progress.groups, waited.group, &GroupCounts::group);
+  return own != rank.progress.groups.end() && own->begun <= waited.done;
 }
 
 bool has_steps(const RankProgress& rank) {
@@ -87,6 +88,12 @@ std::string waiting_text(const std::vector<RankProgress>& ranks) {
   return text;
 }
 
+// "the train loop of rank 1 has returned", "the train loops of ranks 1-2 have returned".
+std::string returned_text(const std::vector<int64_t>& ranks) {
+  return (ranks.size() == 1 ? "the train loop of " : "the train loops of ") + ranks_text(ranks) +
+         (ranks.size() == 1 ? " has returned" : " have returned");
+}
+
 bool is_missing(const RankProgress& rank, const std::vector<RankProgress>& ranks) {
   return std::ranges::any_of(ranks, [&](const RankProgress& other) {
     return !other.finished && std::ranges::any_of(other.progress.groups, [&](const GroupCounts& group) {
@@ -100,11 +107,9 @@ bool has_left(const RankProgress& rank) {
   return rank.finished && rank.progress.phase == Phase::ended && rank.progress.idle_s >= kDeadlockSeconds;
 }
 
-// Who has never taken part in a group of some ranks may not belong to it; to that of all everybody does.
 bool can_never_join(const RankProgress& gone, const RankProgress& waiting) {
   return has_left(gone) && std::ranges::any_of(waiting.progress.groups, [&](const GroupCounts& group) {
-           const bool is_member = group.group <= 1 || begun_in(gone, group.group) > 0;
-           return is_under_way(group) && is_member && is_missed_by(gone, group);
+           return is_under_way(group) && is_missed_by(gone, group);
          });
 }
 
@@ -132,6 +137,30 @@ HangVerdict judge_deadlock(const std::vector<RankProgress>& ranks) {
                  " can never join: " + (one ? "its train loop has returned" : "their train loops have returned") +
                  "; every rank must call the same collectives";
   return verdict;
+}
+
+// A rank whose collective could only be ended by what others have under way, and all have left. One that computes may
+// still be at work on what it has of theirs.
+HangVerdict judge_alone(const std::vector<RankProgress>& ranks, const DebugConfig& config) {
+  const double enough = std::clamp(config.hang_floor_s, kDeadlockSeconds, kAloneSeconds);
+  const RankProgress* alone = nullptr;
+  std::vector<int64_t> gone;
+  for (const RankProgress& rank : ranks) {
+    if (rank.seen_s < enough) return {};
+    if (has_left(rank) && std::ranges::none_of(rank.progress.groups, is_under_way)) {
+      gone.push_back(rank.rank);
+    } else if (alone == nullptr && waits(rank) && !rank.computing) {
+      alone = &rank;
+    } else {
+      return {};
+    }
+  }
+  if (alone == nullptr || gone.empty()) return {};
+  return {.text = waiting_text({*alone}) + " for nobody: " + returned_text(gone) + ", with no collective under way" +
+                  kDoTheyFit,
+          .suspects = gone,
+          .deadlock = true,
+          .witness = alone->rank};
 }
 
 HangVerdict judge_standing(const std::vector<RankProgress>& ranks, const DebugConfig& config, double limit) {
@@ -174,10 +203,15 @@ HangVerdict judge_waiting(const std::vector<RankProgress>& ranks, double limit) 
   if (by_collective.empty()) return verdict;
   const std::string waiting = waiting_text(ranks);
   if (!finished.empty()) {
-    verdict.suspects = finished;
+    std::vector<int64_t> missing;
+    for (const RankProgress& rank : ranks) {
+      if (rank.finished && is_missing(rank, ranks)) missing.push_back(rank.rank);
+    }
+    verdict.suspects = missing.empty() ? finished : missing;
     verdict.witness = std::ranges::find_if(ranks, waits)->rank;
-    verdict.text = waiting + ", which the train loop of " + ranks_text(finished) +
-                   " has returned without; every rank must call the same collectives";
+    verdict.text = waiting + (missing.empty() ? ", and none gets on: " + returned_text(finished) + kDoTheyFit
+                                              : ", but " + returned_text(missing) + " without; " +
+                                                    "every rank must call the same collectives");
   } else if (by_collective.size() > 1) {
     const auto most = std::ranges::max_element(by_collective, {}, [](const auto& one) { return one.second.size(); });
     for (const auto& [collective, members] : by_collective) {
@@ -208,6 +242,7 @@ std::string standing_of(const rpc::ProcessProgress& progress) {
 HangVerdict detect_hang(const std::vector<RankProgress>& ranks, const DebugConfig& config) {
   if (ranks.empty()) return {};
   HangVerdict verdict = judge_deadlock(ranks);
+  if (!verdict.hangs()) verdict = judge_alone(ranks, config);
   if (verdict.hangs()) return verdict;
   const double limit = patience(ranks, config);
   verdict = judge_standing(ranks, config, limit);
@@ -255,18 +290,22 @@ void HangWatch::forget() {
   reported_any_ = false;
 }
 
-bool HangWatch::is_computing(const RankProgress& rank) {
+void HangWatch::compare_with_before(RankProgress& rank) {
   const rpc::ProcessProgress& now = rank.progress;
   const auto [found, is_new] = standing_.try_emplace(rank.rank);
   Standing& standing = found->second;
-  if (is_new || now.idle_s < standing.last_idle_s) standing = {.idle_s = now.idle_s, .cpu_s = now.cpu_s};
+  if (is_new || now.idle_s < standing.last_idle_s) {
+    standing = {.idle_s = now.idle_s, .cpu_s = now.cpu_s, .last_idle_s = now.idle_s};
+  }
+  standing.seen_s += std::min(now.idle_s - standing.last_idle_s, kLongestLook);
   standing.last_idle_s = now.idle_s;
+  rank.seen_s = standing.seen_s;
   const double watched_s = now.idle_s - standing.idle_s;
-  return watched_s > 0 && now.cpu_s - standing.cpu_s >= kComputingShare * watched_s;
+  rank.computing = watched_s > 0 && now.cpu_s - standing.cpu_s >= kComputingShare * watched_s;
 }
 
 std::optional<HangVerdict> HangWatch::look(std::vector<RankProgress> ranks, bool output_is_held_up) {
-  for (RankProgress& rank : ranks) rank.computing = is_computing(rank);
+  for (RankProgress& rank : ranks) compare_with_before(rank);
   HangVerdict verdict = detect_hang(ranks, config_);
   if (!verdict.hangs() || (output_is_held_up && !verdict.deadlock)) {
     reported_any_ = false;

@@ -1,8 +1,10 @@
 // Tells a hang from slow training, by the progress that each rank noted last. No clock and no I/O.
 //
 // Evidence, in this order (docs/diagnosis.md):
-// 1. A deadlock: a rank's train loop has returned, and others wait in a collective that it has not begun. It can never
-//    come, so that no patience is needed.
+// 1. A deadlock, for which no patience is needed. A rank's train loop has returned, and others wait in a collective
+// that
+//    it has not begun: it can never come. Or a rank waits alone: all others' train loops have returned, and nothing of
+//    theirs is under way that it could wait for. Their calls have not fitted together, in their shapes for instance.
 // 2. A rank that is in no collective makes no progress, although it has made steps before or others wait for it in a
 //    collective that it has not begun.
 // 3. Every rank waits in a collective and none gets on: a rank's train loop has returned without it, the ranks wait in
@@ -30,6 +32,9 @@ struct RankProgress {
   bool finished = false;
   /// It has used its processor for most of the time since its last progress.
   bool computing = false;
+  /// For how long it was seen to stand as it does. Time in which nobody looked, as when the whole machine slept, is not
+  /// in it.
+  double seen_s = 0;
 };
 
 struct HangVerdict {
@@ -49,7 +54,12 @@ struct HangVerdict {
 
 /// How long a deadlock must have stood still: not needed as proof, but what is still on its way has arrived then.
 inline constexpr double kDeadlockSeconds = 2;
+/// How long a rank must have waited alone: of the collective that the others have ended, parts may still be in the
+/// buffers of its connections, which take much less than this even on a machine without a free processor.
+/// DebugConfig.hang_floor_s where that is less.
+inline constexpr double kAloneSeconds = 15;
 
+/// `ranks`: all of the group.
 HangVerdict detect_hang(const std::vector<RankProgress>& ranks, const DebugConfig& config);
 
 /// "is in step 12 (data) for 41 s", "waits in all_reduce 812 for 41 s".
@@ -92,9 +102,10 @@ class HangWatch {
     double idle_s = 0;
     double cpu_s = 0;
     double last_idle_s = 0;
+    double seen_s = 0;
   };
 
-  bool is_computing(const RankProgress& rank);
+  void compare_with_before(RankProgress& rank);
 
   const DebugConfig config_;
   std::map<int64_t, Standing> standing_;

@@ -101,7 +101,8 @@ TEST(Hang, ARankThatSkippedACollectiveIsInTheMinority) {
 TEST(Hang, ARankThatHasReturnedKeepsTheOthersWaiting) {
   const HangVerdict verdict = detect_hang({waiting_in(0, 40, 6), finished(rank_at(1, 41))}, {});
   EXPECT_THAT(verdict.suspects, ElementsAre(1));
-  EXPECT_THAT(verdict.text, HasSubstr("rank 0 waits in all_reduce 6, which the train loop of rank 1 has returned"));
+  EXPECT_THAT(verdict.text,
+              HasSubstr("rank 0 waits in all_reduce 6, but the train loop of rank 1 has returned without"));
   EXPECT_FALSE(detect_hang({finished(rank_at(0, 1e6)), finished(rank_at(1, 1e6))}, {}).hangs());
 }
 
@@ -127,13 +128,63 @@ TEST(Hang, ARankThatCanNeverComeIsKnownInSeconds) {
   EXPECT_TRUE(detect_hang({waiting_in(0, 3, 1), returned(1, 3, 0)}, {}).deadlock) << "before any step";
 }
 
-TEST(Hang, ARankThatReturnedWithoutAnythingInAGroupMayNotBelongToIt) {
+TEST(Hang, ARankThatReturnedWithoutAnythingInAGroupKeepsTheOthersWaitingThere) {
   RankProgress waiting = waiting_in(0, 3, 6);
   waiting.progress.groups.front().group = 2;
   RankProgress left = returned(1, 3, 5);
-  EXPECT_FALSE(detect_hang({waiting, left}, {}).hangs());
-  left.progress.groups.push_back({.group = 2, .begun = 1, .done = 1, .collective = "all_reduce"});
+  EXPECT_FALSE(detect_hang({waiting, left}, {}).hangs()) << "it shows 32 other groups, so that nobody knows";
+  left.progress.groups.push_back({.group = 2});
   EXPECT_TRUE(detect_hang({waiting, left}, {}).deadlock);
+}
+
+// As HangWatch makes it when it has looked all the time.
+std::vector<RankProgress> seen(std::vector<RankProgress> ranks) {
+  for (RankProgress& rank : ranks) rank.seen_s = rank.progress.idle_s;
+  return ranks;
+}
+
+// Shapes that differ: one rank is given a wrong result, the other waits for ever.
+TEST(Hang, ARankThatWaitsWhenAllOthersHaveEndedTheSameCollectiveWaitsForNobody) {
+  const HangVerdict verdict = detect_hang(seen({returned(0, 15, 6), waiting_in(1, 16, 6), returned(2, 20, 7)}), {});
+  EXPECT_TRUE(verdict.deadlock && verdict.certain);
+  EXPECT_THAT(verdict.suspects, ElementsAre(0, 2));
+  EXPECT_EQ(verdict.witness, 1);
+  EXPECT_EQ(verdict.text,
+            "rank 1 waits in all_reduce 6 for nobody: the train loops of ranks 0, 2 have returned, with no collective "
+            "under way; do all ranks call the same collectives, with the same shapes and types? "
+            "DebugConfig.check_collectives compares them");
+  EXPECT_THAT(detect_hang(seen({returned(0, 15, 6), waiting_in(1, 15, 6)}), {}).text,
+              HasSubstr("the train loop of rank 0 has returned, with"));
+  EXPECT_TRUE(detect_hang(seen({returned(0, 3, 6), waiting_in(1, 4, 6)}), {.hang_floor_s = 3}).deadlock);
+}
+
+TEST(Hang, ARankWaitsForNobodyOnlyWhenThatIsCertain) {
+  const auto deadlocks = [](std::vector<RankProgress> ranks) {
+    return detect_hang(seen(std::move(ranks)), {}).deadlock;
+  };
+  EXPECT_FALSE(deadlocks({returned(0, 14, 6), waiting_in(1, 60, 6)})) << "the last parts may be on their way";
+  EXPECT_FALSE(deadlocks({returned(0, 60, 6), waiting_in(1, 14, 6)}));
+  EXPECT_FALSE(detect_hang({returned(0, 60, 6), waiting_in(1, 60, 6)}, {}).deadlock) << "nobody looked: all slept";
+  EXPECT_FALSE(deadlocks({returned(0, 60, 6), waiting_in(1, 60, 6), waiting_in(2, 60, 6)})) << "for each other";
+  EXPECT_FALSE(deadlocks({returned(0, 60, 6), waiting_in(1, 60, 6), rank_at(2, 60)}));
+  EXPECT_FALSE(deadlocks({returned(0, 60, 6), rank_at(1, 60)})) << "who computes waits for nobody";
+  EXPECT_FALSE(deadlocks({returned(0, 60, 6), computing(waiting_in(1, 60, 6))})) << "it may be adding large tensors up";
+  EXPECT_FALSE(deadlocks({waiting_in(0, 60, 6)})) << "a group of one";
+  RankProgress unawaited = returned(0, 60, 6);
+  unawaited.progress.groups.front().done = 5;
+  EXPECT_FALSE(deadlocks({unawaited, waiting_in(1, 60, 6)})) << "its worker still takes part";
+  RankProgress returning = returned(0, 60, 6);
+  returning.progress.phase = Phase::checkpoint;
+  EXPECT_FALSE(deadlocks({returning, waiting_in(1, 60, 6)}));
+}
+
+TEST(Hang, RanksThatWaitTogetherForOneThatHasDoneItsPartAreNotToldThatItLeftWithoutIt) {
+  const HangVerdict verdict = detect_hang({returned(0, 40, 6), waiting_in(1, 40, 6), waiting_in(2, 40, 6)}, {});
+  EXPECT_THAT(verdict.text,
+              AllOf(HasSubstr("ranks 1-2 wait in all_reduce 6, and none gets on: the train loop of rank 0 "
+                              "has returned; do all ranks call"),
+                    HasSubstr("DebugConfig.check_collectives")));
+  EXPECT_FALSE(verdict.deadlock);
 }
 
 TEST(Hang, ARankThatReturnedInTheSameOrALaterCollectiveKeepsNobodyWaiting) {
@@ -228,6 +279,105 @@ TEST(Hang, EveryDeadlockIsFoundInSecondsAndNothingElseIsOne) {
     EXPECT_TRUE(choir.is_over() || choir.is_deadlocked()) << "seed " << seed;
   }
   EXPECT_GT(deadlocks, 50);
+}
+
+// As a Choir, but what a rank has begun ends for each at its own moment, within ten seconds of the last one's
+// beginning; one collective may fit together for some of the ranks only, and never ends for the others. Loops may
+// return while their last ones are under way.
+class LooseChoir {
+ public:
+  LooseChoir(std::mt19937& random, size_t size) : random_(random), singers_(size) {
+    calls_ = 1 + static_cast<int64_t>(random() % 4);
+    if (random() % 2 == 0) broken_ = 1 + static_cast<int64_t>(random() % calls_);
+    for (Singer& singer : singers_) {
+      singer.is_stuck_there = size > 1 && random() % 2 == 0;
+      singer.may_run_ahead = random() % 4 == 0;
+    }
+  }
+
+  // Half a second.
+  void go_on() {
+    int64_t begun_by_all = INT64_MAX;
+    for (Singer& singer : singers_) {
+      singer.idle_s += 0.5;
+      if (singer.left || (singer.begun > singer.done && !singer.may_run_ahead) || random_() % 3 == 0) continue;
+      singer.idle_s = 0;
+      singer.left = singer.begun == calls_;
+      singer.begun += singer.left ? 0 : 1;
+    }
+    for (const Singer& singer : singers_) begun_by_all = std::min(begun_by_all, singer.begun);
+    for (Singer& singer : singers_) {
+      const bool can_end = singer.done < std::min(singer.begun, begun_by_all) && !is_stuck(singer);
+      singer.late_s = can_end ? singer.late_s + 0.5 : 0;
+      if (!can_end || (singer.late_s < 10 && random_() % 8 != 0)) continue;
+      ++singer.done;
+      singer.late_s = 0;
+      singer.idle_s = 0;
+    }
+  }
+
+  // Somebody is stuck, and all others have left with nothing under way.
+  bool one_is_alone() const {
+    const auto is_gone = [](const Singer& singer) { return singer.left && singer.begun == singer.done; };
+    const auto gone = std::ranges::count_if(singers_, is_gone);
+    return gone + 1 == std::ssize(singers_) && std::ranges::any_of(singers_, [&](const Singer& singer) {
+             const bool goes_on = singer.may_run_ahead && singer.begun < calls_;
+             return !singer.left && !goes_on && is_stuck(singer) && singer.begun > singer.done;
+           });
+  }
+
+  std::vector<RankProgress> standing() const {
+    std::vector<RankProgress> ranks;
+    for (const Singer& singer : singers_) {
+      ranks.push_back(
+          {.rank = std::ssize(ranks),
+           .progress = {.phase = singer.left ? Phase::ended : Phase::training,
+                        .idle_s = singer.idle_s,
+                        .groups = {{.group = 1, .begun = singer.begun, .done = singer.done, .collective = "barrier"}}},
+           .finished = singer.left});
+    }
+    return ranks;
+  }
+
+ private:
+  struct Singer {
+    int64_t begun = 0;
+    int64_t done = 0;
+    bool left = false;
+    bool is_stuck_there = false;
+    bool may_run_ahead = false;
+    double idle_s = 0;
+    double late_s = 0;  // since what it waits for could have ended
+  };
+
+  bool is_stuck(const Singer& singer) const { return singer.is_stuck_there && singer.done + 1 == broken_; }
+
+  std::mt19937& random_;
+  std::vector<Singer> singers_;
+  int64_t calls_ = 0;
+  int64_t broken_ = 0;
+};
+
+TEST(Hang, WhoWaitsAloneIsFoundInSecondsAndNobodyWhoseCollectiveIsStillToEnd) {
+  int deadlocks = 0;
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    std::mt19937 random(seed);
+    LooseChoir choir(random, 1 + random() % 4);
+    HangWatch watch{{}};
+    double alone_s = 0;
+    for (int turn = 0; turn < 400; ++turn) {
+      choir.go_on();
+      alone_s = choir.one_is_alone() ? alone_s + 0.5 : 0;
+      const auto verdict = watch.look(choir.standing());
+      if (verdict && verdict->deadlock) {
+        EXPECT_TRUE(choir.one_is_alone()) << "seed " << seed << ": " << verdict->text;
+        ++deadlocks;
+        break;
+      }
+      ASSERT_LT(alone_s, kAloneSeconds + 1.1) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(deadlocks, 20);
 }
 
 TEST(Hang, RanksThatAllWaitInOneCollectiveHaveNoCulprit) {
@@ -331,6 +481,20 @@ TEST(HangWatch, ReportsAHangOnce) {
   EXPECT_FALSE(watch.look({idle_rank(32)}));
   EXPECT_FALSE(watch.look({idle_rank(0)}));  // it goes on
   EXPECT_TRUE(watch.look({idle_rank(31)}));
+}
+
+TEST(HangWatch, TimeInWhichNothingRanIsNotWaited) {
+  HangWatch watch{{.hang_floor_s = 1000}};
+  const auto look_at = [&watch](double idle_s) {
+    return watch.look({waiting_in(0, idle_s, 6), returned(1, idle_s, 6)});
+  };
+  EXPECT_FALSE(look_at(1));
+  double idle_s = 100;  // the machine has slept
+  EXPECT_FALSE(look_at(idle_s));
+  int seconds = 0;
+  while (!look_at(++idle_s) && seconds < 60) ++seconds;
+  EXPECT_GE(seconds, kAloneSeconds - 5);
+  EXPECT_LT(seconds, kAloneSeconds);
 }
 
 TEST(HangWatch, ARankThatMayWaitForAReaderOfItsOutputDoesNotHang) {

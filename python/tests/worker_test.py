@@ -271,6 +271,21 @@ def test_a_rank_that_can_never_come_ends_the_run_in_seconds(run_config):
     assert re.search(r"at sum_over_all_ranks \(.*worker_test.py:\d+\): dist.all_reduce", str(caught.value))
 
 
+def test_a_rank_whose_collective_did_not_fit_those_of_ranks_that_have_returned_ends_the_run_in_seconds(run_config):
+    def loop():
+        dist.barrier()
+        sum_over_all_ranks(torch.ones(2 + train.get_context().get_world_rank()))
+
+    def sum_over_all_ranks(tensor):
+        dist.all_reduce(tensor)
+
+    debug = DebugConfig(hang_action="fail", hang_floor_s=2)
+    text = "rank 1 waits in all_reduce 2 for nobody: the train loop of rank 0 has returned.*DebugConfig.check_collectives"
+    with pytest.raises(train.TrainingFailedError, match=text) as caught:
+        fit(loop, run_config(debug_config=debug))
+    assert re.search(r"at sum_over_all_ranks \(.*worker_test.py:\d+\): dist.all_reduce", str(caught.value))
+
+
 def test_the_first_gradient_that_is_not_finite_is_named(run_config):
     def loop():
         model = prepare_model(torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)))

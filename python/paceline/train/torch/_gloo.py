@@ -20,7 +20,8 @@ class _Watched(type):
             return _Original(store, rank, size, timeout)
         interfaces = list(filter(None, os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")))
         # Counts are compared between all ranks, so that they are of the one group that all have.
-        return native.make_gloo(store, rank, size, timeout, interfaces, counted=not dist.is_initialized())
+        of_all = not dist.is_initialized() and size == native.get_context().get_world_size()
+        return native.make_gloo(store, rank, size, timeout, interfaces, counted=of_all)
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, _Original)

@@ -4,10 +4,14 @@
 #include <paceline/paceline.h>
 #include <signal.h>
 
+#include <array>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/track/metrics_history.h"
@@ -82,6 +86,75 @@ Json train(const Config& config) {
 }
 PACELINE_TRAIN_LOOP(train);
 
+// Rank 1 goes on for longer than a deadlock takes to be found when rank 0 has no more data.
+constexpr std::array<int64_t, 2> kUnevenBatches = {3, 30};
+constexpr auto kUnevenBatchTime = std::chrono::milliseconds(100);
+
+torch::nn::Sequential make_uneven_model() {
+  torch::manual_seed(7);
+  return torch::nn::Sequential(torch::nn::Linear(16, 8), torch::nn::Tanh(), torch::nn::Linear(8, 4));
+}
+
+torch::optim::SGD optimizer_of(const torch::nn::Sequential& model) {
+  return torch::optim::SGD(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+}
+
+// Of four rows that no other rank or batch has.
+torch::Tensor uneven_loss(torch::nn::Sequential model, int64_t rank, int64_t batch) {
+  std::vector<torch::Tensor> inputs, targets;
+  for (int64_t row = 0; row < 4; ++row) {
+    const auto example = Rows().get(static_cast<size_t>((batch * 2 + rank) * 4 + row));
+    inputs.push_back(example.data);
+    targets.push_back(example.target);
+  }
+  return torch::mse_loss(model->forward(torch::stack(inputs)), torch::stack(targets));
+}
+
+Json values(const torch::nn::Sequential& model) {
+  const auto flat = torch::nn::utils::parameters_to_vector(model->parameters()).detach();
+  return std::vector<float>(flat.const_data_ptr<float>(), flat.const_data_ptr<float>() + flat.numel());
+}
+
+// Rows of one rank end earlier, and then both make one more step together, whose momenta are those of the longer one.
+Json train_unevenly() {
+  const int64_t rank = paceline::get_context().get_world_rank();
+  auto model = paceline::prepare_model(make_uneven_model());
+  auto optimizer = optimizer_of(model);
+  const auto step = [&](int64_t batch) {
+    optimizer.zero_grad();
+    uneven_loss(model, rank, batch).backward();
+    optimizer.step();
+  };
+  const auto loop = [&] {
+    for (int64_t batch = 0; batch < kUnevenBatches.at(rank); ++batch) {
+      if (batch >= kUnevenBatches.front()) std::this_thread::sleep_for(kUnevenBatchTime);
+      step(batch);
+    }
+  };
+  paceline::join(loop, model, optimizer);
+  step(kUnevenBatches.back());
+  const auto weights = paceline::all_gather(torch::nn::utils::parameters_to_vector(model->parameters()).detach());
+  if (!torch::equal(weights[0], weights[1])) throw std::runtime_error("the ranks ended with different weights");
+  return values(model);
+}
+PACELINE_TRAIN_LOOP(train_unevenly);
+
+// What PyTorch's Join makes of it: gradients are summed over the ranks that have data, and divided by the number of
+// all.
+Json trained_unevenly_by_one() {
+  const auto model = make_uneven_model();
+  auto optimizer = optimizer_of(model);
+  for (int64_t batch = 0; batch <= kUnevenBatches.back(); ++batch) {
+    optimizer.zero_grad();
+    const bool is_together = batch < kUnevenBatches.front() || batch == kUnevenBatches.back();
+    for (const int64_t rank : {0, 1}) {
+      if (rank == 1 || is_together) (uneven_loss(model, rank, batch) / 2).backward();
+    }
+    optimizer.step();
+  }
+  return values(model);
+}
+
 class Golden : public ::testing::Test {
  protected:
   paceline::Result run(int workers, Config config) {
@@ -121,6 +194,20 @@ TEST_F(Golden, OneTwoAndFourWorkersHaveTheSameLosses) {
       EXPECT_NEAR(many[step], one[step], 1e-5 * one[step]) << workers << " workers, step " << step;
     }
   }
+}
+
+TEST_F(Golden, RanksWithUnevenRowsEndAsOneProcessThatAveragesTheirGradientsAndDoNotHang) {
+  paceline::TorchTrainerOptions options;
+  options.scaling_config.num_workers = 2;
+  options.run_config.storage_path = storage_.path();
+  options.run_config.log_level = "ERROR";
+  options.run_config.debug_config = {.hang_action = "fail", .hang_floor_s = 2};
+  const auto result = paceline::TorchTrainer(train_unevenly, options).fit();
+  EXPECT_FALSE(std::filesystem::exists(result.path + "/hang"));
+  const auto one = trained_unevenly_by_one().get<std::vector<float>>();
+  const auto both = result.return_value.get<std::vector<float>>();
+  ASSERT_EQ(both.size(), one.size());
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(both[i], one[i], 1e-5) << "weight " << i;
 }
 
 TEST_F(Golden, KilledAtARandomStepAndResumedEndsWithTheSameWeights) {

@@ -3,168 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
-#include <map>
-#include <optional>
-#include <random>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
 
-#include "paceline/core/json.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/thread.h"
-#include "paceline/core/record.h"
 #include "paceline/core/run_layout.h"
-#include "paceline/storage/local/durable.h"
+#include "paceline/storage/objects/claims_internal.h"
 
 namespace paceline::storage {
-
-// What stands in a claim.
-#define PACELINE_CLAIM_FIELDS(FIELD)            \
-  FIELD(int64_t, pid, 0)                        \
-  FIELD(std::string, host, "")                  \
-  FIELD(int64_t, beat, 0) /* counts renewals */ \
-  FIELD(bool, ended, false)                     \
-  FIELD(bool, late_writes, false) /* may_meet_late_writes() */
-PACELINE_RECORD(LeaseClaim, PACELINE_CLAIM_FIELDS);
-
-namespace {
-
-// Goes on while the machine sleeps, as others' clocks do.
-struct BootClock {
-  using rep = Duration::rep;
-  using period = Duration::period;
-  using duration = Duration;
-  using time_point = std::chrono::time_point<BootClock>;
-  static constexpr bool is_steady = true;
-  static time_point now() {
-    timespec since_boot{};
-    ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
-    return time_point(std::chrono::seconds(since_boot.tv_sec) + std::chrono::nanoseconds(since_boot.tv_nsec));
-  }
-};
-
-std::string new_id() {
-  std::random_device random;
-  char text[17];
-  std::snprintf(text, sizeof text, "%08x%08x", random(), random());
-  return text;
-}
-
-std::string claim_name(int64_t generation, const std::string& id) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%s/%06lld_", run_layout::kClaims, static_cast<long long>(generation));
-  return text + id;
-}
-
-int64_t generation_of(const std::string& claim) {
-  return std::strtoll(claim.c_str() + std::string(run_layout::kClaims).size() + 1, nullptr, 10);
-}
-
-using Claims = std::map<std::string, std::string>;  // content by name
-
-// Whether no other claim is of its generation or a later one.
-bool is_last(const Claims& claims, const std::string& claim) {
-  return claims.contains(claim) && std::ranges::none_of(claims, [&](const auto& other) {
-           return other.first != claim && generation_of(other.first) >= generation_of(claim);
-         });
-}
-
-// One that is deleted meanwhile is left out.
-arrow::Result<Claims> read_claims(const Storage& run) {
-  Claims claims;
-  ARROW_ASSIGN_OR_RAISE(const auto files, run.list(run_layout::kClaims));
-  for (const auto& file : files) {
-    const auto content = read_whole(run, file.name);
-    if (content.status().IsKeyError()) continue;
-    ARROW_ASSIGN_OR_RAISE(claims[file.name], content);
-  }
-  return claims;
-}
-
-// An empty one for what cannot be read.
-LeaseClaim decode_claim(const std::string& content) {
-  try {
-    return decode_json(content).ValueOr(Json::object()).get<LeaseClaim>();
-  } catch (const Json::exception&) {
-    return {};
-  }
-}
-
-std::string holder_in(const std::string& content) {
-  const LeaseClaim claim = decode_claim(content);
-  if (claim.pid == 0) return "another driver";
-  return "process " + std::to_string(claim.pid) + " on host " + (claim.host.empty() ? "(unknown)" : claim.host);
-}
-
-// The claim that this machine's last driver in the working folder had.
-#define PACELINE_REMEMBERED_CLAIM_FIELDS(FIELD) \
-  FIELD(std::string, claim, "")                 \
-  FIELD(std::string, host, "")                  \
-  FIELD(std::string, boot, "")                  \
-  FIELD(std::string, pids, "")                  \
-  FIELD(bool, abandoned, false) /* it has left requests behind */
-PACELINE_RECORD(RememberedClaim, PACELINE_REMEMBERED_CLAIM_FIELDS);
-
-// An empty one where nothing is known, or the folder is another machine's.
-RememberedClaim remembered_claim(const std::string& memory) {
-  try {
-    auto own = decode_json(read_file(memory).ValueOr("")).ValueOr(Json::object()).get<RememberedClaim>();
-    if (own.host == host_name()) return own;
-  } catch (const Json::exception&) {  // NOLINT(bugprone-empty-catch): as if there were none
-  }
-  return {};
-}
-
-// Whether the lock says that the driver which remembered it is dead. A machine that was started again may have
-// another's address; containers of one machine may have one name, and each a lock of its own.
-bool is_of_this_system(const RememberedClaim& own) {
-  return own.boot == boot_id() && own.pids == pid_namespace();
-}
-
-arrow::Status remember_claim(const std::string& memory, const std::string& claim, bool is_abandoned = false) {
-  const RememberedClaim own{
-      .claim = claim, .host = host_name(), .boot = boot_id(), .pids = pid_namespace(), .abandoned = is_abandoned};
-  return write_atomically(memory, encode_json(own) + "\n");
-}
-
-arrow::Status held_by(const Storage& run, const std::string& content) {
-  return arrow::Status::AlreadyExists("the run in ", run.location(""), " is held by ", holder_in(content),
-                                      "; wait until it has ended, stop it there with `paceline stop`, or give this run "
-                                      "another name");
-}
-
-// Waits until all claims but `own` are dead; gives these with their contents. AlreadyExists when one is alive. A slow
-// storage answers with what was true when it was asked, at the earliest: silence is counted from the end of the first
-// reading to the beginning of the last.
-arrow::Result<Claims> watch(const Storage& run, const std::string& own, const LeaseOptions& options) {
-  struct Seen {
-    std::string content;
-    BootClock::time_point since;
-  };
-  std::map<std::string, Seen> seen;
-  bool noted = false;
-  while (true) {
-    const auto asked = BootClock::now();
-    ARROW_ASSIGN_OR_RAISE(Claims claims, read_claims(run));
-    const auto answered = BootClock::now();
-    bool all_dead = true;
-    for (const auto& [claim, content] : claims) {
-      const auto [known, is_new] = seen.try_emplace(claim, Seen{content, answered});
-      if (known->second.content != content) return held_by(run, content);
-      if (claim == own || decode_claim(content).ended || asked - known->second.since >= options.takeover) continue;
-      all_dead = false;
-      if (noted) continue;
-      noted = true;
-      options.note("the run was held by " + holder_in(content) + "; waiting up to " +
-                   std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options.takeover).count()) +
-                   " s to see whether that lives");
-    }
-    if (all_dead) return claims;
-    std::this_thread::sleep_for(options.look);
-  }
-}
-
-}  // namespace
 
 struct Lease::State {
   std::shared_ptr<Storage> run;
@@ -208,8 +56,12 @@ struct Lease::State {
     for (const FileSize& file : claims) {
       is_there |= file.name == name;
       if (file.name == name || generation_of(file.name) < generation) continue;
-      lose("the run was taken over by " + holder_in(read_whole(*run, file.name).ValueOr("")) +
-           ", because this driver had not renewed its lease in " + run->location(name) + " in time");
+      const auto content = read_whole(*run, file.name);
+      if (content.status().IsKeyError()) return look();
+      ARROW_RETURN_NOT_OK(content);
+      if (decode_claim(*content).asks) continue;  // it gives way, or has looked after this driver's next renewal
+      lose("the run was taken over by " + holder_in(*content) + ", because this driver had not renewed its lease in " +
+           run->location(name) + " in time");
     }
     // A listing may miss what is replaced at that moment.
     if (!is_there && read_whole(*run, name).status().IsKeyError()) {
@@ -222,7 +74,7 @@ struct Lease::State {
 
   arrow::Status write() {
     ++claim.beat;
-    return run->write(name, encode_json(claim) + "\n");
+    return write_claim(*run, name, claim);
   }
 
   // Looks, for a claim that was deleted must not come back: the run may be another by now. Then writes the claim and
@@ -387,7 +239,7 @@ arrow::Result<std::unique_ptr<Lease>> Lease::acquire(std::shared_ptr<Storage> ru
   RememberedClaim own = remembered_claim(memory);
   const std::string last_here = own.claim;
   if (!is_of_this_system(own)) own = {};
-  ARROW_ASSIGN_OR_RAISE(const Claims dead, watch(*run, own.claim, options));
+  ARROW_ASSIGN_OR_RAISE(const Claims dead, watch_claims(*run, own.claim, options));
   auto state = std::make_shared<State>();
   if (!dead.empty()) state->was_held_last_here = is_last(dead, last_here);
   state->claim = {.pid = ::getpid(), .host = host_name()};
@@ -399,18 +251,9 @@ arrow::Result<std::unique_ptr<Lease>> Lease::acquire(std::shared_ptr<Storage> ru
   state->run = std::move(run);
   state->options = std::move(options);
   state->memory = memory;
-  state->name = claim_name(state->generation, new_id());
+  state->name = new_claim_name(state->generation);
   ARROW_RETURN_NOT_OK(remember_claim(memory, state->name));
-  const auto begun = BootClock::now();
-  ARROW_RETURN_NOT_OK(state->write());
-  ARROW_ASSIGN_OR_RAISE(Claims others, read_claims(*state->run));
-  others.erase(state->name);
-  for (const auto& [name, content] : others) {
-    const auto known = dead.find(name);
-    if (known != dead.end() && known->second == content) continue;
-    (void)state->run->remove(state->name);
-    return held_by(*state->run, content);
-  }
+  ARROW_ASSIGN_OR_RAISE(const auto begun, contend(*state->run, state->name, state->claim, dead, state->options));
   state->looked = state->renewed = begun.time_since_epoch().count();
   for (const auto& [name, content] : dead) ARROW_RETURN_NOT_OK(state->run->remove(name));
   return std::unique_ptr<Lease>(new Lease(std::move(state)));

@@ -2,25 +2,23 @@
 //
 // Each driver has a claim, the object `.lease/GENERATION_ID`, which it writes anew every `renewal`. A driver that finds
 // others' claims watches them: one that changes is alive, and the newcomer gives way; one that has not changed for
-// `takeover`, by the newcomer's own clock, is dead. Then it writes a claim of the next generation, looks once more, and
-// gives way if another has come meanwhile or a dead one has risen (two that come at once may both give way; never do
-// both stay). A holder that ends leaves its claim, marked as ended, for the highest generation must stay to be seen: a
-// driver that was stopped for a time, and its machine's sleep counts, finds a later generation and has lost its lease
-// for good; so has one that finds another claim of its own generation, or its own claim gone, because the run was
-// deleted and may be another by now: it looks before it writes. One that could not renew for 5/6 of `takeover` changes
-// nothing until it can. Clocks of machines are never compared. Readers need no lease. What a driver has sent when it is
-// stopped may still arrive after another has taken over: who may have such a predecessor (may_meet_late_writes()) gives
-// its files names that the predecessor does not use. Conditional writes would do without that; Arrow's file systems
-// have none. Threading: renews on a thread of its own. Errors: AlreadyExists naming the holder.
+// `takeover`, by the newcomer's own clock, is dead. Then it asks for the run by a claim of the next generation, looks
+// once more, and gives way if another has the run meanwhile or a dead one has risen; of newcomers that ask at once one
+// gets the run, by the order of their names. A holder that ends leaves its claim, marked as ended, for the highest
+// generation must stay to be seen: a driver that was stopped for a time, and its machine's sleep counts, finds a later
+// generation and has lost its lease for good; so has one that finds another claim of its own generation, or its own
+// claim gone, because the run was deleted and may be another by now: it looks before it writes. One that could not
+// renew for 5/6 of `takeover` changes nothing until it can. Clocks of machines are never compared. Readers need no
+// lease. What a driver has sent when it is stopped may still arrive after another has taken over: who may have such a
+// predecessor (may_meet_late_writes()) gives its files names that the predecessor does not use. Conditional writes
+// would do without that; Arrow's file systems have none. Threading: renews on a thread of its own. Errors:
+// AlreadyExists naming the holder.
 #pragma once
 
 #include <arrow/result.h>
 
-#include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>

@@ -49,12 +49,15 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, t
   ARROW_ASSIGN_OR_RAISE(const track::HistoryEnd end, track::read_history_end(folder));
   ARROW_RETURN_NOT_OK(survey(end));
   ARROW_ASSIGN_OR_RAISE(storage_proof_, storage::write_storage_proof(staging_folder(), objects.get()));
-  std::function<arrow::Status()> gate;
-  if (may_change_) gate = [allows = may_change_] { return allows(/*looks=*/true); };
-  store_->belong_to(storage_proof_, std::move(gate));
+  const auto gate = [this](bool looks) -> std::function<arrow::Status()> {
+    if (!may_change_) return nullptr;
+    return [allows = may_change_, looks] { return allows(looks); };
+  };
+  store_->belong_to(storage_proof_, gate(/*looks=*/true));
   const auto warn = [this](const std::string& text) { log_->warning(text); };
   ARROW_ASSIGN_OR_RAISE(journal_, run::Journal::open(folder, warn));
-  ARROW_ASSIGN_OR_RAISE(auto history, track::HistoryThread::open(folder, end, std::move(on_history)));
+  ARROW_ASSIGN_OR_RAISE(auto history,
+                        track::HistoryThread::open(folder, end, std::move(on_history), gate(/*looks=*/false)));
   report_queue_.emplace(std::move(history), !request_.run_config.callbacks.empty());
   for (const PublishedCheckpoint& one : opened_.checkpoints) {
     if (!end.has_line_of(one.report)) report_queue_->restore(one, state_.attempt);

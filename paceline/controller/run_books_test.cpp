@@ -230,6 +230,19 @@ TEST_F(SharedFolderTest, WhoHasLostItsLeaseChangesNothing) {
   EXPECT_THAT(before.at("metrics.jsonl"), Not(HasSubstr("\"n\":3")));
 }
 
+// The loop, which is told of the loss by a message, may be busy for a while.
+TEST_F(SharedFolderTest, WhatHasNotBeenWrittenWhenTheLeaseIsLostIsNotWritten) {
+  train();
+  books_->report(0, {.index = 1, .metrics = {{"n", 1}}});
+  books_->flush();
+  books_->report(0, {.index = 2, .metrics = {{"n", 2}}});
+  claim(9, /*ended=*/false);
+  lost.get_future().wait();
+  const auto before = contents();
+  books_.reset();
+  EXPECT_EQ(contents(), before);
+}
+
 // Nobody has told it yet: it was stopped, as with SIGSTOP, and its lease is over by the clock.
 TEST_F(SharedFolderTest, WhoWakesUpBehindASuccessorChangesNothing) {
   books_.reset();

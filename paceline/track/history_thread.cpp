@@ -16,14 +16,15 @@ constexpr std::chrono::seconds kEndPatience{2};
 
 // What the thread works with; it may outlive its owner.
 struct HistoryThread::Desk {
-  Desk(AppendFile its_file, Told its_told)
-      : file(std::move(its_file)), flushed(file.size()), told(std::move(its_told)) {}
+  Desk(AppendFile its_file, Told its_told, Gate its_gate)
+      : file(std::move(its_file)), gate(std::move(its_gate)), flushed(file.size()), told(std::move(its_told)) {}
 
   void work();
   arrow::Status write(std::string& taken, bool sync);
   arrow::Status wait(int64_t request);
 
   AppendFile file;  // the thread's
+  const Gate gate;  // null when nobody may refuse
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -67,6 +68,7 @@ void HistoryThread::Desk::work() {
 // What could not be written stays in `taken`.
 arrow::Status HistoryThread::Desk::write(std::string& taken, bool sync) {
   ARROW_RETURN_NOT_OK(fail_point("history.write"));
+  if (gate) ARROW_RETURN_NOT_OK(gate());
   ARROW_RETURN_NOT_OK(file.append(taken));
   taken.clear();
   return sync ? file.sync() : arrow::Status::OK();
@@ -79,9 +81,9 @@ arrow::Status HistoryThread::Desk::wait(int64_t request) {
 }
 
 arrow::Result<std::unique_ptr<HistoryThread>> HistoryThread::open(const std::string& run_folder, const HistoryEnd& end,
-                                                                  Told told) {
+                                                                  Told told, Gate gate) {
   ARROW_ASSIGN_OR_RAISE(AppendFile file, open_history(run_folder));
-  auto desk = std::make_shared<Desk>(std::move(file), std::move(told));
+  auto desk = std::make_shared<Desk>(std::move(file), std::move(told), std::move(gate));
   return std::unique_ptr<HistoryThread>(new HistoryThread(std::move(desk), end));
 }
 

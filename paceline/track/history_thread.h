@@ -21,11 +21,13 @@ namespace paceline::track {
 class HistoryThread {
  public:
   using Told = std::function<void()>;
+  using Gate = std::function<arrow::Status()>;
 
   /// Opens the history of a run that ends as `end` says. `told` is called on the thread when something has been
-  /// written, or could not be; null: then flush() waits.
+  /// written, or could not be; null: then flush() waits. `gate` is asked there before each writing, which fails as it
+  /// does: for a file that another driver may have taken; null allows all.
   static arrow::Result<std::unique_ptr<HistoryThread>> open(const std::string& run_folder, const HistoryEnd& end,
-                                                            Told told = nullptr);
+                                                            Told told = nullptr, Gate gate = nullptr);
   HistoryThread(const HistoryThread&) = delete;
   HistoryThread& operator=(const HistoryThread&) = delete;
   /// Writes what is left, for two seconds at most; `told` is called no more.

@@ -110,17 +110,21 @@ arrow::Status move_files(const std::vector<Part>& parts, const std::string& fold
   return arrow::Status::OK();
 }
 
-// Says whether a change is allowed, right before it is made.
-using Gate = std::function<arrow::Status()>;
+// The local folder of a run, as one driver has it.
+struct RunFolder {
+  std::string path;
+  std::string staging;                  // relative
+  std::function<arrow::Status()> gate;  // says whether a change is allowed, right before it is made
+};
 
-arrow::Status put_together(const std::vector<Part>& parts, const Manifest& manifest, const std::string& run_folder,
-                           const std::string& name, const Gate& gate) {
-  const std::string folder = run_folder + "/" + name;
+arrow::Status put_together(const std::vector<Part>& parts, const Manifest& manifest, const RunFolder& run,
+                           const std::string& name) {
+  const std::string folder = run.path + "/" + name;
   ARROW_RETURN_NOT_OK(fail_point("publish.before_merge"));
-  ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, name));
+  ARROW_RETURN_NOT_OK(storage::make_folders_below(run.path, name));
   ARROW_RETURN_NOT_OK(move_files(parts, folder));
   ARROW_RETURN_NOT_OK(fail_point("publish.before_manifest"));
-  ARROW_RETURN_NOT_OK(gate());
+  ARROW_RETURN_NOT_OK(run.gate());
   return storage::write_atomically(folder + "/" + kManifestName, encode_manifest(manifest));
 }
 
@@ -169,31 +173,30 @@ arrow::Result<std::optional<Manifest>> find_manifest(const std::string& folder) 
   return std::optional<Manifest>(std::move(manifest).ValueUnsafe());
 }
 
-// A new folder in `.staging`, relative to the run's, that nobody else has or will have: a publisher of an earlier
-// driver may hang there and wake up.
-arrow::Result<std::string> make_own_folder(const std::string& run_folder, const std::string& name) {
-  ARROW_RETURN_NOT_OK(storage::make_folders_below(run_folder, run_layout::kStaging));
-  const std::string relative = std::string(run_layout::kStaging) + "/" + name + "_XXXXXX";
-  std::string path = run_folder + "/" + relative;
+// A new folder in the driver's part of `.staging`, relative to the run's, that nobody else has or will have: a
+// publisher of an earlier driver may hang there and wake up.
+arrow::Result<std::string> make_own_folder(const RunFolder& run, const std::string& name) {
+  ARROW_RETURN_NOT_OK(storage::make_folders_below(run.path, run.staging));
+  const std::string relative = run.staging + "/" + name + "_XXXXXX";
+  std::string path = run.path + "/" + relative;
   if (::mkdtemp(path.data()) == nullptr) return errno_status("making folder " + path);
   // Not for its owner alone, as mkdtemp() makes it: it may become the checkpoint.
   std::error_code error;
-  const fs::perms wanted = fs::status(run_folder, error).permissions();
+  const fs::perms wanted = fs::status(run.path, error).permissions();
   if (!error) fs::permissions(path, wanted, error);
   if (error) return arrow::Status::IOError("setting who may read ", path, ": ", error.message());
-  return path.substr(run_folder.size() + 1);
+  return path.substr(run.path.size() + 1);
 }
 
 // Moves what is under that name to where it is deleted, at once as far as readers can see. With `unless_checkpoint`,
 // what has become a checkpoint meanwhile stays: AlreadyExists.
-arrow::Status remove_folder(const std::string& run_folder, const std::string& name, bool unless_checkpoint,
-                            const Gate& gate) {
-  const std::string path = run_folder + "/" + name;
+arrow::Status remove_folder(const RunFolder& run, const std::string& name, bool unless_checkpoint) {
+  const std::string path = run.path + "/" + name;
   ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
   if (!exists) return arrow::Status::OK();
-  ARROW_ASSIGN_OR_RAISE(const std::string own, make_own_folder(run_folder, run_layout::kDeleted + name));
-  const std::string doomed = run_folder + "/" + own;
-  ARROW_RETURN_NOT_OK(gate());
+  ARROW_ASSIGN_OR_RAISE(const std::string own, make_own_folder(run, run_layout::kDeleted + name));
+  const std::string doomed = run.path + "/" + own;
+  ARROW_RETURN_NOT_OK(run.gate());
   ARROW_RETURN_NOT_OK(storage::move(path, doomed + "/" + name));
   if (unless_checkpoint && find_manifest(doomed + "/" + name).ValueOr(std::nullopt)) {
     ARROW_RETURN_NOT_OK(storage::move(doomed + "/" + name, path));
@@ -204,8 +207,8 @@ arrow::Status remove_folder(const std::string& run_folder, const std::string& na
 }
 
 // Whether the name is free for a new checkpoint, made free if it may be. `in_place`: its files stand there already.
-arrow::Status claim_name(const std::string& run_folder, const std::string& name, bool in_place, const Gate& gate) {
-  const std::string target = run_folder + "/" + name;
+arrow::Status claim_name(const RunFolder& run, const std::string& name, bool in_place) {
+  const std::string target = run.path + "/" + name;
   ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(target));
   if (!exists) return arrow::Status::OK();
   ARROW_ASSIGN_OR_RAISE(const auto manifest, find_manifest(target));
@@ -213,21 +216,21 @@ arrow::Status claim_name(const std::string& run_folder, const std::string& name,
   if (in_place) return arrow::Status::OK();
   if (!run_layout::is_checkpoint_folder(name)) return name_is_used(target);
   ARROW_RETURN_NOT_OK(fail_point("publish.before_removal"));
-  return remove_folder(run_folder, name, /*unless_checkpoint=*/true, gate);
+  return remove_folder(run, name, /*unless_checkpoint=*/true);
 }
 
 // Makes the staged files a checkpoint in the run's folder.
-arrow::Status publish_folder(const std::vector<Part>& staged, const Manifest& about, const std::string& run_folder,
-                             const std::string& name, bool in_place, const Gate& gate) {
-  ARROW_RETURN_NOT_OK(claim_name(run_folder, name, in_place, gate));
-  if (in_place) return put_together(staged, about, run_folder, name, gate);
+arrow::Status publish_folder(const std::vector<Part>& staged, const Manifest& about, const RunFolder& run,
+                             const std::string& name, bool in_place) {
+  ARROW_RETURN_NOT_OK(claim_name(run, name, in_place));
+  if (in_place) return put_together(staged, about, run, name);
   ARROW_ASSIGN_OR_RAISE(const std::string temporary,
-                        make_own_folder(run_folder, run_layout::kPublishing + std::to_string(about.report)));
-  const std::string folder = run_folder + "/" + temporary;
-  auto status = put_together(staged, about, run_folder, temporary, gate);
+                        make_own_folder(run, run_layout::kPublishing + std::to_string(about.report)));
+  const std::string folder = run.path + "/" + temporary;
+  auto status = put_together(staged, about, run, temporary);
   if (status.ok()) status = fail_point("publish.before_rename");
-  if (status.ok()) status = gate();
-  if (status.ok()) status = rename(folder, run_folder + "/" + name);
+  if (status.ok()) status = run.gate();
+  if (status.ok()) status = rename(folder, run.path + "/" + name);
   if (!status.ok()) (void)storage::remove_all(folder);  // the first error says more
   return status;
 }
@@ -287,7 +290,8 @@ arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Ma
   const std::string name = objects_ ? own + folder_ending_ : own;
   about.name = name == run_layout::checkpoint_folder(about.report) ? "" : name;
   arrow::Status done = objects_ ? publish_objects(*objects_, name, files_to_upload(staged), about)
-                                : publish_folder(staged, about, run_folder_, name, !in_place.empty(), gate_);
+                                : publish_folder(staged, about, {run_folder_, run_layout::staging(driver_), gate_},
+                                                 name, !in_place.empty());
   if (!done.ok()) {
     const bool may_be_there = !objects_ && !done.IsAlreadyExists();
     if (!may_be_there || find_manifest(path_of(name).text()).ValueOr(std::nullopt) != about) return done;
@@ -349,8 +353,9 @@ arrow::Result<std::vector<Published>> Store::list_objects(std::vector<std::strin
 }
 
 arrow::Status Store::remove(const std::string& name) {
-  return objects_ ? remove_objects(*objects_, name)
-                  : remove_folder(run_folder_, name, /*unless_checkpoint=*/false, gate_);
+  return objects_
+             ? remove_objects(*objects_, name)
+             : remove_folder({run_folder_, run_layout::staging(driver_), gate_}, name, /*unless_checkpoint=*/false);
 }
 
 arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {

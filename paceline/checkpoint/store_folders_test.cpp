@@ -94,6 +94,22 @@ TEST_F(StoreFolders, ACopyIsNoCheckpointAndStays) {
   EXPECT_TRUE(verify(run / "mine").ok());
 }
 
+// What dies with a driver in a folder that machines share is removed with its part of `.staging`.
+TEST_F(StoreFolders, WhatADriverPublishesAndDeletesIsInItsOwnPartOfStaging) {
+  Store store = local();
+  int asked = 0;
+  store.belong_to("mine", [&] {
+    ++asked;
+    for (const std::string& name : testing::names_in(run / ".staging")) {
+      EXPECT_TRUE(name == "mine" || name == "attempt_1") << name;
+    }
+    return arrow::Status::OK();
+  });
+  ASSERT_TRUE(publish(store, 1).ok());
+  ASSERT_TRUE(store.remove("checkpoint_000001").ok());
+  EXPECT_GE(asked, 3);
+}
+
 TEST_F(StoreFolders, ANameThatHoldsSomethingElseIsRefusedInAnObjectStoreToo) {
   ASSERT_TRUE(objects->write("data/train.csv", "rows").ok());
   const arrow::Status refused = publish(remote(), 1, "data").status();

@@ -222,7 +222,7 @@ std::string RunBooks::staging_folder() const {
 
 // Where the lock does not reach other machines the guardian cannot know whether there is a successor.
 std::string RunBooks::own_staging_folder() const {
-  return folder_lease_ == nullptr ? staging_folder() : staging_folder() + "/" + storage_proof_;
+  return request_.run_folder + "/" + run_layout::staging(folder_lease_ == nullptr ? "" : storage_proof_);
 }
 
 }  // namespace paceline::controller

@@ -56,9 +56,13 @@ std::string validation_log(int64_t report) {
   return kLogs + ("/validation_" + std::to_string(report) + ".log");
 }
 
+std::string staging(const std::string& driver) {
+  return driver.empty() ? kStaging : std::string(kStaging) + "/" + driver;
+}
+
 std::string stages(Attempt attempt, WorkerId worker, const std::string& driver) {
-  return kStaging + (driver.empty() ? "" : "/" + driver) + ("/attempt_" + std::to_string(attempt.value)) + "/" +
-         std::string(kWorker) + std::to_string(worker.value);
+  return staging(driver) + "/attempt_" + std::to_string(attempt.value) + "/" + std::string(kWorker) +
+         std::to_string(worker.value);
 }
 
 std::string stage(Attempt attempt, WorkerId worker, int64_t report, const std::string& driver) {

@@ -45,7 +45,7 @@ inline constexpr const char* kArtifacts = "artifacts";
 inline constexpr const char* kStaging = ".staging";
 /// In kStaging, and at the top of a run in an object store (storage/storage_proof.h).
 inline constexpr const char* kStorageProof = ".storage_proof";
-/// In kStaging, with a random ending: checkpoints on their way to their name, and away from it (checkpoint/store.h).
+/// In staging(), with a random ending: checkpoints on their way to their name, and away from it (checkpoint/store.h).
 inline constexpr const char* kPublishing = "publish_";
 inline constexpr const char* kDeleted = "deleted_";
 
@@ -69,8 +69,10 @@ std::string error_file(WorkerId worker);
 /// "logs/validation_42.log": what the validation of that report wrote.
 std::string validation_log(int64_t report);
 
-/// ".staging/DRIVER/attempt_2/worker_7": what a worker of this driver has staged, and in it "report_42"
-/// (checkpoint/stage.h). Without `driver`, as in tests, the folder between is left out.
+/// ".staging/DRIVER": what this driver and its workers have in kStaging. Without `driver`, as in tests, kStaging
+/// itself.
+std::string staging(const std::string& driver);
+/// In it "attempt_2/worker_7": what a worker has staged, and in that "report_42" (checkpoint/stage.h).
 std::string stages(Attempt attempt, WorkerId worker, const std::string& driver = "");
 std::string stage(Attempt attempt, WorkerId worker, int64_t report, const std::string& driver = "");
 

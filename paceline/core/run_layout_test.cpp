@@ -67,6 +67,7 @@ TEST(RunLayout, FoldersOfStages) {
   EXPECT_EQ(stages(Attempt{2}, WorkerId{7}), ".staging/attempt_2/worker_7");
   EXPECT_EQ(stage(Attempt{2}, WorkerId{7}, 42), ".staging/attempt_2/worker_7/report_42");
   EXPECT_EQ(stage(Attempt{2}, WorkerId{7}, 42, "g3"), ".staging/g3/attempt_2/worker_7/report_42");
+  EXPECT_EQ(staging("g3"), ".staging/g3");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "paceline/controller/run_fixture.h"
+#include "paceline/rpc/report_bytes.h"
 #include "paceline/run/control_client.h"
 
 namespace paceline::controller {
@@ -76,6 +77,14 @@ TEST_F(Flood, OfReportsKeepsOrderLosesNothingAndTakesNoMemory) {
     const std::string text{std::istreambuf_iterator<char>(log), {}};
     EXPECT_THAT(text, ::testing::HasSubstr("tracker json_lines has not taken all"));
   }
+}
+
+// The ranks wait for answers long before they have made as many reports as small ones may be ahead.
+TEST_F(Flood, OfLargeReportsGoesOn) {
+  constexpr int64_t kReports = 3 * (rpc::kReportBytesAhead >> 21);
+  const RunOutcome outcome = run({{"reports", kReports}, {"text_bytes", int64_t{1} << 20}});
+  EXPECT_EQ(outcome.state, FinalState::finished) << outcome.error;
+  EXPECT_EQ(history().size(), static_cast<size_t>(2 * kReports));
 }
 
 // The ranks stand in report() for longer than counts as a hang; who asks for the status is told whom they wait for.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "paceline/core/bytes_text.h"
+#include "paceline/rpc/report_bytes.h"
 
 namespace paceline::controller {
 
@@ -45,7 +46,11 @@ bool ReportQueue::add(GroupReport group, Attempt attempt, Time now) {
     show(group.report, group.shown()[0].value_or(Json::object()), attempt, to_seconds(now));
   }
   const bool waits = group.hands_over();
-  if (waits || has_takers_) entries_.push_back({std::move(group), attempt, to_seconds(now), "", waits});
+  if (!waits && !has_takers_) return is_shown;
+  int64_t bytes = 0;
+  for (const std::optional<Json>& metrics : group.metrics) bytes += metrics ? rpc::bytes_of(*metrics) : 0;
+  bytes_ += bytes;
+  entries_.push_back({std::move(group), attempt, to_seconds(now), "", waits, bytes});
   return is_shown;
 }
 
@@ -98,6 +103,7 @@ const ReportQueue::Entry* ReportQueue::find(int64_t report) const {
 std::vector<ReportQueue::Entry> ReportQueue::take() {
   std::vector<Entry> taken;
   while (!entries_.empty() && !entries_.front().waits) {
+    bytes_ -= entries_.front().bytes;
     taken.push_back(std::move(entries_.front()));
     entries_.pop_front();
   }
@@ -124,7 +130,7 @@ std::string ReportQueue::held_up_by() const {
     return "the disk: " + bytes_text(bytes) + " of metrics wait to be written";
   }
   const auto count = std::ssize(entries_);
-  if (count <= kMostWaiting) return "";
+  if (count <= kMostWaiting && (bytes_ <= kMostWaitingBytes || count <= 1)) return "";
   return "the checkpoint of report " + std::to_string(entries_.front().group.report) +
          ", which is on its way: " + std::to_string(count - 1) +
          " reports wait behind it for the callbacks, which are told in order";

@@ -33,11 +33,14 @@ class ReportQueue {
     /// Name of its checkpoint's folder; "" for none.
     std::string checkpoint;
     bool waits = false;
+    int64_t bytes = 0;  // of its metrics
   };
 
-  /// So much of the history may wait to be written before ranks wait, and so many reports behind a publication.
+  /// So much of the history may wait to be written before ranks wait, and so many reports, and bytes of them, behind a
+  /// publication.
   static constexpr int64_t kMostUnwritten = int64_t{4} << 20;
   static constexpr int64_t kMostWaiting = rpc::kReportsAhead;
+  static constexpr int64_t kMostWaitingBytes = int64_t{64} << 20;
 
   /// `has_takers`: whether somebody wants the complete reports; else only those are kept that wait.
   ReportQueue(std::unique_ptr<track::HistoryThread> history, bool has_takers)
@@ -86,6 +89,7 @@ class ReportQueue {
   std::unique_ptr<track::HistoryThread> history_;
   bool has_takers_;
   std::deque<Entry> entries_;
+  int64_t bytes_ = 0;                    // of their metrics
   std::map<int64_t, Json> shown_later_;  // rank 0's metrics of reports that users are shown when they are complete
   std::optional<Time> unflushed_since_;
 };

@@ -135,6 +135,18 @@ TEST_F(ReportQueueTest, TooManyReportsBehindAPublicationHoldTheRanksUp) {
   EXPECT_EQ(queue_.held_up_by(), "");
 }
 
+TEST_F(ReportQueueTest, AFewLargeReportsBehindAPublicationHoldTheRanksUp) {
+  add(group(1, {Json{{"x", 1}}}, true));
+  const Json large{{"text", std::string(ReportQueue::kMostWaitingBytes / 2, 'x')}};
+  add(group(2, {Json(large)}));
+  EXPECT_EQ(queue_.held_up_by(), "");
+  add(group(3, {Json(large)}));
+  EXPECT_THAT(queue_.held_up_by(), ::testing::HasSubstr("the checkpoint of report 1, which is on its way: 2 reports"));
+  ASSERT_TRUE(queue_.settle(1, "checkpoint_000001", from_seconds(200)).ok());
+  take();
+  EXPECT_EQ(queue_.held_up_by().find("checkpoint"), std::string::npos);
+}
+
 TEST(ReportQueueWithoutTakers, KeepsNothingThatWaitsForNobody) {
   const paceline::testing::TemporaryFolder folder;
   ReportQueue queue(track::HistoryThread::open(folder.path(), {}).ValueOrDie(), /*has_takers=*/false);

@@ -111,6 +111,7 @@ void RunLoop::execute(const CloseGroup& action) {
   send_replies(table_.drop(action.attempt, action.generation));
   checkpoints_questions_.clear();  // with those who asked
   taken_.clear();
+  unanswered_bytes_.clear();
   if (!group_.workers.empty()) parts_.publisher.add(std::exchange(group_, {}));
 }
 

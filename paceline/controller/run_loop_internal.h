@@ -170,6 +170,7 @@ class RunLoop final : private Crew {
   rpc::KeyValueTable table_;
   LiveStatus live_;
   std::map<WorkerId, int64_t> taken_;              // reports in the books of which their worker has not been told
+  std::map<WorkerId, int64_t> unanswered_bytes_;   // of reports in the books, behind the last in taken_
   std::optional<StandardOutput> standard_output_;  // none: the terminal shows what workers write there
   const rpc::Strings waiting_streams_;
   std::string bar_stream_;  // that rank 0 draws a bar on

@@ -5,6 +5,7 @@
 
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
+#include "paceline/rpc/report_bytes.h"
 
 namespace paceline::controller {
 
@@ -81,7 +82,11 @@ void RunLoop::receive_report(const Worker& worker, const rpc::Envelope& envelope
   const auto report = unpacked<rpc::Report>(envelope);
   const WorkerId id = worker.id;  // what the report causes may take the worker away
   books_.report(worker.rank, report);
-  if (report.index % rpc::kReportsBetweenAnswers == 0) taken_[id] = report.index;
+  int64_t& bytes = unanswered_bytes_[id];
+  bytes += rpc::bytes_of(envelope.body);
+  if (report.index % rpc::kReportsBetweenAnswers != 0 && bytes < rpc::kReportBytesBetweenAnswers) return;
+  taken_[id] = report.index;
+  bytes = 0;
 }
 
 // While somebody has to catch up nobody is told: ranks wait in report().

@@ -90,6 +90,8 @@ class TestWorker {
                       {"loss", 1.0 / static_cast<double>(number)},
                       {"from", place_.assign.checkpoint},
                       {"assigned", assigned_}};
+    if (config_.contains("text_bytes"))
+      report.metrics["text"] = std::string(config_.at("text_bytes").get<size_t>(), 'x');
     if (every > 0 && number % every == 0) {
       report.has_checkpoint = report.collective_save = true;
       report.staged = stage(report.index);

@@ -21,6 +21,7 @@
 #include "paceline/core/posix/thread.h"
 #include "paceline/rpc/blocking_socket.h"
 #include "paceline/rpc/key_value_client.h"
+#include "paceline/rpc/report_bytes.h"
 #include "paceline/stacks/capture.h"
 #include "paceline/stacks/self_capture.h"
 #include "paceline/worker/outbox.h"
@@ -93,11 +94,14 @@ class AgentLink {
     assignments_.pop_front();
     identity_ = assignment->identity;
     reports_taken_ = assignment->assign.first_report - 1;
+    sent_.clear();
+    bytes_ahead_ = 0;
     return assignment;
   }
 
   void send(rpc::Envelope envelope, bool may_wait) {
     envelope.identity = identity();
+    if (envelope.type == rpc::Report::kType) note_sent(envelope.body);
     outbox_.push(std::move(envelope), may_wait);
   }
 
@@ -108,7 +112,9 @@ class AgentLink {
 
   arrow::Status flush() { return outbox_.flush(); }
 
-  bool has_room_for(int64_t report) const { return report <= reports_taken_ + rpc::kReportsAhead; }
+  bool has_room_for(int64_t report) const {
+    return report <= reports_taken_ + rpc::kReportsAhead && bytes_ahead_ < rpc::kReportBytesAhead;
+  }
 
   arrow::Status wait_for_room(int64_t report) {
     std::unique_lock lock(mutex_);
@@ -203,11 +209,24 @@ class AgentLink {
     } else if (envelope.type == rpc::ReportsTaken::kType) {
       ARROW_ASSIGN_OR_RAISE(const auto taken, rpc::unpack<rpc::ReportsTaken>(envelope));
       const std::lock_guard lock(mutex_);
-      if (taken.index > reports_taken_) reports_taken_ = taken.index;
+      note_taken(taken.index);
       changed_.notify_all();
     }
     // Commands of a later minor version are ignored, as unknown fields are.
     return arrow::Status::OK();
+  }
+
+  void note_sent(const Json& report) {
+    const int64_t bytes = rpc::bytes_of(report);
+    const std::lock_guard lock(mutex_);
+    sent_.push_back({report.value("index", int64_t{0}), bytes});
+    bytes_ahead_ += bytes;
+  }
+
+  // Under the mutex: the reports up to that number.
+  void note_taken(int64_t report) {
+    reports_taken_ = std::max(report, reports_taken_.load());
+    for (; !sent_.empty() && sent_.front().report <= report; sent_.pop_front()) bytes_ahead_ -= sent_.front().bytes;
   }
 
   // What a controller sent that another has replaced. Epoch 0 is the agent's own.
@@ -266,6 +285,12 @@ class AgentLink {
   std::optional<std::string> stop_reason_;
   bool stop_told_ = false;  // to the callback too
   bool lost_ = false;
+  struct SentReport {
+    int64_t report = 0;
+    int64_t bytes = 0;
+  };
+  std::deque<SentReport> sent_;             // that the controller has not taken
+  std::atomic<int64_t> bytes_ahead_ = 0;    // of all of them
   std::atomic<int64_t> reports_taken_ = 0;  // number of the last that the controller has taken
 
   std::mutex callback_mutex_;  // held while a callback runs

@@ -65,7 +65,8 @@ class Connection {
   /// Waits until all that was queued is written to the agent.
   virtual arrow::Status flush() = 0;
 
-  /// Whether the controller has taken so many reports of this assignment that `report` may be sent.
+  /// Whether the controller has taken so many reports of this assignment, and so many bytes of them, that `report` may
+  /// be sent.
   virtual bool has_room_for(int64_t report) const = 0;
   /// Waits for that; IOError when a Stop has come or the agent is gone.
   virtual arrow::Status wait_for_room(int64_t report) = 0;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <future>
 
+#include "paceline/rpc/report_bytes.h"
 #include "paceline/testing/fake_agent.h"
 
 namespace paceline::worker {
@@ -111,6 +112,25 @@ TEST_F(ConnectionTest, ReportsHaveRoomUntilTheControllerTakesNoMore) {
   auto stopped = std::async(std::launch::async, [&] { return connection_->wait_for_room(last + 65); });
   agent_.send(rpc::Stop{.reason = "Ctrl-C"}, agent_.identity());
   EXPECT_EQ(stopped.get().message(), "the worker was told to stop: Ctrl-C");
+}
+
+// A few of them are as much memory as hundreds of others.
+TEST_F(ConnectionTest, LargeReportsHaveRoomForLessOfThem) {
+  connect();
+  agent_.send(rpc::Assign{.first_report = 1}, agent_.identity());
+  ASSERT_TRUE(connection_->next_assignment().ok());
+  const std::string text(size_t{1} << 20, 'x');
+  int64_t sent = 0;
+  for (; connection_->has_room_for(sent + 1) && sent < rpc::kReportsAhead; ++sent) {
+    connection_->send(rpc::pack(rpc::Report{.index = sent + 1, .metrics = {{"text", text}}}));
+  }
+  EXPECT_EQ(sent, rpc::kReportBytesAhead >> 20);
+  auto waits = std::async(std::launch::async, [&] { return connection_->wait_for_room(sent + 1); });
+  agent_.send(rpc::ReportsTaken{4}, agent_.identity());
+  EXPECT_TRUE(waits.get().ok());
+  agent_.send(rpc::ReportsTaken{sent}, agent_.identity());
+  for (int64_t i = 1; i <= sent; ++i) EXPECT_EQ(agent_.expect<rpc::Report>().first.index, i);
+  EXPECT_TRUE(connection_->wait_for_room(sent + rpc::kReportsAhead).ok());
 }
 
 TEST_F(ConnectionTest, AReplyThatCannotBeSentIsAnError) {

@@ -70,7 +70,7 @@ class Contest {
 // Whatever the order of their calls, as far as three changes of the turn make one.
 TEST(Claims, OfTwoDriversThatContendAtOnceOneHasTheRun) {
   for (const std::vector<std::string>& names : {std::vector<std::string>{".lease/000001_a", ".lease/000001_b"},
-                                               std::vector<std::string>{".lease/000001_b", ".lease/000001_a"}}) {
+                                                std::vector<std::string>{".lease/000001_b", ".lease/000001_a"}}) {
     for (int turns = 0; turns < 8 * 8 * 8; ++turns) {
       const Contest contest(names, {1 + turns % 8, 1 + turns / 8 % 8, 1 + turns / 64});
       const bool first_has_it = contest.outcomes[0].ok();

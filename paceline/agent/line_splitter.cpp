@@ -77,7 +77,7 @@ Lines LineSplitter::feed(std::string_view bytes) {
 Lines LineSplitter::finish() {
   Lines lines;
   if (!escape_.empty()) write(std::exchange(escape_, {}), lines);
-  if (is_held()) {
+  if (cursor_ == Cursor::arrived) {
     for (std::string& line : release()) lines.push_back(std::move(line));
   }
   for (const Row& row : rows_) {
@@ -90,6 +90,10 @@ Lines LineSplitter::finish() {
 Lines LineSplitter::release() {
   Lines lines;
   if (!is_held()) return lines;
+  if (cursor_ == Cursor::drawing) {
+    end_above(lines);
+    return lines;
+  }
   // What it has passed or not reached are copies of bars that went up as they ended.
   for (size_t at = 1; at < row_; ++at) {
     if (rows_[at].is_bar) rows_[at] = {.is_bar = true};
@@ -110,7 +114,9 @@ std::string LineSplitter::bar() const {
 }
 
 void LineSplitter::write(std::string_view text, Lines& lines) {
-  for (std::string& line : release()) lines.push_back(std::move(line));
+  if (cursor_ == Cursor::arrived) {
+    for (std::string& line : release()) lines.push_back(std::move(line));
+  }
   if (cursor_ == Cursor::risen) {
     end_above(lines);
     if (!rows_[0].line().empty()) rows_[0].rest += ' ';  // on a terminal it stands further right
@@ -133,8 +139,8 @@ void LineSplitter::begin_row_again(Lines& lines) {
   // The second time that it draws there: it has not come for a visit.
   if (cursor_ == Cursor::drawing && !is_blank(rows_[row_].rest)) end_above(lines);
   Row& row = rows_[row_];
-  row.is_free = row.is_bar && !is_held() && !row.rest.empty() && is_blank(row.rest);
-  if (is_held()) cursor_ = Cursor::drawing;
+  row.is_free = row.is_bar && cursor_ != Cursor::arrived && !row.rest.empty() && is_blank(row.rest);
+  if (cursor_ == Cursor::arrived) cursor_ = Cursor::drawing;
   if (!row.rest.empty()) row.drawn = std::exchange(row.rest, {});
   row.is_bar = true;
 }

@@ -31,9 +31,9 @@ class LineSplitter {
   Lines finish();
   /// What the rows show that draw over themselves, with "\n" between them; "" when there are none.
   std::string bar() const;
-  /// Whether a line is complete unless the cursor comes back to it.
-  bool is_held() const { return cursor_ == Cursor::arrived; }
-  /// That line: the cursor does not come back. None when none is held.
+  /// Whether lines are complete unless the cursor comes back to them.
+  bool is_held() const { return cursor_ == Cursor::arrived || cursor_ == Cursor::drawing; }
+  /// Those lines: the cursor does not come back. None when none is held.
   Lines release();
 
  private:

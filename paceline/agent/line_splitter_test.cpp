@@ -187,6 +187,20 @@ TEST_F(BarsInBars, AProgramThatDiesLeavesAllThatItShowed) {
               ElementsAre("outer: 0/2", "inner 0: 1/2"));
 }
 
+// A bar that its program draws anew below a line which it has written meanwhile.
+TEST(LineSplitter, WhatStandsAboveABarThatBeginsIsNotHeldByIt) {
+  LineSplitter splitter;
+  EXPECT_THAT(splitter.feed("\r 0%"), ElementsAre());
+  EXPECT_THAT(splitter.feed("warning\n"), ElementsAre());
+  EXPECT_THAT(splitter.feed("\r33%"), ElementsAre()) << "the cursor may go up again";
+  EXPECT_TRUE(splitter.is_held());
+  EXPECT_THAT(splitter.release(), ElementsAre(" 0%warning"));
+  EXPECT_EQ(splitter.bar(), "33%");
+  EXPECT_FALSE(splitter.is_held());
+  EXPECT_THAT(splitter.feed("\r67%"), ElementsAre());
+  EXPECT_THAT(splitter.finish(), ElementsAre("67%"));
+}
+
 TEST(LineSplitter, TheLineOfABarIsHeldUntilItIsKnownToHaveEnded) {
   LineSplitter splitter;
   EXPECT_THAT(splitter.feed("\r9/9\n"), ElementsAre());

@@ -19,7 +19,7 @@ void StopSignal::stop(int signal, int times) noexcept {
 }
 
 void StopSignal::hear(int signal, Moment now) noexcept {
-  if (ends(signal) && signal == last_signal_ && now - last_time_.load() < kSameRequest) return;
+  if (ends(signal) && ends(last_signal_) && now - last_time_.load() < kSameRequest) return;
   last_signal_ = signal;
   last_time_ = now;
   const int before = heard_;

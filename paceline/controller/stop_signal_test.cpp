@@ -42,6 +42,14 @@ TEST(StopSignal, WhatAProcessAndItsGroupAreSentIsOneRequest) {  // as `timeout` 
   }
 }
 
+TEST(StopSignal, SighupAndSigtermTogetherAreOneRequest) {  // as systemd sends to the processes of a session
+  StopSignal stop;
+  stop.hear(SIGHUP, kStart);
+  stop.hear(SIGTERM, kStart + 20ms);
+  EXPECT_EQ(take_count(stop.descriptor()), 1u);
+  EXPECT_EQ(stop.signal(), SIGHUP);
+}
+
 TEST(StopSignal, WhoPressesQuicklyIsHeard) {
   StopSignal stop;
   for (int i = 0; i < 3; ++i) stop.hear(SIGINT, kStart);

@@ -57,8 +57,11 @@ void change(ProcessProgresses& value) {
 void change(MaybeValidation& value) {
   value = ValidationTaskConfig{.config = {{"batches", 3}}, .timeout_s = 1.5};
 }
-void change(PublishedCheckpoints& value) {
-  value = {{.report = 3, .name = "best", .metrics = {{"loss", 0.5}}, .status = CheckpointStatus::validated}};
+void change(StoreOperation& value) {
+  value = StoreOperation::compare_set;
+}
+void change(StoreOutcome& value) {
+  value = StoreOutcome::timeout;
 }
 
 TEST(Messages, EveryFieldOfEveryMessageSurvivesTheWay) {

@@ -21,14 +21,16 @@ ValidationTaskConfig task_of(const py::dict& values) {
   return to_json(values, "ValidationTaskConfig").get<ValidationTaskConfig>();
 }
 
-// On a thread of its own its exceptions never come back to Python: they are told in its words.
+// From a thread of its own an exception goes to the controller, which is told of it in Python's words; with 0 workers
+// it comes back to Python.
 CheckpointUploadFn on_a_thread(CheckpointUploadFn upload) {
   return [upload = std::move(upload)](const Checkpoint& checkpoint, const std::string& folder_name) {
     try {
       return upload(checkpoint, folder_name);
     } catch (const py::error_already_set& error) {
       const py::gil_scoped_acquire gil;
-      throw train::LanguageException(failed_of(py::module_::import("paceline._worker").attr("Program")(), error));
+      throw train::LanguageException(failed_of(py::module_::import("paceline._worker").attr("Program")(), error),
+                                     std::current_exception());
     }
   };
 }
@@ -47,7 +49,11 @@ void report_to_session(const py::dict& metrics, const std::optional<Checkpoint>&
   if (validation) options.validation = task_of(*validation);
   const Metrics values(to_json(metrics, "metrics"));
   const py::gil_scoped_release without_gil;
-  report(values, checkpoint, options);
+  try {
+    report(values, checkpoint, options);
+  } catch (const train::LanguageException& error) {
+    std::rethrow_exception(error.original());
+  }
 }
 
 // The session's side of a loader: the phases and steps of the loop, and its end when the run is being stopped.

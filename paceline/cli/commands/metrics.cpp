@@ -71,7 +71,7 @@ arrow::Result<plot::Chart> chart_of(const track::RunRecord& record, const std::s
 }
 
 // "" for the name of a file that can be drawn into.
-std::string problem_of(const std::string& path) {
+std::string problem_of_path(const std::string& path) {
   if (path.ends_with(".png") || path.ends_with(".svg")) return "";
   return "\"" + path + "\" names no kind of drawing; wanted a file that ends with .png or .svg";
 }
@@ -122,7 +122,7 @@ void add_metrics(CLI::App& program, int& exit_code) {
                    ->type_name("NAME");
   command->add_option("-o,--output", settings->output, "Draw the curve into this file instead: .png or .svg")
       ->needs(plot)
-      ->check(problem_of)
+      ->check(problem_of_path)
       ->type_name("FILE");
   const auto as_json = add_json(*command);
   command->callback([=, &exit_code] {

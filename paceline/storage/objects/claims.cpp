@@ -69,7 +69,9 @@ std::string new_claim_name(int64_t generation) {
 }
 
 int64_t generation_of(const std::string& claim) {
-  return std::strtoll(claim.c_str() + std::string(run_layout::kClaims).size() + 1, nullptr, 10);
+  constexpr int64_t kLast = 1'000'000'000'000;  // there is always a next one, whatever the name of an object says
+  const int64_t number = std::strtoll(claim.c_str() + std::string(run_layout::kClaims).size() + 1, nullptr, 10);
+  return std::clamp(number, int64_t{0}, kLast);
 }
 
 bool is_last(const Claims& claims, const std::string& claim) {

@@ -32,14 +32,18 @@ struct WorkerStart {
   Progress& progress;
 };
 
-/// An exception of the train loop's language on its way through C++ code, with what the controller is to be told of it.
+/// An exception of the train loop's language on its way through C++ code, with what the controller is to be told of it;
+/// `original()` is the exception itself, for where it comes back to that language.
 class LanguageException : public std::runtime_error {
  public:
-  explicit LanguageException(rpc::Failed failed) : std::runtime_error(failed.text), failed_(std::move(failed)) {}
+  LanguageException(rpc::Failed failed, std::exception_ptr original)
+      : std::runtime_error(failed.text), failed_(std::move(failed)), original_(std::move(original)) {}
   const rpc::Failed& failed() const { return failed_; }
+  const std::exception_ptr& original() const { return original_; }
 
  private:
   rpc::Failed failed_;
+  std::exception_ptr original_;
 };
 
 class LanguageRuntime {

@@ -98,7 +98,7 @@ TEST_F(RunsTest, ADamagedStoreIsMadeAnew) {
   EXPECT_EQ(run_program("show " + storage("mnist")).exit_code, kDone) << "a folder needs no store";
   const Outcome indexed = run_program("index " + storage(""));
   EXPECT_THAT(indexed.output,
-              AllOf(HasSubstr("made anew"), HasSubstr("runs.sqlite.damaged"), HasSubstr("1 run indexed")));
+              AllOf(HasSubstr("was replaced"), HasSubstr("runs.sqlite.damaged"), HasSubstr("1 run indexed")));
   EXPECT_EQ(listed().size(), 1u);
 }
 

@@ -95,7 +95,7 @@ class Settings:
 
 def suggesting(cls: Class) -> Class:
     """Decorates a dataclass: where an argument is misspelt, the TypeError says which is meant."""
-    init = cls.__init__
+    init: Callable[..., None] = getattr(cls, "__init__")
     names = [field.name for field in dataclasses.fields(cls)]
 
     @functools.wraps(init)
@@ -105,7 +105,7 @@ def suggesting(cls: Class) -> Class:
                 raise TypeError(f"{cls.__name__} has no argument {name!r}; did you mean {near[0]!r}?")
         init(self, *args, **kwargs)
 
-    cls.__init__ = checked
+    setattr(cls, "__init__", checked)
     return cls
 
 

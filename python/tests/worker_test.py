@@ -112,7 +112,7 @@ def test_output_of_all_kinds_arrives_in_order_marked_by_rank(tmp_path):
         # What its bars showed in the end is left of them, once.
         bars = ["test: 100%", "test: 100%", "epochs: 100%"]
         assert [line.partition("|")[0] for line in own if "it/s]" in line] == bars
-        log = next((tmp_path / "results").glob(f"*/logs/worker_{rank}.log")).read_text()
+        log = next((tmp_path / "results").glob(f"*/logs/worker_{rank + 1}.log")).read_text()
         assert [line.partition("|")[0] for line in log.splitlines() if "it/s]" in line] == bars
         assert "\x1b" not in log and "steps" not in log
 

@@ -23,6 +23,8 @@ import json  # noqa: E402
 import sys  # noqa: E402
 import weakref  # noqa: E402
 
+from paceline import _random_state  # noqa: E402
+
 
 def _threads() -> int:
     """Those that do not block every signal: jemalloc's housekeeping inside libarrow does."""
@@ -73,11 +75,13 @@ def _settle():
     """What is there belongs to this process: workers neither collect it nor finalize it when they end."""
     for finalizer in list(weakref.finalize._registry.values()):
         finalizer.atexit = False
+    _random_state.find()
     gc.freeze()
     gc.enable()
 
 
 def main():
+    _random_state.watch()
     import torch  # noqa: F401
     import torch.distributed  # noqa: F401
     import torch.nn.parallel  # noqa: F401
@@ -98,11 +102,7 @@ def main():
 def _become_worker(environment):
     os.environ.clear()
     os.environ.update(environment)
-    import random
-
-    random.seed()
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()
+    _random_state.renew()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The process that workers are forked from: one thread, no lock, and what the driver has imported, where that is safe."""
 
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -92,18 +93,54 @@ def test_what_the_driver_has_imported_is_there_and_what_starts_a_thread_is_left_
     assert shown.strip() == "['another_module', 'harmless_module', 'lazy_package.part']"
 
 
-def test_random_numbers_differ_between_workers_and_runs(run_config):
-    def loop():
-        import random
-
+def test_random_numbers_differ_between_workers_and_runs(tmp_path):
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    (site / "library_with_generators.py").write_text(
+        "import random, numpy\n"
+        "own, fixed = random.Random(), random.Random(5)\n"
+        "bits, fixed_bits, legacy = numpy.random.default_rng(), numpy.random.default_rng(5), numpy.random.RandomState()\n"
+    )
+    shown, _ = run_program(
+        tmp_path,
+        """
+        import json
+        import library_with_generators as library
+        import numpy
         import torch
+        import paceline.train as train
+        from paceline.train.torch import TorchTrainer
 
-        values = [None] * train.get_context().get_world_size()
-        torch.distributed.all_gather_object(values, random.random())
-        return values
+        def loop():
+            import random
 
-    drawn = fit(loop, run_config()).return_value + fit(loop, run_config()).return_value
-    assert len(set(drawn)) == 4
+            drawn = {
+                "dropout": torch.nn.functional.dropout(torch.ones(64)).tolist(),
+                "torch": torch.rand(1).item(),
+                "order": torch.randperm(64).tolist(),
+                "random": random.random(),
+                "numpy": numpy.random.rand(),
+                "a library's": library.own.random(),
+                "a library's of numpy": library.bits.random(),
+                "a library's old one of numpy": library.legacy.rand(),
+                "a library's with a seed": [library.fixed.random(), library.fixed_bits.random()],
+            }
+            ranks = [None] * train.get_context().get_world_size()
+            torch.distributed.all_gather_object(ranks, drawn)
+            return ranks
+
+        torch.manual_seed(1)  # the driver's, which means nothing to workers
+        settings = train.RunConfig(storage_path="results")
+        trainer = TorchTrainer(loop, scaling_config=train.ScalingConfig(num_workers=2), run_config=settings)
+        print(json.dumps([trainer.fit().return_value for _ in range(2)]))
+        """,
+        PYTHONPATH=os.pathsep.join([str(site), os.environ["PYTHONPATH"]]),
+    )
+    drawn = [rank for run in json.loads(shown.splitlines()[-1]) for rank in run]
+    assert len(drawn) == 4
+    for name in drawn[0]:
+        different = {str(rank[name]) for rank in drawn}
+        assert len(different) == (1 if name == "a library's with a seed" else 4), name
 
 
 def test_modules_of_the_user_are_found_and_may_change_between_runs(tmp_path):

@@ -4,30 +4,22 @@
 machine there is no cluster to start: a run starts what it needs and leaves nothing behind.
 """
 
-from paceline._cluster import (
-    available_resources,
-    cluster_resources,
-    get,
-    init,
-    is_initialized,
-    nodes,
-    put,
-    remote,
-    shutdown,
-    wait,
-)
+from typing import TYPE_CHECKING
+
+from paceline import _absent, _aliases
+from paceline._cluster import available_resources, cluster_resources, init, is_initialized, nodes, shutdown
 from paceline._version import __version__
 
 __all__ = [
     "__version__",
     "available_resources",
     "cluster_resources",
-    "get",
     "init",
     "is_initialized",
     "nodes",
-    "put",
-    "remote",
     "shutdown",
-    "wait",
 ]
+
+_aliases.install()
+if not TYPE_CHECKING:
+    __getattr__ = _absent.attributes(__name__)

@@ -1,22 +1,70 @@
 """Ray's functions about a cluster, answered for this machine."""
 
 import os
+import platform
 import socket
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from paceline import _environment, _options
+from paceline._version import __version__
 
 _initialized = False
 _READ = ("address", "ignore_reinit_error", "runtime_env")
+_ADDRESS = "127.0.0.1"
+# Of processes that Ray starts.
+_NO_PROCESSES = ("redis_address", "object_store_address", "raylet_socket_name", "session_dir", "metrics_export_port",
+                 "gcs_address", "dashboard_agent_listen_port")  # fmt: skip
 
 
-def init(*args: Any, **kwargs: Any) -> Dict[str, Any]:
+class Context(Mapping[str, Any]):
+    """What init() returns. ``with paceline.init():`` calls shutdown() at its end.
+
+    Attributes:
+        address_info: Facts about this machine: ``address``, ``node_ip_address``, ``node_id``. The others that Ray has are
+            None. The context itself is a mapping of them too.
+        dashboard_url: Empty: there is none; ``paceline list`` shows runs.
+        python_version: Version of the interpreter.
+        ray_version: Version of Paceline; ``paceline_version`` is another name for it.
+    """
+
+    dashboard_url: str = ""
+
+    def __init__(self) -> None:
+        here = {"address": "local", "node_ip_address": _ADDRESS, "node_id": socket.gethostname(), "webui_url": ""}
+        self.address_info: Dict[str, Optional[str]] = {**dict.fromkeys(_NO_PROCESSES), **here}
+        self.python_version = platform.python_version()
+        self.ray_version = self.paceline_version = __version__
+
+    def disconnect(self) -> None:
+        """The same as shutdown()."""
+        shutdown()
+
+    def __enter__(self) -> "Context":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        shutdown()
+
+    def __getitem__(self, name: str) -> Any:
+        return self.address_info[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.address_info)
+
+    def __len__(self) -> int:
+        return len(self.address_info)
+
+    def __repr__(self) -> str:
+        return f"Context(python_version={self.python_version!r}, paceline_version={self.paceline_version!r})"
+
+
+def init(*args: Any, **kwargs: Any) -> Context:
     """Starts nothing, since one machine needs nothing started; fit() works without it. Arguments of ``ray.init`` are
     accepted: ``address``, ``ignore_reinit_error`` and the ``env_vars`` of ``runtime_env`` are read, others get a
     notice.
 
     Returns:
-        Facts about this machine: ``{"node_ip_address": …, "address": "local"}``.
+        A :class:`Context`: facts about this machine, and a context manager that calls shutdown().
 
     Raises:
         RuntimeError: When called twice without ``ignore_reinit_error=True`` or shutdown().
@@ -37,14 +85,14 @@ def init(*args: Any, **kwargs: Any) -> Dict[str, Any]:
     for name, value in runtime_env.get("env_vars", {}).items():
         os.environ[name] = str(value)
     _environment.note_others()
-    return {"node_ip_address": "127.0.0.1", "address": "local"}
+    return Context()
 
 
-def shutdown(_exiting_interpreter: bool = False) -> None:
+def shutdown(*, wait_for_processes: bool = False, _exiting_interpreter: bool = False) -> None:
     """The opposite of init()."""
     global _initialized
-    if _exiting_interpreter:
-        _options.note("shutdown", ["_exiting_interpreter"])
+    given = {"wait_for_processes": wait_for_processes, "_exiting_interpreter": _exiting_interpreter}
+    _options.note("shutdown", _options.changed(shutdown, given))
     _initialized = False
 
 
@@ -56,7 +104,7 @@ def is_initialized() -> bool:
 def nodes() -> List[Dict[str, Any]]:
     """Returns the machines of a run: this one."""
     host = socket.gethostname()
-    return [{"NodeID": host, "Alive": True, "NodeManagerAddress": "127.0.0.1", "NodeManagerHostname": host,
+    return [{"NodeID": host, "Alive": True, "NodeManagerAddress": _ADDRESS, "NodeManagerHostname": host,
              "Resources": cluster_resources()}]  # fmt: skip
 
 
@@ -78,29 +126,3 @@ def available_resources() -> Dict[str, float]:
 def _memory():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
-
-def _not_here(name: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"paceline.{name} does not exist: Paceline trains, and runs no tasks or actors. docs/porting.md says what to use "
-        "instead; a program may use Ray's own beside it (import ray)"
-    )
-
-
-def remote(*args: Any, **kwargs: Any) -> Any:
-    """Raises NotImplementedError: there are no tasks and actors (docs/porting.md)."""
-    raise _not_here("remote")
-
-
-def get(*args: Any, **kwargs: Any) -> Any:
-    """Raises NotImplementedError, as remote()."""
-    raise _not_here("get")
-
-
-def put(*args: Any, **kwargs: Any) -> Any:
-    """Raises NotImplementedError, as remote()."""
-    raise _not_here("put")
-
-
-def wait(*args: Any, **kwargs: Any) -> Any:
-    """Raises NotImplementedError, as remote()."""
-    raise _not_here("wait")

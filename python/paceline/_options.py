@@ -15,6 +15,7 @@ _NO_DATA_ENGINE = "the data engine is not there yet; load the data in the train 
 _OWN_LOOP = "the train loop decides when it calls report(checkpoint=…)"
 _CONTROLLER = "the controller has no worker group of actors"
 _FSDP2 = "FSDP2 does this by itself"
+_STARTED_NOTHING = "init() has started nothing"
 _GROUP_IS_THERE = "the process group is there already; TorchConfig has its backend and timeout"
 
 # By class or function, and by option: why it has no effect.
@@ -46,7 +47,7 @@ NO_EFFECT: Dict[str, Dict[str, str]] = {
     },
     "Backend": {"share_cuda_visible_devices": _CONTROLLER, "has_replica_groups": _CONTROLLER},
     "BackendConfig": {"framework": _CONTROLLER, "to_dict": _CONTROLLER},
-    "shutdown": {"_exiting_interpreter": "init() has started nothing"},
+    "shutdown": {"wait_for_processes": _STARTED_NOTHING, "_exiting_interpreter": _STARTED_NOTHING},
     "fully_shard": {
         "backward_prefetch": _FSDP2,
         "forward_prefetch": _FSDP2,

@@ -132,6 +132,26 @@ def test_log_level_is_a_field_of_its_own_class_in_python():
         train.LoggingConfig("loud")
 
 
+# As Ray Train 2.60 counts them.
+@pytest.mark.parametrize(("settings", "total", "others"), [
+    ({}, {"CPU": 1}, {}),
+    ({"num_workers": 0}, {"CPU": 0}, {}),
+    ({"num_workers": 2, "use_gpu": True}, {"GPU": 2}, {}),
+    ({"num_workers": 2, "use_gpu": True, "resources_per_worker": {"CPU": 2}}, {"CPU": 4, "GPU": 2}, {}),
+    ({"num_workers": 2, "use_gpu": True, "resources_per_worker": {"GPU": 2, "CPU": 0}}, {"GPU": 4}, {}),
+    ({"num_workers": (1, 4), "resources_per_worker": {"CPU": 0.5, "memory": 9}}, {"CPU": 2, "memory": 36}, {"memory": 9}),
+    ({"num_workers": 2, "use_gpu": True, "accelerator_type": "T4"}, {"GPU": 2, "accelerator_type:T4": 0.002},
+     {"accelerator_type:T4": 0.001}),
+])  # fmt: skip
+def test_resources_are_counted_as_ray_train_does(settings, total, others):
+    scaling = train.ScalingConfig(**settings)
+    assert scaling.total_resources == total and scaling.additional_resources_per_worker == others
+    each = {name: amount / (scaling.max_workers or 1) for name, amount in total.items()}
+    assert scaling.num_gpus_per_worker == each.get("GPU", 0) and scaling.num_tpus_per_worker == 0
+    assert scaling.num_cpus_per_worker == (each.get("CPU", 0) if settings.get("num_workers") != 0 else 1)
+    assert scaling.resources_per_worker == settings.get("resources_per_worker")
+
+
 @pytest.mark.parametrize("make_wrong", [
     lambda: train.ScalingConfig(num_worker=2),
     lambda: train.ScalingConfig(2, num_worker=2),
@@ -258,7 +278,7 @@ GIVEN = {
     "DataConfig": of_data_config,
     "Backend": of_backend,
     "BackendConfig": of_backend_config,
-    "shutdown": lambda option: paceline.shutdown(True),
+    "shutdown": lambda option: paceline.shutdown(**{option: True}),
     "fully_shard": of_fully_shard,
     "Lightning's strategy": of_lightning,
 }
@@ -349,7 +369,8 @@ def test_no_parameter_is_accepted_and_never_read():
 
 def called_by_others(function):
     """By frameworks and by Python, which decide what they hand over."""
-    return function.name.startswith("on_") or function.name.startswith("__") and function.name != "__init__"
+    of_import = function.name in ("find_spec", "is_package")
+    return of_import or function.name.startswith("on_") or function.name.startswith("__") and function.name != "__init__"
 
 
 def does_something(function):

@@ -35,9 +35,11 @@ def _outside(default: Any = None) -> Callable:
 
 
 @_outside()
-def report(metrics: Dict[str, Any], *, checkpoint: Optional[Checkpoint] = None) -> None:
+def report(
+    metrics: Dict[str, Any], *, checkpoint: Optional[Checkpoint] = None, checkpoint_dir_name: Optional[str] = None
+) -> None:
     """Reports metrics and, optionally, a checkpoint: paceline.train.report()."""
-    session.report(metrics, checkpoint)
+    session.report(metrics, checkpoint, checkpoint_dir_name)
 
 
 @_outside()
@@ -103,4 +105,10 @@ def get_trial_id() -> str:
 @_outside()
 def get_trial_dir() -> str:
     """The run's folder, or its URI."""
+    return get_context().get_storage()
+
+
+@_outside()
+def get_storage() -> Any:
+    """The run's folder: get_context().get_storage()."""
     return get_context().get_storage()

@@ -13,6 +13,7 @@ from paceline.train.config import (
     ScalingConfig,
     TrackerConfig,
 )
+from paceline.train.constants import TRAIN_DATASET_KEY
 from paceline.train.context import TrainContext, get_context
 from paceline.train.data_config import DataConfig
 from paceline.train.errors import (
@@ -43,7 +44,5 @@ from paceline.train.session import (
 from paceline.train.sync_config import SyncConfig
 from paceline.train.trainer import DataParallelTrainer
 from paceline.train.validation_config import ValidationConfig, ValidationFn, ValidationTaskConfig
-
-TRAIN_DATASET_KEY = "train"
 
 __all__ = [name for name in dir() if not name.startswith("_")]

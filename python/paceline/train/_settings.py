@@ -75,7 +75,7 @@ class Settings:
         if name in fields and not (name in cls.__dict__ and not isinstance(value, _Declared)):
             cls._declared.append(name)
             if isinstance(value, _Declared):
-                setattr(cls, name, _default(fields[name]["default"], value.environment))
+                setattr(cls, name, _default(fields[name]["default"], value.environment, _takes_none(cls.__annotations__[name])))
             return _lines(name, _described(fields[name], value))
         if why := _options.NO_EFFECT.get(cls.__name__, {}).get(name):
             return _lines(name, f"No effect: {why}.")
@@ -184,11 +184,15 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _default(value: Any, environment: str) -> Any:
+def _takes_none(hint: Any) -> bool:
+    return type(None) in typing.get_args(hint)
+
+
+def _default(value: Any, environment: str, is_optional: bool) -> Any:
     if environment:
         return dataclasses.field(default_factory=functools.partial(_environment.number, environment, value))
-    if isinstance(value, dict) and value:
-        return None  # a configuration of its own class, which the object makes with that class's defaults
+    if isinstance(value, dict) and (value or is_optional):
+        return None  # a configuration of its own class, which the object makes with that class's defaults; no values
     if isinstance(value, (dict, list)):
         return dataclasses.field(default_factory=functools.partial(copy.copy, value))
     return value

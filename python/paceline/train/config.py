@@ -7,13 +7,14 @@ import dataclasses
 import os
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
-from paceline import _environment, _options
+from paceline import _absent, _environment, _options
 from paceline._native import native
 from paceline.train._filesystem import located
 from paceline.train._settings import Settings, check_type, declared, own, plain, suggesting
 from paceline.train.callback import UserCallback
 
 
+@_absent.without("train.ScalingConfig")
 @suggesting
 @dataclasses.dataclass
 class ScalingConfig(Settings, declared_by=native.scaling_config):
@@ -43,8 +44,6 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
             self.use_gpu = bool(self.use_gpu)  # NumPy's too
         if not isinstance(self.resources_per_worker, (dict, type(None))):
             native.scaling_config.check({"resources_per_worker": self.resources_per_worker})  # refuses it
-        if self.resources_per_worker:
-            self.resources_per_worker = {name: amount for name, amount in self.resources_per_worker.items() if amount}
         super().__post_init__()
         for name in self._unknown_resources():
             _options.without_effect("ScalingConfig", f"resources_per_worker[{name!r}]", "known are 'CPU' and 'GPU'")
@@ -67,8 +66,38 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
     @property
     def total_resources(self) -> Dict[str, float]:
         """The resources that all workers together ask for at most."""
-        each = self.resources_per_worker or ({"GPU": 1} if self.use_gpu else {"CPU": 1})
-        return {name: amount * self.max_workers for name, amount in each.items()}
+        return {name: float(amount * self.max_workers) for name, amount in self._each().items()}
+
+    @property
+    def num_cpus_per_worker(self) -> float:
+        """The CPUs of each worker."""
+        return self._each().get("CPU", 0)
+
+    @property
+    def num_gpus_per_worker(self) -> float:
+        """The GPUs of each worker."""
+        return self._each().get("GPU", 0)
+
+    @property
+    def num_tpus_per_worker(self) -> float:
+        """0: Paceline has no TPU support."""
+        return 0
+
+    @property
+    def additional_resources_per_worker(self) -> Dict[str, float]:
+        """Each worker's resources other than CPUs and GPUs, which have no effect."""
+        return {name: amount for name, amount in self._each().items() if name not in ("CPU", "GPU")}
+
+    def _each(self) -> Dict[str, float]:
+        """What each worker asks for, as Ray Train counts it."""
+        usual: Dict[str, float] = {"GPU": 1} if self.use_gpu else {"CPU": 1}
+        asked = usual if self.resources_per_worker is None else self.resources_per_worker
+        each = {name: amount for name, amount in asked.items() if amount}
+        if self.use_gpu:
+            each.setdefault("GPU", 1)
+        if self.accelerator_type:
+            each.setdefault(f"accelerator_type:{self.accelerator_type}", 0.001)
+        return each
 
     def _unknown_resources(self) -> List[str]:
         """Scripts name resources of their cluster, for which C++ has no meaning."""
@@ -76,7 +105,7 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
 
     def _to_settings(self) -> Dict[str, Any]:
         unknown = self._unknown_resources()
-        known = {name: amount for name, amount in (self.resources_per_worker or {}).items() if name not in unknown}
+        known = {name: amount for name, amount in (self.resources_per_worker or {}).items() if amount and name not in unknown}
         return {**super()._to_settings(), "resources_per_worker": known}
 
 
@@ -150,6 +179,7 @@ class LoggingConfig(Settings, declared_by=native.run_config):
         super().__post_init__()
 
 
+@_absent.without("train.RunConfig")
 @suggesting
 @dataclasses.dataclass
 class RunConfig(Settings, declared_by=native.run_config):

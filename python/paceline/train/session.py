@@ -1,5 +1,6 @@
 """The functions that a train loop calls."""
 
+import enum
 import sys
 from typing import Any, Callable, Dict, List, Optional, Union
 
@@ -9,9 +10,34 @@ from paceline.train.checkpoint import Checkpoint
 from paceline.train.context import inside
 from paceline.train.validation_config import ValidationTaskConfig
 
-CheckpointUploadMode = native.CheckpointUploadMode
-CheckpointConsistencyMode = native.CheckpointConsistencyMode
-ReportedCheckpointStatus = native.ReportedCheckpointStatus
+
+class CheckpointUploadMode(enum.Enum):
+    """Who uploads a checkpoint's files, and when: see report()."""
+
+    SYNC = "SYNC"
+    ASYNC = "ASYNC"
+    NO_UPLOAD = "NO_UPLOAD"
+
+    def default_delete_local_checkpoint_after_upload(self) -> bool:
+        """Whether report() deletes the local files once they are uploaded."""
+        return self is CheckpointUploadMode.ASYNC
+
+
+class CheckpointConsistencyMode(enum.Enum):
+    """What get_all_reported_checkpoints() waits for: that checkpoints are published, or validated too."""
+
+    COMMITTED = "COMMITTED"
+    VALIDATED = "VALIDATED"
+
+
+class ReportedCheckpointStatus(enum.Enum):
+    """What came of a published checkpoint's validation; ``COMMITTED``: none was asked for."""
+
+    COMMITTED = "COMMITTED"
+    PENDING_VALIDATION = "PENDING_VALIDATION"
+    VALIDATED = "VALIDATED"
+    VALIDATION_TIMEOUT = "VALIDATION_TIMEOUT"
+    VALIDATION_FAILED = "VALIDATION_FAILED"
 
 
 class ReportedCheckpoint:
@@ -26,7 +52,7 @@ class ReportedCheckpoint:
     def __init__(self, reported):
         self.checkpoint = Checkpoint._from_native(reported.checkpoint)
         self.metrics: Dict[str, Any] = reported.metrics
-        self.status = reported.status
+        self.status = ReportedCheckpointStatus[reported.status.name]
 
     def __repr__(self):
         return f"ReportedCheckpoint(checkpoint={self.checkpoint!r}, metrics={self.metrics!r}, status={self.status.name})"
@@ -81,7 +107,7 @@ def report(
         metrics,
         None if checkpoint is None else checkpoint._native,
         reduce,
-        checkpoint_upload_mode,
+        native.CheckpointUploadMode[checkpoint_upload_mode.name],
         delete_local_checkpoint_after_upload,
         _upload_fn(checkpoint_upload_fn),
         checkpoint_dir_name or "",
@@ -138,7 +164,8 @@ def get_all_reported_checkpoints(
             ``VALIDATED`` until their validations have ended too.
         timeout_s: Seconds to wait at most; then it returns what there is.
     """
-    return [ReportedCheckpoint(one) for one in native.get_all_reported_checkpoints(consistency_mode, timeout_s)]
+    mode = native.CheckpointConsistencyMode[consistency_mode.name]
+    return [ReportedCheckpoint(one) for one in native.get_all_reported_checkpoints(mode, timeout_s)]
 
 
 def get_dataset_shard(dataset_name: Optional[str] = None) -> Any:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any, Callable, Dict, Optional, Union
 
-from paceline import _driver
+from paceline import _absent, _driver
 from paceline._native import native
 from paceline._travel import Cargo, pack
 from paceline.train import _values
@@ -16,11 +16,13 @@ from paceline.train.backend import BackendConfig, check_backend
 from paceline.train.callback import Adapter
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import RunConfig, ScalingConfig
+from paceline.train.data_config import DataConfig
 from paceline.train.errors import ControllerError, NCCLHangError, TrainingFailedError, WorkerGroupError
 from paceline.train.result import FailureKind, Result, StopCause
 from paceline.train.validation_config import ValidationConfig
 
 
+@_absent.without("train.data_parallel_trainer.DataParallelTrainer")
 class DataParallelTrainer:
     """Runs ``train_loop_per_worker`` on every worker of a group, and restarts the group when workers fail.
 
@@ -76,6 +78,16 @@ class DataParallelTrainer:
         check_backend(self.backend_config)
         self._train_loop = _within(self.backend_config, _bound(train_loop_per_worker, train_loop_config))
 
+    @property
+    def data_config(self) -> Any:
+        """What was given as ``dataset_config``."""
+        return self.dataset_config or DataConfig()
+
+    @property
+    def running_in_local_mode(self) -> bool:
+        """Whether the train loop runs in this process: with ``num_workers=0``."""
+        return self.scaling_config.max_workers == 0
+
     def fit(self) -> Result:
         """Runs to the end. With the same name and storage path it continues an unfinished run.
 
@@ -85,7 +97,7 @@ class DataParallelTrainer:
             KeyboardInterrupt: After Ctrl-C, when the run has been stopped cleanly; a run with the same name continues
                 it. After SIGTERM fit() returns a Result instead, with ``StopCause.TERMINATED``.
         """
-        in_process = self.scaling_config.max_workers == 0
+        in_process = self.running_in_local_mode
         if not in_process:
             _driver.ensure()
             if sys.stdout:

@@ -1,4 +1,4 @@
-"""Collectives of a run's ranks that do not use torch.distributed."""
+"""barrier, broadcast_from_rank_zero: over the channel that every worker has."""
 
 import base64
 import pickle

@@ -1,5 +1,8 @@
-"""Port parity: the same script under Ray Train and, with `ray` replaced by `paceline`, under Paceline gives the same metrics
-history and the same weights, bit for bit."""
+"""Port parity: programs for Ray Train and, with `ray` replaced by `paceline`, for Paceline, come to the same.
+
+Each program in parity/ puts what is determined of it into `outcome`: metrics and weights bit for bit, what is in folders,
+which errors there are. Under each of the two, all run in one driver (parity_runner.py).
+"""
 
 import json
 import os
@@ -8,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 
 import pytest
@@ -16,147 +20,52 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import environment
 
-SCRIPT = '''
-import hashlib
-import json
-import os
-import random
-import sys
-import tempfile
-
-import ray
-import ray.train.torch
-import torch
-from ray.train import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
-from ray.train.torch import TorchTrainer
-from torch.utils.data import DataLoader, TensorDataset
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAMS = sorted(path.stem for path in (HERE / "parity").glob("*.py"))
 
 
-def dataset(rows, seed):
-    generator = torch.Generator().manual_seed(seed)
-    inputs = torch.randn(rows, 8, generator=generator)
-    return TensorDataset(inputs, inputs[:, :1].sin() + 0.1 * torch.randn(rows, 1, generator=generator))
-
-
-def train_loop(config):
-    torch.set_num_threads(1)
-    context = ray.train.get_context()
-    rank = context.get_world_rank()
-    ray.train.torch.enable_reproducibility(seed=7)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(32, 1))
-    start = 0
-    checkpoint = ray.train.get_checkpoint()
-    state = None
-    if checkpoint:
-        with checkpoint.as_directory() as folder:
-            state = torch.load(os.path.join(folder, "state.pt"))
-        start = state["epoch"] + 1
-        model.load_state_dict(state["model"])
-    model = ray.train.torch.prepare_model(model)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    if state:
-        optimizer.load_state_dict(state["optimizer"])
-    train_data = ray.train.torch.prepare_data_loader(DataLoader(dataset(203, 1), batch_size=16, shuffle=True))
-    test_data = ray.train.torch.prepare_data_loader(DataLoader(dataset(50, 2), batch_size=10))
-    torch.manual_seed(100 + rank + 10 * start)
-    for epoch in range(start, config["epochs"]):
-        train_data.sampler.set_epoch(epoch)
-        model.train()
-        losses = []
-        for inputs, targets in train_data:
-            loss = torch.nn.functional.mse_loss(model(inputs), targets)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        model.eval()
-        with torch.no_grad():
-            test_losses = [torch.nn.functional.mse_loss(model(inputs), targets).item() for inputs, targets in test_data]
-        if epoch == 2 and rank == 1 and not os.path.exists(config["mark"]):
-            open(config["mark"], "w").close()
-            raise RuntimeError("fails once")
-        metrics = {"epoch": epoch, "train_loss": sum(losses), "test_loss": sum(test_losses) / len(test_losses),
-                   "steps": len(losses), "rank": rank, "seen": random.random()}
-        with tempfile.TemporaryDirectory() as folder:
-            if rank == 0:
-                state = {"epoch": epoch, "model": model.module.state_dict(), "optimizer": optimizer.state_dict()}
-                torch.save(state, os.path.join(folder, "state.pt"))
-                ray.train.report(metrics, checkpoint=Checkpoint.from_directory(folder))
-            else:
-                ray.train.report(metrics)
-    return {"world_size": context.get_world_size(), "start": start}
-
-
-def fit(folder, epochs):
-    return TorchTrainer(
-        train_loop,
-        train_loop_config={"epochs": epochs, "mark": os.path.join(folder, "mark")},
-        scaling_config=ScalingConfig(num_workers=2),
-        run_config=RunConfig(
-            name="parity",
-            storage_path=os.path.join(folder, "results"),
-            failure_config=FailureConfig(max_failures=1),
-            checkpoint_config=CheckpointConfig(checkpoint_score_attribute="test_loss", checkpoint_score_order="min"),
-        ),
-    ).fit()
-
-
-def digest(checkpoint):
-    with checkpoint.as_directory() as folder:
-        weights = torch.load(os.path.join(folder, "state.pt"))["model"]
-    return hashlib.sha256(b"".join(value.numpy().tobytes() for value in weights.values())).hexdigest()
-
-
-def described(result):
-    # Epoch 2 is there twice where rank 0 had reported it before rank 1 failed: what was reported is kept.
-    history = result.metrics_dataframe.sort_values("epoch", kind="stable").drop_duplicates("epoch", keep="last")
+def run(python, package, programs, names, work, variables):
+    """What each of the programs showed, by name."""
+    ray_folder = tempfile.mkdtemp(prefix="ray_", dir="/tmp")  # its sockets' paths must be short
+    set_up = environment.program_environment(ray_folder) | variables | {"DS_ACCELERATOR": "cpu"}
+    set_up |= {"PACELINE_STATE_DIR": ray_folder, "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2"}
+    try:
+        command = [python, HERE / "parity_runner.py", package, programs, work, *names]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=set_up)
+    finally:
+        shutil.rmtree(ray_folder, ignore_errors=True)
+    said = done.stdout[-3000:] + done.stderr[-3000:]
     return {
-        "history": history[["epoch", "train_loss", "test_loss", "steps", "rank", "seen"]].to_dict("records"),
-        "metrics": result.metrics,
-        "weights": digest(result.checkpoint),
-        "best": digest(result.get_best_checkpoint("test_loss", "min")),
-        "worst": digest(result.get_best_checkpoint("test_loss", "max")),
-        "returned": result.return_value,
-        "error": result.error,
+        name: json.loads(path.read_text()) if (path := work / f"{name}.json").exists() else {"did not come to an end": said}
+        for name in names
     }
 
 
-if __name__ == "__main__":
-    ray.init(num_cpus=2)
-    folder = sys.argv[1]
-    descriptions = [described(fit(folder, epochs=epochs)) for epochs in (4, 6)]  # the second, of the same name, goes on
-    with open(os.path.join(folder, "described.json"), "w") as file:
-        json.dump(descriptions, file)
-    ray.shutdown()
-'''
-
-
-def described(python, script, folder, **variables):
-    folder.mkdir()
-    (folder / "script.py").write_text(script)
-    ray_folder = tempfile.mkdtemp(prefix="ray_", dir="/tmp")  # its sockets' paths must be short
-    try:
-        set_up = environment.program_environment(ray_folder) | variables | {"PACELINE_STATE_DIR": ray_folder}
-        command = [python, folder / "script.py", folder]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=400, env=set_up)
-        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
-        return json.loads((folder / "described.json").read_text())
-    finally:
-        shutil.rmtree(ray_folder, ignore_errors=True)
+@pytest.fixture(scope="module")
+def asked_for(request):
+    return [item.callspec.params["program"] for item in request.session.items if item.path == request.path]
 
 
 @pytest.fixture(scope="module")
-def peers():
+def theirs(asked_for, tmp_path_factory):
     environment.install_peers()
-    return environment.PEERS / "bin" / "python"
+    # The frameworks are those that Paceline is tested with; the peers' environment adds Ray to them.
+    path = os.pathsep.join([str(HERE.parent / "start"), sysconfig.get_path("purelib")])
+    python = environment.PEERS / "bin" / "python"
+    return run(python, "ray", HERE / "parity", asked_for, tmp_path_factory.mktemp("theirs"), {"PYTHONPATH": path})
 
 
-def test_the_same_script_gives_the_same_history_and_weights(peers, tmp_path):
-    theirs = described(peers, SCRIPT, tmp_path / "theirs")
-    ported = re.sub(r"\bray\b", "paceline", SCRIPT)
-    ours = described(sys.executable, ported, tmp_path / "ours", PYTHONPATH=os.environ.get("PYTHONPATH", ""))
-    assert [row["epoch"] for row in ours[1]["history"]] == list(range(6))
-    assert ours[1]["returned"] == {"world_size": 2, "start": 4}
-    for one, other in zip(ours, theirs):
-        for name in theirs[0]:
-            assert one[name] == other[name], name
+@pytest.fixture(scope="module")
+def ours(asked_for, tmp_path_factory):
+    ported = tmp_path_factory.mktemp("ported")
+    for name in asked_for:
+        text = (HERE / "parity" / f"{name}.py").read_text()
+        (ported / f"{name}.py").write_text(re.sub(r"\bray\b", "paceline", text))
+    variables = {"PYTHONPATH": os.environ["PYTHONPATH"]}
+    return run(sys.executable, "paceline", ported, asked_for, tmp_path_factory.mktemp("ours"), variables)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_ported_program_comes_to_the_same(program, theirs, ours):
+    assert not {"raised", "did not come to an end"} & theirs[program].keys(), theirs[program]
+    assert ours[program] == theirs[program]

@@ -1,0 +1,57 @@
+"""A program as it is started by hand: arguments, a guard, ray.init and shutdown, its exit code, spawned children."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+outcome = {}
+PROGRAM = '''
+import argparse
+import multiprocessing
+import os
+
+import ray
+import ray.train.torch
+from ray.train import RunConfig, ScalingConfig
+
+
+def square(value):
+    return value * value
+
+
+def train_func(config):
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        squares = pool.map(square, range(3))
+    if config["fail"]:
+        raise RuntimeError("asked to fail")
+    return squares
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fail", action="store_true")
+    arguments = parser.parse_args()
+    ray.init(num_cpus=2)
+    print("initialized", ray.is_initialized())
+    result = ray.train.torch.TorchTrainer(
+        train_func,
+        train_loop_config={"fail": arguments.fail},
+        scaling_config=ScalingConfig(num_workers=1),
+        run_config=RunConfig(name="own", storage_path=os.path.abspath("results")),
+    ).fit()
+    print("returned", result.return_value)
+    ray.shutdown()
+    print("initialized", ray.is_initialized())
+'''
+pathlib.Path("program.py").write_text(PROGRAM)
+
+
+def run(*arguments):
+    done = subprocess.run([sys.executable, "program.py", *arguments], capture_output=True, text=True)
+    said = [line for line in done.stdout.splitlines() if line.startswith(("initialized", "returned"))]
+    return [done.returncode, said, "asked to fail" in done.stderr]
+
+
+outcome["good"] = run()
+outcome["bad"] = run("--fail")

@@ -26,15 +26,10 @@ def train_func(config):
     return [os.environ.get("WRAPPED"), ray.train.get_context().get_world_size(), "RANK" in os.environ]
 
 
-def fit(name, **more):
-    return DataParallelTrainer(
-        train_func,
-        train_loop_config={"value": 1},
-        scaling_config=ScalingConfig(num_workers=2),
-        run_config=RunConfig(name=name, storage_path=os.path.abspath("results")),
-        **more,
-    ).fit().return_value
-
-
-outcome["plain"] = fit("plain")
-outcome["wrapped"] = fit("wrapped", backend_config=Wrapped())
+outcome["returned"] = DataParallelTrainer(
+    train_func,
+    train_loop_config={"value": 1},
+    backend_config=Wrapped(),
+    scaling_config=ScalingConfig(num_workers=2),
+    run_config=RunConfig(name="wrapped", storage_path=os.path.abspath("results")),
+).fit().return_value

@@ -25,10 +25,6 @@ def all_fail():
     raise OutOfLuck(7)
 
 
-def import_fails():
-    import a_module_that_does_not_exist  # noqa: F401
-
-
 def failure(name, loop, workers=2):
     try:
         TorchTrainer(
@@ -59,6 +55,4 @@ outcome["all"] = {
     "said": ["out of luck: 7" in str(error.worker_failures[rank]) for rank in (0, 1)],
     "in_text": "OutOfLuck" in str(error),
 }
-error = failure("import", import_fails, workers=1)
-outcome["import"] = ["a_module_that_does_not_exist" in str(error), sorted(error.worker_failures)]
 outcome["hierarchy"] = [issubclass(WorkerGroupError, TrainingFailedError), issubclass(TrainingFailedError, RuntimeError)]

@@ -56,6 +56,4 @@ def fit(name, fails, rank, limit):
 
 
 outcome["enough"] = fit("enough", fails=[1, 3], rank=1, limit=2)
-outcome["unlimited"] = fit("unlimited", fails=[0, 2], rank=0, limit=-1)
 outcome["too_few"] = fit("too_few", fails=[1, 3], rank=0, limit=1)
-outcome["none"] = fit("none", fails=[2], rank=1, limit=0)

@@ -4,6 +4,7 @@ import os
 import tempfile
 
 import numpy
+import torch
 
 import ray.train
 from ray.train import Checkpoint, RunConfig, ScalingConfig
@@ -28,6 +29,10 @@ def train_func():
     with tempfile.TemporaryDirectory() as folder:
         open(os.path.join(folder, "file"), "w").close()
         ray.train.report(KINDS, checkpoint=Checkpoint.from_directory(folder))
+    try:
+        ray.train.report({"a": {"b": [torch.ones(1)]}})
+    except ValueError:
+        return "tensors are refused"
 
 
 result = TorchTrainer(
@@ -38,18 +43,4 @@ result = TorchTrainer(
 outcome["metrics"] = result.metrics
 outcome["columns"] = list(result.metrics_dataframe.columns)
 outcome["best"] = result.best_checkpoints[0][1] == result.metrics
-
-
-def with_tensor():
-    import torch
-
-    try:
-        ray.train.report({"a": {"b": [torch.ones(1)]}})
-    except ValueError:
-        return "refused"
-    return "accepted"
-
-
-outcome["tensor"] = TorchTrainer(
-    with_tensor, run_config=RunConfig(name="tensor", storage_path=os.path.abspath("results"))
-).fit().return_value
+outcome["tensor"] = result.return_value

@@ -1,4 +1,4 @@
-"""A program as it is started by hand: arguments, a guard, ray.init and shutdown, its exit code, spawned children."""
+"""A program as it is started by hand: arguments, a guard, ray.init, spawned children, a failure."""
 
 import os
 import pathlib
@@ -34,24 +34,18 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     ray.init(num_cpus=2)
     print("initialized", ray.is_initialized())
-    result = ray.train.torch.TorchTrainer(
-        train_func,
-        train_loop_config={"fail": arguments.fail},
-        scaling_config=ScalingConfig(num_workers=1),
-        run_config=RunConfig(name="own", storage_path=os.path.abspath("results")),
-    ).fit()
-    print("returned", result.return_value)
-    ray.shutdown()
-    print("initialized", ray.is_initialized())
+    for fail in (False, arguments.fail):
+        result = ray.train.torch.TorchTrainer(
+            train_func,
+            train_loop_config={"fail": fail},
+            scaling_config=ScalingConfig(num_workers=1),
+            run_config=RunConfig(name=f"own {fail}", storage_path=os.path.abspath("results")),
+        ).fit()
+        print("returned", result.return_value)
 '''
 pathlib.Path("program.py").write_text(PROGRAM)
 
-
-def run(*arguments):
-    done = subprocess.run([sys.executable, "program.py", *arguments], capture_output=True, text=True)
-    said = [line for line in done.stdout.splitlines() if line.startswith(("initialized", "returned"))]
-    return [done.returncode, said, "asked to fail" in done.stderr]
-
-
-outcome["good"] = run()
-outcome["bad"] = run("--fail")
+done = subprocess.run([sys.executable, "program.py", "--fail"], capture_output=True, text=True)
+outcome["code"] = done.returncode
+outcome["said"] = [line for line in done.stdout.splitlines() if line.startswith(("initialized", "returned"))]
+outcome["failure"] = "asked to fail" in done.stderr

@@ -44,12 +44,10 @@ def described(result):
     return [result.return_value, result.metrics, [metrics["value"] for _, metrics in result.best_checkpoints]]
 
 
-first = trainer("run").fit()
+same = trainer("group/run")
+first = same.fit()
 outcome["first"] = described(first)
-outcome["same_name"] = described(trainer("run").fit())
-same = trainer("twice")
-outcome["fit"] = described(same.fit())
-outcome["fit_again"] = described(same.fit())
-outcome["from_another"] = described(trainer("other", **{"from": first.checkpoint}).fit())
-outcome["inner_name"] = described(trainer("group/run").fit())
+outcome["fit again"] = described(same.fit())
+outcome["same name"] = described(trainer("group/run").fit())
+outcome["from another"] = described(trainer("other", **{"from": first.checkpoint}).fit())
 outcome["there"] = os.path.isdir("results/group/run")

@@ -33,11 +33,9 @@ def kept(name, reports, **settings):
 
 
 scores = [{"score": value} for value in (3.0, 9.0, 1.0, 7.0, 2.0)]
-outcome["last_two"] = kept("last_two", scores[:3], num_to_keep=2)
 outcome["highest"] = kept("highest", scores, num_to_keep=2, checkpoint_score_attribute="score")
-lowest = {"checkpoint_score_attribute": "score", "checkpoint_score_order": "min"}
-outcome["lowest"] = kept("lowest", scores, num_to_keep=1, **lowest)
-nested = [{"eval": {"score": value}} for value in (3.0, 9.0, 1.0)]
-outcome["nested"] = kept("nested", nested, num_to_keep=1, checkpoint_score_attribute="eval/score")
+nested = [{"eval": {"score": value}} for value in (3.0, 9.0, 1.0, 7.0)]
+lowest = {"checkpoint_score_attribute": "eval/score", "checkpoint_score_order": "min"}
+outcome["lowest, nested"] = kept("lowest", nested, num_to_keep=1, **lowest)
 holes = [{"score": 3.0}, {}, {"score": float("nan")}, {"score": 1.0}, {"score": float("inf")}, {"score": 2}]
 outcome["holes"] = kept("holes", holes, num_to_keep=4, checkpoint_score_attribute="score")

@@ -19,10 +19,8 @@ class Point:
     y: int
 
 
-def train_func(config):
+def train_func():
     rank = ray.train.get_context().get_world_rank()
-    if config["nothing"]:
-        return None
     return {
         "rank": rank,
         "array": numpy.arange(4).reshape(2, 2),
@@ -34,17 +32,11 @@ def train_func(config):
     }
 
 
-def fit(name, nothing):
-    return TorchTrainer(
-        train_func,
-        train_loop_config={"nothing": nothing},
-        scaling_config=ScalingConfig(num_workers=2),
-        run_config=RunConfig(name=name, storage_path=os.path.abspath("results")),
-    ).fit().return_value
-
-
-outcome["nothing"] = fit("nothing", nothing=True)
-value = fit("something", nothing=False)
+value = TorchTrainer(
+    train_func,
+    scaling_config=ScalingConfig(num_workers=2),
+    run_config=RunConfig(name="returned", storage_path=os.path.abspath("results")),
+).fit().return_value
 outcome["rank"] = value["rank"]
 outcome["array"] = value["array"].tolist()
 outcome["object"] = [isinstance(value["object"], Point), value["object"].x, value["object"].y]

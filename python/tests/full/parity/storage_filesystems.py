@@ -45,10 +45,8 @@ def described(name, **settings):
 
 here = os.path.abspath("tree")
 os.makedirs(here)
-outcome["plain"] = described("plain", storage_path=os.path.abspath("results"))
 outcome["uri"] = described("uri", storage_path=f"file://{os.path.abspath('results')}")
 local = pyarrow.fs.LocalFileSystem()
-outcome["local"] = described("local", storage_path=os.path.abspath("results"), storage_filesystem=local)
 subtree = pyarrow.fs.SubTreeFileSystem(here, local)
 outcome["subtree"] = described("subtree", storage_path="inside/deep", storage_filesystem=subtree)
 outcome["there"] = os.path.isdir("tree/inside/deep/subtree")

@@ -45,14 +45,6 @@ def one_argument(config):
     return config
 
 
-def with_default(config=None):
-    return config
-
-
-def partial_of(more, config):
-    return [more, config["value"]]
-
-
 def nested():
     hidden = 5
 
@@ -83,9 +75,7 @@ def fit(loop, config=None):
 
 outcome["no config"] = fit(one_argument)
 outcome["no argument, config"] = fit(no_argument, {"a": 1})
-outcome["default"] = fit(with_default, {"a": 2})
-outcome["partial"] = fit(functools.partial(partial_of, 3), {"value": 4})
-outcome["callable"] = fit(Loop(3), {"value": 4})
+outcome["callable"] = fit(functools.partial(Loop(3)), {"value": 4})
 outcome["closure"] = fit(nested(), {"value": 4})
 GLOBAL["read"] = 2
 outcome["lambda and global"] = fit(lambda config: [config["value"] + 1, GLOBAL["read"]], {"value": 4})

@@ -26,25 +26,19 @@ def returns_text(checkpoint, name):
 
 def train_func(config):
     kind = config["kind"]
-    if kind == "upload fn raises":
-        ray.train.report({"a": 1}, checkpoint(), checkpoint_upload_fn=raises)
-    elif kind == "upload fn returns text":
+    if kind == "upload fn returns text":
         ray.train.report({"a": 1}, checkpoint(), checkpoint_upload_fn=returns_text)
     elif kind == "absent folder":
         ray.train.report({"a": 1}, Checkpoint("/nowhere/at/all"))
     elif kind == "raises in the background":
         mode = CheckpointUploadMode.ASYNC
         ray.train.report({"a": 1}, checkpoint(), checkpoint_upload_mode=mode, checkpoint_upload_fn=raises)
-    elif kind == "validation without a function":
-        ray.train.report({"a": 1}, checkpoint(), validation=True)
 
 
 for kind in (
-    "upload fn raises",
     "upload fn returns text",
     "absent folder",
     "raises in the background",
-    "validation without a function",
 ):
     try:
         TorchTrainer(

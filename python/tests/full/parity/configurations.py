@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import os
 import pickle
-import re
 
 import ray.train
 from ray.train import CheckpointConfig, FailureConfig, LoggingConfig, RunConfig, ScalingConfig
@@ -33,7 +32,7 @@ outcome["fractions"] = scaling(num_workers=2, use_gpu=True, resources_per_worker
 elastic = ScalingConfig(num_workers=(2, 4))
 outcome["elastic"] = [elastic.min_workers, elastic.max_workers, elastic.elasticity_enabled]
 run = RunConfig()
-outcome["name"] = re.sub(r"\d", "0", run.name)
+outcome["name"] = isinstance(run.name, str) and len(run.name) > 0
 outcome["home"] = os.path.dirname(run.storage_path) == os.path.expanduser("~")
 outcome["parts"] = [run.storage_filesystem, run.callbacks, run.worker_runtime_env]
 outcome["failures"] = [run.failure_config.max_failures, run.failure_config.controller_failure_limit]

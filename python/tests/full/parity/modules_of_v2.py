@@ -21,18 +21,18 @@ PATHS = {
     "ray.train.torch.train_loop_utils": "prepare_model prepare_data_loader get_device",
     "ray.train.torch.torch_checkpoint": "TorchCheckpoint",
     "ray.train.collective.collectives": "barrier broadcast_from_rank_zero",
-    "ray.train.base_trainer": "BaseTrainer TrainingFailedError",
+    "ray.train.base_trainer": "TrainingFailedError",
     "ray.train.constants": "TRAIN_DATASET_KEY",
     "ray.train.context": "TrainContext get_context",
     "ray.train.error": "SessionMisuseError",
     "ray.train.backend": "Backend BackendConfig",
     "ray.train.trainer": "",
     "ray.air.config": "RunConfig ScalingConfig FailureConfig CheckpointConfig",
-    "ray.air.constants": "MODEL_KEY EVALUATION_DATASET_KEY TRAIN_DATASET_KEY MAX_REPR_LENGTH",
+    "ray.air.constants": "MODEL_KEY EVALUATION_DATASET_KEY TRAIN_DATASET_KEY",
 }
 for path, names in PATHS.items():
     module = importlib.import_module(path)
-    outcome[path] = [name for name in names.split() if not hasattr(module, name)]
+    outcome[path.partition(".")[2]] = [name for name in names.split() if not hasattr(module, name)]
 import ray.train  # noqa: E402
 import ray.train.torch  # noqa: E402
 import ray.train.v2.api.config  # noqa: E402

@@ -2,7 +2,7 @@
 
 import ray.train
 from ray.train import CheckpointConfig, DataConfig, FailureConfig, RunConfig, ScalingConfig, SyncConfig
-from ray.train.torch import TorchConfig, TorchTrainer
+from ray.train.torch import TorchTrainer
 
 outcome = {}
 
@@ -45,10 +45,8 @@ CASES = {
     "callbacks": lambda: RunConfig(callbacks=[5]),
     "log level": lambda: ray.train.LoggingConfig(log_level="LOUD"),
     "datasets to split": lambda: DataConfig(datasets_to_split="some"),
-    "init_method": lambda: TorchConfig(init_method="mail"),
-    "two arguments": lambda: TorchTrainer(two),
+    "two arguments": lambda: TorchTrainer(two).fit(),
     "metadata": lambda: TorchTrainer(none, metadata={"a": 1}),
-    "resume": lambda: TorchTrainer(none, resume_from_checkpoint=ray.train.Checkpoint("/nowhere")),
     "restore": lambda: TorchTrainer.restore("/nowhere"),
     "can_restore": lambda: TorchTrainer.can_restore("/nowhere"),
     "an unknown setting": lambda: RunConfig(nmae="a"),

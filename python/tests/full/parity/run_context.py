@@ -23,7 +23,7 @@ class Asks(UserCallback):
                     "failures": run_context.run_config.failure_config.max_failures,
                     "workers": run_context.scaling_config.num_workers,
                     "config": run_context.train_loop_config,
-                    "datasets": len(run_context.datasets),
+                    "asked": run_context.get_run_config().name,
                     "id": isinstance(run_context.run_id, str) and len(run_context.run_id) > 0,
                 },
                 file,

@@ -29,8 +29,8 @@ struct Result {
   Metrics metrics;
   /// The latest checkpoint.
   std::optional<Checkpoint> checkpoint;
-  /// Checkpoints that are kept, the best last (by CheckpointConfig.checkpoint_score_attribute; without one the latest
-  /// is the best), as in Ray Train. Each has the metrics of its report and those of its validation.
+  /// The best of the kept checkpoints, the best last (by CheckpointConfig.checkpoint_score_attribute; without one the
+  /// latest), with metrics of report and validation. from_path() also lists the latest if it is none of the best.
   std::vector<std::pair<Checkpoint, Metrics>> best_checkpoints;
   /// The run's folder: local, or the URI of one in an object store, without the keys that it was given with.
   std::string path;

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "paceline/comm/backend.h"
@@ -109,7 +110,8 @@ storage::Location checkpoint_to_start_from(const std::optional<Checkpoint>& chec
 }
 
 // A storage that has made the run fail may not tell its result either.
-Result result_of(const storage::Location& location, FinalState state, const std::string& error) {
+Result result_of(const storage::Location& location, const CheckpointConfig& config, FinalState state,
+                 const std::string& error) {
   const bool failed = state == FinalState::errored;
   Result result;
   try {
@@ -121,13 +123,18 @@ Result result_of(const storage::Location& location, FinalState state, const std:
     result.state = to_string(state);
     result.error = error;
   }
+  // The latest stays on the disk for the next attempt even if it is none of the best.
+  auto& best = result.best_checkpoints;
+  if (const auto keep = config.num_to_keep; keep && std::cmp_greater(best.size(), *keep)) {
+    best.erase(best.begin(), best.end() - *keep);
+  }
   if (failed) throw TrainingFailedError(error, std::move(result));
   return result;
 }
 
 Result fit_in_process(const TrainingRun& run, const storage::Location& start_from, controller::StopSignal& stop) {
   const LocalOutcome outcome = run_in_process(run, start_from, stop);
-  return result_of(outcome.location, outcome.state, outcome.error);
+  return result_of(outcome.location, run.run_config.checkpoint_config, outcome.state, outcome.error);
 }
 
 Result fit_with_workers(const TrainingRun& run, const storage::Location& start_from, controller::StopSignal& stop) {
@@ -141,7 +148,7 @@ Result fit_with_workers(const TrainingRun& run, const storage::Location& start_f
   const SystemClock clock;
   const auto launcher = value_or_throw(controller::make_launcher(run.scaling_config.launcher, {driver.guardian}));
   const auto outcome = value_or_throw(controller::run_to_end(request, *launcher, clock, stop));
-  return result_of(request.location, outcome.state, outcome.error);
+  return result_of(request.location, run.run_config.checkpoint_config, outcome.state, outcome.error);
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ class Result:
         error: The exception that ended the run, None when it finished.
         path: The run's folder: local, or the URI of one in an object store, without the keys that it was given with (those
             are in ``filesystem``).
-        best_checkpoints: Checkpoints that are kept, with their metrics, the best last (without a score: the latest).
+        best_checkpoints: The best of the kept checkpoints with their metrics, the best last (without a score: the latest).
+            from_path() also lists the latest if it is none of the best.
         return_value: What rank 0's train loop returned. If it is not made of plain values, only fit() has it.
         state: ``"finished"``, ``"errored"``, ``"aborted"``, or the current state of an unfinished run.
         stop_reason: Why the run was stopped, None when it was not.

@@ -8,6 +8,7 @@
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/config/validation_config.h"
+#include "paceline/core/error.h"
 #include "paceline/train/torch_config.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
@@ -16,6 +17,19 @@ namespace paceline::python {
 namespace {
 
 namespace py = pybind11;
+
+// What JSON cannot hold, such as a timedelta, is refused as any value of a wrong type is.
+template <class Settings>
+Json json_of(const py::handle& value, const std::string& owner, const std::string& field) {
+  try {
+    return to_json(value, owner + "." + field);
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    const bool has_parts = py::isinstance<py::dict>(value) || py::isinstance<py::list>(value);
+    if (!has_parts && !py::isinstance<py::int_>(value)) refuse_value<Settings>(owner, field, py::repr(value));
+    throw ConfigError(py::str(error.value()));
+  }
+}
 
 // `name` is the configuration's, `part` the module's that stands for it.
 template <class Settings>
@@ -28,7 +42,7 @@ void bind(py::module_& module, const std::string& name, const char* part) {
         Json json = Json::object();
         for (const auto& [field, value] : values) {
           const std::string key = py::str(field);
-          json[key] = to_json(value, shown + "." + key);
+          json[key] = json_of<Settings>(value, shown, key);
         }
         const auto settings = read_config<Settings>(json, shown);
         if constexpr (std::same_as<Settings, ScalingConfig>) refuse_impossible(settings);

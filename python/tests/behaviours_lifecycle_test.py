@@ -86,7 +86,7 @@ def test_07_the_best_checkpoint_is_found_by_any_metric(run_config, tmp_path):
     assert [best("loss", "max"), best("loss", "min"), best("nested/accuracy", "max")] == ["0", "1", "2"]
     with pytest.raises(RuntimeError, match="nothing.*loss"):
         result.get_best_checkpoint("nothing", "max")
-    with pytest.raises((RuntimeError, ValueError), match="highest"):
+    with pytest.raises(ValueError, match="highest"):
         result.get_best_checkpoint("loss", "highest")
 
 
@@ -121,7 +121,7 @@ def test_10_the_variables_of_torch_are_set(run_config):
     expected = [[rank, "2", rank, "2", "0", "127.0.0.1", "cpu", True] for rank in "01"]
     for init_method in ("env", "tcp"):
         assert fit(loop, run_config(), torch_config=TorchConfig(init_method=init_method)).return_value == expected
-    with pytest.raises(ValueError, match="'file'.*'env' or 'tcp'"):
+    with pytest.raises(ValueError, match='"file"; allowed: one of "env", "tcp"'):
         TorchConfig(init_method="file")
 
 

@@ -282,5 +282,5 @@ def test_sigterm_stops_a_loop_in_the_calling_process(run_config):
 
 
 def test_a_checkpoint_that_is_a_path_says_how_to_make_one():
-    with pytest.raises(ValueError, match=r"Checkpoint.from_directory\(folder\) makes one, is a str; wanted: Checkpoint"):
+    with pytest.raises(ValueError, match=r"Checkpoint.from_directory\(folder\) makes one, is \"/tmp\"; allowed: a Checkpoint"):
         train.report({"loss": 1}, "/tmp")

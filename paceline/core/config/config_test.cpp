@@ -138,11 +138,27 @@ TEST(ReadConfig, RefusesWhatNlohmannWouldConvert) {
   EXPECT_EQ(refusal_of_json<RunConfig>({{"storage_path", 1}}), "C.storage_path is 1; allowed: a string");
   EXPECT_EQ(refusal_of_json<RunConfig>({{"failure_config", 1}}), "C.failure_config is 1; allowed: a configuration");
   EXPECT_EQ(refusal_of_json<RunConfig>({{"trackers", 1}}), "C.trackers is 1; allowed: a list");
-  EXPECT_EQ(refusal_of_json<TrackerConfig>({{"kind", "csv"}, {"tags", 1}}), "C.tags is 1; allowed: names with values");
+  EXPECT_EQ(refusal_of_json<TrackerConfig>({{"kind", "csv"}, {"tags", 1}}), "C.tags is 1; allowed: names with strings");
+  EXPECT_EQ(refusal_of_json<TrackerConfig>({{"kind", "csv"}, {"tags", {{"seed", 1}}}}),
+            R"(C.tags is {"seed":1}; allowed: names with strings)");
   for (const Json& workers : std::vector<Json>{2.5, true, "2", {1, 2, 3}, Json::array({1}), {1, "2"}}) {
     EXPECT_EQ(refusal_of_json<ScalingConfig>({{"num_workers", workers}}),
               "C.num_workers is " + workers.dump() + "; allowed: " + worker_count().words);
   }
+}
+
+TEST(ReadConfig, RefusesWhatHasNoJsonFormWithTheFieldsWords) {
+  const auto refused = [](const std::string& field) -> std::string {
+    try {
+      refuse_value<RunConfig>("RunConfig", field, "<an hour>");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refused("max_time"), "RunConfig.max_time is <an hour>; allowed: a number, more than 0");
+  EXPECT_EQ(refused("quiet"), "RunConfig.quiet is <an hour>; allowed: true or false");
+  EXPECT_EQ(refused("no_such_field"), "accepted");
 }
 
 TEST(Configs, RoundTripThroughJson) {

@@ -12,10 +12,10 @@
 
 namespace paceline {
 
-/// Throws the ConfigError for a value of the wrong type: `type` is what the field holds ("an integer"), `allowed` are
-/// its constraint's words.
-void refuse_type(const std::string& config, const char* field, const Json& value, const std::string& type,
-                 const std::string& allowed);
+/// Throws the ConfigError for a value of the wrong type, which looks like `shown`: `type` is what the field holds ("an
+/// integer"), `allowed` are its constraint's words.
+[[noreturn]] void refuse_type(const std::string& config, const char* field, const std::string& shown,
+                              const std::string& type, const std::string& allowed);
 
 template <class T>
 concept Optional = requires(T value) {
@@ -40,8 +40,10 @@ std::string type_words() {
     return "a string";
   } else if constexpr (requires(T list) { list.push_back(list.front()); }) {
     return "a list";
+  } else if constexpr (Configuration<T>) {
+    return "a configuration";
   } else {
-    return Configuration<T> ? "a configuration" : "names with values";
+    return requires(T map) { map[""] = std::string(); } ? "names with strings" : "names with values";
   }
 }
 
@@ -89,10 +91,23 @@ Settings read_config(const Json& values, const std::string& name) {
     const auto found = values.find(field_name);
     if (found == values.end() || found->is_null()) return;
     using T = std::decay_t<decltype(target)>;
-    if (!take_value(*found, target)) refuse_type(name, field_name, *found, type_words<T>(), allowed);
+    if (!take_value(*found, target)) refuse_type(name, field_name, readable_json(*found), type_words<T>(), allowed);
   });
   settings.validate(name.c_str());
   return settings;
+}
+
+/// Throws the ConfigError for a value of `field` that has no JSON form, and looks like `shown`.
+template <class Settings>
+void refuse_value(const std::string& name, const std::string& field, const std::string& shown) {
+  Settings settings;
+  const auto fields = Settings::fields();
+  auto declared = fields.begin();
+  Settings::visit(settings, [&](const char* field_name, auto& target) {
+    const std::string& allowed = (declared++)->allowed;
+    using T = std::decay_t<decltype(target)>;
+    if (field == field_name) refuse_type(name, field_name, shown, type_words<T>(), allowed);
+  });
 }
 
 }  // namespace paceline

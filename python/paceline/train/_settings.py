@@ -12,6 +12,8 @@ import copy
 import dataclasses
 import difflib
 import functools
+import json
+import numbers
 import os
 import textwrap
 import typing
@@ -22,6 +24,8 @@ from paceline._native import native
 
 
 Class = TypeVar("Class", bound=type)
+_WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string", dict: "names with values"}
+_WORDS |= {list: "a list", tuple: "a tuple", os.PathLike: "a path"}
 
 
 class RemovedOptionError(native.ConfigError, DeprecationWarning):
@@ -135,27 +139,37 @@ def _settled(name: str, value: Any, hint: Any, is_declared: bool) -> Any:
         if part is option:
             return _configuration(name, value, part)
         if not isinstance(value, (list, tuple)):
-            raise native.ConfigError(f"{name} is a {type(value).__name__}; wanted: a list of {part.__name__} objects")
+            raise refusal(name, value, f"a list of {part.__name__} objects")
         return [_configuration(f"{name}[{index}]", one, part) for index, one in enumerate(value)]
     return value
 
 
 def _configuration(name: str, value: Any, wanted: type) -> Any:
-    if isinstance(value, wanted):
-        return value
-    if not isinstance(value, dict):
-        raise native.ConfigError(f"{name} is a {type(value).__name__}; wanted: a {wanted.__name__}")
+    if not isinstance(value, wanted):
+        raise refusal(name, value, f"a {wanted.__name__}")
+    return value
+
+
+def refusal(name: str, value: Any, allowed: str) -> native.ConfigError:
+    """The error for a value that is not allowed, in the form of those of C++."""
     try:
-        return wanted(**value)
-    except TypeError as error:  # a name that it has not, or one that is missing
-        raise native.ConfigError(f"{name}: {error}") from None
+        shown = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        shown = repr(value)
+    return native.ConfigError(f"{name} is {textwrap.shorten(shown, 200)}; allowed: {allowed}")
 
 
 def check_type(name: str, value: Any, *wanted: type) -> None:
     """ConfigError for an argument of another type; None is none."""
-    if value is None or isinstance(value, wanted):
-        return
-    raise native.ConfigError(f"{name} is a {type(value).__name__}; wanted: {' or '.join(one.__name__ for one in wanted)}")
+    if value is not None and not isinstance(value, wanted):
+        raise refusal(name, value, " or ".join(_WORDS.get(one) or f"a {one.__name__}" for one in wanted))
+
+
+def check_number(name: str, value: Any, kind: type, low: float) -> None:
+    """ConfigError unless `value` is a number of at least `low`; `kind` is int or float."""
+    is_one = isinstance(value, numbers.Integral if kind is int else numbers.Real) and not isinstance(value, bool)
+    if not is_one or not value >= low:
+        raise refusal(name, value, f"{_WORDS[kind]}, at least {low}")
 
 
 def check_options(owner: str, function: Callable, values: Dict[str, Any]) -> None:

@@ -4,13 +4,15 @@ Defaults, help and checks come from the C++ core; an object cannot be made with 
 """
 
 import dataclasses
+import logging
+import numbers
 import os
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
 from paceline import _absent, _environment, _options
 from paceline._native import native
 from paceline.train._filesystem import located
-from paceline.train._settings import Settings, check_type, declared, own, plain, suggesting
+from paceline.train._settings import Settings, check_number, check_type, declared, own, plain, refusal, suggesting
 from paceline.train.callback import UserCallback
 
 
@@ -40,11 +42,14 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
     def __post_init__(self) -> None:
         if isinstance(self.num_workers, list):
             self.num_workers = tuple(self.num_workers)
-        if not isinstance(self.use_gpu, (str, type(None))):
+        if isinstance(self.use_gpu, int) or hasattr(self.use_gpu, "dtype"):
             self.use_gpu = bool(self.use_gpu)  # NumPy's too
-        if not isinstance(self.resources_per_worker, (dict, type(None))):
-            native.scaling_config.check({"resources_per_worker": self.resources_per_worker})  # refuses it
+        self._check_resources()
+        check_number("ScalingConfig.elastic_resize_monitor_interval_s", self.elastic_resize_monitor_interval_s, float, 0)
+        check_type("ScalingConfig.placement_strategy", self.placement_strategy, str)
+        check_type("ScalingConfig.accelerator_type", self.accelerator_type, str)
         super().__post_init__()
+        self._check_label_selector()
         for name in self._unknown_resources():
             _options.without_effect("ScalingConfig", f"resources_per_worker[{name!r}]", "known are 'CPU' and 'GPU'")
 
@@ -99,6 +104,23 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
             each.setdefault(f"accelerator_type:{self.accelerator_type}", 0.001)
         return each
 
+    def _check_resources(self) -> None:
+        """Has C++ refuse what cannot be meant: it would never see resources of other names, which have no effect."""
+        resources = self.resources_per_worker
+        items = resources.items() if isinstance(resources, dict) else ()
+        are_fine = all(isinstance(name, str) and name != "TPU" and _is_amount(amount) for name, amount in items)
+        if not isinstance(resources, (dict, type(None))) or not are_fine:
+            native.scaling_config.check({"resources_per_worker": resources})
+
+    def _check_label_selector(self) -> None:
+        labels = self.label_selector
+        each = labels if isinstance(labels, list) else [] if labels is None else [labels]
+        texts = [text for one in each if isinstance(one, dict) for pair in one.items() for text in pair]
+        are_labels = all(isinstance(one, dict) for one in each) and all(isinstance(text, str) for text in texts)
+        if not are_labels or isinstance(labels, list) and len(labels) != self.max_workers:
+            allowed = f"labels by name for all workers, or a list of {self.max_workers} such, one for each worker"
+            raise refusal("ScalingConfig.label_selector", labels, allowed)
+
     def _unknown_resources(self) -> List[str]:
         """Scripts name resources of their cluster, for which C++ has no meaning."""
         return [name for name in self.resources_per_worker or {} if name not in ("CPU", "GPU")]
@@ -123,6 +145,12 @@ class FailureConfig(Settings, declared_by=native.failure_config):
     start_timeout_s: float = declared(environment="WORKER_GROUP_START_TIMEOUT_S")
     heartbeat_timeout_s: float = declared(environment="WORKER_HEALTH_CHECK_TIMEOUT_S")
     stop_grace_s: float = declared()
+
+    def __post_init__(self) -> None:
+        check_number("FailureConfig.max_preemption_failures", self.max_preemption_failures, int, -1)
+        check_type("FailureConfig.relax_collectives_on_preemption", self.relax_collectives_on_preemption, bool)
+        check_number("FailureConfig.preemption_grace_s", self.preemption_grace_s, float, 0)
+        super().__post_init__()
 
 
 @suggesting
@@ -170,13 +198,26 @@ class TrackerConfig(Settings, declared_by=native.tracker_config):
 @suggesting
 @dataclasses.dataclass
 class LoggingConfig(Settings, declared_by=native.run_config):
-    """What the driver prints of the controller's log. In C++ it is a field of RunConfig."""
+    """What the driver prints of the controller's log. In C++ it is a field of RunConfig.
+
+    The names are those of Python's ``logging``, in any case. ``NOTSET`` is ``DEBUG`` here, ``WARN`` is ``WARNING``, and
+    ``CRITICAL`` and ``FATAL`` are ``ERROR``: errors are always shown.
+    """
 
     log_level: str = declared()
 
     def __post_init__(self) -> None:
-        self.log_level = str(self.log_level).upper()
+        levels = logging.getLevelNamesMapping()
+        if not isinstance(self.log_level, str) or self.log_level.upper() not in levels:
+            allowed = ", ".join(f'"{name}"' for name in sorted(levels))
+            raise refusal("LoggingConfig.log_level", self.log_level, f"one of {allowed}")
+        self.log_level = self.log_level.upper()
         super().__post_init__()
+
+    def _to_settings(self) -> Dict[str, Any]:
+        number = logging.getLevelNamesMapping()[self.log_level]
+        printed = next((name for name in ("DEBUG", "INFO", "WARNING") if number <= getattr(logging, name)), "ERROR")
+        return {"log_level": printed}
 
 
 @_absent.without("train.RunConfig")
@@ -226,12 +267,10 @@ class RunConfig(Settings, declared_by=native.run_config):
         self.logging_config = self.logging_config or LoggingConfig()
         check_type("RunConfig.callbacks", self.callbacks, list, tuple)
         self.callbacks = [*(self.callbacks or []), *_environment.callbacks()]
-        for callback in self.callbacks:
+        for index, callback in enumerate(self.callbacks):
             if not isinstance(callback, UserCallback):
-                raise ValueError(
-                    f"RunConfig.callbacks has a {type(callback).__name__}; allowed: objects of classes that derive from "
-                    "paceline.train.UserCallback"
-                )
+                allowed = "objects of classes that derive from paceline.train.UserCallback"
+                raise refusal(f"RunConfig.callbacks[{index}]", callback, allowed)
         super().__post_init__()
 
     def _to_settings(self) -> Dict[str, Any]:
@@ -250,9 +289,16 @@ class RunConfig(Settings, declared_by=native.run_config):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
+def _is_amount(value):
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and value >= 0
+
+
 def _check_runtime_env(runtime_env):
     check_type("RunConfig.worker_runtime_env", runtime_env, dict)
     check_type("RunConfig.worker_runtime_env['env_vars']", (runtime_env or {}).get("env_vars"), dict)
+    for name, value in ((runtime_env or {}).get("env_vars") or {}).items():
+        if not isinstance(name, str) or isinstance(value, (dict, list, tuple, type(None))):
+            raise refusal(f"RunConfig.worker_runtime_env['env_vars'][{name!r}]", value, "a string")
     others = [name for name, value in (runtime_env or {}).items() if name != "env_vars" and value]
     if others:
         raise ValueError(

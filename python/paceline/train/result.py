@@ -80,12 +80,10 @@ class Result:
         """The kept checkpoint whose ``metric`` is highest (``mode`` ``"max"``) or lowest (``"min"``).
 
         Raises:
-            RuntimeError: If no kept checkpoint has the metric; names the metrics that there are.
+            ConfigError: If no kept checkpoint has the metric (names the metrics that there are), or for another ``mode``.
+                It is a RuntimeError and a ValueError, Ray Train's for the one and for the other.
         """
-        try:
-            return Checkpoint._from_native(self._native.get_best_checkpoint(metric, mode))
-        except ValueError as error:
-            raise RuntimeError(str(error)) from None
+        return Checkpoint._from_native(self._native.get_best_checkpoint(metric, mode))
 
     @classmethod
     def from_path(cls, path: Union[str, os.PathLike], storage_filesystem: Optional[Any] = None) -> "Result":

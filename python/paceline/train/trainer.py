@@ -65,6 +65,7 @@ class DataParallelTrainer:
         check_type("scaling_config", scaling_config, ScalingConfig)
         check_type("run_config", run_config, RunConfig)
         check_type("validation_config", validation_config, ValidationConfig)
+        check_type("dataset_config", dataset_config, DataConfig)
         check_type("resume_from_checkpoint", resume_from_checkpoint, Checkpoint)
         self.train_loop_per_worker = train_loop_per_worker
         self.train_loop_config = train_loop_config

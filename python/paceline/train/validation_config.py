@@ -4,7 +4,17 @@ import dataclasses
 from typing import Any, Dict, Optional, Protocol
 
 from paceline._native import native
-from paceline.train._settings import Settings, check_options, declared, own, plain, suggesting
+from paceline.train._settings import (
+    Settings,
+    check_number,
+    check_options,
+    check_type,
+    declared,
+    own,
+    plain,
+    refusal,
+    suggesting,
+)
 from paceline.train.checkpoint import Checkpoint
 
 
@@ -21,6 +31,10 @@ class ValidationTaskConfig(Settings, declared_by=native.validation_task_config):
 
     fn_kwargs: Optional[Dict[str, Any]] = own(None, "Keyword arguments of the validation function, over those of the trainer")
     timeout_s: Optional[float] = declared()
+
+    def __post_init__(self) -> None:
+        check_type("ValidationTaskConfig.fn_kwargs", self.fn_kwargs, dict)
+        super().__post_init__()
 
     def _to_settings(self) -> Dict[str, Any]:
         return {**super()._to_settings(), "config": plain(self.fn_kwargs or {})}
@@ -45,6 +59,9 @@ class ValidationConfig:
 
     def __post_init__(self):
         if not callable(self.fn):
-            raise ValueError(f"ValidationConfig.fn is {self.fn!r}; allowed: a function of (checkpoint, **kwargs)")
+            raise refusal("ValidationConfig.fn", self.fn, "a function of (checkpoint, **kwargs)")
+        check_type("ValidationConfig.task_config", self.task_config, ValidationTaskConfig)
+        check_type("ValidationConfig.ray_remote_kwargs", self.ray_remote_kwargs, dict)
+        check_number("ValidationConfig.max_in_flight", self.max_in_flight, int, 1)
         check_options("ValidationConfig", ValidationConfig, vars(self))
         self.task_config = self.task_config or ValidationTaskConfig()

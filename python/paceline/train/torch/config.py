@@ -4,7 +4,7 @@ import dataclasses
 from typing import Optional
 
 from paceline._native import native
-from paceline.train._settings import Settings, declared, suggesting
+from paceline.train._settings import Settings, declared, refusal, suggesting
 from paceline.train.backend import BackendConfig
 
 
@@ -21,5 +21,5 @@ class TorchConfig(BackendConfig, Settings, declared_by=native.torch_config):
 
     def __post_init__(self) -> None:
         if self.init_method not in ("env", "tcp"):
-            raise ValueError(f"TorchConfig.init_method is {self.init_method!r}; allowed: 'env' or 'tcp'")
+            raise refusal("TorchConfig.init_method", self.init_method, 'one of "env", "tcp"')
         super().__post_init__()

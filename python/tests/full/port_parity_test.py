@@ -29,6 +29,7 @@ def run(python, package, programs, names, work, variables):
     ray_folder = tempfile.mkdtemp(prefix="ray_", dir="/tmp")  # its sockets' paths must be short
     set_up = environment.program_environment(ray_folder) | variables | {"DS_ACCELERATOR": "cpu"}
     set_up |= {"PACELINE_STATE_DIR": ray_folder, "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2"}
+    set_up["AWS_REQUEST_CHECKSUM_CALCULATION"] = "when_required"  # moto keeps the marks of chunks that have checksums
     try:
         command = [python, HERE / "parity_runner.py", package, programs, work, *names]
         done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=set_up)

@@ -284,3 +284,10 @@ def test_sigterm_stops_a_loop_in_the_calling_process(run_config):
 def test_a_checkpoint_that_is_a_path_says_how_to_make_one():
     with pytest.raises(ValueError, match=r"Checkpoint.from_directory\(folder\) makes one, is \"/tmp\"; allowed: a Checkpoint"):
         train.report({"loss": 1}, "/tmp")
+
+
+def test_modes_are_members_of_their_enumerations():
+    with pytest.raises(ValueError, match="upload_mode is \"SYNC\"; allowed: one of CheckpointUploadMode.SYNC, Check"):
+        train.report({"loss": 1}, checkpoint_upload_mode="SYNC")
+    with pytest.raises(ValueError, match="consistency_mode is null; allowed: one of CheckpointConsistencyMode.COMM"):
+        train.get_all_reported_checkpoints(None)

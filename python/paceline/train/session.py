@@ -5,7 +5,7 @@ import sys
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from paceline._native import native
-from paceline.train._settings import check_type
+from paceline.train._settings import check_type, refusal
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.context import inside
 from paceline.train.validation_config import ValidationTaskConfig
@@ -107,12 +107,19 @@ def report(
         metrics,
         None if checkpoint is None else checkpoint._native,
         reduce,
-        native.CheckpointUploadMode[checkpoint_upload_mode.name],
+        _native("report()'s checkpoint_upload_mode", checkpoint_upload_mode, CheckpointUploadMode),
         delete_local_checkpoint_after_upload,
         _upload_fn(checkpoint_upload_fn),
         checkpoint_dir_name or "",
         validation._to_settings() if validation else None,
     )
+
+
+def _native(name, value, wanted):
+    """The extension's member of the same name."""
+    if not isinstance(value, wanted):
+        raise refusal(name, value, f"one of {', '.join(map(str, wanted))}")
+    return getattr(native, wanted.__name__)[value.name]
 
 
 def _refuse_tensors(metrics, place="metrics"):
@@ -164,7 +171,7 @@ def get_all_reported_checkpoints(
             ``VALIDATED`` until their validations have ended too.
         timeout_s: Seconds to wait at most; then it returns what there is.
     """
-    mode = native.CheckpointConsistencyMode[consistency_mode.name]
+    mode = _native("get_all_reported_checkpoints()'s consistency_mode", consistency_mode, CheckpointConsistencyMode)
     return [ReportedCheckpoint(one) for one in native.get_all_reported_checkpoints(mode, timeout_s)]
 
 

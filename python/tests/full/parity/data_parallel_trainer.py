@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import ray.train
 from ray.train import BackendConfig, RunConfig, ScalingConfig
-from ray.train.data_parallel_trainer import DataParallelTrainer
+from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
 outcome = {}
 

@@ -14,6 +14,7 @@ outcome = {}
 def killed(config):
     if not os.path.exists(config["mark"]):
         open(config["mark"], "w").close()
+        ray.train.report({"alive": True})
         os.kill(os.getpid(), signal.SIGKILL)
     return "second attempt"
 
@@ -39,7 +40,7 @@ def fit(loop, limit=0):
     try:
         result = trainer.fit()
     except TrainingFailedError as error:
-        return ["failed", sorted(error.worker_failures)]
+        return ["failed", type(error).__name__, sorted(getattr(error, "worker_failures", {}))]
     return ["done", result.return_value]
 
 

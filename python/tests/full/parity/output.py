@@ -45,15 +45,6 @@ def count(text, what):
 
 
 outcome["code"] = done.returncode
-for what in (
-    "printed by 0",
-    "printed by 1",
-    "parts-1!",
-    "written by 0",
-    "to stderr of 1",
-    "from a child of 0",
-    "warned by 1",
-    "the driver begins",
-    "the driver ends",
-):
-    outcome[what] = [count(done.stdout, what), count(done.stderr, what)]
+on_stdout = ("printed by 0", "printed by 1", "parts-1!", "written by 0", "from a child of 0", "the driver begins", "the driver ends")
+outcome["on stdout"] = {what: count(done.stdout, what) for what in on_stdout}
+outcome["on stderr"] = {what: count(done.stderr, what) for what in ("to stderr of 1", "warned by 1")}

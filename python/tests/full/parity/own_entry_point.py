@@ -1,4 +1,4 @@
-"""A program as it is started by hand: arguments, a guard, ray.init, spawned children, a failure."""
+"""A program as it is started by hand: arguments, a guard, ray.init, a failure."""
 
 import os
 import pathlib
@@ -8,7 +8,6 @@ import sys
 outcome = {}
 PROGRAM = '''
 import argparse
-import multiprocessing
 import os
 
 import ray
@@ -21,11 +20,9 @@ def square(value):
 
 
 def train_func(config):
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        squares = pool.map(square, range(3))
     if config["fail"]:
         raise RuntimeError("asked to fail")
-    return squares
+    return [square(value) for value in range(3)]
 
 
 if __name__ == "__main__":

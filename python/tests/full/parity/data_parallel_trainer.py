@@ -23,7 +23,7 @@ class Wrapped(BackendConfig):
 
 def train_func(config):
     ray.train.report({"value": config["value"]})
-    return [os.environ.get("WRAPPED"), ray.train.get_context().get_world_size(), "RANK" in os.environ]
+    return [os.environ.get("WRAPPED"), ray.train.get_context().get_world_size()]
 
 
 outcome["returned"] = DataParallelTrainer(

@@ -85,7 +85,9 @@ std::string without_keys(const std::string& uri) {
     shown += text;
     if (text.size() < of.size()) shown += kLeftOut;
   };
-  if (parts.user.find(':') == std::string_view::npos) {
+  if (parts.scheme == kCustomScheme) {
+    // Who is in front is for the processes of one run.
+  } else if (parts.user.find(':') == std::string_view::npos) {
     shown += parts.user;
   } else {
     shown += std::string(through_colon(parts.user)) + std::string(kLeftOut) + "@";
@@ -99,6 +101,7 @@ std::string without_keys(const std::string& uri) {
 std::vector<std::string_view> keys_of(const std::string& uri) {
   const Parts parts = split(uri);
   std::vector<std::string_view> keys;
+  if (parts.scheme == kCustomScheme) keys.push_back(parts.user);
   if (const size_t colon = parts.user.find(':'); colon != std::string_view::npos) {
     keys.push_back(parts.user.substr(colon + 1, parts.user.size() - colon - 2));
   }
@@ -123,7 +126,8 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
 Location::Location(std::string full) : full_(std::move(full)), text_(is_uri() ? without_keys(full_) : full_) {}
 
 bool Location::lacks_credentials() const {
-  return is_uri() && text_ == full_ && full_.find(kLeftOut) != std::string::npos;
+  if (!is_uri() || text_ != full_) return false;
+  return full_.find(kLeftOut) != std::string::npos || scheme_name(full_) == kCustomScheme;
 }
 
 std::string Location::redacted(std::string message) const {

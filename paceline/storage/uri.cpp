@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cctype>
 
 #include "paceline/storage/uri_internal.h"
@@ -22,6 +23,13 @@ std::string scheme_name(std::string_view text) {
     name += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   }
   return name;
+}
+
+std::string path_in_uri(std::string_view uri) {
+  uri = uri.substr(std::min(uri.find("://") + 3, uri.size()));
+  uri = uri.substr(0, uri.find('?'));
+  const size_t slash = uri.find('/');
+  return slash == std::string_view::npos ? "" : decode_percent(uri.substr(slash + 1));
 }
 
 std::string decode_percent(std::string_view text) {

@@ -112,7 +112,10 @@ class BlockReader final : public FileReader {
 class ArrowStorage final : public Storage {
  public:
   ArrowStorage(std::shared_ptr<afs::FileSystem> system, std::string base, Location uri)
-      : system_(std::move(system)), base_(std::move(base)), uri_(std::move(uri)) {}
+      : system_(std::move(system)),
+        base_(std::move(base)),
+        uri_(std::move(uri)),
+        has_folders_(scheme_of(uri_.text())->is_custom) {}
 
   Location location(const std::string& name) const override { return name.empty() ? uri_ : join(uri_, name); }
 
@@ -171,7 +174,8 @@ class ArrowStorage final : public Storage {
     for (const afs::FileInfo& file : *found) {
       // A name that ends with '/' marks a folder for some tools.
       if (!file.IsFile() || file.path().ends_with('/')) continue;
-      files.push_back({file.path().substr(base_.size() + 1), file.size()});
+      ARROW_ASSIGN_OR_RAISE(std::string name, name_of(file.path()));
+      files.push_back({std::move(name), file.size()});
     }
     std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return files;
@@ -194,12 +198,37 @@ class ArrowStorage final : public Storage {
   }
 
  private:
-  std::string path_of(const std::string& name) const { return name.empty() ? base_ : base_ + "/" + name; }
+  std::string path_of(const std::string& name) const {
+    if (base_.empty() || name.empty()) return base_ + name;
+    return base_ + "/" + name;
+  }
+
+  // Of a path that the file system lists: some begin theirs with a slash, whatever they were asked for.
+  arrow::Result<std::string> name_of(std::string_view path) const {
+    const auto without_slash = [](std::string_view text) {
+      return text.substr(std::min(text.find_first_not_of('/'), text.size()));
+    };
+    const std::string_view base = without_slash(base_), listed = without_slash(path);
+    if (base.empty()) return std::string(listed);
+    if (listed.starts_with(base) && listed.substr(base.size()).starts_with('/')) {
+      return std::string(listed.substr(base.size() + 1));
+    }
+    return arrow::Status::IOError("listing ", uri_, ": the file system has answered with ", path,
+                                  ", which is not below ", base_, "; give it a path as it lists them");
+  }
+
+  // Stores with folders differ in what they say where there is none.
+  arrow::Result<std::shared_ptr<arrow::io::OutputStream>> open_for_writing(const std::string& path) {
+    auto stream = system_->OpenOutputStream(path);
+    if (stream.ok() || !has_folders_ || path.find('/') == std::string::npos) return stream;
+    if (!system_->CreateDir(path.substr(0, path.rfind('/'))).ok()) return stream;  // the first error says more
+    return system_->OpenOutputStream(path);
+  }
 
   template <class Fill>
   arrow::Status put(const std::string& name, const Fill& fill) {
     const auto written = [&]() -> arrow::Status {
-      ARROW_ASSIGN_OR_RAISE(const auto stream, system_->OpenOutputStream(path_of(name)));
+      ARROW_ASSIGN_OR_RAISE(const auto stream, open_for_writing(path_of(name)));
       arrow::Status filled = fill(*stream);
       if (filled.ok()) return stream->Close();
       (void)stream->Abort();  // the first error says more
@@ -211,16 +240,23 @@ class ArrowStorage final : public Storage {
   std::shared_ptr<afs::FileSystem> system_;
   std::string base_;
   Location uri_;
+  bool has_folders_;
 };
 
 }  // namespace
 
 arrow::Result<std::shared_ptr<Storage>> open_object_storage(const Location& uri) {
+  const Scheme* const scheme = scheme_of(uri.text());
+  if (uri.lacks_credentials() && scheme != nullptr && scheme->is_custom) {
+    return arrow::Status::Invalid(
+        uri, " is in a file system that a program had with it (storage_filesystem), which cannot be opened by a text; ",
+        "only a program that gives it again can: Result.from_path(path, storage_filesystem=…) or ",
+        "Checkpoint(path, filesystem=…)");
+  }
   if (uri.lacks_credentials()) {
     return arrow::Status::Invalid("the keys that were in ", uri,
                                   " are not kept; give the URI with them, or without and the keys in the environment");
   }
-  const Scheme* const scheme = scheme_of(uri.text());
   if (scheme == nullptr) return arrow::Status::Invalid(uri, " is no location of an object store");
   if (!scheme->is_built_in) {
     return arrow::Status::Invalid("opening ", uri, ": the Arrow of this build has no ", scheme->service,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "paceline/storage/objects/custom_internal.h"
 #include "paceline/storage/objects/s3_internal.h"
 #include "paceline/storage/uri_internal.h"
 
@@ -56,6 +57,13 @@ const std::vector<Scheme>& rows() {
        .has_host = true,
        .is_built_in = kHasAzure,
        .open = &open_as_arrow_does},
+      {.names = {kCustomScheme},
+       .service = "a file system of the program's own",
+       .written = "custom://TYPE/FOLDER",
+       .credentials = "what the file system was made with",
+       .is_custom = true,
+       .is_built_in = true,
+       .open = &open_custom},
   };
   return rows;
 }
@@ -74,10 +82,14 @@ const Scheme* scheme_of(std::string_view location) {
 }
 
 std::string written_forms() {
-  std::string text;
+  std::vector<std::string_view> forms;
   for (const Scheme& scheme : rows()) {
-    if (!text.empty()) text += &scheme == &rows().back() ? " or " : ", ";
-    text += scheme.written;
+    if (!scheme.is_custom) forms.push_back(scheme.written);
+  }
+  std::string text;
+  for (const std::string_view& form : forms) {
+    if (!text.empty()) text += &form == &forms.back() ? " or " : ", ";
+    text += form;
   }
   return text;
 }

@@ -32,6 +32,9 @@ struct Scheme {
   std::vector<std::string_view> open_options;
   /// Whether a host may follow the scheme, which may have a port; otherwise it is a bucket, which has none.
   bool has_host = false;
+  /// Whether its file systems are the program's own (custom.h), which nobody can write as a URI. They may have folders,
+  /// which have to be made.
+  bool is_custom = false;
   /// Whether the Arrow that this was built with has it.
   bool is_built_in = false;
   /// Gives the file system, and the place of `uri` in it. Invalid or IOError for a URI that Arrow does not take.
@@ -42,7 +45,7 @@ struct Scheme {
 std::span<const Scheme> schemes();
 /// The row of a location that starts with one of its names, in any case; null for others.
 const Scheme* scheme_of(std::string_view location);
-/// "s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or …": what can be written, for messages.
+/// "s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or …": what a user can write, for messages.
 std::string written_forms();
 
 }  // namespace paceline::storage

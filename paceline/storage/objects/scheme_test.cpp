@@ -33,7 +33,10 @@ TEST(Scheme, WhatIsRefusedNamesEveryScheme) {
   EXPECT_EQ(scheme_of("ftp://host/x"), nullptr);
   EXPECT_EQ(scheme_of("/local"), nullptr);
   const std::string message = resolve_location("ftp://host/x", "/").status().message();
-  for (const Scheme& scheme : schemes()) EXPECT_THAT(message, HasSubstr(std::string(scheme.written)));
+  for (const Scheme& scheme : schemes()) {
+    if (scheme.is_custom) continue;  // which nobody can write
+    EXPECT_THAT(message, HasSubstr(std::string(scheme.written)));
+  }
 }
 
 // The wheel's Arrow has all three; a URI that makes no sense comes back with the location and no secret.

@@ -73,11 +73,24 @@ void bind_checkpoint(py::module_& module) {
       .def(
           "as_directory", [](const Checkpoint& checkpoint) { return Folder{checkpoint.as_directory()}; }, without_gil)
       .def("read_tensors", &read_tensors, py::arg("item"))
-      .def("get_metadata", [](const Checkpoint& checkpoint) { return to_python(checkpoint.get_metadata()); })
-      .def("set_metadata", [](Checkpoint& checkpoint,
-                              const py::dict& metadata) { checkpoint.set_metadata(to_json(metadata, "metadata")); })
+      .def("get_metadata",
+           [](const Checkpoint& checkpoint) {
+             const auto metadata = [&] {
+               const py::gil_scoped_release released;
+               return checkpoint.get_metadata();
+             }();
+             return to_python(metadata);
+           })
+      .def("set_metadata",
+           [](Checkpoint& checkpoint, const py::dict& metadata) {
+             const Json values = to_json(metadata, "metadata");
+             const py::gil_scoped_release released;
+             checkpoint.set_metadata(values);
+           })
       .def("update_metadata", [](Checkpoint& checkpoint, const py::dict& metadata) {
-        checkpoint.update_metadata(to_json(metadata, "metadata"));
+        const Json values = to_json(metadata, "metadata");
+        const py::gil_scoped_release released;
+        checkpoint.update_metadata(values);
       });
 }
 

@@ -49,6 +49,11 @@ class PythonProgram final : public train::LanguageRuntime {
     return options.world_size == 1 ? LanguageRuntime::connect(options, start) : nullptr;
   }
 
+  void open_storage(std::string_view attachment) override {
+    const py::gil_scoped_acquire gil;
+    program_.attr("open_storage")(py::memoryview::from_memory(attachment.data(), std::ssize(attachment)));
+  }
+
   void abort_collectives() override { comm::abort_watched_gloo(); }
 
   Json train(const WorkerStart& start) override {

@@ -17,6 +17,7 @@ from typing import Any, Callable, Optional
 import cloudpickle
 
 from paceline import _cells
+from paceline._filesystem import Stores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,20 +28,45 @@ class Cargo:
     validation: Optional[Callable[..., dict]] = None
 
 
-def pack(cargo: Cargo) -> bytes:
+def pack(cargo: Cargo, stores: Stores) -> bytes:
     """TypeError naming the variable that cannot be pickled."""
     inner = _dumps(cargo)
     # What is inside can only be loaded when the modules it names can be found.
-    return pickle.dumps((_search_path(), sys.argv, _cells.known(), inner))
+    rest = pickle.dumps((_search_path(), sys.argv, _cells.known(), inner))
+    first = _dumps_stores(stores) if stores.place or stores.added else b""
+    return len(first).to_bytes(_LENGTH, "little") + first + rest
+
+
+def unpack_stores(attachment: memoryview) -> None:
+    """Takes over the file systems of the driver, which the process needs before all else."""
+    first, _ = _parts_of(attachment)
+    if not first:
+        return
+    path, stores = pickle.loads(first)
+    _search(path)
+    pickle.loads(stores).take_over()
 
 
 def unpack(attachment: memoryview) -> Cargo:
-    """Loads what pack() gave, after taking over the driver's sys.path and sys.argv."""
-    path, argv, cells, inner = pickle.loads(attachment)
-    sys.path[:] = path + [entry for entry in sys.path if entry not in path]
+    """Loads the cargo that pack() was given, after taking over the driver's sys.path and sys.argv."""
+    _, rest = _parts_of(attachment)
+    path, argv, cells, inner = pickle.loads(rest)
+    _search(path)
     sys.argv[:] = argv
     _cells.add(cells)
     return pickle.loads(inner)
+
+
+_LENGTH = 8  # bytes in front, which say how long the part for unpack_stores() is
+
+
+def _parts_of(attachment):
+    length = int.from_bytes(attachment[:_LENGTH], "little")
+    return attachment[_LENGTH : _LENGTH + length], attachment[_LENGTH + length :]
+
+
+def _search(path):
+    sys.path[:] = path + [entry for entry in sys.path if entry not in path]
 
 
 def _search_path():
@@ -70,6 +96,19 @@ def _dumps(cargo):
         culprit = find_culprit(cargo)
         message = f"the train loop cannot be sent to the workers: {type(error).__name__}: {error}"
         raise TypeError(f"{message}; what cannot be pickled is {culprit}" if culprit else message) from error
+
+
+def _dumps_stores(stores):
+    buffer = io.BytesIO()
+    try:
+        _Pickler(buffer).dump(stores)
+    except Exception as error:
+        given = stores.place.filesystem if stores.place else next(iter(stores.added.values()))
+        raise TypeError(
+            f"the file system ({type(given).__module__}.{type(given).__qualname__}) cannot be sent to the workers: "
+            f"{type(error).__name__}: {error}; give one that can be pickled, or the location as a URI"
+        ) from error
+    return pickle.dumps((_search_path(), buffer.getvalue()))
 
 
 def _can_travel(value) -> bool:

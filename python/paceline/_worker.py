@@ -7,7 +7,7 @@ import traceback
 
 from paceline import _cells, _environment
 from paceline._native import native
-from paceline._travel import unpack
+from paceline._travel import unpack, unpack_stores
 from paceline.train._values import encoded
 
 
@@ -16,6 +16,9 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 class Program:
     """What the extension calls (train/worker/language_runtime.h)."""
+
+    def open_storage(self, attachment):
+        unpack_stores(attachment)
 
     def train(self, attachment, torch_config, store):
         from paceline.train.torch import _group

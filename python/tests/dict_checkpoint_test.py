@@ -243,7 +243,7 @@ def test_what_ray_train_has_removed_says_what_to_use():
     with pytest.raises(AttributeError, match=r"from_uri.*Checkpoint\(uri\)"):
         Checkpoint.from_uri("s3://bucket/path")
     checkpoint = Checkpoint.from_dict({})
-    for name in ("uri", "to_bytes", "get_preprocessor"):
+    for name in ("to_uri", "to_bytes", "get_preprocessor"):
         assert not hasattr(checkpoint, name)
         with pytest.raises(AttributeError, match=f"{name}.*; use "):
             getattr(checkpoint, name)

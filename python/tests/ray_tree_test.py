@@ -20,17 +20,25 @@ import paceline
 import ray_tree
 from paceline import _absent, _aliases
 from paceline.train import DataConfig, ScalingConfig
+from paceline.train.callback import RunContext
+from paceline.train.storage_context import StorageContext
 
 TREE = json.loads(ray_tree.TREE.read_text())
 # Ray's classes of objects that no module offers, and what stands for them here.
-OBJECTS = {"RayContext": paceline._cluster.Context}
+OBJECTS = {
+    "RayContext": paceline._cluster.Context,
+    "TrainRunContext": RunContext,
+    "StorageContext": StorageContext,
+}
 NOT_LIKE_RAYS = {
     "RayContext(…)": "init() makes it",
     "RayContext.ray_commit": "Paceline's version is all that its packages know",
     "train.Result(…)": "fit() and from_path() make it",
     "train.ReportedCheckpoint(…)": "get_all_reported_checkpoints() makes it",
-    "TrainRunContext": "callbacks get name, path, attempt, world_size and stop()",
-    "StorageContext": "get_context().get_storage() is the path",
+    "TrainRunContext(…)": "callbacks get it",
+    "StorageContext(…)": "get_context().get_storage() makes it",
+    "StorageContext.checkpoint_manager_snapshot_path": "a run has a journal instead",
+    "StorageContext.get_experiment_dir_name": "RunConfig.name is it",
 }
 
 

@@ -33,7 +33,7 @@ DECLARED = {
 }
 # Fields of one language alone, and why. Options of no effect are rows of _options.
 ONLY_PYTHON = {
-    "RunConfig.storage_filesystem": "becomes part of storage_path",
+    "RunConfig.storage_filesystem": "the file system that storage_path is in",
     "RunConfig.worker_runtime_env": "Ray Train's name for worker_environment",
     "RunConfig.logging_config": "Ray Train's place for log_level",
     "ValidationTaskConfig.fn_kwargs": "Ray Train's name for config",

@@ -17,6 +17,7 @@
 #include "paceline/core/progress.h"
 #include "paceline/rpc/key_value.h"
 #include "paceline/rpc/messages.h"
+#include "paceline/storage/location.h"
 
 namespace paceline::train {
 
@@ -51,6 +52,9 @@ class LanguageRuntime {
   virtual ~LanguageRuntime() = default;
   /// The group of this generation's ranks: by default C++'s own. Null for a program that connects its ranks itself.
   virtual std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start);
+  /// Called before the run's storage is first looked at: makes the file systems that the driver has given known in this
+  /// process (storage/objects/custom.h), if there are any.
+  virtual void open_storage(std::string_view attachment) { (void)attachment; }
   /// Called on another thread when the run is being stopped: makes collectives that wait fail.
   virtual void abort_collectives() {}
   /// Runs the train loop, inside a session; what it returns. Sets the phase to `training` before the loop's first
@@ -67,6 +71,8 @@ class LanguageRuntime {
 /// What prepare_model() does for a loop of another language: watches the gradient of `parameter`, if
 /// DebugConfig.nan_watch asks for it.
 void watch_gradient(const std::string& name, const torch::Tensor& parameter);
+/// Where the run is stored whose train loop this is, with the keys. UsageError outside of one.
+storage::Location run_location();
 /// DebugConfig.check_ranks_every.
 int64_t check_ranks_every();
 

@@ -149,6 +149,7 @@ bool run_generation(LanguageRuntime& program, worker::Connection& connection, co
   const ThrowRecorder recorder;
   std::optional<Session> session;  // outlives the loop by the reports that are on their way
   try {
+    program.open_storage(connection.attachment());
     prove_storage(connection.welcome());
     const WorkerStart start{.welcome = connection.welcome(),
                             .attachment = connection.attachment(),
@@ -187,6 +188,7 @@ int run_validation(LanguageRuntime& program, worker::Connection& connection) {
   const ThrowRecorder recorder;
   connection.progress().set_phase(Phase::validation);
   try {
+    program.open_storage(connection.attachment());
     const Metrics metrics = program.validate(connection.welcome(), connection.attachment());
     connection.send(rpc::pack(rpc::Validated{.metrics = metrics.json()}));
     return 0;
@@ -262,6 +264,10 @@ void LanguageRuntime::flush() {
 
 void watch_gradient(const std::string& name, const torch::Tensor& parameter) {
   Session::current("prepare_model()").watch(name, parameter);
+}
+
+storage::Location run_location() {
+  return Session::current("get_context()").options().context.storage;
 }
 
 int64_t check_ranks_every() {

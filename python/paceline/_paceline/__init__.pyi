@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'MANIFEST_FILE', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'debug_config', 'default_backend', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'report', 'run_config', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'MANIFEST_FILE', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'debug_config', 'default_backend', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'part_below', 'path_in_store', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -222,6 +222,8 @@ class Result:
     @property
     def worker_errors(self) -> dict[int, str]:
         ...
+def add_file_system(id: str, system: typing.Any) -> None:
+    ...
 def barrier() -> None:
     ...
 def become_driver(program: collections.abc.Sequence[str], fork_server: collections.abc.Sequence[str], guardian: str) -> None:
@@ -236,6 +238,10 @@ def check_run(run: dict) -> None:
     """
     ConfigError for what fit() would refuse.
     """
+def custom_id(arg0: str) -> str:
+    ...
+def custom_location(id: str, type: str, path: str) -> str:
+    ...
 def default_backend(device: str) -> str:
     """
     Of torch.distributed, for a device such as "cuda:0".
@@ -260,7 +266,13 @@ def make_gloo(store: torch.distributed.distributed_c10d.Store, rank: typing.Supp
     """
     A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks.
     """
+def part_below(location: str, base: str) -> str | None:
+    ...
+def path_in_store(arg0: str) -> str:
+    ...
 def report(metrics: dict, checkpoint: Checkpoint | None, reduce: str, checkpoint_upload_mode: CheckpointUploadMode, delete_local_checkpoint_after_upload: bool | None, checkpoint_upload_fn: collections.abc.Callable[[Checkpoint, str], Checkpoint], checkpoint_dir_name: str, validation: dict | None) -> None:
+    ...
+def run_location() -> str:
     ...
 def run_worker(program: typing.Any) -> None:
     """

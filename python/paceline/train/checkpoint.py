@@ -8,8 +8,8 @@ import tempfile
 import weakref
 from typing import Any, Callable, Dict, Iterator, Optional, Union
 
+from paceline._filesystem import Place, filesystem_of, of_run, path_of, place_of
 from paceline._native import native
-from paceline.train._filesystem import filesystem_of, located
 
 # What Ray Train's class once had, and what to use instead.
 _REMOVED = {
@@ -18,7 +18,6 @@ _REMOVED = {
     "get_internal_representation": "path",
     "from_uri": "Checkpoint(uri)",
     "to_uri": "to_directory(), and the tools of the object store",
-    "uri": "path, which is the URI of a checkpoint in an object store",
     "get_preprocessor": "get_metadata()",
     "set_preprocessor": "set_metadata()",
 }
@@ -38,8 +37,8 @@ class Checkpoint(metaclass=_Removed):
     """A reference to a checkpoint's folder: before report() the user's own, afterwards the published one.
 
     Args:
-        path: The folder, or the URI of one in an object store.
-        filesystem: The pyarrow filesystem of ``path``; becomes part of the path.
+        path: The folder: a local path, the URI of one in an object store, or a path in ``filesystem``.
+        filesystem: The file system of ``path``: pyarrow's or fsspec's.
 
     Raises:
         StorageError: When there is no such folder (also an ``OSError``).
@@ -51,10 +50,11 @@ class Checkpoint(metaclass=_Removed):
     """
 
     _folder: weakref.finalize  # of from_dict()
+    _place: Optional[Place] = None  # what filesystem was given for; else that of the run, in its train loop
 
     def __init__(self, path: Union[str, os.PathLike], filesystem: Optional[Any] = None):
-        location = os.fspath(path) if filesystem is None else located(os.fspath(path), filesystem)
-        self._native = native.Checkpoint.from_directory(location)
+        self._place = None if filesystem is None else place_of(os.fspath(path), filesystem)
+        self._native = native.Checkpoint.from_directory(self._place.location if self._place else os.fspath(path))
 
     @classmethod
     def from_directory(cls, path: Union[str, os.PathLike]) -> "Checkpoint":
@@ -125,24 +125,28 @@ class Checkpoint(metaclass=_Removed):
             atexit.register(_delete, *detached[2])
 
     @classmethod
-    def _from_native(cls, checkpoint) -> Any:  # a Checkpoint, None for None
+    def _from_native(cls, checkpoint, place: Optional[Place] = None) -> Any:  # a Checkpoint, None for None
         if checkpoint is None:
             return None
         self = cls.__new__(cls)
         self._native = checkpoint
+        self._place = place or of_run.place
         return self
 
     @property
     def path(self) -> str:
-        """The folder, or its URI in an object store, without the keys that it was given with. The checkpoint itself,
-        its copies and :attr:`filesystem` have the keys.
-        """
-        return self._native.path
+        """The folder's path in :attr:`filesystem`: that of a local folder, or ``bucket/runs/run/checkpoint_000001``."""
+        return path_of(self._native.path_with_credentials, self._place)
 
     @property
     def filesystem(self) -> Any:
-        """The pyarrow filesystem of the folder."""
-        return filesystem_of(self._native.path_with_credentials)
+        """The pyarrow file system that :attr:`path` is in; it has the keys that were given."""
+        return filesystem_of(self._native.path_with_credentials, self._place)
+
+    @property
+    def uri(self) -> str:
+        """Where the folder is, for people and for ``paceline checkpoint``: a local path, or a URI without its keys."""
+        return self._native.path
 
     def to_directory(self, path: Optional[Union[str, os.PathLike]] = None) -> str:
         """Copies the files to ``path`` (by default a new temporary folder) and returns it."""
@@ -197,21 +201,26 @@ class Checkpoint(metaclass=_Removed):
         self._native.update_metadata(metadata)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Checkpoint) and self.path == other.path
+        if not isinstance(other, Checkpoint):
+            return False
+        return self.uri == other.uri or (self.path == other.path and self.filesystem == other.filesystem)
 
     def __hash__(self) -> int:
-        return hash(self.path)
+        return hash(path_of(self._native.path_with_credentials))
 
     def __getattr__(self, name: str) -> Any:
         raise _attribute_error(self, name)
 
     def __repr__(self) -> str:
-        return f"Checkpoint(path={self.path!r})"
+        return f"Checkpoint(path={self.uri!r})"
 
-    # The object of the extension has no pickled form; a published checkpoint's path is all there is to it. Pickles are how
-    # checkpoints reach other processes: they have the keys.
+    # The object of the extension has no pickled form; where a published checkpoint is is all there is to it. Pickles are
+    # how checkpoints reach other processes: they have the keys.
     def __reduce__(self):
-        return (_unpickled, (self._native.path_with_credentials,))
+        location = self._native.path_with_credentials
+        if self._place is None and not native.custom_id(location):
+            return (_unpickled, (location,))
+        return (_unpickled, (self.path, self.filesystem))
 
 
 def _delete(folder, pid):
@@ -219,5 +228,8 @@ def _delete(folder, pid):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _unpickled(path):
-    return Checkpoint._from_native(native.Checkpoint.published(path))
+def _unpickled(path, filesystem=None):
+    place = None if filesystem is None else place_of(path, filesystem)
+    checkpoint = Checkpoint._from_native(native.Checkpoint.published(place.location if place else path))
+    checkpoint._place = place
+    return checkpoint

@@ -10,8 +10,8 @@ import os
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
 from paceline import _absent, _environment, _options
+from paceline._filesystem import Place, place_of
 from paceline._native import native
-from paceline.train._filesystem import located
 from paceline.train._settings import Settings, check_number, check_type, declared, own, plain, refusal, suggesting
 from paceline.train.callback import UserCallback
 
@@ -232,7 +232,7 @@ class RunConfig(Settings, declared_by=native.run_config):
     name: Optional[str] = declared()
     storage_path: Optional[str] = declared()
     storage_filesystem: Optional[Any] = own(
-        None, "The pyarrow filesystem of storage_path, which becomes a URI with it"
+        None, "The file system of storage_path, which is a path in it: one of pyarrow's or fsspec's"
     )
     failure_config: Optional[FailureConfig] = declared()
     checkpoint_config: Optional[CheckpointConfig] = declared()
@@ -256,10 +256,7 @@ class RunConfig(Settings, declared_by=native.run_config):
     def __post_init__(self) -> None:
         usual = str(RunConfig.storage_path)
         check_type("RunConfig.storage_path", self.storage_path, str, os.PathLike)
-        path = usual if self.storage_path is None else os.fspath(self.storage_path)
-        if self.storage_filesystem is not None:
-            path = located("" if path == usual else path, self.storage_filesystem)
-        self.storage_path = path
+        self.storage_path = usual if self.storage_path is None else os.fspath(self.storage_path)
         _check_runtime_env(self.worker_runtime_env)
         self.failure_config = self.failure_config or FailureConfig()
         self.checkpoint_config = self.checkpoint_config or CheckpointConfig()
@@ -273,20 +270,30 @@ class RunConfig(Settings, declared_by=native.run_config):
                 raise refusal(f"RunConfig.callbacks[{index}]", callback, allowed)
         super().__post_init__()
 
+    def _place(self) -> Optional[Place]:
+        """What storage_filesystem was given for."""
+        if self.storage_filesystem is None:
+            return None
+        usual = str(RunConfig.storage_path)
+        return place_of("" if self.storage_path == usual else str(self.storage_path), self.storage_filesystem)
+
     def _to_settings(self) -> Dict[str, Any]:
+        place = self._place()
         variables = (self.worker_runtime_env or {}).get("env_vars") or {}
         return {
             **super()._to_settings(),
+            **({"storage_path": place.location} if place else {}),
             "callbacks": None,  # the trainer hands them over as objects
             "worker_environment": {name: str(value) for name, value in variables.items()},
             **plain(self.logging_config or LoggingConfig()),
         }
 
     def __repr__(self) -> str:
-        shown = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        if self.storage_path is not None:
-            shown["storage_path"] = native.without_credentials(self.storage_path)
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+        shown = {field.name: repr(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        shown["storage_path"] = repr(native.without_credentials(str(self.storage_path)))
+        if self.storage_filesystem is not None:
+            shown["storage_filesystem"] = f"<{type(self.storage_filesystem).__name__}>"  # its own text may have keys
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
 
 def _is_amount(value):

@@ -3,13 +3,15 @@
 from typing import Any
 
 from paceline._native import native
+from paceline.train.storage_context import StorageContext
 
 
 class TrainContext:
     """This worker's place in the run; get_context() gives it."""
 
-    def __init__(self, values):
+    def __init__(self, values, location):
         self._values = values
+        self._location = location
 
     def get_world_size(self) -> int:
         """Workers in the group."""
@@ -39,9 +41,9 @@ class TrainContext:
         """Which attempt of the run this is, from 1."""
         return self._values.get_attempt()
 
-    def get_storage(self) -> str:
-        """The run's folder, or its URI."""
-        return self._values.get_storage()
+    def get_storage(self) -> StorageContext:
+        """Where the run is stored: the path of its folder, which knows its file system."""
+        return StorageContext(self._location, self._values.get_experiment_name())
 
     # What concerned Ray Tune, and raises there too.
     def get_metadata(self) -> None:
@@ -79,4 +81,4 @@ def get_context() -> TrainContext:
     Raises:
         RuntimeError: Outside a train loop.
     """
-    return TrainContext(native.get_context())
+    return TrainContext(native.get_context(), native.run_location())

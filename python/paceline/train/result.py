@@ -5,9 +5,9 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 
 import pyarrow
 
+from paceline._filesystem import Place, filesystem_of, path_of, place_of
 from paceline._native import native
 from paceline.train._values import decoded
-from paceline.train._filesystem import filesystem_of, located
 from paceline.train.checkpoint import Checkpoint
 
 StopCause = native.StopCause
@@ -22,8 +22,8 @@ class Result:
             reported.
         checkpoint: The latest checkpoint.
         error: The exception that ended the run, None when it finished.
-        path: The run's folder: local, or the URI of one in an object store, without the keys that it was given with (those
-            are in ``filesystem``).
+        path: The run's folder in ``filesystem``: a local path, or ``bucket/runs/run``.
+        uri: The same for people and the command line: a local path, or a URI without the keys that it was given with.
         best_checkpoints: The best of the kept checkpoints with their metrics, the best last (without a score: the latest).
             from_path() also lists the latest if it is none of the best.
         return_value: What rank 0's train loop returned. If it is not made of plain values, only fit() has it.
@@ -33,14 +33,16 @@ class Result:
         failure_kind: What failed first (:class:`FailureKind`), None when nothing did.
     """
 
-    def __init__(self, result, trusted: bool = False):
+    def __init__(self, result, trusted: bool = False, place: Optional[Place] = None):
         self._native = result
+        self._place = place
         self.metrics: Optional[Dict[str, Any]] = result.metrics or None
-        self.checkpoint = Checkpoint._from_native(result.checkpoint)
+        self.checkpoint = Checkpoint._from_native(result.checkpoint, place)
         self.error: Optional[Exception] = RuntimeError(result.error) if result.error else None
-        self.path: str = result.path
+        self.path: str = path_of(result.path_with_credentials, place)
+        self.uri: str = result.path
         self.best_checkpoints: List[Tuple[Checkpoint, Dict[str, Any]]] = [
-            (Checkpoint._from_native(checkpoint), metrics) for checkpoint, metrics in result.best_checkpoints
+            (Checkpoint._from_native(checkpoint, place), metrics) for checkpoint, metrics in result.best_checkpoints
         ]
         self.return_value: Any = decoded(result.return_value, trusted)
         self.state: str = result.state
@@ -50,8 +52,8 @@ class Result:
 
     @property
     def filesystem(self):
-        """The pyarrow filesystem of the run's folder."""
-        return filesystem_of(self._native.path_with_credentials)
+        """The pyarrow file system that ``path`` is in; it has the keys that were given."""
+        return filesystem_of(self._native.path_with_credentials, self._place)
 
     @property
     def config(self) -> Dict[str, Any]:
@@ -83,25 +85,25 @@ class Result:
             ConfigError: If no kept checkpoint has the metric (names the metrics that there are), or for another ``mode``.
                 It is a RuntimeError and a ValueError, Ray Train's for the one and for the other.
         """
-        return Checkpoint._from_native(self._native.get_best_checkpoint(metric, mode))
+        return Checkpoint._from_native(self._native.get_best_checkpoint(metric, mode), self._place)
 
     @classmethod
     def from_path(cls, path: Union[str, os.PathLike], storage_filesystem: Optional[Any] = None) -> "Result":
         """Reads the result of a run from its folder alone, local or in an object store (``s3://…``).
 
         Args:
-            path: The run's folder.
-            storage_filesystem: The pyarrow filesystem of the folder.
+            path: The run's folder: a local path, a URI, or a path in ``storage_filesystem``.
+            storage_filesystem: The file system of ``path``: pyarrow's or fsspec's.
 
         Raises:
             StorageError: When there is no run in it; it is a RuntimeError, as in Ray Train, and an OSError too.
         """
-        location = os.fspath(path) if storage_filesystem is None else located(os.fspath(path), storage_filesystem)
-        return cls(native.Result.from_path(location.rstrip("/")))
+        place = None if storage_filesystem is None else place_of(os.fspath(path), storage_filesystem)
+        return cls(native.Result.from_path(place.location if place else os.fspath(path).rstrip("/")), place=place)
 
     def __repr__(self) -> str:
         return (
-            f"Result(state={self.state!r}, metrics={self.metrics!r}, checkpoint={self.checkpoint!r}, path={self.path!r})"
+            f"Result(state={self.state!r}, metrics={self.metrics!r}, checkpoint={self.checkpoint!r}, path={self.uri!r})"
         )
 
 

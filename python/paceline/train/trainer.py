@@ -5,15 +5,17 @@ import functools
 import inspect
 import os
 import sys
+import uuid
 from typing import Any, Callable, Dict, Optional, Union
 
 from paceline import _absent, _driver
+from paceline._filesystem import Stores, of_run
 from paceline._native import native
 from paceline._travel import Cargo, pack
 from paceline.train import _values
 from paceline.train._settings import check_options, check_type, plain
 from paceline.train.backend import BackendConfig, check_backend
-from paceline.train.callback import Adapter
+from paceline.train.callback import Adapter, RunContext
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import RunConfig, ScalingConfig
 from paceline.train.data_config import DataConfig
@@ -103,13 +105,15 @@ class DataParallelTrainer:
             _driver.ensure()
             if sys.stdout:
                 sys.stdout.flush()  # what workers write to standard output comes after what was printed before
-        outcome, failed = native.fit(self._request(in_process))
-        result = Result(outcome, trusted=True)
+        place = self.run_config._place()
+        with of_run.at(place) if in_process else contextlib.nullcontext():
+            outcome, failed = native.fit(self._request(in_process))
+        result = Result(outcome, trusted=True, place=place)
         if failed:
             result.error = _failure(outcome, result)
             raise result.error
         if outcome.final_state == native.FinalState.ABORTED and result.stop_cause == StopCause.INTERRUPT:
-            raise KeyboardInterrupt(f"the run was stopped; fit() with the same name continues it: {result.path}")
+            raise KeyboardInterrupt(f"the run was stopped; fit() with the same name continues it: {result.uri}")
         return result
 
     @classmethod
@@ -126,6 +130,9 @@ class DataParallelTrainer:
         validation = self.validation_config
         validate = _Validation(validation.fn) if validation else None
         cargo = Cargo(self._train_loop, validate)
+        resumed = self.resume_from_checkpoint and self.resume_from_checkpoint._native
+        settings = self.run_config._to_settings()
+        opened = [settings["storage_path"] or "", *([resumed.path_with_credentials] if resumed else [])]
         from paceline import _worker  # which imports this package
 
         return {
@@ -133,18 +140,33 @@ class DataParallelTrainer:
             "loop": lambda: _values.encoded(self._run_in_process()),
             "program": _worker.Program(),
             "program_name": _driver.program_name(),
-            "attachment": b"" if in_process else pack(cargo),
+            "attachment": b"" if in_process else pack(cargo, Stores.of(self.run_config._place(), opened)),
             "train_loop_config": _shown(self.train_loop_config or {}),
             "scaling_config": self.scaling_config._to_settings(),
-            "run_config": self.run_config._to_settings(),
+            "run_config": settings,
             "torch_config": self._torch_settings(),
-            "callbacks": [Adapter(callback) for callback in self.run_config.callbacks or ()],
+            "callbacks": [Adapter(callback, self._run_context) for callback in self.run_config.callbacks or ()],
             "validation": validate,
             "validation_name": getattr(validation and validation.fn, "__qualname__", "validation"),
             "validation_task": plain(validation.task_config) if validation else {},
             "max_validations": validation.max_in_flight if validation else 1,
-            "resume_from_checkpoint": self.resume_from_checkpoint and self.resume_from_checkpoint._native,
+            "resume_from_checkpoint": resumed,
         }
+
+    @functools.cached_property
+    def _run_context(self) -> Callable[[Any], RunContext]:
+        """What callbacks are told of this run, of what the core says."""
+        return functools.partial(
+            RunContext,
+            run_id=uuid.uuid4().hex,
+            run_config=self.run_config,
+            train_loop_config=self.train_loop_config,
+            scaling_config=self.scaling_config,
+            backend_config=self.backend_config,
+            datasets=self.datasets,
+            dataset_config=self.data_config,
+            _place=self.run_config._place(),
+        )
 
     def _run_in_process(self) -> Any:
         with _environment_with(self.run_config._to_settings()["worker_environment"]):
@@ -212,7 +234,9 @@ def _shown(config):
     """`config` for the records, as far as it is plain values."""
 
     def shown(value):
-        if value is None or isinstance(value, (bool, int, float, str)):
+        if isinstance(value, str):
+            return native.without_credentials(value) if "://" in value else value
+        if value is None or isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, dict):
             return {str(key): shown(part) for key, part in value.items()}

@@ -14,6 +14,17 @@ namespace paceline::controller {
 
 using namespace policy;
 
+namespace {
+
+std::unique_ptr<track::Terminal> make_terminal(const RunRequest& request) {
+  // A live line would mix with what the rank writes that has the terminal to be debugged.
+  const bool quiet = request.run_config.quiet || request.run_config.debug_config.debug_rank.has_value();
+  return request.standard_error ? track::make_terminal(request.standard_error, nullptr, quiet)
+                                : track::make_terminal(stderr, nullptr, quiet);
+}
+
+}  // namespace
+
 arrow::Result<std::unique_ptr<RunBooks>> RunBooks::open(const RunRequest& request, const Clock& clock,
                                                         const run::ObjectRun::Tell& on_lease_lost,
                                                         track::HistoryThread::Told on_history) {
@@ -23,7 +34,7 @@ arrow::Result<std::unique_ptr<RunBooks>> RunBooks::open(const RunRequest& reques
 }
 
 RunBooks::RunBooks(const RunRequest& request, const Clock& clock)
-    : request_(request), clock_(clock), terminal_(track::make_terminal(stderr, nullptr, request.run_config.quiet)) {}
+    : request_(request), clock_(clock), terminal_(make_terminal(request)) {}
 
 arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, track::HistoryThread::Told on_history) {
   const std::string& folder = request_.run_folder;

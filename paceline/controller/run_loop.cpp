@@ -19,9 +19,9 @@ bool fails_on_hang(const DebugConfig& config) {
 }
 
 // Whoever reads a pipe or a file gets every line, so writers wait; a terminal that stands still (Ctrl-S) stops nobody.
-rpc::Strings waiting_streams() {
-  if (::isatty(STDERR_FILENO) == 0) return {"stdout", "stderr"};
-  if (::isatty(STDOUT_FILENO) == 0) return {"stdout"};
+rpc::Strings waiting_streams(const RunRequest& request) {
+  if (request.standard_error || ::isatty(STDERR_FILENO) == 0) return {"stdout", "stderr"};
+  if (request.standard_output || ::isatty(STDOUT_FILENO) == 0) return {"stdout"};
   return {};
 }
 
@@ -32,7 +32,7 @@ RunLoop::RunLoop(RunParts parts)
       books_(parts.books),
       request_(parts.books.request()),
       environment_(worker_environment(request_.run_config)),
-      waiting_streams_(waiting_streams()),
+      waiting_streams_(waiting_streams(request_)),
       hang_watch_(request_.run_config.debug_config),
       fails_on_hang_(fails_on_hang(request_.run_config.debug_config)),
       fails_on_deadlock_(fails_on_hang_ || request_.run_config.debug_config.hang_action == "auto") {}
@@ -40,7 +40,7 @@ RunLoop::RunLoop(RunParts parts)
 arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents,
                            const RunOptions& options) {
   // Otherwise both are the terminal, whose live line has to go before a line is written.
-  if (!waiting_streams_.empty()) standard_output_.emplace(parts_.inbox);
+  if (!waiting_streams_.empty()) standard_output_.emplace(parts_.inbox, request_.standard_output);
   const std::string config = encode_json(request_.train_loop_config);
   config_bytes_ = std::ssize(config);
   auto attachment = SealedMemory::create("paceline_attachment", {config, request_.attachment});

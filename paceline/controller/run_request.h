@@ -17,6 +17,7 @@
 #include "paceline/rpc/role.h"
 #include "paceline/storage/local/run_lock.h"
 #include "paceline/storage/location.h"
+#include "paceline/track/terminal.h"
 
 namespace paceline::controller {
 
@@ -65,6 +66,9 @@ struct RunRequest {
   ProcessStart start;
   /// Empty: all output is shown.
   ShowsOutput shows_output;
+  /// What takes the place of the driver's standard streams, where its program has replaced them; empty: the process's
+  /// own. The first is called on a thread of its own, which may wait in it; the second on any, one call at a time.
+  track::TextSink standard_output, standard_error;
   /// Workers' lines on standard output that is no terminal are as they are, without their writers' names.
   bool bare_output = false;
   /// How often a lease of a folder that machines share is renewed, where not as storage::LeaseOptions says: for tests.

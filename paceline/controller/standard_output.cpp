@@ -15,7 +15,8 @@
 
 namespace paceline::controller {
 
-StandardOutput::StandardOutput(Inbox& inbox) : inbox_(inbox), leave_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+StandardOutput::StandardOutput(Inbox& inbox, track::TextSink sink)
+    : inbox_(inbox), sink_(std::move(sink)), leave_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 StandardOutput::~StandardOutput() {
   {
@@ -49,8 +50,12 @@ void StandardOutput::write_all() {
     if (leaving_) return;
     Text& first = waiting_.front();  // stays where it is while others are added behind it
     lock.unlock();
-    // What the program has printed before comes first.
-    if (is_open) is_open = std::fflush(stdout) == 0 && write_out(first.text);
+    if (sink_) {
+      sink_(first.text);
+    } else if (is_open) {
+      // What the program has printed before comes first.
+      is_open = std::fflush(stdout) == 0 && write_out(first.text);
+    }
     OutputWritten written = first.written;
     lock.lock();
     waiting_.pop_front();

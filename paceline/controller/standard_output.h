@@ -1,5 +1,6 @@
-// StandardOutput: the driver's standard output, for what workers write there, on a thread of its own: a reader that is
-// slow holds up neither the controller nor, for long, anybody but the workers that write.
+// StandardOutput: the driver's standard output, or what its program has put in its place, for what workers write there,
+// on a thread of its own: a reader that is slow holds up neither the controller nor, for long, anybody but the workers
+// that write.
 //
 // Threading: the controller's thread. Destroying it leaves out what has not been written, within microseconds, also
 // when the reader does not read. Text is kept until it is written, so whoever gives it bounds how much there is:
@@ -16,13 +17,15 @@
 
 #include "paceline/controller/inbox.h"
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/track/terminal.h"
 
 namespace paceline::controller {
 
 class StandardOutput {
  public:
-  /// `inbox` outlives it.
-  explicit StandardOutput(Inbox& inbox);
+  /// `inbox` outlives it. `sink`: what takes the place of the process's standard output; empty for that one. Destroying
+  /// the object waits for a call of it that has begun.
+  explicit StandardOutput(Inbox& inbox, track::TextSink sink = nullptr);
   ~StandardOutput();
   StandardOutput(const StandardOutput&) = delete;
 
@@ -41,6 +44,7 @@ class StandardOutput {
   bool write_out(std::string_view text);
 
   Inbox& inbox_;
+  const track::TextSink sink_;
   mutable std::mutex mutex_;
   std::condition_variable given_;
   std::deque<Text> waiting_;  // the first is being written

@@ -77,8 +77,8 @@ class PlainPace {
 
 class PlainTerminal final : public Terminal {
  public:
-  PlainTerminal(std::FILE* out, const Clock* clock)
-      : out_(out), clock_(clock), is_terminal_(::isatty(::fileno(out)) == 1) {}
+  PlainTerminal(TextSink out, const Clock* clock, bool is_terminal)
+      : out_(std::move(out)), clock_(clock), is_terminal_(is_terminal) {}
 
   void log(LogLevel level, const std::string& line) override { write(prefix_of(level) + line); }
   void output(const std::string& who, const std::string& line) override {
@@ -113,18 +113,14 @@ class PlainTerminal final : public Terminal {
     const std::lock_guard lock(mutex_);
     write_locked(line);
   }
-  void write_locked(const std::string& line) {
-    const std::string whole = line + "\n";
-    std::fwrite(whole.data(), 1, whole.size(), out_);
-    std::fflush(out_);
-  }
+  void write_locked(const std::string& line) { out_(line + "\n"); }
   void write_metrics() {
     if (!held_back_.empty()) write_locked("metrics: " + held_back_);
     held_back_.clear();
   }
 
   std::mutex mutex_;
-  std::FILE* out_;
+  const TextSink out_;
   const Clock* clock_;
   const bool is_terminal_;
   PlainPace pace_;
@@ -255,16 +251,33 @@ class LiveTerminal final : public Terminal {
   bool finished_ = false;
 };
 
+const Clock* or_systems(const Clock* clock) {
+  static const SystemClock kSystemClock;
+  return clock == nullptr ? &kSystemClock : clock;
+}
+
+std::unique_ptr<Terminal> make_plain(TextSink out, const Clock* clock, bool quiet, bool is_terminal) {
+  auto plain = std::make_unique<PlainTerminal>(std::move(out), or_systems(clock), is_terminal);
+  if (quiet) return std::make_unique<QuietTerminal>(std::move(plain));
+  return plain;
+}
+
 }  // namespace
 
 std::unique_ptr<Terminal> make_terminal(std::FILE* out, const Clock* clock, bool quiet) {
-  static const SystemClock kSystemClock;
-  if (clock == nullptr) clock = &kSystemClock;
-  if (quiet) return std::make_unique<QuietTerminal>(std::make_unique<PlainTerminal>(out, clock));
+  const bool is_terminal = ::isatty(::fileno(out)) == 1;
   const char* type = std::getenv("TERM");
-  const bool can_draw = ::isatty(::fileno(out)) == 1 && type != nullptr && std::string_view(type) != "dumb";
-  if (can_draw) return std::make_unique<LiveTerminal>(out, clock);
-  return std::make_unique<PlainTerminal>(out, clock);
+  const bool can_draw = is_terminal && type != nullptr && std::string_view(type) != "dumb";
+  if (can_draw && !quiet) return std::make_unique<LiveTerminal>(out, or_systems(clock));
+  const auto write = [out](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), out);
+    std::fflush(out);
+  };
+  return make_plain(write, clock, quiet, is_terminal);
+}
+
+std::unique_ptr<Terminal> make_terminal(TextSink out, const Clock* clock, bool quiet) {
+  return make_plain(std::move(out), clock, quiet, /*is_terminal=*/false);
 }
 
 }  // namespace paceline::track

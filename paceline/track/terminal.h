@@ -10,8 +10,10 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "paceline/core/clock.h"
 #include "paceline/core/json.h"
@@ -49,5 +51,10 @@ class Terminal {
 /// Writes to `out` (standard error in drivers), which must outlive the terminal. `clock` limits how often progress is
 /// shown; null for the system's. `quiet`: what workers write, warnings and errors alone.
 std::unique_ptr<Terminal> make_terminal(std::FILE* out, const Clock* clock = nullptr, bool quiet = false);
+
+/// Takes text of whole lines; must not throw.
+using TextSink = std::function<void(std::string_view)>;
+/// As for a pipe. One call of `out` at a time, on whatever thread calls the terminal.
+std::unique_ptr<Terminal> make_terminal(TextSink out, const Clock* clock = nullptr, bool quiet = false);
 
 }  // namespace paceline::track

@@ -166,6 +166,8 @@ controller::TakenRun take_run(const TrainingRun& run, const storage::Location& s
   request.validation_fn = run.validation_name;
   request.validation_task = run.validation_task;
   request.max_validations = run.max_validations;
+  request.standard_output = run.standard_output;
+  request.standard_error = run.standard_error;
   if (!start_from.empty()) request.resume_from_checkpoint = start_from;
   return result;
 }

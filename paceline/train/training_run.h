@@ -15,6 +15,7 @@
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/dictionary.h"
 #include "paceline/rpc/messages.h"
+#include "paceline/track/terminal.h"
 #include "paceline/train/result.h"
 #include "paceline/train/torch_config.h"
 
@@ -40,6 +41,8 @@ struct TrainingRun {
   /// Called in this process with num_workers = 0, by its name elsewhere; "" for a run without validations.
   Validation validation;
   std::string validation_name;
+  /// As RunRequest's.
+  track::TextSink standard_output, standard_error;
   ValidationTaskConfig validation_task;
   int64_t max_validations = 1;
   std::optional<Checkpoint> resume_from_checkpoint;

@@ -31,6 +31,20 @@ std::shared_ptr<const py::object> shared(py::object object) {
           }};
 }
 
+// The `write` of a Python stream, None for nothing. What it raises is shown once and loses only the text: the run goes
+// on, and its logs have everything.
+track::TextSink text_sink(const py::object& write) {
+  if (write.is_none()) return nullptr;
+  return [write = shared(write), has_failed = std::make_shared<bool>(false)](std::string_view text) {
+    const py::gil_scoped_acquire gil;
+    try {
+      (*write)(py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(text.data(), std::ssize(text), "replace")));
+    } catch (py::error_already_set& error) {
+      if (!std::exchange(*has_failed, true)) error.discard_as_unraisable("writing what workers have written");
+    }
+  };
+}
+
 train::TrainingRun training_run(const py::dict& values) {
   train::TrainingRun run;
   run.loop_name = values["loop_name"].cast<std::string>();
@@ -67,6 +81,8 @@ train::TrainingRun training_run(const py::dict& values) {
     run.validation_task = settings<ValidationTaskConfig>(values, "validation_task", "ValidationTaskConfig");
     run.max_validations = values["max_validations"].cast<int64_t>();
   }
+  run.standard_output = text_sink(values["standard_output"]);
+  run.standard_error = text_sink(values["standard_error"]);
   run.resume_from_checkpoint = values["resume_from_checkpoint"].cast<std::optional<Checkpoint>>();
   return run;
 }

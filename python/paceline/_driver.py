@@ -1,5 +1,6 @@
 """The driver's side of this process: started at the first fit()."""
 
+import io
 import json
 import os
 import sys
@@ -18,6 +19,26 @@ def ensure():
     worker = [sys.executable, "-m", "paceline._worker"]
     warm = [sys.executable, "-m", "paceline._warm", json.dumps(_imported_modules())]
     native.become_driver(worker, warm, GUARDIAN)
+
+
+def replaced_streams():
+    """What writes to standard output and standard error where the program has replaced them, as notebooks, pytest and
+    contextlib.redirect_stdout() do; None for the process's own."""
+    output = _replaced(sys.stdout, sys.__stdout__, 1)
+    error = _replaced(sys.stderr, sys.__stderr__, 2)
+    if output and not error and sys.stderr and sys.stderr.isatty():
+        error = sys.stderr.write  # in whole lines: a live one would mix with what a stream that copies writes to the terminal
+    return {"standard_output": output, "standard_error": error}
+
+
+def _replaced(stream, own, descriptor):
+    if stream is None or stream is own:
+        return None
+    try:
+        is_own = type(stream) is io.TextIOWrapper and stream.fileno() == descriptor  # with another encoding, say
+    except (OSError, ValueError):
+        is_own = False
+    return None if is_own else stream.write
 
 
 def program_name():

@@ -106,6 +106,12 @@ def test_what_workers_print_arrives_in_the_cell(notebook):
         assert f"(rank {rank}) hello from {rank}\n" in outcome.printed
 
 
+def test_what_workers_print_is_captured_with_the_cell(notebook):
+    outcome = notebook.run("%%capture captured\nfit(lambda: print('hello')).state")
+    assert not outcome.error and "hello" not in outcome.printed
+    assert notebook.run("sorted(captured.stdout.splitlines())").value == "['(rank 0) hello', '(rank 1) hello']"
+
+
 def test_an_error_names_the_cell_and_shows_its_line(notebook):
     assert not notebook.run("def broken_step(x):\n    return torch.ones(3) @ x").error
     outcome = notebook.run("fit(lambda: broken_step(torch.ones(4)))")

@@ -1,5 +1,7 @@
 """Worker processes: what they run in, what becomes of their output, and how they fail together."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -115,6 +117,37 @@ def test_output_of_all_kinds_arrives_in_order_marked_by_rank(tmp_path):
         log = next((tmp_path / "results").glob(f"*/logs/worker_{rank + 1}.log")).read_text()
         assert [line.partition("|")[0] for line in log.splitlines() if "it/s]" in line] == bars
         assert "\x1b" not in log and "steps" not in log
+
+
+def test_output_goes_to_the_streams_that_the_program_has_put_in_place_of_its_own(run_config, capsys):
+    def loop():
+        print("one")
+        print("two", file=sys.stderr)
+
+    fit(loop, run_config(), workers=1)
+    captured = capsys.readouterr()
+    assert captured.out == "(rank 0) one\n" and "(rank 0) two\n" in captured.err
+    assert "(rank 0) one" not in captured.err
+
+    written = io.StringIO()
+    with contextlib.redirect_stdout(written), contextlib.redirect_stderr(written):
+        fit(loop, run_config(), workers=1)
+    assert {"(rank 0) one", "(rank 0) two"} <= set(written.getvalue().splitlines())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_stream_that_raises_costs_its_text_and_no_run(run_config, monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise ValueError("the stream is closed")
+
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(str(unraisable.exc_value)))
+    with contextlib.redirect_stdout(Closed()):
+        result = fit(lambda: [print(line) for line in range(3)], run_config(), workers=1)
+    assert result.state == "finished" and told == ["the stream is closed"]
+    with open(os.path.join(result.path, "logs/worker_1.log")) as log:
+        assert log.read().split() == ["0", "1", "2"]
 
 
 def test_settings_of_ray_train_get_one_notice(tmp_path):

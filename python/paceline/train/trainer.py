@@ -150,6 +150,7 @@ class DataParallelTrainer:
             "validation_name": getattr(validation and validation.fn, "__qualname__", "validation"),
             "validation_task": plain(validation.task_config) if validation else {},
             "max_validations": validation.max_in_flight if validation else 1,
+            **_driver.replaced_streams(),
             "resume_from_checkpoint": resumed,
         }
 

@@ -114,6 +114,26 @@ arrow::Result<Manifest> decode_manifest(std::string_view text) {
   return manifest;
 }
 
+arrow::Result<FoundManifest> find_manifest(const ReadFile& read) {
+  const auto text = read(kManifestName);
+  if (text.ok()) {
+    auto manifest = decode_manifest(*text);
+    if (manifest.ok()) return FoundManifest{kManifestName, std::move(manifest).ValueUnsafe()};
+    return manifest.status().WithMessage(kManifestName, ": ", manifest.status().message());
+  }
+  if (!text.status().IsKeyError()) return text.status();
+  const auto first = read(kFirstManifestName);
+  if (first.status().IsKeyError()) return arrow::Status::KeyError("it has no ", kManifestName);
+  ARROW_RETURN_NOT_OK(first.status());
+  auto manifest = decode_manifest(*first);
+  if (manifest.ok() && manifest->version == 1) {
+    return FoundManifest{kFirstManifestName, std::move(manifest).ValueUnsafe()};
+  }
+  return arrow::Status::KeyError("it has no ", kManifestName, ", and its ", kFirstManifestName,
+                                 " is none that an earlier Paceline wrote",
+                                 manifest.ok() ? "" : ": " + manifest.status().message());
+}
+
 std::string folder_name(const std::string& name, int64_t report) {
   return name.empty() ? run_layout::checkpoint_folder(report) : name;
 }

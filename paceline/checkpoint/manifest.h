@@ -1,12 +1,13 @@
-// Manifest: what a checkpoint consists of. Version 1 is described in docs/architecture/checkpoint_format.md.
+// Manifest: what a checkpoint consists of. docs/architecture/checkpoint_format.md describes it.
 //
-// A checkpoint folder is a checkpoint exactly when it has a readable `manifest.json`. Files are listed with size and
-// XXH3-128 checksum. Each tensor is a global shape and slices of it: sharded models write several slices, replicated
-// ones one. Pure data and codecs: no I/O here.
+// A checkpoint folder is a checkpoint exactly when it has a readable `paceline_manifest.json`. Files are listed with
+// size and XXH3-128 checksum. Each tensor is a global shape and slices of it: sharded models write several slices,
+// replicated ones one. Pure data and codecs: no I/O here.
 #pragma once
 
 #include <arrow/result.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,9 +19,11 @@
 namespace paceline::checkpoint {
 
 /// The version that is written; later ones are refused.
-inline constexpr int kManifestVersion = 1;
+inline constexpr int kManifestVersion = 2;
 /// The file that makes a folder a checkpoint.
-inline constexpr const char* kManifestName = "manifest.json";
+inline constexpr const char* kManifestName = "paceline_manifest.json";
+/// What it is called in checkpoints of version 1. Anything else of that name is a file of the user's own.
+inline constexpr const char* kFirstManifestName = "manifest.json";
 
 /// The user's own notes (Checkpoint::set_metadata): beside the checkpoint's files, but changeable, so not among them.
 inline constexpr const char* kMetadataName = ".metadata.json";
@@ -77,6 +80,16 @@ PACELINE_RECORD(Manifest, PACELINE_MANIFEST_FIELDS);
 std::string encode_manifest(const Manifest& manifest);
 /// Invalid: not a manifest, damaged, or contradicting itself. NotImplemented: of a later version (names both).
 arrow::Result<Manifest> decode_manifest(std::string_view text);
+
+/// A file in a checkpoint's folder, by its name; KeyError when there is none.
+using ReadFile = std::function<arrow::Result<std::string>(const std::string& name)>;
+struct FoundManifest {
+  std::string file;
+  Manifest manifest;
+};
+/// The folder's manifest, of whatever version. KeyError when it has none, also where a file of the user's own has the
+/// first name; else what reading or decode_manifest() said, with the file's name.
+arrow::Result<FoundManifest> find_manifest(const ReadFile& read);
 
 /// The folder's name: the one given, or, for "", the report's.
 std::string folder_name(const std::string& name, int64_t report);

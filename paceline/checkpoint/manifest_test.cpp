@@ -62,9 +62,9 @@ TEST(Manifest, EveryFlippedBitIsFound) {
 
 TEST(Manifest, NamesALaterVersion) {
   Manifest manifest = sample();
-  manifest.version = 2;
+  manifest.version = 3;
   const auto status = decode_manifest(encode_manifest(manifest)).status();
-  EXPECT_THAT(status.message(), AllOf(HasSubstr("version 2"), HasSubstr("up to version 1")));
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("version 3"), HasSubstr("up to version 2")));
   EXPECT_TRUE(decode_manifest(R"({"name": "an application"})").status().IsInvalid());
   EXPECT_TRUE(decode_manifest("[1]").status().IsInvalid());
 }

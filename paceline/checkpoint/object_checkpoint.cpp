@@ -85,12 +85,11 @@ arrow::Status claim_folder(storage::Storage& run, const std::string& folder,
   const auto has = [&](const std::string& name) {
     return std::ranges::any_of(files, [&](const auto& file) { return file.name == folder + "/" + name; });
   };
-  if (has(kManifestName)) {
-    const std::string name = folder + "/" + kManifestName;
-    ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_whole(run, name));
-    const auto manifest = decode_manifest(text);
-    if (!manifest.status().IsInvalid()) return name_is_taken(shown(run, folder), folder, manifest);
-    return run.remove(name);
+  if (has(kManifestName) || has(kFirstManifestName)) {
+    const auto found = find_object_manifest(run, folder);
+    if (found.ok()) return name_is_taken(shown(run, folder), folder, found->manifest);
+    if (found.status().IsInvalid()) return run.remove(folder + "/" + kManifestName);
+    if (!found.status().IsKeyError()) return name_is_taken(shown(run, folder), folder, found.status());
   }
   if (files.empty() || run_layout::is_checkpoint_folder(folder) || has(kUnderWay)) return arrow::Status::OK();
   return name_is_used(shown(run, folder));
@@ -136,9 +135,17 @@ arrow::Result<ObjectFolders> list_object_folders(const storage::Storage& run) {
     if (slash != std::string::npos)
       folders.checkpoints[file.name.substr(0, slash)][file.name.substr(slash + 1)] = file.size;
   }
+  // A file of the user's own may have the name that the first version's manifests had.
+  std::set<std::string> of_first_version;
+  for (const auto& [name, sizes] : folders.checkpoints) {
+    if (sizes.contains(kManifestName) || !sizes.contains(kFirstManifestName)) continue;
+    const auto found = find_object_manifest(run, name);
+    if (found.ok()) of_first_version.insert(name);
+    if (!found.ok() && !found.status().IsKeyError()) return found.status();
+  }
   std::erase_if(folders.checkpoints, [&](const auto& folder) {
     const auto& [name, sizes] = folder;
-    if (sizes.contains(kManifestName)) return false;
+    if (sizes.contains(kManifestName) || of_first_version.contains(name)) return false;
     if (sizes.contains(kUnderWay) || run_layout::is_checkpoint_folder(name)) folders.leftovers.push_back(name);
     return true;
   });
@@ -147,14 +154,17 @@ arrow::Result<ObjectFolders> list_object_folders(const storage::Storage& run) {
 
 arrow::Status remove_objects(storage::Storage& run, const std::string& folder) {
   ARROW_RETURN_NOT_OK(mark(run, folder));
-  ARROW_RETURN_NOT_OK(run.remove(folder + "/" + kManifestName));
+  for (const char* manifest : {kManifestName, kFirstManifestName}) {
+    ARROW_RETURN_NOT_OK(run.remove(folder + "/" + manifest));
+  }
   ARROW_RETURN_NOT_OK(fail_point("objects.after_manifest_removed"));
   return run.remove_below(folder);
 }
 
-arrow::Result<Manifest> read_object_manifest(const storage::Storage& checkpoint) {
-  ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_whole(checkpoint, kManifestName));
-  return decode_manifest(text);
+arrow::Result<FoundManifest> find_object_manifest(const storage::Storage& storage, const std::string& folder) {
+  return find_manifest([&](const std::string& name) {
+    return storage::read_whole(storage, folder.empty() ? name : folder + "/" + name);
+  });
 }
 
 arrow::Status check_object_sizes(const storage::Storage& checkpoint, const Manifest& manifest) {
@@ -196,12 +206,13 @@ arrow::Status download_objects(const storage::Storage& checkpoint, const std::st
   std::map<std::string, std::optional<FileEntry>> files;
   for (const auto& file : listed) files[file.name] = std::nullopt;
   files.erase(kUnderWay);
-  if (files.contains(kManifestName)) {
-    const auto manifest = read_object_manifest(checkpoint);
-    if (!manifest.ok()) {
-      return arrow::Status::IOError(shown(checkpoint, kManifestName), ": ", manifest.status().message());
+  if (files.contains(kManifestName) || files.contains(kFirstManifestName)) {
+    const auto found = find_object_manifest(checkpoint);
+    if (found.ok()) {
+      for (const auto& [name, wanted] : found->manifest.files) files[name] = wanted;
+    } else if (!found.status().IsKeyError()) {
+      return arrow::Status::IOError(shown(checkpoint, ""), "/", found.status().message());
     }
-    for (const auto& [name, wanted] : manifest->files) files[name] = wanted;
   }
   const std::vector<std::pair<std::string, std::optional<FileEntry>>> wanted(files.begin(), files.end());
   const std::string temporary = folder + "." + std::to_string(::getpid()) + ".download";

@@ -1,7 +1,7 @@
 // Checkpoints in an object store: published, listed, verified and deleted there, and downloaded.
 //
 // An object store has no rename. So the files of a checkpoint go straight to their final names, several at once; what
-// else lies below the checkpoint's name is deleted; manifest.json is written last, and is deleted first. A folder is a
+// else lies below the checkpoint's name is deleted; the manifest is written last, and is deleted first. A folder is a
 // checkpoint exactly while its manifest is there. One that is not called after its report could be somebody else's: a
 // mark in it says that a publication or deletion is under way there, and only what is marked is deleted. Fail points:
 // "objects.before_upload", "objects.after_file", "objects.before_manifest", "objects.after_manifest",
@@ -41,9 +41,8 @@ arrow::Result<ObjectFolders> list_object_folders(const storage::Storage& run);
 /// Deletes a checkpoint, or what is left of one.
 arrow::Status remove_objects(storage::Storage& run, const std::string& folder);
 
-/// The manifest of the checkpoint that `checkpoint` is the folder of. KeyError when there is none, Invalid when it is
-/// damaged.
-arrow::Result<Manifest> read_object_manifest(const storage::Storage& checkpoint);
+/// find_manifest() in a folder of a storage.
+arrow::Result<FoundManifest> find_object_manifest(const storage::Storage& storage, const std::string& folder = "");
 /// Finds missing and truncated files with one listing.
 arrow::Status check_object_sizes(const storage::Storage& checkpoint, const Manifest& manifest);
 /// Whether all the manifest's files are among these, with their sizes.

@@ -67,8 +67,9 @@ TEST(ObjectCheckpoint, HasTheLowestRanksFilesAndNothingElse) {
                                       run.stage(1, {{"model", "of 1, longer"}, {"sub/shard", "one"}})});
   ASSERT_TRUE(published.ok()) << published.status().ToString();
   EXPECT_EQ(published->path, run.objects->location("checkpoint_000007"));
-  EXPECT_THAT(names(*run.objects), ElementsAre("checkpoint_000007/.metadata.json", "checkpoint_000007/manifest.json",
-                                               "checkpoint_000007/model", "checkpoint_000007/sub/shard"));
+  EXPECT_THAT(names(*run.objects),
+              ElementsAre("checkpoint_000007/.metadata.json", "checkpoint_000007/model",
+                          "checkpoint_000007/paceline_manifest.json", "checkpoint_000007/sub/shard"));
   EXPECT_EQ(storage::read_whole(*run.objects, "checkpoint_000007/model").ValueOrDie(), "of 0");
   const auto listed = Store(run.folder / "run", run.objects).list().ValueOrDie();
   ASSERT_EQ(listed.size(), 1u);
@@ -92,7 +93,7 @@ TEST(ObjectCheckpoint, RefusesWhatIsDamagedMissingOrTruncated) {
     const auto published = run.published();
     MemoryStorage& checkpoint = *published;
     damage(checkpoint);
-    const auto manifest = read_object_manifest(checkpoint).ValueOrDie();
+    const auto manifest = find_object_manifest(checkpoint)->manifest;
     const TemporaryFolder target;
     const arrow::Status downloaded = download_objects(checkpoint, target / "down");
     EXPECT_TRUE(testing::names_in(target.path()).empty());
@@ -113,7 +114,7 @@ TEST(ObjectCheckpoint, IsDownloadedWhole) {
   ObjectRun run;
   ASSERT_TRUE(run.publish({run.stage(0, {{"model", "0123456789"}, {"sub/file", ""}})}).ok());
   ASSERT_TRUE(download_objects(*run.published(), run.folder / "down").ok());
-  EXPECT_THAT(testing::names_in(run.folder / "down"), ElementsAre("manifest.json", "model", "sub"));
+  EXPECT_THAT(testing::names_in(run.folder / "down"), ElementsAre("model", "paceline_manifest.json", "sub"));
   EXPECT_TRUE(verify(run.folder / "down").ok());
   EXPECT_THAT(download_objects(MemoryStorage(), run.folder / "none").message(), HasSubstr("there is no folder"));
 }
@@ -126,7 +127,7 @@ TEST(ObjectCheckpoint, EndsWellOnAStorageThatFailsNowAndThen) {
   for (int file = 0; file < 50; ++file) files["file_" + std::to_string(file)] = std::to_string(file);
   ASSERT_TRUE(run.publish({run.stage(0, files)}).ok());
   const auto checkpoint = run.published();
-  EXPECT_TRUE(verify_objects(*checkpoint, read_object_manifest(*checkpoint).ValueOrDie()).ok());
+  EXPECT_TRUE(verify_objects(*checkpoint, find_object_manifest(*checkpoint)->manifest).ok());
   ASSERT_TRUE(Store(run.folder / "run", run.objects).remove("checkpoint_000007").ok());
   EXPECT_TRUE(names(*run.objects).empty());
 }

@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "paceline/checkpoint/format/safetensors.h"
+#include "paceline/checkpoint/store.h"
 #include "paceline/core/fail_point.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
@@ -25,6 +27,17 @@ arrow::Status check_tensor(const TensorBytes& tensor) {
                                   " for ", to_string(tensor.shape), " of ", tensor.dtype);
   }
   return arrow::Status::OK();
+}
+
+// Of a folder that may be a checkpoint, or a copy of one; nullopt for one of the user's own.
+arrow::Result<std::optional<FoundManifest>> manifest_in(const std::string& folder) {
+  auto found = find_manifest_in(folder);
+  if (found.ok()) return std::optional(std::move(found).ValueUnsafe());
+  if (found.status().IsKeyError()) return std::nullopt;
+  if (found.status().IsIOError()) return found.status();
+  return arrow::Status::Invalid(folder, "/", kManifestName,
+                                " has the name of a checkpoint's own manifest but is none (", found.status().message(),
+                                "); give the file another name");
 }
 
 }  // namespace
@@ -99,58 +112,54 @@ void Stage::add_value(const std::string& item, Json value) {
 
 arrow::Status Stage::copy_folder(const std::string& folder) {
   ARROW_ASSIGN_OR_RAISE(const auto files, storage::files_below(folder));
-  bool has_manifest = false;
+  ARROW_ASSIGN_OR_RAISE(const auto manifest, manifest_in(folder));
   for (const std::string& file : files) {
-    if (file == kManifestName) {
-      has_manifest = true;
-      continue;
-    }
+    if (manifest && file == manifest->file) continue;
     ARROW_RETURN_NOT_OK(make_folder_of(file));
     ARROW_ASSIGN_OR_RAISE(const auto sum, storage::copy_file(folder + "/" + file, folder_ + "/" + file));
     if (file != kMetadataName) part_.files[file] = {.size = sum.size, .checksum = sum.checksum};
   }
-  return has_manifest ? take_over(folder + "/" + kManifestName) : arrow::Status::OK();
+  if (manifest) take_over(manifest->manifest);
+  return arrow::Status::OK();
 }
 
 arrow::Status Stage::adopt_folder(const std::string& name) {
   part_.name = name;
   ARROW_ASSIGN_OR_RAISE(const auto files, storage::files_below(place()));
+  ARROW_ASSIGN_OR_RAISE(const auto manifest, manifest_in(place()));
   std::set<fs::path> folders;
-  bool has_manifest = false;
   for (const std::string& file : files) {
     const std::string path = place() + "/" + file;
     folders.insert(fs::path(path).parent_path());
-    has_manifest |= file == kManifestName;
-    if (file == kManifestName || file == kMetadataName) continue;
+    if ((manifest && file == manifest->file) || file == kMetadataName) continue;
     ARROW_ASSIGN_OR_RAISE(const auto sum, storage::checksum_of_file(path));
     part_.files[file] = {.size = sum.size, .checksum = sum.checksum};
   }
   // The publisher syncs the folders into which it moves files; these are moved by nobody.
   for (const fs::path& folder : folders) ARROW_RETURN_NOT_OK(storage::sync(folder.string()));
-  return has_manifest ? take_over(place() + "/" + kManifestName) : arrow::Status::OK();
+  if (manifest) take_over(manifest->manifest);
+  return arrow::Status::OK();
 }
 
 arrow::Status Stage::take_over_from(const std::string& relative) {
-  return take_over(run_folder_ + "/" + relative + kPartEnding);
+  const std::string path = run_folder_ + "/" + relative + kPartEnding;
+  ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(path));
+  const auto part = decode_manifest(text);
+  if (!part.ok()) return arrow::Status::Invalid(path, ": ", part.status().message());
+  take_over(*part);
+  return arrow::Status::OK();
 }
 
-arrow::Status Stage::take_over(const std::string& manifest_path) {
-  ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(manifest_path));
-  const auto decoded = decode_manifest(text);
-  if (!decoded.ok()) {
-    return arrow::Status::Invalid(manifest_path, " has the name of a checkpoint's own manifest but is none (",
-                                  decoded.status().message(), "); give the file another name");
-  }
+void Stage::take_over(const Manifest& manifest) {
   const auto unchanged = [&](const Slice& slice) {
     const auto file = part_.files.find(slice.file);
-    const auto& wanted = decoded->files.at(slice.file);
+    const auto& wanted = manifest.files.at(slice.file);
     return file != part_.files.end() && file->second.size == wanted.size && file->second.checksum == wanted.checksum;
   };
-  for (const auto& [name, tensor] : decoded->tensors) {
+  for (const auto& [name, tensor] : manifest.tensors) {
     if (std::all_of(tensor.slices.begin(), tensor.slices.end(), unchanged)) part_.tensors.emplace(name, tensor);
   }
-  for (const auto& [item, value] : decoded->values.items()) part_.values.emplace(item, value);
-  return arrow::Status::OK();
+  for (const auto& [item, value] : manifest.values.items()) part_.values.emplace(item, value);
 }
 
 // One at a time each file would wait for a commit of the file system's journal of its own.

@@ -67,7 +67,7 @@ class Stage {
  private:
   Stage(std::string run_folder, std::string relative);
   arrow::Status make_folder_of(const std::string& file);
-  arrow::Status take_over(const std::string& manifest_path);
+  void take_over(const Manifest& manifest);
   arrow::Status check_depth() const;
   arrow::Status sync_files() const;
   // Where the files are.

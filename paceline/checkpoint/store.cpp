@@ -158,19 +158,20 @@ Published published(const storage::Location& path, const Manifest& manifest) {
   return {checkpoint, path, ""};
 }
 
+arrow::Result<std::string> read_if_there(const std::string& path) {
+  auto text = storage::read_file(path);
+  if (text.ok()) return text;
+  ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
+  return exists ? text.status() : arrow::Status::KeyError("there is no file ", path);
+}
+
 // The manifest of a folder of the run's; nullopt for what is no checkpoint.
-arrow::Result<std::optional<Manifest>> find_manifest(const std::string& folder) {
-  const std::string path = folder + "/" + kManifestName;
-  const auto text = storage::read_file(path);
-  if (!text.ok()) {
-    ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
-    if (!exists) return std::nullopt;
-    return text.status();
-  }
-  auto manifest = decode_manifest(*text);
-  if (manifest.status().IsInvalid()) return std::nullopt;
-  if (!manifest.ok()) return manifest.status().WithMessage(path, ": ", manifest.status().message());
-  return std::optional<Manifest>(std::move(manifest).ValueUnsafe());
+arrow::Result<std::optional<Manifest>> manifest_of(const std::string& folder) {
+  auto found = find_manifest_in(folder);
+  if (found.ok()) return std::optional(std::move(found->manifest));
+  if (found.status().IsKeyError() || found.status().IsInvalid()) return std::nullopt;
+  return found.status().IsIOError() ? found.status()
+                                    : found.status().WithMessage(folder, "/", found.status().message());
 }
 
 // A new folder in the driver's part of `.staging`, relative to the run's, that nobody else has or will have: a
@@ -198,7 +199,7 @@ arrow::Status remove_folder(const RunFolder& run, const std::string& name, bool 
   const std::string doomed = run.path + "/" + own;
   ARROW_RETURN_NOT_OK(run.gate());
   ARROW_RETURN_NOT_OK(storage::move(path, doomed + "/" + name));
-  if (unless_checkpoint && find_manifest(doomed + "/" + name).ValueOr(std::nullopt)) {
+  if (unless_checkpoint && manifest_of(doomed + "/" + name).ValueOr(std::nullopt)) {
     ARROW_RETURN_NOT_OK(storage::move(doomed + "/" + name, path));
     return arrow::Status::AlreadyExists(path, " has become another driver's checkpoint");
   }
@@ -211,7 +212,7 @@ arrow::Status claim_name(const RunFolder& run, const std::string& name, bool in_
   const std::string target = run.path + "/" + name;
   ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(target));
   if (!exists) return arrow::Status::OK();
-  ARROW_ASSIGN_OR_RAISE(const auto manifest, find_manifest(target));
+  ARROW_ASSIGN_OR_RAISE(const auto manifest, manifest_of(target));
   if (manifest) return name_is_taken(target, name, *manifest);
   if (in_place) return arrow::Status::OK();
   if (!run_layout::is_checkpoint_folder(name)) return name_is_used(target);
@@ -294,7 +295,7 @@ arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Ma
                                                  name, !in_place.empty());
   if (!done.ok()) {
     const bool may_be_there = !objects_ && !done.IsAlreadyExists();
-    if (!may_be_there || find_manifest(path_of(name).text()).ValueOr(std::nullopt) != about) return done;
+    if (!may_be_there || manifest_of(path_of(name).text()).ValueOr(std::nullopt) != about) return done;
   }
   const arrow::Status tidied = tidy_up(staged, run_folder_, objects_ == nullptr);
   if (done.ok()) done = tidied;
@@ -311,7 +312,7 @@ arrow::Result<std::vector<Published>> Store::list() const {
     const std::string name = entry->path().filename().string();
     std::error_code no_folder;
     if (run_layout::is_reserved(name) || !fs::is_directory(entry->path(), no_folder)) continue;
-    ARROW_ASSIGN_OR_RAISE(const auto manifest, find_manifest(entry->path().string()));
+    ARROW_ASSIGN_OR_RAISE(const auto manifest, manifest_of(entry->path().string()));
     if (manifest && belongs(*manifest, name)) checkpoints.push_back(published(entry->path().string(), *manifest));
   }
   if (error) return arrow::Status::IOError("reading folder ", run_folder_, ": ", error.message());
@@ -327,15 +328,14 @@ arrow::Result<std::vector<Published>> Store::list_objects(std::vector<std::strin
   std::vector<std::optional<Published>> found(listed.size());
   ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(found.size(), [&](size_t index) -> arrow::Status {
     const auto& [name, sizes] = listed[index];
-    const auto text = storage::read_whole(*objects_, name + "/" + kManifestName);
-    if (text.status().IsKeyError()) return arrow::Status::OK();  // deleted meanwhile
-    ARROW_RETURN_NOT_OK(text.status());
-    const auto manifest = decode_manifest(*text);
-    if (manifest.ok() && belongs(*manifest, name) && has_files(*manifest, sizes)) {
-      found[index] = published(objects_->location(name), *manifest);
+    const auto at = find_object_manifest(*objects_, name);
+    if (at.ok() && belongs(at->manifest, name) && has_files(at->manifest, sizes)) {
+      found[index] = published(objects_->location(name), at->manifest);
     }
-    if (manifest.ok() || manifest.status().IsInvalid()) return arrow::Status::OK();
-    return manifest.status().WithMessage(objects_->location(name), ": ", manifest.status().message());
+    // Deleted meanwhile, or damaged.
+    if (at.ok() || at.status().IsKeyError() || at.status().IsInvalid()) return arrow::Status::OK();
+    return at.status().IsIOError() ? at.status()
+                                   : at.status().WithMessage(objects_->location(name), "/", at.status().message());
   }));
   // Of one report the last generation's, whose name has the longest ending.
   const auto rank = [](const Published& one) { return std::pair(one.name.size(), one.name); };
@@ -382,18 +382,19 @@ arrow::Status Store::collect_leftovers() {
 
 arrow::Result<Manifest> read_manifest(const storage::Location& checkpoint_path) {
   ARROW_ASSIGN_OR_RAISE(const auto folder, storage::open_storage(checkpoint_path));
-  const auto text = storage::read_whole(*folder, kManifestName);
-  if (text.status().IsKeyError()) {
-    return arrow::Status::IOError(checkpoint_path, " is not a checkpoint of Paceline's: it has no ", kManifestName,
+  auto found = find_object_manifest(*folder);
+  if (found.ok()) return std::move(found->manifest);
+  const std::string why = found.status().message();
+  if (found.status().IsKeyError()) {
+    return arrow::Status::IOError(checkpoint_path, " is not a checkpoint of Paceline's: ", why,
                                   "; read files of your own through Checkpoint.as_directory(), and give the folder "
                                   "itself, such as RUN/checkpoint_000042, not the run's");
   }
-  ARROW_RETURN_NOT_OK(text.status());
-  auto manifest = decode_manifest(*text);
-  if (!manifest.ok()) {
-    return arrow::Status::IOError(storage::join(checkpoint_path, kManifestName), ": ", manifest.status().message());
-  }
-  return manifest;
+  return found.status().IsIOError() ? found.status() : arrow::Status::IOError(checkpoint_path, "/", why);
+}
+
+arrow::Result<FoundManifest> find_manifest_in(const std::string& folder) {
+  return find_manifest([&folder](const std::string& name) { return read_if_there(folder + "/" + name); });
 }
 
 arrow::Status check_sizes(const storage::Location& checkpoint_path, const Manifest& manifest) {

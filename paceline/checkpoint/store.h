@@ -93,6 +93,8 @@ class Store {
 /// says why not.
 arrow::Status check_folder_name(const std::string& name);
 
+/// find_manifest() in a local folder.
+arrow::Result<FoundManifest> find_manifest_in(const std::string& folder);
 /// Reads the manifest of a checkpoint folder, local or a URI, as all that follow. IOError when there is none or it is
 /// damaged.
 arrow::Result<Manifest> read_manifest(const storage::Location& checkpoint_path);

@@ -46,7 +46,7 @@ struct StoreFolders : ::testing::Test {
     return names;
   }
   void rewrite_manifest(const std::string& folder, const std::string& from, const std::string& to) {
-    const std::string path = run / (folder + "/manifest.json");
+    const std::string path = run / (folder + "/paceline_manifest.json");
     std::string text = storage::read_file(path).ValueOrDie();
     text.replace(text.find(from), from.size(), to);
     write_file(path, text);
@@ -55,18 +55,36 @@ struct StoreFolders : ::testing::Test {
 
 TEST_F(StoreFolders, AManifestOfALaterVersionIsNotAbsence) {
   ASSERT_TRUE(publish(local(), 1).ok());
-  rewrite_manifest("checkpoint_000001", "\"version\":1", "\"version\":9");
+  rewrite_manifest("checkpoint_000001", "\"version\":2", "\"version\":9");
   const arrow::Status listed = local().list().status();
   EXPECT_TRUE(listed.IsNotImplemented()) << listed.ToString();
-  EXPECT_THAT(listed.message(), AllOf(HasSubstr("checkpoint_000001/manifest.json"), HasSubstr("use a later one")));
+  EXPECT_THAT(listed.message(),
+              AllOf(HasSubstr("checkpoint_000001/paceline_manifest.json"), HasSubstr("use a later one")));
   EXPECT_FALSE(publish(local(), 1).ok());
   EXPECT_TRUE(std::filesystem::exists(run / "checkpoint_000001/model")) << "not deleted to make way";
 }
 
+TEST_F(StoreFolders, AnObjectStoreHasManifestsOfTheFirstVersionAndFilesOfTheUsersThatAreCalledSo) {
+  Manifest first{.version = 1, .report = 7};
+  ASSERT_TRUE(objects->write("checkpoint_000007/manifest.json", encode_manifest(first)).ok());
+  ASSERT_TRUE(objects->write("checkpoint_000008/manifest.json", R"({"name": "an application"})").ok());
+  EXPECT_THAT(names(remote()), ElementsAre("checkpoint_000007"));
+  EXPECT_TRUE(publish(remote(), 7).status().IsAlreadyExists());
+  ASSERT_TRUE(remote().collect_leftovers().ok());  // a publication that was interrupted
+  EXPECT_TRUE(objects->list("checkpoint_000008")->empty());
+
+  write_file(user / "manifest.json", "the user's");
+  ASSERT_TRUE(publish(remote(), 9).ok());
+  EXPECT_EQ(storage::read_whole(*objects, "checkpoint_000009/manifest.json").ValueOrDie(), "the user's");
+  EXPECT_THAT(names(remote()), ElementsAre("checkpoint_000007", "checkpoint_000009"));
+  for (const auto& name : names(remote())) EXPECT_TRUE(remote().remove(name).ok());
+  EXPECT_TRUE(objects->list("")->empty());
+}
+
 TEST_F(StoreFolders, AManifestThatCannotBeReadIsNotAbsence) {
   ASSERT_TRUE(publish(local(), 1).ok());
-  std::filesystem::remove(run / "checkpoint_000001/manifest.json");
-  std::filesystem::create_directory(run / "checkpoint_000001/manifest.json");  // reading it fails
+  std::filesystem::remove(run / "checkpoint_000001/paceline_manifest.json");
+  std::filesystem::create_directory(run / "checkpoint_000001/paceline_manifest.json");  // reading it fails
   EXPECT_TRUE(local().list().status().IsIOError());
   EXPECT_FALSE(publish(local(), 1).ok());
   EXPECT_TRUE(std::filesystem::exists(run / "checkpoint_000001/model"));
@@ -122,7 +140,7 @@ TEST_F(StoreFolders, ANameThatHoldsSomethingElseIsRefusedInAnObjectStoreToo) {
 TEST_F(StoreFolders, ANameOfAnInterruptedPublicationCanBeUsedAgain) {
   const auto interrupted =
       std::make_shared<testing::GuardedStorage>(objects, [](const std::string&, const std::string& name, int64_t) {
-        return name.ends_with("manifest.json") ? arrow::Status::Cancelled("killed") : arrow::Status::OK();
+        return name.ends_with("paceline_manifest.json") ? arrow::Status::Cancelled("killed") : arrow::Status::OK();
       });
   ASSERT_FALSE(publish(Store(run.path(), interrupted), 1, "best").ok());
   ASSERT_FALSE(objects->list("best").ValueOrDie().empty());
@@ -140,7 +158,7 @@ TEST_F(StoreFolders, AManifestWhoseAnswerWasLostIsPublished) {
     using GuardedStorage::GuardedStorage;
     arrow::Status write(const std::string& name, std::string_view content) override {
       ARROW_RETURN_NOT_OK(GuardedStorage::write(name, content));
-      return name.ends_with("manifest.json") ? arrow::Status::IOError("timed out") : arrow::Status::OK();
+      return name.ends_with("paceline_manifest.json") ? arrow::Status::IOError("timed out") : arrow::Status::OK();
     }
   };
   const auto loses =
@@ -163,10 +181,10 @@ TEST_F(StoreFolders, ASuccessorsFilesAreNotReplacedByLateOnes) {
   // Its manifest comes when the successor has deleted the files that came before.
   Manifest late{.report = 7};
   late.files["model"] = {.size = 12, .checksum = "gone"};
-  ASSERT_TRUE(objects->write("checkpoint_000007/manifest.json", encode_manifest(late)).ok());
+  ASSERT_TRUE(objects->write("checkpoint_000007/paceline_manifest.json", encode_manifest(late)).ok());
   EXPECT_THAT(names(remote()), ElementsAre("checkpoint_000007_g2"));
   late.files["model"].size = 4;  // whole, as far as one can see
-  ASSERT_TRUE(objects->write("checkpoint_000007/manifest.json", encode_manifest(late)).ok());
+  ASSERT_TRUE(objects->write("checkpoint_000007/paceline_manifest.json", encode_manifest(late)).ok());
   EXPECT_THAT(names(remote()), ElementsAre("checkpoint_000007_g2"));
   ASSERT_TRUE(remote("_g2").collect_leftovers().ok());
   EXPECT_TRUE(objects->list("checkpoint_000007").ValueOrDie().empty());

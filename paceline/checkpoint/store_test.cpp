@@ -57,7 +57,7 @@ TEST(Store, PublishesFilesOfAllRanksTheLowestFirst) {
   EXPECT_EQ(checkpoint.path, run / "checkpoint_000042");
   EXPECT_EQ(storage::read_file(checkpoint.path + "/model.bin").ValueOrDie(), "of rank 0");
   EXPECT_EQ(storage::read_file(checkpoint.path + "/sub/deep/file").ValueOrDie(), "deep");
-  EXPECT_THAT(names_in(checkpoint.path.text()), ElementsAre("manifest.json", "model.bin", "shard_1", "sub"));
+  EXPECT_THAT(names_in(checkpoint.path.text()), ElementsAre("model.bin", "paceline_manifest.json", "shard_1", "sub"));
   EXPECT_TRUE(verify(checkpoint.path).ok());
   EXPECT_EQ(read_manifest(checkpoint.path)->files.at("shard_1").rank, 1);
   EXPECT_EQ(storage::read_file(user / "0/model.bin").ValueOrDie(), "of rank 0");
@@ -294,10 +294,10 @@ TEST(Damage, ATruncatedOrMissingFileIsRefusedAtOnce) {
 
 TEST(Damage, AManifestWithAFlippedBitIsNoCheckpoint) {
   const Damaged checkpoint;
-  std::string content = storage::read_file(checkpoint.path + "/manifest.json").ValueOrDie();
+  std::string content = storage::read_file(checkpoint.path + "/paceline_manifest.json").ValueOrDie();
   content[content.find("\"step\":3") + 7] = '4';
-  write_file(checkpoint.path + "/manifest.json", content);
-  EXPECT_THAT(verify(checkpoint.path).message(), AllOf(HasSubstr("manifest.json"), HasSubstr("damaged")));
+  write_file(checkpoint.path + "/paceline_manifest.json", content);
+  EXPECT_THAT(verify(checkpoint.path).message(), AllOf(HasSubstr("paceline_manifest.json"), HasSubstr("damaged")));
   EXPECT_THAT(Store(checkpoint.run.path()).list().ValueOrDie(), IsEmpty());
 }
 
@@ -344,9 +344,48 @@ TEST(Stage, RefusesAStateThatNobodyCouldReadAgain) {
 TEST(Stage, RefusesAFileWithTheManifestsName) {
   const TemporaryFolder run;
   const TemporaryFolder user;
-  write_file(user / "manifest.json", R"({"name": "an application"})");
+  write_file(user / "paceline_manifest.json", R"({"name": "an application"})");
   auto stage = Stage::create(run.path(), worker(1), 1).ValueOrDie();
   EXPECT_THAT(stage.copy_folder(user.path()).message(), HasSubstr("give the file another name"));
+}
+
+TEST(Stage, KeepsAFileOfTheUsersThatIsCalledAsTheFirstVersionsManifests) {
+  const TemporaryFolder run;
+  const TemporaryFolder user;
+  for (const std::string text : {R"({"name": "an application", "version": 3})", "no JSON"}) {
+    write_file(user / "manifest.json", text);
+    const Published published = publish_folders(run.path(), {user.path()}, std::ssize(text));
+    EXPECT_EQ(storage::read_file(published.path + "/manifest.json").ValueOrDie(), text);
+    EXPECT_TRUE(read_manifest(published.path)->files.contains("manifest.json"));
+    EXPECT_TRUE(verify(published.path).ok());
+    // Handed over again it is still the user's.
+    const Published again = publish_folders(run.path(), {published.path.text()}, 100 + std::ssize(text));
+    EXPECT_EQ(storage::read_file(again.path + "/manifest.json").ValueOrDie(), text);
+  }
+  EXPECT_EQ(Store(run.path()).list()->size(), 4u);
+}
+
+// As Paceline wrote it when manifests had that name.
+TEST(Store, ReadsCheckpointsOfTheFirstVersion) {
+  const TemporaryFolder run;
+  const TemporaryFolder user;
+  write_file(user / "model.bin", "weights");
+  const Published published = publish_folders(run.path(), {user.path()}, 1);
+  Manifest manifest = read_manifest(published.path).ValueOrDie();
+  manifest.version = 1;
+  manifest.values["item"] = 7;
+  std::filesystem::remove(published.path + "/paceline_manifest.json");
+  write_file(published.path + "/manifest.json", encode_manifest(manifest));
+  EXPECT_EQ(Store(run.path()).list()->size(), 1u);
+  EXPECT_EQ(read_manifest(published.path).ValueOrDie(), manifest);
+  EXPECT_TRUE(verify(published.path).ok());
+  // Handed over again it becomes one of today's, with what its manifest had.
+  const Published again = publish_folders(run.path(), {published.path.text()}, 2);
+  EXPECT_THAT(names_in(again.path.text()), ElementsAre("model.bin", "paceline_manifest.json"));
+  EXPECT_EQ(read_manifest(again.path)->values, Json::object({{"item", 7}}));
+  write_file(published.path + "/manifest.json", "damaged");
+  EXPECT_EQ(Store(run.path()).list()->size(), 1u);
+  EXPECT_THAT(read_manifest(published.path).status().message(), HasSubstr("its manifest.json is none"));
 }
 
 TEST(Stage, SeveralWorkersStageTheSameReportSideBySide) {

@@ -355,11 +355,11 @@ TEST_F(AgainTest, AJournalThatLacksItsEndBehindADeletionStopsNothing) {
 
 TEST_F(AgainTest, AManifestThatCannotBeReadStopsTheRun) {
   run_with_checkpoints();
-  const std::string manifest = folder_ / "checkpoint_000001/manifest.json";
+  const std::string manifest = folder_ / "checkpoint_000001/paceline_manifest.json";
   std::filesystem::remove(manifest);
   std::filesystem::create_directory(manifest);  // reading it is an error, also for root
-  EXPECT_THAT(open().status().message(), HasSubstr("checkpoint_000001/manifest.json"));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "checkpoint_000002/manifest.json"));
+  EXPECT_THAT(open().status().message(), HasSubstr("checkpoint_000001/paceline_manifest.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "checkpoint_000002/paceline_manifest.json"));
 }
 
 // Somebody's backup beside them counts for nothing, and retention leaves it alone.
@@ -374,8 +374,8 @@ TEST_F(AgainTest, ACopyOfACheckpointIsNoneOfTheRuns) {
   std::vector<int64_t> known;
   for (const auto& one : books_->state().checkpoints) known.push_back(one.report);
   EXPECT_THAT(known, Not(::testing::Contains(9)));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "backup/manifest.json"));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "checkpoint_000009/manifest.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "backup/paceline_manifest.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "checkpoint_000009/paceline_manifest.json"));
   EXPECT_EQ(books_->highest_report(), 2);
 }
 

@@ -25,7 +25,7 @@
 namespace paceline::run {
 
 /// What this Paceline writes, and the latest that it reads.
-inline constexpr int64_t kJournalFormat = 2;
+inline constexpr int64_t kJournalFormat = 3;
 
 /// Path of the journal in a run folder.
 std::string journal_path(const std::string& run_folder);

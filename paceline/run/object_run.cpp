@@ -95,7 +95,9 @@ arrow::Status delete_object_run(const storage::Location& location, const std::st
   std::erase_if(files, [](const auto& file) { return file.name.starts_with(std::string(run_layout::kClaims) + "/"); });
   // No reader may believe a checkpoint of which a part is gone, and the run is one as long as it has its records.
   const auto turn = [](const storage::FileSize& file) {
-    if (file.name.ends_with(std::string("/") + checkpoint::kManifestName)) return 0;
+    for (const char* manifest : {checkpoint::kManifestName, checkpoint::kFirstManifestName}) {
+      if (file.name.ends_with(std::string("/") + manifest)) return 0;
+    }
     return file.name.starts_with(std::string(run_layout::kRecords) + "/") ? 2 : 1;
   };
   std::ranges::stable_sort(files, {}, turn);

@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "paceline/checkpoint/manifest.h"
+#include "paceline/checkpoint/store.h"
 #include "paceline/checkpoint/tensor_reader.h"
 #include "paceline/core/error.h"
 #include "python/bindings/json.h"
@@ -59,7 +61,16 @@ py::dict read_tensors(const Checkpoint& checkpoint, const std::string& item) {
 
 void bind_checkpoint(py::module_& module) {
   const auto without_gil = py::call_guard<py::gil_scoped_release>();
-  module.attr("MANIFEST_FILE") = checkpoint::kManifestName;
+  module.def(
+      "published_report",
+      [](const std::string& folder) -> std::optional<std::pair<int64_t, double>> {
+        const auto found = checkpoint::find_manifest_in(folder);
+        if (found.status().IsKeyError()) return std::nullopt;
+        const checkpoint::Manifest manifest = value_or_throw(found).manifest;
+        return std::pair(manifest.report, manifest.time);
+      },
+      py::arg("folder"),
+      "The report that handed a local checkpoint over, and when; None for one that is not published.");
   py::class_<Folder>(module, "Folder").def("__fspath__", [](const Folder& folder) { return *folder.path; });
   py::class_<Checkpoint>(module, "Checkpoint")
       .def_static("from_directory", &Checkpoint::from_directory, py::arg("path"), without_gil)

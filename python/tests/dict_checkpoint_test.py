@@ -209,7 +209,7 @@ def test_a_run_keeps_dictionaries_and_goes_on_from_them(run_config, tmp_path):
     data = result.checkpoint.to_dict()
     assert data["epoch"] == 2 and data["_current_checkpoint_id"] == 3 and data["_preprocessor"] is None
     torch.nn.Linear(2, 2).load_state_dict(data["model"])  # without DDP's prefix
-    manifests = [json.load(open(os.path.join(checkpoint.path, "manifest.json"))) for checkpoint, _ in result.best_checkpoints]
+    manifests = [json.load(open(os.path.join(checkpoint.path, "paceline_manifest.json"))) for checkpoint, _ in result.best_checkpoints]
     assert data["_timestamp"] == int(manifests[-1]["time"])
     assert ["dict_checkpoint.pickle" in manifest["files"] for manifest in manifests] == [False, True, False]
     exported = str(tmp_path / "model.pt")

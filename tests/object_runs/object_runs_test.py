@@ -139,7 +139,7 @@ def expect_whole(server, here, reports=5):
     folders = {name.split("/")[0] for name in found if name.startswith("checkpoint_")}
     expect(folders == {f"checkpoint_{report:06}" for report in range(1, reports + 1)}, f"checkpoints: {folders}")
     for folder in folders:
-        manifest = json.loads(read(server, folder + "/manifest.json"))
+        manifest = json.loads(read(server, folder + "/paceline_manifest.json"))
         for file, entry in manifest["files"].items():
             expect(len(read(server, f"{folder}/{file}")) == entry["size"], f"{folder}/{file} is torn")
     rows = reports_in(server)

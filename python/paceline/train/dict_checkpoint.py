@@ -71,13 +71,10 @@ def read(folder: str, allow_pickle: bool) -> Dict[str, Any]:
         )
     data = _Decoder(folder, bool(pickled)).decoded(entries, ())
     # What Ray Train added when a dictionary was reported.
-    try:
-        manifest = _json(os.path.join(folder, native.MANIFEST_FILE))
-    except FileNotFoundError:  # not reported
-        manifest = {}
+    report, time = native.published_report(os.fspath(folder)) or (None, document["time"])
     data.setdefault("_preprocessor", None)
-    data["_timestamp"] = int(manifest.get("time", document["time"]))
-    data["_current_checkpoint_id"] = manifest.get("report")
+    data["_timestamp"] = int(time)
+    data["_current_checkpoint_id"] = report
     return data
 
 

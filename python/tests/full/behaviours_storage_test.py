@@ -62,7 +62,7 @@ def test_06_47_a_run_on_s3_is_written_continued_and_read(run_config, endpoint, t
     for again in (by_uri, Result.from_path(result.path, storage_filesystem=result.filesystem)):
         assert [metrics["epoch"] for _, metrics in again.best_checkpoints] == [0, 1, 2, 3]
         with again.checkpoint.as_directory() as folder:
-            assert sorted(os.listdir(folder))[:3] == ["epoch", "manifest.json", "rank_0.txt"]
+            assert sorted(os.listdir(folder))[:3] == ["epoch", "paceline_manifest.json", "rank_0.txt"]
     with pytest.raises(RuntimeError):
         Result.from_path(f"s3://bucket/nowhere?endpoint_override={endpoint}&scheme=http")
 
@@ -74,7 +74,7 @@ def test_47_a_filesystem_may_be_given_instead_of_a_uri(run_config, endpoint, tmp
     result = fit(lambda: train.report({}, Checkpoint.from_dict({"a": 1})), settings, workers=1)
     assert result.checkpoint.to_dict()["a"] == 1
     files = filesystem.get_file_info(pyarrow.fs.FileSelector("bucket/others/run/checkpoint_000001"))
-    assert {file.base_name for file in files} == {"dict_checkpoint.json", "manifest.json"}
+    assert {file.base_name for file in files} == {"dict_checkpoint.json", "paceline_manifest.json"}
 
 
 def read(filesystem, path):

@@ -6,6 +6,7 @@
 #include "paceline/controller/run_loop_internal.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/policy/failure_text.h"
+#include "paceline/stacks/frames_for_user.h"
 #include "paceline/storage/local/durable.h"
 
 namespace paceline::controller {
@@ -80,10 +81,7 @@ void RunLoop::watch() {
     event.evidence = write_evidence(verdict, ranks, found);
     event.fail = (fails_on_hang_ && verdict.certain) || (fails_on_deadlock_ && verdict.deadlock);
     for (const stacks::WorkerStacks& worker : found) {
-      if (worker.rank < 0 || worker.rank != verdict.witness || worker.stacks.threads.empty()) continue;
-      for (const stacks::StackFrame& frame : worker.stacks.threads.front().frames) {
-        event.frames.push_back(to_text(frame));
-      }
+      if (worker.rank >= 0 && worker.rank == verdict.witness) event.frames = stacks::frames_for_user(worker.stacks);
     }
     feed(std::move(event));
   });

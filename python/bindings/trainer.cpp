@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "paceline/agent/guardian.h"
+#include "paceline/comm/backend.h"
 #include "paceline/core/config/read.h"
 #include "paceline/core/error.h"
 #include "paceline/train/driver.h"
@@ -85,6 +86,11 @@ train::TrainingRun training_run(const py::dict& values) {
   run.standard_error = text_sink(values["standard_error"]);
   run.resume_from_checkpoint = values["resume_from_checkpoint"].cast<std::optional<Checkpoint>>();
   return run;
+}
+
+std::string backend_of(const train::TrainingRun& run) {
+  const c10::DeviceType device = run.scaling_config.use_gpu ? torch::kCUDA : torch::kCPU;
+  return run.torch_config.backend.value_or(std::string(comm::default_backend(device).name));
 }
 
 // pyarrow takes it over: by Arrow's C stream interface, which every version of both understands.
@@ -187,9 +193,9 @@ void bind_trainer(py::module_& module) {
             return {std::move(failed), true};
           }
         }();
-        return py::make_tuple(outcome.first, outcome.second);
+        return py::make_tuple(outcome.first, outcome.second, backend_of(run));
       },
-      py::arg("run"), "The result, and whether the run has failed.");
+      py::arg("run"), "The result, whether the run has failed, and the ranks' backend.");
   module.def(
       "check_run",
       [](const py::dict& values) {

@@ -52,7 +52,7 @@ def stuck():
 
 def test_60_a_hang_is_diagnosed_and_fails_the_run(run_config):
     debug = DebugConfig(hang_action="fail", hang_floor_s=0.5, hang_factor=1, hang_start_s=1)
-    with pytest.raises(train.NCCLHangError, match="The run hangs.*rank 1.*rank 0 waits in all_reduce 5") as caught:
+    with pytest.raises(train.HangError, match="The run hangs.*rank 1.*rank 0 waits in all_reduce 5") as caught:
         fit(stuck, run_config(debug_config=debug))
     assert caught.value.result.failure_kind is train.FailureKind.HANG
     (report,) = pathlib.Path(caught.value.result.path, "hang").iterdir()

@@ -20,6 +20,7 @@ from paceline.train.errors import (
     CollectiveError,
     ConfigError,
     ControllerError,
+    HangError,
     NCCLHangError,
     PacelineError,
     PreemptionError,

@@ -42,8 +42,12 @@ class WorkerGroupError(TrainingFailedError):
         return (type(self), (str(self), self.worker_failures, self.result))
 
 
-class NCCLHangError(WorkerGroupError):
-    """Ranks made no progress, whatever the backend, and ``DebugConfig.hang_action`` was to end the run."""
+class HangError(WorkerGroupError):
+    """Ranks made no progress, and ``DebugConfig.hang_action`` was to end the run."""
+
+
+class NCCLHangError(HangError):
+    """The same of ranks whose backend is NCCL."""
 
 
 class ControllerError(TrainingFailedError):

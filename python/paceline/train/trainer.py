@@ -19,7 +19,7 @@ from paceline.train.callback import Adapter, RunContext
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import RunConfig, ScalingConfig
 from paceline.train.data_config import DataConfig
-from paceline.train.errors import ControllerError, NCCLHangError, TrainingFailedError, WorkerGroupError
+from paceline.train.errors import ControllerError, HangError, NCCLHangError, TrainingFailedError, WorkerGroupError
 from paceline.train.result import FailureKind, Result, StopCause
 from paceline.train.validation_config import ValidationConfig
 
@@ -107,10 +107,10 @@ class DataParallelTrainer:
                 sys.stdout.flush()  # what workers write to standard output comes after what was printed before
         place = self.run_config._place()
         with of_run.at(place) if in_process else contextlib.nullcontext():
-            outcome, failed = native.fit(self._request(in_process))
+            outcome, failed, backend = native.fit(self._request(in_process))
         result = Result(outcome, trusted=True, place=place)
         if failed:
-            result.error = _failure(outcome, result)
+            result.error = _failure(outcome, result, backend)
             raise result.error
         if outcome.final_state == native.FinalState.ABORTED and result.stop_cause == StopCause.INTERRUPT:
             raise KeyboardInterrupt(f"the run was stopped; fit() with the same name continues it: {result.uri}")
@@ -249,10 +249,10 @@ def _shown(config):
     return config if isinstance(config, dict) else {"train_loop_config": config}
 
 
-def _failure(outcome, result) -> TrainingFailedError:
+def _failure(outcome, result, backend) -> TrainingFailedError:
     errors: Dict[int, Exception] = {rank: RuntimeError(text) for rank, text in outcome.worker_errors.items() if rank >= 0}
     if errors:
         return WorkerGroupError(outcome.error, errors, result)
     if outcome.failure_kind == FailureKind.HANG:
-        return NCCLHangError(outcome.error, {}, result)
+        return (NCCLHangError if backend == "nccl" else HangError)(outcome.error, {}, result)
     return ControllerError(RuntimeError(outcome.error), result)

@@ -15,6 +15,7 @@
 #include "paceline/core/error.h"
 #include "paceline/core/posix/process_title.h"
 #include "paceline/core/run_layout.h"
+#include "paceline/parallel/ddp/model_agreement.h"
 #include "paceline/train/worker/language_runtime.h"
 #include "python/bindings/exception.h"
 #include "python/bindings/json.h"
@@ -124,6 +125,12 @@ void bind_worker(py::module_& module) {
       "Called by train() of a worker's program before the loop's first line.");
   module.def("watch_gradient", &train::watch_gradient, py::arg("name"), py::arg("parameter"));
   module.def("check_ranks_every", &train::check_ranks_every);
+  module.def(
+      "find_model_difference",
+      [](const py::list& models_by_rank) {
+        return parallel::find_difference(to_json(models_by_rank, "models").get<std::vector<Json>>());
+      },
+      py::arg("models_by_rank"), "The first tensor in which a rank's model differs from rank 0's, in words; or None.");
   module.def("set_process_title", [](const std::string& title) { (void)set_process_title(title); }, py::arg("title"));
 }
 

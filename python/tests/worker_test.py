@@ -339,6 +339,22 @@ def test_collectives_that_do_not_fit_together_are_named_where_they_are_compared(
         fit(loop, run_config(debug_config=DebugConfig(check_collectives=True)))
 
 
+@pytest.mark.parametrize(
+    "layers, difference",
+    [
+        (lambda rank: [torch.nn.Linear(1, 2 + rank)], r'parameter "0.weight" on rank 1: wanted=float32 \[2, 1\] trained.*got='),
+        (lambda rank: [torch.nn.Linear(1, 1) for _ in range(1 + rank)], r'parameter "1.bias" on rank 1 does not exist on rank 0'),
+        (lambda rank: [torch.nn.BatchNorm1d(1, track_running_stats=rank == 0)], r'buffer "0.\w+" is missing on rank 1'),
+    ],
+)
+def test_a_model_that_differs_between_ranks_is_named_by_parameter(run_config, layers, difference):
+    def loop():
+        prepare_model(torch.nn.Sequential(*layers(train.get_context().get_world_rank())))
+
+    with pytest.raises(train.WorkerGroupError, match="the ranks hold different models: " + difference):
+        fit(loop, run_config())
+
+
 def test_weights_that_differ_between_ranks_are_found(run_config):
     def loop():
         model = prepare_model(torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)))

@@ -1,9 +1,47 @@
-"""DebugConfig.check_ranks_every: whether all ranks hold the same weights, which DistributedDataParallel takes for granted."""
+"""Whether all ranks hold the same model, and with DebugConfig.check_ranks_every the same weights.
+
+DistributedDataParallel takes the second for granted; of the first it says no more than how many parameters there are.
+"""
+
+import hashlib
+import json
 
 import torch
 import torch.distributed as dist
 
 from paceline._native import native
+
+
+def check_models(model: torch.nn.Module, group=None) -> None:
+    """CollectiveError names the first parameter or buffer in which a rank's model differs from rank 0's."""
+    own = _described(model)
+    if own is None:
+        return
+    text = json.dumps(own)
+    if len(set(_of_all_ranks(hashlib.sha256(text.encode()).hexdigest(), group))) == 1:
+        return
+    difference = native.find_model_difference([json.loads(one) for one in _of_all_ranks(text, group)])
+    raise native.CollectiveError(f"the ranks hold different models: {difference}; build the model alike on every rank")
+
+
+def _described(model):
+    """In the words of parallel/ddp/model_agreement.h; None for a model whose parameters have no shapes yet."""
+    ignored = set(getattr(model, "_ddp_params_and_buffers_to_ignore", ()))
+    described = []
+    for kind, named in (("parameter", model.named_parameters()), ("buffer", model.named_buffers())):
+        for name, tensor in named:
+            if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+                return None  # DistributedDataParallel says what to do
+            if name not in ignored:
+                form = f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}{' trained' * tensor.requires_grad}"
+                described.append({"what": f'{kind} "{name}"', "form": form})
+    return described
+
+
+def _of_all_ranks(text, group):
+    texts = [""] * dist.get_world_size(group)
+    dist.all_gather_object(texts, text, group=group)
+    return texts
 
 
 def check_ranks(model: torch.nn.parallel.DistributedDataParallel, every: int) -> None:

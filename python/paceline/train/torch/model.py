@@ -33,6 +33,7 @@ def prepare_model(
 
     Raises:
         RuntimeError: Outside a train loop.
+        CollectiveError: If the ranks' models differ; names the first parameter that does.
         ValueError: For another strategy, and for arguments of FSDP1 that FSDP2 does not have; names each of them.
 
     Example:
@@ -62,6 +63,8 @@ def prepare_model(
         return _with_module(model)
     if device.type != "cpu":
         kwargs = {"device_ids": [device], "output_device": device, **kwargs}
+    if kwargs.get("device_mesh") is None:
+        agreement.check_models(model, kwargs.get("process_group"))
     model = torch.nn.parallel.DistributedDataParallel(model, **kwargs)
     if every := native.check_ranks_every():
         agreement.check_ranks(model, every)

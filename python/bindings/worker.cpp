@@ -55,6 +55,8 @@ class PythonProgram final : public train::LanguageRuntime {
     program_.attr("open_storage")(py::memoryview::from_memory(attachment.data(), std::ssize(attachment)));
   }
 
+  void debug() override { train::take_terminal(); }
+
   void abort_collectives() override { comm::abort_watched_gloo(); }
 
   Json train(const WorkerStart& start) override {
@@ -95,6 +97,7 @@ class PythonProgram final : public train::LanguageRuntime {
       program_.attr("flush")();
     }
     LanguageRuntime::flush();
+    train::give_terminal_back();
   }
 
  private:

@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 
-from paceline import _cells, _environment
+from paceline import _cells, _environment, _main_module
 from paceline._native import native
 from paceline._travel import unpack, unpack_stores
 from paceline.train._values import encoded
@@ -28,6 +28,7 @@ class Program:
         if _environment.is_set("CHDIR_TO_TRIAL_DIR"):
             _enter(os.path.join(context.get_storage(), native.ARTIFACTS_FOLDER))
         cargo = unpack(attachment)
+        _main_module.use_names_of(cargo.train_loop)
         with _group.joined(torch_config, store):
             native.train_loop_begins()
             return encoded(cargo.train_loop())
@@ -81,8 +82,25 @@ def _origin(exception):
 def _text(exception):
     """What it says, and what it was raised from."""
     text = str(exception)
+    if _wants_a_terminal(exception):
+        text = f"{text or 'the debugger read the end of its input'}: {_NO_TERMINAL}"
     cause = _origin(exception)
     return text if cause is None else f"{text} (after {type(cause).__qualname__}: {cause})"
+
+
+_NO_TERMINAL = (
+    "a worker has no terminal; RunConfig(debug_config=DebugConfig(debug_rank=0)) gives rank 0 the driver's, and num_workers=0 "
+    "runs the train loop in the driver itself"
+)
+
+
+def _wants_a_terminal(exception):
+    """Whether input(), or a debugger, has found the empty standard input that workers have."""
+    if type(exception) is EOFError:
+        wants = str(exception) == "EOF when reading a line"
+    else:
+        wants = type(exception).__name__ == "BdbQuit" and type(exception).__module__ == "bdb"
+    return wants and not os.isatty(0)
 
 
 def _frames(exception):
@@ -96,6 +114,7 @@ def _frames(exception):
 
 
 def main():
+    _main_module.take_place()
     sys.stdout.reconfigure(line_buffering=True)
     native.run_worker(Program())
 

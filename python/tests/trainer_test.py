@@ -66,11 +66,6 @@ def test_rank_zeros_return_value_comes_back(run_config):
     assert result.return_value == {"rank": 0, "set": {1, 2}}
 
 
-def test_a_returned_tensor_is_refused(run_config):
-    with pytest.raises(train.WorkerGroupError, match="the return value.*is a Tensor"):
-        fit(lambda: {"weights": torch.ones(2)}, run_config())
-
-
 def test_more_than_one_required_argument_is_refused():
     with pytest.raises(ValueError, match="takes 2 arguments"):
         TorchTrainer(lambda config, more: None)

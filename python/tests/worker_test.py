@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import pty
 import re
 import subprocess
 import sys
@@ -148,6 +149,104 @@ def test_a_stream_that_raises_costs_its_text_and_no_run(run_config, monkeypatch)
     assert result.state == "finished" and told == ["the stream is closed"]
     with open(os.path.join(result.path, "logs/worker_1.log")) as log:
         assert log.read().split() == ["0", "1", "2"]
+
+
+def test_sys_exit_ends_a_worker_as_it_ends_a_program(run_config):
+    assert fit(lambda: sys.exit(0), run_config()).state == "finished"
+    with pytest.raises(train.WorkerGroupError, match="SystemExit: 3"):
+        fit(lambda: sys.exit(3), run_config(), workers=1)
+
+
+@pytest.mark.parametrize("call", [lambda: input("name? "), breakpoint, lambda: __import__("pdb").set_trace()])
+def test_what_wants_a_terminal_says_how_a_worker_gets_one(run_config, call):
+    def loop():
+        call()
+        return None
+
+    with pytest.raises(train.WorkerGroupError, match=r"a worker has no terminal; .*debug_rank=0"):
+        fit(loop, run_config(), workers=1)
+
+
+def test_the_rank_that_is_debugged_has_the_terminal(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import paceline.train as train
+            from paceline.train.torch import TorchTrainer
+
+            def loop():
+                rank, secret = train.get_context().get_world_rank(), 41
+                if rank == 1:
+                    breakpoint()
+                    return print("got", input("name? "))
+
+            settings = train.RunConfig(storage_path="results", debug_config=train.DebugConfig(debug_rank=1))
+            TorchTrainer(loop, scaling_config=train.ScalingConfig(num_workers=2), run_config=settings).fit()
+            print("the driver's", input("again? "))
+            """
+        )
+    )
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execv(sys.executable, [sys.executable, str(program)])
+    shown = b""
+    for prompt, answer in ((b"(Pdb)", b"p secret + 1"), (b"(Pdb)", b"c"), (b"name?", b"Ada"), (b"again?", b"Grace")):
+        while prompt not in shown:
+            shown += os.read(terminal, 4096)
+        text, shown = shown, b""
+        os.write(terminal, answer + b"\n")
+        if answer == b"c":
+            assert b"42" in text
+    try:
+        while part := os.read(terminal, 4096):
+            shown += part
+    except OSError:
+        pass  # the program has ended
+    assert os.waitpid(pid, 0)[1] == 0 and b"the driver's Grace" in shown and b"got Ada" in text + shown
+
+
+def test_children_that_are_spawned_find_the_programs_functions_and_classes(tmp_path):
+    # The program has no `if __name__ == "__main__"`: a child that ran it would begin a run.
+    shown, _ = run_program(
+        tmp_path,
+        """
+        import concurrent.futures, io, multiprocessing
+        import torch
+        import paceline.train as train
+        from paceline.train.torch import TorchTrainer
+
+        class Squares(torch.utils.data.Dataset):
+            def __len__(self):
+                return 4
+
+            def __getitem__(self, index):
+                return square(index)
+
+        class Number:
+            def __init__(self, value):
+                self.value = value
+
+        def square(value):
+            return value * value
+
+        def number(value):
+            return Number(square(value))
+
+        def loop():
+            loader = torch.utils.data.DataLoader(Squares(), num_workers=1, multiprocessing_context="spawn")
+            rows = [row.item() for row in loader]
+            with concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+                three = pool.submit(number, 3).result()
+            torch.save(Squares(), io.BytesIO())
+            return [rows, three.value, isinstance(three, Number)]
+
+        settings = train.RunConfig(storage_path="results")
+        print(TorchTrainer(loop, run_config=settings).fit().return_value)
+        """,
+    )
+    assert shown.splitlines() == ["[[0, 1, 4, 9], 9, True]"]
 
 
 def test_settings_of_ray_train_get_one_notice(tmp_path):

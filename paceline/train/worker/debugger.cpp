@@ -9,15 +9,35 @@
 #include <csignal>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/train/worker/debugger_internal.h"
+#include "paceline/train/worker/language_runtime.h"
 
 namespace paceline::train {
 namespace {
+
+Descriptor open_terminal() {
+  Descriptor terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC));
+  if (terminal) return terminal;
+  throw UsageError("DebugConfig.debug_rank needs a terminal, and the driver was started without one");
+}
+
+// A process in the background may do this only while it does not listen to the signal that would stop it.
+void bring_to_front(int terminal, pid_t group) {
+  sigset_t stop, before;
+  ::sigemptyset(&stop);
+  ::sigaddset(&stop, SIGTTOU);
+  ::pthread_sigmask(SIG_BLOCK, &stop, &before);
+  ::tcsetpgrp(terminal, group);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+pid_t former_foreground = 0;  // 0: the terminal has not been taken
 
 pid_t start_gdb(const Descriptor& terminal, const std::string& told) {
   const std::string process = std::to_string(::getpid());
@@ -59,10 +79,7 @@ pid_t start_gdb(const Descriptor& terminal, const std::string& told) {
 }  // namespace
 
 void wait_for_debugger() {
-  Descriptor terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC));
-  if (!terminal) {
-    throw UsageError("DebugConfig.debug_rank needs a terminal, and the driver was started without one");
-  }
+  Descriptor terminal = open_terminal();
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_if_error(errno_status("making a pipe for gdb"));
   const Descriptor read_end(ends[0]);
@@ -81,6 +98,17 @@ void wait_for_debugger() {
   char told = 0;
   while (::read(read_end.get(), &told, 1) < 0 && errno == EINTR) {
   }
+}
+
+void take_terminal() {
+  const Descriptor terminal = open_terminal();
+  former_foreground = ::tcgetpgrp(terminal.get());
+  bring_to_front(terminal.get(), ::getpgrp());
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(terminal.get(), stream);
+}
+
+void give_terminal_back() {
+  if (former_foreground > 0) bring_to_front(STDIN_FILENO, std::exchange(former_foreground, 0));
 }
 
 }  // namespace paceline::train

@@ -55,6 +55,8 @@ class LanguageRuntime {
   /// Called before the run's storage is first looked at: makes the file systems that the driver has given known in this
   /// process (storage/objects/custom.h), if there are any.
   virtual void open_storage(std::string_view attachment) { (void)attachment; }
+  /// Called right before train() in the rank that DebugConfig.debug_rank names: by default gdb stops it.
+  virtual void debug();
   /// Called on another thread when the run is being stopped: makes collectives that wait fail.
   virtual void abort_collectives() {}
   /// Runs the train loop, inside a session; what it returns. Sets the phase to `training` before the loop's first
@@ -67,6 +69,12 @@ class LanguageRuntime {
   /// The last call before the process ends: writes what is buffered.
   virtual void flush();
 };
+
+/// What debug() does for a language whose debugger runs in the process itself: until the process ends, the driver's
+/// terminal is its standard input, output and error, and Ctrl-C is its alone. UsageError when the driver has none.
+void take_terminal();
+/// Back to whoever had it before; nothing where take_terminal() was not called. For flush().
+void give_terminal_back();
 
 /// What prepare_model() does for a loop of another language: watches the gradient of `parameter`, if
 /// DebugConfig.nan_watch asks for it.

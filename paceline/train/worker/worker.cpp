@@ -162,7 +162,7 @@ bool run_generation(LanguageRuntime& program, worker::Connection& connection, co
     session.emplace(std::move(options));
     const LiveSession::Scope scope(live, *session);
     if (const auto reason = connection.stop_reason()) session->stop(*reason);
-    if (debugged) wait_for_debugger();
+    if (debugged) program.debug();
     Json value = call_loop(program, start, *session);
     session->set_phase(Phase::checkpoint);
     session->finish();
@@ -252,6 +252,10 @@ const RoleRow& role_of(const rpc::Welcome& welcome) {
 
 std::shared_ptr<comm::Group> LanguageRuntime::connect(const comm::GroupOptions& options, const WorkerStart& start) {
   return comm::Group::create(options, options.world_size > 1 ? start.store : nullptr);
+}
+
+void LanguageRuntime::debug() {
+  wait_for_debugger();
 }
 
 rpc::Failed LanguageRuntime::describe(const std::exception_ptr& exception) {

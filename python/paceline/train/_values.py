@@ -1,7 +1,12 @@
-"""What a train loop returns: plain values as they are, anything else pickled for the driver that waits for it."""
+"""What a train loop returns: plain values as they are, anything else pickled for the driver that waits for it.
+
+Tensors come to the driver on the CPU and without the graph that made them.
+"""
 
 import base64
+import io
 import pickle
+import sys
 from typing import Any
 
 import cloudpickle
@@ -12,12 +17,13 @@ PICKLED = "__pickled__"
 
 
 def encoded(value: Any) -> Any:
-    """ValueError for a value that holds torch tensors or modules, or that cannot be pickled."""
-    _refuse_torch(value, "the return value")
+    """ValueError for a value that cannot be pickled."""
     if _is_plain(value):
         return value
     try:
-        return {PICKLED: base64.b64encode(cloudpickle.dumps(value)).decode()}
+        buffer = io.BytesIO()
+        _Pickler(buffer).dump(value)
+        return {PICKLED: base64.b64encode(buffer.getvalue()).decode()}
     except Exception as error:
         culprit = find_culprit(value, "the value itself")
         raise ValueError(
@@ -43,17 +49,10 @@ def _is_plain(value):
     return type(value) is dict and all(type(key) is str and _is_plain(part) for key, part in value.items())
 
 
-def _refuse_torch(value, place):
-    import torch
-
-    if isinstance(value, (torch.Tensor, torch.nn.Module)):
-        raise ValueError(
-            f"{place} of the train loop is a {type(value).__name__}; return numbers, or hand tensors over as a "
-            "checkpoint (report(…, checkpoint=…))"
-        )
-    if isinstance(value, dict):
-        for key, part in value.items():
-            _refuse_torch(part, f"{place}[{key!r}]")
-    elif isinstance(value, (list, tuple)):
-        for i, part in enumerate(value):
-            _refuse_torch(part, f"{place}[{i}]")
+class _Pickler(cloudpickle.Pickler):
+    def reducer_override(self, value):
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(value, torch.Tensor):
+            here = value if value.is_leaf else value.detach()
+            return (here if here.device.type == "cpu" else here.cpu()).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return super().reducer_override(value)

@@ -79,7 +79,7 @@ class DataParallelTrainer:
         self.validation_config = validation_config
         self.resume_from_checkpoint = resume_from_checkpoint
         check_backend(self.backend_config)
-        self._train_loop = _within(self.backend_config, _bound(train_loop_per_worker, train_loop_config))
+        self._train_loop = _ending(_within(self.backend_config, _bound(train_loop_per_worker, train_loop_config)))
 
     @property
     def data_config(self) -> Any:
@@ -224,6 +224,20 @@ def _within(backend_config, train_loop):
     """The train loop in the context that the backend gives each worker."""
     make_context = backend_config.train_func_context
     return train_loop if make_context is contextlib.nullcontext else functools.partial(_call_within, make_context, train_loop)
+
+
+def _ending(train_loop):
+    """The train loop, of which sys.exit() makes an end as of a program: with 0 it has finished."""
+    return functools.partial(_call_until_exit, train_loop)
+
+
+def _call_until_exit(train_loop):
+    try:
+        return train_loop()
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+        return None
 
 
 def _call_within(make_context, train_loop):

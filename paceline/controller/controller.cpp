@@ -1,7 +1,7 @@
 #include "paceline/controller/controller.h"
 
 #include "paceline/controller/control_socket.h"
-#include "paceline/controller/run_loop_internal.h"
+#include "paceline/controller/event_loop/run_loop_internal.h"
 
 namespace paceline::controller {
 

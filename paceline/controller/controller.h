@@ -1,6 +1,6 @@
 // run_to_end: the controller of one run, from start to a final state.
 //
-// The shell around decide() for workers that are processes: a RunLoop (run_loop_internal.h) has the agents' channels
+// The shell around decide() for workers that are processes: a RunLoop (event_loop/) has the agents' channels
 // and the store of the rendezvous, and makes events of what happens there; its RunBooks (run_books.h) hand them to
 // decide(), execute its actions, and have journal, publisher and terminal. Threading: run_to_end() blocks the calling
 // thread, which runs all decisions and callbacks. StopSignal may be called from any thread and from signal handlers.

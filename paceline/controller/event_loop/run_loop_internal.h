@@ -1,9 +1,9 @@
 // RunLoop: the shell around decide(), on the calling thread: events in, actions out.
 //
 // What every run keeps, and the order of decision, journal and actions, is RunBooks'. run_loop.cpp: the loop itself.
-// run_loop_output.cpp: what workers write. run_loop_messages.cpp: what agents, workers and the command line say.
-// run_loop_actions.cpp: what decide() wants done with workers. run_loop_validation.cpp: processes that validate
-// checkpoints, and workers that ask for all checkpoints. run_loop_watch.cpp: hangs and slow ranks.
+// output.cpp: what workers write. messages.cpp: what agents, workers and the command line say.
+// actions.cpp: what decide() wants done with workers. validation.cpp: processes that validate
+// checkpoints, and workers that ask for all checkpoints. watch.cpp: hangs and slow ranks.
 #pragma once
 
 #include <functional>
@@ -86,14 +86,14 @@ class RunLoop final : private Crew {
   std::optional<Time> next_deadline() const;
   void meet_deadlines();
 
-  // run_loop_output.cpp
+  // output.cpp
   void receive(const OutputWritten& incoming);
   void receive(const OutputLeftOut& incoming);
   void show_output(WorkerId worker, int64_t rank, const std::string& name, const rpc::Output& output);
   void show_bar(const std::string& name, const rpc::Output& output);
   bool is_output_held_up() const { return standard_output_ && standard_output_->is_behind(); }
 
-  // run_loop_messages.cpp
+  // messages.cpp
   void receive(FromAgent& incoming);
   void receive(AgentGone& incoming);
   void lose_agent(size_t agent, const std::string& why);
@@ -115,7 +115,7 @@ class RunLoop final : private Crew {
   void receive_stacks(const rpc::Envelope& envelope);
   void send_replies(rpc::KeyValueTable::Replies replies);
 
-  // run_loop_validation.cpp
+  // validation.cpp
   void execute(const policy::StartValidation& action) override;
   void execute(const policy::EndValidation& action) override;
   void receive_from_validation(WorkerId id, ValidationProcess& process, const rpc::Envelope& envelope);
@@ -125,7 +125,7 @@ class RunLoop final : private Crew {
   bool is_settled(const rpc::CheckpointsRequest& wanted) const;
   void answer_checkpoints(Time now);
 
-  // run_loop_watch.cpp
+  // watch.cpp
   bool is_watching() const;
   void watch_if_due(Time now);
   void watch();
@@ -133,7 +133,7 @@ class RunLoop final : private Crew {
   std::string write_evidence(const policy::HangVerdict& verdict, const std::vector<policy::RankProgress>& ranks,
                              const std::vector<stacks::WorkerStacks>& found);
 
-  // run_loop_actions.cpp
+  // actions.cpp
   void execute(const policy::EnterState& action) override;
   void execute(const policy::StartWorker& action) override;
   void execute(const policy::AssignWorkers& action) override;
@@ -145,7 +145,7 @@ class RunLoop final : private Crew {
   void execute(const policy::SetTimer& action) override;
   void warn_about_cores(const policy::Node& node, int64_t workers);
 
-  // Who: run_loop_actions.cpp
+  // Who: actions.cpp
   const policy::Worker* find(WorkerId id) const;
   Identity identity_of(WorkerId worker) const;
   std::string name_of(const policy::Worker& worker) const;

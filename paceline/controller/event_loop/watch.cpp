@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "paceline/controller/run_loop_internal.h"
+#include "paceline/controller/event_loop/run_loop_internal.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/policy/failure_text.h"
 #include "paceline/stacks/frames_for_user.h"

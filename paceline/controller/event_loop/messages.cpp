@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "paceline/controller/run_loop_internal.h"
+#include "paceline/controller/event_loop/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/rpc/report_bytes.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "paceline/controller/run_loop_internal.h"
+#include "paceline/controller/event_loop/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/core/run_layout.h"
 

@@ -1,7 +1,7 @@
 // What workers write: to the driver's standard output and standard error, or, where both are the terminal, above its
 // live line.
 
-#include "paceline/controller/run_loop_internal.h"
+#include "paceline/controller/event_loop/run_loop_internal.h"
 
 namespace paceline::controller {
 

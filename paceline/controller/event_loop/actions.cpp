@@ -4,7 +4,7 @@
 #include <cmath>
 #include <csignal>
 
-#include "paceline/controller/run_loop_internal.h"
+#include "paceline/controller/event_loop/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/run/worker_logs.h"
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 
 #include "paceline/comm/backend.h"
 #include "paceline/core/progress.h"
@@ -22,7 +23,7 @@ struct BackendSettings {
   /// All ranks are on this machine: connections stay on the loopback interface.
   bool loopback = true;
   /// Where collectives are counted; null for nowhere.
-  Progress* progress = nullptr;
+  std::shared_ptr<GroupProgress> progress;
 };
 
 /// A backend of one group, and the way to make its waiting collectives fail.

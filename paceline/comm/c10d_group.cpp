@@ -38,8 +38,9 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
 
 class C10dGroup final : public Group {
  public:
-  /// Connects; `store` has keys of no other group.
-  C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, bool loopback);
+  /// Connects; `store` has keys of no other group. `progress`: where its collectives are counted, null for nowhere.
+  C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, bool loopback,
+            std::shared_ptr<GroupProgress> progress);
   /// What somebody still waits for fails: nobody else will end it.
   ~C10dGroup() override { abort(); }
   C10dGroup(const C10dGroup&) = delete;
@@ -82,6 +83,27 @@ c10d::ProcessGroup::BackendType type_of(const Backend& backend) {
 std::string arrival_key(int64_t rank) {
   return "arrived/" + std::to_string(rank);
 }
+
+// One more group's; null where nobody counts.
+std::shared_ptr<GroupProgress> progress_of(const GroupOptions& options) {
+  return options.progress == nullptr ? nullptr : options.progress->add_group();
+}
+
+// The ranks' way to a new group is the first barrier in it: who waits there alone is seen to wait.
+class Meeting {
+ public:
+  explicit Meeting(std::shared_ptr<GroupProgress> progress) : progress_(std::move(progress)) {
+    if (progress_ != nullptr) progress_->begin_collective(Collective::barrier);
+  }
+  ~Meeting() {
+    if (progress_ != nullptr) progress_->end_collective();
+  }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+ private:
+  const std::shared_ptr<GroupProgress> progress_;
+};
 
 constexpr const char* kStopped = "stopped";
 
@@ -131,13 +153,14 @@ ConnectedBackend checked_by_c10d(const ConnectedBackend& backend, std::string_vi
           }};
 }
 
-C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, bool loopback)
+C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, bool loopback,
+                     std::shared_ptr<GroupProgress> progress)
     : options_(std::move(options)),
       store_(std::move(store)),
       loopback_(loopback),
       failures_(options_.rank, options_.world_size) {
   wait_for_all_ranks(*store_, options_);
-  const BackendSettings settings{options_.rank, options_.world_size, options_.timeout, loopback_, options_.progress};
+  const BackendSettings settings{options_.rank, options_.world_size, options_.timeout, loopback_, std::move(progress)};
   process_group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, static_cast<int>(options_.rank),
                                                            static_cast<int>(options_.world_size));
   const Backend& chosen = *find_backend(options_.backend);
@@ -269,7 +292,9 @@ std::shared_ptr<Group> C10dGroup::duplicate() {
     }
     failures_.throw_if_stopped("connecting");
     try {
-      made = std::make_shared<C10dGroup>(options_, store, loopback_);
+      const std::shared_ptr<GroupProgress> progress = progress_of(options_);
+      const Meeting meeting(progress);
+      made = std::make_shared<C10dGroup>(options_, store, loopback_, progress);
     } catch (const CollectiveError&) {
       failures_.throw_if_stopped("connecting");
       throw;
@@ -309,7 +334,7 @@ std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusi
   std::shared_ptr<Group> group;
   FailureReporter(options.rank, options.world_size).run("connecting", [&] {
     if (options.progress != nullptr) options.progress->forget_groups();
-    group = std::make_shared<C10dGroup>(options, std::move(store), loopback);
+    group = std::make_shared<C10dGroup>(options, std::move(store), loopback, progress_of(options));
   });
   return group;
 }

@@ -65,9 +65,9 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   using TensorLists = std::vector<Tensors>;
 
   WatchedGloo(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
-              c10::intrusive_ptr<Options> options, Progress* progress, ThrownAs thrown_as)
+              c10::intrusive_ptr<Options> options, std::shared_ptr<GroupProgress> progress, ThrownAs thrown_as)
       : ProcessGroupGloo(store, static_cast<int>(rank), static_cast<int>(world_size), std::move(options)),
-        progress_(progress == nullptr ? nullptr : progress->add_group()),
+        progress_(std::move(progress)),
         failures_(std::make_shared<FailureReporter>(rank, world_size, thrown_as)) {}
 
   // The collectives that others are made of; send and receive concern two ranks only.
@@ -195,8 +195,12 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_watched_gloo(const c10::intrusiv
   if (options->devices.empty()) {
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
   }
-  if (settings.progress != nullptr) settings.progress->forget_groups();
-  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress,
+  std::shared_ptr<GroupProgress> progress;
+  if (settings.progress != nullptr) {
+    settings.progress->forget_groups();
+    progress = settings.progress->add_group();
+  }
+  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, std::move(progress),
                                                ThrownAs::torch_error);
   const std::lock_guard lock(groups_mutex);
   groups.emplace_back(gloo);

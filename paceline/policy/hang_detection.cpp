@@ -30,11 +30,14 @@ bool waits(const RankProgress& rank) {
   return !rank.finished && std::ranges::any_of(rank.progress.groups, is_under_way);
 }
 
-// Has not come to the collective in which a rank with these counts waits: the oldest that has not ended. A group that
-// the rank does not show is one of many that were, or are; nobody knows how far it has come there.
+// Has not come to the collective in which a rank with these counts waits: the oldest that has not ended. A rank with
+// room for more groups shows all that it has made. Otherwise one that it does not show is one of many that were, or
+// are; nobody knows how far it has come there.
 bool is_missed_by(const RankProgress& rank, const GroupCounts& waited) {
-  const auto own = std::ranges::find(rank.progress.groups, waited.group, &GroupCounts::group);
-  return own != rank.progress.groups.end() && own->begun <= waited.done;
+  const rpc::AllGroupCounts& groups = rank.progress.groups;
+  const auto own = std::ranges::find(groups, waited.group, &GroupCounts::group);
+  if (own == groups.end()) return groups.size() < ProgressWord::kGroups;
+  return own->begun <= waited.done;
 }
 
 bool has_steps(const RankProgress& rank) {
@@ -171,7 +174,10 @@ HangVerdict judge_standing(const std::vector<RankProgress>& ranks, const DebugCo
     const bool missing = is_missing(rank, ranks);
     if (!missing && !has_steps(rank)) continue;
     verdict.suspects.push_back(rank.rank);
-    verdict.certain |= !rank.computing || rank.progress.idle_s >= std::max(limit, config.hang_start_s);
+    // A checkpoint takes as long as the storage does, also while others are in the next step already.
+    const bool stores = rank.progress.phase == Phase::checkpoint;
+    const bool holds_up_others = missing && !rank.computing;
+    verdict.certain |= !stores && (holds_up_others || rank.progress.idle_s >= std::max(limit, config.hang_start_s));
     if (verdict.suspects.size() <= 3) {
       text += (text.empty() ? "" : "; ") + ("rank " + std::to_string(rank.rank)) + " " + standing_of(rank.progress) +
               (rank.computing ? ", computing" : ", asleep");

@@ -81,6 +81,24 @@ TEST(Hang, ASingleRankHangsByItsOwnSteps) {
   EXPECT_THAT(detect_hang({rank_at(0, 31)}, {}).suspects, ElementsAre(0));
 }
 
+// An evaluation by another program, a download, a slow file server.
+TEST(Hang, ARankThatNobodyWaitsForIsReportedAtOnceButEndedLate) {
+  EXPECT_FALSE(detect_hang({rank_at(0, 50)}, {}).certain);
+  EXPECT_FALSE(detect_hang({rank_at(0, 50), rank_at(1, 50)}, {}).certain);
+  EXPECT_FALSE(detect_hang({waiting_in(0, 20, 5), rank_at(1, 599)}, {}).certain) << "in what it has come to";
+  EXPECT_TRUE(detect_hang({rank_at(0, 600), rank_at(1, 5)}, {}).certain);
+  EXPECT_TRUE(detect_hang({rank_at(0, 50)}, {.hang_start_s = 50}).certain);
+}
+
+TEST(Hang, ARankThatWritesACheckpointIsReportedButNotEnded) {
+  RankProgress writing = rank_at(1, 3000);
+  writing.progress.phase = Phase::checkpoint;
+  const HangVerdict verdict = detect_hang({waiting_in(0, 2999, 6), writing}, {});
+  EXPECT_THAT(verdict.text, HasSubstr("rank 1 is in step 10 (checkpoint) for 3000 s, asleep"));
+  EXPECT_FALSE(verdict.certain) << "the storage may be slow, and the others are in the next step";
+  EXPECT_FALSE(detect_hang({writing}, {}).certain);
+}
+
 TEST(Hang, ARankThatComputesIsReportedAtOnceButEndedLate) {
   const HangVerdict early = detect_hang({waiting_in(0, 40, 6), computing(rank_at(1, 41))}, {});
   EXPECT_THAT(early.suspects, ElementsAre(1));
@@ -132,9 +150,30 @@ TEST(Hang, ARankThatReturnedWithoutAnythingInAGroupKeepsTheOthersWaitingThere) {
   RankProgress waiting = waiting_in(0, 3, 6);
   waiting.progress.groups.front().group = 2;
   RankProgress left = returned(1, 3, 5);
-  EXPECT_FALSE(detect_hang({waiting, left}, {}).hangs()) << "it shows 32 other groups, so that nobody knows";
+  EXPECT_TRUE(detect_hang({waiting, left}, {}).deadlock) << "it shows all groups that it has made";
   left.progress.groups.push_back({.group = 2});
   EXPECT_TRUE(detect_hang({waiting, left}, {}).deadlock);
+  left.progress.groups.clear();
+  for (int64_t group = 3; std::ssize(left.progress.groups) < static_cast<int64_t>(ProgressWord::kGroups); ++group) {
+    left.progress.groups.push_back({.group = group});
+  }
+  EXPECT_FALSE(detect_hang({waiting, left}, {}).hangs()) << "it had many, so that nobody knows";
+}
+
+// The first barrier(), or a model that one rank only prepares.
+TEST(Hang, ARankThatConnectsToOthersWhoNeverComeIsFound) {
+  RankProgress connecting = waiting_in(0, 3, 1);
+  connecting.progress.groups = {{1, 5, 5, "barrier"}, {2, 1, 0, "barrier"}};
+  const HangVerdict left = detect_hang({connecting, returned(1, 3, 5)}, {});
+  EXPECT_TRUE(left.deadlock);
+  EXPECT_THAT(left.text, HasSubstr("rank 0 waits in barrier 1 of group 2, which rank 1 can never join"));
+  RankProgress elsewhere = rank_at(1, 599, 0);
+  connecting.progress.idle_s = 599;
+  EXPECT_FALSE(detect_hang({connecting, elsewhere}, {}).hangs()) << "it has no steps yet, and may come";
+  elsewhere.progress.idle_s = 600;
+  EXPECT_THAT(detect_hang({connecting, elsewhere}, {}).suspects, ElementsAre(1));
+  elsewhere.progress.groups.push_back({2, 1, 0, "barrier"});
+  EXPECT_THAT(detect_hang({connecting, elsewhere}, {}).suspects, IsEmpty()) << "both wait for the network";
 }
 
 // As HangWatch makes it when it has looked all the time.
@@ -514,9 +553,13 @@ TEST(HangWatch, ARankThatUsesItsProcessorIsNotCertainToHang) {
 
 TEST(HangWatch, ProcessorTimeBeforeTheLastProgressDoesNotCount) {
   HangWatch watch{{}};
-  EXPECT_FALSE(watch.look({idle_rank(20, 100)}));
-  EXPECT_FALSE(watch.look({idle_rank(0, 120)}));
-  EXPECT_TRUE(watch.look({idle_rank(31, 120)})->certain);
+  RankProgress waiting = waiting_in(1, 20, 6), idle = idle_rank(20, 100);
+  idle.progress.groups = {{.group = 1, .begun = 5, .done = 5}};
+  EXPECT_FALSE(watch.look({idle, waiting}));
+  idle.progress.idle_s = 0, idle.progress.cpu_s = 120;
+  EXPECT_FALSE(watch.look({idle, waiting}));
+  idle.progress.idle_s = 31;
+  EXPECT_TRUE(watch.look({idle, waiting})->certain);
 }
 
 TEST(HangWatch, NamesASlowRankOnceInAGroup) {

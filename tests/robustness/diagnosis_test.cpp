@@ -102,6 +102,23 @@ TEST_F(Diagnosis, ARankThatCanNeverComeEndsTheRunInSeconds) {
   expect_clean(driver);
 }
 
+TEST_F(Diagnosis, ARankThatPreparesAModelAloneEndsTheRunInSeconds) {
+  auto driver = start("prepare_a_model_alone", {{"HANG_ACTION", "fail"}});
+  EXPECT_EQ(driver.wait(), 1);
+  EXPECT_THAT(driver.output(), HasSubstr("The run hangs: rank 0 waits in barrier 1 of group 2, which rank 1 can never "
+                                         "join: its train loop has returned"));
+  expect_clean(driver);
+}
+
+TEST_F(Diagnosis, ARankThatNeverComesToTheFirstBarrierIsNamed) {
+  auto driver = start("wait_in_the_first_barrier", quick_hangs());
+  EXPECT_EQ(driver.wait(), 1);
+  EXPECT_THAT(driver.output(), AllOf(HasSubstr("The run hangs: rank 1 makes no progress: rank 1 is in "),
+                                     HasSubstr("rank 0 waits in barrier 1 of group 2"),
+                                     HasSubstr("at (anonymous namespace)::wait_for_a_lock_of_its_own()")));
+  expect_clean(driver);
+}
+
 // Stops a process of the run for longer than its heartbeats and hangs take, and lets it go on.
 void stop_for_a_while(pid_t pid) {
   ::kill(pid, SIGSTOP);

@@ -114,6 +114,17 @@ PACELINE_TRAIN_LOOP(skip_a_collective);
   paceline::all_reduce(torch::ones({2}));
 }
 
+void wait_in_the_first_barrier() {
+  if (is_rank(1)) wait_for_a_lock_of_its_own();
+  paceline::barrier();
+}
+PACELINE_TRAIN_LOOP(wait_in_the_first_barrier);
+
+void prepare_a_model_alone() {
+  if (is_rank(0)) paceline::prepare_model(torch::nn::Linear(2, 1));
+}
+PACELINE_TRAIN_LOOP(prepare_a_model_alone);
+
 // Before any step or report: nothing is known of how long its pauses are.
 void return_before_the_others() {
   paceline::barrier();

@@ -24,7 +24,7 @@ TEST(Failure, RestartsWithinTheBudgetAndErrorsAfterExactlyNRetries) {
   EXPECT_EQ(run.state(), State::shutting_down);
   run.exit_all();
   EXPECT_EQ(run.state(), State::errored);
-  EXPECT_THAT(run.all().error, HasSubstr("Rank 1 of 2 on node node0 was killed by SIGKILL in step 0 (training)"));
+  EXPECT_THAT(run.all().error, HasSubstr("Rank 1 of 2 on node node0 was killed by SIGKILL in the phase training"));
   EXPECT_EQ(run.all().worker_errors.size(), 1u);
 }
 
@@ -34,7 +34,7 @@ TEST(Failure, ExitWithZeroInMidLoopIsAFailure) {
   run.exit_all();
   EXPECT_EQ(run.state(), State::errored);
   EXPECT_THAT(run.all().error,
-              HasSubstr("exited with code 0 in step 0 (training), before its train loop had returned"));
+              HasSubstr("exited with code 0 in the phase training, before its train loop had returned"));
 }
 
 TEST(Failure, CollateralWaitsForItsCause) {

@@ -27,6 +27,7 @@ std::string where(const Failure& failure) {
   if (failure.rank < 0) return " before it had joined";
   if (failure.end.phase == Phase::starting) return " before it had entered its train loop";
   if (failure.end.phase == Phase::unknown || failure.end.phase == Phase::program) return "";
+  if (failure.end.step == 0) return " in the phase " + to_string(failure.end.phase);  // it has no steps, or none yet
   return " in step " + std::to_string(failure.end.step) + " (" + to_string(failure.end.phase) + ")";
 }
 

@@ -36,7 +36,11 @@ void write_worker(const Json& worker, std::ostream& text) {
   text << "  rank " << (rank.is_null() ? "?" : rank.dump()) << "       " << worker.value("stage", "");
   if (worker.contains("last_stage")) text << " with the driver (last known: " << worker.value("last_stage", "") << ")";
   text << ", process " << worker.value("pid", int64_t{0}) << " on " << printable(worker.value("node", ""));
-  if (worker.contains("step")) text << ", step " << worker["step"] << " (" << worker.value("phase", "") << ")";
+  if (const int64_t step = worker.value("step", int64_t{0}); step > 0) {
+    text << ", step " << step << " (" << worker.value("phase", "") << ")";
+  } else if (worker.contains("phase")) {  // it has no steps, or none yet
+    text << ", phase " << worker.value("phase", "");
+  }
   write_usage(worker, text);
   if (worker.contains("slow")) {
     text << ", slow: its steps take " << worker.value("slow", 0.0) << " times as long as the others'";

@@ -88,11 +88,13 @@ TEST(RunSummary, ALiveRunTellsWhereItsWorkersAre) {
                       {"started", 1.0},
                       {"cpu_s", 2.0},
                       {"resident_bytes", 3 << 20}},
+                     {{"rank", 1}, {"stage", "training"}, {"pid", 79}, {"step", 0}, {"phase", "report"}},
                      {{"rank", nullptr}, {"node", "local"}, {"pid", 78}, {"stage", "starting"}}}}},
                   run);
   const std::string text = to_text(run);
   EXPECT_THAT(text, HasSubstr("mnist: running\n"));
   EXPECT_THAT(text, HasSubstr("rank 0       training, process 77 on local, step 9 (backward), cpu 0 %, 3.0 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("rank 1       training, process 79 on , phase report\n")) << "it has no steps";
   EXPECT_THAT(text, HasSubstr("rank ?       starting, process 78 on local\n"));
   EXPECT_THAT(text, HasSubstr("report 4     loss 0.125\n"));
 }

@@ -16,6 +16,7 @@ namespace paceline::run {
 namespace {
 
 constexpr std::chrono::seconds kFinishPatience{120};
+constexpr std::chrono::seconds kFirstLook{30};  // for what a driver before had sent
 
 // Whether nothing but claims is at the run's location.
 arrow::Result<bool> is_gone(const storage::Storage& run) {
@@ -65,9 +66,10 @@ arrow::Result<std::unique_ptr<ObjectRun>> ObjectRun::take(const storage::Locatio
     return name != run_layout::kControllerLog && (name.starts_with(std::string(run_layout::kLogs) + "/") ||
                                                   name.starts_with(std::string(run_layout::kArtifacts) + "/"));
   };
+  storage::FileMirrorOptions options{.takes_turns = takes_turns};
+  if (taken->lease_->may_meet_late_writes()) options.looks_again = kFirstLook;
   taken->mirror_ = std::make_unique<storage::FileMirror>(
-      taken->objects_, folder, [folder] { return files_of_run(folder); },
-      storage::FileMirrorOptions{.takes_turns = takes_turns});
+      taken->objects_, folder, [folder] { return files_of_run(folder); }, std::move(options));
   return taken;
 }
 

@@ -28,7 +28,8 @@ struct FileMirror::Desk {
     ino_t inode = 0;
     int64_t size = 0;
     int64_t segments = 0;
-    int64_t turn = 0;  // its last one's number
+    int64_t turn = 0;    // its last one's number
+    int64_t begun = -1;  // with this segment; -1: not yet
   };
 
   std::shared_ptr<Storage> to;
@@ -45,6 +46,8 @@ struct FileMirror::Desk {
   bool knows_segments = false;
   int64_t turn = 0;
   std::chrono::steady_clock::time_point next_turn;
+  std::chrono::steady_clock::time_point next_look;
+  std::chrono::milliseconds look_pause{};
 
   void work() {
     std::unique_lock lock(mutex);
@@ -67,6 +70,7 @@ struct FileMirror::Desk {
   arrow::Status look_at_segments() {
     ARROW_ASSIGN_OR_RAISE(const auto segments, to->list(run_layout::kRecords));
     std::map<std::string, int64_t> whole;
+    for (auto& [name, file] : copied) file.segments = 0;
     for (const auto& segment : segments) {
       const size_t slash = segment.name.rfind('/');
       const size_t start = std::string(run_layout::kRecords).size() + 1;
@@ -82,6 +86,24 @@ struct FileMirror::Desk {
       file.size = std::max<int64_t>(0, std::min(whole[name], file.segments - 1)) * kSegmentBytes;
     }
     knows_segments = true;
+    look_pause = std::max(options.looks_again.value_or(look_pause), 2 * look_pause);
+    next_look = std::chrono::steady_clock::now() + look_pause;
+    return arrow::Status::OK();
+  }
+
+  bool is_look_due(bool final_round) const {
+    if (!knows_segments) return true;
+    return options.looks_again && (final_round || std::chrono::steady_clock::now() >= next_look);
+  }
+
+  // What a late segment may have replaced by one of the same size. The last one is written again anyway.
+  arrow::Status write_first_again(const std::string& name, const Copied& known) {
+    const int64_t end = std::min(known.begun + 2, known.size / kSegmentBytes);
+    if (known.begun < 0 || known.begun >= end) return arrow::Status::OK();
+    ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_for_reading(folder + "/" + name));
+    for (int64_t segment = known.begun; segment < end; ++segment) {
+      ARROW_RETURN_NOT_OK(copy_segment(name, file, segment).status());
+    }
     return arrow::Status::OK();
   }
 
@@ -109,7 +131,9 @@ struct FileMirror::Desk {
   }
 
   arrow::Status copy_all(bool final_round) {
-    if (!knows_segments) ARROW_RETURN_NOT_OK(look_at_segments());
+    const bool looks = is_look_due(final_round);
+    const bool looks_again = looks && knows_segments;
+    if (looks) ARROW_RETURN_NOT_OK(look_at_segments());
     std::vector<std::string> names = files();
     for (const std::string& name : names) (void)copied[name];
     if (!final_round) keep_turns(names);
@@ -118,7 +142,9 @@ struct FileMirror::Desk {
     // One file that fails keeps no other from being copied.
     (void)for_each_in_parallel(names.size(), [&](size_t index) {
       const auto known = copied.find(names[index]);
-      const arrow::Status status = known == copied.end() ? arrow::Status::OK() : copy(known->first, known->second);
+      if (known == copied.end()) return arrow::Status::OK();
+      arrow::Status status = copy(known->first, known->second);
+      if (status.ok() && looks_again) status = write_first_again(known->first, known->second);
       const std::lock_guard lock(first_mutex);
       if (first.ok()) first = status;
       return arrow::Status::OK();
@@ -141,6 +167,16 @@ struct FileMirror::Desk {
     return arrow::Status::OK();
   }
 
+  // Gives its bytes. There is an empty one of an empty file only.
+  arrow::Result<int64_t> copy_segment(const std::string& name, const Descriptor& file, int64_t segment) {
+    std::string bytes(kSegmentBytes, '\0');
+    ARROW_ASSIGN_OR_RAISE(const size_t count, read_at(file, folder + "/" + name, segment * kSegmentBytes,
+                                                      std::as_writable_bytes(std::span(bytes))));
+    bytes.resize(count);
+    if (count > 0 || segment == 0) ARROW_RETURN_NOT_OK(to->write(mirrored_segment(name, segment), bytes));
+    return static_cast<int64_t>(count);
+  }
+
   arrow::Status copy(const std::string& name, Copied& known) {
     const std::string path = folder + "/" + name;
     struct stat about{};
@@ -148,18 +184,16 @@ struct FileMirror::Desk {
     const bool is_same = about.st_ino == known.inode && about.st_size >= known.size;
     if (is_same && about.st_size == known.size && known.segments > 0) return arrow::Status::OK();
     const int64_t start = is_same ? known.size / kSegmentBytes : 0;
+    if (known.begun < 0) known.begun = start;
     ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_for_reading(path));
     int64_t segment = start;
     int64_t size = start * kSegmentBytes;
-    std::string bytes;
+    int64_t count = 0;
     do {
-      bytes.resize(kSegmentBytes);
-      ARROW_ASSIGN_OR_RAISE(const size_t count, read_at(file, path, size, std::as_writable_bytes(std::span(bytes))));
-      bytes.resize(count);
-      if (count == 0 && segment > 0) break;
-      ARROW_RETURN_NOT_OK(to->write(mirrored_segment(name, segment++), bytes));
-      size += static_cast<int64_t>(count);
-    } while (static_cast<int64_t>(bytes.size()) == kSegmentBytes);
+      ARROW_ASSIGN_OR_RAISE(count, copy_segment(name, file, segment));
+      size += count;
+      segment += count > 0 || segment == 0 ? 1 : 0;
+    } while (count == kSegmentBytes);
     for (int64_t old = segment; old < known.segments; ++old)
       ARROW_RETURN_NOT_OK(to->remove(mirrored_segment(name, old)));
     known.inode = about.st_ino;

@@ -4,7 +4,13 @@
 // written again when the file has grown. A file that was cut or replaced is copied anew from there; one that was
 // deleted is deleted there, unless all are gone. Of files that take turns a round copies kInTurn at most, those first
 // that have waited longest: a thousand logs that grow all the time cost no thousand requests a round. Reading puts the
-// segments together. Threading: a thread of its own; push() from any. Errors of the storage are tried again with the
+// segments together.
+//
+// A writer before this one, which was taken for dead, may have sent a segment that arrives late: of each file the one
+// that was its last when this mirror began, or the next, since it waits for each before it sends another. The mirror
+// looks for what does not fit and writes it again, and those two always.
+//
+// Threading: a thread of its own; push() from any. Errors of the storage are tried again with the
 // next round; finish() gives the last.
 #pragma once
 
@@ -13,6 +19,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +33,9 @@ struct FileMirrorOptions {
   std::chrono::milliseconds interval = std::chrono::seconds(5);
   /// Whether a file takes turns; none does by default. It never does in rounds that push() began.
   std::function<bool(const std::string& name)> takes_turns;
+  /// Where something may arrive late: the mirror looks for it after so long, after twice that, and so on, and in the
+  /// last round.
+  std::optional<std::chrono::milliseconds> looks_again;
 };
 
 class FileMirror {

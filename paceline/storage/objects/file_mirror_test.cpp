@@ -171,6 +171,37 @@ TEST_F(FileMirrorTest, ASegmentThatHasArrivedLateIsWrittenAgain) {
   EXPECT_TRUE(mirrored("journal") == content);
 }
 
+// Of a driver that was taken for dead, whose log went on otherwise, and which had one more.
+TEST_F(FileMirrorTest, WhatArrivesLateWhileTheMirrorLivesIsFoundAndPutRight) {
+  const std::string content = std::string(kSegmentBytes, 'a') + std::string(kSegmentBytes, 'b') + "c";
+  write_file(folder / "journal", content);
+  FileMirror mirror(memory, folder.path(), [] { return std::vector<std::string>{"journal"}; },
+                    {.interval = std::chrono::milliseconds(1), .looks_again = std::chrono::milliseconds(1)});
+  while (mirrored("journal") != content) std::this_thread::yield();
+  ASSERT_TRUE(memory->write(mirrored_segment("journal", 1), "bbb").ok());
+  ASSERT_TRUE(memory->write(mirrored_segment("journal", 3), std::string(kSegmentBytes, 'd')).ok());
+  ASSERT_TRUE(memory->write(mirrored_segment("old.log", 0), "text").ok());
+  const auto is_right = [&] {
+    return mirrored("journal") == content && mirrored_files(*memory).ValueOrDie().size() == 1;
+  };
+  while (!is_right()) std::this_thread::yield();
+  EXPECT_TRUE(mirror.finish(kPatience).ok());
+}
+
+TEST_F(FileMirrorTest, ALateSegmentOfTheSameSizeIsReplacedAtTheEnd) {
+  const std::string content = std::string(kSegmentBytes, 'a') + std::string(kSegmentBytes, 'b') + "c";
+  write_file(folder / "journal", content);
+  FileMirror mirror(memory, folder.path(), [] { return std::vector<std::string>{"journal"}; },
+                    {.interval = std::chrono::hours(1), .looks_again = std::chrono::hours(1)});
+  mirror.push();
+  while (mirrored("journal") != content) std::this_thread::yield();
+  for (const int64_t segment : {0, 1}) {
+    ASSERT_TRUE(memory->write(mirrored_segment("journal", segment), std::string(kSegmentBytes, 'x')).ok());
+  }
+  EXPECT_TRUE(mirror.finish(kPatience).ok());
+  EXPECT_TRUE(mirrored("journal") == content);
+}
+
 TEST_F(FileMirrorTest, ATornLineThatWasCutIsNotRead) {
   write_file(folder / "journal", std::string(kSegmentBytes, 'a') + "\ntorn");
   mirror();

@@ -53,8 +53,9 @@ void StandardOutput::write_all() {
     if (sink_) {
       sink_(first.text);
     } else if (is_open) {
-      // What the program has printed before comes first.
-      is_open = std::fflush(stdout) == 0 && write_out(first.text);
+      // What the program has printed before comes first. There has to be room for it: whoever waits in fflush() holds a
+      // lock that everybody needs who prints.
+      is_open = wait_for_room() && std::fflush(stdout) == 0 && write_out(first.text);
     }
     OutputWritten written = first.written;
     lock.lock();
@@ -63,14 +64,20 @@ void StandardOutput::write_all() {
   }
 }
 
-// False when nobody reads any more, or nothing is to be written any more. A pipe that poll() calls writable takes
-// PIPE_BUF bytes without waiting.
+// False when nothing is to be written any more. A pipe that poll() calls writable takes PIPE_BUF bytes without waiting,
+// which is as much as stdio keeps for one.
+bool StandardOutput::wait_for_room() {
+  std::array<pollfd, 2> events = {pollfd{::fileno(stdout), POLLOUT, 0}, pollfd{leave_.get(), POLLIN, 0}};
+  while (::poll(events.data(), events.size(), -1) < 0 && errno == EINTR) {
+  }
+  return events[1].revents == 0;
+}
+
+// False too when nobody reads any more.
 bool StandardOutput::write_out(std::string_view text) {
   const int output = ::fileno(stdout);
   while (!text.empty()) {
-    std::array<pollfd, 2> events = {pollfd{output, POLLOUT, 0}, pollfd{leave_.get(), POLLIN, 0}};
-    if (::poll(events.data(), events.size(), -1) < 0 && errno == EINTR) continue;
-    if (events[1].revents != 0) return false;
+    if (!wait_for_room()) return false;
     const ssize_t written = ::write(output, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
     if (written < 0 && errno != EAGAIN && errno != EINTR) return false;
     text.remove_prefix(static_cast<size_t>(std::max<ssize_t>(written, 0)));

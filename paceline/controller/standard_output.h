@@ -42,6 +42,7 @@ class StandardOutput {
   };
   void write_all();
   bool write_out(std::string_view text);
+  bool wait_for_room();
 
   Inbox& inbox_;
   const track::TextSink sink_;

@@ -363,6 +363,7 @@ arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {
 }
 
 arrow::Status Store::collect_leftovers() {
+  ARROW_RETURN_NOT_OK(fail_point("store.collect"));
   ARROW_RETURN_NOT_OK(gate_());
   ARROW_RETURN_NOT_OK(storage::remove_all(run_folder_ + "/" + run_layout::kStaging));
   ARROW_RETURN_NOT_OK(storage::remove_temporary_files(run_folder_));

@@ -26,6 +26,7 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
   if (agents.ok()) options.nodes = static_cast<int64_t>(agents->size());
   RunLoop loop({*books, clock, stop, inbox, publisher, leftovers});
   ARROW_RETURN_NOT_OK(loop.run(std::move(agents), options));
+  books->wait_at_end_for("what is being published or deleted in " + request.location);
   const bool published = publisher.finish();  // it deletes what is still to be deleted
   return books->close(!published);
 }

@@ -1,10 +1,12 @@
 // From the run's folder to its first event, and from its last event to the outcome.
 #include "paceline/controller/run_books.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "paceline/controller/stop_signal.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
@@ -13,6 +15,25 @@
 namespace paceline::controller {
 
 using namespace policy;
+namespace {
+
+// Allows changes as long as `folder` is what it is now. One that was moved away takes its lock along: of its name there
+// may be another by now, and another driver's run in it.
+arrow::Result<std::function<arrow::Status(bool looks)>> while_in_place(const std::string& folder) {
+  struct stat locked{};
+  if (::stat(folder.c_str(), &locked) != 0) return errno_status("examining folder " + folder);
+  return [folder, locked](bool looks) -> arrow::Status {
+    struct stat now{};
+    if (!looks || (::stat(folder.c_str(), &now) == 0 && now.st_dev == locked.st_dev && now.st_ino == locked.st_ino)) {
+      return arrow::Status::OK();
+    }
+    return arrow::Status::Cancelled("the folder ", folder,
+                                    " was moved away, or replaced by another, while this run was training in it: what "
+                                    "is there now is not changed. Move the folders of runs that have ended only");
+  };
+}
+
+}  // namespace
 
 namespace {
 
@@ -48,6 +69,8 @@ arrow::Status RunBooks::read_folder(const run::ObjectRun::Tell& on_lease_lost, t
     if (request_.lease_takeover) options.takeover = *request_.lease_takeover;
     ARROW_ASSIGN_OR_RAISE(folder_lease_, run::lease_folder(folder, std::move(options)));
     may_change_ = folder_lease_->gate();
+  } else if (!object_run_) {
+    ARROW_ASSIGN_OR_RAISE(may_change_, while_in_place(folder));
   }
   const std::shared_ptr<storage::Storage> objects = object_run_ ? object_run_->objects() : nullptr;
   ARROW_RETURN_NOT_OK(storage::make_folders(folder + "/" + run_layout::kLogs));
@@ -164,12 +187,33 @@ arrow::Status RunBooks::begin(const RunOptions& options, Crew& crew) {
   return arrow::Status::OK();
 }
 
+// The thread goes on once the disk does, or never: what it would say is said for it.
+void RunBooks::wait_at_end_for(const std::string& what) {
+  if (what.empty()) {
+    if (end_watch_) end_watch_->enter("");
+    return;
+  }
+  if (!end_watch_) {
+    end_watch_.emplace([this](const std::string& text) {
+      if (has_ended_) StopHandlers::let_end();
+      log_->warning(text);
+    });
+  }
+  end_watch_->enter(has_ended_ ? "the run has ended, but the program still waits for " + what +
+                                     "; Ctrl-C or SIGTERM ends it without that"
+                               : "all workers have ended, but the run still waits for " + what +
+                                     "; a third Ctrl-C, or a second SIGTERM, gives it up");
+}
+
 RunOutcome RunBooks::close(bool storage_hangs) {
+  const std::string& folder = request_.run_folder;
   if (trackers_) {
+    wait_at_end_for("the trackers, to take the last metrics");
     const RunOutcome ended = outcome();
     trackers_->finish({.state = ended.state, .message = ended.error, .time = to_seconds(clock_.now())},
                       report_queue_->history().flushed_bytes());
   }
+  wait_at_end_for("the disk, to delete what is left in " + staging_folder());
   if (storage_hangs) {
     log_->warning("the storage hangs: a checkpoint that was being published or deleted is left to the next start");
   } else if (!is_ours()) {
@@ -177,14 +221,17 @@ RunOutcome RunBooks::close(bool storage_hangs) {
   } else if (const arrow::Status collected = store_->collect_leftovers(); !collected.ok()) {
     log_->warning("unpublished files could not be deleted: " + collected.message());
   }
+  wait_at_end_for("the run store " + request_.run_store);
   indexer_->finish();
   if (object_run_) {
+    wait_at_end_for("the storage, to copy journal, history and logs to " + request_.location);
     const arrow::Status mirrored = object_run_->finish(storage_hangs);
     if (!mirrored.ok()) {
       log_->error("journal, history and logs are complete only in " + request_.run_folder +
                   ", not in the storage: " + mirrored.message() + "; running the same run there again copies them");
     }
   }
+  wait_at_end_for("the disk, to give " + folder + " back");
   terminal_->finish();
   const char* what = state_.state == State::finished ? "results: " : "what there is of the run: ";
   terminal_->log(LogLevel::info, what + request_.location);

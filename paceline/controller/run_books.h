@@ -11,6 +11,7 @@
 
 #include <arrow/result.h>
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -22,6 +23,7 @@
 
 #include "paceline/checkpoint/store.h"
 #include "paceline/controller/callbacks.h"
+#include "paceline/controller/end_watch.h"
 #include "paceline/controller/occupation.h"
 #include "paceline/controller/publisher.h"
 #include "paceline/controller/report_queue.h"
@@ -84,6 +86,10 @@ class RunBooks {
   static arrow::Result<std::unique_ptr<RunBooks>> open(const RunRequest& request, const Clock& clock,
                                                        const run::ObjectRun::Tell& on_lease_lost,
                                                        track::HistoryThread::Told on_history = nullptr);
+
+  /// What the calling thread waits for from here on, at the run's end; "" for nothing. When that takes long, log and
+  /// terminal say it, and, once the run has ended, the next Ctrl-C or SIGTERM ends the process.
+  void wait_at_end_for(const std::string& what);
 
   /// Journals that the run is taken over, and what follows from that. An error means that nothing was journaled.
   arrow::Status begin(const policy::RunOptions& options, Crew& crew);
@@ -163,6 +169,7 @@ class RunBooks {
   void apply(const policy::Event& event);
   void act(const policy::Actions& actions);
   void show_workers();
+  void watch_last_publications();
   void show(int64_t report, const Json& metrics);
   void warn_of_unequal_reports();
   void publish_ready();
@@ -191,11 +198,13 @@ class RunBooks {
   const Clock& clock_;
   Crew* crew_ = nullptr;
   std::unique_ptr<track::Terminal> terminal_;
+  std::optional<Log> log_;
+  std::atomic<bool> has_ended_{false};
+  std::optional<EndWatch> end_watch_;                    // from the end on, also of what comes below
   std::unique_ptr<run::ObjectRun> object_run_;           // null for a run in a local folder
   std::unique_ptr<storage::Lease> folder_lease_;         // of one that other machines may have too; else null
-  std::function<arrow::Status(bool looks)> may_change_;  // by that lease; null without one
+  std::function<arrow::Status(bool looks)> may_change_;  // of that lease or folder; null in an object store
   bool is_left_ = false;                                 // to the driver that has taken it
-  std::optional<Log> log_;
   std::optional<checkpoint::Store> store_;
   std::string storage_proof_;
   std::optional<run::Journal> journal_;

@@ -4,6 +4,7 @@
 #include "paceline/checkpoint/retention.h"
 #include "paceline/controller/run_books.h"
 #include "paceline/controller/worker_process.h"
+#include "paceline/core/run_layout.h"
 
 namespace paceline::controller {
 
@@ -36,10 +37,12 @@ void RunBooks::feed_all() {
 void RunBooks::apply(const Event& event) {
   const Time now = journal_time(clock_.now());
   const Actions actions = decide(state_, event, now);
+  watch_last_publications();
   // Of a folder that another driver has now nothing is changed any more.
   if (is_ours()) check(journal_->append(event, state_, actions, now));
   indexer_->notice();
   if (is_terminal(state_.state) && is_ours()) check(journal_->sync());
+  if (has_ended_) wait_at_end_for("");
   const auto* published = std::get_if<CheckpointPublished>(&event);
   settling_ = published != nullptr ? &published->checkpoint : nullptr;
   if (const auto* failed = std::get_if<PublishFailed>(&event)) {
@@ -52,6 +55,16 @@ void RunBooks::apply(const Event& event) {
     flush();  // reports behind the checkpoint's too
     object_run_->push();
   }
+}
+
+// Of a run whose workers have ended. What is published slowly is published: a signal asks to stop, as before.
+void RunBooks::watch_last_publications() {
+  has_ended_ = is_terminal(state_.state);
+  if (has_ended_) return wait_at_end_for("the disk, to write " + request_.run_folder + "/" + run_layout::kJournal);
+  if (state_.publishing.empty()) return wait_at_end_for("");
+  if (state_.completed < state_.world_size && state_.live > 0) return;
+  wait_at_end_for("the checkpoint of report " + std::to_string(*state_.publishing.begin()) + " to be published in " +
+                  request_.location);
 }
 
 void RunBooks::show_workers() {
@@ -276,7 +289,9 @@ void RunBooks::execute(const TellCommitted& action) {
 void RunBooks::execute(const Finish&) {
   report_queue_->settle_all();
   hand_on_reports();
+  wait_at_end_for("the disk, to write " + request_.run_folder + "/" + run_layout::kHistory);
   check(report_queue_->sync());
+  wait_at_end_for("");
   note_history();
   callbacks_->ended(state_);
 }

@@ -121,6 +121,20 @@ TEST_F(RunBooksTest, ARunGoesFromItsFirstEventToItsOutcome) {
   EXPECT_EQ(run::replay(folder_.path()).ValueOrDie()->state, policy::State::finished);
 }
 
+TEST_F(RunBooksTest, AFolderThatHasTakenTheRunsPlaceIsNotChanged) {
+  train();
+  const std::string moved = folder_.path() + "_moved";
+  std::filesystem::rename(folder_.path(), moved);
+  std::filesystem::create_directories(folder_ / "checkpoint_000001");  // of the next run of that name
+  const arrow::Status removed = books_->store().remove("checkpoint_000001");
+  EXPECT_TRUE(removed.IsCancelled());
+  EXPECT_THAT(removed.message(), HasSubstr(folder_.path() + " was moved away"));
+  EXPECT_TRUE(books_->store().collect_leftovers().IsCancelled());
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "checkpoint_000001"));
+  std::filesystem::remove_all(folder_.path());
+  std::filesystem::rename(moved, folder_.path());
+}
+
 // Callbacks hear of a report with its checkpoint once the journal and the workers have, and before retention deletes
 // it.
 TEST_F(RunBooksTest, CallbacksHearOfACheckpointBetweenTheWorkersAndItsDeletion) {

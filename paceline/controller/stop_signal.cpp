@@ -19,12 +19,16 @@ void StopSignal::stop(int signal, int times) noexcept {
 }
 
 void StopSignal::hear(int signal, Moment now) noexcept {
-  if (ends(signal) && ends(last_signal_) && now - last_time_.load() < kSameRequest) return;
-  last_signal_ = signal;
-  last_time_ = now;
-  const int before = heard_;
-  const int times = signal == SIGTERM && before > 0 && before < kHeard ? kHeard - before : 1;
-  heard_ = before + times;
+  // Other threads may be hearing the same request at this moment.
+  Moment last = last_end_;
+  do {
+    if (ends(signal) && last != Moment() && now - last < kSameRequest) return;
+  } while (!last_end_.compare_exchange_weak(last, ends(signal) ? now : Moment()));
+  int before = heard_;
+  int times = 0;
+  do {
+    times = signal == SIGTERM && before > 0 && before < kHeard ? kHeard - before : 1;
+  } while (!heard_.compare_exchange_weak(before, before + times));
   stop(signal, times);
   if (before < kHeard) return;
   std::signal(signal, SIG_DFL);
@@ -42,12 +46,20 @@ StopHandlers::~StopHandlers() {
   stop_ = nullptr;
 }
 
+void StopHandlers::let_end() noexcept {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction now{};
+    ::sigaction(signal, nullptr, &now);
+    if (now.sa_handler == &on_signal) std::signal(signal, SIG_DFL);
+  }
+}
+
 void StopHandlers::hear(int signal, bool unless_handled) {
   struct sigaction former{};
   ::sigaction(signal, nullptr, &former);
   if (unless_handled && former.sa_handler != SIG_DFL) return;
   struct sigaction action{};
-  action.sa_handler = [](int number) { stop_->hear(number); };
+  action.sa_handler = &on_signal;
   action.sa_flags = SA_RESTART;
   former_.emplace_back(signal, former);
   ::sigaction(signal, &action, nullptr);

@@ -44,8 +44,7 @@ class StopSignal {
   static constexpr int kHeard = 3;
   Descriptor event_;  // an eventfd
   std::atomic<int> heard_{0};
-  std::atomic<int> last_signal_{0};  // that hear() has counted
-  std::atomic<Moment> last_time_{Moment()};
+  std::atomic<Moment> last_end_{Moment()};  // when hear() last counted SIGTERM or SIGHUP, if nothing else since
   std::atomic<int> signal_{SIGINT};
 };
 
@@ -59,7 +58,12 @@ class StopHandlers {
   StopHandlers(const StopHandlers&) = delete;
   StopHandlers& operator=(const StopHandlers&) = delete;
 
+  /// From here on the next of these signals ends the process, also when its threads are in system calls that a handler
+  /// would have to wait for: of a hung NFS server, say. From any thread; nothing where no StopHandlers live.
+  static void let_end() noexcept;
+
  private:
+  static void on_signal(int signal) { stop_->hear(signal); }
   void hear(int signal, bool unless_handled);
 
   static inline StopSignal* stop_ = nullptr;

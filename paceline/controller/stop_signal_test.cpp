@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <barrier>
+#include <thread>
+
 #include "paceline/controller/inbox.h"
 #include "paceline/controller/stop_signal.h"
 
@@ -42,6 +45,21 @@ TEST(StopSignal, WhatAProcessAndItsGroupAreSentIsOneRequest) {  // as `timeout` 
   }
 }
 
+TEST(StopSignal, TwoThreadsThatHearOneRequestAtTheSameMomentCountItOnce) {
+  for (int round = 0; round < 200; ++round) {
+    StopSignal stop;
+    std::barrier both(2);
+    const auto hear = [&] {
+      both.arrive_and_wait();
+      stop.hear(SIGTERM, kStart);
+    };
+    std::thread other(hear);
+    hear();
+    other.join();
+    ASSERT_EQ(take_count(stop.descriptor()), 1u) << "round " << round;
+  }
+}
+
 TEST(StopSignal, SighupAndSigtermTogetherAreOneRequest) {  // as systemd sends to the processes of a session
   StopSignal stop;
   stop.hear(SIGHUP, kStart);
@@ -65,6 +83,18 @@ TEST(StopSignalDeathTest, OneMoreThanTheThirdEndsTheProcess) {
       ::testing::KilledBySignal(SIGTERM), "");
 }
 
+TEST(StopHandlersDeathTest, TheNextSignalEndsAProcessThatListensNoMore) {
+  EXPECT_EXIT(
+      {
+        StopSignal stop;
+        const StopHandlers handlers(stop, {SIGINT}, {SIGTERM});
+        ::raise(SIGTERM);
+        StopHandlers::let_end();
+        ::raise(SIGINT);
+      },
+      ::testing::KilledBySignal(SIGINT), "");
+}
+
 TEST(StopHandlers, HearAndGiveBack) {
   static int users = 0;
   std::signal(SIGUSR1, [](int) { ++users; });
@@ -79,6 +109,7 @@ TEST(StopHandlers, HearAndGiveBack) {
   ::raise(SIGUSR1);
   EXPECT_EQ(users, 1);
   EXPECT_EQ(std::signal(SIGUSR2, SIG_DFL), SIG_DFL);
+  StopHandlers::let_end();  // it touches no handler of the user's
   EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN);
   std::signal(SIGUSR1, SIG_DFL);
 }

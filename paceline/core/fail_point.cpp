@@ -1,5 +1,7 @@
 #include "paceline/core/fail_point.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -50,7 +52,7 @@ arrow::Status fail_point(std::string_view name) {
   if (text == nullptr) return arrow::Status::OK();
   static std::mutex mutex;
   static auto points = parse(text);
-  const std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   const auto found = points.find(name);
   if (found == points.end()) return arrow::Status::OK();
   if (!found->second.always && --found->second.passages_left != 0) return arrow::Status::OK();
@@ -58,6 +60,10 @@ arrow::Status fail_point(std::string_view name) {
   if (found->second.action == "stop") {
     ::raise(SIGSTOP);
     return arrow::Status::OK();
+  }
+  if (found->second.action == "hang") {
+    lock.unlock();
+    while (true) ::pause();
   }
   return arrow::Status::IOError("fail point ", name);
 }

@@ -36,8 +36,8 @@ void Log::leave_file() {
 void Log::write(LogLevel level, const std::string& line) {
   static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
                                                           spdlog::level::warn, spdlog::level::err};
+  if (terminal_ && level >= terminal_level_) terminal_(level, line);  // first: the file's disk may hang
   if (file_) file_->log(kLevels[static_cast<int>(level)], "{}", line);
-  if (terminal_ && level >= terminal_level_) terminal_(level, line);
 }
 
 }  // namespace paceline

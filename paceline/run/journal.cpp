@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "paceline/core/fail_point.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/policy/consequences.h"
 #include "paceline/policy/decide.h"
@@ -91,6 +92,7 @@ arrow::Status Journal::append(const Event& event, const RunState& state, const A
 }
 
 arrow::Status Journal::sync() {
+  ARROW_RETURN_NOT_OK(fail_point("journal.sync"));
   if (::fdatasync(file_.get()) != 0) return errno_status("cannot sync the journal");
   return arrow::Status::OK();
 }

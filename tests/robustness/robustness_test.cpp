@@ -207,6 +207,34 @@ TEST_F(Robustness, TheFourthInterruptEndsADriverThatHangs) {
   EXPECT_THAT(driver.leftovers(), IsEmpty());
 }
 
+TEST_F(Robustness, ADiskThatHangsAtTheVeryEndIsNamedAndASignalEndsTheDriver) {
+  for (const auto& [place, path] : std::map<std::string, std::string>{{"journal.sync=hang@2", "/journal.jsonl"},
+                                                                      {"store.collect=hang@2", "/.staging"}}) {
+    auto driver = start("well", {{"PACELINE_FAIL_POINTS", place}}, "run_" + place);
+    const std::string folder = storage_ / ("run_" + place);
+    ASSERT_TRUE(driver.wait_for_output("still waits for the disk, to ")) << driver.output();
+    EXPECT_THAT(driver.output(), HasSubstr(folder + path + "; Ctrl-C or SIGTERM ends it without that"));
+    driver.signal(SIGTERM);
+    EXPECT_EQ(driver.wait(), -SIGTERM);
+    EXPECT_THAT(driver.leftovers(), IsEmpty());
+    EXPECT_EQ(checkpoint::Store(folder).list().ValueOrDie().size(), 5u);
+  }
+}
+
+TEST_F(Robustness, APublicationThatHangsAtTheEndIsNamed) {
+  auto driver = start("well", {{"PACELINE_FAIL_POINTS", "publish.before_rename=hang@5"}});
+  ASSERT_TRUE(driver.wait_for_output("still waits for the checkpoint of report 5 to be published in " + folder()))
+      << driver.output();
+  driver.signal(SIGTERM);
+  ASSERT_TRUE(driver.wait_for_output("stopping: "));
+  driver.signal(SIGINT);
+  driver.signal(SIGTERM);
+  ASSERT_TRUE(driver.wait_for_output("still waits for what is being published or deleted in " + folder()));
+  driver.signal(SIGINT);
+  EXPECT_EQ(driver.wait(), -SIGINT);
+  EXPECT_THAT(driver.leftovers(), IsEmpty());
+}
+
 TEST_F(Robustness, ADeafWorkerIsEndedAfterTheGrace) {
   auto driver = start("deaf", {{"STOP_GRACE", "0.2"}});
   ASSERT_TRUE(driver.wait_for_output("looping"));

@@ -5,6 +5,7 @@
 #include "paceline/controller/event_loop/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/core/posix/sealed_memory.h"
+#include "paceline/core/run_layout.h"
 
 namespace paceline::controller {
 
@@ -62,7 +63,9 @@ arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channe
     tell_taken();
     answer_checkpoints(parts_.clock.now());
   }
+  books_.wait_at_end_for("the workers' last lines, to write " + request_.run_folder + "/" + run_layout::kLogs);
   agents_.clear();
+  books_.wait_at_end_for("");  // a reader is waited for otherwise
   finish_output();
   return arrow::Status::OK();
 }

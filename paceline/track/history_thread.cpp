@@ -54,6 +54,7 @@ void HistoryThread::Desk::work() {
     lock.lock();
     text.insert(0, taken);
     flushed = file.size();
+    wants_sync |= sync && !written.ok();  // with the text that is left
     status = std::move(written);
     answered = request;
     changed.notify_all();

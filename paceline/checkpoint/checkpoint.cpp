@@ -9,6 +9,7 @@
 #include "paceline/checkpoint/manifest.h"
 #include "paceline/checkpoint/object_checkpoint.h"
 #include "paceline/core/error.h"
+#include "paceline/core/json.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/file_writer.h"
@@ -135,6 +136,10 @@ Json Checkpoint::get_metadata() const {
 
 void Checkpoint::set_metadata(const Json& metadata) {
   const std::string text = encode_json(object_or_throw(metadata)) + "\n";
+  if (is_too_deep(metadata)) {
+    throw ConfigError("a checkpoint's metadata are nested more than " + std::to_string(kDeepestJson) +
+                      " levels deep, which nothing could read again");
+  }
   if (is_elsewhere()) return;
   throw_if_error(
       value_or_throw(storage::open_storage(CheckpointAccess::location(*this)))->write(checkpoint::kMetadataName, text));

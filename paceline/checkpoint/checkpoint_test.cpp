@@ -54,6 +54,15 @@ TEST(Checkpoint, KeepsMetadata) {
   EXPECT_THAT(names_in(folder.path()), ElementsAre(".metadata.json"));
 }
 
+TEST(Checkpoint, MetadataThatNobodyCouldReadAreRefused) {
+  const TemporaryFolder folder;
+  Checkpoint checkpoint = Checkpoint::from_directory(folder.path());
+  Json deep = Json::object();
+  for (int level = 0; level <= kDeepestJson; ++level) deep = Json{{"deeper", deep}};
+  EXPECT_THROW(checkpoint.set_metadata(deep), ConfigError);
+  EXPECT_TRUE(checkpoint.get_metadata().empty());
+}
+
 TEST(Checkpoint, MetadataIsPublishedAndCanChangeAfterwards) {
   const TemporaryFolder run;
   const TemporaryFolder user;

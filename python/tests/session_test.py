@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import threading
 
 import pytest
 
@@ -263,6 +264,42 @@ def test_what_a_loop_in_the_calling_process_does_not_use_is_named_once(run_confi
     assert "has no effect" not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("talk", [
+    lambda: train.report({"n": 1}),
+    lambda: train.collective.barrier(),
+    lambda: train.get_all_reported_checkpoints(),
+])
+def test_a_process_that_the_loop_has_forked_cannot_speak_for_the_rank(run_config, talk):
+    def loop():
+        child = os.fork()
+        if child == 0:
+            try:
+                talk()
+            except train.UsageError as error:
+                os._exit(0 if "was called in a process that the train loop has forked" in str(error) else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+
+    assert fit(loop, run_config()).state == "finished"
+
+
+def test_threads_of_a_loop_may_report_at_the_same_time(run_config):
+    def loop():
+        def reports():
+            for _ in range(500):
+                train.report({"n": 1})
+
+        threads = [threading.Thread(target=reports) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    result = fit(loop, run_config(), workers=1)
+    assert result.metrics_history["report"].to_pylist() == list(range(1, 1001))
+
+
 def test_sigterm_stops_a_loop_in_the_calling_process(run_config):
     def loop():
         os.kill(os.getpid(), signal.SIGTERM)
@@ -274,7 +311,8 @@ def test_sigterm_stops_a_loop_in_the_calling_process(run_config):
     if child == 0:
         try:
             result = fit(loop, run_config(), workers=0)
-            os._exit(0 if (result.state, result.stop_cause) == ("aborted", train.StopCause.TERMINATED) else 1)
+            stopped = (result.state, result.stop_cause, result.exit_code)
+            os._exit(0 if stopped == ("aborted", train.StopCause.TERMINATED, 143) else 1)
         finally:
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0

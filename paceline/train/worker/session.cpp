@@ -1,11 +1,13 @@
 #include "paceline/train/session.h"
 
 #include <ATen/Context.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <mutex>
 
 #include "paceline/checkpoint/store.h"
 #include "paceline/comm/same_call.h"
@@ -18,6 +20,8 @@ namespace train {
 namespace {
 
 std::atomic<Session*> current_session{nullptr};
+pid_t session_process = 0;       // of the last that was made
+std::recursive_mutex reporting;  // one thread of the loop's reports at a time
 
 void check_folder_name(const std::string& name) {
   if (name.empty()) return;
@@ -48,6 +52,7 @@ Session::Session(SessionOptions options)
         .step = [this] { return options_.progress == nullptr ? ledger_->count() : options_.progress->step(); },
         .say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
   }
+  session_process = ::getpid();
   current_session = this;
 }
 
@@ -72,6 +77,7 @@ Session& Session::current(const char* function) {
 void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint,
                      const ReportOptions& options) {
   static const Constraint kReductions = one_of({"", "mean", "sum", "min", "max"});
+  const std::lock_guard lock(reporting);
   check_field("report()", "reduce", options.reduce, kReductions);
   check_folder_name(options.checkpoint_dir_name);
   throw_if_stopped();
@@ -260,6 +266,7 @@ void Session::finish_deletions() {
 }
 
 void Session::finish() {
+  set_phase(Phase::checkpoint);
   uploads_.drain();
   {
     std::unique_lock lock(mutex_);
@@ -375,8 +382,21 @@ WithoutSession::~WithoutSession() {
 
 using train::Session;
 
+namespace {
+
+// For what needs the connections of the rank's process: another has copies of them, on which nobody answers.
+Session& session_of_this_process(const char* function) {
+  Session& session = Session::current(function);
+  if (::getpid() == train::session_process) return session;
+  throw UsageError(std::string(function) +
+                   " was called in a process that the train loop has forked (a data loader's worker, "
+                   "multiprocessing, os.fork()); call it in the rank's own process, and hand over what it needs");
+}
+
+}  // namespace
+
 void report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint, const ReportOptions& options) {
-  Session::current("report()").report(metrics, checkpoint, options);
+  session_of_this_process("report()").report(metrics, checkpoint, options);
 }
 
 TrainContext get_context() {
@@ -389,7 +409,7 @@ std::optional<Checkpoint> get_checkpoint() {
 
 std::vector<ReportedCheckpoint> get_all_reported_checkpoints(CheckpointConsistencyMode mode,
                                                              std::optional<double> timeout_s) {
-  return Session::current("get_all_reported_checkpoints()").checkpoints(mode, timeout_s);
+  return session_of_this_process("get_all_reported_checkpoints()").checkpoints(mode, timeout_s);
 }
 
 torch::Device get_device() {
@@ -401,11 +421,11 @@ std::vector<torch::Device> get_devices() {
 }
 
 void barrier() {
-  Session::current("barrier()").barrier();
+  session_of_this_process("barrier()").barrier();
 }
 
 Json broadcast_from_rank_zero(const Json& value) {
-  return Session::current("broadcast_from_rank_zero()").broadcast_from_rank_zero(value);
+  return session_of_this_process("broadcast_from_rank_zero()").broadcast_from_rank_zero(value);
 }
 
 void enable_reproducibility(uint64_t seed) {
@@ -417,7 +437,7 @@ void enable_reproducibility(uint64_t seed) {
 }
 
 torch::Tensor all_reduce(const torch::Tensor& tensor, ReduceOp op) {
-  Session& session = Session::current("all_reduce()");
+  Session& session = session_of_this_process("all_reduce()");
   torch::Tensor result = tensor.detach().clone();
   session.checked_collective(Collective::all_reduce, std::string("all_reduce (") + comm::to_string(op) + ")", result,
                              [&] { session.group().all_reduce(result, op); });
@@ -425,7 +445,7 @@ torch::Tensor all_reduce(const torch::Tensor& tensor, ReduceOp op) {
 }
 
 std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) {
-  Session& session = Session::current("all_gather()");
+  Session& session = session_of_this_process("all_gather()");
   std::vector<torch::Tensor> gathered;
   session.checked_collective(Collective::all_gather, "all_gather", tensor,
                              [&] { gathered = session.group().all_gather(tensor); });
@@ -433,7 +453,7 @@ std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) {
 }
 
 torch::Tensor broadcast(const torch::Tensor& tensor, int64_t root) {
-  Session& session = Session::current("broadcast()");
+  Session& session = session_of_this_process("broadcast()");
   torch::Tensor result = tensor.detach().clone();
   session.checked_collective(Collective::broadcast, "broadcast from rank " + std::to_string(root), result,
                              [&] { session.group().broadcast(result, root); });

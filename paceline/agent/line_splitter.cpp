@@ -147,7 +147,8 @@ void LineSplitter::begin_row_again(Lines& lines) {
 
 void LineSplitter::end_row(Lines& lines) {
   if (cursor_ == Cursor::risen || cursor_ == Cursor::drawing) end_above(lines);
-  if (cursor_ == Cursor::home && !rows_[0].is_drawn_bar() && !shows_below()) {
+  const bool is_left_free = has_risen_ && rows_[0].line().empty();
+  if (cursor_ == Cursor::home && !rows_[0].is_drawn_bar() && !shows_below() && !is_left_free) {
     lines.push_back(rows_[0].line());
     rows_.assign(1, {});
     return;
@@ -166,6 +167,7 @@ void LineSplitter::go_up(size_t rows) {
   rows_.insert(rows_.begin(), missing, Row{.is_bar = true});
   row_ = row_ + missing - std::min(rows, row_ + missing);
   cursor_ = Cursor::risen;
+  has_risen_ = true;
 }
 
 void LineSplitter::end_above(Lines& lines) {

@@ -60,7 +60,8 @@ class LineSplitter {
   size_t row_ = 0;  // the cursor's
   // In the first row; has come to one below, and nothing since; draws there; has come up.
   Cursor cursor_ = Cursor::home;
-  std::string escape_;  // the beginning of a sequence
+  bool has_risen_ = false;  // there are bars within bars: an empty row may be left for a bar that is drawn later
+  std::string escape_;      // the beginning of a sequence
 };
 
 }  // namespace paceline::agent

@@ -214,6 +214,20 @@ TEST(LineSplitter, TheLineOfABarIsHeldUntilItIsKnownToHaveEnded) {
   EXPECT_FALSE(splitter.is_held());
 }
 
+// tqdm.write() clears all bars and draws them again, in any order.
+TEST(LineSplitter, ABarThatIsDrawnBeforeTheOneAboveItLeavesNoEmptyLine) {
+  LineSplitter splitter;
+  EXPECT_THAT(splitter.feed("\router\n\rinner\x1b[A"), ElementsAre());
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THAT(splitter.feed("\r     \r\n\r     \r\x1b[Anote\n"), ElementsAre("note"));
+    EXPECT_THAT(splitter.feed("\n\rinner\x1b[A"), ElementsAre());
+    EXPECT_THAT(splitter.feed("\router"), ElementsAre());
+    EXPECT_EQ(splitter.bar(), "outer\ninner");
+  }
+  EXPECT_THAT(splitter.feed("\r     \r\n\r     \r\x1b[Anote\n\nmore\n"), ElementsAre("note", "", "more"))
+      << "one that was printed stays";
+}
+
 TEST(LineSplitter, KeepsFewRows) {
   LineSplitter splitter;
   std::string text = "\rbar";

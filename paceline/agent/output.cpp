@@ -106,8 +106,18 @@ void OutputPipe::release() {
   if (splitter_.is_held()) tell(splitter_.release());
 }
 
+void OutputPipe::settle() {
+  if (!pipe_.is_open() || paused_) return;
+  take_all();
+}
+
 void OutputPipe::drain() {
   if (!pipe_.is_open()) return;
+  take_all();
+  pipe_.close();
+}
+
+void OutputPipe::take_all() {
   // What was in the pipe when its writers ended is at most what it holds; a stranger may write on for ever.
   const int capacity = ::fcntl(pipe_.native_handle(), F_GETPIPE_SZ);
   for (size_t taken = 0; taken < static_cast<size_t>(capacity) && read(&taken) == Read::some;) {
@@ -116,7 +126,6 @@ void OutputPipe::drain() {
   bar_is_due_ = false;
   hold_timer_.cancel();
   tell(splitter_.finish());
-  pipe_.close();
 }
 
 OutputPipe::Read OutputPipe::read(size_t* taken) {

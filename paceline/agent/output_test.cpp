@@ -121,6 +121,19 @@ TEST_F(OutputPipeTest, AnUnfinishedBarIsTheLastLine) {
   EXPECT_FALSE(outputs_[0].bar);
 }
 
+TEST_F(OutputPipeTest, WhatIsThereIsToldAtOnceAndWhatComesLaterToo) {
+  open(/*waits=*/false);
+  ASSERT_TRUE(write("\r1/50\r50/50"));
+  pipe_->settle();
+  ASSERT_EQ(outputs_.size(), 1u);
+  EXPECT_THAT(outputs_[0].lines, ElementsAre("50/50"));
+  ASSERT_TRUE(write("at the exit\n"));
+  read();
+  EXPECT_THAT(outputs_.back().lines, ElementsAre("at the exit"));
+  pipe_->drain();
+  EXPECT_EQ(bytes(), std::ssize(std::string("50/50\nat the exit\n")));
+}
+
 class LogFileTest : public ::testing::Test {
  protected:
   // What the files hold, the oldest first.

@@ -184,6 +184,10 @@ void Process::handle_message(rpc::Envelope envelope) {
   if (envelope.type == rpc::Heartbeat::kType) return expect_heartbeat();
   if (envelope.type == rpc::Joined::kType) join(envelope);
   heard_why_ |= envelope.type == rpc::Failed::kType;
+  if (envelope.type == rpc::Finished::kType) {  // its bars as they are now come before it
+    standard_output_->settle();
+    standard_error_->settle();
+  }
   host_.send_to_controller(std::move(envelope));
 }
 

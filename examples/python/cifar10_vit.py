@@ -140,8 +140,9 @@ def main(options: argparse.Namespace) -> None:
     start = time.monotonic()
     result = trainer.fit()
     seconds = time.monotonic() - start
-    if result.state != "finished":
-        sys.exit(f"the run is {result.state}; with the same --name it goes on")
+    if result.exit_code:  # SIGTERM has stopped it, for example
+        print(f"the run is {result.state}; with the same --name it goes on", file=sys.stderr)
+        sys.exit(result.exit_code)
     print(result.metrics_dataframe[["epoch", "train_loss", "test_loss", "accuracy"]].to_string(index=False))
     print(f"named {result.metrics['accuracy']:.1%} of the test photographs rightly after {seconds:.0f} s")
 

@@ -10,6 +10,7 @@ workers restart. The same --name continues the run.
 import argparse
 import math
 import os
+import sys
 import tempfile
 
 import torch
@@ -102,6 +103,8 @@ if __name__ == "__main__":
             name=options.name, storage_path=options.storage_path, failure_config=FailureConfig(max_failures=3)
         ),
     ).fit()
+    if result.exit_code:  # SIGTERM has stopped it, for example
+        sys.exit(result.exit_code)
     model = network()
     with result.checkpoint.as_directory() as folder:
         model.load_state_dict(torch.load(os.path.join(folder, "state.pt"), map_location="cpu", weights_only=True)["model"])

@@ -14,6 +14,7 @@ it runs on CPUs.
 import argparse
 import os
 import signal
+import sys
 import tempfile
 import warnings
 
@@ -120,5 +121,7 @@ if __name__ == "__main__":
             name=options.name, storage_path=options.storage_path, failure_config=FailureConfig(max_failures=3)
         ),
     ).fit()
+    if result.exit_code:  # SIGTERM has stopped it, for example
+        sys.exit(result.exit_code)
     print(f"\nloss {result.metrics['loss']:.3f} after {result.metrics['step']:.0f} steps with ZeRO stage {options.stage}")
     print(f"checkpoint {result.checkpoint.path}")

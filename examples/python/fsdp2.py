@@ -13,6 +13,7 @@ the parts, and any number of workers can read it again. A worker that dies costs
 import argparse
 import os
 import signal
+import sys
 import tempfile
 
 import torch
@@ -126,6 +127,8 @@ if __name__ == "__main__":
             name=options.name, storage_path=options.storage_path, failure_config=FailureConfig(max_failures=3)
         ),
     ).fit()
+    if result.exit_code:  # SIGTERM has stopped it, for example
+        sys.exit(result.exit_code)
     print(f"\nloss {result.metrics['loss']:.3f} after {result.metrics['step']:.0f} steps, and what it writes:\n")
     print(result.return_value)
     print(f"\ncheckpoint {result.checkpoint.path}")

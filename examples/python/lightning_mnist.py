@@ -11,6 +11,7 @@ the environment, and the callback that reports metrics and checkpoints. It needs
 import argparse
 import contextlib
 import os
+import sys
 
 import lightning.pytorch as pl
 import torch
@@ -100,6 +101,8 @@ if __name__ == "__main__":
             name=options.name, storage_path=options.storage_path, failure_config=FailureConfig(max_failures=3)
         ),
     ).fit()
+    if result.exit_code:  # SIGTERM has stopped it, for example
+        sys.exit(result.exit_code)
     print(result.metrics_dataframe[["epoch", "step", "loss", "accuracy"]].to_string(index=False))
     model = Reader()
     with result.checkpoint.as_directory() as folder:

@@ -11,6 +11,7 @@ and with small layers, where converting costs more than it saves. The table at t
 
 import argparse
 import contextlib
+import sys
 import time
 
 import torch
@@ -121,6 +122,8 @@ if __name__ == "__main__":
             scaling_config=ScalingConfig(num_workers=options.num_workers, use_gpu=options.use_gpu),
             run_config=RunConfig(storage_path=options.storage_path),
         ).fit()
+        if result.exit_code:  # SIGTERM has stopped it, for example
+            sys.exit(result.exit_code)
         table.append((way, result.return_value, result.metrics["loss"], result.metrics["rows_per_second"]))
     print("\nway          outputs           last loss   rows/second")
     for way, outputs, loss, speed in table:

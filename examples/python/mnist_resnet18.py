@@ -137,7 +137,7 @@ def draw(result: Result, digits: Mnist) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Trains, and says what has come of it. The exit code: 0 only for a run that has finished."""
+    """Trains, and says what has come of it. Returns the exit code."""
     test_digits = Mnist(options.data, train=False)  # fetched while the terminal is free to say so
     trainer = TorchTrainer(
         train_loop,
@@ -166,7 +166,7 @@ def main(options: argparse.Namespace) -> int:
         print(f"picture    {summary['picture']}")
     if options.json:
         print(json.dumps(summary))
-    return 0 if result.state == "finished" else 1
+    return result.exit_code
 
 
 if __name__ == "__main__":
@@ -175,4 +175,5 @@ if __name__ == "__main__":
     except ConfigError as error:  # more GPUs than there are
         sys.exit(f"mnist_resnet18.py: {error}")
     except KeyboardInterrupt as error:
-        sys.exit(f"mnist_resnet18.py: {error}")
+        print(f"mnist_resnet18.py: {error}", file=sys.stderr)
+        sys.exit(130)

@@ -5,6 +5,7 @@
 
 import argparse
 import os
+import sys
 import tempfile
 
 import torch
@@ -62,6 +63,8 @@ if __name__ == "__main__":
         scaling_config=ScalingConfig(num_workers=arguments.num_workers),
         run_config=RunConfig(name=arguments.name, storage_path=arguments.storage_path),
     ).fit()
+    if result.exit_code:  # SIGTERM has stopped it, for example
+        sys.exit(result.exit_code)
     print(result.metrics_dataframe)
     weight, bias = result.return_value
     print(f"y = {weight:.2f} x + {bias:.2f}")

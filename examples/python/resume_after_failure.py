@@ -96,8 +96,8 @@ def train(options, kill_at_step, failures):
             storage_path=options.storage_path, failure_config=FailureConfig(max_failures=1), callbacks=[failures]
         ),
     ).fit()
-    if result.state != "finished":
-        sys.exit(f"the run is {result.state}")
+    if result.exit_code:  # SIGTERM has stopped it, for example
+        sys.exit(result.exit_code)
     return result.metrics_dataframe
 
 

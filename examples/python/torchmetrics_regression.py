@@ -9,6 +9,7 @@ install torchmetrics`. If you only need a mean, report(…, reduce="mean") is en
 
 import argparse
 import os
+import sys
 import tempfile
 
 import torch
@@ -100,6 +101,8 @@ if __name__ == "__main__":
         scaling_config=ScalingConfig(num_workers=options.num_workers, use_gpu=options.use_gpu),
         run_config=RunConfig(name=options.name, storage_path=options.storage_path),
     ).fit()
+    if result.exit_code:  # SIGTERM has stopped it, for example
+        sys.exit(result.exit_code)
     print(result.metrics_dataframe[["epoch", "train_loss", "validation_loss", "r2"]].to_string(index=False))
     if options.check:
         model = network()

@@ -164,6 +164,7 @@ void bind_trainer(py::module_& module) {
       .def_readonly("stop_reason", &Result::stop_reason)
       .def_readonly("stop_cause", &Result::stop_cause)
       .def_readonly("failure_kind", &Result::failure_kind)
+      .def_property_readonly("exit_code", &Result::exit_code)
       .def_readonly("error", &Result::error)
       .def_readonly("worker_errors", &Result::worker_errors)
       .def_property_readonly("return_value", [](const Result& result) { return to_python(result.return_value); })

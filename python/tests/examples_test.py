@@ -38,6 +38,15 @@ def test_resume_after_failure_repeats_the_curve(tmp_path):
     assert all(undisturbed == killed for _, undisturbed, killed, _ in curve)
 
 
+def test_an_example_that_sigterm_has_stopped_says_so_by_its_exit_code(tmp_path):
+    command = [sys.executable, EXAMPLES / "quick_start.py", "--epochs", "1000000", "--name", "line"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as example:
+        assert any("checkpoint" in line for line in example.stderr)  # it trains
+        example.terminate()
+        rest = example.stderr.read()
+    assert example.returncode == 143 and "Traceback" not in rest
+
+
 def test_a_wrong_flag_is_named_and_nothing_is_made(tmp_path):
     command = [sys.executable, EXAMPLES / "mnist_resnet18.py", "--num-workers", "none"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)

@@ -11,7 +11,7 @@ import pytest
 
 import paceline.train as train
 from paceline.train import ConfigError, DataParallelTrainer
-from paceline.train.torch import TorchConfig
+from paceline.train.torch import TorchConfig, TorchTrainer
 
 
 @pytest.mark.parametrize("make_wrong", [
@@ -22,6 +22,12 @@ from paceline.train.torch import TorchConfig
 def test_a_misspelt_setting_is_guessed(make_wrong):
     with pytest.raises(TypeError, match="ScalingConfig has no argument 'num_worker'; did you mean 'num_workers'?"):
         make_wrong()
+
+
+@pytest.mark.parametrize("trainer", [TorchTrainer, DataParallelTrainer])
+def test_a_misspelt_argument_of_a_trainer_is_guessed(trainer):
+    with pytest.raises(TypeError, match=f"{trainer.__name__} has no argument 'run_cofig'; did you mean 'run_config'?"):
+        trainer(lambda: None, run_cofig=train.RunConfig())
 
 
 def test_a_setting_that_is_like_no_other_is_pythons_own_error():

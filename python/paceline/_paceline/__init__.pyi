@@ -193,6 +193,9 @@ class Result:
     def error(self) -> str | None:
         ...
     @property
+    def exit_code(self) -> int:
+        ...
+    @property
     def failure_kind(self) -> FailureKind | None:
         ...
     @property

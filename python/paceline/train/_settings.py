@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import difflib
 import functools
+import inspect
 import json
 import numbers
 import os
@@ -98,9 +99,9 @@ class Settings:
 
 
 def suggesting(cls: Class) -> Class:
-    """Decorates a dataclass: where an argument is misspelt, the TypeError says which is meant."""
+    """Decorates a class: where an argument is misspelt, the TypeError says which is meant."""
     init: Callable[..., None] = getattr(cls, "__init__")
-    names = [field.name for field in dataclasses.fields(cls)]
+    names = list(inspect.signature(init).parameters)[1:]
 
     @functools.wraps(init)
     def checked(self, *args, **kwargs):

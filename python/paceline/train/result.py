@@ -31,6 +31,8 @@ class Result:
         stop_reason: Why the run was stopped, None when it was not.
         stop_cause: Who stopped it (:class:`StopCause`), None when nobody did.
         failure_kind: What failed first (:class:`FailureKind`), None when nothing did.
+        exit_code: The exit code for a program that does nothing but the run: 0 when the run has finished; when a signal
+            stopped it, what shells use for that signal, 130 after Ctrl-C and 143 after SIGTERM; otherwise 1.
     """
 
     def __init__(self, result, trusted: bool = False, place: Optional[Place] = None):
@@ -49,6 +51,7 @@ class Result:
         self.stop_reason: Optional[str] = result.stop_reason
         self.stop_cause: Optional[StopCause] = result.stop_cause
         self.failure_kind: Optional[FailureKind] = result.failure_kind
+        self.exit_code: int = result.exit_code
 
     @property
     def filesystem(self):

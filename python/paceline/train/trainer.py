@@ -13,7 +13,7 @@ from paceline._filesystem import Stores, of_run
 from paceline._native import native
 from paceline._travel import Cargo, pack
 from paceline.train import _values
-from paceline.train._settings import check_options, check_type, plain
+from paceline.train._settings import check_options, check_type, plain, suggesting
 from paceline.train.backend import BackendConfig, check_backend
 from paceline.train.callback import Adapter, RunContext
 from paceline.train.checkpoint import Checkpoint
@@ -25,6 +25,7 @@ from paceline.train.validation_config import ValidationConfig
 
 
 @_absent.without("train.data_parallel_trainer.DataParallelTrainer")
+@suggesting
 class DataParallelTrainer:
     """Runs ``train_loop_per_worker`` on every worker of a group, and restarts the group when workers fail.
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict, Optional, Union
 
-from paceline.train._settings import check_type
+from paceline.train._settings import check_type, suggesting
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.config import RunConfig, ScalingConfig
 from paceline.train.torch.config import TorchConfig
@@ -10,6 +10,7 @@ from paceline.train.trainer import DataParallelTrainer
 from paceline.train.validation_config import ValidationConfig
 
 
+@suggesting
 class TorchTrainer(DataParallelTrainer):
     """A :class:`DataParallelTrainer` whose workers have a torch.distributed process group.
 

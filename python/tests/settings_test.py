@@ -132,6 +132,11 @@ def test_log_level_is_a_field_of_its_own_class_in_python():
         train.LoggingConfig("loud")
 
 
+def test_settings_that_are_left_out_are_filled_in_as_ray_train_does():
+    assert train.RunConfig().worker_runtime_env == {}
+    assert train.ValidationTaskConfig().fn_kwargs == {} == train.ValidationConfig(print).ray_remote_kwargs
+
+
 # As Ray Train 2.60 counts them.
 @pytest.mark.parametrize(("settings", "total", "others"), [
     ({}, {"CPU": 1}, {}),

@@ -109,6 +109,7 @@ TEST(Configs, TpusAndGpusThatNobodyUsesAreRefused) {
   EXPECT_NO_THROW(refuse_impossible({.use_gpu = true, .resources_per_worker = {{"GPU", 1}}}));
   EXPECT_THROW(refuse_impossible({.resources_per_worker = {{"GPU", 1}}}), ConfigError);
   EXPECT_THROW(refuse_impossible({.use_tpu = true}), ConfigError);
+  EXPECT_THROW(refuse_impossible({.use_gpu = true, .use_tpu = true}), ConfigError);
   EXPECT_THROW(refuse_impossible({.topology = "2x2"}), ConfigError);
 }
 

@@ -57,6 +57,9 @@ Constraint known_resources() {
 }
 
 void refuse_impossible(const ScalingConfig& scaling) {
+  if (scaling.use_gpu && scaling.use_tpu) {
+    throw ConfigError("ScalingConfig: Cannot specify both use_gpu and use_tpu; Paceline has no TPU support");
+  }
   if (scaling.use_tpu || scaling.topology) {
     throw ConfigError(std::string("ScalingConfig.") + (scaling.use_tpu ? "use_tpu" : "topology") +
                       " is set, but Paceline has no TPU support; use CPUs or use_gpu");

@@ -118,8 +118,8 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
         texts = [text for one in each if isinstance(one, dict) for pair in one.items() for text in pair]
         are_labels = all(isinstance(one, dict) for one in each) and all(isinstance(text, str) for text in texts)
         if not are_labels or isinstance(labels, list) and len(labels) != self.max_workers:
-            allowed = f"labels by name for all workers, or a list of {self.max_workers} such, one for each worker"
-            raise refusal("ScalingConfig.label_selector", labels, allowed)
+            allowed = "labels by name. If `label_selector` is a list, it must be the same length as there are workers, "
+            raise refusal("ScalingConfig.label_selector", labels, f"{allowed}{self.max_workers}")
 
     def _unknown_resources(self) -> List[str]:
         """Scripts name resources of their cluster, for which C++ has no meaning."""
@@ -258,6 +258,7 @@ class RunConfig(Settings, declared_by=native.run_config):
         check_type("RunConfig.storage_path", self.storage_path, str, os.PathLike)
         self.storage_path = usual if self.storage_path is None else os.fspath(self.storage_path)
         _check_runtime_env(self.worker_runtime_env)
+        self.worker_runtime_env = self.worker_runtime_env or {}
         self.failure_config = self.failure_config or FailureConfig()
         self.checkpoint_config = self.checkpoint_config or CheckpointConfig()
         self.debug_config = self.debug_config or DebugConfig()

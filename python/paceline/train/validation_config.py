@@ -34,6 +34,7 @@ class ValidationTaskConfig(Settings, declared_by=native.validation_task_config):
 
     def __post_init__(self) -> None:
         check_type("ValidationTaskConfig.fn_kwargs", self.fn_kwargs, dict)
+        self.fn_kwargs = self.fn_kwargs or {}
         super().__post_init__()
 
     def _to_settings(self) -> Dict[str, Any]:
@@ -65,3 +66,4 @@ class ValidationConfig:
         check_number("ValidationConfig.max_in_flight", self.max_in_flight, int, 1)
         check_options("ValidationConfig", ValidationConfig, vars(self))
         self.task_config = self.task_config or ValidationTaskConfig()
+        self.ray_remote_kwargs = self.ray_remote_kwargs or {}

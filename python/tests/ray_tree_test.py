@@ -22,6 +22,8 @@ from paceline import _absent, _aliases
 from paceline.train import DataConfig, ScalingConfig
 from paceline.train.callback import RunContext
 from paceline.train.storage_context import StorageContext
+from paceline.train.callback import RunContext
+from paceline.train.storage_context import StorageContext
 
 TREE = json.loads(ray_tree.TREE.read_text())
 # Ray's classes of objects that no module offers, and what stands for them here.

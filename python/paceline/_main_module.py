@@ -11,14 +11,17 @@ import pickle
 import sys
 import types
 from multiprocessing.reduction import ForkingPickler
+from typing import Any, ClassVar, Dict, Optional
 
 import cloudpickle
+
+_replaced: Optional[types.ModuleType] = None  # kept alive
 
 
 class _Main(types.ModuleType):
     """Without `__file__` and a name in `__spec__`, by which a child would execute it."""
 
-    names = {}  # the train loop's globals, if it came from the driver's `__main__`
+    names: ClassVar[Dict[str, Any]] = {}  # the train loop's globals, if it came from the driver's `__main__`
 
     def __getattr__(self, name):
         if name.startswith("__") or name not in type(self).names:

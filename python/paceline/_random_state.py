@@ -5,13 +5,15 @@ had seeded itself from the operating system. One that was given a seed keeps it:
 """
 
 import gc
+import importlib
 import random
 import sys
 import weakref
+from typing import Any, List, Set
 
-_self_seeded = weakref.WeakSet()  # random.Random
-_entropy = set()  # what numpy was given by the operating system
-_bit_generators = []  # numpy's that began with such a number
+_self_seeded: "weakref.WeakSet[random.Random]" = weakref.WeakSet()
+_entropy: Set[int] = set()  # what numpy was given by the operating system
+_bit_generators: List[Any] = []  # numpy's that began with such a number
 
 
 def watch() -> None:
@@ -26,9 +28,10 @@ def watch() -> None:
         setstate(self, state)
         _self_seeded.discard(self)
 
-    random.Random.seed, random.Random.setstate = noting_seed, noting_setstate
+    setattr(random.Random, "seed", noting_seed)
+    setattr(random.Random, "setstate", noting_setstate)
     try:
-        from numpy.random import bit_generator
+        bit_generator: Any = importlib.import_module("numpy.random.bit_generator")
     except ImportError:
         return
     randbits = bit_generator.randbits

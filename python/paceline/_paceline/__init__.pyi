@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'MANIFEST_FILE', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'debug_config', 'default_backend', 'failure_config', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'part_below', 'path_in_store', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -249,9 +249,13 @@ def default_backend(device: str) -> str:
     """
     Of torch.distributed, for a device such as "cuda:0".
     """
-def fit(run: dict) -> tuple[Result, bool]:
+def find_model_difference(models_by_rank: list) -> str | None:
     """
-    The result, and whether the run has failed.
+    The first tensor in which a rank's model differs from rank 0's, in words; or None.
+    """
+def fit(run: dict) -> tuple[Result, bool, str]:
+    """
+    The result, whether the run has failed, and the ranks' backend.
     """
 def get_all_reported_checkpoints(mode: CheckpointConsistencyMode, timeout_s: typing.SupportsFloat | typing.SupportsIndex | None) -> list[ReportedCheckpoint]:
     ...
@@ -273,6 +277,10 @@ def part_below(location: str, base: str) -> str | None:
     ...
 def path_in_store(arg0: str) -> str:
     ...
+def published_report(folder: str) -> tuple[int, float] | None:
+    """
+    The report that handed a local checkpoint over, and when; None for one that is not published.
+    """
 def report(metrics: dict, checkpoint: Checkpoint | None, reduce: str, checkpoint_upload_mode: CheckpointUploadMode, delete_local_checkpoint_after_upload: bool | None, checkpoint_upload_fn: collections.abc.Callable[[Checkpoint, str], Checkpoint], checkpoint_dir_name: str, validation: dict | None) -> None:
     ...
 def run_location() -> str:
@@ -300,5 +308,4 @@ def watch_gradient(name: str, parameter: torch.Tensor) -> None:
 def without_credentials(arg0: str) -> str:
     ...
 ARTIFACTS_FOLDER: str = 'artifacts'
-MANIFEST_FILE: str = 'manifest.json'
 __version__: str = '0.1.0'

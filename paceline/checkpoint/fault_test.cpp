@@ -51,6 +51,19 @@ int remove_objects_in_child(const std::string& folder) {
   return Store(folder + "/run", objects_in(folder)).remove("checkpoint_000001").ok() ? 0 : 1;
 }
 
+// Publishes report `report` under a name that an earlier one may have.
+arrow::Result<Published> publish_latest(const std::string& folder, int64_t report) {
+  std::filesystem::create_directories(folder + "/run");
+  auto stage = Stage::create(folder + "/run", worker(report), report).ValueOrDie();
+  ARROW_RETURN_NOT_OK(stage.copy_folder(folder + "/user"));
+  ARROW_ASSIGN_OR_RAISE(const std::string staged, stage.finish());
+  return Store(folder + "/run").publish({{0, staged}}, {.report = report, .name = "latest"});
+}
+
+int publish_latest_in_child(const std::string& folder) {
+  return publish_latest(folder, 2).ok() ? 0 : 3;
+}
+
 // Its driver's lock is gone with the driver, or NFS has forgotten it; a successor trains the same report again.
 TEST(PublishFaults, APublisherThatHungMeetsItsSuccessorNowhere) {
   for (const char* point : {"publish.before_merge", "publish.before_manifest", "write_atomically.before_rename",
@@ -127,6 +140,39 @@ TEST(PublishFaults, AKillLeavesTheOldStateOrTheNewOneWhole) {
     EXPECT_EQ(publish_in_child(folder.path()), 0) << point;
     EXPECT_EQ(reports_after_recovery(folder), (std::vector<int64_t>{1, 2})) << point;
   }
+}
+
+TEST(PublishFaults, AKillWhileACheckpointIsReplacedLeavesOneOfThemWhole) {
+  for (const auto& [point, wanted] : std::map<std::string, int64_t>{{"publish.before_manifest", 1},
+                                                                    {"publish.before_rename", 1},
+                                                                    {"publish.exchange", 1},
+                                                                    {"publish.after_rename", 2}}) {
+    const TemporaryFolder folder;
+    write_file(folder / "user/model", "weights");
+    ASSERT_TRUE(publish_latest(folder.path(), 1).ok());
+    ASSERT_TRUE(was_killed(run_child("publish_latest", folder.path(), point + "=kill"))) << point;
+    Store store(folder / "run");
+    ASSERT_TRUE(store.collect_leftovers().ok());
+    const auto list = store.list().ValueOrDie();
+    ASSERT_EQ(list.size(), 1u) << point;
+    EXPECT_EQ(list[0].report, wanted) << point;
+    EXPECT_TRUE(verify(list[0].path).ok()) << point;
+    EXPECT_EQ(testing::names_in(folder / "run"), std::vector<std::string>{"latest"});
+  }
+}
+
+// As on NFS.
+TEST(PublishFaults, WhereFoldersCannotBeExchangedTheLaterStandsBesideTheEarlier) {
+  const TemporaryFolder folder;
+  write_file(folder / "user/model", "weights");
+  ASSERT_TRUE(publish_latest(folder.path(), 1).ok());
+  ASSERT_TRUE(testing::ended_well(run_child("publish_latest", folder.path(), "publish.exchange=error")));
+  const auto list = Store(folder / "run").list().ValueOrDie();
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].name, "latest");
+  EXPECT_EQ(list[1].name, "latest.report_2");
+  EXPECT_EQ(given_name(list[1]), given_name(list[0])) << "so the controller knows which to delete";
+  for (const auto& one : list) EXPECT_TRUE(verify(one.path).ok());
 }
 
 TEST(PublishFaults, AnErrorPublishesNothing) {
@@ -246,6 +292,7 @@ int main(int argc, char** argv) {
   paceline::testing::run_child_if_asked(argc, argv,
                                         {{"publish", publish_in_child},
                                          {"publish_staged", publish_staged_in_child},
+                                         {"publish_latest", publish_latest_in_child},
                                          {"remove", remove_in_child},
                                          {"publish_objects", publish_objects_in_child},
                                          {"remove_objects", remove_objects_in_child},

@@ -138,6 +138,16 @@ std::string folder_name(const std::string& name, int64_t report) {
   return name.empty() ? run_layout::checkpoint_folder(report) : name;
 }
 
+std::string name_beside(const std::string& name, int64_t report) {
+  return name + ".report_" + std::to_string(report);
+}
+
+std::string given_name(const PublishedCheckpoint& checkpoint) {
+  const std::string name = folder_name(checkpoint.name, checkpoint.report);
+  const std::string ending = name_beside("", checkpoint.report);
+  return name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : name;
+}
+
 bool belongs(const Manifest& manifest, const std::string& folder) {
   return folder_name(manifest.name, manifest.report) == folder;
 }
@@ -150,9 +160,7 @@ arrow::Status name_is_taken(const std::string& location, const std::string& fold
                                         folder_name(manifest->name, manifest->report), " in ", location,
                                         "; move it to where the run has no checkpoints");
   }
-  return arrow::Status::AlreadyExists(
-      "there is a checkpoint ", location, " already",
-      run_layout::is_checkpoint_folder(folder) ? "" : "; give each checkpoint a name of its own");
+  return arrow::Status::AlreadyExists("there is a checkpoint ", location, " of report ", manifest->report, " already");
 }
 
 arrow::Status name_is_used(const std::string& location) {

@@ -14,6 +14,7 @@
 
 #include "paceline/checkpoint/format/shape.h"
 #include "paceline/core/json.h"
+#include "paceline/core/published_checkpoint.h"
 #include "paceline/core/record.h"
 
 namespace paceline::checkpoint {
@@ -93,6 +94,10 @@ arrow::Result<FoundManifest> find_manifest(const ReadFile& read);
 
 /// The folder's name: the one given, or, for "", the report's.
 std::string folder_name(const std::string& name, int64_t report);
+/// What the folder of a report's checkpoint is called where that of an earlier report has the `name` that it was given.
+std::string name_beside(const std::string& name, int64_t report);
+/// What it would be called if the name had been free.
+std::string given_name(const PublishedCheckpoint& checkpoint);
 /// Whether it is the manifest of the checkpoint in the folder of that name: in a copy of one it is not.
 bool belongs(const Manifest& manifest, const std::string& folder);
 /// Why no checkpoint can be published in a folder that has a manifest: AlreadyExists, or what reading it said.

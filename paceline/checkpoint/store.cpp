@@ -1,5 +1,6 @@
 #include "paceline/checkpoint/store.h"
 
+#include <fcntl.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp()
 
 #include <algorithm>
@@ -35,6 +36,16 @@ arrow::Result<bool> is_there(const std::string& path) {
 arrow::Status rename(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) return errno_status("renaming " + from + " to " + to);
   return arrow::Status::OK();
+}
+
+// Both at once. NotImplemented where the file system cannot do that.
+arrow::Status exchange_folders(const std::string& one, const std::string& other) {
+  const arrow::Status may = fail_point("publish.exchange");
+  if (!may.ok()) return arrow::Status::NotImplemented(may.message());
+  if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return arrow::Status::OK();
+  const bool unknown = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
+  arrow::Status status = errno_status("exchanging " + one + " with " + other);
+  return unknown ? arrow::Status::NotImplemented(status.message()) : status;
 }
 
 struct Part {
@@ -155,7 +166,7 @@ Published published(const storage::Location& path, const Manifest& manifest) {
                                        .name = folder_name(manifest.name, manifest.report),
                                        .metrics = manifest.metrics,
                                        .time = manifest.time};
-  return {checkpoint, path, ""};
+  return {checkpoint, path};
 }
 
 arrow::Result<std::string> read_if_there(const std::string& path) {
@@ -207,23 +218,42 @@ arrow::Status remove_folder(const RunFolder& run, const std::string& name, bool 
   return storage::remove_all(doomed);
 }
 
-// Whether the name is free for a new checkpoint, made free if it may be. `in_place`: its files stand there already.
-arrow::Status claim_name(const RunFolder& run, const std::string& name, bool in_place) {
-  const std::string target = run.path + "/" + name;
-  ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(target));
-  if (!exists) return arrow::Status::OK();
-  ARROW_ASSIGN_OR_RAISE(const auto manifest, manifest_of(target));
-  if (manifest) return name_is_taken(target, name, *manifest);
-  if (in_place) return arrow::Status::OK();
-  if (!run_layout::is_checkpoint_folder(name)) return name_is_used(target);
-  ARROW_RETURN_NOT_OK(fail_point("publish.before_removal"));
-  return remove_folder(run, name, /*unless_checkpoint=*/true);
+// Whether a checkpoint takes the place of one that has its name.
+bool may_replace(const Manifest& earlier, const Manifest& about, const std::string& name) {
+  return belongs(earlier, name) && !run_layout::is_checkpoint_folder(name) && earlier.report < about.report;
 }
 
-// Makes the staged files a checkpoint in the run's folder.
-arrow::Status publish_folder(const std::vector<Part>& staged, const Manifest& about, const RunFolder& run,
-                             const std::string& name, bool in_place) {
-  ARROW_RETURN_NOT_OK(claim_name(run, name, in_place));
+// Whether a new checkpoint may have the name, which is made free if it may be. `in_place`: its files stand there
+// already. True where a checkpoint stands there whose place it takes.
+arrow::Result<bool> claim_name(const RunFolder& run, const std::string& name, const Manifest& about, bool in_place) {
+  const std::string target = run.path + "/" + name;
+  ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(target));
+  if (!exists) return false;
+  ARROW_ASSIGN_OR_RAISE(const auto manifest, manifest_of(target));
+  if (manifest && may_replace(*manifest, about, name)) return true;
+  if (manifest) return name_is_taken(target, name, *manifest);
+  if (in_place) return false;
+  if (!run_layout::is_checkpoint_folder(name)) return name_is_used(target);
+  ARROW_RETURN_NOT_OK(fail_point("publish.before_removal"));
+  ARROW_RETURN_NOT_OK(remove_folder(run, name, /*unless_checkpoint=*/true));
+  return false;
+}
+
+// Brings the folder, which is complete, to its place. Of what is replaced the folder's former path is left.
+arrow::Status show_folder(const std::string& folder, Manifest& about, const RunFolder& run, std::string& name,
+                          bool replaces) {
+  if (!replaces) return rename(folder, run.path + "/" + name);
+  const arrow::Status exchanged = exchange_folders(folder, run.path + "/" + name);
+  if (!exchanged.IsNotImplemented()) return exchanged;
+  name = about.name = name_beside(name, about.report);
+  ARROW_RETURN_NOT_OK(storage::write_atomically(folder + "/" + kManifestName, encode_manifest(about)));
+  return rename(folder, run.path + "/" + name);
+}
+
+// Makes the staged files a checkpoint in the run's folder. `name`, and the manifest's, may have to become another.
+arrow::Status publish_folder(const std::vector<Part>& staged, Manifest& about, const RunFolder& run, std::string& name,
+                             bool in_place) {
+  ARROW_ASSIGN_OR_RAISE(const bool replaces, claim_name(run, name, about, in_place));
   if (in_place) return put_together(staged, about, run, name);
   ARROW_ASSIGN_OR_RAISE(const std::string temporary,
                         make_own_folder(run, run_layout::kPublishing + std::to_string(about.report)));
@@ -231,9 +261,20 @@ arrow::Status publish_folder(const std::vector<Part>& staged, const Manifest& ab
   auto status = put_together(staged, about, run, temporary);
   if (status.ok()) status = fail_point("publish.before_rename");
   if (status.ok()) status = run.gate();
-  if (status.ok()) status = rename(folder, run.path + "/" + name);
-  if (!status.ok()) (void)storage::remove_all(folder);  // the first error says more
+  if (status.ok()) status = show_folder(folder, about, run, name, replaces);
+  // The first error says more; what has been replaced goes with the rest of `.staging` if not now.
+  if (!status.ok() || replaces) (void)storage::remove_all(folder);
   return status;
+}
+
+// Whether the folder in the object store has a checkpoint whose place the new one takes.
+arrow::Result<bool> has_replaceable(const storage::Storage& run, const std::string& name, const Manifest& about) {
+  const std::string path = name + "/" + kManifestName;
+  ARROW_ASSIGN_OR_RAISE(const auto files, run.list(name));
+  if (std::ranges::find(files, path, &storage::FileSize::name) == files.end()) return false;
+  ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_whole(run, path));
+  const auto manifest = decode_manifest(text);
+  return manifest.ok() && may_replace(*manifest, about, name);
 }
 
 // Behind the moment from which readers can see it.
@@ -288,7 +329,11 @@ arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Ma
 
   ARROW_ASSIGN_OR_RAISE(const std::string in_place, name_of_folder_in_place(staged, about.name));
   const std::string own = folder_name(in_place.empty() ? about.name : in_place, about.report);
-  const std::string name = objects_ ? own + folder_ending_ : own;
+  std::string name = objects_ ? own + folder_ending_ : own;
+  if (objects_ && !run_layout::is_checkpoint_folder(name)) {
+    ARROW_ASSIGN_OR_RAISE(const bool replaces, has_replaceable(*objects_, name, about));
+    if (replaces) name = name_beside(name, about.report);
+  }
   about.name = name == run_layout::checkpoint_folder(about.report) ? "" : name;
   arrow::Status done = objects_ ? publish_objects(*objects_, name, files_to_upload(staged), about)
                                 : publish_folder(staged, about, {run_folder_, run_layout::staging(driver_), gate_},

@@ -4,9 +4,12 @@
 // with a manifest; they are never changed.
 // Publication: the stages' files move into one folder in `.staging`, the manifest is written and synced, one rename
 // makes it visible. Where ranks have put files into the checkpoint's folder themselves, the others' move there, and the
-// manifest makes it a checkpoint. A publisher that hangs and wakes up when another driver has the run finds its files
-// gone, and has no folder in common with its successor. Fail points: "publish.before_removal" (of what makes way),
-// "publish.before_merge", "publish.before_manifest", "publish.before_rename", "publish.after_rename"; deletion:
+// manifest makes it a checkpoint. A report that gives its checkpoint the name of an earlier report's replaces that one:
+// the two folders are exchanged at once. Where a file system, or an object store, cannot do that, the new one stands
+// beside it, under name_beside(), and the caller deletes the earlier. A publisher that hangs and wakes up when another
+// driver has the run finds its files gone, and has no folder in common with its successor. Fail points:
+// "publish.before_removal" (of what makes way), "publish.before_merge", "publish.before_manifest",
+// "publish.before_rename", "publish.exchange" (an error: the file system cannot), "publish.after_rename"; deletion:
 // "remove.after_rename". In an object store:
 // object_checkpoint.h. A folder without a manifest, with a damaged one, or with another folder's (a copy) is no
 // checkpoint; a manifest that cannot be read, or is of a later version, is an error. Errors: IOError for what cannot be
@@ -63,9 +66,10 @@ class Store {
   static arrow::Result<Store> at(const storage::Location& location);
 
   /// Publishes what the ranks staged for one report; `about` gives report, attempt, world size, time, metrics and, if
-  /// it is not the report's, the folder's name. AlreadyExists when there is a checkpoint of that name, or a copy of
-  /// another; what is no checkpoint under the report's name makes way, under another it is refused. Invalid when ranks
-  /// have put files into folders of different names. Once readers can see it, there is no error.
+  /// it is not the report's, the folder's name. AlreadyExists when there is a checkpoint of the same report or a later
+  /// one of that name, or a copy of another; what is no checkpoint under the report's name makes way, under another it
+  /// is refused. Invalid when ranks have put files into folders of different names. Once readers can see it, there is
+  /// no error.
   arrow::Result<Published> publish(const std::vector<StagedPart>& parts, Manifest about);
   /// All published checkpoints, oldest first.
   arrow::Result<std::vector<Published>> list() const;

@@ -137,6 +137,17 @@ TEST_F(StoreFolders, ANameThatHoldsSomethingElseIsRefusedInAnObjectStoreToo) {
   EXPECT_EQ(storage::read_whole(*objects, "data/train.csv").ValueOrDie(), "rows");
 }
 
+// Objects cannot be exchanged: until the earlier is deleted both are there.
+TEST_F(StoreFolders, ANameThatIsGivenAgainIsThatOfTheLaterReportInAnObjectStore) {
+  ASSERT_TRUE(publish(remote("_g2"), 1, "best").ok());
+  const Published again = publish(remote("_g2"), 2, "best").ValueOrDie();
+  EXPECT_EQ(again.name, "best_g2.report_2");
+  EXPECT_EQ(given_name(again), "best_g2");
+  EXPECT_THAT(names(remote()), ElementsAre("best_g2", "best_g2.report_2"));
+  ASSERT_TRUE(remote().remove("best_g2").ok());
+  EXPECT_EQ(publish(remote("_g2"), 3, "best").ValueOrDie().name, "best_g2");
+}
+
 TEST_F(StoreFolders, ANameOfAnInterruptedPublicationCanBeUsedAgain) {
   const auto interrupted =
       std::make_shared<testing::GuardedStorage>(objects, [](const std::string&, const std::string& name, int64_t) {

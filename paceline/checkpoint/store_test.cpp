@@ -125,7 +125,9 @@ TEST(Store, FilesThatStandInPlaceStayAndOthersJoinThem) {
 
   auto again = Stage::create(run.path(), worker(1), 2).ValueOrDie();
   ASSERT_TRUE(again.adopt_folder("best").ok());
-  EXPECT_TRUE(Store(run.path()).publish({{0, again.finish().ValueOrDie()}}, {.report = 2}).status().IsAlreadyExists());
+  ASSERT_TRUE(Store(run.path()).publish({{0, again.finish().ValueOrDie()}}, {.report = 2}).ok());
+  EXPECT_EQ(Store(run.path()).list()->size(), 1u);
+  EXPECT_EQ(read_manifest(run / "best")->report, 2);
   ASSERT_TRUE(Store(run.path()).remove("best").ok());
   EXPECT_FALSE(std::filesystem::exists(run / "best"));
 }
@@ -147,7 +149,7 @@ TEST(Store, FoldersInPlaceMustBeOne) {
   EXPECT_THAT(names_in(run / "good"), ElementsAre("file"));
 }
 
-TEST(Store, ACheckpointHasTheNameThatItIsGivenOnce) {
+TEST(Store, ACheckpointHasTheNameThatItIsGiven) {
   const TemporaryFolder run;
   const auto publish = [&run](int64_t report, const std::string& name) {
     auto stage = Stage::create(run.path(), worker(1), report).ValueOrDie();
@@ -155,7 +157,7 @@ TEST(Store, ACheckpointHasTheNameThatItIsGivenOnce) {
   };
   EXPECT_EQ(publish(5, "epoch_1")->path, run / "epoch_1");
   EXPECT_EQ(publish(3, "")->name, "checkpoint_000003");
-  EXPECT_THAT(publish(6, "epoch_1").status().message(), HasSubstr("a name of its own"));
+  EXPECT_TRUE(publish(4, "epoch_1").status().IsAlreadyExists()) << "of an earlier report than what is there";
   write_file(run / "data/file", "the user's");
   EXPECT_TRUE(publish(6, "data").status().IsAlreadyExists());
   EXPECT_EQ(storage::read_file(run / "data/file").ValueOrDie(), "the user's");
@@ -165,6 +167,30 @@ TEST(Store, ACheckpointHasTheNameThatItIsGivenOnce) {
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0].report, 3);
   EXPECT_EQ(list[1].name, "epoch_1");
+}
+
+// Publishes a checkpoint `name` with a file of that content.
+arrow::Result<Published> publish_named(const std::string& run, int64_t report, const std::string& name,
+                                       const std::string& content) {
+  const TemporaryFolder user;
+  write_file(user / "of_" + std::to_string(report), content);
+  auto stage = Stage::create(run, worker(1), report).ValueOrDie();
+  EXPECT_TRUE(stage.copy_folder(user.path()).ok());
+  return Store(run).publish({{0, stage.finish().ValueOrDie()}}, {.report = report, .name = name});
+}
+
+TEST(Store, ANameThatIsGivenAgainMeansTheLaterReport) {
+  const TemporaryFolder run;
+  ASSERT_TRUE(publish_named(run.path(), 1, "latest", "first").ok());
+  const auto again = publish_named(run.path(), 2, "latest", "second").ValueOrDie();
+  EXPECT_EQ(again.path, run / "latest");
+  EXPECT_EQ(again.warning, "");
+  EXPECT_THAT(names_in(run / "latest"), ElementsAre("manifest.json", "of_2"));
+  EXPECT_TRUE(verify(run / "latest").ok());
+  const auto list = Store(run.path()).list().ValueOrDie();
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0].report, 2);
+  EXPECT_TRUE(storage::files_below(run / ".staging").ValueOrDie().empty());
 }
 
 TEST(Store, RefusesAPartThatIsMissingOrDamaged) {

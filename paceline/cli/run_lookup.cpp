@@ -77,7 +77,8 @@ arrow::Result<FoundRun> find_run(const std::string& text) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (!text.empty() && holds_run(path)) return FoundRun{path, run::run_location(path)};
   const std::vector<NamedRun> runs = runs_with_names();
-  const bool is_path = text.find('/') != std::string::npos || text == "." || text == "..";
+  const bool is_name = std::ranges::find(runs, text, &NamedRun::name) != runs.end();
+  const bool is_path = !is_name && (text.find('/') != std::string::npos || text == "." || text == "..");
   if (is_path && std::ranges::find(runs, path, &NamedRun::path) != runs.end())
     return FoundRun{path, path};  // it is gone
   if (is_path) {

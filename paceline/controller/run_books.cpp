@@ -134,6 +134,11 @@ arrow::Status RunBooks::check_none_is_lost() {
   for (const PublishedCheckpoint& known : state_.checkpoints) {
     const auto found = std::ranges::find(opened_.checkpoints, known.report, &PublishedCheckpoint::report);
     if (found != opened_.checkpoints.end()) continue;
+    // By a later report's, of which the journal has not been told.
+    const bool is_replaced = std::ranges::any_of(opened_.checkpoints, [&](const PublishedCheckpoint& one) {
+      return checkpoint::given_name(one) == checkpoint::given_name(known);
+    });
+    if (is_replaced) continue;
     const std::string lost = "the run's journal knows the checkpoint " + place_of(known) +
                              ", but there is none: the folder, or its manifest, is gone or damaged";
     const bool may_go_on =

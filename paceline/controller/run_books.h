@@ -137,6 +137,8 @@ class RunBooks {
   std::string own_staging_folder() const;
   /// Null before the group has its ranks and after it is closed.
   const policy::ReportBook* book() const { return book_ ? &*book_ : nullptr; }
+  /// What a rank that makes no more reports had made and others are still to make (policy/report_book.h).
+  policy::AwaitedReport awaited_of(int64_t rank, bool is_gone) const;
   /// Whether a report of that number or a lower one waits for its checkpoint.
   bool waits_up_to(int64_t report) const { return report_queue_->waits_up_to(report); }
   /// Who has to catch up before ranks report more, and why, in words; "" for nobody.
@@ -172,6 +174,7 @@ class RunBooks {
   void watch_last_publications();
   void show(int64_t report, const Json& metrics);
   void warn_of_unequal_reports();
+  void end_wait_for_report();
   void publish_ready();
   void hand_on_reports();
   void advance_trackers();
@@ -187,7 +190,7 @@ class RunBooks {
   void execute(const policy::CloseGroup& action);
   void execute(const policy::PublishCheckpoint& action);
   void execute(const policy::DeleteCheckpoint& action) {
-    if (is_ours()) crew_->execute(action);
+    if (is_ours() && !action.is_gone) crew_->execute(action);
   }
   void execute(const policy::TellCommitted& action);
   void execute(const policy::TellCallbacks& action) { callbacks_->failed(state_, action); }

@@ -110,6 +110,7 @@ void RunBooks::report(int64_t rank, const rpc::Report& report) {
   if (completed->empty()) return;
   publish_ready();
   hand_on_reports();
+  end_wait_for_report();
 }
 
 void RunBooks::uploaded(int64_t rank, const rpc::CheckpointUploaded& upload) {
@@ -117,6 +118,17 @@ void RunBooks::uploaded(int64_t rank, const rpc::CheckpointUploaded& upload) {
   book_->add_upload(rank, upload);
   publish_ready();
   hand_on_reports();
+  end_wait_for_report();
+}
+
+policy::AwaitedReport RunBooks::awaited_of(int64_t rank, bool is_gone) const {
+  return book_ && rank >= 0 ? book_->awaited_of(rank, is_gone, state_.awaited_report) : AwaitedReport{};
+}
+
+// The timer of the wait is due: what it was for has come, or will not.
+void RunBooks::end_wait_for_report() {
+  const int64_t awaited = state_.judgement_pending ? state_.awaited_report : 0;
+  if (awaited > 0 && book_ && book_->is_settled(awaited)) feed(TimerDue{state_.turn, highest_report_});
 }
 
 // Only when all files of a checkpoint, and of those before it, have come is it decided what becomes of it.
@@ -154,6 +166,7 @@ void RunBooks::finish(const Worker& worker, const rpc::Finished& finished) {
     const arrow::Status counts = book_->finish(worker.rank);
     if (!counts.ok()) feed(ReportRefused{state_.attempt, state_.generation, 0, counts.message()});
     warn_of_unequal_reports();
+    end_wait_for_report();
   }
   feed(WorkerFinished{id, finished.reports, finished.return_value});
 }

@@ -25,6 +25,10 @@ namespace paceline::controller {
 /// thread.
 using ShowsOutput = std::function<bool(int64_t rank, const std::string& stream)>;
 
+/// Takes the bytes that a worker's language has made of the exception that ended its train loop; rank -1 without bytes:
+/// another group begins. Called on the controller's thread, before callbacks are told of the failure.
+using TakesException = std::function<void(int64_t rank, const std::string& bytes)>;
+
 /// How a run's processes begin.
 struct ProcessStart {
   /// Command line: the driver's own program and arguments.
@@ -64,6 +68,8 @@ struct RunRequest {
   /// the run.
   std::string_view attachment;
   ProcessStart start;
+  /// Null: nobody wants them. They are stored nowhere.
+  TakesException take_exception;
   /// Empty: all output is shown.
   ShowsOutput shows_output;
   /// What takes the place of the driver's standard streams, where its program has replaced them; empty: the process's

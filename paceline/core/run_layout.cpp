@@ -80,15 +80,18 @@ std::string generation_ending(int64_t generation) {
 }
 
 bool is_checkpoint_folder(std::string_view name) {
+  constexpr size_t kDigits = 6;  // at least
   if (!name.starts_with(kCheckpoint)) return false;
   name.remove_prefix(kCheckpoint.size());
   const size_t ending = name.find(kGeneration);
-  if (ending == std::string_view::npos) return is_number(name);
-  return is_number(name.substr(0, ending)) && is_number(name.substr(ending + kGeneration.size()));
+  const std::string_view number = name.substr(0, ending);
+  const bool has_ending = ending != std::string_view::npos;
+  return number.size() >= kDigits && is_number(number) &&
+         (!has_ending || is_number(name.substr(ending + kGeneration.size())));
 }
 
 bool is_reserved(std::string_view name) {
-  return name.starts_with('.') || name.starts_with(std::string(kJournal) + kDamaged) ||
+  return name.starts_with('.') || name.starts_with(std::string(kJournal).append(kDamaged)) ||
          std::ranges::find(kTop, name, &Entry::name) != kTop.end();
 }
 

@@ -57,8 +57,8 @@ TEST(RunLayout, FoldersOfCheckpoints) {
   EXPECT_TRUE(is_checkpoint_folder("checkpoint_000042"));
   EXPECT_TRUE(is_checkpoint_folder(checkpoint_folder(42) + generation_ending(3)));
   EXPECT_EQ(generation_ending(3), "_g3");
-  for (const char* name : {"checkpoint_", "checkpoint_4x", "checkpoint_4_g", "checkpoint__g2", "checkpoint_4_g2_g3",
-                           "checkpoint_4_g2x", "best", "best_g2"}) {
+  for (const char* name : {"checkpoint_", "checkpoint_00004x", "checkpoint_000004_g", "checkpoint__g2",
+                           "checkpoint_000004_g2_g3", "checkpoint_000004_g2x", "best", "best_g2", "checkpoint_4"}) {
     EXPECT_FALSE(is_checkpoint_folder(name)) << name;
   }
 }

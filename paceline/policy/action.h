@@ -60,6 +60,8 @@ struct PublishCheckpoint {
 struct DeleteCheckpoint {
   int64_t report = 0;
   std::string name;
+  /// Another's publication has put that one's folder in the place of its.
+  bool is_gone = false;
 };
 
 /// Tell every worker that the checkpoint is published.

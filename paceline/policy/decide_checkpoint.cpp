@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "paceline/checkpoint/manifest.h"
 #include "paceline/checkpoint/retention.h"
 #include "paceline/policy/decide_internal.h"
 
@@ -20,6 +21,7 @@ void Decision::on(const CheckpointPublished& event) {
   if (state_.publishing.erase(event.checkpoint.report) == 0) return;
   state_.failures_in_a_row = 0;
   forget_start_problems();
+  drop_replaced(event.checkpoint);
   state_.checkpoints.push_back(event.checkpoint);
   if (find_validation(event.checkpoint.report) != nullptr) {
     state_.checkpoints.back().status = CheckpointStatus::pending_validation;
@@ -32,6 +34,22 @@ void Decision::on(const CheckpointPublished& event) {
   when_gone();
 }
 
+// Users may give a name again, and mean the new one by it, which has taken the other's place or stands beside it.
+void Decision::drop_replaced(const PublishedCheckpoint& fresh) {
+  const std::string name = checkpoint::given_name(fresh);
+  std::erase_if(state_.checkpoints, [&](const PublishedCheckpoint& kept) {
+    if (checkpoint::given_name(kept) != name) return false;
+    note(LogLevel::info, "the checkpoint of report " + std::to_string(kept.report) + " is replaced by that of report " +
+                             std::to_string(fresh.report) + ", which has its name");
+    if (const Validation* validation = find_validation(kept.report)) {
+      if (validation->worker.value != 0) act(EndValidation{validation->worker, "its checkpoint is replaced"});
+      std::erase_if(state_.validations, [&](const Validation& one) { return one.report == kept.report; });
+    }
+    act(DeleteCheckpoint{.report = kept.report, .name = kept.name, .is_gone = kept.name == fresh.name});
+    return true;
+  });
+}
+
 PublishedCheckpoint* Decision::find_kept(int64_t report) {
   const auto kept = std::ranges::find(state_.checkpoints, report, &PublishedCheckpoint::report);
   return kept == state_.checkpoints.end() ? nullptr : &*kept;
@@ -41,7 +59,7 @@ void Decision::apply_retention() {
   for (const int64_t report : checkpoint::superseded(state_.checkpoints, state_.options.checkpoint_config)) {
     const auto kept = std::ranges::find(state_.checkpoints, report, &PublishedCheckpoint::report);
     note(LogLevel::debug, "the checkpoint of report " + std::to_string(report) + " is superseded");
-    act(DeleteCheckpoint{report, kept->name});
+    act(DeleteCheckpoint{.report = report, .name = kept->name});
     state_.checkpoints.erase(kept);
   }
 }

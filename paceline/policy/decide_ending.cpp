@@ -19,7 +19,8 @@ void Decision::shut_down(FinalState final_state, double grace_s, const std::stri
 // Ends every worker that is left and goes to `next`; when_gone() goes on from there.
 void Decision::end_group(State next, double grace_s, const std::string& reason) {
   if (state_.state != next) go(next, reason);
-  state_.backing_off = false;
+  state_.backing_off = state_.judgement_pending = state_.awaits_checkpoint = false;
+  state_.awaited_report = 0;
   double longest_s = grace_s;
   for (const auto& [id, worker] : state_.workers) {
     if (worker.stage == WorkerStage::gone) continue;

@@ -51,6 +51,7 @@ void Decision::on(const WorkerFailed& event) {
     return;
   }
   worker->stage = WorkerStage::failed;
+  note_awaited(event.awaited_report, event.awaits_checkpoint);
   Failure failure = failure_of(*worker, FailureKind::exception);
   failure.exception = event.exception;
   failure.text = event.text;
@@ -106,8 +107,11 @@ void Decision::on(const WorkerExited& event) {
   const WorkerStage stage = worker->stage;
   mark_gone(*worker);
   note_exit(*worker, event);
+  if (stage != WorkerStage::finished) note_awaited(event.awaited_report, event.awaits_checkpoint);
   if (stage == WorkerStage::finished || stage == WorkerStage::failed) {
-    if (state_.live == 0 && state_.state == State::running && state_.cause_pending) apply_policy(Budget::worker);
+    if (state_.state == State::running && state_.judgement_pending) {
+      state_.live == 0 ? apply_policy(Budget::worker) : judge(Budget::worker);
+    }
     if (state_.live == 0 && state_.state == State::preempting && !state_.failures.empty()) {
       apply_policy(Budget::preemption);
     }
@@ -171,17 +175,13 @@ void Decision::on_failure(Failure failure) {
   const Budget budget = budget_for(failure);
   switch (state_.state) {
     case State::scheduling:
-    case State::running:
       record(std::move(failure));
-      if (!collateral || state_.state == State::scheduling) return apply_policy(budget);
-      if (!state_.cause_pending) {
-        state_.cause_pending = true;
-        note(LogLevel::debug, cause_line(state_.failures, state_.world_size) +
-                                  "; it follows from another's end, whose cause has " + seconds_text(kCauseSeconds) +
-                                  " to show");
-        set_timer(kCauseSeconds);
-      }
-      return;
+      return apply_policy(budget);
+    case State::running:
+      // Of the whole group: no report comes any more. A rank that is silent makes none either.
+      if (failure.kind != FailureKind::exception && failure.kind != FailureKind::exit) state_.awaited_report = 0;
+      record(std::move(failure));
+      return judge(budget);
     case State::preempting:
       record(std::move(failure));
       // Ranks that lose a peer on a preempted node fail too; the deadline or the whole group's end decides.
@@ -198,6 +198,36 @@ void Decision::on_failure(Failure failure) {
     default:
       return;
   }
+}
+
+// What a rank that has failed had reported is published before its failure is judged, if the others make that report in
+// time: to them it was made together. The first failure says which; it cannot come (-1) once a rank ends that has not
+// made it.
+void Decision::note_awaited(int64_t report, bool has_checkpoint) {
+  if (state_.state != State::running) return;
+  if (!state_.judgement_pending) state_.awaited_report = report;
+  if (report < 0) state_.awaited_report = 0;
+  state_.awaits_checkpoint |= has_checkpoint;
+}
+
+// Applies the policy, or waits: for the cause of failures that follow from another's end, and for the report.
+void Decision::judge(Budget budget) {
+  const bool has_cause = std::ranges::any_of(state_.failures, [](const Failure& one) { return !one.collateral; });
+  const bool is_training = std::ranges::any_of(
+      state_.workers, [](const auto& worker) { return worker.second.stage == WorkerStage::training; });
+  const bool awaits_report = state_.awaited_report > 0 && is_training;
+  if (has_cause && !awaits_report) return apply_policy(budget);
+  // Who raises has come to the end of what all do; who dies may do so anywhere.
+  const bool may_be_all = state_.awaits_checkpoint || state_.failures.front().kind == FailureKind::exception;
+  const double wait_s =
+      awaits_report && may_be_all ? std::max(kCauseSeconds, state_.options.stop_grace_s) : kCauseSeconds;
+  if (!std::exchange(state_.judgement_pending, true)) {
+    note(LogLevel::debug,
+         cause_line(state_.failures, state_.world_size) + "; " + seconds_text(wait_s) + " for " +
+             (awaits_report ? "report " + std::to_string(state_.awaited_report) + ", which the others are still to make"
+                            : "the cause, another's end, to show"));
+  }
+  set_timer(std::max(0.0, state_.failures.front().time + wait_s - to_seconds(now_)));
 }
 
 Decision::Budget Decision::budget_for(const Failure& cause) const {

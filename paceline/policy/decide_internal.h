@@ -76,11 +76,14 @@ class Decision {
   int64_t record(Failure failure);
   bool group_is_ending() const;
   void on_failure(Failure failure);
+  void note_awaited(int64_t report, bool has_checkpoint);
+  void judge(Budget budget);
   void apply_policy(Budget budget);
   Budget budget_for(const Failure& cause) const;
   void note_exit(Worker& worker, const WorkerExited& event);
 
   // decide_checkpoint.cpp
+  void drop_replaced(const PublishedCheckpoint& fresh);
   PublishedCheckpoint* find_kept(int64_t report);
   void apply_retention();
 

@@ -56,7 +56,9 @@ void Decision::start_group(const std::string& reason) {
   state_.failures.clear();
   state_.worker_errors.clear();
   state_.live = state_.joined = state_.completed = 0;
-  state_.cause_pending = state_.closed = false;
+  state_.judgement_pending = state_.closed = false;
+  state_.awaited_report = 0;
+  state_.awaits_checkpoint = false;
   state_.preempted_nodes.clear();
   note(LogLevel::info, "attempt " + std::to_string(state_.attempt.value) + ": starting " +
                            std::to_string(state_.world_size) + (state_.world_size == 1 ? " worker" : " workers"));

@@ -84,6 +84,66 @@ TEST(Failure, SigtermForAWorkerAloneIsAFailure) {
   EXPECT_THAT(run.all().error, ::testing::StartsWith("Rank 0 of 2 on node node0 was killed by SIGTERM"));
 }
 
+WorkerFailed failed_behind(const Play& run, size_t worker, int64_t report, bool has_checkpoint) {
+  return {.worker = run.worker(worker),
+          .exception = "ValueError",
+          .text = "behind report()",
+          .awaited_report = report,
+          .awaits_checkpoint = has_checkpoint};
+}
+
+TEST(Failure, WaitsForTheOthersToMakeTheReportThatARankHadMade) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  run.feed(failed_behind(run, 0, 1, true));
+  EXPECT_EQ(run.state(), State::running) << "the other rank is about to report";
+  ASSERT_EQ(run.wanted<SetTimer>().size(), 1u);
+  EXPECT_DOUBLE_EQ(to_seconds(run.wanted<SetTimer>()[0].at) - to_seconds(run.now()), 5.0);
+  run.feed(WorkerExited{.worker = run.worker(0), .end = {.status = {.exit_code = 1}}, .awaited_report = -1});
+  EXPECT_EQ(run.state(), State::restarting) << "files of its own that were on their way are lost with it";
+}
+
+TEST(Failure, IsJudgedOnceTheReportIsThere) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  run.feed(failed_behind(run, 0, 1, true));
+  run.feed(WorkerExited{.worker = run.worker(0), .end = {.status = {.exit_code = 1}}, .awaited_report = 1});
+  EXPECT_EQ(run.state(), State::running);
+  run.feed(CheckpointReady{.report = 1});
+  run.fire_timer();
+  EXPECT_EQ(run.state(), State::restarting);
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::restarting) << "the checkpoint comes first";
+  run.feed(CheckpointPublished{{.report = 1}});
+  run.join_all();
+  ASSERT_EQ(run.wanted<AssignWorkers>().size(), 1u);
+  EXPECT_EQ(run.wanted<AssignWorkers>()[0].checkpoint, 1);
+}
+
+TEST(Failure, DoesNotWaitForAReportThatCannotCome) {
+  Play run = Play::training({.num_workers = 3, .max_failures = 1});
+  run.feed(failed_behind(run, 0, 4, true));
+  EXPECT_EQ(run.state(), State::running);
+  run.feed(failed_behind(run, 1, -1, false));
+  EXPECT_EQ(run.state(), State::restarting) << "rank 1 will not make report 4";
+}
+
+TEST(Failure, DoesNotWaitWhenNobodyTrainsAnyMore) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  run.feed(failed_behind(run, 0, 4, true));
+  run.feed(failed_behind(run, 1, 5, true));
+  EXPECT_EQ(run.state(), State::restarting);
+}
+
+// There may be ranks that make no reports at all.
+TEST(Failure, OfARankThatDiesAReportWithoutACheckpointIsWaitedForAsLongAsACause) {
+  Play run = Play::training({.num_workers = 2, .max_failures = 1});
+  run.feed(
+      WorkerExited{.worker = run.worker(0), .end = {.status = {.signal = 9}}, .last_report = 1, .awaited_report = 1});
+  ASSERT_EQ(run.wanted<SetTimer>().size(), 1u);
+  EXPECT_DOUBLE_EQ(to_seconds(run.wanted<SetTimer>()[0].at) - to_seconds(run.now()), kCauseSeconds);
+  run.fire_timer();
+  EXPECT_EQ(run.state(), State::restarting);
+}
+
 HangFound hang_of(const Play& run, bool fail) {
   return {.attempt = run.all().attempt,
           .generation = run.all().generation,
@@ -220,6 +280,31 @@ TEST(Checkpoints, TheNextAttemptStartsFromTheLastAndWaitsForOneOnItsWay) {
   run.join_all();
   EXPECT_EQ(run.wanted<AssignWorkers>()[0].checkpoint, 2);
   EXPECT_EQ(run.wanted<AssignWorkers>()[0].first_report, 5);
+}
+
+void publish_named(Play& run, int64_t report, const std::string& name) {
+  run.feed(CheckpointReady{.report = report});
+  run.feed(CheckpointPublished{{.report = report, .name = name}});
+}
+
+TEST(Checkpoints, ANameThatIsGivenAgainIsTheLaterReports) {
+  Play run = Play::training();
+  publish_named(run, 1, "latest");
+  publish_named(run, 2, "other");
+  publish_named(run, 3, "latest");
+  ASSERT_EQ(run.wanted<DeleteCheckpoint>().size(), 1u);
+  EXPECT_EQ(run.wanted<DeleteCheckpoint>()[0].report, 1);
+  EXPECT_TRUE(run.wanted<DeleteCheckpoint>()[0].is_gone) << "the folder is the later one's";
+  publish_named(run, 4, "latest.report_4");  // it could not take the place
+  ASSERT_EQ(run.wanted<DeleteCheckpoint>().size(), 1u);
+  EXPECT_EQ(run.wanted<DeleteCheckpoint>()[0].name, "latest");
+  EXPECT_FALSE(run.wanted<DeleteCheckpoint>()[0].is_gone);
+  publish_named(run, 5, "model_g1");
+  publish_named(run, 6, "model_g2");
+  publish_named(run, 7, "x.report_6");
+  std::vector<std::string> names;
+  for (const PublishedCheckpoint& kept : run.all().checkpoints) names.push_back(kept.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"other", "latest.report_4", "model_g1", "model_g2", "x.report_6"}));
 }
 
 TEST(Checkpoints, RetentionNeverDeletesTheLatest) {

@@ -65,6 +65,16 @@ TEST(Validation, AsManyAtOnceAsAllowedTheOldestFirst) {
   EXPECT_EQ(kept(run, 2).metrics, Json({{"score", 2}, {"accuracy", 0.5}}));
 }
 
+TEST(Validation, EndsWithACheckpointWhoseNameALaterOneGets) {
+  Play run = Play::training(one_at_a_time());
+  for (int64_t report = 1; report <= 2; ++report) {
+    run.feed(CheckpointReady{report, ValidationTaskConfig{}});
+    run.feed(CheckpointPublished{{.report = report, .name = "latest"}});
+  }
+  ASSERT_EQ(run.wanted<EndValidation>().size(), 1u);
+  EXPECT_THAT(running(run), ElementsAre(2));
+}
+
 TEST(Validation, ItsMetricsSortAnewAndRetentionIsAppliedAgain) {
   const CheckpointConfig config{.num_to_keep = 1, .checkpoint_score_attribute = "score"};
   Play run = with_validations(3, {.num_workers = 1, .max_validations = 3, .checkpoint_config = config});

@@ -68,6 +68,11 @@ PACELINE_EVENT(WorkerJoined, "joined", PACELINE_WORKER_JOINED_FIELDS);
   FIELD(Json, return_value, nullptr)
 PACELINE_EVENT(WorkerFinished, "worker_finished", PACELINE_WORKER_FINISHED_FIELDS);
 
+// Beside the end of a worker: what it had reported, and others are still to make (AwaitedReport of report_book.h).
+#define PACELINE_AWAITED_FIELDS(FIELD) \
+  FIELD(int64_t, awaited_report, 0)    \
+  FIELD(bool, awaits_checkpoint, false)
+
 // The train loop has thrown (rpc::Failed).
 #define PACELINE_WORKER_FAILED_FIELDS(FIELD)                    \
   FIELD(WorkerId, worker, {})                                   \
@@ -75,14 +80,16 @@ PACELINE_EVENT(WorkerFinished, "worker_finished", PACELINE_WORKER_FINISHED_FIELD
   FIELD(std::string, text, "")                                  \
   FIELD(Lines, frames, {})                                      \
   FIELD(bool, stopped, false) /* because it was told to stop */ \
-  FIELD(bool, collateral, false)
+  FIELD(bool, collateral, false)                                \
+  PACELINE_AWAITED_FIELDS(FIELD)
 PACELINE_EVENT(WorkerFailed, "worker_failed", PACELINE_WORKER_FAILED_FIELDS);
 
 // The process and its tree are gone.
-#define PACELINE_WORKER_EXITED_FIELDS(FIELD)                                         \
-  FIELD(WorkerId, worker, {})                                                        \
-  FIELD(ProcessEnd, end, {})     /* its members lie beside the others in the JSON */ \
-  FIELD(int64_t, last_report, 0) /* number of the last report that came from it, 0 for none */
+#define PACELINE_WORKER_EXITED_FIELDS(FIELD)                                                   \
+  FIELD(WorkerId, worker, {})                                                                  \
+  FIELD(ProcessEnd, end, {})     /* its members lie beside the others in the JSON */           \
+  FIELD(int64_t, last_report, 0) /* number of the last report that came from it, 0 for none */ \
+  PACELINE_AWAITED_FIELDS(FIELD)
 PACELINE_EVENT(WorkerExited, "process_exited", PACELINE_WORKER_EXITED_FIELDS);
 
 #define PACELINE_WORKER_SILENT_FIELDS(FIELD) \

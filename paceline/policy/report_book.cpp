@@ -234,4 +234,22 @@ int64_t ReportBook::last_report(int64_t rank) const {
   return count == 0 ? 0 : first_report_ + count - 1;
 }
 
+AwaitedReport ReportBook::awaited_of(int64_t rank, bool is_gone, int64_t awaited_so_far) const {
+  const int64_t last = last_report(rank);
+  if (last < awaited_so_far) return {.report = -1};
+  if (last == 0 || refused_ || is_settled(last)) return {};
+  AwaitedReport awaited{.report = last};
+  for (const auto& [report, files] : handed_over_) {
+    if (report > last) break;
+    if (is_gone && files.uploading.contains(rank)) return {.report = -1};
+    awaited.has_checkpoint |= !files.uploading.empty();
+  }
+  for (const Pending& pending : pending_) {
+    if (pending.group.report > last) break;
+    if (is_gone && pending.group.uploading.contains(rank)) return {.report = -1};
+    awaited.has_checkpoint |= pending.has_checkpoint;
+  }
+  return awaited;
+}
+
 }  // namespace paceline::policy

@@ -50,6 +50,14 @@ struct ReadyCheckpoint {
   std::vector<checkpoint::StagedPart> parts;
 };
 
+/// What a rank that has failed had reported, and the others are still to make or to hand over.
+struct AwaitedReport {
+  /// 0 for nothing, -1 where what is awaited cannot come without the rank.
+  int64_t report = 0;
+  /// Whether a checkpoint comes of it, or of one before it, as far as is known.
+  bool has_checkpoint = false;
+};
+
 /// So many reports may wait for the slowest rank.
 inline constexpr int64_t kMostAhead = 1000;
 /// A rank that is so many reports ahead of another is named in a warning; where a checkpoint waits, much sooner.
@@ -80,6 +88,9 @@ class ReportBook {
   bool is_settled(int64_t report) const;
   /// Number of the rank's last report, 0 for none.
   int64_t last_report(int64_t rank) const;
+  /// Of a rank that makes no more reports: its last, while it is not settled and may be. `is_gone`: nor are any files
+  /// of it on their way. `awaited_so_far`: the report that others who have failed had made, 0 for none.
+  AwaitedReport awaited_of(int64_t rank, bool is_gone, int64_t awaited_so_far = 0) const;
 
  private:
   // What the ranks hand over for one checkpoint.

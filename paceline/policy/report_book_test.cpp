@@ -281,5 +281,32 @@ TEST(ReportBookUploads, HoldBackNoMetricsAndKeepTheOrderOfCheckpoints) {
   EXPECT_EQ(ready(), "");
 }
 
+// Of a rank that has failed: what the others are still to make.
+TEST(ReportBookAwaited, IsTheLastReportOfARankUntilItIsSettled) {
+  ReportBook book(2, 5);
+  EXPECT_EQ(book.awaited_of(0, false).report, 0) << "it has made none";
+  book.add(0, folder(5, "a")).ValueOrDie();
+  book.add(0, metrics(6, 1)).ValueOrDie();
+  EXPECT_EQ(book.awaited_of(0, false).report, 6);
+  EXPECT_TRUE(book.awaited_of(0, false).has_checkpoint) << "of report 5";
+  book.add(1, metrics(5, 1)).ValueOrDie();
+  EXPECT_FALSE(book.awaited_of(0, false).has_checkpoint);
+  EXPECT_EQ(book.awaited_of(1, false).report, 0) << "all have made its last report";
+  EXPECT_EQ(book.awaited_of(1, false, 6).report, -1) << "report 6 cannot come without it";
+  EXPECT_TRUE(book.finish(1).ok());
+  EXPECT_EQ(book.awaited_of(0, false).report, 0) << "rank 1 will not make report 6";
+}
+
+TEST(ReportBookAwaited, HasFilesOnTheirWayUnlessTheyAreOfAProcessThatIsGone) {
+  ReportBook book(2, 1);
+  book.add(0, {.index = 1, .has_checkpoint = true, .uploading = true}).ValueOrDie();
+  book.add(1, metrics(1, 1)).ValueOrDie();
+  EXPECT_EQ(book.awaited_of(0, false).report, 1);
+  EXPECT_TRUE(book.awaited_of(1, true).has_checkpoint) << "rank 0 lives";
+  EXPECT_EQ(book.awaited_of(0, true).report, -1) << "its files are lost";
+  book.add_upload(0, {.index = 1, .staged = "a"});
+  EXPECT_EQ(book.awaited_of(0, false).report, 0);
+}
+
 }  // namespace
 }  // namespace paceline::policy

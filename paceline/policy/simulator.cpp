@@ -169,6 +169,25 @@ void Simulator::execute(const EnterState& action) {
   ++entered_[action.to];
   transitions_.insert({action.from, action.to});
   if (action.to == State::scheduling) starting_group_ = true;
+  if (action.from == State::running && action.to == State::restarting) check_awaited();
+}
+
+// What a rank that has failed had reported is not given up while all who have not made it may still do so in time.
+void Simulator::check_awaited() {
+  bool may_come = true;
+  for (const Failure& failure : state_.failures) {
+    may_come &= failure.kind == FailureKind::exception || failure.kind == FailureKind::exit;
+  }
+  const Failure& first = state_.failures.front();
+  if (!may_come || first.rank < 0 || book_ == nullptr) return;
+  const AwaitedReport awaited = book_->awaited_of(first.rank, /*is_gone=*/false);
+  const bool may_be_all = awaited.has_checkpoint || first.kind == FailureKind::exception;
+  const double patience = may_be_all ? options_.stop_grace_s : kCauseSeconds;
+  for (const auto& [id, worker] : state_.workers) {
+    may_come &= worker.stage == WorkerStage::training || book_->last_report(worker.rank) >= awaited.report;
+  }
+  require(awaited.report == 0 || !may_come || to_seconds(now_) >= first.time + patience - 1e-3,
+          "a report is given up that all could make");
 }
 
 void Simulator::execute(const StartWorker& action) {
@@ -231,7 +250,12 @@ void Simulator::step(WorkerId id) {
     }
     if (roll(faults_.exception)) {
       fail_peers(process);
-      feed(WorkerFailed{.worker = id, .exception = "std::runtime_error", .text = "simulated"});
+      const AwaitedReport awaited = awaited_of(process, /*is_gone=*/false);
+      feed(WorkerFailed{.worker = id,
+                        .exception = "std::runtime_error",
+                        .text = "simulated",
+                        .awaited_report = awaited.report,
+                        .awaits_checkpoint = awaited.has_checkpoint});
       return after(seconds(0, 0.05), [this, id] {
         if (alive_.contains(id)) exit(processes_.at(id), {.exit_code = 1}, Phase::unknown);
       });
@@ -269,6 +293,17 @@ void Simulator::report(Process& process) {
     }
     feed(ready);
   }
+  end_wait_for_report();
+}
+
+AwaitedReport Simulator::awaited_of(const Process& process, bool is_gone) const {
+  return book_ != nullptr && process.rank >= 0 ? book_->awaited_of(process.rank, is_gone, state_.awaited_report)
+                                               : AwaitedReport{};
+}
+
+void Simulator::end_wait_for_report() {
+  const int64_t awaited = state_.judgement_pending ? state_.awaited_report : 0;
+  if (awaited > 0 && book_ != nullptr && book_->is_settled(awaited)) feed(TimerDue{state_.turn, highest_report_});
 }
 
 void Simulator::leave(Process& process) {
@@ -276,6 +311,7 @@ void Simulator::leave(Process& process) {
   process.silent = true;  // waits for its end
   const arrow::Status counts = book_->finish(process.rank);
   if (!counts.ok()) feed(ReportRefused{state_.attempt, state_.generation, 0, counts.message()});
+  end_wait_for_report();
   feed(WorkerFinished{process.id, process.reports, process.rank});
 }
 
@@ -283,9 +319,12 @@ void Simulator::exit(Process& process, ExitStatus status, Phase phase) {
   process.alive = false;
   alive_.erase(process.id);
   const WorkerId id = process.id;
+  const AwaitedReport awaited = awaited_of(process, /*is_gone=*/true);
   const WorkerExited event{.worker = id,
                            .end = {.status = status, .last_lines = {"last"}, .phase = phase},
-                           .last_report = process.last_report};
+                           .last_report = process.last_report,
+                           .awaited_report = awaited.report,
+                           .awaits_checkpoint = awaited.has_checkpoint};
   if (roll(faults_.late_event)) {
     after(seconds(0, 2), [this, id, event] {
       const RunState before = state_;
@@ -307,7 +346,13 @@ void Simulator::fail_peers(const Process& process) {
     after(seconds(0, 0.1), [this, id = id] {
       const auto found = processes_.find(id);
       if (found == processes_.end() || !found->second.alive) return;
-      feed(WorkerFailed{.worker = id, .exception = "CollectiveError", .text = "peer", .collateral = true});
+      const AwaitedReport awaited = awaited_of(found->second, /*is_gone=*/false);
+      feed(WorkerFailed{.worker = id,
+                        .exception = "CollectiveError",
+                        .text = "peer",
+                        .collateral = true,
+                        .awaited_report = awaited.report,
+                        .awaits_checkpoint = awaited.has_checkpoint});
       if (alive_.contains(id)) exit(found->second, {.exit_code = 1}, Phase::collective);
     });
   }

@@ -121,6 +121,9 @@ class Simulator {
   void leave(Process& process);
   void exit(Process& process, ExitStatus status, Phase phase);
   void fail_peers(const Process& process);
+  AwaitedReport awaited_of(const Process& process, bool is_gone) const;
+  void end_wait_for_report();
+  void check_awaited();
   bool faulty() const { return group_ <= faults_.tries; }
 
   std::mt19937_64 random_;

@@ -168,11 +168,13 @@ using RankErrors = std::map<int64_t, std::string>;
   FIELD(std::string, start_problem, "")  /* what the last start failed of */                                          \
   FIELD(int64_t, start_problem_count, 0) /* times in a row that it failed of it */                                    \
   FIELD(std::vector<Failure>, failures, {})                                                                           \
-  FIELD(bool, cause_pending, false) /* only collateral failures so far, a cause is waited for */                      \
-  FIELD(bool, closed, true)         /* nothing is left of the group */                                                \
-  FIELD(bool, backing_off, false)   /* the next try waits */                                                          \
-  FIELD(int64_t, first_report, 1)   /* of this attempt */                                                             \
-  FIELD(int64_t, last_report, 0)    /* the highest number seen */                                                     \
+  FIELD(bool, judgement_pending, false) /* workers have failed, but their cause, or a report, is waited for */        \
+  FIELD(int64_t, awaited_report, 0)     /* it is what those had made and others are still to make; 0 for none */      \
+  FIELD(bool, awaits_checkpoint, false) /* of that report */                                                          \
+  FIELD(bool, closed, true)             /* nothing is left of the group */                                            \
+  FIELD(bool, backing_off, false)       /* the next try waits */                                                      \
+  FIELD(int64_t, first_report, 1)       /* of this attempt */                                                         \
+  FIELD(int64_t, last_report, 0)        /* the highest number seen */                                                 \
   FIELD(PublishedCheckpoints, checkpoints, {})                                                                        \
   FIELD(ReportNumbers, publishing, {})            /* reports whose checkpoint is being published */                   \
   FIELD(std::vector<Validation>, validations, {}) /* in the order of reports */                                       \

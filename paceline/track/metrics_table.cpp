@@ -44,7 +44,7 @@ class Columns {
   // Values before objects, so that a literal name with '/' wins over a nested one.
   void add(size_t row, const std::string& prefix, const Json& object) {
     for (const auto& [name, value] : object.items()) {
-      if (!value.is_object()) add_value(row, prefix + name, value);
+      if (!value.is_object() && name != kKeysMember) add_value(row, prefix + name, value);
     }
     for (const auto& [name, value] : object.items()) {
       if (value.is_object()) add(row, prefix + name + "/", value);

@@ -10,6 +10,7 @@ void add_value(const std::string& name, const Json& value, const HistoryRow& row
     for (const auto& [inner, nested] : value.items()) add_value(name + "/" + inner, nested, row, record);
     return;
   }
+  if (name.ends_with(kKeysMember)) return;
   MetricRecord& metric = record.metrics[name];
   metric.last = value;
   metric.report = row.report;

@@ -29,6 +29,7 @@ void read_checkpoints(const storage::Location& path, const track::RunRecord& rec
     const auto kept = std::ranges::find(record.checkpoints, one.report, &PublishedCheckpoint::report);
     if (kept != record.checkpoints.end()) one.metrics = kept->metrics;
   }
+  if (published.back().report == record.run.report) result.metrics = Metrics(published.back().metrics);
   for (const auto& one : checkpoint::worst_first(std::move(published), record.checkpoint_config)) {
     result.best_checkpoints.emplace_back(CheckpointAccess::published(store.path_of(one.name)), Metrics(one.metrics));
   }
@@ -75,6 +76,15 @@ Result Result::from_path(const std::string& path) {
 std::shared_ptr<arrow::Table> Result::metrics_history() const {
   const auto records = value_or_throw(run::ReadableFolder::open(location));
   return value_or_throw(track::history_table(value_or_throw(track::read_history(records.folder()))));
+}
+
+std::vector<Metrics> Result::reported_metrics() const {
+  const auto records = value_or_throw(run::ReadableFolder::open(location));
+  std::vector<Metrics> reports;
+  for (const track::HistoryRow& row : value_or_throw(track::read_history(records.folder()))) {
+    if (row.rank == 0) reports.emplace_back(row.reduced.is_null() ? row.metrics : row.reduced);
+  }
+  return reports;
 }
 
 Checkpoint Result::get_best_checkpoint(const std::string& metric, const std::string& mode) const {

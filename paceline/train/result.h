@@ -25,7 +25,8 @@ namespace paceline {
 struct Result {
   /// "finished", "errored", "aborted", or the current state of an unfinished run.
   std::string state;
-  /// The last metrics of rank 0 (combined over the ranks if report() asked for that).
+  /// The last metrics of rank 0 (combined over the ranks if report() asked for that), with those of the validation of
+  /// that report's checkpoint.
   Metrics metrics;
   /// The latest checkpoint.
   std::optional<Checkpoint> checkpoint;
@@ -53,6 +54,9 @@ struct Result {
   /// Every report of every rank: columns report, attempt, rank, time, checkpoint, and one per metric. Reads the
   /// folder. StorageError when it cannot be read.
   std::shared_ptr<arrow::Table> metrics_history() const;
+  /// Rank 0's metrics of every report, as `metrics`, the first first. Reads the folder. StorageError when it cannot be
+  /// read.
+  std::vector<Metrics> reported_metrics() const;
   /// The kept checkpoint whose `metric` is highest (`mode` "max") or lowest ("min"). If no kept checkpoint has the
   /// metric, throws ConfigError, which names the metrics that there are.
   Checkpoint get_best_checkpoint(const std::string& metric, const std::string& mode) const;

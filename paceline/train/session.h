@@ -104,7 +104,9 @@ void report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint 
 
 /// This worker's place in the run.
 TrainContext get_context();
-/// The latest published checkpoint: at the start the one to resume from; nullopt if the run has none.
+/// The latest published checkpoint: at the start the one to resume from; nullopt if the run has none. After a report
+/// with a checkpoint (not with CheckpointUploadMode::async) it waits until that one is published, which it is when
+/// every rank has made that report. Throws CollectiveError when that takes longer than TorchConfig.timeout_s.
 std::optional<Checkpoint> get_checkpoint();
 /// How far get_all_reported_checkpoints() waits.
 enum class CheckpointConsistencyMode {

@@ -29,6 +29,8 @@ struct TrainingRun {
   std::function<Json(const Config&)> loop;
   /// What another language says of an exception of its own that the loop has thrown here; nothing: C++ describes it.
   std::function<std::optional<rpc::Failed>(const std::exception_ptr&)> describe;
+  /// As RunRequest::take_exception.
+  controller::TakesException take_exception;
   /// What workers find it by: its name, and bytes that their LanguageRuntime understands, which outlive the run.
   std::string loop_name;
   std::string_view attachment;

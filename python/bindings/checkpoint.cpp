@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "paceline/checkpoint/store.h"
 #include "paceline/checkpoint/tensor_reader.h"
 #include "paceline/core/error.h"
+#include "paceline/storage/storage.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
 
@@ -73,7 +75,13 @@ void bind_checkpoint(py::module_& module) {
       "The report that handed a local checkpoint over, and when; None for one that is not published.");
   py::class_<Folder>(module, "Folder").def("__fspath__", [](const Folder& folder) { return *folder.path; });
   py::class_<Checkpoint>(module, "Checkpoint")
-      .def_static("from_directory", &Checkpoint::from_directory, py::arg("path"), without_gil)
+      .def_static(
+          "at",
+          [](const std::string& path) {
+            return CheckpointAccess::published(
+                value_or_throw(storage::resolve_location(path, std::filesystem::current_path().string())));
+          },
+          py::arg("path"), "Of a folder that need not be there yet.")
       .def_static(
           "published", [](const std::string& path) { return CheckpointAccess::published(path); }, py::arg("path"))
       .def_property_readonly("path", &Checkpoint::path)

@@ -9,6 +9,7 @@
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/error.h"
+#include "paceline/run/run_place.h"
 #include "paceline/train/torch_config.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
@@ -73,6 +74,7 @@ void bind_config(py::module_& module) {
   bind<TorchConfig>(module, "TorchConfig", "torch_config");
   bind<TrackerConfig>(module, "TrackerConfig", "tracker_config");
   bind<ValidationTaskConfig>(module, "ValidationTaskConfig", "validation_task_config");
+  module.def("new_run_name", &run::new_run_name, py::arg("program"), "For a run that is given none.");
 }
 
 }  // namespace paceline::python

@@ -112,7 +112,7 @@ void bind_session(py::module_& module) {
              py::arg("checkpoint_upload_fn"), py::arg("checkpoint_dir_name"), py::arg("validation"));
   module.def("get_context", &get_context);
   module.def("run_location", [] { return train::run_location().with_credentials(); });
-  module.def("get_checkpoint", &get_checkpoint);
+  module.def("get_checkpoint", &get_checkpoint, without_gil);
   module.def("get_all_reported_checkpoints", &get_all_reported_checkpoints, py::arg("mode"), py::arg("timeout_s"),
              without_gil);
   module.def("get_device", [] {

@@ -62,6 +62,10 @@ train::TrainingRun training_run(const py::dict& values) {
     const py::gil_scoped_acquire gil;
     return to_json((*loop)(), "the return value");
   };
+  run.take_exception = [take = shared(values["take_exception"])](int64_t rank, const std::string& bytes) {
+    const py::gil_scoped_acquire gil;
+    (*take)(rank, py::bytes(bytes));
+  };
   run.describe = [program =
                       shared(values["program"])](const std::exception_ptr& exception) -> std::optional<rpc::Failed> {
     try {
@@ -106,6 +110,16 @@ py::capsule history_stream(const Result& result) {
     if (owned->release != nullptr) owned->release(owned);
     delete owned;
   });
+}
+
+py::list reported_metrics(const Result& result) {
+  const auto reports = [&] {
+    const py::gil_scoped_release without_gil;
+    return result.reported_metrics();
+  }();
+  py::list list;
+  for (const Metrics& metrics : reports) list.append(to_python(metrics.json()));
+  return list;
 }
 
 py::list best_checkpoints(const Result& result) {
@@ -169,6 +183,7 @@ void bind_trainer(py::module_& module) {
       .def_readonly("worker_errors", &Result::worker_errors)
       .def_property_readonly("return_value", [](const Result& result) { return to_python(result.return_value); })
       .def("metrics_history", &history_stream)
+      .def("reported_metrics", &reported_metrics)
       .def("get_best_checkpoint", &Result::get_best_checkpoint, py::arg("metric"), py::arg("mode"));
   module.def("is_driver", &train::is_driver);
   module.def(

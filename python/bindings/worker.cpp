@@ -91,6 +91,17 @@ class PythonProgram final : public train::LanguageRuntime {
     }
   }
 
+  std::string serialized(const std::exception_ptr& exception) override {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const py::error_already_set& error) {
+      const py::gil_scoped_acquire gil;
+      return program_.attr("serialized")(exception_of(error)).cast<std::string>();
+    } catch (...) {
+      return "";
+    }
+  }
+
   void flush() override {
     {
       const py::gil_scoped_acquire gil;

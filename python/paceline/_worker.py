@@ -5,12 +5,15 @@ import os
 import sys
 import traceback
 
+import cloudpickle
+
 from paceline import _cells, _environment, _main_module
 from paceline._native import native
 from paceline._travel import unpack, unpack_stores
 from paceline.train._values import encoded
 
 
+_LARGEST_EXCEPTION = 1 << 20  # bytes
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -44,6 +47,14 @@ class Program:
             "stopped": isinstance(exception, native.Stopped),
             "collateral": _is_collateral(exception),
         }
+
+    def serialized(self, exception):
+        """What the driver makes the exception of again: itself, and its traceback as text; nothing if that is not possible."""
+        try:
+            data = cloudpickle.dumps((exception, "".join(traceback.format_exception(exception))))
+        except Exception:
+            return b""
+        return data if len(data) <= _LARGEST_EXCEPTION else b""
 
     def flush(self):
         # The process ends without the interpreter's own end: what trackers and others have left for it is done here,

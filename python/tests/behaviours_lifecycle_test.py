@@ -61,7 +61,7 @@ def test_05_a_result_has_all_that_was_reported(run_config, tmp_path):
     assert result.checkpoint == result.best_checkpoints[-1][0]
     assert sorted(os.listdir(result.checkpoint.path))[-2:] == ["rank_0.txt", "rank_1.txt"]
     frame = result.metrics_dataframe
-    assert list(frame["n"]) == [1, 2, 3] and frame["nested/a"][1] == 0.5
+    assert list(frame["n"]) == [1, 2, 3] and frame["nested"][1] == {"a": 0.5}
 
 
 def test_06_a_result_is_read_from_its_folder(run_config, tmp_path):

@@ -35,8 +35,6 @@ OBJECTS = {
 NOT_LIKE_RAYS = {
     "RayContext(…)": "init() makes it",
     "RayContext.ray_commit": "Paceline's version is all that its packages know",
-    "train.Result(…)": "fit() and from_path() make it",
-    "train.ReportedCheckpoint(…)": "get_all_reported_checkpoints() makes it",
     "TrainRunContext(…)": "callbacks get it",
     "StorageContext(…)": "get_context().get_storage() makes it",
     "StorageContext.checkpoint_manager_snapshot_path": "a run has a journal instead",
@@ -102,7 +100,8 @@ def takes(function, theirs, is_member=False):
     parameters = list(inspect.signature(function).parameters.values())[1 if is_member and not is_static else 0 :]
     kinds = {one.kind for one in parameters}
     by_position = theirs[: next((i for i, name in enumerate(theirs) if name.startswith("*")), len(theirs))]
-    places = [one.name for one in parameters if one.kind == one.POSITIONAL_OR_KEYWORD]
+    public = [one for one in parameters if not one.name.startswith("_")]  # as in the tree
+    places = [one.name for one in public if one.kind == one.POSITIONAL_OR_KEYWORD]
     named = {one.name for one in parameters}
     in_place = inspect.Parameter.VAR_POSITIONAL in kinds or places[: len(by_position)] == by_position
     return in_place and (inspect.Parameter.VAR_KEYWORD in kinds or named >= {n for n in theirs if not n.startswith("*")})

@@ -45,6 +45,8 @@ ONLY_CPP = {
 }
 # What a class cannot be made without.
 REQUIRED = {train.TrackerConfig: {"kind": "csv"}}
+# What an object is given by itself where it says nothing.
+FILLED_IN = {train.RunConfig: ("name", "storage_path")}
 # Values of which one is refused by every field that does not take anything.
 REFUSED_VALUES = (-2, "not/allowed", {"CPU": -1})
 
@@ -75,7 +77,9 @@ def test_both_languages_have_the_same_fields(config, declaration):
 @pairs
 def test_defaults_are_those_of_cpp(config, declaration):
     usual = {name: field["default"] for name, field in fields(declaration).items()}
-    assert make(config)._to_settings() == {**usual, **REQUIRED.get(config, {})}
+    made = make(config)
+    filled_in = {name: getattr(made, name) for name in FILLED_IN.get(config, ())}
+    assert made._to_settings() == {**usual, **REQUIRED.get(config, {}), **filled_in}
     parameters = inspect.signature(config).parameters
     for name in usual.keys() & parameters.keys() - REQUIRED.get(config, {}).keys():
         shown = parameters[name].default

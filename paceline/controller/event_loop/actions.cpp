@@ -87,6 +87,7 @@ void RunLoop::warn_about_cores(const Node& node, int64_t workers) {
 
 void RunLoop::execute(const AssignWorkers& action) {
   group_ = {.attempt = action.attempt};
+  if (request_.take_exception) request_.take_exception(-1, "");
   for (const auto& [id, worker] : state().workers) group_.workers.push_back(id);
   rpc::Assign assign{.world_size = state().world_size, .first_report = action.first_report};
   assign.checkpoint = books_.start_path(action.checkpoint).with_credentials();

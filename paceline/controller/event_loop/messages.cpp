@@ -99,14 +99,24 @@ void RunLoop::tell_taken() {
 
 void RunLoop::receive_failed(const Worker& worker, const rpc::Envelope& envelope) {
   const auto failed = unpacked<rpc::Failed>(envelope);
-  feed(WorkerFailed{worker.id, failed.kind, failed.text, failed.frames, failed.stopped, failed.collateral});
+  const AwaitedReport awaited = books_.awaited_of(worker.rank, /*is_gone=*/false);
+  if (request_.take_exception && !envelope.bytes.empty()) request_.take_exception(worker.rank, envelope.bytes);
+  feed(WorkerFailed{.worker = worker.id,
+                    .exception = failed.kind,
+                    .text = failed.text,
+                    .frames = failed.frames,
+                    .stopped = failed.stopped,
+                    .collateral = failed.collateral,
+                    .awaited_report = awaited.report,
+                    .awaits_checkpoint = awaited.has_checkpoint});
 }
 
 void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) {
   const auto exited = unpacked<rpc::ProcessExited>(envelope);
   const ReportBook* const book = books_.book();
   const int64_t last_report = book != nullptr && worker.rank >= 0 ? book->last_report(worker.rank) : 0;
-  feed(WorkerExited{worker.id, exited.end, last_report});
+  const AwaitedReport awaited = books_.awaited_of(worker.rank, /*is_gone=*/true);
+  feed(WorkerExited{worker.id, exited.end, last_report, awaited.report, awaited.has_checkpoint});
 }
 
 void RunLoop::receive(AgentGone& incoming) {

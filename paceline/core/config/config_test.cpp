@@ -33,8 +33,12 @@ TEST(Configs, ARefusalNamesFieldValueAndWhatIsAllowed) {
   EXPECT_EQ(refusal(CheckpointConfig{.num_to_keep = 0}), "CheckpointConfig.num_to_keep is 0; allowed: at least 1");
   EXPECT_EQ(refusal(CheckpointConfig{.checkpoint_score_order = "up"}),
             R"(CheckpointConfig.checkpoint_score_order is "up"; allowed: one of "max", "min")");
-  EXPECT_EQ(refusal(RunConfig{.name = "a/b"}),
-            R"(RunConfig.name is "a/b"; allowed: a name without '/' that is neither empty nor "." nor "..")");
+  EXPECT_EQ(refusal(RunConfig{.name = "a/b"}), "accepted");
+  for (const char* name : {"", "/a", "a/", "a//b", "..", "a/../b", "."}) {
+    EXPECT_EQ(refusal(RunConfig{.name = name}),
+              std::string("RunConfig.name is \"") + name +
+                  R"("; allowed: a name, or names joined by '/', none of them empty, "." or "..")");
+  }
   EXPECT_EQ(refusal(TrackerConfig{.kind = "csv"}), "accepted");
   EXPECT_EQ(refusal(TrackerConfig{.kind = "table"}).find(R"(TrackerConfig.kind is "table"; allowed: one of )"), 0U);
 }

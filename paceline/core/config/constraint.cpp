@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 namespace paceline {
@@ -53,14 +54,19 @@ Constraint one_of(std::vector<std::string> names) {
           "one of " + words};
 }
 
-Constraint file_name() {
+Constraint folder_below() {
   return {[](const Json& value) {
             if (!value.is_string()) return false;
             const auto& text = value.get_ref<const std::string&>();
-            return !text.empty() && text != "." && text != ".." && text.find('/') == std::string::npos &&
-                   text.find('\0') == std::string::npos;
+            for (size_t begin = 0; begin <= text.size();) {
+              const size_t end = std::min(text.find('/', begin), text.size());
+              const std::string_view name = std::string_view(text).substr(begin, end - begin);
+              if (name.empty() || name == "." || name == "..") return false;
+              begin = end + 1;
+            }
+            return text.find('\0') == std::string::npos;
           },
-          "a name without '/' that is neither empty nor \".\" nor \"..\""};
+          "a name, or names joined by '/', none of them empty, \".\" or \"..\""};
 }
 
 Constraint variables() {

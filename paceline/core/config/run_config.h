@@ -32,8 +32,9 @@ struct nlohmann::adl_serializer<paceline::Callbacks> {
 namespace paceline {
 
 #define PACELINE_RUN_CONFIG_FIELDS(FIELD)                                                                              \
-  FIELD(std::optional<std::string>, name, std::nullopt, ::paceline::file_name(),                                       \
-        "Name of the run and of its folder; by default the program's name, the time and a unique ending")              \
+  FIELD(std::optional<std::string>, name, std::nullopt, ::paceline::folder_below(),                                    \
+        "Name of the run and of its folder, also with '/'; by default the program's name, the time and a unique "      \
+        "ending")                                                                                                      \
   FIELD(std::string, storage_path, "~/paceline_results", ::paceline::any_value(),                                      \
         "Folder that holds run folders: absolute, relative to the driver's directory, ~, or the URI of an object "     \
         "store, such as s3://bucket/folder")                                                                           \

@@ -66,6 +66,9 @@ class LanguageRuntime {
   virtual Metrics validate(const rpc::Welcome& welcome, std::string_view attachment) = 0;
   /// What the controller is told of an exception that train() or validate() has thrown.
   virtual rpc::Failed describe(const std::exception_ptr& exception);
+  /// Bytes of which the driver's side of the language can make that exception again (RunRequest::take_exception); ""
+  /// for none.
+  virtual std::string serialized(const std::exception_ptr& exception);
   /// The last call before the process ends: writes what is buffered.
   virtual void flush();
 };

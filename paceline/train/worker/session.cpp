@@ -113,14 +113,15 @@ void Session::report(const Metrics& metrics, const std::optional<Checkpoint>& ch
   }
   ++reports_;
   if (save > 0) save_is_unreported_ = false;
+  const int64_t number = message.index;
   try {
-    const int64_t number = message.index;
     uploads_.submit(std::move(message), std::move(files), checkpoint && waits);
     if (checkpoint && waits && (options_.context.storage.is_uri() || deletes)) wait_until_committed(number);
   } catch (const CollectiveError&) {
     throw_if_stopped();
     throw;
   }
+  if (checkpoint && options.checkpoint_upload_mode != CheckpointUploadMode::async) own_checkpoint_ = number;
   if (checkpoint) set_phase(Phase::training);
 }
 
@@ -208,7 +209,8 @@ StagePlace Session::next_stage() {
       .run_folder = options_.run_folder, .identity = options_.identity, .driver = options_.driver, .number = ++stages_};
 }
 
-std::optional<Checkpoint> Session::checkpoint() const {
+std::optional<Checkpoint> Session::checkpoint() {
+  wait_for_own_checkpoint();
   const std::lock_guard lock(mutex_);
   if (checkpoint_.empty()) return std::nullopt;
   return CheckpointAccess::published(checkpoint_);
@@ -283,6 +285,25 @@ void Session::wait_until_committed(int64_t report) {
   lock.unlock();
   finish_deletions();
   throw_if_stopped();
+}
+
+// Where reports meet they are published when report() returns, or nothing is stored.
+void Session::wait_for_own_checkpoint() {
+  if (!options_.sink->takes_from_any_thread() || options_.run_folder.empty()) return;
+  std::unique_lock lock(mutex_);
+  if (committed_ >= own_checkpoint_) return;
+  set_phase(Phase::checkpoint);
+  const bool has_news =
+      news_.wait_for(lock, options_.timeout, [this] { return committed_ >= own_checkpoint_ || stopped_; });
+  lock.unlock();
+  throw_if_stopped();
+  if (!has_news) {
+    throw CollectiveError("get_checkpoint() has waited " + std::to_string(options_.timeout.count() / 1000) +
+                          " s for the checkpoint of report " + std::to_string(own_checkpoint_) +
+                          ", which is published when every rank has made that report; call report() equally often on "
+                          "every rank, and none of them behind a collective that this rank is still to enter");
+  }
+  set_phase(Phase::training);
 }
 
 void Session::stop(const std::string& reason) {

@@ -106,7 +106,8 @@ class Session {
   /// An arena that no upload uses. Hold it for as long as its copies are needed. Waits as start_upload() does.
   std::shared_ptr<Arena> free_arena();
 
-  std::optional<Checkpoint> checkpoint() const;
+  /// The latest published; first waits until the one that this rank has reported last, not with `async`, is.
+  std::optional<Checkpoint> checkpoint();
   std::vector<ReportedCheckpoint> checkpoints(CheckpointConsistencyMode mode, std::optional<double> timeout_s);
   /// The checkpoint of report number `report` is published.
   void set_checkpoint(const storage::Location& location, int64_t report);
@@ -164,6 +165,7 @@ class Session {
   void wait_for_room();
   void wait_for_controller(int64_t report);
   void wait_until_committed(int64_t report);
+  void wait_for_own_checkpoint();
   void finish_deletions();
   void fail(const std::exception_ptr& error);
   std::string store_key(const char* what);
@@ -174,6 +176,7 @@ class Session {
   SessionOptions options_;
   std::shared_ptr<StepLedger> ledger_ = std::make_shared<StepLedger>();
   int64_t reports_ = 0;
+  int64_t own_checkpoint_ = 0;  // number of the last report with a checkpoint that was handed over when it returned
   int64_t stages_ = 0;
   int64_t saves_ = 0;
   bool save_is_unreported_ = false;  // that of number saves_

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "paceline/testing/temporary_folder.h"
 #include "paceline/train/checkpoint_state.h"
 #include "paceline/train/join.h"
 #include "paceline/train/prepare_data_loader.h"
@@ -130,6 +131,50 @@ TEST(Session, ALoaderMayOutliveIt) {
   session.reset();
   place.before_batch();
   place.after_batch();
+}
+
+// A session that stores its stages, and the user's folder that it reports.
+struct Reporting {
+  testing::TemporaryFolder run, user;
+  NoReports sink;
+  train::Session session{options()};
+
+  train::SessionOptions options() {
+    testing::write_file(user / "file", "weights");
+    train::SessionOptions options;
+    options.group = comm::Group::create({}, nullptr);
+    options.sink = &sink;
+    options.run_folder = run.path();
+    options.timeout = std::chrono::milliseconds(20);
+    return options;
+  }
+  void report_folder(CheckpointUploadMode mode) {
+    const ReportOptions how{.checkpoint_upload_mode = mode, .delete_local_checkpoint_after_upload = false};
+    report({}, Checkpoint::from_directory(user.path()), how);
+  }
+};
+
+TEST(Session, TheCheckpointIsThatOfTheReportBefore) {
+  Reporting rank;
+  rank.report_folder(CheckpointUploadMode::sync);
+  EXPECT_THROW(get_checkpoint(), CollectiveError) << "not all ranks have made the report";
+  rank.session.set_checkpoint("/runs/a/checkpoint_000001", 1);
+  EXPECT_EQ(get_checkpoint()->path(), "/runs/a/checkpoint_000001");
+  report({{"loss", 1}});
+  EXPECT_EQ(get_checkpoint()->path(), "/runs/a/checkpoint_000001") << "nothing to wait for";
+}
+
+TEST(Session, TheCheckpointDoesNotWaitForWhatIsUploadedInTheBackground) {
+  Reporting rank;
+  rank.report_folder(CheckpointUploadMode::async);
+  EXPECT_FALSE(get_checkpoint());
+}
+
+TEST(Session, AStopEndsTheWaitForACheckpoint) {
+  Reporting rank;
+  rank.report_folder(CheckpointUploadMode::sync);
+  rank.session.stop("enough");
+  EXPECT_THROW(get_checkpoint(), Stopped);
 }
 
 TEST(Session, AStopComesOutOfReportsAndCollectives) {

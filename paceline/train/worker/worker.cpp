@@ -173,7 +173,9 @@ bool run_generation(LanguageRuntime& program, worker::Connection& connection, co
     rpc::Failed failed = program.describe(std::current_exception());
     // A collective that waited when the stop came was ended by it.
     if (failed.collateral && connection.stop_reason()) failed.stopped = true;
-    connection.send(rpc::pack(failed));
+    rpc::Envelope message = rpc::pack(failed);
+    if (!failed.stopped) message.bytes = program.serialized(std::current_exception());
+    connection.send(std::move(message));
   }
   // What was reported before may still make a whole checkpoint. The agent knows how long this may take.
   try {
@@ -260,6 +262,10 @@ void LanguageRuntime::debug() {
 
 rpc::Failed LanguageRuntime::describe(const std::exception_ptr& exception) {
   return failure_of(exception);
+}
+
+std::string LanguageRuntime::serialized(const std::exception_ptr&) {
+  return "";
 }
 
 void LanguageRuntime::flush() {

@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -35,8 +35,10 @@ class Folder:
         ...
 class Checkpoint:
     @staticmethod
-    def from_directory(path: str) -> Checkpoint:
-        ...
+    def at(path: str) -> Checkpoint:
+        """
+        Of a folder that need not be there yet.
+        """
     @staticmethod
     def published(path: str) -> Checkpoint:
         ...
@@ -183,6 +185,8 @@ class Result:
         ...
     def metrics_history(self) -> typing_extensions.CapsuleType:
         ...
+    def reported_metrics(self) -> list:
+        ...
     @property
     def best_checkpoints(self) -> list:
         ...
@@ -272,6 +276,10 @@ def is_driver() -> bool:
 def make_gloo(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, interfaces: collections.abc.Sequence[str], counted: bool) -> torch.distributed.distributed_c10d.ProcessGroupGloo:
     """
     A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks.
+    """
+def new_run_name(program: str) -> str:
+    """
+    For a run that is given none.
     """
 def part_below(location: str, base: str) -> str | None:
     ...

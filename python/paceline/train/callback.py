@@ -6,6 +6,8 @@ import traceback
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from paceline._filesystem import Place, path_of
+from paceline.train._exceptions import WorkerExceptions
+from paceline.train._metrics import decoded
 from paceline.train.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -95,7 +97,9 @@ class UserCallback:
         """
 
     def after_exception(self, run_context: RunContext, worker_exceptions: Dict[int, Exception]) -> None:
-        """Workers have failed. The exceptions are by rank; errors of the whole group are under -1."""
+        """Workers have failed. The exceptions are by rank: the train loop's own where they can be unpickled, with the
+        worker's traceback as ``__cause__``, else a RuntimeError. Errors of the whole group are under -1.
+        """
 
     def after_finish(self, run_context: RunContext, state: str, error: str, stop_reason: str) -> None:
         """The run has ended as ``"finished"``, ``"errored"`` or ``"aborted"``. This is the last call."""
@@ -104,9 +108,10 @@ class UserCallback:
 class Adapter:
     """What the extension calls: plain values become what users see."""
 
-    def __init__(self, callback: UserCallback, run_context: Callable[[Any], RunContext]):
+    def __init__(self, callback: UserCallback, run_context: Callable[[Any], RunContext], exceptions: WorkerExceptions):
         self._callback = callback
         self._run_context = run_context
+        self._exceptions = exceptions
         self.name = type(callback).__qualname__
 
     @staticmethod
@@ -120,10 +125,10 @@ class Adapter:
 
     def after_report(self, run, metrics, checkpoint):
         context = self._run_context(run)
-        self._callback.after_report(context, metrics, Checkpoint._from_native(checkpoint, context._place))
+        self._callback.after_report(context, list(map(decoded, metrics)), Checkpoint._from_native(checkpoint, context._place))
 
     def after_exception(self, run, errors):
-        self._callback.after_exception(self._run_context(run), {rank: RuntimeError(text) for rank, text in errors.items()})
+        self._callback.after_exception(self._run_context(run), self._exceptions.of(errors))
 
     def after_finish(self, run, state, error, stop_reason):
         self._callback.after_finish(self._run_context(run), state, error, stop_reason)

@@ -40,8 +40,7 @@ class Checkpoint(metaclass=_Removed):
         path: The folder: a local path, the URI of one in an object store, or a path in ``filesystem``.
         filesystem: The file system of ``path``: pyarrow's or fsspec's.
 
-    Raises:
-        StorageError: When there is no such folder (also an ``OSError``).
+    The folder need not be there yet: whatever reads it says so, as an ``OSError``.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +53,7 @@ class Checkpoint(metaclass=_Removed):
 
     def __init__(self, path: Union[str, os.PathLike], filesystem: Optional[Any] = None):
         self._place = None if filesystem is None else place_of(os.fspath(path), filesystem)
-        self._native = native.Checkpoint.from_directory(self._place.location if self._place else os.fspath(path))
+        self._native = native.Checkpoint.at(self._place.location if self._place else os.fspath(path))
 
     @classmethod
     def from_directory(cls, path: Union[str, os.PathLike]) -> "Checkpoint":

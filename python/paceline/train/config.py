@@ -9,7 +9,7 @@ import numbers
 import os
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
-from paceline import _absent, _environment, _options
+from paceline import _absent, _driver, _environment, _options
 from paceline._filesystem import Place, place_of
 from paceline._native import native
 from paceline.train._settings import Settings, check_number, check_type, declared, own, plain, refusal, suggesting
@@ -226,7 +226,8 @@ class LoggingConfig(Settings, declared_by=native.run_config):
 class RunConfig(Settings, declared_by=native.run_config):
     """What a run is called, where it is stored, how it fails, what it keeps.
 
-    The same ``name`` and ``storage_path`` continue a run.
+    The same ``name`` and ``storage_path`` continue a run. An object that is given no name makes one for itself, so
+    trainers that share the object, and each further ``fit()``, continue the same run.
     """
 
     name: Optional[str] = declared()
@@ -254,9 +255,14 @@ class RunConfig(Settings, declared_by=native.run_config):
     quiet: bool = declared()
 
     def __post_init__(self) -> None:
+        if self.name is None:
+            self.name = native.new_run_name(_driver.program_name())
         usual = str(RunConfig.storage_path)
         check_type("RunConfig.storage_path", self.storage_path, str, os.PathLike)
-        self.storage_path = usual if self.storage_path is None else os.fspath(self.storage_path)
+        if self.storage_path is not None:
+            self.storage_path = os.fspath(self.storage_path)
+        else:  # where a file system is given, its own root
+            self.storage_path = usual if self.storage_filesystem is not None else os.path.expanduser(usual)
         _check_runtime_env(self.worker_runtime_env)
         self.worker_runtime_env = self.worker_runtime_env or {}
         self.failure_config = self.failure_config or FailureConfig()

@@ -31,7 +31,8 @@ class WorkerGroupError(TrainingFailedError):
     """Workers have failed: the train loop raised, or a process ended.
 
     Attributes:
-        worker_failures: Errors of the last attempt by rank, as exceptions whose text is the rank's own.
+        worker_failures: Errors of the last attempt by rank. What the train loop raised is an exception of its own class, with
+            the worker's traceback as ``__cause__``, where it can be unpickled; all else is a RuntimeError with the text.
     """
 
     def __init__(self, error_message: str, worker_failures: Dict[int, Exception], result: Optional[Any] = None):

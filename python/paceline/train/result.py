@@ -1,5 +1,6 @@
 """Result: what is in a run's folder."""
 
+import dataclasses
 import os
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -7,23 +8,26 @@ import pyarrow
 
 from paceline._filesystem import Place, filesystem_of, path_of, place_of
 from paceline._native import native
-from paceline.train._values import decoded
+from paceline.train import _values
+from paceline.train._metrics import decoded
 from paceline.train.checkpoint import Checkpoint
 
 StopCause = native.StopCause
 FailureKind = native.FailureKind
 
 
+@dataclasses.dataclass
 class Result:
     """The state of a run as its folder has it: fit() returns it, from_path() reads it later.
 
     Attributes:
-        metrics: The last metrics of rank 0 (combined over the ranks if report() asked for that); None if nothing was
-            reported.
+        metrics: The last metrics of rank 0 (combined over the ranks if report() asked for that), with those of the validation
+            of that report's checkpoint; None if nothing was reported.
         checkpoint: The latest checkpoint.
         error: The exception that ended the run, None when it finished.
         path: The run's folder in ``filesystem``: a local path, or ``bucket/runs/run``.
-        uri: The same for people and the command line: a local path, or a URI without the keys that it was given with.
+        metrics_dataframe: Rank 0's metrics, a row for each report: a pandas DataFrame where pandas is installed, else a
+            pyarrow Table; None if nothing was reported. Read from the run's folder when it is asked for.
         best_checkpoints: The best of the kept checkpoints with their metrics, the best last (without a score: the latest).
             from_path() also lists the latest if it is none of the best.
         return_value: What rank 0's train loop returned. If it is not made of plain values, only fit() has it.
@@ -35,27 +39,57 @@ class Result:
             stopped it, what shells use for that signal, 130 after Ctrl-C and 143 after SIGTERM; otherwise 1.
     """
 
-    def __init__(self, result, trusted: bool = False, place: Optional[Place] = None):
-        self._native = result
-        self._place = place
-        self.metrics: Optional[Dict[str, Any]] = result.metrics or None
-        self.checkpoint = Checkpoint._from_native(result.checkpoint, place)
-        self.error: Optional[Exception] = RuntimeError(result.error) if result.error else None
-        self.path: str = path_of(result.path_with_credentials, place)
-        self.uri: str = result.path
-        self.best_checkpoints: List[Tuple[Checkpoint, Dict[str, Any]]] = [
-            (Checkpoint._from_native(checkpoint, place), metrics) for checkpoint, metrics in result.best_checkpoints
-        ]
-        self.return_value: Any = decoded(result.return_value, trusted)
-        self.state: str = result.state
-        self.stop_reason: Optional[str] = result.stop_reason
-        self.stop_cause: Optional[StopCause] = result.stop_cause
-        self.failure_kind: Optional[FailureKind] = result.failure_kind
-        self.exit_code: int = result.exit_code
+    metrics: Optional[Dict[str, Any]]
+    checkpoint: Optional[Checkpoint]
+    error: Optional[Exception]
+    path: str
+    metrics_dataframe: Any = dataclasses.field(default=None, compare=False)
+    best_checkpoints: Optional[List[Tuple[Checkpoint, Dict[str, Any]]]] = None
+    _storage_filesystem: Optional[Any] = None
+    return_value: Any = None
+    state: str = dataclasses.field(init=False, default="finished")
+    stop_reason: Optional[str] = dataclasses.field(init=False, default=None)
+    stop_cause: Optional[StopCause] = dataclasses.field(init=False, default=None)
+    failure_kind: Optional[FailureKind] = dataclasses.field(init=False, default=None)
+    exit_code: int = dataclasses.field(init=False, default=0)
+    _native: Any = dataclasses.field(init=False, default=None, repr=False, compare=False)
+    _place: Optional[Place] = dataclasses.field(init=False, default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.error is not None:
+            self.state, self.exit_code = "errored", 1
+
+    @classmethod
+    def _of(cls, result, trusted: bool = False, place: Optional[Place] = None) -> "Result":
+        """`trusted`: from this driver's own workers."""
+        made = cls(
+            metrics=decoded(result.metrics) or None,
+            checkpoint=Checkpoint._from_native(result.checkpoint, place),
+            error=RuntimeError(result.error) if result.error else None,
+            path=path_of(result.path_with_credentials, place),
+            best_checkpoints=[
+                (Checkpoint._from_native(one, place), decoded(metrics)) for one, metrics in result.best_checkpoints
+            ],
+            return_value=_values.decoded(result.return_value, trusted),
+        )
+        made._native, made._place = result, place
+        made.state = result.state
+        made.stop_reason = result.stop_reason
+        made.stop_cause = result.stop_cause
+        made.failure_kind = result.failure_kind
+        made.exit_code = result.exit_code
+        return made
+
+    @property
+    def uri(self) -> str:
+        """The run's folder for people and the command line: a local path, or a URI without the keys it was given with."""
+        return self.path if self._native is None else self._native.path
 
     @property
     def filesystem(self):
         """The pyarrow file system that ``path`` is in; it has the keys that were given."""
+        if self._native is None:
+            return self._storage_filesystem or filesystem_of(self.path)
         return filesystem_of(self._native.path_with_credentials, self._place)
 
     @property
@@ -66,20 +100,22 @@ class Result:
     @property
     def metrics_history(self) -> pyarrow.Table:
         """Every report of every rank: columns report, attempt, rank, time, checkpoint, and one per metric."""
+        if self._native is None:
+            raise native.StorageError("this Result was not read from a run's folder; Result.from_path(path) has the history")
         return pyarrow.table(_Stream(self._native.metrics_history()))
 
-    @property
-    def metrics_dataframe(self):
-        """Rank 0's reports, a row each: a pandas DataFrame where pandas is installed, else a pyarrow Table."""
-        history = self.metrics_history
-        import pyarrow.compute  # 0.15 s, which the start of every program would pay
-
-        table = history.filter(pyarrow.compute.equal(history["rank"], 0)) if history.num_rows else history
-        table = _with_metrics_first(table)
+    def _read_dataframe(self) -> Any:
+        reports = [decoded(metrics) for metrics in self._native.reported_metrics()] if self._native is not None else []
+        if not any(reports):
+            return None
         try:
-            return table.to_pandas()
+            import pandas
         except ImportError:
-            return table
+            table = self.metrics_history
+            import pyarrow.compute  # 0.15 s, which the start of every program would pay
+
+            return _only_metrics(table.filter(pyarrow.compute.equal(table["rank"], 0)))
+        return pandas.DataFrame(reports)
 
     def get_best_checkpoint(self, metric: str, mode: str) -> Optional[Checkpoint]:
         """The kept checkpoint whose ``metric`` is highest (``mode`` ``"max"``) or lowest (``"min"``).
@@ -88,7 +124,19 @@ class Result:
             ConfigError: If no kept checkpoint has the metric (names the metrics that there are), or for another ``mode``.
                 It is a RuntimeError and a ValueError, Ray Train's for the one and for the other.
         """
+        if self._native is None:
+            return self._best_by_hand(metric, mode)
         return Checkpoint._from_native(self._native.get_best_checkpoint(metric, mode), self._place)
+
+    def _best_by_hand(self, metric, mode):
+        """Of an object that is of no run's folder."""
+        if mode not in ("max", "min"):
+            raise native.ConfigError(f'Result.get_best_checkpoint.mode is "{mode}"; allowed: one of "max", "min"')
+        scores = [(metrics[metric], one) for one, metrics in self.best_checkpoints or () if metric in metrics]
+        if not scores:
+            known = sorted({name for _, metrics in self.best_checkpoints or () for name in metrics})
+            raise native.ConfigError(f'no checkpoint has the metric "{metric}"; there is: {", ".join(known) or "nothing"}')
+        return (max if mode == "max" else min)(scores, key=lambda score: score[0])[1]
 
     @classmethod
     def from_path(cls, path: Union[str, os.PathLike], storage_filesystem: Optional[Any] = None) -> "Result":
@@ -102,7 +150,7 @@ class Result:
             StorageError: When there is no run in it; it is a RuntimeError, as in Ray Train, and an OSError too.
         """
         place = None if storage_filesystem is None else place_of(os.fspath(path), storage_filesystem)
-        return cls(native.Result.from_path(place.location if place else os.fspath(path).rstrip("/")), place=place)
+        return cls._of(native.Result.from_path(place.location if place else os.fspath(path).rstrip("/")), place=place)
 
     def __repr__(self) -> str:
         return (
@@ -110,12 +158,29 @@ class Result:
         )
 
 
-def _with_metrics_first(table):
-    """Metrics that are called as columns of the history are in the place of those."""
+class _Dataframe:
+    """Result.metrics_dataframe: what the object was made with, or what the run's folder has."""
+
+    def __get__(self, result, owner=None):
+        if result is None:
+            return None  # the field's default
+        if "metrics_dataframe" not in result.__dict__:
+            result.__dict__["metrics_dataframe"] = result._read_dataframe()
+        return result.__dict__["metrics_dataframe"]
+
+    def __set__(self, result, value):
+        if value is not None:
+            result.__dict__["metrics_dataframe"] = value
+
+
+Result.metrics_dataframe = _Dataframe()
+
+
+def _only_metrics(table):
+    """Without the history's own columns, whose names metrics may have as well."""
     theirs = {name: name.removeprefix("metrics/") for name in table.column_names if name.startswith("metrics/")}
-    taken = [name for name in theirs.values() if name in table.column_names]
-    table = table.drop_columns(taken)
-    return table.rename_columns([theirs[name] if theirs.get(name) in taken else name for name in table.column_names])
+    table = table.drop_columns(["report", "attempt", "rank", "time", "checkpoint"])
+    return table.rename_columns([theirs.get(name, name) for name in table.column_names])
 
 
 class _Stream:

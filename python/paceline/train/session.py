@@ -1,10 +1,11 @@
 """The functions that a train loop calls."""
 
+import dataclasses
 import enum
-import sys
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from paceline._native import native
+from paceline.train._metrics import decoded, encoded
 from paceline.train._settings import check_type, refusal
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.context import inside
@@ -40,6 +41,7 @@ class ReportedCheckpointStatus(enum.Enum):
     VALIDATION_FAILED = "VALIDATION_FAILED"
 
 
+@dataclasses.dataclass
 class ReportedCheckpoint:
     """A checkpoint of a report, as get_all_reported_checkpoints() returns it.
 
@@ -49,13 +51,9 @@ class ReportedCheckpoint:
         status: The state of its validation (:class:`ReportedCheckpointStatus`).
     """
 
-    def __init__(self, reported):
-        self.checkpoint = Checkpoint._from_native(reported.checkpoint)
-        self.metrics: Dict[str, Any] = reported.metrics
-        self.status = ReportedCheckpointStatus[reported.status.name]
-
-    def __repr__(self):
-        return f"ReportedCheckpoint(checkpoint={self.checkpoint!r}, metrics={self.metrics!r}, status={self.status.name})"
+    checkpoint: Checkpoint
+    metrics: Dict[str, Any]
+    status: ReportedCheckpointStatus
 
 
 def report(
@@ -76,7 +74,9 @@ def report(
     has arrived. Not every rank has to hand over files; the files of several ranks are merged.
 
     Args:
-        metrics: Numbers, strings and nested dicts of them.
+        metrics: By name: numbers, texts, lists and dicts of them, and what else has a form of its own: NumPy's arrays and
+            numbers (which come back as Python's), tuples, sets, bytes, integers of any size, dates and times, enumerations,
+            dataclasses, named tuples, paths. Anything else that can be pickled is kept as its text.
         checkpoint: A folder of this rank's files.
         checkpoint_dir_name: Name of the checkpoint's folder; by default ``checkpoint_000042`` with the report's number.
             If several ranks give a name, the lowest rank's counts.
@@ -91,20 +91,20 @@ def report(
 
     Raises:
         RuntimeError: Outside a train loop.
-        ValueError: If metrics hold tensors, or arguments do not fit together.
+        ValueError: If metrics hold tensors or modules of torch, or arguments do not fit together.
+        TypeError: If metrics hold what cannot even be pickled; it names where.
         OSError: If the files cannot be written.
 
     Example:
         >>> report({"loss": loss.item()}, checkpoint=Checkpoint.from_directory(folder))
     """
-    _refuse_tensors(metrics)
     check_type("report()'s checkpoint, as Checkpoint.from_directory(folder) makes one,", checkpoint, Checkpoint)
     if validation is True:
         validation = ValidationTaskConfig()
     if checkpoint is not None and checkpoint_upload_mode is CheckpointUploadMode.ASYNC:
         checkpoint._keep_folder(delete_local_checkpoint_after_upload is not False)
     native.report(
-        metrics,
+        encoded(metrics),
         None if checkpoint is None else checkpoint._native,
         reduce,
         _native("report()'s checkpoint_upload_mode", checkpoint_upload_mode, CheckpointUploadMode),
@@ -120,20 +120,6 @@ def _native(name, value, wanted):
     if not isinstance(value, wanted):
         raise refusal(name, value, f"one of {', '.join(map(str, wanted))}")
     return getattr(native, wanted.__name__)[value.name]
-
-
-def _refuse_tensors(metrics, place="metrics"):
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return
-    if isinstance(metrics, torch.Tensor):
-        raise ValueError(f"{place} is a torch.Tensor; report numbers: tensor.item(), or tensor.tolist()")
-    if isinstance(metrics, dict):
-        for name, value in metrics.items():
-            _refuse_tensors(value, f"{place}[{name!r}]")
-    elif isinstance(metrics, (list, tuple)):
-        for i, value in enumerate(metrics):
-            _refuse_tensors(value, f"{place}[{i}]")
 
 
 def _upload_fn(function):
@@ -154,8 +140,11 @@ def _upload_fn(function):
 def get_checkpoint() -> Optional[Checkpoint]:
     """The latest published checkpoint: at the start the one to resume from; None if the run has none.
 
+    After a report with a checkpoint (not with ``ASYNC``) it waits until that one is published, which it is when every
+    rank has made that report.
+
     Raises:
-        RuntimeError: Outside a train loop.
+        RuntimeError: Outside a train loop; when the wait takes longer than ``TorchConfig.timeout_s``.
     """
     return Checkpoint._from_native(native.get_checkpoint())
 
@@ -172,7 +161,14 @@ def get_all_reported_checkpoints(
         timeout_s: Seconds to wait at most; then it returns what there is.
     """
     mode = _native("get_all_reported_checkpoints()'s consistency_mode", consistency_mode, CheckpointConsistencyMode)
-    return [ReportedCheckpoint(one) for one in native.get_all_reported_checkpoints(mode, timeout_s)]
+    return [
+        ReportedCheckpoint(
+            checkpoint=Checkpoint._from_native(one.checkpoint),
+            metrics=decoded(one.metrics),
+            status=ReportedCheckpointStatus[one.status.name],
+        )
+        for one in native.get_all_reported_checkpoints(mode, timeout_s)
+    ]
 
 
 def get_dataset_shard(dataset_name: Optional[str] = None) -> Any:

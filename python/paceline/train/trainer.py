@@ -13,6 +13,8 @@ from paceline._filesystem import Stores, of_run
 from paceline._native import native
 from paceline._travel import Cargo, pack
 from paceline.train import _values
+from paceline.train._exceptions import WorkerExceptions
+from paceline.train._metrics import encoded
 from paceline.train._settings import check_options, check_type, plain, suggesting
 from paceline.train.backend import BackendConfig, check_backend
 from paceline.train.callback import Adapter, RunContext
@@ -106,12 +108,12 @@ class DataParallelTrainer:
             _driver.ensure()
             if sys.stdout:
                 sys.stdout.flush()  # what workers write to standard output comes after what was printed before
-        place = self.run_config._place()
+        place, exceptions = self.run_config._place(), WorkerExceptions()
         with of_run.at(place) if in_process else contextlib.nullcontext():
-            outcome, failed, backend = native.fit(self._request(in_process))
-        result = Result(outcome, trusted=True, place=place)
+            outcome, failed, backend = native.fit(self._request(in_process, exceptions))
+        result = Result._of(outcome, trusted=True, place=place)
         if failed:
-            result.error = _failure(outcome, result, backend)
+            result.error = _failure(outcome, result, exceptions, backend)
             raise result.error
         if outcome.final_state == native.FinalState.ABORTED and result.stop_cause == StopCause.INTERRUPT:
             raise KeyboardInterrupt(f"the run was stopped; fit() with the same name continues it: {result.uri}")
@@ -127,7 +129,7 @@ class DataParallelTrainer:
         """Not supported, as restore()."""
         raise DeprecationWarning("can_restore() is not supported any more; fit() with the same RunConfig continues a run")
 
-    def _request(self, in_process: bool) -> Dict[str, Any]:
+    def _request(self, in_process: bool, exceptions: WorkerExceptions) -> Dict[str, Any]:
         validation = self.validation_config
         validate = _Validation(validation.fn) if validation else None
         cargo = Cargo(self._train_loop, validate)
@@ -138,7 +140,8 @@ class DataParallelTrainer:
 
         return {
             "loop_name": getattr(self.train_loop_per_worker, "__qualname__", repr(self.train_loop_per_worker)),
-            "loop": lambda: _values.encoded(self._run_in_process()),
+            "loop": lambda: _values.encoded(exceptions.watch(self._run_in_process)),
+            "take_exception": exceptions.take,
             "program": _worker.Program(),
             "program_name": _driver.program_name(),
             "attachment": b"" if in_process else pack(cargo, Stores.of(self.run_config._place(), opened)),
@@ -146,7 +149,7 @@ class DataParallelTrainer:
             "scaling_config": self.scaling_config._to_settings(),
             "run_config": settings,
             "torch_config": self._torch_settings(),
-            "callbacks": [Adapter(callback, self._run_context) for callback in self.run_config.callbacks or ()],
+            "callbacks": [Adapter(callback, self._run_context, exceptions) for callback in self.run_config.callbacks or ()],
             "validation": validate,
             "validation_name": getattr(validation and validation.fn, "__qualname__", "validation"),
             "validation_task": plain(validation.task_config) if validation else {},
@@ -203,7 +206,7 @@ class _Validation:
         metrics = self._function(Checkpoint._from_native(checkpoint), **config)
         if not isinstance(metrics, dict):
             raise ValueError(f"the validation function has returned a {type(metrics).__name__}; wanted: a dict of metrics")
-        return metrics
+        return encoded(metrics, "the validation's metrics")
 
 
 def _bound(train_loop, config):
@@ -252,6 +255,8 @@ def _shown(config):
     def shown(value):
         if isinstance(value, str):
             return native.without_credentials(value) if "://" in value else value
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            return str(value)
         if value is None or isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, dict):
@@ -264,8 +269,8 @@ def _shown(config):
     return config if isinstance(config, dict) else {"train_loop_config": config}
 
 
-def _failure(outcome, result, backend) -> TrainingFailedError:
-    errors: Dict[int, Exception] = {rank: RuntimeError(text) for rank, text in outcome.worker_errors.items() if rank >= 0}
+def _failure(outcome, result, exceptions: WorkerExceptions, backend) -> TrainingFailedError:
+    errors = exceptions.of({rank: text for rank, text in outcome.worker_errors.items() if rank >= 0})
     if errors:
         return WorkerGroupError(outcome.error, errors, result)
     if outcome.failure_kind == FailureKind.HANG:

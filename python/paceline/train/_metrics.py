@@ -1,0 +1,243 @@
+"""Metrics on their way: what JSON cannot hold is a list whose first item says what it is, ["$date", "2026-11-24"].
+
+A list of the user's that begins with a text like that, and keys that are no texts, are marked too, so that what comes back
+is equal to what was reported. Numbers of NumPy, and of classes that derive from int, float or str, become plain ones. What
+has no form of its own here is kept as its text. Nothing is pickled, and nothing that is read back runs code: classes of
+enumerations, dataclasses and named tuples are looked up among the modules that are imported already.
+"""
+
+import base64
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import itertools
+import os
+import pathlib
+import pickle
+import sys
+import uuid
+from typing import Any, Callable, Dict, List
+
+MARK = "$"
+KEYS = "$keys"  # in a dict: its keys, some of which are no texts
+_MOST_TEXT = 1000  # characters of what is kept as text
+_PLAIN = frozenset({float, str, bool, type(None)})
+
+
+def encoded(metrics: Dict[Any, Any], place: str = "metrics") -> Dict[str, Any]:
+    """`metrics` as JSON values.
+
+    Raises:
+        ValueError: For tensors and modules of torch; it names the place.
+        TypeError: For what cannot even be pickled.
+    """
+    if KEYS not in metrics and all(type(value) in _PLAIN and type(name) is str for name, value in metrics.items()):
+        return metrics
+    members = _encoded_dict(metrics, place)
+    if isinstance(members, list):
+        raise ValueError(f"{place} has the name {KEYS!r}, or names that are equal as texts; rename them")
+    return members
+
+
+def decoded(value: Any) -> Any:
+    """What encoded() has made, as it was."""
+    if isinstance(value, dict):
+        plain = {key: decoded(part) for key, part in value.items() if key != KEYS}
+        if KEYS not in value:
+            return plain
+        keys = decoded(value[KEYS])
+        return {key: plain[str(key)] for key in keys} if _fit(keys, plain) else plain
+    if not isinstance(value, list):
+        return value
+    if value and isinstance(value[0], str) and (decode := _DECODERS.get(value[0])):
+        try:
+            return decode(*map(decoded, value[1:]))
+        except Exception:  # of a later version, or not ours
+            return [decoded(part) for part in value]
+    return [decoded(part) for part in value]
+
+
+def _fit(keys, plain):
+    return isinstance(keys, list) and {str(key) for key in keys} == plain.keys()
+
+
+def _encoded_dict(value, place):
+    names = [str(key) for key in value]
+    parts = [_encoded(part, f"{place}[{key!r}]") for key, part in value.items()]
+    keys = [_encoded(key, f"a key of {place}") for key in value]
+    if KEYS in names or len(set(names)) < len(names):
+        return ["$dict", *itertools.chain.from_iterable(zip(keys, parts))]
+    members = dict(zip(names, parts))
+    if any(type(key) is not str for key in value):
+        members[KEYS] = keys
+    return members
+
+
+def _encoded(value, place):
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, int):
+        return int(value) if -(2**63) <= value < 2**64 else ["$int", str(int(value))]
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, dict):
+        return _encoded_dict(value, place)
+    if isinstance(value, list):
+        items = _items(value, place)
+        return ["$list", *items] if items and isinstance(items[0], str) and items[0].startswith(MARK) else items
+    _refuse_torch(value, place)
+    for kind, encode in _ENCODERS.items():
+        if isinstance(value, kind):
+            return encode(value, place)
+    if hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "tolist"):
+        return _array(value, place)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return ["$dataclass", _name_of(type(value)), _encoded_dict(fields, place)]
+    if isinstance(value, os.PathLike) and not isinstance(value, type):
+        return os.fspath(value)
+    return _text(value, place)
+
+
+def _items(value, place):
+    return [_encoded(part, f"{place}[{i}]") for i, part in enumerate(value)]
+
+
+def _refuse_torch(value, place):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, (torch.Tensor, torch.nn.Module)):
+        raise ValueError(
+            f"{place} is a {type(value).__module__}.{type(value).__qualname__}; report numbers: tensor.item(), or "
+            "tensor.tolist(); a model belongs into the checkpoint"
+        )
+
+
+def _array(value, place):
+    kind = getattr(value.dtype, "kind", "")
+    if getattr(value, "ndim", None) == 0:
+        item = value.item()
+        return _text(value, place) if type(item) is type(value) else _encoded(item, place)
+    if kind not in "?biuf" or not kind:
+        return _text(value, place)
+    return ["$array", value.dtype.str, list(value.shape), value.reshape(-1).tolist()]
+
+
+def _text(value, place):
+    try:
+        pickle.dumps(value)
+    except Exception as error:
+        raise TypeError(
+            f"{place} is a {type(value).__qualname__}, which cannot be kept ({type(error).__name__}: {error}); report numbers, "
+            "texts, and lists and dicts of them"
+        ) from None
+    return repr(value)[:_MOST_TEXT]
+
+
+def _tuple(value, place):
+    items = _items(value, place)
+    return ["$tuple", *items] if type(value) is tuple else ["$namedtuple", _name_of(type(value)), *items]
+
+
+def _set(value, place):
+    return ["$frozenset" if isinstance(value, frozenset) else "$set", *_items(_in_order(value), place)]
+
+
+def _in_order(value):
+    try:
+        return sorted(value)
+    except TypeError:
+        return list(value)
+
+
+def _enumeration(value, place):
+    return ["$enum", _name_of(type(value)), value.name, _encoded(value.value, place)]
+
+
+# The first that fits; a datetime is a date.
+_ENCODERS: Dict[type, Callable[[Any, str], List[Any]]] = {
+    tuple: _tuple,
+    set: _set,
+    frozenset: _set,
+    bytes: lambda value, _: ["$bytes", base64.b64encode(value).decode()],
+    bytearray: lambda value, _: ["$bytearray", base64.b64encode(value).decode()],
+    enum.Enum: _enumeration,
+    datetime.datetime: lambda value, _: ["$datetime", value.isoformat()],
+    datetime.date: lambda value, _: ["$date", value.isoformat()],
+    datetime.time: lambda value, _: ["$time", value.isoformat()],
+    datetime.timedelta: lambda value, _: ["$timedelta", value.days, value.seconds, value.microseconds],
+    complex: lambda value, _: ["$complex", value.real, value.imag],
+    decimal.Decimal: lambda value, _: ["$decimal", str(value)],
+    fractions.Fraction: lambda value, _: ["$fraction", str(value)],
+    uuid.UUID: lambda value, _: ["$uuid", str(value)],
+    pathlib.PurePath: lambda value, _: ["$path", str(value)],
+    range: lambda value, _: ["$range", value.start, value.stop, value.step],
+}
+
+
+def _name_of(cls):
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _class_of(name, base):
+    """The class of that name if its module is imported and it is one of `base`, else None."""
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) and issubclass(found, base) else None
+
+
+def _member_of(name, member, value):
+    cls = _class_of(name, enum.Enum)
+    return cls.__members__.get(member, value) if cls else value
+
+
+def _named_tuple_of(name, *items):
+    cls = _class_of(name, tuple)
+    return tuple.__new__(cls, items) if cls and len(getattr(cls, "_fields", ())) == len(items) else items
+
+
+def _dataclass_of(name, fields):
+    cls = _class_of(name, object)
+    if cls is None or not dataclasses.is_dataclass(cls):
+        return fields
+    made = object.__new__(cls)
+    for field, value in fields.items():
+        object.__setattr__(made, field, value)
+    return made
+
+
+def _array_of(dtype, shape, items):
+    import numpy
+
+    return numpy.array(items, dtype=dtype).reshape(shape)
+
+
+_DECODERS: Dict[str, Callable[..., Any]] = {
+    "$int": int,
+    "$list": lambda *items: list(items),
+    "$dict": lambda *items: dict(zip(items[::2], items[1::2])),
+    "$tuple": lambda *items: items,
+    "$namedtuple": _named_tuple_of,
+    "$set": lambda *items: set(items),
+    "$frozenset": lambda *items: frozenset(items),
+    "$bytes": base64.b64decode,
+    "$bytearray": lambda text: bytearray(base64.b64decode(text)),
+    "$enum": _member_of,
+    "$datetime": datetime.datetime.fromisoformat,
+    "$date": datetime.date.fromisoformat,
+    "$time": datetime.time.fromisoformat,
+    "$timedelta": datetime.timedelta,
+    "$complex": complex,
+    "$decimal": decimal.Decimal,
+    "$fraction": fractions.Fraction,
+    "$uuid": uuid.UUID,
+    "$path": pathlib.Path,
+    "$range": range,
+    "$dataclass": _dataclass_of,
+    "$array": _array_of,
+}

@@ -1,0 +1,160 @@
+"""What can be reported, and how it comes back."""
+
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import json
+import math
+import pathlib
+import threading
+import uuid
+
+import numpy
+import pytest
+import torch
+
+from paceline.train import Checkpoint, RunConfig, ScalingConfig, UserCallback, report
+from paceline.train._metrics import decoded, encoded
+from paceline.train.torch import TorchTrainer
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    value: float
+    parts: tuple = ()
+
+
+Point = collections.namedtuple("Point", "x y")
+
+VALUES = {
+    "number": 0.5,
+    "inf": math.inf,
+    "date": datetime.date(2026, 11, 24),
+    "datetime": datetime.datetime(2026, 11, 24, 12, 30, tzinfo=datetime.timezone.utc),
+    "time": datetime.time(12, 30),
+    "timedelta": datetime.timedelta(days=-1, microseconds=3),
+    "enum": Color.RED,
+    "int_enum": Level.HIGH,
+    "set": {1, 2},
+    "frozenset": frozenset({"a"}),
+    "bytes": b"\xff\x00",
+    "bytearray": bytearray(b"x"),
+    "large": 2**80,
+    "negative": -(2**80),
+    "unsigned": 2**64 - 1,
+    "numpy_float": numpy.float32(1.5),
+    "numpy_int": numpy.int64(3),
+    "numpy_bool": numpy.bool_(True),
+    "zero_dimensional": numpy.array(2.5),
+    "tuple": (1, (2, "x")),
+    "named_tuple": Point(1, 2),
+    "complex": 1 + 2j,
+    "decimal": decimal.Decimal("1.10"),
+    "fraction": fractions.Fraction(1, 3),
+    "uuid": uuid.UUID(int=7),
+    "path": pathlib.Path("/tmp/x"),
+    "range": range(1, 7, 2),
+    "dataclass": Score(0.5, (1, 2)),
+    "keys": {0: 0.5, "one": {(1, 2): 3}},
+    "equal_keys": {1: "a", "1": "b"},
+    "marks": {"$tuple": ["$set", 1], "list": ["$tuple", 1], "inner": {"$keys": 1, "$set": {"$keys": [2]}}},
+    "empty": [[], {}, (), set()],
+    "none": None,
+}
+
+
+def round_trip(value):
+    return decoded(json.loads(json.dumps(encoded({"value": value}))))["value"]
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_comes_back_equal(name):
+    value = VALUES[name]
+    back = round_trip(value)
+    assert back == value
+    if not isinstance(value, (numpy.generic, numpy.ndarray, enum.IntEnum)):
+        assert type(back) is type(value)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint64", "bool"])
+def test_arrays_come_back_equal(dtype):
+    array = numpy.arange(6).reshape(2, 3).astype(dtype) / (3 if dtype.startswith("float") else 1)
+    array = array.astype(dtype)
+    back = round_trip(array)
+    assert back.dtype == array.dtype and numpy.array_equal(back, array)
+
+
+def test_nan_comes_back():
+    assert math.isnan(round_trip(math.nan))
+
+
+def test_what_has_no_form_is_kept_as_text():
+    assert round_trip(numpy.array(["a"])) == repr(numpy.array(["a"]))
+    assert round_trip(Color) == repr(Color)
+
+
+@pytest.mark.parametrize("names", [{"$keys": 1}, {1: 0.5, "1": 0.6}])
+def test_names_that_could_not_be_told_apart_are_refused(names):
+    with pytest.raises(ValueError, match="rename them"):
+        encoded(names)
+
+
+def test_numbers_by_number_stay_numbers_for_trackers():
+    assert encoded({"accuracy": {0: 0.5}})["accuracy"]["0"] == 0.5
+
+
+@pytest.mark.parametrize("value", [torch.ones(2), {"nested": [torch.ones(1)]}, torch.nn.Linear(1, 1)])
+def test_tensors_are_refused_by_name(value):
+    with pytest.raises(ValueError, match=r"metrics\['value'\].*report numbers: tensor.item\(\)"):
+        encoded({"value": value})
+
+
+def test_what_cannot_be_pickled_is_refused_by_name():
+    with pytest.raises(TypeError, match=r"metrics\['a'\]\['lock'\] is a lock"):
+        encoded({"a": {"lock": threading.Lock()}})
+
+
+def test_a_later_versions_marks_are_lists():
+    assert decoded(["$of_2030", 1]) == ["$of_2030", 1]
+    assert decoded(["$date", "no date"]) == ["$date", "no date"]
+    assert decoded(["$enum", "os:system", "RED", 7]) == 7
+    assert decoded(["$dataclass", "no_such_module:Score", {"value": 1}]) == {"value": 1}
+
+
+class Keep(UserCallback):
+    def after_report(self, run_context, metrics, checkpoint):
+        self.metrics = metrics[0]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_run_gives_back_what_was_reported(workers, tmp_path):
+    def loop(config):
+        folder = pathlib.Path(config["folder"])
+        folder.mkdir()
+        report(config["values"], checkpoint=Checkpoint(folder))
+
+    keep = Keep()
+    trainer = TorchTrainer(
+        loop,
+        train_loop_config={"values": VALUES, "folder": str(tmp_path / "user")},
+        scaling_config=ScalingConfig(num_workers=workers),
+        run_config=RunConfig(name="run", storage_path=tmp_path, callbacks=[keep]),
+    )
+    result = trainer.fit()
+    assert keep.metrics == VALUES
+    assert result.metrics == VALUES
+    assert result.best_checkpoints[0][1] == VALUES
+    frame = result.metrics_dataframe
+    assert set(frame.columns) == set(VALUES)
+    assert frame["date"][0] == VALUES["date"]

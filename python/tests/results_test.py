@@ -1,0 +1,183 @@
+"""Results, checkpoints and runs as scripts make and continue them."""
+
+import os
+
+import pandas
+import pytest
+
+import paceline.train as train
+from paceline.train import (
+    Checkpoint,
+    CheckpointUploadMode,
+    FailureConfig,
+    ReportedCheckpoint,
+    ReportedCheckpointStatus,
+    Result,
+    RunConfig,
+    ScalingConfig,
+    ValidationConfig,
+)
+from paceline.train.torch import TorchTrainer
+
+
+def folder_with(path, name):
+    os.makedirs(path, exist_ok=True)
+    with open(os.path.join(path, name), "w") as file:
+        file.write(name)
+    return Checkpoint(path)
+
+
+def fit(loop, settings, workers=1, config=None, **arguments):
+    scaling = ScalingConfig(num_workers=workers)
+    return TorchTrainer(loop, train_loop_config=config, scaling_config=scaling, run_config=settings, **arguments).fit()
+
+
+def test_a_name_that_is_given_again_after_a_restart_means_the_later_report(run_config, tmp_path):
+    def loop(config):
+        attempt = train.get_context().get_attempt()
+        for epoch in range(2):
+            checkpoint = folder_with(f"{config}/{attempt}_{epoch}", f"attempt_{attempt}")
+            train.report({"epoch": epoch}, checkpoint, checkpoint_dir_name=f"epoch_{epoch}")
+        if attempt == 1:
+            raise ValueError("once")
+
+    settings = run_config(name="run", failure_config=FailureConfig(max_failures=1))
+    result = fit(loop, settings, config=str(tmp_path / "user"))
+    assert [os.path.basename(one.path) for one, _ in result.best_checkpoints] == ["epoch_0", "epoch_1"]
+    for checkpoint, _ in result.best_checkpoints:
+        assert "attempt_2" in os.listdir(checkpoint.path) and "attempt_1" not in os.listdir(checkpoint.path)
+
+
+def test_one_name_for_all_reports_keeps_the_latest(run_config, tmp_path):
+    def loop(config):
+        for epoch in range(3):
+            checkpoint = folder_with(f"{config}/{epoch}", f"epoch_{epoch}")
+            train.report({"epoch": epoch}, checkpoint, checkpoint_dir_name="latest")
+
+    result = fit(loop, run_config(name="run"), config=str(tmp_path / "user"))
+    assert [(os.path.basename(one.path), metrics) for one, metrics in result.best_checkpoints] == [("latest", {"epoch": 2})]
+    assert "epoch_2" in os.listdir(result.checkpoint.path) and "epoch_1" not in os.listdir(result.checkpoint.path)
+    assert [row["epoch"] for row in result.metrics_dataframe.to_dict("records")] == [0, 1, 2]
+
+
+def test_a_failure_right_after_a_report_does_not_lose_its_checkpoint(run_config, tmp_path):
+    def loop(config):
+        context = train.get_context()
+        if checkpoint := train.get_checkpoint():
+            return os.path.basename(checkpoint.path)
+        rank = context.get_world_rank()
+        if rank == 0:
+            os.open(f"{config}/end", os.O_WRONLY)  # until the process ends
+        else:
+            with open(f"{config}/end") as end:
+                end.read()
+        train.report({}, folder_with(f"{config}/{rank}", str(rank)))
+        raise ValueError("behind the report")
+
+    os.mkfifo(tmp_path / "end")
+    settings = run_config(failure_config=FailureConfig(max_failures=1))
+    assert fit(loop, settings, workers=2, config=str(tmp_path)).return_value == "checkpoint_000001"
+
+
+@pytest.mark.parametrize("mode", [CheckpointUploadMode.SYNC, CheckpointUploadMode.NO_UPLOAD])
+def test_the_checkpoint_is_that_of_the_report_before(run_config, tmp_path, mode):
+    def loop(config):
+        names = []
+        for epoch in range(3):
+            place = str(train.get_context().get_storage()) if mode is CheckpointUploadMode.NO_UPLOAD else config
+            checkpoint = None
+            if train.get_context().get_world_rank() == 0:
+                checkpoint = folder_with(f"{place}/epoch_{epoch}", "file")
+            train.report({}, checkpoint, checkpoint_dir_name=f"epoch_{epoch}", checkpoint_upload_mode=mode)
+            if checkpoint:
+                names.append(os.path.basename(train.get_checkpoint().path))
+        return names
+
+    result = fit(loop, run_config(), workers=2, config=str(tmp_path / "user"))
+    assert result.return_value == ["epoch_0", "epoch_1", "epoch_2"]
+
+
+def test_metrics_have_what_the_validation_added(run_config, tmp_path):
+    def loop(config):
+        train.report({"loss": 1}, folder_with(config, "file"), validation=True)
+
+    def validate(checkpoint):
+        return {"accuracy": 0.5}
+
+    result = fit(loop, run_config(), config=str(tmp_path / "user"), validation_config=ValidationConfig(fn=validate))
+    assert result.metrics == {"loss": 1, "accuracy": 0.5}
+    assert result.best_checkpoints[0][1] == result.metrics
+
+
+def test_nothing_reported_is_none(run_config):
+    result = fit(lambda: None, run_config())
+    assert result.metrics is None and result.metrics_dataframe is None and result.checkpoint is None
+
+
+def test_results_can_be_made_by_hand(tmp_path):
+    frame = pandas.DataFrame([{"a": 1}])
+    best = [(Checkpoint(tmp_path), {"a": 1})]
+    result = Result(
+        metrics={"a": 1}, checkpoint=best[0][0], error=None, path=str(tmp_path), metrics_dataframe=frame, best_checkpoints=best
+    )
+    assert result.metrics == {"a": 1} and result.metrics_dataframe is frame and result.best_checkpoints == best
+    assert result.filesystem.type_name == "local" and result.return_value is None
+    assert result.get_best_checkpoint("a", "max") == best[0][0]
+    with pytest.raises(RuntimeError, match='no checkpoint has the metric "b"; there is: a'):
+        result.get_best_checkpoint("b", "max")
+    failed = Result({"a": 1}, None, ValueError("x"), str(tmp_path))
+    assert isinstance(failed.error, ValueError) and failed.metrics_dataframe is None and failed.best_checkpoints is None
+    with pytest.raises(TypeError):
+        Result(metrics={})
+
+
+def test_reported_checkpoints_can_be_made_by_hand(tmp_path):
+    status = ReportedCheckpointStatus.COMMITTED
+    one = ReportedCheckpoint(checkpoint=Checkpoint(tmp_path), metrics={"a": 1}, status=status)
+    assert one.metrics == {"a": 1} and one == ReportedCheckpoint(Checkpoint(tmp_path), {"a": 1}, status)
+
+
+def test_a_checkpoints_folder_need_not_be_there_yet(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "later")
+    assert checkpoint.path == str(tmp_path / "later")
+    with pytest.raises(OSError, match="later"):
+        checkpoint.to_directory()
+    (tmp_path / "later").mkdir()
+    with checkpoint.as_directory() as folder:
+        assert folder == str(tmp_path / "later")
+
+
+def test_a_run_without_a_name_makes_one_and_keeps_it(tmp_path):
+    one, other = RunConfig(storage_path=tmp_path), RunConfig(storage_path=tmp_path)
+    assert one.name and one.name != other.name
+    assert os.path.isabs(RunConfig().storage_path)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_second_fit_continues_the_run(tmp_path, workers):
+    def loop(config):
+        checkpoint = train.get_checkpoint()
+        train.report({"starts": 1 + (checkpoint is not None)}, folder_with(config, "file"))
+
+    trainer = TorchTrainer(
+        loop,
+        train_loop_config=str(tmp_path / "user"),
+        scaling_config=ScalingConfig(num_workers=workers),
+        run_config=RunConfig(storage_path=tmp_path / "results"),
+    )
+    first, second = trainer.fit(), trainer.fit()
+    assert first.path == second.path and os.path.basename(first.path) == trainer.run_config.name
+    assert (first.metrics, second.metrics) == ({"starts": 1}, {"starts": 2})
+    assert len(second.best_checkpoints) == 2
+
+
+def test_a_name_may_be_a_path_below_the_storage_path(tmp_path):
+    def loop(config):
+        train.report({}, folder_with(config, "file"))
+
+    result = fit(loop, RunConfig(name="digits/wide", storage_path=tmp_path / "results"), config=str(tmp_path / "user"))
+    assert result.path == str(tmp_path / "results/digits/wide")
+    assert Result.from_path(result.path).checkpoint == result.checkpoint
+    for name in ("../out", "/tmp/out", "a//b", "a/"):
+        with pytest.raises(ValueError, match="RunConfig.name"):
+            RunConfig(name=name)

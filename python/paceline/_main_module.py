@@ -51,7 +51,7 @@ def _send_as_code():
     ForkingPickler.reducer_override = _reduce
 
 
-def _reduce(pickler, thing):
+def _reduce(self, thing):
     if isinstance(thing, (types.FunctionType, type)) and thing.__module__ == "__main__":
         return _arrived, (cloudpickle.dumps(thing),)
     return NotImplemented

@@ -65,8 +65,8 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
   void note_taken(int64_t bytes);
   /// Tells what is held: what the process has written elsewhere came after it.
   void release();
-  /// Takes what is in the pipe now, with an unfinished last line: what the process has written comes before what it says
-  /// next.
+  /// Takes what is in the pipe now, with an unfinished last line: what the process has written comes before what it
+  /// says next.
   void settle();
   /// As settle(), and closes it; no call of `on_output` after that. For
   /// when the writers have ended: it does not wait for the pipe's end, which an unrelated process may hold open.

@@ -43,8 +43,8 @@ struct HangVerdict {
   /// Ranks that the others wait for, or that hang by themselves; of a mismatch those in the minority.
   std::vector<int64_t> suspects;
   /// Worth ending the group for. False, for hang_start_s, of ranks that compute and may be slow only, and of ranks that
-  /// nobody waits for: one that sleeps may wait for a file, or for a program that evaluates. Always false of ranks in the
-  /// phase checkpoint.
+  /// nobody waits for: one that sleeps may wait for a file, or for a program that evaluates. Always false of ranks in
+  /// the phase checkpoint.
   bool certain = true;
   /// It cannot go on, whatever anybody waits for.
   bool deadlock = false;

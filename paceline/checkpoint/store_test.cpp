@@ -185,7 +185,7 @@ TEST(Store, ANameThatIsGivenAgainMeansTheLaterReport) {
   const auto again = publish_named(run.path(), 2, "latest", "second").ValueOrDie();
   EXPECT_EQ(again.path, run / "latest");
   EXPECT_EQ(again.warning, "");
-  EXPECT_THAT(names_in(run / "latest"), ElementsAre("manifest.json", "of_2"));
+  EXPECT_THAT(names_in(run / "latest"), ElementsAre("of_2", "paceline_manifest.json"));
   EXPECT_TRUE(verify(run / "latest").ok());
   const auto list = Store(run.path()).list().ValueOrDie();
   ASSERT_EQ(list.size(), 1u);

@@ -150,7 +150,7 @@ def test_a_file_system_without_a_uri_holds_a_run(mine, run_config, tmp_path):
     )
     result = fit(loop, settings, config={"scratch": str(tmp_path)})
     last = result.checkpoint.path
-    files = ["epoch", "manifest.json", "rank_0", "rank_1"]
+    files = ["epoch", "paceline_manifest.json", "rank_0", "rank_1"]
     assert result.return_value == [2, last, files, "runs/run", mine.type_name]
     assert (result.path, result.filesystem) == ("runs/run", mine) and os.path.dirname(last) == "runs/run"
     assert read(mine, last + "/epoch") == "2" and (tmp_path / "mine" / last / "rank_1").stat().st_size == 100_000

@@ -174,6 +174,7 @@ void Simulator::execute(const EnterState& action) {
 
 // What a rank that has failed had reported is not given up while all who have not made it may still do so in time.
 void Simulator::check_awaited() {
+  if (state_.failures.empty()) return;  // nothing was left of the group: the next is started already
   bool may_come = true;
   for (const Failure& failure : state_.failures) {
     may_come &= failure.kind == FailureKind::exception || failure.kind == FailureKind::exit;

@@ -83,7 +83,9 @@ Checkpoint Checkpoint::from_directory(const std::string& path) {
     return Checkpoint(location);
   }
   std::error_code error;
-  const fs::path absolute = fs::absolute(path, error);
+  const bool is_written_as_uri = path.starts_with("file://");
+  const fs::path absolute = is_written_as_uri ? fs::path(value_or_throw(storage::resolve_location(path, "/")).text())
+                                              : fs::absolute(path, error);
   if (error || !fs::is_directory(absolute, error)) {
     throw StorageError("there is no folder \"" + path + "\" to make a checkpoint of");
   }

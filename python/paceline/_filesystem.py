@@ -6,6 +6,7 @@ calls them back, and workers get them pickled.
 
 import contextlib
 import dataclasses
+import functools
 import os
 import posixpath
 import secrets
@@ -16,6 +17,9 @@ from paceline._native import native
 
 # The file systems that a URI describes, by pyarrow's name of their type: the settings that are no option of the URI.
 _KEYS: Dict[str, set] = {"s3": {"access_key", "secret_key"}, "gcs": set()}
+
+# What the URIs start with that the core takes.
+_CORES_OWN = {"file", *(name for scheme in native.storage_schemes() for name in scheme.names)}
 
 # Those that stay objects, by the id that their locations have in this process.
 _added: Dict[str, Any] = {}
@@ -55,6 +59,33 @@ def place_of(path: str, filesystem: Any) -> Place:
     path = posixpath.normpath(path) if path else ""
     location = _located(path, filesystem)
     return Place(filesystem, location if isinstance(filesystem, fs.LocalFileSystem) else path, location)
+
+
+def given(path: str, filesystem: Any) -> Optional[Place]:
+    """What a script gives as a path and perhaps its file system; None for what the core opens by itself.
+
+    URIs of other kinds, such as ``hdfs://``, are file systems of pyarrow's.
+    """
+    if filesystem is not None:
+        return place_of(path, filesystem)
+    scheme, separator, _ = path.partition("://")
+    if not separator or scheme.lower() in _CORES_OWN:
+        return None
+    import pyarrow
+
+    try:
+        return place_of(*_opened(path))
+    except pyarrow.ArrowInvalid:
+        return None  # the core says what there is
+
+
+@functools.lru_cache(maxsize=None)
+def _opened(uri):
+    """The path, and the same file system each time: some hold what was written only in themselves."""
+    from pyarrow import fs
+
+    filesystem, path = fs.FileSystem.from_uri(uri)
+    return path, filesystem
 
 
 def path_of(location: str, place: Optional[Place] = None) -> str:

@@ -224,6 +224,21 @@ def test_what_such_a_file_system_raises_is_told(mine, run_config, tmp_path):
         fit(lambda: train.report({"n": 1}, Checkpoint.from_dict({"a": 1})), settings, workers=1)
 
 
+def test_uris_of_other_kinds_are_file_systems_of_pyarrows(tmp_path, run_config, monkeypatch):
+    monkeypatch.setenv("PACELINE_STATE_DIR", str(tmp_path / "state"))
+    # mock:// is in this process's memory; hdfs:// and viewfs:// go the same way.
+    settings = run_config(name="run", storage_path="mock:///runs")
+    result = fit(lambda: train.report({"n": 1}, Checkpoint.from_dict({"a": 1})), settings, workers=0)
+    assert (result.path, result.filesystem.type_name, result.uri) == ("runs/run", "mock", "custom://mock/runs/run")
+    assert result.checkpoint.to_dict()["a"] == 1
+    with pytest.raises(TypeError, match="MockFileSystem.* cannot be sent to the workers"):
+        fit(lambda: None, RunConfig(storage_path="mock:///runs"), workers=1)
+    with pytest.raises(ValueError, match="the scheme of \"ftp://host/x\" is not supported; use a local path"):
+        fit(lambda: None, RunConfig(storage_path="ftp://host/x", quiet=True), workers=0)
+    os.mkdir(tmp_path / "a b")
+    assert Checkpoint(f"file://{tmp_path}/a%20b").path == str(tmp_path / "a b")
+
+
 # What train loops and callbacks are told of it.
 
 
@@ -245,7 +260,8 @@ def test_get_storage_is_the_path_and_knows_its_file_system(tmp_path, run_config)
     base = str(tmp_path / "plain")
     for given, place, uri in ((None, base, base), (filesystem, "runs", str(tmp_path / "runs"))):
         settings = run_config(name="run", storage_path=place, storage_filesystem=given)
-        assert fit(told, settings, workers=1, config={"scratch": str(tmp_path / os.path.basename(place) / "s")}).return_value == {
+        scratch = str(tmp_path / os.path.basename(place) / "s")
+        assert fit(told, settings, workers=1, config={"scratch": scratch}).return_value == {
             "text": [f'"{place}/run"', f"{place}/run/a", True, f"{uri}/run"],
             "paths": [place, f"{place}/run", "run"],
             "filesystem": ["subtree" if given else "local", given is not None, False],

@@ -8,7 +8,7 @@ import tempfile
 import weakref
 from typing import Any, Callable, Dict, Iterator, Optional, Union
 
-from paceline._filesystem import Place, filesystem_of, of_run, path_of, place_of
+from paceline._filesystem import Place, filesystem_of, given, of_run, path_of, place_of
 from paceline._native import native
 
 # What Ray Train's class once had, and what to use instead.
@@ -52,7 +52,7 @@ class Checkpoint(metaclass=_Removed):
     _place: Optional[Place] = None  # what filesystem was given for; else that of the run, in its train loop
 
     def __init__(self, path: Union[str, os.PathLike], filesystem: Optional[Any] = None):
-        self._place = None if filesystem is None else place_of(os.fspath(path), filesystem)
+        self._place = given(os.fspath(path), filesystem)
         self._native = native.Checkpoint.at(self._place.location if self._place else os.fspath(path))
 
     @classmethod

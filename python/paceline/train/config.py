@@ -10,7 +10,7 @@ import os
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
 from paceline import _absent, _driver, _environment, _options
-from paceline._filesystem import Place, place_of
+from paceline._filesystem import Place, given
 from paceline._native import native
 from paceline.train._settings import Settings, check_number, check_type, declared, own, plain, refusal, suggesting
 from paceline.train.callback import UserCallback
@@ -278,11 +278,9 @@ class RunConfig(Settings, declared_by=native.run_config):
         super().__post_init__()
 
     def _place(self) -> Optional[Place]:
-        """What storage_filesystem was given for."""
-        if self.storage_filesystem is None:
-            return None
-        usual = str(RunConfig.storage_path)
-        return place_of("" if self.storage_path == usual else str(self.storage_path), self.storage_filesystem)
+        """The storage path, if the core does not open it by itself."""
+        usual = self.storage_filesystem is not None and self.storage_path == str(RunConfig.storage_path)
+        return given("" if usual else str(self.storage_path), self.storage_filesystem)
 
     def _to_settings(self) -> Dict[str, Any]:
         place = self._place()

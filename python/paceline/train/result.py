@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 
 import pyarrow
 
-from paceline._filesystem import Place, filesystem_of, path_of, place_of
+from paceline._filesystem import Place, filesystem_of, given, path_of
 from paceline._native import native
 from paceline.train import _values
 from paceline.train._metrics import decoded
@@ -149,7 +149,7 @@ class Result:
         Raises:
             StorageError: When there is no run in it; it is a RuntimeError, as in Ray Train, and an OSError too.
         """
-        place = None if storage_filesystem is None else place_of(os.fspath(path), storage_filesystem)
+        place = given(os.fspath(path), storage_filesystem)
         return cls._of(native.Result.from_path(place.location if place else os.fspath(path).rstrip("/")), place=place)
 
     def __repr__(self) -> str:

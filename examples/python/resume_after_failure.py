@@ -98,7 +98,8 @@ def train(options, kill_at_step, failures):
     ).fit()
     if result.exit_code:  # SIGTERM has stopped it, for example
         sys.exit(result.exit_code)
-    return result.metrics_dataframe
+    history = result.metrics_history.to_pandas()  # each report of each rank, with the attempt that made it
+    return history[history["rank"] == 0]
 
 
 def main(options):

@@ -259,10 +259,9 @@ class RunConfig(Settings, declared_by=native.run_config):
             self.name = native.new_run_name(_driver.program_name())
         usual = str(RunConfig.storage_path)
         check_type("RunConfig.storage_path", self.storage_path, str, os.PathLike)
-        if self.storage_path is not None:
-            self.storage_path = os.fspath(self.storage_path)
-        else:  # where a file system is given, its own root
-            self.storage_path = usual if self.storage_filesystem is not None else os.path.expanduser(usual)
+        self.storage_path = usual if self.storage_path is None else os.fspath(self.storage_path)
+        if self.storage_path == usual and self.storage_filesystem is None:  # else it is the file system's root
+            self.storage_path = os.path.expanduser(usual)
         _check_runtime_env(self.worker_runtime_env)
         self.worker_runtime_env = self.worker_runtime_env or {}
         self.failure_config = self.failure_config or FailureConfig()

@@ -84,9 +84,10 @@ arrow::Result<Manifest> decode_manifest(std::string_view text);
 
 /// A file in a checkpoint's folder, by its name; KeyError when there is none.
 using ReadFile = std::function<arrow::Result<std::string>(const std::string& name)>;
+/// A manifest and the name of the file that it stands in, which depends on the version that wrote it.
 struct FoundManifest {
-  std::string file;
-  Manifest manifest;
+  std::string file;   ///< kManifestName, or kFirstManifestName of checkpoints of version 1
+  Manifest manifest;  ///< what it says
 };
 /// The folder's manifest, of whatever version. KeyError when it has none, also where a file of the user's own has the
 /// first name; else what reading or decode_manifest() said, with the file's name.

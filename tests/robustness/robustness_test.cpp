@@ -228,6 +228,7 @@ TEST_F(Robustness, APublicationThatHangsAtTheEndIsNamed) {
   driver.signal(SIGTERM);
   ASSERT_TRUE(driver.wait_for_output("stopping: "));
   driver.signal(SIGINT);
+  ASSERT_TRUE(driver.wait_for_output("stopping already"));
   driver.signal(SIGTERM);
   ASSERT_TRUE(driver.wait_for_output("still waits for what is being published or deleted in " + folder()));
   driver.signal(SIGINT);

@@ -345,6 +345,7 @@ void Process::fill_progress(Message& message) const {
   const ProgressReading reading = progress_->read(clock_.monotonic());
   message.step = reading.step;
   message.phase = reading.phase;
+  if constexpr (requires { message.cut_off; }) message.cut_off = reading.cut_off;
 }
 
 }  // namespace paceline::agent

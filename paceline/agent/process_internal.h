@@ -73,7 +73,7 @@ class Process : public std::enable_shared_from_this<Process> {
   void note_channel_end();
   void report_end();
   void become_forgotten();
-  /// Step and phase, as far as the process has shown them.
+  /// Step and phase, as far as the process has shown them, and what a message of its end says besides.
   template <class Message>
   void fill_progress(Message& message) const;
 

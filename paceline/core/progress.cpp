@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kProgressVersion = 4;
+constexpr uint32_t kProgressVersion = 5;
 // Steps over which a step's time is averaged.
 constexpr int64_t kAveragedSteps = 20;
 constexpr auto kRelaxed = std::memory_order_relaxed;
@@ -103,6 +103,10 @@ void Progress::note_report() {
   word().marks.fetch_add(1, kRelaxed);
 }
 
+void Progress::note_cut_off() {
+  word().cut_off.store(true, kRelaxed);
+}
+
 void Progress::show_collectives_as(Collective collective) {
   std::atomic_ref(shown_as_).store(collective, kRelaxed);
 }
@@ -194,6 +198,7 @@ ProgressReading ProgressReader::read(Duration monotonic) const {
   reading.longest_pause = Duration{word.longest_pause_ns.load(kRelaxed)};
   reading.steps_timed = word.steps_timed.load(kRelaxed);
   reading.step_time = Duration{word.step_ns.load(kRelaxed)};
+  reading.cut_off = word.cut_off.load(kRelaxed);
   for (const GroupWord& group : word.groups) {
     GroupReading one{.group = group.group.load(std::memory_order_acquire)};
     if (one.group == kNotShown) continue;

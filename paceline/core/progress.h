@@ -96,6 +96,7 @@ struct ProgressWord {
   std::atomic<int64_t> step_ns;              // recent average
   std::atomic<int64_t> under_way;            // collectives
   std::atomic<int64_t> collective_start_ns;  // of the last that has begun
+  std::atomic<bool> cut_off;                 // the process ends itself: its channel to the agent is gone
   std::array<GroupWord, kGroups> groups;
 };
 
@@ -119,6 +120,7 @@ struct ProgressReading {
   Duration longest_pause{};  // between two signs of progress, since the first step or report
   int64_t steps_timed = 0;
   Duration step_time{};              // average of about the last 20 steps, without waiting in collectives
+  bool cut_off = false;              // the process ended itself, because its channel to the agent was gone
   std::vector<GroupReading> groups;  // by number; those that are gone too, until others take their places
 };
 
@@ -133,6 +135,8 @@ class Progress {
   /// The training thread is in this step now; the time of the one before counts when the number grows.
   void set_step(int64_t step);
   void note_report();
+  /// The process is about to end itself, because its channel to the agent is gone.
+  void note_cut_off();
   /// One more group of all ranks counts its collectives, as the next number: ranks make such groups in the same order.
   /// Of more than ProgressWord::kGroups at once the further ones are signs of progress, but not shown.
   std::shared_ptr<GroupProgress> add_group();

@@ -36,6 +36,12 @@ ExitCause killed(const ProcessEnd& end) {
   ExitCause cause{.what = describe(end.status)};
   const MemoryFacts& memory = end.memory;
   if (end.status.ended_by_paceline) return cause;
+  if (end.cut_off) {
+    return {.what = "ended itself, because its channel to Paceline was gone",
+            .advice =
+                "the train loop, or a library in it, most likely closed file descriptors that it had not opened "
+                "(closefrom(), os.closerange(), code that makes a daemon): leave the others open"};
+  }
   if (end.status.out_of_memory) {
     if (!memory.group.empty()) cause.detail += "; its cgroup is " + memory.group;
     if (memory.limit_bytes > 0) cause.detail += ", whose limit is " + bytes_text(memory.limit_bytes);

@@ -1,6 +1,8 @@
 #include "paceline/worker/connection.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,6 +33,13 @@ namespace paceline::worker {
 namespace {
 
 using Steady = std::chrono::steady_clock;
+
+// On standard error, unless that would wait: who reads it may be gone or stand still.
+void say(const std::string& line) {
+  pollfd event{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&event, 1, 0) != 1 || (event.revents & POLLOUT) == 0) return;
+  (void)!::write(STDERR_FILENO, line.data(), std::min(line.size(), size_t{PIPE_BUF}));
+}
 
 /// What the two threads and the callers share. It belongs to the process that has the threads.
 class AgentLink {
@@ -258,10 +267,9 @@ class AgentLink {
 
   void lose_agent(const arrow::Status& why) {
     if (closing_ || losing_.exchange(true)) return;
-    if (why.IsInvalid()) {
-      const std::string line = "paceline: the channel to the agent is broken: " + why.message() + "\n";
-      (void)!::write(STDERR_FILENO, line.data(), line.size());
-    }
+    if (progress_) progress_->note_cut_off();
+    say("paceline: process " + std::to_string(::getpid()) +
+        " ends, because its channel to the agent is gone: " + why.message() + "\n");
     options_.on_lost_agent();
     requests_->close("the agent is gone");
     const std::lock_guard lock(mutex_);

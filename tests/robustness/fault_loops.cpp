@@ -79,6 +79,14 @@ void killed() {
 }
 PACELINE_TRAIN_LOOP(killed);
 
+// As code that makes a daemon does.
+void closes_all_files() {
+  train([] {
+    if (is_rank(1)) ::close_range(3, ~0U, 0);
+  });
+}
+PACELINE_TRAIN_LOOP(closes_all_files);
+
 [[gnu::noipa]] void write_to_nowhere(volatile int* nowhere) {
   *nowhere = 1;
 }

@@ -83,6 +83,15 @@ TEST_F(Robustness, AKilledWorkerIsNamedWithItsSignal) {
   expect_clean(driver);
 }
 
+TEST_F(Robustness, AWorkerThatClosesItsChannelIsToldSo) {
+  auto driver = start("closes_all_files");
+  EXPECT_EQ(driver.wait(), 1);
+  EXPECT_THAT(driver.output(),
+              AllOf(HasSubstr("rank 1"), HasSubstr("ended itself, because its channel to Paceline was gone"),
+                    HasSubstr("closefrom()"), HasSubstr("ends, because its channel to the agent is gone")));
+  expect_clean(driver);
+}
+
 TEST_F(Robustness, AKilledWorkerIsReplacedWithinTheBudget) {
   auto driver = start("killed", {{"MAX_FAILURES", "1"}});
   EXPECT_EQ(driver.wait(), 0) << driver.output();

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -55,6 +57,8 @@ arrow::Result<ForkServer> ForkServer::connect() {
   Descriptor channel(number);
   ::unsetenv(kForkServerVariable);
   if (::fcntl(channel.get(), F_SETFD, FD_CLOEXEC) != 0) return errno_status("taking the guardian's channel");
+  // While it rests it does not look at the channel. The processes that it forks do not inherit this.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_status("tying the fork server to its guardian");
   return ForkServer(std::move(channel));
 }
 

@@ -2,10 +2,12 @@
 #include "paceline/agent/fork/fork_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "paceline/agent/spawn_internal.h"
@@ -53,6 +55,42 @@ TEST(ForkServer, AnOrderThatComesWithTheRestIsCarriedOutOnce) {
   for (char letter; ::read(shown.get(), &letter, 1) == 1;) text += letter;
   EXPECT_EQ(text, "worker ");
   ::waitpid(server, nullptr, 0);
+}
+
+TEST(ForkServer, EndsWithItsGuardianAlsoWhileItRests) {
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  auto [guardian, channel] = make_socket_pair().ValueOrDie();
+  auto [shown, output] = make_pipe().ValueOrDie();
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    if (::fork() > 0) {
+      while (true) ::pause();
+    }
+    ::setenv(kForkServerVariable, std::to_string(channel.get()).c_str(), 1);
+    auto server = ForkServer::connect();
+    [[maybe_unused]] const auto end = server->serve(::fork, [&] {
+      const pid_t self = ::getpid();
+      [[maybe_unused]] const ssize_t written = ::write(output.get(), &self, sizeof self);
+      while (true) ::pause();
+    });
+    ::_exit(0);
+  }
+  rpc::Envelope idle = rpc::pack(Idle{});
+  idle.sequence = 1;
+  const std::string order = rpc::encode_frame_start(idle).ValueOrDie();
+  ASSERT_TRUE(send_some(guardian.get(), std::as_bytes(std::span(order)), {}).ok());
+  pid_t server = 0;
+  ASSERT_EQ(::read(shown.get(), &server, sizeof server), static_cast<ssize_t>(sizeof server));
+  ::kill(parent, SIGKILL);
+  ASSERT_EQ(::waitpid(parent, nullptr, 0), parent);
+  int status = 0;
+  ASSERT_EQ(::waitpid(server, &status, 0), server);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  channel.reset();
+  guardian.reset();  // for the process that served meanwhile
+  while (::waitpid(-1, nullptr, 0) > 0) {
+  }
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "paceline/rpc/messages.h"
 #include "paceline/rpc/socket_channel.h"
 #include "paceline/storage/checksum.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline::controller {
 namespace {
@@ -149,8 +150,11 @@ arrow::Result<std::string> private_socket_folder() {
 
 arrow::Result<std::unique_ptr<ControlSocket>> open_control_socket(const std::string& run_folder, Inbox& inbox,
                                                                   const Occupation& occupation) {
-  // The machine's name too, so that the link shows whose it is where machines have the folder in common.
-  const std::string whose = run_folder + "\n" + host_name();
+  // The machine's name too, so that the link shows whose it is where machines have the folder in common; and the
+  // folder itself, since one that was moved away while its run goes on leaves its path to another run.
+  ARROW_ASSIGN_OR_RAISE(const storage::FileId folder_id, storage::file_id(run_folder));
+  const std::string whose =
+      run_folder + "\n" + host_name() + "\n" + std::to_string(folder_id.device) + ":" + std::to_string(folder_id.inode);
   const std::string name = storage::checksum_of(std::as_bytes(std::span(whose))).substr(0, 16);
   std::string path;
   arrow::Result<Descriptor> listening = arrow::Status::IOError("not tried");

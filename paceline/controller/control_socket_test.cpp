@@ -96,6 +96,25 @@ TEST_F(ControlSocketTest, ReplacesWhatAKilledDriverLeft) {
   EXPECT_TRUE(reply.get().ok());
 }
 
+// One path, one machine, but a moved folder, whose run goes on.
+TEST_F(ControlSocketTest, TheNextRunUnderAMovedRunsPathHasASocketOfItsOwn) {
+  const std::string folder = run_ / "run";
+  std::filesystem::create_directory(folder);
+  Inbox moved_inbox;
+  auto moved = open_control_socket(folder, moved_inbox, occupation_).ValueOrDie();
+  std::filesystem::rename(folder, run_ / "moved");
+  std::filesystem::create_directory(folder);
+  Inbox inbox;
+  const auto next = open_control_socket(folder, inbox, occupation_).ValueOrDie();
+  auto of_moved = std::async(std::launch::async, [this] { return run::request_status(run_ / "moved").ValueOrDie(); });
+  answer_one(moved_inbox, {{"state", "moved"}});
+  EXPECT_EQ(of_moved.get()["state"], "moved");
+  moved.reset();
+  auto of_next = std::async(std::launch::async, [&] { return run::request_status(folder).ValueOrDie(); });
+  answer_one(inbox, {{"state", "next"}});
+  EXPECT_EQ(of_next.get()["state"], "next");
+}
+
 TEST_F(ControlSocketTest, RefusesAFolderThatOthersCanOpen) {
   std::filesystem::create_directory(runtime_ / "paceline");
   std::filesystem::permissions(runtime_ / "paceline", std::filesystem::perms(0755));

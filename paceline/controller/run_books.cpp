@@ -1,7 +1,6 @@
 // From the run's folder to its first event, and from its last event to the outcome.
 #include "paceline/controller/run_books.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,22 +19,15 @@ namespace {
 // Allows changes as long as `folder` is what it is now. One that was moved away takes its lock along: of its name there
 // may be another by now, and another driver's run in it.
 arrow::Result<std::function<arrow::Status(bool looks)>> while_in_place(const std::string& folder) {
-  struct stat locked{};
-  if (::stat(folder.c_str(), &locked) != 0) return errno_status("examining folder " + folder);
+  ARROW_ASSIGN_OR_RAISE(const storage::FileId locked, storage::file_id(folder));
   return [folder, locked](bool looks) -> arrow::Status {
-    struct stat now{};
-    if (!looks || (::stat(folder.c_str(), &now) == 0 && now.st_dev == locked.st_dev && now.st_ino == locked.st_ino)) {
-      return arrow::Status::OK();
-    }
+    if (!looks) return arrow::Status::OK();
+    if (const auto now = storage::file_id(folder); now.ok() && *now == locked) return arrow::Status::OK();
     return arrow::Status::Cancelled("the folder ", folder,
                                     " was moved away, or replaced by another, while this run was training in it: what "
                                     "is there now is not changed. Move the folders of runs that have ended only");
   };
 }
-
-}  // namespace
-
-namespace {
 
 std::unique_ptr<track::Terminal> make_terminal(const RunRequest& request) {
   // A live line would mix with what the rank writes that has the terminal to be debugged.

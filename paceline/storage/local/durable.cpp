@@ -52,22 +52,15 @@ arrow::Status write_and_sync(const std::string& path, std::string_view content) 
   return arrow::Status::OK();
 }
 
-struct FolderId {
-  dev_t device;
-  ino_t inode;
-  bool operator==(const FolderId&) const = default;
-};
-
 // Walks `folder`; `above` are the folders on the way down, so that links in a circle are found.
-arrow::Status add_files_below(const std::string& folder, const std::string& prefix, std::vector<FolderId>& above,
+arrow::Status add_files_below(const std::string& folder, const std::string& prefix, std::vector<FileId>& above,
                               std::vector<std::string>& files) {
-  struct stat about{};
-  if (::stat(folder.c_str(), &about) != 0) return errno_status("reading folder " + folder);
-  const FolderId self{about.st_dev, about.st_ino};
+  ARROW_ASSIGN_OR_RAISE(const FileId self, file_id(folder));
   if (std::find(above.begin(), above.end(), self) != above.end()) {
     return arrow::Status::Invalid("links in a circle: ", folder, " leads back to a folder above it");
   }
   above.push_back(self);
+  struct stat about{};
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = prefix + entry->path().filename().string();
@@ -232,6 +225,12 @@ arrow::Status move(const std::string& from, const std::string& to) {
   return parent_of(from) == parent_of(to) ? arrow::Status::OK() : sync(parent_of(from));
 }
 
+arrow::Result<FileId> file_id(const std::string& path) {
+  struct stat about{};
+  if (::stat(path.c_str(), &about) != 0) return errno_status("examining " + path);
+  return FileId{about.st_dev, about.st_ino};
+}
+
 arrow::Status remove_all(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -240,7 +239,7 @@ arrow::Status remove_all(const std::string& path) {
 
 arrow::Result<std::vector<std::string>> files_below(const std::string& folder) {
   std::vector<std::string> files;
-  std::vector<FolderId> above;
+  std::vector<FileId> above;
   ARROW_RETURN_NOT_OK(add_files_below(folder, "", above, files));
   std::sort(files.begin(), files.end());
   return files;

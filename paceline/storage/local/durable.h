@@ -4,6 +4,7 @@
 #pragma once
 
 #include <arrow/result.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <span>
@@ -49,6 +50,13 @@ arrow::Status make_folders_below(const std::string& root, const std::string& rel
 /// Renames a folder or file on one file system and syncs both parents. Fail points "move.before_rename",
 /// "…after_rename".
 arrow::Status move(const std::string& from, const std::string& to);
+/// Which file or folder a path leads to: moved, it stays the same, and what comes to its path is another.
+struct FileId {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+arrow::Result<FileId> file_id(const std::string& path);
 /// Deletes a folder with all that is in it; a missing one is not an error.
 arrow::Status remove_all(const std::string& path);
 

@@ -41,6 +41,7 @@ void check_depth(const Json& metrics) {
 
 Session::Session(SessionOptions options)
     : options_(std::move(options)),
+      run_folder_id_(storage::file_id(options_.run_folder).ValueOr(storage::FileId())),
       checkpoint_(options_.checkpoint),
       uploads_([this](rpc::Report report) { options_.sink->submit(std::move(report)); },
                [this](rpc::CheckpointUploaded files) { options_.sink->submit_files(std::move(files)); },
@@ -205,8 +206,11 @@ int64_t Session::begin_save() {
 }
 
 StagePlace Session::next_stage() {
-  return {
-      .run_folder = options_.run_folder, .identity = options_.identity, .driver = options_.driver, .number = ++stages_};
+  return {.run_folder = options_.run_folder,
+          .run_folder_id = run_folder_id_,
+          .identity = options_.identity,
+          .driver = options_.driver,
+          .number = ++stages_};
 }
 
 std::optional<Checkpoint> Session::checkpoint() {

@@ -174,6 +174,7 @@ class Session {
   std::string broadcast_through_store(const std::string& text);
 
   SessionOptions options_;
+  const storage::FileId run_folder_id_;
   std::shared_ptr<StepLedger> ledger_ = std::make_shared<StepLedger>();
   int64_t reports_ = 0;
   int64_t own_checkpoint_ = 0;  // number of the last report with a checkpoint that was handed over when it returned

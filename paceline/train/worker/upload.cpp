@@ -62,7 +62,8 @@ void place_by_function(const UploadTask& task, checkpoint::Stage& stage) {
 }  // namespace
 
 checkpoint::Stage StagePlace::create() const {
-  if (!fs::is_directory(run_folder)) {  // made anew it would have no journal
+  // Made anew it would have no journal, and what has its name by now is another run's.
+  if (const auto now = storage::file_id(run_folder); !now.ok() || *now != run_folder_id) {
     throw StorageError("the run folder " + run_folder +
                        " is gone: it was deleted or moved, or its disk was unmounted, while the run trains");
   }

@@ -7,6 +7,7 @@
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/checkpoint/stage.h"
 #include "paceline/core/ids.h"
+#include "paceline/storage/local/durable.h"
 #include "paceline/train/session.h"
 
 namespace paceline::train {
@@ -14,10 +15,12 @@ namespace paceline::train {
 /// Where a stage goes.
 struct StagePlace {
   std::string run_folder;
+  storage::FileId run_folder_id;  // of what was there when the train loop began
   Identity identity;
   std::string driver;  // stage.h
   int64_t number = 0;
 
+  /// StorageError when another folder has the run's name by now, or none.
   checkpoint::Stage create() const;
   /// Its folder, absolute, before it exists.
   std::string folder() const;

@@ -103,6 +103,13 @@ class Uploads : public ::testing::Test {
   std::optional<train::Session> session_;
 };
 
+TEST_F(Uploads, AnotherRunsFolderUnderTheNameOfTheRunsGetsNothing) {
+  fs::rename(run(), folder_ / "moved");
+  fs::create_directory(run());
+  EXPECT_THAT(refusal<StorageError>(own(), {}), HasSubstr("the run folder " + run() + " is gone"));
+  EXPECT_TRUE(fs::is_empty(run()));
+}
+
 TEST_F(Uploads, AsynchronouslyTheLocalFolderGoesUnlessItIsToStay) {
   report({}, own(),
          {.checkpoint_upload_mode = CheckpointUploadMode::async, .delete_local_checkpoint_after_upload = false});

@@ -15,11 +15,13 @@ namespace paceline {
         "A pause counts as a hang when it takes this many times as long as the longest pause so far between two "      \
         "signs of progress")                                                                                           \
   FIELD(double, hang_start_s, 600.0, ::paceline::between(0, 1e9),                                                      \
-        "Seconds without progress that count as a hang before the third step, and for a rank that is computing")       \
+        "Seconds without progress that count as a hang before the third step, and for a rank that computes or for "    \
+        "which no other waits")                                                                                        \
   FIELD(double, straggler_factor, 1.5, ::paceline::more_than(1),                                                       \
         "A rank is reported as slow when its steps take this many times as long as the others' median")                \
   FIELD(std::optional<int64_t>, debug_rank, std::nullopt, ::paceline::at_least(0),                                     \
-        "Rank that runs under gdb on the driver's terminal; nothing counts as a hang then")                            \
+        "Rank that has the driver's terminal, for gdb in C++ and for breakpoint() in Python; nothing counts as a "     \
+        "hang then")                                                                                                   \
   FIELD(std::string, nan_watch, "off", ::paceline::one_of({"off", "report", "stop"}),                                  \
         "Checks metrics and gradients for NaN and infinity: names the first (report), or fails the run (stop)")        \
   FIELD(bool, check_collectives, false, ::paceline::any_value(),                                                       \

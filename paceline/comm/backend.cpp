@@ -1,6 +1,7 @@
 #include "paceline/comm/backend.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "paceline/comm/backend_internal.h"
 
@@ -11,6 +12,19 @@ namespace {
 const std::vector<Backend>& rows() {
   static const std::vector<Backend> rows = {nccl_backend(), gloo_backend()};
   return rows;
+}
+
+// What stands before and behind the ':' of each entry of a list.
+std::vector<std::pair<std::string_view, std::string_view>> pairs_in(std::string_view list) {
+  std::vector<std::pair<std::string_view, std::string_view>> pairs;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::string_view entry = list.substr(begin, end - begin);
+    const size_t colon = std::min(entry.find(':'), entry.size());
+    pairs.emplace_back(entry.substr(0, colon), entry.substr(std::min(colon + 1, entry.size())));
+    begin = end + 1;
+  }
+  return pairs;
 }
 
 }  // namespace
@@ -30,10 +44,30 @@ const Backend& default_backend(c10::DeviceType device, bool shared) {
   return row == rows().end() ? rows().back() : *row;
 }
 
-std::vector<std::string> backend_names() {
-  std::vector<std::string> names;
-  for (const Backend& backend : rows()) names.emplace_back(backend.name);
-  return names;
+std::string_view backend_for(std::string_view chosen, c10::DeviceType device) {
+  if (chosen.find(':') == std::string_view::npos) return chosen;
+  for (const auto& [named, name] : pairs_in(chosen)) {
+    if (named == c10::DeviceTypeName(device, /*lower_case=*/true)) return name;
+  }
+  return "";
+}
+
+bool is_backend_choice(std::string_view chosen) {
+  if (chosen.find(':') == std::string_view::npos) return find_backend(chosen) != nullptr;
+  return std::ranges::all_of(pairs_in(chosen), [](const auto& pair) {
+    const Backend* const backend = find_backend(pair.second);
+    return backend != nullptr && std::ranges::any_of(backend->devices, [&](c10::DeviceType device) {
+             return pair.first == c10::DeviceTypeName(device, /*lower_case=*/true);
+           });
+  });
+}
+
+std::string backend_choices() {
+  std::string names;
+  for (const Backend& backend : rows()) {
+    names += (names.empty() ? "\"" : ", \"") + std::string(backend.name) + "\"";
+  }
+  return "one of " + names + ", or one for each kind of device, such as \"cpu:gloo,cuda:nccl\"";
 }
 
 std::string backends_for(c10::DeviceType device) {

@@ -38,11 +38,16 @@ struct Backend {
 
 /// Null when there is none of that name.
 const Backend* find_backend(std::string_view name);
+/// Of what TorchConfig.backend may be, one name or a list with a name for each kind of device ("cpu:gloo,cuda:nccl", as
+/// torch.distributed has it), the name for a device; "" where the list has none for it.
+std::string_view backend_for(std::string_view chosen, c10::DeviceType device);
+/// Whether `chosen` is such a name or list: of backends that there are, and that take what they are named for.
+bool is_backend_choice(std::string_view chosen);
 /// What carries the tensors of a device where nobody chooses, whether or not it is built in. `shared`: ranks have the
 /// device in common.
 const Backend& default_backend(c10::DeviceType device, bool shared = false);
-/// The names of all, also of those that are not built in: for messages, and what a setting may be.
-std::vector<std::string> backend_names();
+/// "one of \"nccl\", \"gloo\", or …": what TorchConfig.backend may be, also what is not built in; for messages.
+std::string backend_choices();
 /// "\"gloo\"": those that are built in and take the device's tensors, for messages.
 std::string backends_for(c10::DeviceType device);
 

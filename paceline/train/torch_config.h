@@ -6,9 +6,10 @@
 
 namespace paceline {
 
-/// One of the backends that comm/ has.
+/// One of the backends that comm/ has, or one for each kind of device.
 inline Constraint known_backend() {
-  return one_of(comm::backend_names());
+  return {[](const Json& value) { return value.is_string() && comm::is_backend_choice(value.get<std::string>()); },
+          comm::backend_choices()};
 }
 
 #define PACELINE_TORCH_CONFIG_FIELDS(FIELD)                                                                         \

@@ -40,6 +40,11 @@ TEST(TorchTrainer, RefusesWhatCannotRun) {
   EXPECT_THAT(refusal({.scaling_config = {.use_tpu = true}}), HasSubstr("use_tpu is set, but Paceline has no TPU"));
   EXPECT_THAT(refusal({.scaling_config = {.topology = "2x2"}}), HasSubstr("topology is set, but Paceline has no TPU"));
   EXPECT_THAT(refusal({.torch_config = {.backend = "nccl"}}), AllOf(HasSubstr("\"nccl\""), HasSubstr("use_gpu")));
+  EXPECT_EQ(refusal({.torch_config = {.backend = "cpu:gloo,cuda:nccl"}}), "accepted");
+  EXPECT_THAT(refusal({.torch_config = {.backend = "cuda:nccl"}}), HasSubstr("has none for CPUs"));
+  for (const char* backend : {"mpi", "cpu:nccl", "cpu:", ":gloo", "cpu:gloo,", "gloo,cuda:nccl", ""}) {
+    EXPECT_THAT(refusal({.torch_config = {.backend = backend}}), HasSubstr("such as \"cpu:gloo,cuda:nccl\""));
+  }
   EXPECT_THAT(refusal({.scaling_config = {.resources_per_worker = {{"GPU", 1}}}}), HasSubstr("use_gpu"));
   EXPECT_EQ(refusal({.scaling_config = {.num_workers = 2}, .torch_config = {.backend = "gloo"}}), "accepted");
   if (gpus > 0) return;

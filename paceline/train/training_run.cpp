@@ -54,15 +54,23 @@ void refuse_missing_gpus(const ScalingConfig& scaling) {
                     "; or set use_gpu = false");
 }
 
-void refuse_wrong_backend(const ScalingConfig& scaling, const TorchConfig& torch_config) {
-  const bool use_gpu = scaling.use_gpu;
-  const bool shared = workers_share_a_gpu(scaling);
-  const c10::DeviceType device = use_gpu ? torch::kCUDA : torch::kCPU;
-  const std::string name(torch_config.backend ? *torch_config.backend : comm::default_backend(device, shared).name);
+c10::DeviceType device_of(const ScalingConfig& scaling) {
+  return scaling.use_gpu ? torch::kCUDA : torch::kCPU;
+}
+
+void refuse_wrong_backend(const TrainingRun& run) {
+  const bool use_gpu = run.scaling_config.use_gpu;
+  const bool shared = workers_share_a_gpu(run.scaling_config);
+  const c10::DeviceType device = device_of(run.scaling_config);
+  const std::string name = backend_of(run);
+  if (name.empty()) {
+    throw ConfigError("TorchConfig.backend is \"" + *run.torch_config.backend + "\", which has none for " +
+                      (use_gpu ? "GPUs" : "CPUs") + ", but ScalingConfig.use_gpu is " + (use_gpu ? "true" : "false"));
+  }
   const comm::Backend& backend = *comm::find_backend(name);
   if (shared && !backend.shares_devices) {
     throw ConfigError("TorchConfig.backend is \"" + name + "\", which wants a GPU for each rank, but workers with " +
-                      gpus_text(gpus_per_worker(scaling)) +
+                      gpus_text(gpus_per_worker(run.scaling_config)) +
                       " each share one; leave backend out, or give each worker a GPU of its own");
   }
   const std::string others = comm::backends_for(device);
@@ -75,12 +83,6 @@ void refuse_wrong_backend(const ScalingConfig& scaling, const TorchConfig& torch
   throw ConfigError(std::string(use_gpu ? "use_gpu takes" : "the workers take") + " TorchConfig.backend \"" + name +
                     "\", but this build does not have it: it needs " + std::string(backend.missing) +
                     "; set backend = " + others);
-}
-
-void refuse_what_cannot_run(const ScalingConfig& scaling, const TorchConfig& torch_config) {
-  refuse_impossible(scaling);
-  if (scaling.use_gpu) refuse_missing_gpus(scaling);
-  refuse_wrong_backend(scaling, torch_config);
 }
 
 void refuse_missing_rank(const std::optional<int64_t>& debug_rank, int64_t workers) {
@@ -173,9 +175,16 @@ controller::TakenRun take_run(const TrainingRun& run, const storage::Location& s
   return result;
 }
 
+std::string backend_of(const TrainingRun& run) {
+  const c10::DeviceType device = device_of(run.scaling_config);
+  if (run.torch_config.backend) return std::string(comm::backend_for(*run.torch_config.backend, device));
+  return std::string(comm::default_backend(device, workers_share_a_gpu(run.scaling_config)).name);
+}
+
 void prepare(TrainingRun& run) {
   override_with(launch_overrides(), run.scaling_config, run.run_config);
   run.scaling_config.validate();
+  refuse_impossible(run.scaling_config);
   run.run_config.validate();
   run.run_config.failure_config.validate();
   run.run_config.debug_config.validate();
@@ -186,11 +195,12 @@ void prepare(TrainingRun& run) {
   }
   run.torch_config.validate();
   if (!run.torch_config.backend && workers_share_a_gpu(run.scaling_config)) {
-    run.torch_config.backend = comm::default_backend(torch::kCUDA, /*shared=*/true).name;
+    run.torch_config.backend = backend_of(run);  // the workers do not know who shares
   }
   check_field("ValidationConfig", "max_in_flight", run.max_validations, at_least(1));
   run.validation_task.validate();
-  refuse_what_cannot_run(run.scaling_config, run.torch_config);
+  if (run.scaling_config.use_gpu) refuse_missing_gpus(run.scaling_config);
+  refuse_wrong_backend(run);
   refuse_missing_rank(run.run_config.debug_config.debug_rank, run.scaling_config.num_workers.max);
 }
 

@@ -52,6 +52,8 @@ struct TrainingRun {
 
 /// Puts what `paceline run` says in place of the run's own settings and checks them: ConfigError.
 void prepare(TrainingRun& run);
+/// The backend of the ranks' collectives, chosen or by default; "" where TorchConfig.backend has none for their device.
+std::string backend_of(const TrainingRun& run);
 /// Takes the run's place, for a driver that starts from the checkpoint at `start_from` ("" for none). UsageError when
 /// another driver has it; ConfigError or StorageError naming RunConfig.storage_path.
 controller::TakenRun take_run(const TrainingRun& run, const storage::Location& start_from);

@@ -135,6 +135,12 @@ void bind_worker(py::module_& module) {
       [](const std::string& device) { return comm::default_backend(torch::Device(device).type()).name; },
       py::arg("device"), "Of torch.distributed, for a device such as \"cuda:0\".");
   module.def(
+      "backend_for",
+      [](const std::string& chosen, const std::string& device) {
+        return std::string(comm::backend_for(chosen, torch::Device(device).type()));
+      },
+      py::arg("chosen"), py::arg("device"), "The part of TorchConfig.backend that is for the device.");
+  module.def(
       "train_loop_begins", [] { progress->set_phase(Phase::training); },
       "Called by train() of a worker's program before the loop's first line.");
   module.def("watch_gradient", &train::watch_gradient, py::arg("name"), py::arg("parameter"));

@@ -60,6 +60,7 @@ AN_HOUR = datetime.timedelta(hours=1)
     (lambda: train.ScalingConfig(elastic_resize_monitor_interval_s=-1), "interval_s is -1; allowed: a number, at least 0"),
     (lambda: train.ScalingConfig(accelerator_type=4), "ScalingConfig.accelerator_type is 4; allowed: a string"),
     (lambda: train.RunConfig(name=3), "RunConfig.name is 3; allowed: a name"),
+    (lambda: train.RunConfig(name="../run"), 'RunConfig.name is "../run"; allowed: a name, or names joined by'),
     (lambda: train.RunConfig(name=AN_HOUR), "RunConfig.name is datetime.timedelta(seconds=3600); allowed: a name"),
     (lambda: train.RunConfig(max_time="1h"), 'RunConfig.max_time is "1h"; allowed: a number, more than 0'),
     (lambda: train.RunConfig(max_time=AN_HOUR), "RunConfig.max_time is datetime.timedelta(seconds=3600); allowed: a number"),
@@ -70,7 +71,7 @@ AN_HOUR = datetime.timedelta(hours=1)
     (lambda: train.ValidationConfig(print, max_in_flight=0), "max_in_flight is 0; allowed: an integer, at least 1"),
     (lambda: train.ValidationConfig(print, task_config={"timeout_s": 1}), "allowed: a ValidationTaskConfig"),
     (lambda: train.ValidationTaskConfig(fn_kwargs=3), "ValidationTaskConfig.fn_kwargs is 3; allowed: names with values"),
-    (lambda: TorchConfig(backend="mpi"), 'TorchConfig.backend is "mpi"; allowed: one of "nccl", "gloo"'),
+    (lambda: TorchConfig(backend="mpi"), 'TorchConfig.backend is "mpi"; allowed: one of "nccl", "gloo", or one for each'),
     (lambda: TorchConfig(timeout_s=AN_HOUR), "TorchConfig.timeout_s is datetime.timedelta(seconds=3600); allowed: a number"),
 ])  # fmt: skip
 def test_settings_of_the_wrong_type_are_named(make_wrong, said):

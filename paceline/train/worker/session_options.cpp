@@ -33,7 +33,7 @@ SessionOptions options_at_place(TrainContext::Values context, const ScalingConfi
 }
 
 comm::GroupOptions group_options(const SessionOptions& options, const TorchConfig& torch_config) {
-  return {.backend = torch_config.backend.value_or(""),
+  return {.backend = std::string(comm::backend_for(torch_config.backend.value_or(""), options.device.type())),
           .rank = options.context.world_rank,
           .world_size = options.context.world_size,
           .device = options.device,

@@ -29,7 +29,7 @@ def _joined_over(store, torch_config):
     device = torch.device(native.get_device())
     rank = context.get_world_rank()
     os.environ.update(_variables(context, device, _master_port(store, rank)))
-    if _backend(torch_config, device) == "nccl":
+    if "nccl" in _backend(torch_config, device):
         if not {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_BLOCKING_WAIT"} & os.environ.keys():
             os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "1"
     if device.type == "cuda":
@@ -66,7 +66,9 @@ def _init(torch_config, store, rank, world_size):
 
 
 def _backend(torch_config, device):
-    return torch_config.get("backend") or native.default_backend(str(device))
+    chosen = torch_config.get("backend") or native.default_backend(str(device))
+    # Of one for each kind of device a CPU build of torch could not make them all.
+    return native.backend_for(chosen, "cpu") if device.type == "cpu" else chosen
 
 
 def _variables(context, device, master_port):

@@ -37,13 +37,13 @@ Strike publish_with(const TemporaryFolder& folder, const std::string& calls, con
   return strike;
 }
 
-class PublishSweep : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+class PublishSweep : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(PublishSweep, LeavesTheOldStateOrTheNewOneWhole) {
-  const auto [calls, fault] = GetParam();
+  const auto& [calls, fault] = GetParam();
   int number = 1;
   for (;; ++number) {
-    SCOPED_TRACE(std::string(fault) + " at number " + std::to_string(number) + " of " + calls);
+    SCOPED_TRACE(fault + " at number " + std::to_string(number) + " of " + calls);
     const TemporaryFolder folder;
     make_run(folder);
     const Strike strike = publish_with(folder, calls, fault, number);
@@ -65,10 +65,12 @@ TEST_P(PublishSweep, LeavesTheOldStateOrTheNewOneWhole) {
   EXPECT_GT(number, 2) << "the sweep met nothing";
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryCall, PublishSweep,
-                         ::testing::Combine(::testing::Values("write,pwrite64,writev,pwritev,copy_file_range,sendfile",
-                                                              "fsync,fdatasync,syncfs", "rename,renameat,renameat2"),
-                                            ::testing::Values("error=EIO", "error=ENOSPC", "signal=SIGKILL")));
+INSTANTIATE_TEST_SUITE_P(
+    EveryCall, PublishSweep,
+    // As texts: of a const char* the test's name would have the address, another in each run.
+    ::testing::Combine(::testing::Values<std::string>("write,pwrite64,writev,pwritev,copy_file_range,sendfile",
+                                                      "fsync,fdatasync,syncfs", "rename,renameat,renameat2"),
+                       ::testing::Values<std::string>("error=EIO", "error=ENOSPC", "signal=SIGKILL")));
 
 }  // namespace
 }  // namespace paceline::checkpoint

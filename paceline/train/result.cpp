@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "paceline/checkpoint/retention.h"
 #include "paceline/checkpoint/store.h"
@@ -88,23 +89,32 @@ std::vector<Metrics> Result::reported_metrics() const {
 }
 
 Checkpoint Result::get_best_checkpoint(const std::string& metric, const std::string& mode) const {
+  std::vector<Metrics> kept;
+  for (const auto& one : best_checkpoints) kept.push_back(one.second);
+  return best_checkpoints[train::index_of_best(kept, metric, mode, path)].first;
+}
+
+size_t train::index_of_best(const std::vector<Metrics>& kept, const std::string& metric, const std::string& mode,
+                            const std::string& path) {
   static const Constraint kModes = one_of({"max", "min"});
   check_field("Result.get_best_checkpoint", "mode", mode, kModes);
-  const std::pair<Checkpoint, Metrics>* best = nullptr;
+  std::optional<size_t> best;
   double best_score = 0;
-  std::map<std::string, int> names;
-  for (const auto& kept : best_checkpoints) {
-    for (const auto& [name, value] : kept.second.json().items()) ++names[name];
-    const Json* value = kept.second.find(metric);
+  std::set<std::string> names;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    for (const auto& [name, value] : kept[i].json().items()) {
+      if (name != track::kKeysMember) names.insert(name);
+    }
+    const Json* value = kept[i].find(metric);
     if (value == nullptr || !value->is_number()) continue;
     const double score = (mode == "max" ? 1 : -1) * value->get<double>();
-    if (std::isnan(score) || (best != nullptr && score <= best_score)) continue;
-    best = &kept;
+    if (std::isnan(score) || (best && score <= best_score)) continue;
+    best = i;
     best_score = score;
   }
-  if (best != nullptr) return best->first;
+  if (best) return *best;
   std::string known;
-  for (const auto& [name, count] : names) known += (known.empty() ? "" : ", ") + name;
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
   throw ConfigError("no kept checkpoint of " + path + " has the metric \"" + metric +
                     "\"; there is: " + (known.empty() ? "nothing" : known));
 }

@@ -70,6 +70,15 @@ struct Result {
   static Result from_path(const std::string& path);
 };
 
+namespace train {
+
+/// Which of `kept`, each kept checkpoint's metrics, Result::get_best_checkpoint() takes; `path` is the run's, for the
+/// same errors. Values that are no numbers, and NaN, do not count; the first wins a tie. Pure.
+size_t index_of_best(const std::vector<Metrics>& kept, const std::string& metric, const std::string& mode,
+                     const std::string& path);
+
+}  // namespace train
+
 /// Thrown by fit() when a run does not finish. what() is the complete message; result() is what the run has reached.
 class TrainingFailedError : public Error {
  public:

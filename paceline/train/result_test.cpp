@@ -109,6 +109,19 @@ TEST_F(ResultTest, FindsTheBestCheckpoint) {
   }
 }
 
+TEST(IndexOfBest, CountsNumbersOnly) {
+  const std::vector<Metrics> kept = {Metrics(Json::parse(R"({"loss": "none", "$keys": ["loss"]})")),
+                                     Metrics(Json::parse(R"({"loss": 2})")), Metrics(Json::parse(R"({"loss": 2.0})")),
+                                     Metrics(Json::parse(R"({"loss": true})"))};
+  EXPECT_EQ(train::index_of_best(kept, "loss", "max", "run"), 1u);
+  EXPECT_EQ(train::index_of_best(kept, "loss", "min", "run"), 1u);
+  EXPECT_THAT([&] { train::index_of_best(kept, "accuracy", "max", "run"); },
+              ::testing::ThrowsMessage<ConfigError>(
+                  ::testing::StrEq("no kept checkpoint of run has the metric \"accuracy\"; there is: loss")));
+  EXPECT_THAT([] { train::index_of_best({}, "loss", "max", "run"); },
+              ::testing::ThrowsMessage<ConfigError>(::testing::EndsWith("there is: nothing")));
+}
+
 TEST_F(ResultTest, AFolderWithoutARunIsRefused) {
   const testing::TemporaryFolder other;
   EXPECT_THROW(Result::from_path(other.path()), StorageError);

@@ -4,7 +4,6 @@
 #include <pybind11/stl.h>
 
 #include "paceline/agent/guardian.h"
-#include "paceline/comm/backend.h"
 #include "paceline/core/config/read.h"
 #include "paceline/core/error.h"
 #include "paceline/train/driver.h"
@@ -90,11 +89,6 @@ train::TrainingRun training_run(const py::dict& values) {
   run.standard_error = text_sink(values["standard_error"]);
   run.resume_from_checkpoint = values["resume_from_checkpoint"].cast<std::optional<Checkpoint>>();
   return run;
-}
-
-std::string backend_of(const train::TrainingRun& run) {
-  const c10::DeviceType device = run.scaling_config.use_gpu ? torch::kCUDA : torch::kCPU;
-  return run.torch_config.backend.value_or(std::string(comm::default_backend(device).name));
 }
 
 // pyarrow takes it over: by Arrow's C stream interface, which every version of both understands.
@@ -183,8 +177,16 @@ void bind_trainer(py::module_& module) {
       .def_readonly("worker_errors", &Result::worker_errors)
       .def_property_readonly("return_value", [](const Result& result) { return to_python(result.return_value); })
       .def("metrics_history", &history_stream)
-      .def("reported_metrics", &reported_metrics)
-      .def("get_best_checkpoint", &Result::get_best_checkpoint, py::arg("metric"), py::arg("mode"));
+      .def("reported_metrics", &reported_metrics);
+  module.def(
+      "index_of_best",
+      [](const py::list& kept, const std::string& metric, const std::string& mode, const std::string& path) {
+        std::vector<Metrics> metrics;
+        for (const auto& one : kept) metrics.emplace_back(to_json(one, "metrics"));
+        return train::index_of_best(metrics, metric, mode, path);
+      },
+      py::arg("kept"), py::arg("metric"), py::arg("mode"), py::arg("path"),
+      "Which of the metrics of kept checkpoints has the best; `path`: the run's, for errors.");
   module.def("is_driver", &train::is_driver);
   module.def(
       "become_driver",
@@ -209,7 +211,7 @@ void bind_trainer(py::module_& module) {
             return {std::move(failed), true};
           }
         }();
-        return py::make_tuple(outcome.first, outcome.second, backend_of(run));
+        return py::make_tuple(outcome.first, outcome.second, train::backend_of(run));
       },
       py::arg("run"), "The result, whether the run has failed, and the ranks' backend.");
   module.def(

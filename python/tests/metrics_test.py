@@ -9,14 +9,18 @@ import fractions
 import json
 import math
 import pathlib
+import re
+import sys
 import threading
 import uuid
 
 import numpy
+import pyarrow
 import pytest
 import torch
 
-from paceline.train import Checkpoint, RunConfig, ScalingConfig, UserCallback, report
+from paceline.train import Checkpoint, Result, RunConfig, ScalingConfig, UserCallback, report
+from paceline.train import _metrics, _values
 from paceline.train._metrics import decoded, encoded
 from paceline.train.torch import TorchTrainer
 
@@ -53,6 +57,8 @@ VALUES = {
     "large": 2**80,
     "negative": -(2**80),
     "unsigned": 2**64 - 1,
+    "too_large_by_one": 2**64,
+    "too_small_by_one": -(2**63) - 1,
     "numpy_float": numpy.float32(1.5),
     "numpy_int": numpy.int64(3),
     "numpy_bool": numpy.bool_(True),
@@ -110,6 +116,11 @@ def test_names_that_could_not_be_told_apart_are_refused(names):
         encoded(names)
 
 
+def test_what_json_holds_is_not_copied():
+    metrics = {"epoch": 1, "loss": 0.5, "phase": "train", "lowest": -(2**63), "highest": 2**64 - 1}
+    assert encoded(metrics) is metrics
+
+
 def test_numbers_by_number_stay_numbers_for_trackers():
     assert encoded({"accuracy": {0: 0.5}})["accuracy"]["0"] == 0.5
 
@@ -158,3 +169,37 @@ def test_a_run_gives_back_what_was_reported(workers, tmp_path):
     frame = result.metrics_dataframe
     assert set(frame.columns) == set(VALUES)
     assert frame["date"][0] == VALUES["date"]
+    assert not [name for name in result.metrics_history.column_names if "$keys" in name]
+
+
+def test_without_pandas_the_dataframe_is_a_table_of_the_same(monkeypatch, tmp_path):
+    def loop():
+        report({"day": VALUES["date"], "shape": (1, 2), "inner": {"a": 1}, "rank": 7, "pair": Point(1, 2), "mixed": 1})
+        report({"day": VALUES["date"], "rank": 8, "mixed": "x", "large": 2**80, "color": Color.RED, 3: 0.5})
+
+    config = RunConfig(name="run", storage_path=tmp_path)
+    path = TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=0), run_config=config).fit().path
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    table = Result.from_path(path).metrics_dataframe
+    assert isinstance(table, pyarrow.Table)
+    assert table.to_pydict() == {
+        "day": [VALUES["date"]] * 2,
+        "shape": [[1, 2], None],
+        "inner": [{"a": 1}, None],
+        "rank": [7, 8],
+        "pair": [[1, 2], None],
+        "mixed": ["1", "x"],
+        "large": [None, str(2**80)],
+        "color": [None, "Color.RED"],
+        "3": [None, 0.5],
+    }
+    monkeypatch.delitem(sys.modules, "pandas")
+    frame = Result.from_path(path).metrics_dataframe
+    assert [str(name) for name in frame.columns] == table.column_names
+    assert (frame["day"][0], frame["shape"][0], frame["inner"][0]) == (VALUES["date"], (1, 2), {"a": 1})
+
+
+def test_every_mark_is_described():
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs/architecture/metrics_format.md"
+    described = set(re.findall(r"\$[a-z]+", page.read_text()))
+    assert described == {*_metrics._DECODERS, _metrics.KEYS, _values.PICKLED}

@@ -1,6 +1,10 @@
 """Results, checkpoints and runs as scripts make and continue them."""
 
+import base64
+import json
+import math
 import os
+import pickle
 
 import pandas
 import pytest
@@ -16,6 +20,7 @@ from paceline.train import (
     RunConfig,
     ScalingConfig,
     ValidationConfig,
+    _values,
 )
 from paceline.train.torch import TorchTrainer
 
@@ -122,13 +127,83 @@ def test_results_can_be_made_by_hand(tmp_path):
     )
     assert result.metrics == {"a": 1} and result.metrics_dataframe is frame and result.best_checkpoints == best
     assert result.filesystem.type_name == "local" and result.return_value is None
+    shown = f"checkpoint=Checkpoint(filesystem=local, path={tmp_path})"
+    assert repr(result) == f"Result(\n  metrics={{'a': 1}},\n  path='{tmp_path}',\n  filesystem='local',\n  {shown}\n)"
     assert result.get_best_checkpoint("a", "max") == best[0][0]
-    with pytest.raises(RuntimeError, match='no checkpoint has the metric "b"; there is: a'):
+    with pytest.raises(RuntimeError, match='no kept checkpoint of .* has the metric "b"; there is: a'):
         result.get_best_checkpoint("b", "max")
     failed = Result({"a": 1}, None, ValueError("x"), str(tmp_path))
+    assert repr(failed).startswith("Result(\n  error='ValueError',\n  metrics=")
     assert isinstance(failed.error, ValueError) and failed.metrics_dataframe is None and failed.best_checkpoints is None
     with pytest.raises(TypeError):
         Result(metrics={})
+
+
+def test_a_result_made_by_hand_has_the_best_checkpoint_of_one_that_was_read(run_config, tmp_path):
+    reports = [
+        {"loss": math.nan, "e": {"acc": 0.1}, "count": 2**80, "mixed": "none"},
+        {"loss": 2.0, "e": {"acc": 0.5}, "count": 2, "mixed": 1, "shape": (1, 2), "of_class": {0: 0.5}},
+        {"loss": 1, "e": {"acc": 0.3}, "count": 3},
+        {"loss": 2, "e": 4, "count": 1},
+    ]
+
+    def loop(config):
+        for step, metrics in enumerate(reports):
+            train.report(metrics, folder_with(f"{config}/{step}", "file"))
+
+    read = fit(loop, run_config(name="run"), workers=0, config=str(tmp_path / "user"))
+    kept = [(Checkpoint(tmp_path / str(step)), metrics) for step, metrics in enumerate(reports)]
+    by_hand = Result(metrics=None, checkpoint=None, error=None, path=str(tmp_path), best_checkpoints=kept)
+    assert by_hand.get_best_checkpoint("loss", "max") == kept[1][0]
+    for metric in ("loss", "e/acc", "count", "mixed", "of_class/0"):
+        for mode in ("max", "min"):
+            best = [
+                [checkpoint for checkpoint, _ in result.best_checkpoints].index(result.get_best_checkpoint(metric, mode))
+                for result in (read, by_hand)
+            ]
+            assert best[0] == best[1], (metric, mode)
+    for metric, mode, message in [
+        ("b", "max", r'no kept checkpoint of .* has the metric "b"; there is: count, e, loss, mixed, of_class, shape$'),
+        ("shape", "max", r'no kept checkpoint of .* has the metric "shape"; there is: '),
+        ("loss", "highest", r"Result.get_best_checkpoint.mode is .*highest.*max"),
+    ]:
+        for result in (read, by_hand):
+            with pytest.raises(ValueError, match=message):
+                result.get_best_checkpoint(metric, mode)
+    with pytest.raises(RuntimeError, match='has the metric "a"; there is: nothing'):
+        Result({"a": 1}, None, None, str(tmp_path)).get_best_checkpoint("a", "max")
+
+
+PLAIN = [
+    {"__pickled__": "x"},
+    {"__pickled__": ["$list", {"__pickled__": 1}]},
+    {"a": [{"__pickled__": "x"}], "__pickled__": "y"},
+    ["$pickled", "x"],
+    ["$list", ["$tuple", 1], {"$keys": [1], "$pickled": "x"}],
+    {"$keys": ["a"]},
+    [2**64 - 1, -(2**63), math.inf, True, None, "x"],
+]
+PICKLED = [2**64, [-(2**63) - 1], (1, "x"), {1: 2}, ["$tuple", (1, 2)]]
+
+
+@pytest.mark.parametrize("value", [*PLAIN, *PICKLED])
+def test_a_return_value_that_looks_like_a_mark_comes_back(value):
+    kept = json.loads(json.dumps(_values.encoded(value)))
+    assert _values.decoded(kept, trusted=True) == value
+    assert _values.decoded(kept, trusted=False) == (value if value in PLAIN else None)
+
+
+def test_a_return_value_in_the_former_form_is_unpickled_for_its_driver_only():
+    former = {"__pickled__": base64.b64encode(pickle.dumps((1, "x"))).decode()}
+    assert _values.decoded(former, trusted=True) == (1, "x")
+    assert _values.decoded(former, trusted=False) is None
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loop_returns_what_looks_like_a_mark(run_config, workers):
+    value = {"__pickled__": "x"}
+    result = fit(lambda: value, run_config(name="run"), workers=workers)
+    assert result.return_value == value and Result.from_path(result.path).return_value == value
 
 
 def test_reported_checkpoints_can_be_made_by_hand(tmp_path):

@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'is_driver', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'index_of_best', 'is_driver', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -135,6 +135,9 @@ class Loader:
         ...
 class StorageScheme:
     @property
+    def arrow_type(self) -> str:
+        ...
+    @property
     def names(self) -> list[str]:
         ...
     @property
@@ -180,8 +183,6 @@ class FailureKind(enum.Enum):
 class Result:
     @staticmethod
     def from_path(path: str) -> Result:
-        ...
-    def get_best_checkpoint(self, metric: str, mode: str) -> Checkpoint:
         ...
     def metrics_history(self) -> typing_extensions.CapsuleType:
         ...
@@ -231,6 +232,10 @@ class Result:
         ...
 def add_file_system(id: str, system: typing.Any) -> None:
     ...
+def backend_for(chosen: str, device: str) -> str:
+    """
+    The part of TorchConfig.backend that is for the device.
+    """
 def barrier() -> None:
     ...
 def become_driver(program: collections.abc.Sequence[str], fork_server: collections.abc.Sequence[str], guardian: str) -> None:
@@ -271,6 +276,10 @@ def get_device() -> str:
     ...
 def get_devices() -> list[str]:
     ...
+def index_of_best(kept: list, metric: str, mode: str, path: str) -> int:
+    """
+    Which of the metrics of kept checkpoints has the best; `path`: the run's, for errors.
+    """
 def is_driver() -> bool:
     ...
 def make_gloo(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, interfaces: collections.abc.Sequence[str], counted: bool) -> torch.distributed.distributed_c10d.ProcessGroupGloo:

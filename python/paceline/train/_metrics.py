@@ -1,9 +1,10 @@
 """Metrics on their way: what JSON cannot hold is a list whose first item says what it is, ["$date", "2026-11-24"].
 
-A list of the user's that begins with a text like that, and keys that are no texts, are marked too, so that what comes back
-is equal to what was reported. Numbers of NumPy, and of classes that derive from int, float or str, become plain ones. What
-has no form of its own here is kept as its text. Nothing is pickled, and nothing that is read back runs code: classes of
-enumerations, dataclasses and named tuples are looked up among the modules that are imported already.
+docs/architecture/metrics_format.md lists these marks; plain return values have the same form (_values.py). A list of the
+user's that begins with a text like that, and keys that are no texts, are marked too, so that what comes back is equal to
+what was reported. Numbers of NumPy, and of classes that derive from int, float or str, become plain ones. What has no form
+of its own here is kept as its text. Nothing is pickled, and nothing that is read back runs code: classes of enumerations,
+dataclasses and named tuples are looked up among the modules that are imported already.
 """
 
 import base64
@@ -21,7 +22,7 @@ import uuid
 from typing import Any, Callable, Dict, List
 
 MARK = "$"
-KEYS = "$keys"  # in a dict: its keys, some of which are no texts
+KEYS = "$keys"  # in a dict: its keys, some of which are no texts; the core's kKeysMember (track/metrics_history.h)
 _MOST_TEXT = 1000  # characters of what is kept as text
 _PLAIN = frozenset({float, str, bool, type(None)})
 
@@ -33,7 +34,10 @@ def encoded(metrics: Dict[Any, Any], place: str = "metrics") -> Dict[str, Any]:
         ValueError: For tensors and modules of torch; it names the place.
         TypeError: For what cannot even be pickled.
     """
-    if KEYS not in metrics and all(type(value) in _PLAIN and type(name) is str for name, value in metrics.items()):
+    if KEYS not in metrics and all(
+        (type(value) in _PLAIN or type(value) is int and is_json_integer(value)) and type(name) is str
+        for name, value in metrics.items()
+    ):
         return metrics
     members = _encoded_dict(metrics, place)
     if isinstance(members, list):
@@ -41,45 +45,12 @@ def encoded(metrics: Dict[Any, Any], place: str = "metrics") -> Dict[str, Any]:
     return members
 
 
-def decoded(value: Any) -> Any:
-    """What encoded() has made, as it was."""
-    if isinstance(value, dict):
-        plain = {key: decoded(part) for key, part in value.items() if key != KEYS}
-        if KEYS not in value:
-            return plain
-        keys = decoded(value[KEYS])
-        return {key: plain[str(key)] for key in keys} if _fit(keys, plain) else plain
-    if not isinstance(value, list):
-        return value
-    if value and isinstance(value[0], str) and (decode := _DECODERS.get(value[0])):
-        try:
-            return decode(*map(decoded, value[1:]))
-        except Exception:  # of a later version, or not ours
-            return [decoded(part) for part in value]
-    return [decoded(part) for part in value]
-
-
-def _fit(keys, plain):
-    return isinstance(keys, list) and {str(key) for key in keys} == plain.keys()
-
-
-def _encoded_dict(value, place):
-    names = [str(key) for key in value]
-    parts = [_encoded(part, f"{place}[{key!r}]") for key, part in value.items()]
-    keys = [_encoded(key, f"a key of {place}") for key in value]
-    if KEYS in names or len(set(names)) < len(names):
-        return ["$dict", *itertools.chain.from_iterable(zip(keys, parts))]
-    members = dict(zip(names, parts))
-    if any(type(key) is not str for key in value):
-        members[KEYS] = keys
-    return members
-
-
-def _encoded(value, place):
+def encoded_value(value: Any, place: str) -> Any:
+    """Any one value as a JSON value; `place` and errors as for encoded()."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, int):
-        return int(value) if -(2**63) <= value < 2**64 else ["$int", str(int(value))]
+        return int(value) if is_json_integer(value) else ["$int", str(int(value))]
     if isinstance(value, float):
         return float(value)
     if isinstance(value, str):
@@ -103,8 +74,47 @@ def _encoded(value, place):
     return _text(value, place)
 
 
+def decoded(value: Any) -> Any:
+    """What encoded() or encoded_value() has made, as it was."""
+    if isinstance(value, dict):
+        plain = {key: decoded(part) for key, part in value.items() if key != KEYS}
+        if KEYS not in value:
+            return plain
+        keys = decoded(value[KEYS])
+        return {key: plain[str(key)] for key in keys} if _fit(keys, plain) else plain
+    if not isinstance(value, list):
+        return value
+    if value and isinstance(value[0], str) and (decode := _DECODERS.get(value[0])):
+        try:
+            return decode(*map(decoded, value[1:]))
+        except Exception:  # of a later version, or not ours
+            return [decoded(part) for part in value]
+    return [decoded(part) for part in value]
+
+
+def is_json_integer(value: int) -> bool:
+    """Whether the core's JSON can hold it: in 64 bits, with a sign or without."""
+    return -(2**63) <= value < 2**64
+
+
+def _fit(keys, plain):
+    return isinstance(keys, list) and {str(key) for key in keys} == plain.keys()
+
+
+def _encoded_dict(value, place):
+    names = [str(key) for key in value]
+    parts = [encoded_value(part, f"{place}[{key!r}]") for key, part in value.items()]
+    keys = [encoded_value(key, f"a key of {place}") for key in value]
+    if KEYS in names or len(set(names)) < len(names):
+        return ["$dict", *itertools.chain.from_iterable(zip(keys, parts))]
+    members = dict(zip(names, parts))
+    if any(type(key) is not str for key in value):
+        members[KEYS] = keys
+    return members
+
+
 def _items(value, place):
-    return [_encoded(part, f"{place}[{i}]") for i, part in enumerate(value)]
+    return [encoded_value(part, f"{place}[{i}]") for i, part in enumerate(value)]
 
 
 def _refuse_torch(value, place):
@@ -120,7 +130,7 @@ def _array(value, place):
     kind = getattr(value.dtype, "kind", "")
     if getattr(value, "ndim", None) == 0:
         item = value.item()
-        return _text(value, place) if type(item) is type(value) else _encoded(item, place)
+        return _text(value, place) if type(item) is type(value) else encoded_value(item, place)
     if kind not in "?biuf" or not kind:
         return _text(value, place)
     return ["$array", value.dtype.str, list(value.shape), value.reshape(-1).tolist()]
@@ -154,7 +164,7 @@ def _in_order(value):
 
 
 def _enumeration(value, place):
-    return ["$enum", _name_of(type(value)), value.name, _encoded(value.value, place)]
+    return ["$enum", _name_of(type(value)), value.name, encoded_value(value.value, place)]
 
 
 # The first that fits; a datetime is a date.

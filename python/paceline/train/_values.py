@@ -1,6 +1,8 @@
-"""What a train loop returns: plain values as they are, anything else pickled for the driver that waits for it.
+"""What a train loop returns: plain values in the form of metrics, anything else pickled for the driver that waits for it.
 
-Tensors come to the driver on the CPU and without the graph that made them.
+What is pickled is the list ["$pickled", text], a mark beside those of metrics; a plain value that looks like that is escaped
+as they are. Formerly it was the dict {"__pickled__": text}, which folders of runs still have. Tensors come to the driver on
+the CPU and without the graph that made them.
 """
 
 import base64
@@ -12,18 +14,21 @@ from typing import Any
 import cloudpickle
 
 from paceline._travel import find_culprit
+from paceline.train import _metrics
 
-PICKLED = "__pickled__"
+PICKLED = "$pickled"
+_FORMER = "__pickled__"
 
 
 def encoded(value: Any) -> Any:
     """ValueError for a value that cannot be pickled."""
     if _is_plain(value):
-        return value
+        plain = _metrics.encoded_value(value, "the return value")
+        return ["$dict", _FORMER, plain[_FORMER]] if _is_former(plain) else plain
     try:
         buffer = io.BytesIO()
         _Pickler(buffer).dump(value)
-        return {PICKLED: base64.b64encode(buffer.getvalue()).decode()}
+        return [PICKLED, base64.b64encode(buffer.getvalue()).decode()]
     except Exception as error:
         culprit = find_culprit(value, "the value itself")
         raise ValueError(
@@ -34,19 +39,25 @@ def encoded(value: Any) -> Any:
 
 def decoded(value: Any, trusted: bool) -> Any:
     """`trusted`: from this driver's own workers. What was read from a file is never unpickled: None."""
-    if not isinstance(value, dict) or set(value) != {PICKLED}:
-        return value
-    return pickle.loads(base64.b64decode(value[PICKLED])) if trusted else None
+    if _is_former(value):
+        value = [PICKLED, value[_FORMER]]
+    if not isinstance(value, list) or len(value) != 2 or value[0] != PICKLED:
+        return _metrics.decoded(value)
+    return pickle.loads(base64.b64decode(value[1])) if trusted else None
+
+
+def _is_former(value):
+    return isinstance(value, dict) and value.keys() == {_FORMER}
 
 
 def _is_plain(value):
-    if value is None or isinstance(value, (bool, float, str)):
-        return type(value) in (type(None), bool, float, str)
     if type(value) is int:
-        return -(2**63) <= value < 2**63
+        return _metrics.is_json_integer(value)
     if type(value) is list:
         return all(map(_is_plain, value))
-    return type(value) is dict and all(type(key) is str and _is_plain(part) for key, part in value.items())
+    if type(value) is dict:
+        return all(type(key) is str and _is_plain(part) for key, part in value.items())
+    return type(value) in (type(None), bool, float, str)
 
 
 class _Pickler(cloudpickle.Pickler):

@@ -6,10 +6,10 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 
 import pyarrow
 
-from paceline._filesystem import Place, filesystem_of, given, path_of
+from paceline._filesystem import Place, filesystem_of, given, kind_of, path_of
 from paceline._native import native
 from paceline.train import _values
-from paceline.train._metrics import decoded
+from paceline.train._metrics import decoded, encoded
 from paceline.train.checkpoint import Checkpoint
 
 StopCause = native.StopCause
@@ -26,8 +26,9 @@ class Result:
         checkpoint: The latest checkpoint.
         error: The exception that ended the run, None when it finished.
         path: The run's folder in ``filesystem``: a local path, or ``bucket/runs/run``.
-        metrics_dataframe: Rank 0's metrics, a row for each report: a pandas DataFrame where pandas is installed, else a
-            pyarrow Table; None if nothing was reported. Read from the run's folder when it is asked for.
+        metrics_dataframe: Rank 0's metrics, a row for each report and a column for each metric: a pandas DataFrame where
+            pandas is installed, else a pyarrow Table, whose column has texts where Arrow has no type for the values; None
+            if nothing was reported. Read from the run's folder when it is asked for.
         best_checkpoints: The best of the kept checkpoints with their metrics, the best last (without a score: the latest).
             from_path() also lists the latest if it is none of the best.
         return_value: What rank 0's train loop returned. If it is not made of plain values, only fit() has it.
@@ -92,6 +93,11 @@ class Result:
             return self._storage_filesystem or filesystem_of(self.path)
         return filesystem_of(self._native.path_with_credentials, self._place)
 
+    def _kind(self) -> str:
+        if self._native is None:
+            return self.filesystem.type_name
+        return kind_of(self._native.path_with_credentials, self._place)
+
     @property
     def config(self) -> Dict[str, Any]:
         """Not supported: you passed the configuration to the trainer."""
@@ -99,7 +105,11 @@ class Result:
 
     @property
     def metrics_history(self) -> pyarrow.Table:
-        """Every report of every rank: columns report, attempt, rank, time, checkpoint, and one per metric."""
+        """Every report of every rank: columns report, attempt, rank, time, checkpoint, and one per metric.
+
+        Metrics are in JSON's form, as the folder has them: nested names are joined by ``/``, and what JSON cannot hold is
+        a text such as ``["$date","2026-11-24"]``.
+        """
         if self._native is None:
             raise native.StorageError("this Result was not read from a run's folder; Result.from_path(path) has the history")
         return pyarrow.table(_Stream(self._native.metrics_history()))
@@ -111,10 +121,7 @@ class Result:
         try:
             import pandas
         except ImportError:
-            table = self.metrics_history
-            import pyarrow.compute  # 0.15 s, which the start of every program would pay
-
-            return _only_metrics(table.filter(pyarrow.compute.equal(table["rank"], 0)))
+            return _table_of(reports)
         return pandas.DataFrame(reports)
 
     def get_best_checkpoint(self, metric: str, mode: str) -> Optional[Checkpoint]:
@@ -124,19 +131,8 @@ class Result:
             ConfigError: If no kept checkpoint has the metric (names the metrics that there are), or for another ``mode``.
                 It is a RuntimeError and a ValueError, Ray Train's for the one and for the other.
         """
-        if self._native is None:
-            return self._best_by_hand(metric, mode)
-        return Checkpoint._from_native(self._native.get_best_checkpoint(metric, mode), self._place)
-
-    def _best_by_hand(self, metric, mode):
-        """Of an object that is of no run's folder."""
-        if mode not in ("max", "min"):
-            raise native.ConfigError(f'Result.get_best_checkpoint.mode is "{mode}"; allowed: one of "max", "min"')
-        scores = [(metrics[metric], one) for one, metrics in self.best_checkpoints or () if metric in metrics]
-        if not scores:
-            known = sorted({name for _, metrics in self.best_checkpoints or () for name in metrics})
-            raise native.ConfigError(f'no checkpoint has the metric "{metric}"; there is: {", ".join(known) or "nothing"}')
-        return (max if mode == "max" else min)(scores, key=lambda score: score[0])[1]
+        kept = self.best_checkpoints or []
+        return kept[native.index_of_best([encoded(metrics) for _, metrics in kept], metric, mode, str(self.uri))][0]
 
     @classmethod
     def from_path(cls, path: Union[str, os.PathLike], storage_filesystem: Optional[Any] = None) -> "Result":
@@ -153,9 +149,12 @@ class Result:
         return cls._of(native.Result.from_path(place.location if place else os.fspath(path).rstrip("/")), place=place)
 
     def __repr__(self) -> str:
-        return (
-            f"Result(state={self.state!r}, metrics={self.metrics!r}, checkpoint={self.checkpoint!r}, path={self.uri!r})"
-        )
+        """In Ray Train's form; a run that has neither finished nor failed shows its state."""
+        shown: Dict[str, Any] = {"state": self.state} if self.error is None and self.state != "finished" else {}
+        shown |= {} if self.error is None else {"error": type(self.error).__name__}
+        shown |= {"metrics": self.metrics, "path": self.path, "filesystem": self._kind()}
+        shown |= {"checkpoint": self.checkpoint}
+        return "Result(\n" + ",\n".join(f"  {name}={value!r}" for name, value in shown.items()) + "\n)"
 
 
 class _Dataframe:
@@ -176,11 +175,18 @@ class _Dataframe:
 Result.metrics_dataframe = _Dataframe()
 
 
-def _only_metrics(table):
-    """Without the history's own columns, whose names metrics may have as well."""
-    theirs = {name: name.removeprefix("metrics/") for name in table.column_names if name.startswith("metrics/")}
-    table = table.drop_columns(["report", "attempt", "rank", "time", "checkpoint"])
-    return table.rename_columns([theirs.get(name, name) for name in table.column_names])
+def _table_of(reports):
+    rows = [{str(name): value for name, value in metrics.items()} for metrics in reports]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pyarrow.table({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values):
+    """Of text where Arrow has no type for all of the values."""
+    try:
+        return pyarrow.array(values)
+    except (pyarrow.ArrowException, OverflowError):
+        return pyarrow.array([None if value is None else str(value) for value in values])
 
 
 class _Stream:

@@ -14,7 +14,7 @@ from paceline._native import native
 from paceline._travel import Cargo, pack
 from paceline.train import _values
 from paceline.train._exceptions import WorkerExceptions
-from paceline.train._metrics import encoded
+from paceline.train._metrics import encoded, is_json_integer
 from paceline.train._settings import check_options, check_type, plain, suggesting
 from paceline.train.backend import BackendConfig, check_backend
 from paceline.train.callback import Adapter, RunContext
@@ -26,7 +26,6 @@ from paceline.train.result import FailureKind, Result, StopCause
 from paceline.train.validation_config import ValidationConfig
 
 
-@_absent.without("train.data_parallel_trainer.DataParallelTrainer")
 @suggesting
 class DataParallelTrainer:
     """Runs ``train_loop_per_worker`` on every worker of a group, and restarts the group when workers fail.
@@ -255,7 +254,7 @@ def _shown(config):
     def shown(value):
         if isinstance(value, str):
             return native.without_credentials(value) if "://" in value else value
-        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        if isinstance(value, int) and not is_json_integer(value):
             return str(value)
         if value is None or isinstance(value, (bool, int, float)):
             return value
@@ -276,3 +275,6 @@ def _failure(outcome, result, exceptions: WorkerExceptions, backend) -> Training
     if outcome.failure_kind == FailureKind.HANG:
         return (NCCLHangError if backend == "nccl" else HangError)(outcome.error, {}, result)
     return ControllerError(RuntimeError(outcome.error), result)
+
+
+_absent.explain(__name__)

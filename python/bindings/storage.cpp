@@ -16,6 +16,7 @@ namespace py = pybind11;
 void bind_storage(py::module_& module) {
   py::class_<storage::Scheme>(module, "StorageScheme")
       .def_readonly("names", &storage::Scheme::names)
+      .def_readonly("arrow_type", &storage::Scheme::arrow_type)
       .def_readonly("written", &storage::Scheme::written)
       .def_readonly("open_options", &storage::Scheme::open_options);
   module.def("without_credentials", [](const std::string& text) { return storage::Location(text).text(); });

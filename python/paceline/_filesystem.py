@@ -33,11 +33,13 @@ class Place:
         filesystem: As it was given.
         path: In the file system.
         location: The same for the core, with the keys.
+        is_of_uri: Whether the script gave a URI, and the file system is pyarrow's for it.
     """
 
     filesystem: Any = dataclasses.field(repr=False)
     path: str
     location: str = dataclasses.field(repr=False)
+    is_of_uri: bool = False
 
     def find(self, location: str) -> Optional[str]:
         """The path of what is here or below; None for what is elsewhere."""
@@ -54,8 +56,10 @@ def place_of(path: str, filesystem: Any) -> Place:
     from pyarrow import fs
 
     filesystem = _pyarrow(filesystem)
-    if row := _scheme_of(filesystem):
-        path = path.removeprefix(f"{row.names[0]}://")
+    row = _scheme_of(filesystem)
+    scheme, separator, rest = path.partition("://")
+    if row and separator and scheme.lower() in row.names:
+        path = rest
     path = posixpath.normpath(path) if path else ""
     location = _located(path, filesystem)
     return Place(filesystem, location if isinstance(filesystem, fs.LocalFileSystem) else path, location)
@@ -74,7 +78,7 @@ def given(path: str, filesystem: Any) -> Optional[Place]:
     import pyarrow
 
     try:
-        return place_of(*_opened(path))
+        return dataclasses.replace(place_of(*_opened(path)), is_of_uri=True)
     except pyarrow.ArrowInvalid:
         return None  # the core says what there is
 
@@ -103,6 +107,17 @@ def filesystem_of(location: str, place: Optional[Place] = None) -> Any:
     import pyarrow.fs  # takes longer than all else here
 
     return pyarrow.fs.FileSystem.from_uri(location)[0] if "://" in location else pyarrow.fs.LocalFileSystem()
+
+
+def kind_of(location: str, place: Optional[Place] = None) -> str:
+    """pyarrow's name of that file system's type, "local" or "s3", without opening it: that may ask the network."""
+    if place is not None and place.find(location) is not None:
+        return place.filesystem.type_name
+    if added := _added.get(native.custom_id(location)):
+        return added.type_name
+    scheme, separator, _ = location.partition("://")
+    types = (row.arrow_type for row in native.storage_schemes() if separator and scheme.lower() in row.names)
+    return next(types, "local")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,7 +211,7 @@ def _uri(path, filesystem):
 
 
 def _scheme_of(filesystem):
-    return next((row for row in native.storage_schemes() if filesystem.type_name in row.names), None)
+    return next((row for row in native.storage_schemes() if filesystem.type_name == row.arrow_type), None)
 
 
 def _settings(filesystem):

@@ -35,6 +35,7 @@ arrow::Result<std::shared_ptr<arrow::fs::FileSystem>> open_as_arrow_does(const s
 const std::vector<Scheme>& rows() {
   static const std::vector<Scheme> rows = {
       {.names = {"s3"},
+       .arrow_type = "s3",
        .service = "S3",
        .written = "s3://BUCKET/FOLDER",
        .credentials = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws or an instance role",
@@ -43,6 +44,7 @@ const std::vector<Scheme>& rows() {
        .is_built_in = kHasS3,
        .open = &open_s3},
       {.names = {"gs", "gcs"},
+       .arrow_type = "gcs",
        .service = "Google Cloud Storage",
        .written = "gs://BUCKET/FOLDER",
        .credentials = "GOOGLE_APPLICATION_CREDENTIALS",
@@ -50,6 +52,7 @@ const std::vector<Scheme>& rows() {
        .is_built_in = kHasGoogle,
        .open = &open_as_arrow_does},
       {.names = {"abfs", "abfss"},
+       .arrow_type = "abfs",
        .service = "Azure Blob Storage",
        .written = "abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER",
        .credentials = "AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",

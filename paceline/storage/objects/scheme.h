@@ -22,6 +22,8 @@ namespace paceline::storage {
 struct Scheme {
   /// What its locations start with, in lower case and without "://": the first is the one that messages use.
   std::vector<std::string_view> names;
+  /// What Arrow calls the type of its file systems: "gcs"; "" where Arrow has none.
+  std::string_view arrow_type;
   /// "Google Cloud Storage".
   std::string_view service;
   /// How a user writes a location: "gs://BUCKET/FOLDER".

@@ -5,6 +5,7 @@ import os
 import posixpath
 from typing import Any
 
+from paceline import _absent
 from paceline._filesystem import filesystem_of, of_run, path_of
 from paceline._native import native
 from paceline.train.checkpoint import Checkpoint
@@ -53,7 +54,7 @@ class StorageContext(str):
 
     @property
     def custom_fs_provided(self) -> bool:
-        return self._place is not None
+        return self._place is not None and not self._place.is_of_uri
 
     @property
     def uri(self) -> str:
@@ -100,3 +101,6 @@ class StorageContext(str):
 
     def __reduce__(self):
         return (str, (str(self),))
+
+
+_absent.explain(__name__)

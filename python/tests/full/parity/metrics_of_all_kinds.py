@@ -41,6 +41,6 @@ result = TorchTrainer(
     run_config=RunConfig(name="kinds", storage_path=os.path.abspath("results")),
 ).fit()
 outcome["metrics"] = result.metrics
-outcome["columns"] = list(result.metrics_dataframe.columns)
+outcome["columns"] = sorted(result.metrics_dataframe.columns)
 outcome["best"] = result.best_checkpoints[0][1] == result.metrics
 outcome["tensor"] = result.return_value

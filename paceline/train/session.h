@@ -74,7 +74,8 @@ struct ReportOptions {
   /// in object stores.
   CheckpointUploadFn checkpoint_upload_fn;
   /// Name of the checkpoint's folder; "" for checkpoint_000042 with the report's number. If several ranks give a name,
-  /// the lowest rank's counts. A run can use a name once: a checkpoint is never replaced.
+  /// the lowest rank's counts. If an earlier report of the run has used it, this report's checkpoint replaces that one
+  /// at once.
   std::string checkpoint_dir_name;
   /// Validates the checkpoint in the background once it is published (train/validation.h). If several ranks ask for it,
   /// the lowest rank's options count. Throws ConfigError without a checkpoint, and if the trainer has no

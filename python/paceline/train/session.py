@@ -79,6 +79,7 @@ def report(
             dataclasses, named tuples, paths. Anything else that can be pickled is kept as its text.
         checkpoint: A folder of this rank's files.
         checkpoint_dir_name: Name of the checkpoint's folder; by default ``checkpoint_000042`` with the report's number.
+            If an earlier report of the run has used it, this report's checkpoint replaces that one at once.
             If several ranks give a name, the lowest rank's counts.
         checkpoint_upload_mode: ``SYNC``: see above. ``ASYNC``: a thread uploads the files while training continues.
             ``NO_UPLOAD``: the files are already in a folder directly below ``get_context().get_storage()``.

@@ -4,8 +4,6 @@
 machine there is no cluster to start: a run starts what it needs and leaves nothing behind.
 """
 
-from typing import TYPE_CHECKING
-
 from paceline import _absent, _aliases
 from paceline._cluster import available_resources, cluster_resources, init, is_initialized, nodes, shutdown
 from paceline._version import __version__
@@ -21,5 +19,4 @@ __all__ = [
 ]
 
 _aliases.install()
-if not TYPE_CHECKING:
-    __getattr__ = _absent.attributes(__name__)
+_absent.explain(__name__)

@@ -62,7 +62,7 @@ class _Loader(importlib.abc.InspectLoader):
     def exec_module(self, module: Any) -> None:
         super().exec_module(module)
         module.__doc__ = "A module of Ray Train's, kept for scripts that import from it; see paceline.train."
-        module.__getattr__ = _absent.attributes(module.__name__)
+        _absent.explain(module.__name__)
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -74,8 +74,8 @@ class Finder(importlib.abc.MetaPathFinder):
             return None
         if name in SOURCES:
             return importlib.machinery.ModuleSpec(fullname, _Loader(), origin="paceline._aliases", is_package=True)
-        if reason := _absent.reason(name):
-            raise _absent.AbsentModuleError(_absent.message(name, reason), name=fullname)
+        if error := _absent.error(name):
+            raise _absent.AbsentModuleError(str(error), name=fullname)
         return None
 
 

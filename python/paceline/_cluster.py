@@ -5,7 +5,7 @@ import platform
 import socket
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
-from paceline import _environment, _options
+from paceline import _absent, _environment, _options
 from paceline._version import __version__
 
 _initialized = False
@@ -126,3 +126,5 @@ def available_resources() -> Dict[str, float]:
 def _memory():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
+
+_absent.explain(__name__)

@@ -1,5 +1,5 @@
 """Ray Train's whole public tree is here, as ray_tree.json has it: modules, names, parameters, members, values of
-enumerations. What is not has a row in paceline._absent, or in NOT_LIKE_RAYS where nothing is missing but a form differs.
+enumerations. What is not has a row in paceline._absent; NOT_LIKE_RAYS has what is here in another form.
 """
 
 import contextlib
@@ -9,9 +9,11 @@ import inspect
 import json
 import pathlib
 import pickle
+import pkgutil
 import re
 import subprocess
 import sys
+import types
 
 import cloudpickle
 import pytest
@@ -19,35 +21,30 @@ import pytest
 import paceline
 import ray_tree
 from paceline import _absent, _aliases
-from paceline.train import DataConfig, ScalingConfig
-from paceline.train.callback import RunContext
-from paceline.train.storage_context import StorageContext
-from paceline.train.callback import RunContext
-from paceline.train.storage_context import StorageContext
+from paceline.air import session
+from paceline.train import Checkpoint, DataConfig, ScalingConfig, TrainContext, constants
 
 TREE = json.loads(ray_tree.TREE.read_text())
+# Where scripts should find a name; other modules may have it too.
+PLACES = ("train", "train.torch", "train.lightning")
 # Ray's classes of objects that no module offers, and what stands for them here.
 OBJECTS = {
-    "RayContext": paceline._cluster.Context,
-    "TrainRunContext": RunContext,
-    "StorageContext": StorageContext,
+    "RayContext": "_cluster.Context",
+    "TrainRunContext": "train.callback.RunContext",
+    "StorageContext": "train.storage_context.StorageContext",
 }
 NOT_LIKE_RAYS = {
-    "RayContext(…)": "init() makes it",
-    "RayContext.ray_commit": "Paceline's version is all that its packages know",
-    "TrainRunContext(…)": "callbacks get it",
-    "StorageContext(…)": "get_context().get_storage() makes it",
-    "StorageContext.checkpoint_manager_snapshot_path": "a run has a journal instead",
-    "StorageContext.get_experiment_dir_name": "RunConfig.name is it",
+    "_cluster.Context(…)": "init() makes it",
+    "train.callback.RunContext(…)": "callbacks get it",
+    "train.storage_context.StorageContext(…)": "get_context().get_storage() makes it",
+    "air.session.report(…)": "Ray AIR's; what Ray Train has added since is in paceline.train.report()",
 }
 
 
 def gaps():
     """What Ray has and Paceline has not, by name."""
-    # The names that scripts should use come first: other modules offer the same objects.
-    modules = sorted(TREE["names"], key=lambda module: module not in ("ray.train", "ray.train.torch", "ray.train.lightning"))
     seen = set()
-    for module in modules:
+    for module in TREE["names"]:
         below = module.removeprefix("ray").lstrip(".")
         try:
             ours = importlib.import_module(f"paceline.{below}".rstrip("."))
@@ -58,15 +55,19 @@ def gaps():
             full = f"{below}.{name}".lstrip(".")
             if not hasattr(ours, name) and not is_module(f"paceline.{full}"):
                 yield full
-            elif definition and id(getattr(ours, name)) not in seen:
-                seen.add(id(getattr(ours, name)))
-                yield from differences(full, getattr(ours, name), TREE["definitions"][definition])
+            elif definition and id(one := getattr(ours, name)) not in seen:
+                seen.add(id(one))
+                yield from differences(usual(full, one), one, TREE["definitions"][definition])
     for definition in TREE["objects"]:
-        name = definition.rpartition(".")[2]
-        if name in OBJECTS:
-            yield from differences(name, OBJECTS[name], TREE["definitions"][definition])
-        else:
-            yield name
+        name = OBJECTS[definition.rpartition(".")[2]]
+        yield from differences(name, pkgutil.resolve_name(f"paceline.{name}"), TREE["definitions"][definition])
+
+
+def usual(full, one):
+    """The name of the object `one`, which module and name `full` stands for, that scripts should use."""
+    name = full.rpartition(".")[2]
+    places = (place for place in PLACES if getattr(importlib.import_module(f"paceline.{place}"), name, None) is one)
+    return next((f"{place}.{name}" for place in places), full)
 
 
 def is_module(name):
@@ -85,7 +86,7 @@ def differences(name, ours, theirs):
     has = attributes(ours)
     for member, what in theirs["members"].items():
         full = f"{name}.{member}"
-        if member not in has or isinstance(inspect.getattr_static(ours, member, None), _absent._Absent):
+        if member not in has:
             yield full
         elif isinstance(what, list) and not takes(inspect.getattr_static(ours, member), what, is_member=True):
             yield f"{full}(…)"
@@ -111,36 +112,60 @@ def attributes(cls):
     """What the objects of a class have."""
     found = set(getattr(cls, "__dataclass_fields__", ()))
     for one in inspect.getmro(cls)[:-1]:
-        found |= vars(one).keys() | set(vars(one).get("__annotations__", ()))
+        found |= {name for name, what in vars(one).items() if not isinstance(what, _absent._Absent)}
+        found |= set(vars(one).get("__annotations__", ()))
         with contextlib.suppress(OSError, TypeError):  # of what is not written in Python
             found |= set(re.findall(r"^ +self\.(\w+)(?:: [^=]+)? = ", inspect.getsource(one), re.MULTILINE))
     return found
 
 
+def unexplained(missing):
+    return [gap for gap in missing if not _absent.error(gap) and gap not in NOT_LIKE_RAYS]
+
+
 def test_the_whole_tree_is_here_but_for_what_has_a_reason():
-    unexplained = [gap for gap in GAPS if not _absent.reason(gap) and gap not in NOT_LIKE_RAYS]
-    assert not unexplained, "neither here nor explained"
+    assert not unexplained(GAPS), "neither here nor explained"
 
 
 def test_each_reason_is_for_something_that_is_not_here():
-    excused = {name for gap in GAPS for name in (".".join(gap.split(".")[: i + 1]) for i in range(gap.count(".") + 1))}
-    assert _absent.REASONS.keys() <= excused
+    of_today = {name for name, (_, kind) in _absent.ROWS.items() if kind is not _absent.RemovedNameError}
+    assert sorted(of_today - set(GAPS)) == []
     assert NOT_LIKE_RAYS.keys() <= set(GAPS)
+    assert all(gap.endswith("(…)") for gap in NOT_LIKE_RAYS), "what is missing has a row in paceline._absent"
+
+
+@pytest.mark.parametrize(
+    "owner, name", [(session, "report"), (constants, "TRAIN_DATASET_KEY"), (TrainContext, "get_storage")]
+)
+def test_what_is_taken_away_is_missing(owner, name, monkeypatch):
+    monkeypatch.delattr(owner, name)
+    assert any(gap.endswith(f".{name}") for gap in unexplained(gaps()))
 
 
 def test_the_tree_is_of_the_version_that_is_pinned():
     assert TREE["version"] == ray_tree.VERSION, "run python/tests/ray_tree.py"
 
 
-@pytest.mark.parametrize("name", ["get", "kill", "get_runtime_context", "data", "tune", "util"])
+@pytest.mark.parametrize("name", _absent.ROWS)
 def test_what_is_absent_says_what_to_use_instead(name):
-    assert not hasattr(paceline, name)
-    with pytest.raises(NotImplementedError, match=rf"paceline.{name} does not exist: .*[.] See docs/porting/ray_train.md"):
-        getattr(paceline, name)
-    with pytest.raises(ImportError, match=f"paceline.{name} does not exist"):
-        importlib.import_module(f"paceline.{name}")
-    with pytest.raises(ImportError, match=f"paceline.{name} does not exist"):
-        exec(f"from paceline import {name}")
+    place, _, last = f"paceline.{name}".rpartition(".")
+    owner, (why, kind) = pkgutil.resolve_name(place), _absent.ROWS[name]
+    text = re.escape(f"paceline.{name} does not exist: {why}. See docs/porting/ray_train.md")
+    assert not hasattr(owner, last)
+    with pytest.raises(NotImplementedError, match=text) as caught:
+        getattr(owner, last)
+    assert caught.type is kind
+    if isinstance(owner, types.ModuleType):
+        with pytest.raises(ImportError, match=text):
+            exec(f"from {place} import {last}")
+        with pytest.raises(ImportError, match=text):
+            importlib.import_module(f"{place}.{last}")
+
+
+def test_what_ray_train_has_removed_is_a_deprecation_warning():
+    for owner, name in ((TrainContext, "get_trial_id"), (Checkpoint, "from_uri")):
+        with pytest.raises(DeprecationWarning):
+            getattr(owner, name)
 
 
 def test_what_is_absent_below_an_alias_does_too():
@@ -148,8 +173,9 @@ def test_what_is_absent_below_an_alias_does_too():
         from paceline.train.base_trainer import BaseTrainer  # noqa: F401
     with pytest.raises(ImportError, match="paceline.train.tensorflow does not exist: .*PyTorch"):
         import paceline.train.tensorflow.keras  # noqa: F401
-    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
-        from paceline.train.v2.api.config import nothing  # noqa: F401
+    for module in ("train.v2.api.config", "train.constants"):
+        with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+            exec(f"from paceline.{module} import nothing")
 
 
 @pytest.mark.parametrize("make", [lambda: ScalingConfig().as_placement_group_factory(),

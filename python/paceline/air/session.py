@@ -8,6 +8,7 @@ import functools
 import warnings
 from typing import Any, Callable, Dict, Optional
 
+from paceline import _absent
 from paceline._native import native
 from paceline.train import session
 from paceline.train.checkpoint import Checkpoint
@@ -104,7 +105,7 @@ def get_trial_id() -> str:
 
 @_outside()
 def get_trial_dir() -> str:
-    """The run's folder, or its URI."""
+    """The run's folder in its file system."""
     return get_context().get_storage()
 
 
@@ -112,3 +113,6 @@ def get_trial_dir() -> str:
 def get_storage() -> Any:
     """The run's folder: get_context().get_storage()."""
     return get_context().get_storage()
+
+
+_absent.explain(__name__)

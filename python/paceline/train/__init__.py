@@ -1,5 +1,6 @@
 """Training on a group of workers: configuration, functions for train loops, results."""
 
+from paceline import _absent
 from paceline.train import collective
 from paceline.train.backend import Backend, BackendConfig
 from paceline.train.callback import UserCallback
@@ -47,3 +48,5 @@ from paceline.train.trainer import DataParallelTrainer
 from paceline.train.validation_config import ValidationConfig, ValidationFn, ValidationTaskConfig
 
 __all__ = [name for name in dir() if not name.startswith("_")]
+
+_absent.explain(__name__)

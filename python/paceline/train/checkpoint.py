@@ -8,32 +8,11 @@ import tempfile
 import weakref
 from typing import Any, Callable, Dict, Iterator, Optional, Union
 
-from paceline._filesystem import Place, filesystem_of, given, of_run, path_of, place_of
+from paceline._filesystem import Place, filesystem_of, given, kind_of, of_run, path_of, place_of
 from paceline._native import native
 
-# What Ray Train's class once had, and what to use instead.
-_REMOVED = {
-    "from_bytes": "from_dict() and from_directory()",
-    "to_bytes": "to_dict() and to_directory()",
-    "get_internal_representation": "path",
-    "from_uri": "Checkpoint(uri)",
-    "to_uri": "to_directory(), and the tools of the object store",
-    "get_preprocessor": "get_metadata()",
-    "set_preprocessor": "set_metadata()",
-}
 
-
-class _Removed(type):
-    def __getattr__(cls, name):
-        raise _attribute_error(cls, name)
-
-
-def _attribute_error(cls, name):
-    instead = f"; use {_REMOVED[name]}" if name in _REMOVED else ""
-    return AttributeError(f"Checkpoint has no {name!r}{instead}", name=name, obj=cls)
-
-
-class Checkpoint(metaclass=_Removed):
+class Checkpoint:
     """A reference to a checkpoint's folder: before report() the user's own, afterwards the published one.
 
     Args:
@@ -207,11 +186,10 @@ class Checkpoint(metaclass=_Removed):
     def __hash__(self) -> int:
         return hash(path_of(self._native.path_with_credentials))
 
-    def __getattr__(self, name: str) -> Any:
-        raise _attribute_error(self, name)
-
     def __repr__(self) -> str:
-        return f"Checkpoint(path={self.uri!r})"
+        """In Ray Train's form."""
+        kind = kind_of(self._native.path_with_credentials, self._place)
+        return f"{type(self).__name__}(filesystem={kind}, path={self.path})"
 
     # The object of the extension has no pickled form; where a published checkpoint is is all there is to it. Pickles are
     # how checkpoints reach other processes: they have the keys.

@@ -9,14 +9,13 @@ import numbers
 import os
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
-from paceline import _absent, _driver, _environment, _options
+from paceline import _driver, _environment, _options
 from paceline._filesystem import Place, given
 from paceline._native import native
 from paceline.train._settings import Settings, check_number, check_type, declared, own, plain, refusal, suggesting
 from paceline.train.callback import UserCallback
 
 
-@_absent.without("train.ScalingConfig")
 @suggesting
 @dataclasses.dataclass
 class ScalingConfig(Settings, declared_by=native.scaling_config):
@@ -220,7 +219,6 @@ class LoggingConfig(Settings, declared_by=native.run_config):
         return {"log_level": printed}
 
 
-@_absent.without("train.RunConfig")
 @suggesting
 @dataclasses.dataclass
 class RunConfig(Settings, declared_by=native.run_config):

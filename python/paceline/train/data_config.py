@@ -2,11 +2,9 @@
 
 from typing import Any, Dict, List, Literal, Optional, Union
 
-from paceline import _absent
 from paceline.train._settings import check_options
 
 
-@_absent.without("train.DataConfig")
 class DataConfig:
     """Which of a trainer's datasets are split among the workers. Meant for the data engine, which does not exist yet.
 

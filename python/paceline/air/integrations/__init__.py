@@ -4,6 +4,7 @@
 
 from typing import Optional, Tuple
 
+from paceline import _absent
 from paceline.train.context import get_context
 
 
@@ -14,3 +15,6 @@ def _place() -> Tuple[int, Optional[str]]:
     except RuntimeError:
         return 0, None
     return context.get_world_rank(), context.get_experiment_name()
+
+
+_absent.explain(__name__)

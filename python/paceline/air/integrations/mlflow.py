@@ -4,6 +4,7 @@ import os
 from types import ModuleType
 from typing import Any, Dict, Optional, Union
 
+from paceline import _absent
 from paceline.air.integrations import _place
 
 
@@ -114,11 +115,4 @@ def _flat(config, prefix=""):
             yield f"{prefix}{key}", value
 
 
-class MLflowLoggerCallback:
-    """Not supported: it is a callback of Ray Tune's."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        raise DeprecationWarning(
-            "MLflowLoggerCallback is a callback of Ray Tune's; for the same records use RunConfig(trackers=["
-            "TrackerConfig('mlflow', uri=…, project=EXPERIMENT)]), or setup_mlflow() in the train loop"
-        )
+_absent.explain(__name__)

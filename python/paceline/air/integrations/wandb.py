@@ -3,6 +3,7 @@
 import os
 from typing import Any, Dict, Optional
 
+from paceline import _absent
 from paceline.air.integrations import _place
 
 
@@ -76,11 +77,4 @@ def _writable(value):
     return str(value)
 
 
-class WandbLoggerCallback:
-    """Not supported: it is a callback of Ray Tune's."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        raise DeprecationWarning(
-            "WandbLoggerCallback is a callback of Ray Tune's; for the same records use RunConfig(trackers=["
-            "TrackerConfig('wandb', project=PROJECT)]), or setup_wandb() in the train loop"
-        )
+_absent.explain(__name__)

@@ -12,6 +12,7 @@ Example:
     >>> TorchTrainer(train_loop, scaling_config=ScalingConfig(num_workers=4)).fit()
 """
 
+from paceline import _absent
 from paceline.train.lightning.environment import LightningEnvironment
 from paceline.train.lightning.report_callback import TrainReportCallback
 from paceline.train.lightning.strategies import DDPStrategy, DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
@@ -37,3 +38,5 @@ __all__ = [
     "TrainReportCallback",
     "prepare_trainer",
 ]
+
+_absent.explain(__name__)

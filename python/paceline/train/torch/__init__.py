@@ -1,5 +1,6 @@
 """Training with PyTorch: TorchTrainer, and functions that prepare models and data in a train loop."""
 
+from paceline import _absent
 from paceline.train.torch.amp import accelerate, backward, prepare_optimizer
 from paceline.train.torch.config import TorchConfig
 from paceline.train.torch.data_loader import prepare_data_loader
@@ -22,3 +23,5 @@ __all__ = [
     "prepare_model",
     "prepare_optimizer",
 ]
+
+_absent.explain(__name__)

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Optional
 
+from paceline import _absent
 from paceline._native import native
 from paceline.train._settings import Settings, declared, refusal, suggesting
 from paceline.train.backend import BackendConfig
@@ -23,3 +24,6 @@ class TorchConfig(BackendConfig, Settings, declared_by=native.torch_config):
         if self.init_method not in ("env", "tcp"):
             raise refusal("TorchConfig.init_method", self.init_method, 'one of "env", "tcp"')
         super().__post_init__()
+
+
+_absent.explain(__name__)

@@ -5,6 +5,7 @@ from typing import Any, Dict, Optional
 
 import torch
 
+from paceline import _absent
 from paceline.train.checkpoint import Checkpoint
 from paceline.train.dict_checkpoint import without_module
 
@@ -69,3 +70,6 @@ class TorchCheckpoint(Checkpoint):
             raise ValueError("this checkpoint has a state_dict; call get_model(model) with a model that takes it")
         model.load_state_dict(saved)
         return model
+
+
+_absent.explain(__name__)

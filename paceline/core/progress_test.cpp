@@ -40,6 +40,9 @@ TEST_F(ProgressTest, TheReaderSeesWhatTheWriterNoted) {
   EXPECT_EQ(read().step, 17);
   EXPECT_EQ(read().in_phase, seconds(2));
   EXPECT_EQ(read().idle, seconds(2));
+  EXPECT_FALSE(read().cut_off);
+  progress_.note_cut_off();
+  EXPECT_TRUE(read().cut_off);
 }
 
 TEST_F(ProgressTest, SettingTheWallClockChangesNothing) {
@@ -166,7 +169,7 @@ TEST(Progress, RefusesMemoryThatIsNoProgressWord) {
   auto zeroes = SharedMemory::create("zeroes", sizeof(ProgressWord)).ValueOrDie();
   const auto other_version = ProgressReader::open(zeroes.descriptor().duplicate().ValueOrDie());
   EXPECT_TRUE(other_version.status().IsInvalid());
-  EXPECT_NE(other_version.status().message().find("wanted 4, got 0"), std::string::npos);
+  EXPECT_NE(other_version.status().message().find("wanted 5, got 0"), std::string::npos);
   auto small = SharedMemory::create("small", 4).ValueOrDie();
   EXPECT_TRUE(ProgressReader::open(small.descriptor().duplicate().ValueOrDie()).status().IsInvalid());
 }

@@ -34,11 +34,10 @@ TEST(Configs, ARefusalNamesFieldValueAndWhatIsAllowed) {
   EXPECT_EQ(refusal(CheckpointConfig{.checkpoint_score_order = "up"}),
             R"(CheckpointConfig.checkpoint_score_order is "up"; allowed: one of "max", "min")");
   EXPECT_EQ(refusal(RunConfig{.name = "a/b"}), "accepted");
-  for (const char* name : {"", "/a", "a/", "a//b", "..", "a/../b", ".", " ", "a /b", "a\nb", "a\x7f"}) {
+  for (const char* name : {"", "/a", "a/", "a//b", "..", "a/../b", "."}) {
     EXPECT_EQ(refusal(RunConfig{.name = name}),
-              "RunConfig.name is " + Json(name).dump() +
-                  R"(; allowed: a name, or names joined by '/', none of them empty, "." or "..", and none with a )"
-                  "control character or with a blank at an end");
+              std::string("RunConfig.name is \"") + name +
+                  R"("; allowed: a name, or names joined by '/', none of them empty, "." or "..")");
   }
   EXPECT_EQ(refusal(TrackerConfig{.kind = "csv"}), "accepted");
   EXPECT_EQ(refusal(TrackerConfig{.kind = "table"}).find(R"(TrackerConfig.kind is "table"; allowed: one of )"), 0U);
@@ -113,8 +112,6 @@ TEST(Configs, FieldsCarryHelpAndDefaults) {
 TEST(Configs, TpusAndGpusThatNobodyUsesAreRefused) {
   EXPECT_NO_THROW(refuse_impossible({.use_gpu = true, .resources_per_worker = {{"GPU", 1}}}));
   EXPECT_THROW(refuse_impossible({.resources_per_worker = {{"GPU", 1}}}), ConfigError);
-  EXPECT_NO_THROW(refuse_impossible({.resources_per_worker = {{"GPU", 0}}}));
-  EXPECT_NO_THROW(refuse_impossible({.use_gpu = true, .resources_per_worker = {{"GPU", 0}}})) << "it has one GPU";
   EXPECT_THROW(refuse_impossible({.use_tpu = true}), ConfigError);
   EXPECT_THROW(refuse_impossible({.use_gpu = true, .use_tpu = true}), ConfigError);
   EXPECT_THROW(refuse_impossible({.topology = "2x2"}), ConfigError);

@@ -55,21 +55,18 @@ Constraint one_of(std::vector<std::string> names) {
 }
 
 Constraint folder_below() {
-  return {
-      [](const Json& value) {
-        if (!value.is_string()) return false;
-        const auto& text = value.get_ref<const std::string&>();
-        for (size_t begin = 0; begin <= text.size();) {
-          const size_t end = std::min(text.find('/', begin), text.size());
-          const std::string_view name = std::string_view(text).substr(begin, end - begin);
-          if (name.empty() || name == "." || name == "..") return false;
-          if (name.front() == ' ' || name.back() == ' ') return false;
-          begin = end + 1;
-        }
-        return std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; });
-      },
-      "a name, or names joined by '/', none of them empty, \".\" or \"..\", and none with a control character or with "
-      "a blank at an end"};
+  return {[](const Json& value) {
+            if (!value.is_string()) return false;
+            const auto& text = value.get_ref<const std::string&>();
+            for (size_t begin = 0; begin <= text.size();) {
+              const size_t end = std::min(text.find('/', begin), text.size());
+              const std::string_view name = std::string_view(text).substr(begin, end - begin);
+              if (name.empty() || name == "." || name == "..") return false;
+              begin = end + 1;
+            }
+            return text.find('\0') == std::string::npos;
+          },
+          "a name, or names joined by '/', none of them empty, \".\" or \"..\""};
 }
 
 Constraint variables() {

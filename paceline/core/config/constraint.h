@@ -24,8 +24,8 @@ Constraint between(double low, double high);
 /// Both ends included.
 Constraint from_to(double low, double high);
 Constraint one_of(std::vector<std::string> names);
-/// A string that is the path of a folder below another: names joined by '/', none of them empty, "." or
-/// "..", and none with a control character or with a blank at an end.
+/// A string that is the path of a folder below another: names joined by '/', none of them empty, "." or "..", and with
+/// no byte that is zero.
 Constraint folder_below();
 /// Names and values of environment variables: no name is empty or has a '='.
 Constraint variables();

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string make_temporary_folder() {
-  std::string path = (fs::temp_directory_path() / "paceline_checkpoint_XXXXXX").string();
+  std::string path = (fs::temp_directory_path() / "paceline_checkpoint_tmp_XXXXXX").string();
   if (::mkdtemp(path.data()) == nullptr) throw_if_error(errno_status("making folder " + path));
   return path;
 }
@@ -55,10 +55,9 @@ std::shared_ptr<const std::string> downloaded(const storage::Location& location)
   }
   const std::lock_guard lock(download->mutex);
   if (auto folder = download->folder.lock()) return folder;
-  const std::string above = make_temporary_folder();
-  const std::shared_ptr<const std::string> folder(new std::string(above + "/" + storage::last_part(location)),
-                                                  [above](const std::string* path) {
-                                                    (void)storage::remove_all(above);
+  const std::shared_ptr<const std::string> folder(new std::string(make_temporary_folder()),
+                                                  [](const std::string* path) {
+                                                    (void)storage::remove_all(*path);
                                                     delete path;
                                                   });
   throw_if_error(checkpoint::download_objects(*value_or_throw(storage::open_storage(location)), *folder));

@@ -51,8 +51,8 @@ Result Result::from_path(const std::string& path) {
   result.location = value_or_throw(storage::resolve_location(path, std::filesystem::current_path()));
   result.path = result.location.text();
   if (!result.location.is_uri() && !std::filesystem::is_directory(result.path)) {
-    throw StorageError("there is no run folder " + result.path +
-                       "; a run is in RunConfig.storage_path/name, which fit() gives as Result.path");
+    throw StorageError("Experiment folder " + result.path +
+                       " doesn't exist; a run is in RunConfig.storage_path/name, which fit() gives as Result.path");
   }
   const auto records = value_or_throw(run::ReadableFolder::open(result.location));
   if (!std::filesystem::exists(run::journal_path(records.folder()))) {
@@ -115,8 +115,8 @@ size_t train::index_of_best(const std::vector<Metrics>& kept, const std::string&
   if (best) return *best;
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  throw ConfigError("no kept checkpoint of " + path + " has the metric \"" + metric +
-                    "\"; there is: " + (known.empty() ? "nothing" : known));
+  throw ConfigError("Invalid metric name \"" + metric + "\": no kept checkpoint of " + path +
+                    " has it; there is: " + (known.empty() ? "nothing" : known));
 }
 
 }  // namespace paceline

@@ -116,8 +116,8 @@ TEST(IndexOfBest, CountsNumbersOnly) {
   EXPECT_EQ(train::index_of_best(kept, "loss", "max", "run"), 1u);
   EXPECT_EQ(train::index_of_best(kept, "loss", "min", "run"), 1u);
   EXPECT_THAT([&] { train::index_of_best(kept, "accuracy", "max", "run"); },
-              ::testing::ThrowsMessage<ConfigError>(
-                  ::testing::StrEq("no kept checkpoint of run has the metric \"accuracy\"; there is: loss")));
+              ::testing::ThrowsMessage<ConfigError>(::testing::StrEq(
+                  "Invalid metric name \"accuracy\": no kept checkpoint of run has it; there is: loss")));
   EXPECT_THAT([] { train::index_of_best({}, "loss", "max", "run"); },
               ::testing::ThrowsMessage<ConfigError>(::testing::EndsWith("there is: nothing")));
 }

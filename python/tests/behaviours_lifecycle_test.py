@@ -70,7 +70,7 @@ def test_06_a_result_is_read_from_its_folder(run_config, tmp_path):
         again = Result.from_path(path)
         assert again.metrics == {"n": 1} and again.path == result.path
     assert Result.from_path(result.path, storage_filesystem=result.filesystem).metrics == {"n": 1}
-    with pytest.raises(RuntimeError, match="no run folder"):
+    with pytest.raises(RuntimeError, match="Experiment folder .* doesn't exist"):
         Result.from_path(tmp_path / "nowhere")
     with pytest.raises(RuntimeError, match="is not the folder of a run: it has no journal.jsonl") as refusal:
         Result.from_path(tmp_path)

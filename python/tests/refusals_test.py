@@ -50,7 +50,7 @@ AN_HOUR = datetime.timedelta(hours=1)
     (lambda: train.CheckpointConfig(num_to_keep="2"), 'CheckpointConfig.num_to_keep is "2"; allowed: an integer, at least 1'),
     (lambda: train.ScalingConfig(num_workers=True), "ScalingConfig.num_workers is true; allowed: an integer, at least 0"),
     (lambda: train.ScalingConfig(use_gpu=[]), "ScalingConfig.use_gpu is []; allowed: true or false"),
-    (lambda: train.ScalingConfig(resources_per_worker={"GPU": 1}), "asks for GPUs but use_gpu is false"),
+    (lambda: train.ScalingConfig(resources_per_worker={"GPU": 1}), "`use_gpu` is False but `GPU` was found in"),
     (lambda: train.ScalingConfig(resources_per_worker={"memory": "9"}), 'is {"memory":"9"}; allowed: "CPU" and "GPU"'),
     (lambda: train.ScalingConfig(resources_per_worker={"TPU": 1}), 'is {"TPU":1.0}; allowed: "CPU" and "GPU", each'),
     (lambda: train.ScalingConfig(use_tpu=True), "Paceline has no TPU support"),

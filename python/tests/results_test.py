@@ -130,7 +130,7 @@ def test_results_can_be_made_by_hand(tmp_path):
     shown = f"checkpoint=Checkpoint(filesystem=local, path={tmp_path})"
     assert repr(result) == f"Result(\n  metrics={{'a': 1}},\n  path='{tmp_path}',\n  filesystem='local',\n  {shown}\n)"
     assert result.get_best_checkpoint("a", "max") == best[0][0]
-    with pytest.raises(RuntimeError, match='no kept checkpoint of .* has the metric "b"; there is: a'):
+    with pytest.raises(RuntimeError, match='Invalid metric name "b": no kept checkpoint of .* has it; there is: a'):
         result.get_best_checkpoint("b", "max")
     failed = Result({"a": 1}, None, ValueError("x"), str(tmp_path))
     assert repr(failed).startswith("Result(\n  error='ValueError',\n  metrics=")
@@ -163,14 +163,14 @@ def test_a_result_made_by_hand_has_the_best_checkpoint_of_one_that_was_read(run_
             ]
             assert best[0] == best[1], (metric, mode)
     for metric, mode, message in [
-        ("b", "max", r'no kept checkpoint of .* has the metric "b"; there is: count, e, loss, mixed, of_class, shape$'),
-        ("shape", "max", r'no kept checkpoint of .* has the metric "shape"; there is: '),
+        ("b", "max", r'Invalid metric name "b": no kept checkpoint of .* has it; there is: count, e, loss, mixed, of_class, shape$'),
+        ("shape", "max", r'Invalid metric name "shape": no kept checkpoint of .* has it; there is: '),
         ("loss", "highest", r"Result.get_best_checkpoint.mode is .*highest.*max"),
     ]:
         for result in (read, by_hand):
             with pytest.raises(ValueError, match=message):
                 result.get_best_checkpoint(metric, mode)
-    with pytest.raises(RuntimeError, match='has the metric "a"; there is: nothing'):
+    with pytest.raises(RuntimeError, match='"a": no kept checkpoint of .* has it; there is: nothing'):
         Result({"a": 1}, None, None, str(tmp_path)).get_best_checkpoint("a", "max")
 
 

@@ -206,7 +206,7 @@ def test_no_workers_run_in_the_calling_process(run_config, tmp_path):
 def test_a_folder_without_a_run_is_a_runtime_error(tmp_path):
     with pytest.raises(RuntimeError, match="no journal"):
         Result.from_path(tmp_path)
-    with pytest.raises(RuntimeError, match="no run folder"):
+    with pytest.raises(RuntimeError, match="Experiment folder .* doesn't exist"):
         Result.from_path(tmp_path / "nowhere")
 
 

@@ -66,7 +66,7 @@ void refuse_impossible(const ScalingConfig& scaling) {
   }
   const auto gpus = scaling.resources_per_worker.find("GPU");
   if (!scaling.use_gpu && gpus != scaling.resources_per_worker.end() && gpus->second > 0) {
-    throw ConfigError("ScalingConfig.resources_per_worker asks for GPUs but use_gpu is false; set use_gpu = true");
+    throw ConfigError("ScalingConfig: `use_gpu` is False but `GPU` was found in `resources_per_worker`; set use_gpu");
   }
 }
 

@@ -83,6 +83,8 @@ def _settle():
 def main():
     _random_state.watch()
     import torch  # noqa: F401
+
+    _random_state.watch_torch()
     import torch.distributed  # noqa: F401
     import torch.nn.parallel  # noqa: F401
 

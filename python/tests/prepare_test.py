@@ -2,11 +2,22 @@
 
 import collections
 import gc
+import random
 import weakref
 
+import numpy
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, SequentialSampler, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 import paceline.train as train
 from paceline.train import DebugConfig, ScalingConfig
@@ -119,6 +130,219 @@ def test_batches_of_an_own_batch_sampler_are_shared(run_config):
         return of_all_ranks([len(loader), [batch[0].tolist() for batch in loader]])
 
     assert returned(run_config, loop) == [[3, [[0, 1], [4, 5], [8, 9]]], [3, [[2, 3], [6, 7], [0, 1]]]]
+
+
+class OldStyle(Sampler):
+    """Batches of two in an order that `shuffle` decides."""
+
+    def __init__(self, shuffle, **own):
+        self.shuffle = shuffle
+        self.__dict__.update(own)
+
+    def __len__(self):
+        return 8
+
+    def __iter__(self):
+        order = list(range(16))
+        self.shuffle(self, order)
+        for first in range(0, 16, 2):
+            yield order[first : first + 2]
+
+
+def batch_samplers(rank):
+    """What shuffles, by the name of what it draws from; each rank's generators have a state of its own."""
+
+    def in_fours(sampler):
+        return BatchSampler(sampler, 4, False)
+
+    def drawing_late(_, order):
+        order.sort(key=lambda row: random.random())
+
+    return {
+        "torch": in_fours(RandomSampler(rows(16))),
+        "torch's own": in_fours(RandomSampler(rows(16), generator=torch.Generator().manual_seed(rank))),
+        "torch's own, weighted": in_fours(
+            WeightedRandomSampler([1.0] * 16, 16, replacement=False, generator=torch.Generator().manual_seed(rank))
+        ),
+        "random": OldStyle(drawing_late),
+        "random's own": OldStyle(lambda self, order: self.own.shuffle(order), own=random.Random()),
+        "numpy": OldStyle(lambda _, order: numpy.random.shuffle(order)),
+        "numpy's own": OldStyle(lambda self, order: self.own.shuffle(order), own=numpy.random.default_rng()),
+        "numpy's old one": OldStyle(lambda self, order: self.own.shuffle(order), own=numpy.random.RandomState()),
+    }
+
+
+@pytest.mark.parametrize("says", [False, True])
+def test_a_batch_sampler_that_shuffles_has_one_order_on_all_ranks(run_config, says):
+    def loop():
+        orders = {}
+        for name, batches in batch_samplers(train.get_context().get_world_rank()).items():
+            loader = prepare_data_loader(DataLoader(rows(16), batch_sampler=batches))
+            orders[name] = []
+            for epoch in range(3):
+                if says:
+                    loader.sampler.set_epoch(epoch % 2)  # as well as batch_sampler's
+                orders[name].append(seen(loader))
+        return of_all_ranks(orders)
+
+    one, other = returned(run_config, loop)
+    for name in one:
+        for epoch in range(3):
+            assert sorted(one[name][epoch] + other[name][epoch]) == list(range(16)), (name, epoch)
+        assert one[name][0] != one[name][1], name
+        assert (one[name][0] == one[name][2]) == says, name
+
+
+def test_a_batch_sampler_leaves_the_generators_of_the_rank_as_they_are(run_config):
+    def loop():
+        def drawn():
+            return [torch.rand(()).item(), random.random(), numpy.random.rand(), *own.random(1)]
+
+        own = numpy.random.default_rng(7)
+        samples = []
+        for iterates in (False, True):
+            torch.manual_seed(1)
+            random.seed(1)
+            numpy.random.seed(1)
+            own.bit_generator.state = numpy.random.PCG64(7).state
+            if iterates:
+                batches = OldStyle(lambda self, order: (self.own.shuffle(order), random.shuffle(order)), own=own)
+                # torch's loader draws a seed for its processes from the generator that it is given, or from torch's
+                assert seen(prepare_data_loader(DataLoader(rows(16), batch_sampler=batches, generator=torch.Generator())))
+            samples.append(drawn())
+        return samples
+
+    without, with_it = returned(run_config, loop)
+    assert without == with_it
+
+
+def test_a_batch_sampler_follows_the_seed_of_its_own_generator(run_config):
+    def loop(config):
+        batches = BatchSampler(RandomSampler(rows(16), generator=torch.Generator().manual_seed(config["seed"])), 4, False)
+        return seen(prepare_data_loader(DataLoader(rows(16), batch_sampler=batches)))
+
+    def order(seed):
+        return returned(run_config, lambda: loop({"seed": seed}))
+
+    assert order(1) == order(1) != order(2)
+
+
+def test_a_batch_sampler_of_a_distributed_sampler_is_kept(run_config):
+    def loop():
+        batches = BatchSampler(DistributedSampler(rows(16), seed=5), 4, False)
+        loader = prepare_data_loader(DataLoader(rows(16), batch_sampler=batches))
+        passes = []
+        for epoch in range(2):
+            loader.sampler.set_epoch(epoch)
+            passes.append(seen(loader))
+        return of_all_ranks(passes)
+
+    one, other = returned(run_config, loop)
+    assert one[0] != one[1]
+    for epoch in range(2):
+        assert sorted(one[epoch] + other[epoch]) == list(range(16))
+
+
+def loaders_of_both_kinds():
+    yield DataLoader(rows(16), batch_size=4, shuffle=True)
+    yield DataLoader(rows(16), batch_sampler=BatchSampler(RandomSampler(rows(16)), 4, False))
+    yield DataLoader(rows(16), batch_size=4, shuffle=True, num_workers=1)
+
+
+def test_one_rank_may_look_at_a_batch(run_config):
+    def loop():
+        first = train.get_context().get_world_rank() == 0
+        passes = []
+        for loader in map(prepare_data_loader, loaders_of_both_kinds()):
+            kept = iter(loader)  # at work while others begin
+            for epoch in range(3):
+                if first:
+                    next(iter(loader))
+                    next(kept) if epoch == 0 else None
+                passes.append(seen(loader))
+        return of_all_ranks(passes)
+
+    one, other = returned(run_config, loop)
+    for mine, others in zip(one, other):
+        assert sorted(mine + others) == list(range(16))
+    for first in (0, 3, 6):
+        assert one[first] != one[first + 1] != one[first + 2]
+
+
+def test_passes_that_are_broken_off_count_from_their_second_batch(run_config):
+    def loop():
+        def of_a_pass(loader, batches):
+            taken = []
+            for (batch,) in loader:
+                taken.append(batch.tolist())
+                if len(taken) == batches:
+                    break
+            return taken
+
+        passes = []
+        for loader in map(prepare_data_loader, loaders_of_both_kinds()):
+            orders = [of_a_pass(loader, 2) for _ in range(2)]
+            first, again = (of_a_pass(loader, 1) for _ in range(2))
+            assert orders[0] != orders[1] and first == again
+            loader.sampler.set_epoch(7)
+            passes.append([*orders, first, of_a_pass(loader, 2)])
+        return of_all_ranks(passes)
+
+    one, other = returned(run_config, loop)
+    for mine, others in zip(one, other):
+        for batches in zip(mine, others):
+            assert sorted(sum(sum(batches, []), [])) == sorted(set(sum(sum(batches, []), [])))
+
+
+def test_set_epoch_within_a_pass_decides_the_next(run_config):
+    def loop():
+        loader = prepare_data_loader(DataLoader(rows(16), batch_size=4, shuffle=True))
+        for _ in loader:
+            loader.sampler.set_epoch(3)
+        third = seen(loader)
+        loader.sampler.set_epoch(3)
+        return third == seen(loader)
+
+    assert returned(run_config, loop)
+
+
+def test_passes_of_one_batch_each_are_told(run_config, capfd):
+    def loop():
+        loader = prepare_data_loader(DataLoader(rows(16), batch_size=4, shuffle=True))
+        return [next(iter(loader))[0].tolist() for _ in range(4)]
+
+    taken = returned(lambda: run_config(quiet=False), loop)
+    assert taken == [taken[0]] * 4
+    shown = capfd.readouterr()
+    assert (shown.out + shown.err).count("a pass that ends at its first batch does not count as an epoch") == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_takes_no_attributes_serves_as_a_sampler(run_config, workers):
+    def loop():
+        seen_by_kind = []
+        for given in ({"sampler": [3, 1, 2]}, {"sampler": range(3)}, {"batch_sampler": [[0, 1], [2, 3]]}):
+            loader = prepare_data_loader(DataLoader(rows(4), **given), add_dist_sampler="sampler" not in given)
+            loader.sampler.set_epoch(1)
+            loader.batch_sampler.set_epoch(1)
+            seen_by_kind.append([len(loader), seen(loader)])
+        return seen_by_kind
+
+    both_batches = [2, [0, 1, 2, 3]] if workers == 1 else [1, [0, 1]]
+    assert returned(run_config, loop, workers) == [[3, [3, 1, 2]], [3, [0, 1, 2]], both_batches]
+
+
+def test_at_one_worker_set_epoch_decides_the_order_of_a_batch_sampler_too(run_config):
+    def loop():
+        loader = prepare_data_loader(DataLoader(rows(16), batch_sampler=BatchSampler(RandomSampler(rows(16)), 4, False)))
+        passes = []
+        for epoch in (0, 1, 0):
+            loader.batch_sampler.set_epoch(epoch)
+            passes.append(seen(loader))
+        return passes
+
+    first, second, again = returned(run_config, loop, workers=1)
+    assert first == again != second and sorted(first) == list(range(16))
 
 
 def test_nested_batches_are_moved():

@@ -3,10 +3,13 @@
 import gc
 import json
 import os
+import random
 import subprocess
 import sys
 import textwrap
 import threading
+
+import torch
 
 import paceline.train as train
 from paceline.train import ScalingConfig
@@ -141,6 +144,90 @@ def test_random_numbers_differ_between_workers_and_runs(tmp_path):
     for name in drawn[0]:
         different = {str(rank[name]) for rank in drawn}
         assert len(different) == (1 if name == "a library's with a seed" else 4), name
+
+
+def test_generators_of_libraries_are_as_in_a_new_interpreter(tmp_path):
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    (site / "library_that_seeds.py").write_text(
+        "import random, numpy, torch\nrandom.seed(1), numpy.random.seed(1), torch.manual_seed(1)\n"
+    )
+    (site / "library_with_states.py").write_text(
+        textwrap.dedent(
+            """
+            import random, numpy
+
+            sequence, given_sequence = numpy.random.SeedSequence(), numpy.random.SeedSequence(5)
+            (child,) = sequence.spawn(1)
+            parent = numpy.random.default_rng()
+            normals, reseeded, reseeded_itself = (numpy.random.RandomState() for _ in range(3))
+            normals.randn()  # a second number is kept
+            reseeded.seed(7), reseeded_itself.seed()
+            of_state, of_list = numpy.random.default_rng(), numpy.random.default_rng([1, 2])
+            of_twister = numpy.random.RandomState()
+            of_state.bit_generator.state = numpy.random.PCG64(5).state
+            of_twister.set_state(numpy.random.RandomState(5).get_state())
+            drawn_from, put_back = numpy.random.RandomState(), random.Random()
+            drawn_from.rand(5000)
+            state = put_back.getstate()
+            put_back.seed(3), put_back.setstate(state)
+            """
+        )
+    )
+    program = """
+        import json
+        import library_with_states as library
+        import numpy
+        import torch
+        import paceline.train as train
+        from paceline.train.torch import TorchTrainer
+        {}
+
+        def loop():
+            import random
+
+            drawn = {{
+                "torch": torch.rand(1).item(),
+                "random": random.random(),
+                "numpy": numpy.random.rand(),
+                "sequence": int(library.sequence.generate_state(1)[0]),
+                "sequence's child": int(library.child.generate_state(1)[0]),
+                "sequence's next child": int(library.sequence.spawn(1)[0].generate_state(1)[0]),
+                "generator": library.parent.random(),
+                "generator's child": library.parent.spawn(1)[0].random(),
+                "normals": library.normals.randn(),
+                "reseeded itself": library.reseeded_itself.rand(),
+                "drawn from": library.drawn_from.rand(),
+                "put back": library.put_back.random(),
+                "given: sequence": int(library.given_sequence.generate_state(1)[0]),
+                "given: reseeded": library.reseeded.rand(),
+                "given: state": library.of_state.random(),
+                "given: list": library.of_list.random(),
+                "given: twister's state": library.of_twister.rand(),
+            }}
+            ranks = [None] * train.get_context().get_world_size()
+            torch.distributed.all_gather_object(ranks, drawn)
+            return ranks
+
+        settings = train.RunConfig(storage_path="results")
+        trainer = TorchTrainer(loop, scaling_config=train.ScalingConfig(num_workers=2), run_config=settings)
+        print(json.dumps([trainer.fit().return_value for _ in range(2)]))
+        """
+
+    def drawn_with(line):
+        path = os.pathsep.join([str(site), os.environ["PYTHONPATH"]])
+        shown, _ = run_program(tmp_path, program.format(line), PYTHONPATH=path)
+        return [rank for run in json.loads(shown.splitlines()[-1]) for rank in run]
+
+    for line, of_all in (("", ()), ("import library_that_seeds", ("torch", "random", "numpy"))):
+        drawn = drawn_with(line)
+        assert len(drawn) == 4
+        for name in drawn[0]:
+            different = {str(rank[name]) for rank in drawn}
+            assert len(different) == (1 if name.startswith("given") or name in of_all else 4), (name, line)
+    generator = torch.Generator().manual_seed(1)
+    assert drawn[0]["torch"] == torch.rand(1, generator=generator).item()
+    assert drawn[0]["random"] == random.Random(1).random()
 
 
 def test_modules_of_the_user_are_found_and_may_change_between_runs(tmp_path):

@@ -2,22 +2,15 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Iterator, Optional
+from typing import Any, Optional
 
 import torch
-from torch.utils.data import (
-    BatchSampler,
-    DataLoader,
-    DistributedSampler,
-    IterableDataset,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-)
+from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, RandomSampler, SequentialSampler
 
 from paceline._native import native
 from paceline.train.context import inside
 from paceline.train.torch import reproducibility
+from paceline.train.torch._sampling import CountsEpochs, DistributedBatchSampler, EpochSampler, PlainSampler
 from paceline.train.torch.device import get_device
 
 
@@ -30,12 +23,16 @@ def prepare_data_loader(
     """Returns a loader like the given one for this worker's share of the data, on this worker's device.
 
     The loader keeps everything that the given one was made with (prefetch_factor, persistent_workers, batch_sampler,
-    …). Each pass shuffles the data anew; ``sampler.set_epoch(epoch)`` is only needed to determine the order.
+    …). Each pass shuffles the data anew; ``sampler.set_epoch(epoch)`` is only needed to determine the order. A pass of
+    which only one batch is taken does not count: the next one has its order again, so one rank may look at the data
+    alone. If some ranks take more batches alone, call ``set_epoch`` before the next pass of all.
 
     Args:
         data_loader: A loader of the whole dataset.
         add_dist_sampler: Whether to split the data among the workers. A DistributedSampler that the loader has already
-            is kept, and so is the loader of an IterableDataset. Another sampler is replaced, with a warning.
+            is kept, and so is the loader of an IterableDataset. Another sampler is replaced, with a warning. The
+            batches of a batch_sampler are split; if it keeps a generator of its own, every rank must make this call,
+            and the order follows from rank 0's.
         move_to_device: Whether batches are moved to this worker's device, however nested they are.
         auto_transfer: Whether the next batch is copied to a GPU while the current one is used.
 
@@ -50,8 +47,11 @@ def prepare_data_loader(
     rank, world_size = context.get_world_rank(), context.get_world_size()
     arguments = _arguments(data_loader)
     shared = add_dist_sampler and not isinstance(data_loader.dataset, IterableDataset)
-    if shared and world_size > 1 and not isinstance(data_loader.sampler, DistributedSampler):
+    if shared and world_size > 1 and not _is_distributed(data_loader):
         arguments.update(_share(data_loader, rank, world_size))
+    for name in ("sampler", "batch_sampler"):
+        if name in arguments and not _takes_attributes(arguments[name]):
+            arguments[name] = PlainSampler(arguments[name])
     reproducibility.add_seeds(arguments)
     device = get_device() if move_to_device else None
     loader = _PreparedDataLoader(device, auto_transfer, **arguments)
@@ -60,18 +60,42 @@ def prepare_data_loader(
 
 
 def _answer_set_epoch(loader: DataLoader, shuffled_here: bool) -> None:
-    """Scripts call sampler.set_epoch() whatever the number of workers. In a group of one, too, it decides the order of a
-    loader that shuffles, unless that has a generator of the script's own."""
-    sampler = loader.sampler
+    """Scripts call sampler.set_epoch() or batch_sampler.set_epoch() whatever the number of workers, and whichever of them
+    decides. In a group of one, too, it decides the order of a loader that shuffles, unless that has a generator of the
+    script's own."""
+    sampler = _sampler_of(loader)
+    own = next((one.set_epoch for one in (loader.batch_sampler, sampler) if hasattr(one, "set_epoch")), None)
     decides = shuffled_here and isinstance(sampler, RandomSampler) and sampler.generator is None
 
     def set_epoch(epoch: int) -> None:
-        if decides:
+        if own is not None:
+            own(epoch)
+        elif decides:
             sampler.generator = torch.Generator().manual_seed(epoch)
 
-    for one in (sampler, loader.batch_sampler):
-        if one is not None and not hasattr(one, "set_epoch"):
+    for one in (loader.sampler, loader.batch_sampler, sampler):
+        if one is not None and not hasattr(one, "set_epoch") and _takes_attributes(one):
             one.set_epoch = set_epoch
+
+
+def _takes_attributes(sampler: Any) -> bool:
+    if hasattr(sampler, "set_epoch"):
+        return True
+    try:
+        sampler.set_epoch = None
+        del sampler.set_epoch
+    except (AttributeError, TypeError):
+        return False
+    return True
+
+
+def _sampler_of(loader: DataLoader) -> Any:
+    """What decides the order of the rows, also below a batch sampler."""
+    return getattr(loader.batch_sampler, "sampler", loader.sampler)
+
+
+def _is_distributed(loader: DataLoader) -> bool:
+    return any(isinstance(one, DistributedSampler) for one in (loader.batch_sampler, _sampler_of(loader)))
 
 
 def _arguments(loader: DataLoader) -> dict:
@@ -110,62 +134,14 @@ def _has_own_batch_sampler(loader):
 
 def _share(loader, rank, world_size) -> dict:
     if _has_own_batch_sampler(loader):
-        return {"batch_sampler": _DistributedBatchSampler(loader.batch_sampler, rank, world_size)}
+        return {"batch_sampler": DistributedBatchSampler(loader.batch_sampler, rank, world_size)}
     if not isinstance(loader.sampler, (RandomSampler, SequentialSampler)) and rank == 0:
         print(
             f"paceline: prepare_data_loader() has put a DistributedSampler in the place of the loader's "
             f"{type(loader.sampler).__name__}; with add_dist_sampler=False it stays, and each worker sees all that it gives"
         )
     shuffle = not isinstance(loader.sampler, SequentialSampler)
-    return {"sampler": _EpochSampler(loader.dataset, num_replicas=world_size, rank=rank, shuffle=shuffle)}
-
-
-class _EpochSampler(DistributedSampler):
-    """A DistributedSampler that counts the epochs itself where the script does not."""
-
-    _is_set = True  # epoch 0 is
-
-    def set_epoch(self, epoch: int) -> None:
-        super().set_epoch(epoch)
-        self._is_set = True
-
-    def __iter__(self):
-        if not self._is_set:
-            self.epoch += 1
-        self._is_set = False
-        return super().__iter__()
-
-
-class _DistributedBatchSampler(Sampler):
-    """Every world_size-th batch of the user's own batch sampler, which must give the same order on every rank."""
-
-    def __init__(self, batches: BatchSampler, rank: int, world_size: int):
-        self.batches = batches
-        self.rank = rank
-        self.world_size = world_size
-
-    def set_epoch(self, epoch: int) -> None:
-        for sampler in (self.batches, getattr(self.batches, "sampler", None)):
-            if (set_epoch := getattr(sampler, "set_epoch", None)) is not None:
-                set_epoch(epoch)
-
-    def __len__(self) -> int:
-        return -(-len(self.batches) // self.world_size)
-
-    def __iter__(self) -> Iterator:
-        first: list = []
-        turn, own = 0, None
-        for batch in self.batches:
-            if len(first) < self.world_size:
-                first.append(batch)
-            if turn == self.rank:
-                own = batch
-            turn += 1
-            if turn == self.world_size:
-                yield own
-                turn, own = 0, None
-        if turn:  # all ranks have equally many: those without a batch get one of the first again
-            yield own if own is not None else first[(self.rank - turn) % len(first)]
+    return {"sampler": EpochSampler(loader.dataset, num_replicas=world_size, rank=rank, shuffle=shuffle)}
 
 
 class _PreparedDataLoader(DataLoader):
@@ -177,18 +153,25 @@ class _PreparedDataLoader(DataLoader):
     def __iter__(self):
         return self._told(self._moved(super().__iter__()))
 
-    @staticmethod
-    def _told(batches):
-        """The session sees steps and waiting, and ends the loop when the run is being stopped."""
+    def _told(self, batches):
+        """The session sees steps and waiting, and ends the loop when the run is being stopped. The sampler sees whether the
+        pass goes on after its first batch."""
         session = native.Loader()
+        counting = next((one for one in (self.batch_sampler, self.sampler) if isinstance(one, CountsEpochs)), None)
         batches = iter(batches)
+        taken, epoch = 0, None
         while True:
+            if counting is not None and taken == 1:
+                counting.second_batch(epoch)
             session.before_batch()
             batch = next(batches, _END)
             if batch is _END:
                 session.after_last_batch()
                 return
             session.after_batch()
+            if counting is not None and taken == 0:
+                epoch = counting.first_batch()
+            taken += 1
             yield batch
 
     def _moved(self, batches):

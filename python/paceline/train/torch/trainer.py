@@ -56,12 +56,3 @@ class TorchTrainer(DataParallelTrainer):
             metadata=metadata,
             resume_from_checkpoint=resume_from_checkpoint,
         )
-
-    def _run_in_process(self) -> Any:
-        from paceline.train.torch import _group, amp, reproducibility
-
-        with _group.joined(self._torch_settings()), amp.own_state(), reproducibility.own_state():
-            return super()._run_in_process()
-
-    def _torch_settings(self) -> Dict[str, Any]:
-        return self.torch_config._to_settings()

@@ -11,6 +11,7 @@
 #include "paceline/core/error.h"
 #include "paceline/core/json.h"
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/core/run_layout.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/file_writer.h"
 #include "paceline/storage/storage.h"
@@ -65,6 +66,18 @@ std::shared_ptr<const std::string> downloaded(const storage::Location& location)
   return folder;
 }
 
+[[noreturn]] void throw_missing(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) throw StorageError("a checkpoint is a folder, but " + path + " is a file");
+  if (fs::exists(fs::path(path).parent_path() / run_layout::kJournal, error)) {
+    throw StorageError("the checkpoint " + path +
+                       " is gone: it was superseded (CheckpointConfig.num_to_keep), published under another name or "
+                       "deleted; use get_checkpoint(), or Result.checkpoint, for the latest");
+  }
+  throw StorageError("there is no folder " + path +
+                     " for a checkpoint: wrong name, or a temporary folder that is closed already");
+}
+
 Json object_or_throw(const Json& metadata) {
   if (!metadata.is_object())
     throw ConfigError("metadata of a checkpoint is a JSON object; got: " + encode_json(metadata));
@@ -115,11 +128,7 @@ std::shared_ptr<const std::string> Checkpoint::as_directory() const {
   require_files("Checkpoint.as_directory()");
   if (const auto& location = CheckpointAccess::location(*this); location.is_uri()) return downloaded(location);
   std::error_code error;
-  if (!fs::is_directory(path(), error)) {
-    throw StorageError("the checkpoint " + path() +
-                       " is gone: it was superseded (CheckpointConfig.num_to_keep), published under another name or "
-                       "deleted; use get_checkpoint(), or Result.checkpoint, for the latest");
-  }
+  if (!fs::is_directory(path(), error)) throw_missing(path());
   return std::make_shared<const std::string>(path());
 }
 

@@ -55,10 +55,33 @@ TEST(Retention, OrdersNanMissingTiesAndInfinities) {
       {.report = 5, .metrics = {{"s", -kInfinity}}},
       {.report = 6, .metrics = {{"s", kInfinity}}},
       {.report = 7, .metrics = {{"s", "high"}}},
-      {.report = 8, .metrics = {{"s", true}}},
+      {.report = 8, .metrics = {{"s", {1}}}},
   };
   EXPECT_THAT(reports_of(worst_first(checkpoints, keep(1, "s"))), ElementsAre(3, 4, 5, 7, 8, 1, 2, 6));
   EXPECT_THAT(reports_of(worst_first(checkpoints, keep(1, "s", "min"))), ElementsAre(3, 4, 6, 7, 8, 1, 2, 5));
+}
+
+TEST(Retention, KeepsTheBestOfEveryKindOfNumber) {
+  const auto kept_of = [](const std::vector<Json>& scores) {
+    PublishedCheckpoints checkpoints;
+    for (const Json& score : scores)
+      checkpoints.push_back({.report = std::ssize(checkpoints), .metrics = {{"s", score}}});
+    return reports_of(worst_first(checkpoints, keep(2, "s")));
+  };
+  EXPECT_THAT(kept_of({true, false, false, false}), ElementsAre(1, 2, 3, 0));
+  EXPECT_THAT(kept_of({Json{"$decimal", "0.3"}, Json{"$decimal", "0.1"}, Json{"$fraction", "1/5"}}),
+              ElementsAre(1, 2, 0));
+  EXPECT_THAT(kept_of({Json{"$int", "2361183241434822606848"}, Json{"$int", "1180591620717411303424"}, 5}),
+              ElementsAre(2, 1, 0));
+}
+
+TEST(Retention, KnowsAScoreThatIsNoNumber) {
+  const CheckpointConfig config = keep(1, "s");
+  EXPECT_TRUE(has_unusable_score({.report = 1, .metrics = {{"s", "high"}}}, config));
+  EXPECT_FALSE(has_unusable_score({.report = 1, .metrics = {{"s", false}}}, config));
+  EXPECT_FALSE(has_unusable_score({.report = 1, .metrics = {{"s", std::nan("")}}}, config));
+  EXPECT_FALSE(has_unusable_score({.report = 1, .metrics = {{"other", "high"}}}, config));
+  EXPECT_FALSE(has_unusable_score({.report = 1, .metrics = {{"s", "high"}}}, keep(1)));
 }
 
 TEST(Retention, KeepsWhatIsToBeValidated) {

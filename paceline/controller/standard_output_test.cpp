@@ -24,6 +24,8 @@ void fill_standard_output() {
 }
 
 TEST(StandardOutputDeathTest, AReaderThatStandsStillHoldsUpNeitherPrintingNorTheEnd) {
+  // Its child starts threads, so it must be a fresh process.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         fill_standard_output();

@@ -26,6 +26,7 @@ void Decision::on(const CheckpointPublished& event) {
   if (find_validation(event.checkpoint.report) != nullptr) {
     state_.checkpoints.back().status = CheckpointStatus::pending_validation;
   }
+  warn_of_score(event.checkpoint);
   note(LogLevel::info, "the checkpoint of report " + std::to_string(event.checkpoint.report) + " is published");
   act(TellCommitted{event.checkpoint.report});
   apply_retention();
@@ -53,6 +54,16 @@ void Decision::drop_replaced(const PublishedCheckpoint& fresh) {
 PublishedCheckpoint* Decision::find_kept(int64_t report) {
   const auto kept = std::ranges::find(state_.checkpoints, report, &PublishedCheckpoint::report);
   return kept == state_.checkpoints.end() ? nullptr : &*kept;
+}
+
+// Once while several such are kept.
+void Decision::warn_of_score(const PublishedCheckpoint& fresh) {
+  const CheckpointConfig& config = state_.options.checkpoint_config;
+  const auto is_unusable = [&](const PublishedCheckpoint& one) { return checkpoint::has_unusable_score(one, config); };
+  if (!is_unusable(fresh) || std::ranges::count_if(state_.checkpoints, is_unusable) > 1) return;
+  note(LogLevel::warning, "the checkpoint of report " + std::to_string(fresh.report) +
+                              " ranks as one without a score: \"" + config.checkpoint_score_attribute.value_or("") +
+                              "\" (CheckpointConfig.checkpoint_score_attribute) is no number in its metrics");
 }
 
 void Decision::apply_retention() {

@@ -85,6 +85,7 @@ class Decision {
   // decide_checkpoint.cpp
   void drop_replaced(const PublishedCheckpoint& fresh);
   PublishedCheckpoint* find_kept(int64_t report);
+  void warn_of_score(const PublishedCheckpoint& fresh);
   void apply_retention();
 
   // decide_validation.cpp

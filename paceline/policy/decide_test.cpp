@@ -320,6 +320,23 @@ TEST(Checkpoints, RetentionNeverDeletesTheLatest) {
   EXPECT_EQ(run.all().checkpoints.size(), 2u);
 }
 
+TEST(Checkpoints, AScoreThatIsNoNumberIsSaidOnce) {
+  CheckpointConfig config{.checkpoint_score_attribute = "score"};
+  Play run = Play::training({.num_workers = 1, .checkpoint_config = config});
+  std::vector<std::string> warnings;
+  for (const Json& score : {Json(1), Json("high"), Json(true), Json("higher")}) {
+    const int64_t report = std::ssize(run.all().checkpoints) + 1;
+    run.feed(CheckpointReady{report});
+    run.feed(CheckpointPublished{{.report = report, .metrics = {{"score", score}}}});
+    for (const Note& note : run.wanted<Note>()) {
+      if (note.level == LogLevel::warning) warnings.push_back(note.text);
+    }
+  }
+  EXPECT_EQ(warnings, std::vector<std::string>{"the checkpoint of report 2 ranks as one without a score: \"score\" "
+                                               "(CheckpointConfig.checkpoint_score_attribute) is no number in its "
+                                               "metrics"});
+}
+
 TEST(Failures, OnlyThoseWhoMayHaveSomethingToSayAreWaitedFor) {
   Play killed = Play::training({.num_workers = 2, .max_failures = 1, .failure_grace_s = 7, .killed_grace_s = 3});
   killed.exit(killed.worker(0), {.signal = SIGKILL});

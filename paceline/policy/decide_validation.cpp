@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "paceline/core/metric_values.h"
 #include "paceline/policy/decide_internal.h"
 #include "paceline/policy/failure_text.h"
 
@@ -98,7 +99,7 @@ void Decision::settle_validation(int64_t report, CheckpointStatus status, const 
   if (PublishedCheckpoint* kept = find_kept(report)) {
     kept->status = status;
     if (!kept->metrics.is_object()) kept->metrics = Json::object();
-    if (metrics.is_object()) kept->metrics.update(metrics);
+    if (metrics.is_object()) update_metrics(kept->metrics, metrics);
   }
   apply_retention();
   start_validations();

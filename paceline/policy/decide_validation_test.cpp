@@ -88,6 +88,16 @@ TEST(Validation, ItsMetricsSortAnewAndRetentionIsAppliedAgain) {
   EXPECT_EQ(run.all().checkpoints.size(), 2u) << "the best and the latest";
 }
 
+TEST(Validation, ItsMetricsMayHaveKeysThatAreNoTexts) {
+  Play run = Play::training(one_at_a_time());
+  run.feed(CheckpointReady{1, ValidationTaskConfig{}});
+  run.feed(
+      CheckpointPublished{{.report = 1, .metrics = Json::parse(R"({"0": 0.5, "loss": 1, "$keys": [0, "loss"]})")}});
+  end(run, 1, Json::parse(R"({"accuracy": 0.5, "5": 2, "$keys": ["accuracy", 5]})"));
+  EXPECT_EQ(kept(run, 1).metrics, Json::parse(R"({"0": 0.5, "loss": 1, "accuracy": 0.5, "5": 2,
+                                                  "$keys": [0, "loss", "accuracy", 5]})"));
+}
+
 TEST(Validation, AFailureChangesNothingButTheStatus) {
   Play run = with_validations(2);
   end(run, 1, {}, "std::runtime_error: no data");

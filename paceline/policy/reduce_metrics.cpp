@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "paceline/policy/report_book.h"
 
@@ -7,29 +8,37 @@ namespace paceline::policy {
 namespace {
 
 using Numbers = std::vector<const Json*>;
+using Wide = __int128;  // has room for the sum of any ranks' integers
 
-// Nothing when the sum has no room in 64 bits.
-std::optional<Json> reduced_integers(const Numbers& numbers, const std::string& reduce) {
-  int64_t result = numbers.front()->get<int64_t>();
-  for (size_t i = 1; i < numbers.size(); ++i) {
-    const auto value = numbers[i]->get<int64_t>();
-    if (reduce == "sum") {
-      if (__builtin_add_overflow(result, value, &result)) return std::nullopt;
-    } else {
-      result = reduce == "min" ? std::min(result, value) : std::max(result, value);
-    }
+Wide wide(const Json& integer) {
+  return integer.is_number_unsigned() ? Wide{integer.get<uint64_t>()} : Wide{integer.get<int64_t>()};
+}
+
+// JSON's integers are those of 64 bits, with a sign or without; beyond, a floating-point number.
+Json narrow(Wide integer) {
+  using Signed = std::numeric_limits<int64_t>;
+  if (integer < Signed::min() || integer > std::numeric_limits<uint64_t>::max()) return static_cast<double>(integer);
+  if (integer > Signed::max()) return static_cast<uint64_t>(integer);
+  return static_cast<int64_t>(integer);
+}
+
+Json reduced_integers(const Numbers& numbers, const std::string& reduce) {
+  Wide low = wide(*numbers.front());
+  Wide high = low;
+  Wide sum = 0;
+  for (const Json* number : numbers) {
+    low = std::min(low, wide(*number));
+    high = std::max(high, wide(*number));
+    sum += wide(*number);
   }
-  return result;
+  if (reduce == "sum") return narrow(sum);
+  if (reduce == "mean" && low != high) return static_cast<double>(sum) / static_cast<double>(numbers.size());
+  return narrow(reduce == "max" ? high : low);  // the mean of equal ones, an epoch or a step, stays an integer
 }
 
 Json reduced(const Numbers& numbers, const std::string& reduce) {
-  const bool integers = std::ranges::all_of(numbers, [](const Json* number) { return number->is_number_integer(); });
-  const auto equals_first = [&](const Json* number) { return *number == *numbers.front(); };
-  if (integers && reduce == "mean" && std::ranges::all_of(numbers, equals_first)) {
-    return *numbers.front();  // an epoch or a step stays an integer
-  }
-  if (integers && reduce != "mean") {
-    if (const auto result = reduced_integers(numbers, reduce)) return *result;
+  if (std::ranges::all_of(numbers, [](const Json* number) { return number->is_number_integer(); })) {
+    return reduced_integers(numbers, reduce);
   }
   double result = numbers.front()->get<double>();
   for (size_t i = 1; i < numbers.size(); ++i) {

@@ -132,9 +132,10 @@ class ReportBook {
 };
 
 /// Puts the group's numbers into every rank's metrics: `reduce` is "mean", "sum", "min" or "max". Numbers of the same
-/// name count, nested ones too, over the ranks that have them; other values stay each rank's own.
-/// Integers that are the same on every rank stay one ("epoch"); a sum of integers that is too large for 64 bits becomes
-/// a floating-point number.
+/// name count, nested ones too, over the ranks that have them; other values stay each rank's own: booleans, lists and
+/// Python's marks, which decimals and integers beyond 64 bits are. Integers are combined exactly: their lowest and
+/// highest are integers, so is a mean of equal ones ("epoch"), and a sum, unless it leaves -2^63 to 2^64 - 1; then it
+/// is a floating-point number.
 void reduce_metrics(std::vector<std::optional<Json>>& metrics, const std::string& reduce);
 
 }  // namespace paceline::policy

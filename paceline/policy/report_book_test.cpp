@@ -197,9 +197,38 @@ TEST(ReduceMetrics, TheMeanOfEqualIntegersIsThatInteger) {
 }
 
 TEST(ReduceMetrics, ASumThatIsTooLargeIsNoInteger) {
-  std::vector<std::optional<Json>> ranks(2, Json{{"rows", std::numeric_limits<int64_t>::max()}});
+  std::vector<std::optional<Json>> ranks(
+      2, Json{{"above", std::numeric_limits<uint64_t>::max()}, {"below", std::numeric_limits<int64_t>::min()}});
   reduce_metrics(ranks, "sum");
-  EXPECT_EQ((*ranks[0])["rows"], 2 * static_cast<double>(std::numeric_limits<int64_t>::max()));
+  EXPECT_TRUE((*ranks[0])["above"].is_number_float());
+  EXPECT_EQ((*ranks[0])["above"].get<double>(), 0x1p65);
+  EXPECT_TRUE((*ranks[0])["below"].is_number_float());
+  EXPECT_EQ((*ranks[0])["below"].get<double>(), -0x1p64);
+}
+
+TEST(ReduceMetrics, IntegersAreCombinedExactly) {
+  constexpr uint64_t kLarge = (1ULL << 63) + 5;
+  const auto reduced = [](const Json& first, const Json& second, const std::string& reduce) {
+    std::vector<std::optional<Json>> ranks = {Json{{"x", first}}, Json{{"x", second}}};
+    reduce_metrics(ranks, reduce);
+    return (*ranks[0])["x"].dump();
+  };
+  EXPECT_EQ(reduced(kLarge, 3, "max"), "9223372036854775813");
+  EXPECT_EQ(reduced(kLarge, 3, "min"), "3");
+  EXPECT_EQ(reduced(kLarge, 3, "sum"), "9223372036854775816");
+  EXPECT_EQ(reduced(kLarge, -10, "sum"), "9223372036854775803");
+  EXPECT_EQ(reduced(-1, std::numeric_limits<uint64_t>::max(), "mean"), Json(0x1p63 - 1).dump());
+  EXPECT_EQ(reduced(kLarge, kLarge, "mean"), "9223372036854775813");
+  EXPECT_EQ(reduced((1LL << 53) + 1, (1LL << 53) + 3, "mean"), Json(0x1p53 + 2).dump());
+}
+
+TEST(ReduceMetrics, WhatIsNoNumberOfJsonStaysEachRanksOwn) {
+  const Json large = {"$int", "1180591620717411303424"};
+  std::vector<std::optional<Json>> ranks = {Json{{"x", large}, {"y", true}}, Json{{"x", 3}, {"y", 1}}};
+  reduce_metrics(ranks, "sum");
+  EXPECT_EQ((*ranks[0])["x"], large);
+  EXPECT_EQ((*ranks[1])["x"], 3);
+  EXPECT_EQ((*ranks[0])["y"], true);
 }
 
 TEST(ReportBook, ReducesWithoutForgettingTheRanks) {

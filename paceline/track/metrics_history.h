@@ -32,9 +32,6 @@ namespace paceline::track {
 /// In place of a rank: what a line says of the report as a whole.
 inline constexpr int64_t kWholeGroup = -1;
 
-/// Member of a dictionary that says which of its keys are no texts in the language that has reported it: no metric.
-inline constexpr const char* kKeysMember = "$keys";
-
 // A line of the history.
 #define PACELINE_HISTORY_ROW_FIELDS(FIELD)                   \
   FIELD(int64_t, report, 0)                                  \

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "paceline/core/json.h"
+#include "paceline/core/metric_values.h"
 #include "paceline/track/metrics_history.h"
 
 namespace paceline::track {

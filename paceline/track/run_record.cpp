@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "paceline/core/metric_values.h"
+
 namespace paceline::track {
 namespace {
 

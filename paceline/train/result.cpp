@@ -9,6 +9,7 @@
 
 #include "paceline/checkpoint/retention.h"
 #include "paceline/checkpoint/store.h"
+#include "paceline/core/metric_values.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/run/journal.h"
 #include "paceline/run/readable_folder.h"
@@ -81,9 +82,13 @@ std::shared_ptr<arrow::Table> Result::metrics_history() const {
 
 std::vector<Metrics> Result::reported_metrics() const {
   const auto records = value_or_throw(run::ReadableFolder::open(location));
+  const track::RunRecord record = value_or_throw(run::read_run_folder(records.folder()));
   std::vector<Metrics> reports;
   for (const track::HistoryRow& row : value_or_throw(track::read_history(records.folder()))) {
-    if (row.rank == 0) reports.emplace_back(row.reduced.is_null() ? row.metrics : row.reduced);
+    if (row.rank != 0) continue;
+    const auto kept = std::ranges::find(record.checkpoints, row.report, &PublishedCheckpoint::report);
+    const bool validated = kept != record.checkpoints.end() && kept->status == CheckpointStatus::validated;
+    reports.emplace_back(validated ? kept->metrics : row.reduced.is_null() ? row.metrics : row.reduced);
   }
   return reports;
 }
@@ -100,14 +105,16 @@ size_t train::index_of_best(const std::vector<Metrics>& kept, const std::string&
   check_field("Result.get_best_checkpoint", "mode", mode, kModes);
   std::optional<size_t> best;
   double best_score = 0;
+  bool has_it = false;
   std::set<std::string> names;
   for (size_t i = 0; i < kept.size(); ++i) {
     for (const auto& [name, value] : kept[i].json().items()) {
-      if (name != track::kKeysMember) names.insert(name);
+      if (name != kKeysMember) names.insert(name);
     }
     const Json* value = kept[i].find(metric);
-    if (value == nullptr || !value->is_number()) continue;
-    const double score = (mode == "max" ? 1 : -1) * value->get<double>();
+    if (value == nullptr) continue;
+    has_it = true;
+    const double score = (mode == "max" ? 1 : -1) * score_of(*value).value_or(std::nan(""));
     if (std::isnan(score) || (best && score <= best_score)) continue;
     best = i;
     best_score = score;
@@ -115,8 +122,9 @@ size_t train::index_of_best(const std::vector<Metrics>& kept, const std::string&
   if (best) return *best;
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  throw ConfigError("Invalid metric name \"" + metric + "\": no kept checkpoint of " + path +
-                    " has it; there is: " + (known.empty() ? "nothing" : known));
+  throw ConfigError("Invalid metric name \"" + metric + "\": no kept checkpoint of " + path + " has it" +
+                    (has_it ? " as a number other than NaN" : "") +
+                    "; there is: " + (known.empty() ? "nothing" : known));
 }
 
 }  // namespace paceline

@@ -54,11 +54,11 @@ struct Result {
   /// Every report of every rank: columns report, attempt, rank, time, checkpoint, and one per metric. Reads the
   /// folder. StorageError when it cannot be read.
   std::shared_ptr<arrow::Table> metrics_history() const;
-  /// Rank 0's metrics of every report, as `metrics`, the first first. Reads the folder. StorageError when it cannot be
-  /// read.
+  /// Rank 0's metrics of every report, as `metrics`, the first first; where the report's checkpoint is kept, with those
+  /// of its validation. Reads the folder. StorageError when it cannot be read.
   std::vector<Metrics> reported_metrics() const;
   /// The kept checkpoint whose `metric` is highest (`mode` "max") or lowest ("min"). If no kept checkpoint has the
-  /// metric, throws ConfigError, which names the metrics that there are.
+  /// metric, or none as a number other than NaN, throws ConfigError, which names the metrics that there are.
   Checkpoint get_best_checkpoint(const std::string& metric, const std::string& mode) const;
 
   /// The exit code for a program that does nothing but the run: 0 when the run has finished; when a signal stopped it,
@@ -73,7 +73,8 @@ struct Result {
 namespace train {
 
 /// Which of `kept`, each kept checkpoint's metrics, Result::get_best_checkpoint() takes; `path` is the run's, for the
-/// same errors. Values that are no numbers, and NaN, do not count; the first wins a tie. Pure.
+/// same errors. Values are compared as score_of() has them; what is none, and NaN, does not count; the first wins a
+/// tie. Pure.
 size_t index_of_best(const std::vector<Metrics>& kept, const std::string& metric, const std::string& mode,
                      const std::string& path);
 

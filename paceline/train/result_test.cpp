@@ -112,7 +112,7 @@ TEST_F(ResultTest, FindsTheBestCheckpoint) {
 TEST(IndexOfBest, CountsNumbersOnly) {
   const std::vector<Metrics> kept = {Metrics(Json::parse(R"({"loss": "none", "$keys": ["loss"]})")),
                                      Metrics(Json::parse(R"({"loss": 2})")), Metrics(Json::parse(R"({"loss": 2.0})")),
-                                     Metrics(Json::parse(R"({"loss": true})"))};
+                                     Metrics(Json::parse(R"({"loss": [3]})"))};
   EXPECT_EQ(train::index_of_best(kept, "loss", "max", "run"), 1u);
   EXPECT_EQ(train::index_of_best(kept, "loss", "min", "run"), 1u);
   EXPECT_THAT([&] { train::index_of_best(kept, "accuracy", "max", "run"); },
@@ -120,6 +120,41 @@ TEST(IndexOfBest, CountsNumbersOnly) {
                   "Invalid metric name \"accuracy\": no kept checkpoint of run has it; there is: loss")));
   EXPECT_THAT([] { train::index_of_best({}, "loss", "max", "run"); },
               ::testing::ThrowsMessage<ConfigError>(::testing::EndsWith("there is: nothing")));
+}
+
+TEST(IndexOfBest, ComparesEveryKindOfNumber) {
+  const std::vector<Metrics> kept = {
+      Metrics(Json::parse(R"({"m": false})")), Metrics(Json::parse(R"({"m": ["$decimal", "1E+2"]})")),
+      Metrics(Json::parse(R"({"m": ["$int", "-18446744073709551617"]})")), Metrics(Json::parse(R"({"m": true})"))};
+  EXPECT_EQ(train::index_of_best(kept, "m", "max", "run"), 1u);
+  EXPECT_EQ(train::index_of_best(kept, "m", "min", "run"), 2u);
+}
+
+TEST(IndexOfBest, SaysThatAMetricIsNoNumber) {
+  const std::vector<Metrics> kept = {Metrics({{"m", std::nan("")}}), Metrics({{"m", "high"}})};
+  EXPECT_THAT([&] { train::index_of_best(kept, "m", "max", "run"); },
+              ::testing::ThrowsMessage<ConfigError>(
+                  ::testing::StrEq("Invalid metric name \"m\": no kept checkpoint of run has it as a number other than "
+                                   "NaN; there is: m")));
+}
+
+TEST_F(ResultTest, ReportsHaveWhatAValidationAdded) {
+  report(1, {{"loss", 0.5}});
+  report(2, {{"loss", 0.25}});
+  policy::RunOpened again;
+  again.epoch = {2};
+  again.options.max_validations = 1;
+  add(again);
+  add(policy::NodeJoined{{.name = "node", .cores = 2}});
+  add(policy::CheckpointReady{1, ValidationTaskConfig{}});
+  add(policy::CheckpointPublished{{.report = 1, .metrics = {{"loss", 0.5}}}});
+  EXPECT_EQ(Result::from_path(folder_).reported_metrics()[0].json(), Json({{"loss", 0.5}}));
+  ASSERT_EQ(state_.validations.size(), 1u);
+  add(policy::ValidationEnded{1, state_.validations[0].worker, {{"accuracy", 0.75}}, ""});
+  const auto reported = Result::from_path(folder_).reported_metrics();
+  ASSERT_EQ(reported.size(), 2u);
+  EXPECT_EQ(reported[0].json(), Json({{"loss", 0.5}, {"accuracy", 0.75}}));
+  EXPECT_EQ(reported[1].json(), Json({{"loss", 0.25}}));
 }
 
 TEST_F(ResultTest, AFolderWithoutARunIsRefused) {

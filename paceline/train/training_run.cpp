@@ -205,15 +205,15 @@ void prepare(TrainingRun& run) {
 }
 
 Result fit(const TrainingRun& run) {
+  if (Session::current_or_null() != nullptr) {
+    throw UsageError(
+        "fit() was called inside a train loop; call it in the driver, where no worker is running this code");
+  }
   const bool in_process = run.scaling_config.num_workers.max == 0;
   if (!in_process && under_torchrun()) {
     throw UsageError("fit() with " + std::to_string(run.scaling_config.num_workers.max) +
                      " workers was called in a process that torchrun started (RANK and WORLD_SIZE are set); set "
                      "num_workers = 0 to join torchrun's group, or start the program without torchrun");
-  }
-  if (Session::current_or_null() != nullptr) {
-    throw UsageError(
-        "fit() was called inside a train loop; call it in the driver, where no worker is running this code");
   }
   const storage::Location start_from = checkpoint_to_start_from(run.resume_from_checkpoint);
   controller::StopSignal stop;

@@ -26,6 +26,7 @@ class Cargo:
 
     train_loop: Callable[[], Any]  # with its configuration bound
     validation: Optional[Callable[..., dict]] = None
+    joins_group: bool = False  # torch.distributed's
 
 
 def pack(cargo: Cargo, stores: Stores) -> bytes:

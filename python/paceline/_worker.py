@@ -1,6 +1,7 @@
 """A worker process: `python -m paceline._worker`, started by the guardian."""
 
 import atexit
+import contextlib
 import os
 import sys
 import traceback
@@ -24,15 +25,13 @@ class Program:
         unpack_stores(attachment)
 
     def train(self, attachment, torch_config, store):
-        from paceline.train.torch import _group
-
         context = native.get_context()
         native.set_process_title(f"paceline worker {context.get_world_rank()} of {context.get_experiment_name()}")
         if _environment.is_set("CHDIR_TO_TRIAL_DIR"):
             _enter(os.path.join(context.get_storage(), native.ARTIFACTS_FOLDER))
         cargo = unpack(attachment)
         _main_module.use_names_of(cargo.train_loop)
-        with _group.joined(torch_config, store):
+        with _joined(torch_config, store) if cargo.joins_group else contextlib.nullcontext():
             native.train_loop_begins()
             return encoded(cargo.train_loop())
 
@@ -65,6 +64,12 @@ class Program:
                 stream.flush()
             except Exception:
                 pass
+
+
+def _joined(torch_config, store):
+    from paceline.train.torch import _group
+
+    return _group.joined(torch_config, store)
 
 
 def _enter(folder):

@@ -15,6 +15,7 @@ import threading
 import uuid
 
 import numpy
+import pandas
 import pyarrow
 import pytest
 import torch
@@ -31,6 +32,23 @@ class Color(enum.Enum):
 
 class Level(enum.IntEnum):
     HIGH = 3
+
+
+class Split(str, enum.Enum):
+    TEST = "test"
+
+
+class Parts(enum.Flag):
+    MODEL = 1
+    OPTIMIZER = 2
+
+
+class Strict(enum.Flag, boundary=enum.STRICT):
+    ONLY = 1
+
+    @classmethod
+    def _missing_(cls, value):
+        raise AssertionError("code of the class")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +91,13 @@ VALUES = {
     "range": range(1, 7, 2),
     "dataclass": Score(0.5, (1, 2)),
     "keys": {0: 0.5, "one": {(1, 2): 3}},
+    "enum_keys": {Split.TEST: 0.5, Color.RED: 1, (Split.TEST, 1): 2},
+    "numpy_keys": {numpy.float32(0.1): 1, numpy.int64(3): 2, (numpy.int64(1),): 3},
+    "flags": [Parts.MODEL, Parts.MODEL | Parts.OPTIMIZER, Parts(0)],
+    "moment": numpy.datetime64("2026-01-01T00:00:00.000000001"),
+    "day": numpy.datetime64("2026-01-01"),
+    "duration": numpy.timedelta64(5, "ns"),
+    "timestamp": pandas.Timestamp("2026-01-01T00:00:00.123456", tz="UTC"),
     "equal_keys": {1: "a", "1": "b"},
     "marks": {"$tuple": ["$set", 1], "list": ["$tuple", 1], "inner": {"$keys": 1, "$set": {"$keys": [2]}}},
     "empty": [[], {}, (), set()],
@@ -89,7 +114,9 @@ def test_comes_back_equal(name):
     value = VALUES[name]
     back = round_trip(value)
     assert back == value
-    if not isinstance(value, (numpy.generic, numpy.ndarray, enum.IntEnum)):
+    if isinstance(value, (numpy.datetime64, numpy.timedelta64)):
+        assert back.dtype == value.dtype
+    elif not isinstance(value, (numpy.generic, numpy.ndarray, enum.IntEnum, pandas.Timestamp)):
         assert type(back) is type(value)
 
 
@@ -101,12 +128,90 @@ def test_arrays_come_back_equal(dtype):
     assert back.dtype == array.dtype and numpy.array_equal(back, array)
 
 
+ARRAYS = {
+    "complex": numpy.array([1 + 2j, complex(math.inf, -0.0)]),
+    "complex64": numpy.array([[1 + 2j]], dtype="complex64"),
+    "long_double": numpy.array([1, 2, -math.inf], dtype="longdouble") / 3,
+    "moments": numpy.array(["2026-01-01T00:00:00.000000001", "1900-01-01"], dtype="datetime64[ns]"),
+    "durations": numpy.array([[5], [-7]], dtype="timedelta64[ms]"),
+    "other_order": numpy.array([1.5], dtype=">f8"),
+    "texts": numpy.array(["$tuple", "a"]),
+    "bytes": numpy.array([b"a", b"\xff"]),
+    "objects": numpy.array([1, "b", [1, 2], None], dtype=object),
+    "lists": numpy.array([[1, 2], [3, 4], None], dtype=object)[:2],
+    "large": numpy.arange(3000, dtype=">u2"),
+    "matrix": numpy.asmatrix([[1, 2], [3, 4]]),
+    "empty": numpy.zeros((0, 3), dtype="<M8[s]"),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_of_other_kinds_come_back_equal(name):
+    back = round_trip(ARRAYS[name])
+    assert type(back) is numpy.ndarray and back.dtype == ARRAYS[name].dtype
+    assert back.shape == ARRAYS[name].shape and back.tolist() == ARRAYS[name].tolist()
+
+
+def test_masks_come_back():
+    masked = numpy.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[0, 1], [1, 0]], dtype="float32")
+    back = round_trip(masked)
+    assert back.tolist() == masked.tolist() == [[1.0, None], [None, 4.0]]
+    assert back.dtype == masked.dtype and (back.data == masked.data).all()
+    assert round_trip(numpy.ma.array([1, 2])).mask.tolist() == [False, False]
+    assert round_trip(numpy.ma.masked).tolist() is None
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "datetime64[D]", "timedelta64[ns]"])
+def test_no_time_comes_back(kind):
+    none = numpy.array("NaT", dtype=kind)[()]
+    back = round_trip(none)
+    assert numpy.isnat(back) and back.dtype == none.dtype
+    assert numpy.isnat(round_trip(numpy.array([none]))).all()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pandas.Series([1.0, 2.0]),
+        pandas.Series([1, None], dtype="Int64"),
+        pandas.Index([1, 2]),
+        pandas.NaT,
+        pandas.Timestamp("2026-01-01T00:00:00.123456789"),
+        pandas.Timedelta(5, "ns"),
+    ],
+    ids=lambda value: repr(value)[:12],
+)
+def test_what_would_not_come_back_equal_is_kept_as_text(value):
+    assert round_trip(value) == repr(value)
+
+
+def test_text_of_an_array_is_whole():
+    text = round_trip(numpy.array([(i, i / 3) for i in range(2000)], dtype=[("a", int), ("b", float)]))
+    assert "..." not in text and "(1999, 6.6633333333333" in text
+    assert round_trip(numpy.array([1], dtype="clongdouble") / 3).startswith("array([0.33333333333333333")
+
+
+def test_a_long_double_is_the_nearest_float():
+    back = round_trip(numpy.longdouble(1) / 3)
+    assert type(back) is float and back == 1 / 3
+
+
+def test_members_have_the_names_of_the_keys_that_come_back():
+    assert encoded({Split.TEST: 0.5}) == {"test": 0.5}
+    assert encoded({"value": {Level.HIGH: 1, numpy.float32(0.5): 2}}) == {"value": {"3": 1, "0.5": 2, "$keys": [3, 0.5]}}
+
+
+def test_flags_are_made_without_code_of_their_class():
+    assert decoded(["$enum", f"{__name__}:Strict", "ONLY", 1]) is Strict.ONLY
+    assert decoded(["$enum", f"{__name__}:Strict", "ONLY|4", 5]) == 5
+    assert decoded(["$enum", f"{__name__}:Parts", "x", "y"]) == "y"
+
+
 def test_nan_comes_back():
     assert math.isnan(round_trip(math.nan))
 
 
 def test_what_has_no_form_is_kept_as_text():
-    assert round_trip(numpy.array(["a"])) == repr(numpy.array(["a"]))
     assert round_trip(Color) == repr(Color)
 
 
@@ -170,6 +275,31 @@ def test_a_run_gives_back_what_was_reported(workers, tmp_path):
     assert set(frame.columns) == set(VALUES)
     assert frame["date"][0] == VALUES["date"]
     assert not [name for name in result.metrics_history.column_names if "$keys" in name]
+
+
+def test_lone_surrogates_come_back(tmp_path):
+    values = {"half": "\ud800x", "file": "\udcff", "inner": ["\udfff"]}
+
+    def loop():
+        report(values)
+        return values
+
+    config = RunConfig(name="run", storage_path=tmp_path)
+    result = TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=0), run_config=config).fit()
+    assert result.metrics == result.return_value == values
+    read = Result.from_path(result.path)
+    assert read.metrics == read.return_value == values
+
+
+def test_names_with_lone_surrogates_are_refused_and_returned(tmp_path):
+    def loop():
+        with pytest.raises(TypeError, match=r"metrics has the name '\\ud800', which cannot be written in UTF-8; rename it"):
+            report({"\ud800": 1})
+        return {"\ud800": 1}
+
+    config = RunConfig(name="run", storage_path=tmp_path)
+    result = TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=0), run_config=config).fit()
+    assert result.return_value == {"\ud800": 1}
 
 
 def test_without_pandas_the_dataframe_is_a_table_of_the_same(monkeypatch, tmp_path):

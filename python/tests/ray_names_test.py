@@ -5,6 +5,7 @@ import os
 import pickle
 
 import pytest
+import torch.distributed
 
 import paceline.train as train
 from paceline.train import BackendConfig, DataParallelTrainer, PreemptionInfo, Result
@@ -65,6 +66,17 @@ def marked():
     os.environ["MARK"] = "inside"
     yield
     del os.environ["MARK"]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_only_a_torch_config_brings_a_process_group(run_config, workers):
+    def joined():
+        return [torch.distributed.is_initialized(), "MASTER_ADDR" in os.environ]
+
+    scaling = train.ScalingConfig(num_workers=workers)
+    assert DataParallelTrainer(joined, scaling_config=scaling, run_config=run_config()).fit().return_value == [False, False]
+    with_group = DataParallelTrainer(joined, backend_config=TorchConfig(), scaling_config=scaling, run_config=run_config())
+    assert with_group.fit().return_value[0] is True
 
 
 def test_a_backend_with_hooks_of_a_controller_is_refused():

@@ -1,17 +1,24 @@
 """Results, checkpoints and runs as scripts make and continue them."""
 
 import base64
+import copy
+import dataclasses
+import decimal
+import fractions
 import json
 import math
 import os
 import pickle
+import shutil
 
 import pandas
 import pytest
+import torch
 
 import paceline.train as train
 from paceline.train import (
     Checkpoint,
+    CheckpointConfig,
     CheckpointUploadMode,
     FailureConfig,
     ReportedCheckpoint,
@@ -112,6 +119,52 @@ def test_metrics_have_what_the_validation_added(run_config, tmp_path):
     result = fit(loop, run_config(), config=str(tmp_path / "user"), validation_config=ValidationConfig(fn=validate))
     assert result.metrics == {"loss": 1, "accuracy": 0.5}
     assert result.best_checkpoints[0][1] == result.metrics
+    assert result.metrics_dataframe.to_dict("records") == [result.metrics]
+
+
+def test_a_validation_leaves_keys_as_they_are(run_config, tmp_path):
+    def loop(config):
+        train.report({0: 0.5, "loss": 1}, folder_with(config, "file"), validation=True)
+
+    def validate(checkpoint):
+        return {"accuracy": 0.5, 5: 2}
+
+    result = fit(loop, run_config(), config=str(tmp_path / "user"), validation_config=ValidationConfig(fn=validate))
+    assert result.metrics == {0: 0.5, "loss": 1, "accuracy": 0.5, 5: 2}
+    assert result.best_checkpoints[0][1] == result.metrics
+    assert set(result.metrics_dataframe.columns) == set(result.metrics)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [True, False, False, False],
+        [decimal.Decimal("0.3"), decimal.Decimal("0.1"), fractions.Fraction(1, 5), 0.25],
+        [2**71, 5, 2**64 - 1, 2**70],
+    ],
+    ids=["bool", "decimal", "int"],
+)
+def test_the_best_of_every_kind_of_number_is_kept(run_config, tmp_path, scores):
+    def loop(config):
+        for step, score in enumerate(scores):
+            train.report({"m": score}, folder_with(f"{config}/{step}", "file"), checkpoint_dir_name=str(step))
+
+    kept = CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="m")
+    result = fit(loop, run_config(checkpoint_config=kept), workers=0, config=str(tmp_path / "user"))
+    assert [os.path.basename(one.path) for one, _ in result.best_checkpoints] == ["3", "0"]
+    assert os.path.basename(result.get_best_checkpoint("m", "max").path) == "0"
+    assert os.path.basename(result.get_best_checkpoint("m", "min").path) == "3"
+
+
+def test_integers_are_reduced_exactly(run_config):
+    def loop(config):
+        large = train.get_context().get_world_rank() == 0
+        for reduce in ("max", "min", "sum"):
+            train.report({"m": 2**63 + 5 if large else 3, "large": 2**70 if large else 1, "flag": large}, reduce=reduce)
+
+    rows = fit(loop, run_config(), workers=2, config={}).metrics_dataframe.to_dict("records")
+    assert [row["m"] for row in rows] == [2**63 + 5, 3, 2**63 + 8]
+    assert all(row["large"] == 2**70 and row["flag"] for row in rows)
 
 
 def test_nothing_reported_is_none(run_config):
@@ -164,7 +217,7 @@ def test_a_result_made_by_hand_has_the_best_checkpoint_of_one_that_was_read(run_
             assert best[0] == best[1], (metric, mode)
     for metric, mode, message in [
         ("b", "max", r'Invalid metric name "b": no kept checkpoint of .* has it; there is: count, e, loss, mixed, of_class, shape$'),
-        ("shape", "max", r'Invalid metric name "shape": no kept checkpoint of .* has it; there is: '),
+        ("shape", "max", r'Invalid metric name "shape": no kept checkpoint of .* has it as a number other than NaN; there is'),
         ("loss", "highest", r"Result.get_best_checkpoint.mode is .*highest.*max"),
     ]:
         for result in (read, by_hand):
@@ -204,6 +257,20 @@ def test_a_loop_returns_what_looks_like_a_mark(run_config, workers):
     value = {"__pickled__": "x"}
     result = fit(lambda: value, run_config(name="run"), workers=workers)
     assert result.return_value == value and Result.from_path(result.path).return_value == value
+
+
+def test_tensors_without_data_are_returned(run_config):
+    returned = fit(lambda: {"empty": torch.empty(3, device="meta"), "full": torch.ones(2)}, run_config()).return_value
+    assert returned["empty"].is_meta and returned["empty"].shape == (3,) and returned["full"].tolist() == [1, 1]
+
+
+def test_why_a_value_cannot_be_returned_is_said():
+    class Refuses:
+        def __reduce__(self):
+            raise ValueError("not today")
+
+    with pytest.raises(ValueError, match=r"cannot be pickled: ValueError: not today; what cannot be pickled is the entry 'a'"):
+        _values.encoded({"a": Refuses()})
 
 
 def test_reported_checkpoints_can_be_made_by_hand(tmp_path):
@@ -256,3 +323,36 @@ def test_a_name_may_be_a_path_below_the_storage_path(tmp_path):
     for name in ("../out", "/tmp/out", "a//b", "a/"):
         with pytest.raises(ValueError, match="RunConfig.name"):
             RunConfig(name=name)
+
+
+def test_results_and_errors_can_be_copied_and_sent(run_config):
+    def loop():
+        train.report({"n": 1}, Checkpoint.from_dict({"n": 1}))
+        return {"z": 1, "a": {"y": [2], "b": 3}}
+
+    result = fit(loop, run_config())
+    assert dataclasses.asdict(result)["metrics"] == {"n": 1}
+    for copied in (copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
+        assert copied == result and copied.uri == result.uri
+        assert copied.metrics_history == result.metrics_history and copied.checkpoint.to_dict()["n"] == 1
+    folder = result.path
+    sent = pickle.dumps(result)
+    shutil.rmtree(folder)
+    assert pickle.loads(sent).metrics == {"n": 1}, "the folder may be gone"
+
+    def failing():
+        raise ValueError("no such row")
+
+    with pytest.raises(train.WorkerGroupError) as failure:
+        fit(failing, run_config(name="failing"))
+    copied = pickle.loads(pickle.dumps(failure.value))
+    assert str(copied) == str(failure.value) and copied.result.path == failure.value.result.path
+    assert isinstance(copied.worker_failures[0], ValueError)
+
+
+def test_dicts_of_the_return_value_keep_their_order(run_config):
+    def loop():
+        return {"z": 1, "a": {"y": [2, {"d": 0, "c": 0}], "b": 3}, "__pickled__": "text"}
+
+    returned = fit(loop, run_config()).return_value
+    assert json.dumps(returned) == json.dumps(loop())

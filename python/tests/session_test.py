@@ -330,3 +330,9 @@ def test_modes_are_members_of_their_enumerations():
         train.report({"loss": 1}, checkpoint_upload_mode="SYNC")
     with pytest.raises(ValueError, match="consistency_mode is null; allowed: one of CheckpointConsistencyMode.COMM"):
         train.get_all_reported_checkpoints(None)
+
+
+@pytest.mark.parametrize("metrics", ["loss", None, [("loss", 1)]])
+def test_metrics_are_a_dictionary(metrics):
+    with pytest.raises(ValueError, match="report\\(\\)'s metrics is .*; allowed: a dictionary"):
+        train.report(metrics)

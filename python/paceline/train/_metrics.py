@@ -3,8 +3,8 @@
 docs/architecture/metrics_format.md lists these marks; plain return values have the same form (_values.py). A list of the
 user's that begins with a text like that, and keys that are no texts, are marked too, so that what comes back is equal to
 what was reported. Numbers of NumPy, and of classes that derive from int, float or str, become plain ones. What has no form
-of its own here is kept as its text. Nothing is pickled, and nothing that is read back runs code: classes of enumerations,
-dataclasses and named tuples are looked up among the modules that are imported already.
+of its own here, or would not come back equal, is kept as its text. Nothing is pickled, and nothing that is read back runs
+code: classes of enumerations, dataclasses and named tuples are looked up among the modules that are imported already.
 """
 
 import base64
@@ -22,7 +22,7 @@ import uuid
 from typing import Any, Callable, Dict, List
 
 MARK = "$"
-KEYS = "$keys"  # in a dict: its keys, some of which are no texts; the core's kKeysMember (track/metrics_history.h)
+KEYS = "$keys"  # in a dict: its keys, some of which are no texts; the core's kKeysMember (core/metric_values.h)
 _MOST_TEXT = 1000  # characters of what is kept as text
 _PLAIN = frozenset({float, str, bool, type(None)})
 
@@ -64,8 +64,12 @@ def encoded_value(value: Any, place: str) -> Any:
     for kind, encode in _ENCODERS.items():
         if isinstance(value, kind):
             return encode(value, place)
-    if hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "tolist"):
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _array(value, place)
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item") and not isinstance(value, type):
+        item = value.item()  # of another library's array
+        return encoded_value(item, place) if isinstance(item, (int, float)) else _text(value, place)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return ["$dataclass", _name_of(type(value)), _encoded_dict(fields, place)]
@@ -97,18 +101,26 @@ def is_json_integer(value: int) -> bool:
     return -(2**63) <= value < 2**64
 
 
+def is_text(value: str) -> bool:
+    """Whether the core's JSON can have it as a name: UTF-8 has no lone surrogates."""
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def _fit(keys, plain):
     return isinstance(keys, list) and {str(key) for key in keys} == plain.keys()
 
 
 def _encoded_dict(value, place):
-    names = [str(key) for key in value]
     parts = [encoded_value(part, f"{place}[{key!r}]") for key, part in value.items()]
     keys = [encoded_value(key, f"a key of {place}") for key in value]
+    names = [key if type(key) is str else str(decoded(key)) for key in keys]  # of the keys that come back
     if KEYS in names or len(set(names)) < len(names):
         return ["$dict", *itertools.chain.from_iterable(zip(keys, parts))]
     members = dict(zip(names, parts))
-    if any(type(key) is not str for key in value):
+    if any(type(key) is not str for key in keys):
         members[KEYS] = keys
     return members
 
@@ -127,16 +139,29 @@ def _refuse_torch(value, place):
 
 
 def _array(value, place):
-    kind = getattr(value.dtype, "kind", "")
-    if getattr(value, "ndim", None) == 0:
-        item = value.item()
-        return _text(value, place) if type(item) is type(value) else encoded_value(item, place)
-    if kind not in "?biuf" or not kind:
-        return _text(value, place)
-    return ["$array", value.dtype.str, list(value.shape), value.reshape(-1).tolist()]
+    import numpy
+
+    kind, long = value.dtype.kind, value.dtype.char in "gG"  # wider than a float
+    if kind not in "biufcmMUSO" or (kind == "c" and long):
+        with numpy.printoptions(threshold=sys.maxsize, floatmode="unique"):
+            return _text(value, place, most=None)
+    if isinstance(value, numpy.ma.MaskedArray):
+        return ["$masked", _array(value.data, place), _array(numpy.ma.getmaskarray(value), place)]
+    flat = numpy.asarray(value).reshape(-1)
+    if kind == "M":
+        items = flat.astype(str).tolist()
+    elif kind == "m":
+        items = flat.astype("i8").tolist()
+    elif value.ndim == 0:
+        return encoded_value(float(value) if kind == "f" else value.item(), place)
+    elif long:
+        items = list(map(str, flat))
+    else:
+        items = flat.tolist() if kind in "biuf" else encoded_value(flat.tolist(), place)
+    return ["$array", value.dtype.str, list(value.shape), items] if value.ndim else ["$numpy", value.dtype.str, *items]
 
 
-def _text(value, place):
+def _text(value, place, most=_MOST_TEXT):
     try:
         pickle.dumps(value)
     except Exception as error:
@@ -144,7 +169,7 @@ def _text(value, place):
             f"{place} is a {type(value).__qualname__}, which cannot be kept ({type(error).__name__}: {error}); report numbers, "
             "texts, and lists and dicts of them"
         ) from None
-    return repr(value)[:_MOST_TEXT]
+    return repr(value)[:most]
 
 
 def _tuple(value, place):
@@ -167,6 +192,16 @@ def _enumeration(value, place):
     return ["$enum", _name_of(type(value)), value.name, encoded_value(value.value, place)]
 
 
+def _time(mark, *parts):
+    """The encoder of a class of datetime; what derives from it may hold more, such as the nanoseconds of pandas."""
+
+    def encode(value, place):
+        made = [mark, *(part(value) for part in parts)]
+        return made if type(value).__module__ == "datetime" or decoded(made) == value else _text(value, place)
+
+    return encode
+
+
 # The first that fits; a datetime is a date.
 _ENCODERS: Dict[type, Callable[[Any, str], List[Any]]] = {
     tuple: _tuple,
@@ -175,10 +210,12 @@ _ENCODERS: Dict[type, Callable[[Any, str], List[Any]]] = {
     bytes: lambda value, _: ["$bytes", base64.b64encode(value).decode()],
     bytearray: lambda value, _: ["$bytearray", base64.b64encode(value).decode()],
     enum.Enum: _enumeration,
-    datetime.datetime: lambda value, _: ["$datetime", value.isoformat()],
-    datetime.date: lambda value, _: ["$date", value.isoformat()],
-    datetime.time: lambda value, _: ["$time", value.isoformat()],
-    datetime.timedelta: lambda value, _: ["$timedelta", value.days, value.seconds, value.microseconds],
+    datetime.datetime: _time("$datetime", lambda value: value.isoformat()),
+    datetime.date: _time("$date", lambda value: value.isoformat()),
+    datetime.time: _time("$time", lambda value: value.isoformat()),
+    datetime.timedelta: _time(
+        "$timedelta", lambda value: value.days, lambda value: value.seconds, lambda value: value.microseconds
+    ),
     complex: lambda value, _: ["$complex", value.real, value.imag],
     decimal.Decimal: lambda value, _: ["$decimal", str(value)],
     fractions.Fraction: lambda value, _: ["$fraction", str(value)],
@@ -203,7 +240,14 @@ def _class_of(name, base):
 
 def _member_of(name, member, value):
     cls = _class_of(name, enum.Enum)
-    return cls.__members__.get(member, value) if cls else value
+    if cls is None or member in cls.__members__:
+        return cls.__members__[member] if cls else value
+    if not issubclass(cls, enum.Flag) or cls._member_type_ is not object:
+        return value
+    try:
+        return enum.Flag._missing_.__func__(cls, value)  # several flags, or none; not the class's own, which may be code
+    except ValueError:
+        return value
 
 
 def _named_tuple_of(name, *items):
@@ -224,7 +268,18 @@ def _dataclass_of(name, fields):
 def _array_of(dtype, shape, items):
     import numpy
 
-    return numpy.array(items, dtype=dtype).reshape(shape)
+    if numpy.dtype(dtype).kind != "O":
+        return numpy.array(items, dtype=dtype).reshape(shape)
+    flat = numpy.empty(len(items), dtype)
+    for i, item in enumerate(items):
+        flat[i] = item
+    return flat.reshape(shape)
+
+
+def _masked_of(data, mask):
+    import numpy
+
+    return numpy.ma.array(data, mask=mask)
 
 
 _DECODERS: Dict[str, Callable[..., Any]] = {
@@ -250,4 +305,6 @@ _DECODERS: Dict[str, Callable[..., Any]] = {
     "$range": range,
     "$dataclass": _dataclass_of,
     "$array": _array_of,
+    "$masked": _masked_of,
+    "$numpy": lambda dtype, item: _array_of(dtype, (), [item])[()],
 }

@@ -2,11 +2,12 @@
 
 What is pickled is the list ["$pickled", text], a mark beside those of metrics; a plain value that looks like that is escaped
 as they are. Formerly it was the dict {"__pickled__": text}, which folders of runs still have. Tensors come to the driver on
-the CPU and without the graph that made them.
+the CPU, those without data (device meta) as they are, and without the graph that made them.
 """
 
 import base64
 import io
+import itertools
 import pickle
 import sys
 from typing import Any
@@ -23,18 +24,15 @@ _FORMER = "__pickled__"
 def encoded(value: Any) -> Any:
     """ValueError for a value that cannot be pickled."""
     if _is_plain(value):
-        plain = _metrics.encoded_value(value, "the return value")
-        return ["$dict", _FORMER, plain[_FORMER]] if _is_former(plain) else plain
+        return _in_order(_metrics.encoded_value(value, "the return value"))
     try:
         buffer = io.BytesIO()
         _Pickler(buffer).dump(value)
         return [PICKLED, base64.b64encode(buffer.getvalue()).decode()]
     except Exception as error:
         culprit = find_culprit(value, "the value itself")
-        raise ValueError(
-            f"the return value of the train loop cannot be pickled: {type(error).__name__}: {error}; what cannot be pickled "
-            f"is {culprit}"
-        ) from None
+        message = f"the return value of the train loop cannot be pickled: {type(error).__name__}: {error}"
+        raise ValueError(f"{message}; what cannot be pickled is {culprit}" if culprit else message) from None
 
 
 def decoded(value: Any, trusted: bool) -> Any:
@@ -44,6 +42,17 @@ def decoded(value: Any, trusted: bool) -> Any:
     if not isinstance(value, list) or len(value) != 2 or value[0] != PICKLED:
         return _metrics.decoded(value)
     return pickle.loads(base64.b64decode(value[1])) if trusted else None
+
+
+def _in_order(plain):
+    """With dicts as lists where JSON's objects, whose members are sorted in the core, would lose the order."""
+    if isinstance(plain, list):
+        return [_in_order(part) for part in plain]
+    if not isinstance(plain, dict):
+        return plain
+    parts = {name: _in_order(part) for name, part in plain.items()}
+    is_object = list(parts) == sorted(parts) and not _is_former(parts)
+    return parts if is_object else ["$dict", *itertools.chain.from_iterable(parts.items())]
 
 
 def _is_former(value):
@@ -56,7 +65,7 @@ def _is_plain(value):
     if type(value) is list:
         return all(map(_is_plain, value))
     if type(value) is dict:
-        return all(type(key) is str and _is_plain(part) for key, part in value.items())
+        return all(type(key) is str and _metrics.is_text(key) and _is_plain(part) for key, part in value.items())
     return type(value) in (type(None), bool, float, str)
 
 
@@ -65,5 +74,5 @@ class _Pickler(cloudpickle.Pickler):
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(value, torch.Tensor):
             here = value if value.is_leaf else value.detach()
-            return (here if here.device.type == "cpu" else here.cpu()).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+            return (here if here.device.type in ("cpu", "meta") else here.cpu()).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         return super().reducer_override(value)

@@ -2,11 +2,11 @@
 
 import dataclasses
 import os
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union, cast
 
 import pyarrow
 
-from paceline._filesystem import Place, filesystem_of, given, kind_of, path_of
+from paceline._filesystem import Place, filesystem_of, given, kind_of, path_of, place_of
 from paceline._native import native
 from paceline.train import _values
 from paceline.train._metrics import decoded, encoded
@@ -26,9 +26,10 @@ class Result:
         checkpoint: The latest checkpoint.
         error: The exception that ended the run, None when it finished.
         path: The run's folder in ``filesystem``: a local path, or ``bucket/runs/run``.
-        metrics_dataframe: Rank 0's metrics, a row for each report and a column for each metric: a pandas DataFrame where
-            pandas is installed, else a pyarrow Table, whose column has texts where Arrow has no type for the values; None
-            if nothing was reported. Read from the run's folder when it is asked for.
+        metrics_dataframe: Rank 0's metrics, a row for each report and a column for each metric, with those of the validation
+            of the report's checkpoint while that is kept: a pandas DataFrame where pandas is installed, else a pyarrow
+            Table, whose column has texts where Arrow has no type for the values; None if nothing was reported. Read from the
+            run's folder when it is asked for.
         best_checkpoints: The best of the kept checkpoints with their metrics, the best last (without a score: the latest).
             from_path() also lists the latest if it is none of the best.
         return_value: What rank 0's train loop returned. If it is not made of plain values, only fit() has it.
@@ -53,8 +54,10 @@ class Result:
     stop_cause: Optional[StopCause] = dataclasses.field(init=False, default=None)
     failure_kind: Optional[FailureKind] = dataclasses.field(init=False, default=None)
     exit_code: int = dataclasses.field(init=False, default=0)
-    _native: Any = dataclasses.field(init=False, default=None, repr=False, compare=False)
-    _place: Optional[Place] = dataclasses.field(init=False, default=None, repr=False, compare=False)
+
+    # No fields, so that the others can be copied: what the core has read from the folder, and where that is.
+    _native = cast(Any, None)
+    _place = cast(Optional[Place], None)
 
     def __post_init__(self) -> None:
         if self.error is not None:
@@ -80,6 +83,22 @@ class Result:
         made.failure_kind = result.failure_kind
         made.exit_code = result.exit_code
         return made
+
+    # What the core has read stays in this process; the copy reads it again, if the folder is there still.
+    def __getstate__(self) -> Dict[str, Any]:
+        location = None if self._native is None else self._native.path_with_credentials
+        return {**self.__dict__, "_native": location}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._native is None:
+            return
+        if self._place is not None:  # the file system has another name in each process
+            self._place = place_of(self.path, self._place.filesystem)
+        try:
+            self._native = native.Result.from_path(self._native if self._place is None else self._place.location)
+        except native.StorageError:
+            self._native = None
 
     @property
     def uri(self) -> str:
@@ -128,8 +147,8 @@ class Result:
         """The kept checkpoint whose ``metric`` is highest (``mode`` ``"max"``) or lowest (``"min"``).
 
         Raises:
-            ConfigError: If no kept checkpoint has the metric (names the metrics that there are), or for another ``mode``.
-                It is a RuntimeError and a ValueError, Ray Train's for the one and for the other.
+            ConfigError: If no kept checkpoint has the metric as a number other than NaN (names the metrics that there are),
+                or for another ``mode``. It is a RuntimeError and a ValueError, Ray Train's for the one and for the other.
         """
         kept = self.best_checkpoints or []
         return kept[native.index_of_best([encoded(metrics) for _, metrics in kept], metric, mode, str(self.uri))][0]

@@ -1,5 +1,6 @@
 """The functions that a train loop calls."""
 
+import collections.abc
 import dataclasses
 import enum
 from typing import Any, Callable, Dict, List, Optional, Union
@@ -99,6 +100,8 @@ def report(
     Example:
         >>> report({"loss": loss.item()}, checkpoint=Checkpoint.from_directory(folder))
     """
+    if not isinstance(metrics, collections.abc.Mapping):
+        raise refusal("report()'s metrics", metrics, "a dictionary")
     check_type("report()'s checkpoint, as Checkpoint.from_directory(folder) makes one,", checkpoint, Checkpoint)
     if validation is True:
         validation = ValidationTaskConfig()

@@ -15,7 +15,7 @@ from paceline._travel import Cargo, pack
 from paceline.train import _values
 from paceline.train._exceptions import WorkerExceptions
 from paceline.train._metrics import encoded, is_json_integer
-from paceline.train._settings import check_options, check_type, plain, suggesting
+from paceline.train._settings import Settings, check_options, check_type, plain, suggesting
 from paceline.train.backend import BackendConfig, check_backend
 from paceline.train.callback import Adapter, RunContext
 from paceline.train.checkpoint import Checkpoint
@@ -131,7 +131,7 @@ class DataParallelTrainer:
     def _request(self, in_process: bool, exceptions: WorkerExceptions) -> Dict[str, Any]:
         validation = self.validation_config
         validate = _Validation(validation.fn) if validation else None
-        cargo = Cargo(self._train_loop, validate)
+        cargo = Cargo(self._train_loop, validate, self._joins_group)
         resumed = self.resume_from_checkpoint and self.resume_from_checkpoint._native
         settings = self.run_config._to_settings()
         opened = [settings["storage_path"] or "", *([resumed.path_with_credentials] if resumed else [])]
@@ -174,10 +174,20 @@ class DataParallelTrainer:
 
     def _run_in_process(self) -> Any:
         with _environment_with(self.run_config._to_settings()["worker_environment"]):
-            return self._train_loop()
+            if not self._joins_group:
+                return self._train_loop()
+            from paceline.train.torch import _group, amp, reproducibility
+
+            with _group.joined(self._torch_settings()), amp.own_state(), reproducibility.own_state():
+                return self._train_loop()
 
     def _torch_settings(self) -> Dict[str, Any]:
-        return {}
+        return self.backend_config._to_settings() if isinstance(self.backend_config, Settings) else {}
+
+    @property
+    def _joins_group(self) -> bool:
+        """Whether the workers have torch.distributed's group: with a TorchConfig, the only backend that has settings."""
+        return isinstance(self.backend_config, Settings)
 
 
 @contextlib.contextmanager

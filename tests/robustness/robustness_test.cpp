@@ -84,7 +84,7 @@ TEST_F(Robustness, AKilledWorkerIsNamedWithItsSignal) {
 }
 
 TEST_F(Robustness, AWorkerThatClosesItsChannelIsToldSo) {
-  auto driver = start("closes_all_files");
+  auto driver = start("closes_local_sockets");
   EXPECT_EQ(driver.wait(), 1);
   EXPECT_THAT(driver.output(),
               AllOf(HasSubstr("rank 1"), HasSubstr("ended itself, because its channel to Paceline was gone"),

@@ -63,7 +63,7 @@ def test_every_way_to_upload(run_config, tmp_path):
         if train.get_context().get_world_rank() == 0:
             os.makedirs(there)
             open(os.path.join(there, "file"), "w").close()
-            train.report({"n": 3}, Checkpoint(there), "there", CheckpointUploadMode.NO_UPLOAD)
+            train.report({"n": 3}, Checkpoint(there), "there", CheckpointUploadMode.NO_UPLOAD, True)  # as in Ray: no effect
         else:
             train.report({"n": 3}, checkpoint_dir_name="there")
 

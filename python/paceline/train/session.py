@@ -85,6 +85,7 @@ def report(
         checkpoint_upload_mode: ``SYNC``: see above. ``ASYNC``: a thread uploads the files while training continues.
             ``NO_UPLOAD``: the files are already in a folder directly below ``get_context().get_storage()``.
         delete_local_checkpoint_after_upload: Whether to delete the local folder then; by default only with ``ASYNC``.
+            With ``NO_UPLOAD`` it has no effect: that folder is the checkpoint itself.
         checkpoint_upload_fn: ``fn(checkpoint, checkpoint_dir_name) -> Checkpoint``: a function of the user that uploads
             the files into the run's folder.
         validation: Whether, or with what, the checkpoint is validated in the background.
@@ -105,6 +106,8 @@ def report(
     check_type("report()'s checkpoint, as Checkpoint.from_directory(folder) makes one,", checkpoint, Checkpoint)
     if validation is True:
         validation = ValidationTaskConfig()
+    if checkpoint_upload_mode is CheckpointUploadMode.NO_UPLOAD:
+        delete_local_checkpoint_after_upload = None
     if checkpoint is not None and checkpoint_upload_mode is CheckpointUploadMode.ASYNC:
         checkpoint._keep_folder(delete_local_checkpoint_after_upload is not False)
     native.report(

@@ -118,6 +118,6 @@ def test_the_fashion_mnist_example_learns(example, tmp_path):
     # What its last line does, without GPUs.
     call = "import torch_fashion_mnist_example; torch_fashion_mnist_example.train_fashion_mnist(num_workers=2)"
     shown, workers = run(tmp_path, "-c", call)
-    assert re.search(r"^Training result: Result\(state='finished'", shown, re.MULTILINE)
+    assert re.search(r"^Training result: Result\(\n  metrics=", shown, re.MULTILINE)
     assert float(re.search(r"'accuracy': ([\d.]+)", shown)[1]) > 0.75
     assert len(re.findall(r"^\(rank 0\) Test Epoch 9: 100%", workers, re.MULTILINE)) == 1  # tqdm's bar

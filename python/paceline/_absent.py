@@ -12,7 +12,6 @@ _DATA = "the data engine is not there yet; load the data in the train loop (pace
 _TUNE = "Paceline does not search hyperparameters; call fit() for each configuration"
 _PYTORCH = "Paceline trains with PyTorch (paceline.train.torch.TorchTrainer)"
 _MACHINERY = "Ray Train needs it inside; paceline.train has all that a script needs"
-_CONFIG = "put it into train_loop_config"
 _NOTES = "see get_metadata() and set_metadata()"
 
 # By reason: names below paceline. A name stands for what is in it as well; none of them is here.
@@ -47,7 +46,7 @@ _REASONS = {
         train.base_trainer.BaseTrainer train.trainer.BaseTrainer""",
     "Paceline has no TPU support": "train.torch.xla",
     "a failure restarts the worker group from its last checkpoint": "train.v2.torch.torchft_config",
-    _CONFIG: "air.session.get_metadata",
+    "put it into train_loop_config": "air.session.get_metadata",
     "get_context() is there with num_workers=0, too": "train.v2.api.context.LocalTrainContext",
     "get_context().get_storage() is it in the train loop": "train.RunConfig.storage_context",
     _NOTES: "train.torch.TorchCheckpoint.get_preprocessor train.torch.TorchCheckpoint.set_preprocessor",
@@ -88,10 +87,6 @@ _REASONS = {
 }
 # Likewise what Ray Train has removed: it raises a DeprecationWarning, or knows the name no more.
 _REMOVED = {
-    _CONFIG: "train.TrainContext.get_metadata",
-    "see get_experiment_name()": "train.TrainContext.get_trial_id train.TrainContext.get_trial_name",
-    "ScalingConfig says what there is": "train.TrainContext.get_trial_resources",
-    "see get_storage()": "train.TrainContext.get_trial_dir",
     _NOTES: "train.Checkpoint.get_preprocessor train.Checkpoint.set_preprocessor",
     "use from_dict() and from_directory()": "train.Checkpoint.from_bytes",
     "use to_dict() and to_directory()": "train.Checkpoint.to_bytes",

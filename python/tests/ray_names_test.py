@@ -37,8 +37,9 @@ def test_what_concerned_ray_tune_is_a_deprecation_warning(run_config):
         context = train.get_context()
         raised = []
         for name in ("get_metadata", "get_trial_name", "get_trial_id", "get_trial_resources", "get_trial_dir"):
+            ask = getattr(context, name)  # scripts may look
             try:
-                getattr(context, name)()
+                ask()
             except DeprecationWarning:
                 raised.append(name)
         return len(raised)

@@ -163,9 +163,8 @@ def test_what_is_absent_says_what_to_use_instead(name):
 
 
 def test_what_ray_train_has_removed_is_a_deprecation_warning():
-    for owner, name in ((TrainContext, "get_trial_id"), (Checkpoint, "from_uri")):
-        with pytest.raises(DeprecationWarning):
-            getattr(owner, name)
+    with pytest.raises(DeprecationWarning):
+        getattr(Checkpoint, "from_uri")
 
 
 def test_what_is_absent_below_an_alias_does_too():

@@ -45,6 +45,27 @@ class TrainContext:
         """Where the run is stored: the path of its folder, which knows its file system."""
         return StorageContext(self._location, self._values.get_experiment_name())
 
+    # What concerned Ray Tune, and raises there too.
+    def get_metadata(self) -> None:
+        """Not supported: see train_loop_config."""
+        raise DeprecationWarning("get_metadata() is not supported any more; put it into train_loop_config")
+
+    def get_trial_name(self) -> None:
+        """Not supported: see get_experiment_name()."""
+        raise DeprecationWarning("get_trial_name() is not supported any more; see get_experiment_name()")
+
+    def get_trial_id(self) -> None:
+        """Not supported: see get_experiment_name()."""
+        raise DeprecationWarning("get_trial_id() is not supported any more; see get_experiment_name()")
+
+    def get_trial_resources(self) -> None:
+        """Not supported: see ScalingConfig."""
+        raise DeprecationWarning("get_trial_resources() is not supported any more; ScalingConfig says what there is")
+
+    def get_trial_dir(self) -> None:
+        """Not supported: see get_storage()."""
+        raise DeprecationWarning("get_trial_dir() is not supported any more; see get_storage()")
+
 
 def inside(function: str) -> Any:
     """What the core knows of this worker's place. RuntimeError that names `function` outside a train loop."""

@@ -179,8 +179,11 @@ std::optional<FailureKind> cause_kind(const std::vector<Failure>& failures) {
 }
 
 RankErrors errors_by_rank(const std::vector<Failure>& failures, int64_t world_size) {
+  const auto is_cause = [](const Failure& failure) { return failure.rank >= 0 && !failure.collateral; };
+  const bool has_cause = std::ranges::any_of(failures, is_cause);
   RankErrors errors;
   for (const Failure& failure : failures) {
+    if (has_cause && failure.collateral) continue;
     FailureGroup alone{.first = &failure, .nodes = {failure.node}};
     if (failure.rank >= 0) alone.ranks = {failure.rank};
     errors.try_emplace(failure.rank, capitalized(headline(alone, world_size, kTextLimit)) + details(alone));

@@ -115,6 +115,14 @@ TEST(FailureText, EachRankHasItsOwnError) {
   EXPECT_EQ(errors.at(1), "Rank 1 of 2 on node a failed with std::runtime_error: one");
 }
 
+TEST(FailureText, ARankThatOnlyLostAPeerHasNoErrorOfItsOwnBesideTheCause) {
+  const Failure lost = exception(0, "peer is gone", /*collateral=*/true);
+  EXPECT_EQ(errors_by_rank({lost, exception(1, "one")}, 2).count(0), 0u);
+  EXPECT_EQ(errors_by_rank({lost}, 2).count(0), 1u) << "the only thing known";
+  const Failure hang{.kind = FailureKind::hang, .text = "nobody moves"};
+  EXPECT_EQ(errors_by_rank({hang, lost}, 2).count(0), 1u) << "no rank is the cause";
+}
+
 TEST(FailureText, CauseLineIsOneLine) {
   EXPECT_EQ(cause_line({exception(1, "first\nsecond")}, 2),
             "rank 1 of 2 on node a failed with std::runtime_error: first second");

@@ -177,7 +177,7 @@ def _is_fsspec(filesystem):
 
 def _refuse(filesystem):
     raise ValueError(
-        f"the file system is a {type(filesystem).__name__}; wanted: a pyarrow.fs.FileSystem, or a file system of fsspec's"
+        f"the file system is of type {type(filesystem).__name__}; wanted: a pyarrow.fs.FileSystem, or a file system of fsspec's"
     )
 
 

@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Dict, Optional
 
 import cloudpickle
 
+NAMES = ("__main__", "__mp_main__")  # the second where the driver is itself a process that multiprocessing has spawned
+
 _replaced: Optional[types.ModuleType] = None  # kept alive
 
 
@@ -33,7 +35,8 @@ def take_place() -> None:
     """In a worker, before anything of the driver's is unpickled."""
     global _replaced
     _replaced = sys.modules["__main__"]  # may be what is being executed
-    sys.modules["__main__"] = _Main("__main__", "The driver's, as far as the train loop uses it.")
+    main = _Main("__main__", "The driver's, as far as the train loop uses it.")
+    sys.modules.update(dict.fromkeys(NAMES, main))
     _send_as_code()
 
 
@@ -43,7 +46,7 @@ def use_names_of(train_loop) -> None:
         inner = [part for part in train_loop.args if callable(part)]
         train_loop = inner[-1] if inner else train_loop.func
     function = getattr(train_loop, "__func__", train_loop)
-    if getattr(function, "__module__", None) == "__main__":
+    if getattr(function, "__module__", None) in NAMES:
         _Main.names = getattr(function, "__globals__", {})
 
 
@@ -52,7 +55,7 @@ def _send_as_code():
 
 
 def _reduce(self, thing):
-    if isinstance(thing, (types.FunctionType, type)) and thing.__module__ == "__main__":
+    if isinstance(thing, (types.FunctionType, type)) and thing.__module__ in NAMES:
         return _arrived, (cloudpickle.dumps(thing),)
     return NotImplemented
 

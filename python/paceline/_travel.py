@@ -76,7 +76,14 @@ def _search_path():
 
 
 class _Pickler(cloudpickle.Pickler):
-    """Modules of classes of their own (torch.ops, lazy packages) travel by name too."""
+    """Modules of classes of their own (torch.ops, lazy packages) travel by name too, and as code the script of a driver
+    that multiprocessing has spawned.
+    """
+
+    def __init__(self, file):
+        super().__init__(file)
+        if script := sys.modules.get("__mp_main__"):
+            cloudpickle.register_pickle_by_value(script)
 
     def reducer_override(self, obj):
         if isinstance(obj, types.ModuleType) and type(obj) is not types.ModuleType:
@@ -146,5 +153,5 @@ def _parts(value):
         return [(f"the entry {key!r}", part) for key, part in value.items()]
     if isinstance(value, (list, tuple, set)):
         return [(f"element {i}", part) for i, part in enumerate(value)]
-    return [(f"the attribute {key!r} of a {type(value).__qualname__}", part)
+    return [(f"the attribute {key!r} of an object of type {type(value).__qualname__}", part)
             for key, part in getattr(value, "__dict__", {}).items()]

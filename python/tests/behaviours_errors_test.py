@@ -79,7 +79,7 @@ def test_31_what_cannot_be_pickled_or_stored_is_named(run_config):
     with pytest.raises(TypeError, match="the entry 'lock'"):
         fit(lambda config: None, run_config(), config={"lock": lock})
     text = str(error_of(lambda: train.report({"a": {"lock": threading.Lock()}}), run_config(), workers=1))
-    assert "metrics['a']['lock'] is a lock, which cannot be kept" in text and "report numbers, texts" in text
+    assert "metrics['a']['lock'] is of type lock, which cannot be kept" in text and "report numbers, texts" in text
     text = str(error_of(lambda: [1, {"lock": threading.Lock()}], run_config(), workers=1))
     assert "the return value" in text and "what cannot be pickled is the entry 'lock'" in text
 

@@ -133,7 +133,7 @@ def test_39_a_function_that_uploads_must_return_a_checkpoint_in_the_run(run_conf
         checkpoint = checkpoint_of_rank(config["scratch"], "a")
         train.report({}, checkpoint, checkpoint_upload_fn=lambda checkpoint, name: config["value"] or checkpoint)
 
-    for value, said in (("path", "must return a `paceline.train.Checkpoint`; it has returned a str"), (None, "not a folder right below the run's")):
+    for value, said in (("path", "must return a `paceline.train.Checkpoint`; it has returned a value of type str"), (None, "not a folder right below the run's")):
         scratch = tmp_path / str(value)
         with pytest.raises(train.WorkerGroupError, match=said):
             fit(loop, run_config(), workers=1, config={"scratch": str(scratch), "value": value})

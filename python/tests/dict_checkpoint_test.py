@@ -149,7 +149,7 @@ def test_nothing_is_unpickled_unless_it_is_allowed(tmp_path):
 def test_what_cannot_be_kept_is_named():
     with pytest.raises(TypeError, match=r"data\['a'\]\[0\]\['lock'\], a lock, cannot be kept"):
         Checkpoint.from_dict({"a": [{"lock": threading.Lock()}]})
-    with pytest.raises(TypeError, match="takes a dict; this is a list"):
+    with pytest.raises(TypeError, match="takes a dict; this is of type list"):
         Checkpoint.from_dict([1])
 
 

@@ -99,7 +99,7 @@ def test_keys_in_a_train_loop_config_are_not_recorded(run_config):
 
 
 def test_what_is_no_file_system_is_refused():
-    with pytest.raises(ValueError, match="the file system is a str; wanted: a pyarrow.fs.FileSystem"):
+    with pytest.raises(ValueError, match="the file system is of type str; wanted: a pyarrow.fs.FileSystem"):
         RunConfig(storage_path="runs", storage_filesystem="s3")
 
 

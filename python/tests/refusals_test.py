@@ -30,6 +30,11 @@ def test_a_misspelt_argument_of_a_trainer_is_guessed(trainer):
         trainer(lambda: None, run_cofig=train.RunConfig())
 
 
+def test_the_beginning_of_an_argument_suggests_all_that_begin_so():
+    with pytest.raises(TypeError, match="did you mean 'train_loop_per_worker' or 'train_loop_config'"):
+        TorchTrainer(train_loop=print)
+
+
 def test_a_setting_that_is_like_no_other_is_pythons_own_error():
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         train.RunConfig(colour="red")

@@ -249,6 +249,37 @@ def test_children_that_are_spawned_find_the_programs_functions_and_classes(tmp_p
     assert shown.splitlines() == ["[[0, 1, 4, 9], 9, True]"]
 
 
+def test_a_driver_that_was_spawned_sends_its_script(tmp_path):
+    shown, _ = run_program(
+        tmp_path,
+        """
+        import multiprocessing
+        import paceline.train as train
+        from paceline.train.torch import TorchTrainer
+
+        class Number:
+            def __init__(self, value):
+                self.value = value
+
+        def loop():
+            return Number(3)
+
+        def fit(shown):
+            result = TorchTrainer(loop, run_config=train.RunConfig(storage_path="results")).fit()
+            shown.put([result.return_value.value, isinstance(result.return_value, Number)])
+
+        if __name__ == "__main__":
+            spawn = multiprocessing.get_context("spawn")
+            shown = spawn.Queue()
+            driver = spawn.Process(target=fit, args=(shown,))
+            driver.start()
+            driver.join()
+            print(driver.exitcode or shown.get())
+        """,
+    )
+    assert shown.splitlines() == ["[3, True]"]
+
+
 def test_settings_of_ray_train_get_one_notice(tmp_path):
     _, shown = run_program(
         tmp_path,

@@ -133,7 +133,7 @@ def _refuse_torch(value, place):
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, (torch.Tensor, torch.nn.Module)):
         raise ValueError(
-            f"{place} is a {type(value).__module__}.{type(value).__qualname__}; report numbers: tensor.item(), or "
+            f"{place} is of type {type(value).__module__}.{type(value).__qualname__}; report numbers: tensor.item(), or "
             "tensor.tolist(); a model belongs into the checkpoint"
         )
 
@@ -166,7 +166,7 @@ def _text(value, place, most=_MOST_TEXT):
         pickle.dumps(value)
     except Exception as error:
         raise TypeError(
-            f"{place} is a {type(value).__qualname__}, which cannot be kept ({type(error).__name__}: {error}); report numbers, "
+            f"{place} is of type {type(value).__qualname__}, which cannot be kept ({type(error).__name__}: {error}); report numbers, "
             "texts, and lists and dicts of them"
         ) from None
     return repr(value)[:most]

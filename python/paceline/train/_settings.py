@@ -106,8 +106,9 @@ def suggesting(cls: Class) -> Class:
     @functools.wraps(init)
     def checked(self, *args, **kwargs):
         for name in kwargs.keys() - names:
-            if near := difflib.get_close_matches(name, names, n=1):
-                raise TypeError(f"{cls.__name__} has no argument {name!r}; did you mean {near[0]!r}?")
+            meant = [one for one in names if one.startswith(name)] or difflib.get_close_matches(name, names, n=1)
+            if meant:
+                raise TypeError(f"{cls.__name__} has no argument {name!r}; did you mean {' or '.join(map(repr, meant))}?")
         init(self, *args, **kwargs)
 
     setattr(cls, "__init__", checked)

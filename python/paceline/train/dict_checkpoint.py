@@ -34,7 +34,7 @@ _Path = Tuple[Any, ...]  # the keys that lead to an entry
 def write(data: Dict[str, Any], folder: str) -> None:
     """Puts the files of `data` into `folder`. TypeError naming the entry that can be neither stored nor pickled."""
     if not isinstance(data, dict):
-        raise TypeError(f"Checkpoint.from_dict() takes a dict; this is a {type(data).__qualname__}")
+        raise TypeError(f"Checkpoint.from_dict() takes a dict; this is of type {type(data).__qualname__}")
     encoder = _Encoder()
     document = {"version": _VERSION, "time": time.time(), "entries": encoder.encoded(data, ())}
     if encoder.tensors:
@@ -147,7 +147,7 @@ class _Encoder:
             value = value.module  # the process group around it is this run's
         if isinstance(value, torch.Tensor) and hasattr(value, "full_tensor"):
             raise TypeError(
-                f"{_place(path)} is a {type(value).__name__}, of which this rank has a shard. Give its full_tensor(), or "
+                f"{_place(path)} is of type {type(value).__name__}, of which this rank has a shard. Give its full_tensor(), or "
                 "write all shards with torch.distributed.checkpoint into a folder (Checkpoint.from_directory)"
             )
         try:

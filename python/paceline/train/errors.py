@@ -33,6 +33,7 @@ class WorkerGroupError(TrainingFailedError):
     Attributes:
         worker_failures: Errors of the last attempt by rank. What the train loop raised is an exception of its own class, with
             the worker's traceback as ``__cause__``, where it can be unpickled; all else is a RuntimeError with the text.
+            Ranks that failed only because another had are in the error's text, not here.
     """
 
     def __init__(self, error_message: str, worker_failures: Dict[int, Exception], result: Optional[Any] = None):

@@ -137,7 +137,7 @@ def _upload_fn(function):
         uploaded = function(Checkpoint._from_native(checkpoint), dir_name)
         if not isinstance(uploaded, Checkpoint):
             raise ValueError(
-                f"checkpoint_upload_fn must return a `paceline.train.Checkpoint`; it has returned a {type(uploaded).__name__}"
+                f"checkpoint_upload_fn must return a `paceline.train.Checkpoint`; it has returned a value of type {type(uploaded).__name__}"
             )
         return uploaded._native
 

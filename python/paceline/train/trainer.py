@@ -214,14 +214,14 @@ class _Validation:
     def __call__(self, checkpoint, config):
         metrics = self._function(Checkpoint._from_native(checkpoint), **config)
         if not isinstance(metrics, dict):
-            raise ValueError(f"the validation function has returned a {type(metrics).__name__}; wanted: a dict of metrics")
+            raise ValueError(f"the validation function has returned a value of type {type(metrics).__name__}; wanted: a dict of metrics")
         return encoded(metrics, "the validation's metrics")
 
 
 def _bound(train_loop, config):
     """The train loop as a function of no argument."""
     if not callable(train_loop):
-        raise ValueError(f"train_loop_per_worker is a {type(train_loop).__name__}; wanted: a function")
+        raise ValueError(f"train_loop_per_worker is of type {type(train_loop).__name__}; wanted: a function")
     parameters = inspect.signature(train_loop).parameters.values()
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     required = [one for one in parameters if one.kind in positional and one.default is inspect.Parameter.empty]

@@ -78,7 +78,8 @@ auto calls(const std::string& function) {
 
 TEST(Stacks, ShowFunctionsAndLinesOfAWaitingProcess) {
   const Child child(wait_in_user_code);
-  const ProcessStacks stacks = stacks_with(child.pid(), "wait_in_user_code");
+  ProcessStacks stacks = stacks_with(child.pid(), "wait_in_user_code");
+  while (stacks.threads.at(0).state == "R") stacks = stacks_of(child.pid());  // on its way into the wait
   ASSERT_THAT(stacks.threads, SizeIs(1));
   EXPECT_EQ(stacks.pid, child.pid());
   EXPECT_EQ(stacks.threads[0].state, "S");

@@ -237,7 +237,7 @@ def test_tensors_are_refused_by_name(value):
 
 
 def test_what_cannot_be_pickled_is_refused_by_name():
-    with pytest.raises(TypeError, match=r"metrics\['a'\]\['lock'\] is a lock"):
+    with pytest.raises(TypeError, match=r"metrics\['a'\]\['lock'\] is of type lock"):
         encoded({"a": {"lock": threading.Lock()}})
 
 

@@ -89,9 +89,9 @@ def test_metrics_that_hold_tensors_are_refused(run_config):
     def loop():
         import torch
 
-        with pytest.raises(ValueError, match=r"metrics\['loss'\] is a torch.Tensor"):
+        with pytest.raises(ValueError, match=r"metrics\['loss'\] is of type torch.Tensor"):
             train.report({"loss": torch.ones(1)})
-        with pytest.raises(TypeError, match=r"metrics\['eval'\]\['f'\] is a function"):
+        with pytest.raises(TypeError, match=r"metrics\['eval'\]\['f'\] is of type function"):
             train.report({"eval": {"f": loop}})
         train.report({"mean": float(train.get_context().get_world_rank())}, reduce="mean")
 

@@ -32,7 +32,7 @@ def run(python, package, programs, names, work, variables):
     set_up["AWS_REQUEST_CHECKSUM_CALCULATION"] = "when_required"  # moto keeps the marks of chunks that have checksums
     try:
         command = [python, HERE / "parity_runner.py", package, programs, work, *names]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=set_up)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1300, env=set_up)
     finally:
         shutil.rmtree(ray_folder, ignore_errors=True)
     said = done.stdout[-3000:] + done.stderr[-3000:]

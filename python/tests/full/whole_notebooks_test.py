@@ -20,7 +20,7 @@ KEY_OUTPUTS = {
         r"\(rank 1\) worker 1 of 2 trains",
         r"checkpoint_000003",
         r"training from the checkpoint of report 3",
-        r"9 +2 +9 .*checkpoint_000010",
+        r"18 +2 +9 .*checkpoint_000010",
         r"mat1 and mat2 shapes cannot be multiplied",
         r"at broken_train_loop \(Cell In\[\d+\]:7\): model\(points\)",
         r"what cannot be pickled is the variable 'lock' of locking_train_loop",

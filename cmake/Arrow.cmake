@@ -1,6 +1,6 @@
-# Target paceline_arrow and PACELINE_ARROW_VERSION: Arrow C++ from CMAKE_PREFIX_PATH when it is there, otherwise from the
-# pyarrow wheel in PACELINE_SITE_PACKAGES. Where it is in neither, PACELINE_MISSING says so. Also part of the installed
-# package.
+# Targets paceline_arrow and paceline_parquet, and PACELINE_ARROW_VERSION: Arrow C++ from CMAKE_PREFIX_PATH when it is
+# there, otherwise from the pyarrow wheel in PACELINE_SITE_PACKAGES. Where it is in neither, PACELINE_MISSING says so. Also
+# part of the installed package.
 if(TARGET paceline_arrow)
   return()
 endif()
@@ -12,12 +12,21 @@ if(NOT Arrow_FOUND AND NOT ARROW_LIBRARY)
   return()
 endif()
 add_library(paceline_arrow INTERFACE IMPORTED)
+add_library(paceline_parquet INTERFACE IMPORTED)
 if(Arrow_FOUND)
   set(PACELINE_ARROW_VERSION "${Arrow_VERSION}")
   target_link_libraries(paceline_arrow INTERFACE Arrow::arrow_shared)
+  find_package(Parquet QUIET)
+  if(NOT Parquet_FOUND)
+    set(PACELINE_MISSING "Parquet C++ was not found beside Arrow C++ in CMAKE_PREFIX_PATH.")
+    return()
+  endif()
+  target_link_libraries(paceline_parquet INTERFACE paceline_arrow Parquet::parquet_shared)
 else()
   file(STRINGS "${PYARROW}/include/arrow/util/config.h" ARROW_CONFIG REGEX "ARROW_VERSION_STRING")
   string(REGEX MATCH "[0-9.]+" PACELINE_ARROW_VERSION "${ARROW_CONFIG}")
   target_include_directories(paceline_arrow SYSTEM INTERFACE "${PYARROW}/include")
   target_link_libraries(paceline_arrow INTERFACE "${ARROW_LIBRARY}")
+  file(GLOB PARQUET_LIBRARY "${PYARROW}/libparquet.so.*")
+  target_link_libraries(paceline_parquet INTERFACE paceline_arrow "${PARQUET_LIBRARY}")
 endif()

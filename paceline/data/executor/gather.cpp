@@ -1,0 +1,141 @@
+#include "paceline/data/executor/gather.h"
+
+#include <arrow/array.h>
+#include <arrow/array/builder_base.h>
+#include <arrow/buffer.h>
+#include <arrow/builder.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace paceline::data {
+namespace {
+
+using Batches = std::vector<std::shared_ptr<arrow::RecordBatch>>;
+
+// Rows of one batch that follow each other.
+struct Run {
+  int64_t batch = 0;
+  int64_t first = 0;
+  int64_t rows = 0;
+};
+
+std::vector<Run> runs_of(std::span<const RowPlace> rows) {
+  std::vector<Run> runs;
+  for (const RowPlace& row : rows) {
+    if (!runs.empty() && runs.back().batch == row.chunk && runs.back().first + runs.back().rows == row.row) {
+      ++runs.back().rows;
+    } else {
+      runs.push_back({.batch = row.chunk, .first = row.row, .rows = 1});
+    }
+  }
+  return runs;
+}
+
+// The values of a fixed-size list, of lists of them, or of plain numbers.
+struct Leaf {
+  std::shared_ptr<arrow::DataType> type;
+  int64_t values_per_row = 1;
+};
+
+// The type's leaf if a row of it is some bytes of fixed number; a null pointer otherwise.
+Leaf leaf_of(const std::shared_ptr<arrow::DataType>& type) {
+  Leaf leaf{.type = type};
+  while (leaf.type->id() == arrow::Type::FIXED_SIZE_LIST) {
+    const auto& list = static_cast<const arrow::FixedSizeListType&>(*leaf.type);
+    leaf.values_per_row *= list.list_size();
+    leaf.type = list.value_type();
+  }
+  const bool is_plain = arrow::is_primitive(leaf.type->id()) && leaf.type->id() != arrow::Type::BOOL;
+  if (!is_plain && leaf.type->id() != arrow::Type::FIXED_SIZE_BINARY) leaf.type = nullptr;
+  return leaf;
+}
+
+// Where the bytes of an array's rows begin; nullptr if one of its rows or values is null.
+const uint8_t* plain_bytes(const arrow::Array& array, int64_t width) {
+  const arrow::ArrayData* data = array.data().get();
+  int64_t offset = data->offset;
+  while (true) {
+    if (data->GetNullCount() != 0) return nullptr;
+    if (data->type->id() != arrow::Type::FIXED_SIZE_LIST) break;
+    offset *= static_cast<const arrow::FixedSizeListType&>(*data->type).list_size();
+    data = data->child_data[0].get();
+    offset += data->offset;
+  }
+  return data->buffers[1]->data() + offset * width;
+}
+
+// The array of `type` over the bytes of its values.
+std::shared_ptr<arrow::ArrayData> wrapped(const std::shared_ptr<arrow::DataType>& type, int64_t rows,
+                                          std::shared_ptr<arrow::Buffer> bytes) {
+  if (type->id() != arrow::Type::FIXED_SIZE_LIST) {
+    return arrow::ArrayData::Make(type, rows, {nullptr, std::move(bytes)}, /*null_count=*/0);
+  }
+  const auto& list = static_cast<const arrow::FixedSizeListType&>(*type);
+  auto items = wrapped(list.value_type(), rows * list.list_size(), std::move(bytes));
+  return arrow::ArrayData::Make(type, rows, {nullptr}, {std::move(items)}, /*null_count=*/0);
+}
+
+// A null pointer where some row of the column is not just bytes.
+arrow::Result<std::shared_ptr<arrow::Array>> gather_bytes(const Batches& batches, int column,
+                                                          const std::vector<Run>& runs, int64_t rows,
+                                                          arrow::MemoryPool* pool) {
+  const std::shared_ptr<arrow::DataType>& type = batches.front()->schema()->field(column)->type();
+  const Leaf leaf = leaf_of(type);
+  if (leaf.type == nullptr) return nullptr;
+  const int64_t width = leaf.type->byte_width();
+  std::vector<const uint8_t*> sources(batches.size(), nullptr);
+  for (const Run& run : runs) {
+    const auto batch = static_cast<size_t>(run.batch);
+    if (sources[batch] == nullptr) sources[batch] = plain_bytes(*batches[batch]->column(column), width);
+    if (sources[batch] == nullptr) return nullptr;
+  }
+  const int64_t row_bytes = width * leaf.values_per_row;
+  ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> bytes, arrow::AllocateBuffer(rows * row_bytes, pool));
+  uint8_t* target = bytes->mutable_data();
+  for (const Run& run : runs) {
+    const uint8_t* source = sources[static_cast<size_t>(run.batch)] + run.first * row_bytes;
+    std::memcpy(target, source, static_cast<size_t>(run.rows * row_bytes));
+    target += run.rows * row_bytes;
+  }
+  return arrow::MakeArray(wrapped(type, rows, std::move(bytes)));
+}
+
+arrow::Result<std::shared_ptr<arrow::Array>> gather_any(const Batches& batches, int column,
+                                                        const std::vector<Run>& runs, int64_t rows,
+                                                        arrow::MemoryPool* pool) {
+  const std::shared_ptr<arrow::DataType>& type = batches.front()->schema()->field(column)->type();
+  std::unique_ptr<arrow::ArrayBuilder> builder;
+  ARROW_RETURN_NOT_OK(arrow::MakeBuilderExactIndex(pool, type, &builder));
+  ARROW_RETURN_NOT_OK(builder->Reserve(rows));
+  for (const Run& run : runs) {
+    const arrow::ArraySpan span(*batches[static_cast<size_t>(run.batch)]->column(column)->data());
+    ARROW_RETURN_NOT_OK(builder->AppendArraySlice(span, run.first, run.rows));
+  }
+  std::shared_ptr<arrow::Array> array;
+  ARROW_RETURN_NOT_OK(builder->Finish(&array));
+  return array;
+}
+
+}  // namespace
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(const Batches& batches, std::span<const RowPlace> rows,
+                                                          arrow::MemoryPool* pool) {
+  const std::vector<Run> runs = runs_of(rows);
+  if (runs.empty()) return batches.front()->Slice(0, 0);
+  if (runs.size() == 1) return batches[static_cast<size_t>(runs[0].batch)]->Slice(runs[0].first, runs[0].rows);
+  const auto count = static_cast<int64_t>(rows.size());
+  arrow::ArrayVector columns;
+  for (int column = 0; column < batches.front()->num_columns(); ++column) {
+    ARROW_ASSIGN_OR_RAISE(auto array, gather_bytes(batches, column, runs, count, pool));
+    if (array == nullptr) {
+      ARROW_ASSIGN_OR_RAISE(array, gather_any(batches, column, runs, count, pool));
+    }
+    columns.push_back(std::move(array));
+  }
+  return arrow::RecordBatch::Make(batches.front()->schema(), count, std::move(columns));
+}
+
+}  // namespace paceline::data

@@ -47,7 +47,7 @@ class PythonCallback final : public UserCallback {
     try {
       target_.attr(name)(arguments...);
     } catch (py::error_already_set& error) {
-      throw Error(target_.attr("text_of")(exception_of(error)).template cast<std::string>());
+      throw Error(utf8(target_.attr("text_of")(exception_of(error))));
     }
   }
 

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "python/bindings/exception.h"
+
 namespace paceline::python {
 namespace {
 
@@ -21,8 +23,7 @@ using arrow::Result;
 using arrow::Status;
 
 Status status_of(const py::error_already_set& error) {
-  const std::string text =
-      py::str(error.type().attr("__name__")).cast<std::string>() + ": " + py::str(error.value()).cast<std::string>();
+  const std::string text = utf8(error.type().attr("__name__")) + ": " + utf8(error.value());
   if (error.matches(PyExc_FileNotFoundError)) return arrow::internal::IOErrorFromErrno(ENOENT, text);
   if (error.matches(PyExc_PermissionError)) return arrow::internal::IOErrorFromErrno(EACCES, text);
   if (error.matches(PyExc_ConnectionError) || error.matches(PyExc_TimeoutError)) return Status::IOError(text);

@@ -8,6 +8,7 @@
 #include "paceline/core/error.h"
 #include "paceline/train/driver.h"
 #include "paceline/train/training_run.h"
+#include "paceline/train/worker/language_runtime.h"
 #include "python/bindings/callback.h"
 #include "python/bindings/exception.h"
 #include "python/bindings/json.h"
@@ -78,9 +79,14 @@ train::TrainingRun training_run(const py::dict& values) {
   };
   if (!values["validation"].is_none()) {
     run.validation_name = values["validation_name"].cast<std::string>();
-    run.validation = [validation = shared(values["validation"])](const Checkpoint& checkpoint, const Config& config) {
+    run.validation = [validation = shared(values["validation"]), program = shared(values["program"])](
+                         const Checkpoint& checkpoint, const Config& config) {
       const py::gil_scoped_acquire gil;
-      return Metrics(to_json((*validation)(checkpoint, to_python(config.json())), "the validation's metrics"));
+      try {
+        return Metrics(to_json((*validation)(checkpoint, to_python(config.json())), "the validation's metrics"));
+      } catch (const py::error_already_set& error) {
+        throw train::LanguageException(failed_of(*program, error), std::current_exception());
+      }
     };
     run.validation_task = settings<ValidationTaskConfig>(values, "validation_task", "ValidationTaskConfig");
     run.max_validations = values["max_validations"].cast<int64_t>();

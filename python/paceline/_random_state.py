@@ -5,6 +5,7 @@ library keeps for itself, if it had seeded itself from the operating system. Wha
 keeps it: a new interpreter would have the same.
 """
 
+import contextlib
 import functools
 import gc
 import importlib
@@ -13,6 +14,7 @@ import sys
 import weakref
 from typing import Any, FrozenSet, Iterator, List, Set
 
+_put_back: List[Any] = []  # undoes what watch() has done
 _self_seeded: "weakref.WeakSet[random.Random]" = weakref.WeakSet()
 _own_states: Set[int] = set()  # of those, while somebody may put them back
 _entropy: Set[int] = set()  # what numpy was given by the operating system
@@ -32,25 +34,34 @@ def watch() -> None:
     """From now on generators that seed themselves are noted. For before libraries are imported."""
     seed, getstate, setstate = random.Random.seed, random.Random.getstate, random.Random.setstate
 
+    def note(generator, seeded_itself):
+        with contextlib.suppress(TypeError):  # a class with __eq__ alone has no hash
+            (_self_seeded.add if seeded_itself else _self_seeded.discard)(generator)
+
     def noting_seed(self, a=None, version=2):
         seed(self, a, version)
-        (_self_seeded.add if a is None else _self_seeded.discard)(self)
+        note(self, a is None)
 
     def noting_getstate(self):
         state = getstate(self)
-        if self in _self_seeded:
-            _own_states.add(hash(state))
+        with contextlib.suppress(TypeError):
+            if self in _self_seeded:
+                _own_states.add(hash(state))
         return state
 
     def noting_setstate(self, state):
         setstate(self, state)
-        (_self_seeded.add if hash(tuple(state)) in _own_states else _self_seeded.discard)(self)
+        with contextlib.suppress(TypeError):  # a state from JSON is a list
+            note(self, hash(state) in _own_states)
 
-    everybodys = _everybodys()
-    _self_seeded.add(everybodys)
-    for name, noting in (("seed", noting_seed), ("getstate", noting_getstate), ("setstate", noting_setstate)):
-        setattr(random.Random, name, noting)
-        setattr(random, name, getattr(everybodys, name))
+    def use(seed, getstate, setstate):
+        for name, function in (("seed", seed), ("getstate", getstate), ("setstate", setstate)):
+            setattr(random.Random, name, function)
+            setattr(random, name, getattr(_everybodys(), name))
+
+    _self_seeded.add(_everybodys())
+    use(noting_seed, noting_getstate, noting_setstate)
+    _put_back.append(lambda: use(seed, getstate, setstate))
     try:
         bit_generator: Any = importlib.import_module("numpy.random.bit_generator")
     except ImportError:
@@ -63,6 +74,7 @@ def watch() -> None:
         return number
 
     bit_generator.randbits = noting_randbits
+    _put_back.append(lambda: setattr(bit_generator, "randbits", randbits))
     _entropy.add(sys.modules["numpy"].random.mtrand._rand._bit_generator.seed_seq.entropy)  # made by the import
 
 
@@ -79,6 +91,7 @@ def watch_torch() -> None:
         return number
 
     torch.seed = torch.random.seed = noting_seed
+    _put_back.append(lambda: (setattr(torch, "seed", seed), setattr(torch.random, "seed", seed)))
     _torch_seeds.add(torch.initial_seed())
 
 
@@ -146,7 +159,9 @@ def _key(twister: Any) -> bytes:
 
 
 def renew() -> None:
-    """In a worker: new seeds for all of them."""
+    """In a worker: new seeds for all of them. Nothing is noted any more: users' classes may be what that does not expect."""
+    while _put_back:
+        _put_back.pop()()
     for state in _given:
         random.setstate(state)
     for generator in list(_self_seeded):

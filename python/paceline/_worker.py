@@ -9,6 +9,7 @@ import traceback
 import cloudpickle
 
 from paceline import _cells, _environment, _main_module
+from paceline._exception_text import text_of
 from paceline._native import native
 from paceline._travel import unpack, unpack_stores
 from paceline.train._values import encoded
@@ -51,7 +52,7 @@ class Program:
         """What the driver makes the exception of again: itself, and its traceback as text; nothing if that is not possible."""
         try:
             data = cloudpickle.dumps((exception, "".join(traceback.format_exception(exception))))
-        except Exception:
+        except BaseException:  # of the exception's own class
             return b""
         return data if len(data) <= _LARGEST_EXCEPTION else b""
 
@@ -97,11 +98,11 @@ def _origin(exception):
 
 def _text(exception):
     """What it says, and what it was raised from."""
-    text = str(exception)
+    text = text_of(exception)
     if _wants_a_terminal(exception):
         text = f"{text or 'the debugger read the end of its input'}: {_NO_TERMINAL}"
     cause = _origin(exception)
-    return text if cause is None else f"{text} (after {type(cause).__qualname__}: {cause})"
+    return text if cause is None else f"{text} (after {type(cause).__qualname__}: {text_of(cause)})"
 
 
 _NO_TERMINAL = (
@@ -113,7 +114,7 @@ _NO_TERMINAL = (
 def _wants_a_terminal(exception):
     """Whether input(), or a debugger, has found the empty standard input that workers have."""
     if type(exception) is EOFError:
-        wants = str(exception) == "EOF when reading a line"
+        wants = text_of(exception) == "EOF when reading a line"
     else:
         wants = type(exception).__name__ == "BdbQuit" and type(exception).__module__ == "bdb"
     return wants and not os.isatty(0)

@@ -6,10 +6,10 @@
 
 #include "paceline/core/error.h"
 #include "paceline/core/posix/host_name.h"
-#include "paceline/core/type_name.h"
 #include "paceline/policy/failure_text.h"
 #include "paceline/train/in_process/in_process_controller_internal.h"
 #include "paceline/train/in_process/unused_settings_internal.h"
+#include "paceline/train/worker/failure_internal.h"
 #include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
@@ -44,10 +44,9 @@ InProcessController::InProcessController(controller::TakenRun run, int64_t world
   for (const WorkerId id : std::vector(workers_)) {
     books_->feed(WorkerJoined{id, id == workers_.front() ? ::getpid() : 0});
   }
-  if (state().state != State::running) {
-    const controller::RunOutcome outcome = books_->close();
-    throw StorageError(outcome.error.empty() ? "the run could not be begun" : outcome.error);
-  }
+  if (is_training() || policy::cause_kind(state().failures) != FailureKind::storage) return;
+  const controller::RunOutcome outcome = end(std::nullopt, StopCause::unknown);
+  throw StorageError(outcome.error.empty() ? "the run could not be begun" : outcome.error);
 }
 
 InProcessController::~InProcessController() = default;
@@ -134,10 +133,10 @@ void InProcessController::execute(const StartValidation& action) {
   try {
     const Checkpoint checkpoint = CheckpointAccess::published(books_->checkpoint_path(action.report));
     ended.metrics = validation_(checkpoint, action.task.config).json();
-  } catch (const std::exception& error) {
-    ended.error = type_name(typeid(error)) + ": " + error.what();
   } catch (...) {
-    ended.error = "an exception of unknown type";
+    const rpc::Failed failed = failure_of(std::current_exception());
+    ended.error = failed.kind + ": " + failed.text;
+    for (const std::string& frame : failed.frames) ended.error += "\n    at " + frame;
   }
   books_->feed(std::move(ended));
 }

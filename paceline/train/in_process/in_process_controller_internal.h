@@ -44,6 +44,8 @@ class InProcessController final : private controller::Crew {
   ~InProcessController() override;
 
   const controller::RunRequest& request() const { return run_.request; }
+  /// False where after_start() of a callback has failed, or has stopped the run: only end() is left to be called.
+  bool is_training() const { return state().state == policy::State::running; }
   int64_t attempt() const { return state().attempt.value; }
   /// What ranks must find in the storage.
   const std::string& storage_proof() const { return books_->storage_proof(); }

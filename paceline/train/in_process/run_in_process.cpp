@@ -196,6 +196,7 @@ std::unique_ptr<InProcessController> begin(const TrainingRun& run, const storage
   if (group.rank() == 0) {
     try {
       controller = take_over(run, start_from, group.size(), beginning);
+      if (!controller->is_training()) beginning.error = "it has ended before its train loop";
     } catch (const std::exception& problem) {
       error = std::current_exception();
       beginning.error = problem.what();
@@ -203,7 +204,7 @@ std::unique_ptr<InProcessController> begin(const TrainingRun& run, const storage
   }
   beginning = value_or_throw(decode_json(from_rank_zero(group, encode_json(beginning)))).get<LocalBeginning>();
   if (error) std::rethrow_exception(error);
-  if (!beginning.error.empty()) throw Error("rank 0 could not begin the run: " + beginning.error);
+  if (!beginning.error.empty() && !controller) throw Error("rank 0 could not begin the run: " + beginning.error);
   return controller;
 }
 
@@ -250,6 +251,10 @@ LocalOutcome run_in_process(const TrainingRun& run, const storage::Location& sta
   comm::Group& group = *options.group;
   LocalBeginning beginning;
   const auto controller = begin(run, start_from, group, beginning);
+  if (controller && !controller->is_training()) {
+    const controller::RunOutcome ended = controller->end(std::nullopt, StopCause::unknown);
+    return {.location = beginning.location, .state = ended.state, .error = ended.error};
+  }
   options.context.experiment_name = beginning.name;
   options.context.storage = beginning.location;
   options.run_folder = beginning.folder;

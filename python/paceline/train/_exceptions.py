@@ -50,9 +50,10 @@ class WorkerExceptions:
             return self._own
         try:
             error, traceback = pickle.loads(self._pickled[rank])
-        except Exception:
+        except BaseException:  # of the exception's own class
             return RuntimeError(text)
         if not isinstance(error, Exception):
             return RuntimeError(text)
-        error.__cause__ = RemoteTraceback(traceback)
+        set_cause: Any = getattr(BaseException, "__cause__")
+        set_cause.__set__(error, RemoteTraceback(traceback))  # its class may be frozen
         return error

@@ -21,6 +21,8 @@ import sys
 import uuid
 from typing import Any, Callable, Dict, List
 
+from paceline._exception_text import text_of
+
 MARK = "$"
 KEYS = "$keys"  # in a dict: its keys, some of which are no texts; the core's kKeysMember (core/metric_values.h)
 _MOST_TEXT = 1000  # characters of what is kept as text
@@ -39,7 +41,10 @@ def encoded(metrics: Dict[Any, Any], place: str = "metrics") -> Dict[str, Any]:
         for name, value in metrics.items()
     ):
         return metrics
-    members = _encoded_dict(metrics, place)
+    try:
+        members = _encoded_dict(metrics, place)
+    except RecursionError:
+        raise ValueError(f"{place} is nested too deeply, or contains itself") from None
     if isinstance(members, list):
         raise ValueError(f"{place} has the name {KEYS!r}, or names that are equal as texts; rename them")
     return members
@@ -50,7 +55,7 @@ def encoded_value(value: Any, place: str) -> Any:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, int):
-        return int(value) if is_json_integer(value) else ["$int", str(int(value))]
+        return int(value) if is_json_integer(value) else ["$int", _digits(value)]
     if isinstance(value, float):
         return float(value)
     if isinstance(value, str):
@@ -94,6 +99,24 @@ def decoded(value: Any) -> Any:
         except Exception:  # of a later version, or not ours
             return [decoded(part) for part in value]
     return [decoded(part) for part in value]
+
+
+def _digits(value):
+    """str(), which refuses integers of more than 4300 digits."""
+    return format(decimal.Decimal(int(value)), "f")
+
+
+def _integer(text):
+    return int(decimal.Decimal(text))
+
+
+def _fraction(value, _):
+    digits = _digits(value.numerator)
+    return ["$fraction", digits if value.denominator == 1 else f"{digits}/{_digits(value.denominator)}"]
+
+
+def _fraction_of(text):
+    return fractions.Fraction(*map(_integer, text.split("/")))
 
 
 def is_json_integer(value: int) -> bool:
@@ -164,12 +187,12 @@ def _array(value, place):
 def _text(value, place, most=_MOST_TEXT):
     try:
         pickle.dumps(value)
-    except Exception as error:
+        return repr(value)[:most]
+    except BaseException as error:  # of the value's own class
         raise TypeError(
-            f"{place} is of type {type(value).__qualname__}, which cannot be kept ({type(error).__name__}: {error}); report numbers, "
-            "texts, and lists and dicts of them"
+            f"{place} is of type {type(value).__qualname__}, which cannot be kept ({type(error).__name__}: {text_of(error)}); "
+            "report numbers, texts, and lists and dicts of them"
         ) from None
-    return repr(value)[:most]
 
 
 def _tuple(value, place):
@@ -218,10 +241,10 @@ _ENCODERS: Dict[type, Callable[[Any, str], List[Any]]] = {
     ),
     complex: lambda value, _: ["$complex", value.real, value.imag],
     decimal.Decimal: lambda value, _: ["$decimal", str(value)],
-    fractions.Fraction: lambda value, _: ["$fraction", str(value)],
+    fractions.Fraction: _fraction,
     uuid.UUID: lambda value, _: ["$uuid", str(value)],
     pathlib.PurePath: lambda value, _: ["$path", str(value)],
-    range: lambda value, _: ["$range", value.start, value.stop, value.step],
+    range: lambda value, place: ["$range", *_items((value.start, value.stop, value.step), place)],
 }
 
 
@@ -234,7 +257,7 @@ def _class_of(name, base):
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):
-        found = getattr(found, part, None)
+        found = getattr(found, "__dict__", {}).get(part)  # a module's own __getattr__ may import
     return found if isinstance(found, type) and issubclass(found, base) else None
 
 
@@ -257,7 +280,7 @@ def _named_tuple_of(name, *items):
 
 def _dataclass_of(name, fields):
     cls = _class_of(name, object)
-    if cls is None or not dataclasses.is_dataclass(cls):
+    if cls is None or not dataclasses.is_dataclass(cls) or hasattr(cls, "__del__"):
         return fields
     made = object.__new__(cls)
     for field, value in fields.items():
@@ -283,7 +306,7 @@ def _masked_of(data, mask):
 
 
 _DECODERS: Dict[str, Callable[..., Any]] = {
-    "$int": int,
+    "$int": _integer,
     "$list": lambda *items: list(items),
     "$dict": lambda *items: dict(zip(items[::2], items[1::2])),
     "$tuple": lambda *items: items,
@@ -299,7 +322,7 @@ _DECODERS: Dict[str, Callable[..., Any]] = {
     "$timedelta": datetime.timedelta,
     "$complex": complex,
     "$decimal": decimal.Decimal,
-    "$fraction": fractions.Fraction,
+    "$fraction": _fraction_of,
     "$uuid": uuid.UUID,
     "$path": pathlib.Path,
     "$range": range,

@@ -14,11 +14,14 @@ from typing import Any
 
 import cloudpickle
 
+from paceline import _notices
+from paceline._exception_text import text_of
 from paceline._travel import find_culprit
 from paceline.train import _metrics
 
 PICKLED = "$pickled"
 _FORMER = "__pickled__"
+_DEEPEST = 50  # of plain values: JSON is read with a limit, and what contains itself has no end
 
 
 def encoded(value: Any) -> Any:
@@ -36,12 +39,18 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(value: Any, trusted: bool) -> Any:
-    """`trusted`: from this driver's own workers. What was read from a file is never unpickled: None."""
+    """`trusted`: from this driver's own workers. What was read from a file is never unpickled: None. So is what cannot be
+    made again here, which gets a notice: the run has its result all the same.
+    """
     if _is_former(value):
         value = [PICKLED, value[_FORMER]]
     if not isinstance(value, list) or len(value) != 2 or value[0] != PICKLED:
         return _metrics.decoded(value)
-    return pickle.loads(base64.b64decode(value[1])) if trusted else None
+    try:
+        return pickle.loads(base64.b64decode(value[1])) if trusted else None
+    except BaseException as error:  # of the value's own class
+        _notices.give_once(f"Result.return_value is None, since unpickling it fails: {type(error).__name__}: {text_of(error)}")
+        return None
 
 
 def _in_order(plain):
@@ -59,13 +68,15 @@ def _is_former(value):
     return isinstance(value, dict) and value.keys() == {_FORMER}
 
 
-def _is_plain(value):
+def _is_plain(value, depth=0):
     if type(value) is int:
         return _metrics.is_json_integer(value)
+    if type(value) in (list, dict) and depth == _DEEPEST:
+        return False
     if type(value) is list:
-        return all(map(_is_plain, value))
+        return all(_is_plain(part, depth + 1) for part in value)
     if type(value) is dict:
-        return all(type(key) is str and _metrics.is_text(key) and _is_plain(part) for key, part in value.items())
+        return all(type(key) is str and _metrics.is_text(key) and _is_plain(part, depth + 1) for key, part in value.items())
     return type(value) in (type(None), bool, float, str)
 
 

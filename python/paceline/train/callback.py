@@ -5,6 +5,7 @@ import posixpath
 import traceback
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
+from paceline._exception_text import text_of
 from paceline._filesystem import Place, path_of
 from paceline.train._exceptions import WorkerExceptions
 from paceline.train._metrics import decoded
@@ -118,7 +119,7 @@ class Adapter:
     def text_of(error):
         """What the callback has raised, and where."""
         last = traceback.extract_tb(error.__traceback__)[-1]
-        return f"{type(error).__qualname__}: {error} (at {last.name}, {last.filename}:{last.lineno})"
+        return f"{type(error).__qualname__}: {text_of(error)} (at {last.name}, {last.filename}:{last.lineno})"
 
     def after_start(self, run):
         self._callback.after_start(self._run_context(run))

@@ -137,6 +137,7 @@ class Result:
         reports = [decoded(metrics) for metrics in self._native.reported_metrics()] if self._native is not None else []
         if not any(reports):
             return None
+        reports = [{name: _in_utf8(value) for name, value in metrics.items()} for metrics in reports]
         try:
             import pandas
         except ImportError:
@@ -192,6 +193,11 @@ class _Dataframe:
 
 
 Result.metrics_dataframe = _Dataframe()
+
+
+def _in_utf8(value):
+    """Texts with lone surrogates have no place in a table."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _table_of(reports):

@@ -5,6 +5,7 @@ import functools
 import inspect
 import os
 import sys
+import traceback
 import uuid
 from typing import Any, Callable, Dict, Optional, Union
 
@@ -105,7 +106,7 @@ class DataParallelTrainer:
         in_process = self.running_in_local_mode
         if not in_process:
             _driver.ensure()
-            if sys.stdout:
+            with contextlib.suppress(Exception):  # it may be closed, or know only write()
                 sys.stdout.flush()  # what workers write to standard output comes after what was printed before
         place, exceptions = self.run_config._place(), WorkerExceptions()
         with of_run.at(place) if in_process else contextlib.nullcontext():
@@ -240,17 +241,39 @@ def _within(backend_config, train_loop):
 
 
 def _ending(train_loop):
-    """The train loop, of which sys.exit() makes an end as of a program: with 0 it has finished."""
+    """The train loop, of which sys.exit() makes an end as of a program: with 0 it has finished. A child that it has forked
+    ends where the loop does, instead of being the worker a second time.
+    """
     return functools.partial(_call_until_exit, train_loop)
 
 
 def _call_until_exit(train_loop):
+    process = os.getpid()
     try:
-        return train_loop()
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            raise
-        return None
+        value = train_loop()
+    except BaseException as error:
+        if os.getpid() != process:
+            _end_child(error)
+        if isinstance(error, SystemExit) and error.code in (None, 0):
+            return None
+        raise
+    if os.getpid() != process:
+        _end_child(None)
+    return value
+
+
+def _end_child(error):
+    """As the interpreter would end it."""
+    code = 0
+    if isinstance(error, SystemExit) and isinstance(error.code, (int, type(None))):
+        code = error.code or 0
+    elif error is not None:
+        code = 1
+        print(error.code, file=sys.stderr) if isinstance(error, SystemExit) else traceback.print_exception(error)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code & 0xFF)
 
 
 def _call_within(make_context, train_loop):

@@ -199,7 +199,7 @@ def _uri(path, filesystem):
     row = _scheme_of(filesystem)
     scheme, options = row.names[0], set(row.open_options)
     settings, usual = _settings(filesystem), _settings(type(filesystem)())
-    changed = {name: value for name, value in settings.items() if value and value != usual.get(name)}
+    changed = {name: value for name, value in settings.items() if value != usual.get(name) and value not in (None, "")}
     if changed.keys() - options - keys:
         return None
     user = urllib.parse.quote(changed["access_key"], safe="") if "access_key" in changed else ""

@@ -112,6 +112,7 @@ def _dumps_stores(stores):
         _Pickler(buffer).dump(stores)
     except Exception as error:
         given = stores.place.filesystem if stores.place else next(iter(stores.added.values()))
+        given = getattr(getattr(given, "handler", given), "fs", None) or getattr(given, "handler", given)  # the user's
         raise TypeError(
             f"the file system ({type(given).__module__}.{type(given).__qualname__}) cannot be sent to the workers: "
             f"{type(error).__name__}: {error}; give one that can be pickled, or the location as a URI"

@@ -162,7 +162,7 @@ def test_a_shard_of_a_tensor_is_refused(run_config):
 
     scaling = ScalingConfig(num_workers=2)
     said = TorchTrainer(loop, scaling_config=scaling, run_config=run_config()).fit().return_value
-    assert "data['model']['weight'] is a DTensor" in said and "full_tensor()" in said
+    assert "data['model']['weight'] is of type DTensor" in said and "full_tensor()" in said
 
 
 def test_a_folder_of_files_is_no_dictionary(tmp_path):

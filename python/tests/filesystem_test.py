@@ -203,13 +203,18 @@ def test_the_calling_process_trains_there_too(mine, run_config):
     assert fit(in_the_driver, settings, workers=0).return_value == "runs/run/checkpoint_000001"
 
 
+def test_a_setting_that_is_switched_off_is_no_uris(run_config):
+    settings = run_config(storage_path="bucket/runs", storage_filesystem=fs.S3FileSystem(background_writes=False))
+    assert settings._place().location.startswith("custom://")
+
+
 def test_a_file_system_that_cannot_travel_is_refused_before_anything_starts(run_config):
     class Local(LocalFileSystem):
         def __reduce__(self):
             raise TypeError("it has a connection")
 
     settings = run_config(storage_path="runs", storage_filesystem=fs.PyFileSystem(fs.FSSpecHandler(Local())))
-    with pytest.raises(TypeError, match="PyFileSystem.* cannot be sent to the workers: .*it has a connection; give one that"):
+    with pytest.raises(TypeError, match="Local.* cannot be sent to the workers: .*it has a connection; give one that"):
         fit(lambda: None, settings, workers=1)
 
 

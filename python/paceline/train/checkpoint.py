@@ -132,7 +132,8 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def as_directory(self) -> Iterator[str]:
-        """The files as a local folder while the ``with`` block runs; files that are local already are not copied.
+        """The files as a local folder while the ``with`` block runs; files that are local already are not copied, so a
+        later report that is given the same ``checkpoint_dir_name`` replaces them meanwhile.
 
         Example:
             >>> with checkpoint.as_directory() as folder:

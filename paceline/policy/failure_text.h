@@ -24,8 +24,8 @@ std::string cause_line(const std::vector<Failure>& failures, int64_t world_size)
 std::string beyond_cause_line(const std::string& error);
 /// The kind of the failure that both begin with; nothing without failures.
 std::optional<FailureKind> cause_kind(const std::vector<Failure>& failures);
-/// Each rank's own error; what concerns the whole group is under rank -1. Ranks that only lost a peer are left out where
-/// a rank is the cause: whether they notice before they are stopped is chance.
+/// Each rank's own error; what concerns the whole group is under rank -1. Ranks that only lost a peer are left out
+/// where a rank is the cause: whether they notice before they are stopped is chance.
 RankErrors errors_by_rank(const std::vector<Failure>& failures, int64_t world_size);
 
 /// `text` with '#' for each number and address, so that texts can be compared: "shape [#, #] at #".

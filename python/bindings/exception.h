@@ -11,8 +11,8 @@
 
 namespace paceline::python {
 
-/// What str() makes of anything, as UTF-8; lone surrogates, as names of files have them, become \udcff. Never throws: where
-/// the object's own method does, a sentence. The caller holds the GIL.
+/// What str() makes of anything, as UTF-8; lone surrogates, as names of files have them, become \udcff. Never throws:
+/// where the object's own method does, a sentence. The caller holds the GIL.
 inline std::string utf8(const pybind11::handle& object) {
   const auto text = pybind11::reinterpret_steal<pybind11::object>(PyObject_Str(object.ptr()));
   pybind11::object bytes;

@@ -16,13 +16,16 @@ namespace {
 using arrow::field;
 
 // A column of each kind, with nulls in the second batch.
-const std::shared_ptr<arrow::Schema> kSchema =
-    arrow::schema({field("integer", arrow::int32()), field("real", arrow::float64()), field("flag", arrow::boolean()),
-                   field("text", arrow::utf8()), field("list", arrow::list(arrow::int16())),
-                   field("tensor", arrow::fixed_size_list(arrow::fixed_size_list(arrow::float32(), 2), 2)),
-                   field("dictionary", arrow::dictionary(arrow::int8(), arrow::utf8()))});
+std::shared_ptr<arrow::Schema> schema_of_all_types() {
+  return arrow::schema({field("integer", arrow::int32()), field("real", arrow::float64()),
+                        field("flag", arrow::boolean()), field("text", arrow::utf8()),
+                        field("list", arrow::list(arrow::int16())),
+                        field("tensor", arrow::fixed_size_list(arrow::fixed_size_list(arrow::float32(), 2), 2)),
+                        field("dictionary", arrow::dictionary(arrow::int8(), arrow::utf8()))});
+}
 
 std::shared_ptr<arrow::RecordBatch> batch_of(int first, int rows, bool nulls) {
+  const std::shared_ptr<arrow::Schema> schema = schema_of_all_types();
   arrow::ArrayVector columns;
   const auto texts = [&](const auto& value) {
     std::string json = "[";
@@ -32,7 +35,7 @@ std::shared_ptr<arrow::RecordBatch> batch_of(int first, int rows, bool nulls) {
     return json + "]";
   };
   const auto column = [&](int number, const auto& value) {
-    columns.push_back(arrow::json::ArrayFromJSONString(kSchema->field(number)->type(), texts(value)).ValueOrDie());
+    columns.push_back(arrow::json::ArrayFromJSONString(schema->field(number)->type(), texts(value)).ValueOrDie());
   };
   column(0, [](const std::string& row) { return row; });
   column(1, [](const std::string& row) { return row + ".5"; });
@@ -43,7 +46,7 @@ std::shared_ptr<arrow::RecordBatch> batch_of(int first, int rows, bool nulls) {
   column(5, [](const std::string& row) { return "[[" + row + ", 1], [2, 3]]"; });
   column(6,
          [](const std::string& row) { return std::stoi(row) % 2 == 0 ? std::string("\"a\"") : std::string("\"b\""); });
-  return arrow::RecordBatch::Make(kSchema, rows, columns);
+  return arrow::RecordBatch::Make(schema, rows, columns);
 }
 
 // The rows one by one, as text: the oracle.
@@ -83,7 +86,7 @@ TEST(Gather, GivesTheRowsOfEveryType) {
     if (round % 3 == 0) std::ranges::sort(rows, {}, [](const RowPlace& row) { return std::pair(row.chunk, row.row); });
     const auto batch = gather(batches, rows, arrow::default_memory_pool()).ValueOrDie();
     ASSERT_TRUE(batch->ValidateFull().ok()) << batch->ValidateFull().ToString();
-    ASSERT_TRUE(batch->schema()->Equals(*kSchema));
+    ASSERT_TRUE(batch->schema()->Equals(*schema_of_all_types()));
     ASSERT_EQ(text_of({batch}, all_rows(batch->num_rows())), text_of(batches, rows)) << "round " << round;
   }
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <span>
 
 namespace paceline::data {
 namespace {
@@ -30,7 +31,7 @@ std::vector<RowPlace> all_of(const EpochOrder& order) {
   return rows;
 }
 
-std::vector<RowPlace> in_sequence(const std::vector<ChunkSize>& chunks) {
+std::vector<RowPlace> in_sequence(std::span<const ChunkSize> chunks) {
   std::vector<RowPlace> rows;
   for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
     for (int64_t row = 0; row < chunks[chunk].rows; ++row) rows.push_back({static_cast<int64_t>(chunk), row});
@@ -83,7 +84,7 @@ TEST(EpochOrder, WindowsFollowEachOtherAndHoldTheirRows) {
   }
 }
 
-const std::vector<ChunkSize> kChunks = {{3, 300, 0}, {3, 300, 0}, {3, 300, 1}, {3, 300, 1}, {3, 300, 2}, {3, 300, 2}};
+constexpr ChunkSize kChunks[] = {{3, 300, 0}, {3, 300, 0}, {3, 300, 1}, {3, 300, 1}, {3, 300, 2}, {3, 300, 2}};
 
 TEST(EpochOrder, WithoutShuffleIsTheSources) {
   EXPECT_EQ(all_of(EpochOrder(kChunks, {.seed = 5, .epoch = 3})), in_sequence(kChunks));

@@ -191,7 +191,7 @@ class ParquetSource : public Source {
 }  // namespace
 
 arrow::Result<std::unique_ptr<Source>> parquet_source(std::shared_ptr<arrow::fs::FileSystem> file_system,
-                                                      std::vector<std::string> paths, ParquetOptions options) {
+                                                      std::vector<std::string> paths, const ParquetOptions& options) {
   auto source = std::make_unique<ParquetSource>(std::move(file_system), std::move(paths));
   ARROW_RETURN_NOT_OK(source->open(options));
   return source;

@@ -26,6 +26,7 @@ struct ParquetOptions {
 ///
 ///     ARROW_ASSIGN_OR_RAISE(auto source, parquet_source(file_system, {"a.parquet", "b.parquet"}));
 arrow::Result<std::unique_ptr<Source>> parquet_source(std::shared_ptr<arrow::fs::FileSystem> file_system,
-                                                      std::vector<std::string> paths, ParquetOptions options = {});
+                                                      std::vector<std::string> paths,
+                                                      const ParquetOptions& options = {});
 
 }  // namespace paceline::data

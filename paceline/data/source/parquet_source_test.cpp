@@ -46,8 +46,8 @@ class ParquetSourceTest : public ::testing::Test {
     return path;
   }
 
-  arrow::Result<std::unique_ptr<Source>> open(std::vector<std::string> paths, ParquetOptions options = {}) {
-    return parquet_source(file_system_, std::move(paths), std::move(options));
+  arrow::Result<std::unique_ptr<Source>> open(std::vector<std::string> paths, const ParquetOptions& options = {}) {
+    return parquet_source(file_system_, std::move(paths), options);
   }
 
   // All rows in the source's order.
@@ -137,15 +137,15 @@ TEST_F(ParquetSourceTest, AFileMayHaveItsColumnsInAnotherOrder) {
 TEST_F(ParquetSourceTest, ErrorsNameTheFile) {
   const auto table = table_of({field("a", arrow::int32())}, {"[1]"});
   const std::string good = write("good.parquet", *table);
-  const auto said = [&](std::vector<std::string> paths, ParquetOptions options = {}) {
-    return open(std::move(paths), std::move(options)).status().message();
+  const auto said = [&](std::vector<std::string> paths, const ParquetOptions& options = {}) {
+    return open(std::move(paths), options).status().message();
   };
   EXPECT_EQ(said({}), "no Parquet file was given");
   EXPECT_THAT(said({good, folder_.path() + "/none.parquet"}), HasSubstr("none.parquet"));
   std::ofstream(folder_.path() + "/text.parquet") << "this is no Parquet file";
   EXPECT_THAT(said({good, folder_.path() + "/text.parquet"}),
               HasSubstr("cannot read the Parquet file " + folder_.path() + "/text.parquet"));
-  std::ofstream(folder_.path() + "/empty.parquet");
+  std::ofstream(folder_.path() + "/empty.parquet") << "";
   EXPECT_THAT(said({folder_.path() + "/empty.parquet"}), HasSubstr("empty.parquet"));
   const std::string other = write("other.parquet", *table_of({field("a", arrow::utf8())}, {R"(["x"])"}));
   EXPECT_THAT(said({good, other}),

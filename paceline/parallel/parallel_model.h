@@ -62,6 +62,7 @@ class ParallelModel {
   /// ConfigError for a model that waits for other ranks in ways that have no shadow.
   virtual void check_joinable() const {}
   /// From now on `ranks`, null for none, are told of synchronised backwards: of model `number`.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): overriders keep it
   virtual void set_join(std::shared_ptr<JoinedRanks> ranks, size_t number) {}
   /// Appends what a backward of zeros starts from that takes part in the other ranks' backward.
   virtual void begin_shadow(std::vector<torch::Tensor>& parameters, std::vector<torch::Tensor>& zeros) {}

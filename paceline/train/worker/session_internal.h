@@ -42,6 +42,7 @@ class ReportSink {
   virtual ~ReportSink() = default;
   virtual void submit(rpc::Report report) = 0;
   /// The files of a report that was `uploading`. Never called where takes_from_any_thread() is false.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): overriders move it
   virtual void submit_files(rpc::CheckpointUploaded) {}
   /// Whether report() of that number may go on. Where not, wait_for_room() waits until it may; it throws an Error when
   /// that will not be.

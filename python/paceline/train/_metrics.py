@@ -110,7 +110,7 @@ def _integer(text):
     return int(decimal.Decimal(text))
 
 
-def _fraction(value, _):
+def _fraction(value):
     digits = _digits(value.numerator)
     return ["$fraction", digits if value.denominator == 1 else f"{digits}/{_digits(value.denominator)}"]
 
@@ -241,7 +241,7 @@ _ENCODERS: Dict[type, Callable[[Any, str], List[Any]]] = {
     ),
     complex: lambda value, _: ["$complex", value.real, value.imag],
     decimal.Decimal: lambda value, _: ["$decimal", str(value)],
-    fractions.Fraction: _fraction,
+    fractions.Fraction: lambda value, _: _fraction(value),
     uuid.UUID: lambda value, _: ["$uuid", str(value)],
     pathlib.PurePath: lambda value, _: ["$path", str(value)],
     range: lambda value, place: ["$range", *_items((value.start, value.stop, value.step), place)],

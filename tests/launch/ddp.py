@@ -49,6 +49,9 @@ def main():
         print("listening", *listening(), flush=True)
     if rank == 0:
         print("result", repr(loss.item()), repr(sum(weights.double().sum().item() for weights in model.parameters())))
+    # Were the reducer the last to hold the group, it would end it with the GIL held, while the group's thread, which is
+    # joined there, may still need the GIL to release a tensor: seen once, with torch 2.13 and torchrun.
+    del model
     if "--leave" not in sys.argv:  # a program may also just end
         dist.destroy_process_group()
 

@@ -90,8 +90,11 @@ def watch_torch() -> None:
         _torch_seeds.add(number)
         return number
 
-    torch.seed = torch.random.seed = noting_seed
-    _put_back.append(lambda: (setattr(torch, "seed", seed), setattr(torch.random, "seed", seed)))
+    def use(function):
+        torch.seed = torch.random.seed = function
+
+    use(noting_seed)
+    _put_back.append(lambda: use(seed))
     _torch_seeds.add(torch.initial_seed())
 
 

@@ -134,7 +134,7 @@ TEST_F(StorageFaults, StorageThatTurnsReadOnlyEndsTheRun) {
 
 TEST_F(StorageFaults, ARunFolderThatVanishesEndsTheRun) {
   auto driver = train(storage_.path(), "run", {{"REPORTS", "0"}});
-  ASSERT_TRUE(driver.wait_for_output("report 2 is published")) << driver.output();
+  ASSERT_TRUE(driver.wait_for_output("report 2 is published\n")) << driver.output();
   fs::rename(folder(), storage_ / "moved");
   EXPECT_EQ(driver.wait(), 1) << driver.output();
   // A file that was just being written says only that it is not there.

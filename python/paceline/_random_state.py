@@ -51,8 +51,11 @@ def watch() -> None:
 
     def noting_setstate(self, state):
         setstate(self, state)
-        with contextlib.suppress(TypeError):  # a state from JSON is a list
-            note(self, hash(state) in _own_states)
+        try:
+            is_own = hash(tuple(state)) in _own_states
+        except TypeError:  # it holds a list, as one from JSON does
+            is_own = False
+        note(self, is_own)
 
     def use(seed, getstate, setstate):
         for name, function in (("seed", seed), ("getstate", getstate), ("setstate", setstate)):

@@ -4,7 +4,9 @@
 #include <arrow/array/builder_base.h>
 #include <arrow/buffer.h>
 #include <arrow/builder.h>
+#include <arrow/compute/cast.h>
 #include <arrow/record_batch.h>
+#include <arrow/table.h>
 #include <arrow/type.h>
 
 #include <algorithm>
@@ -15,23 +17,20 @@ namespace {
 
 using Batches = std::vector<std::shared_ptr<arrow::RecordBatch>>;
 
-// Rows of one batch that follow each other.
-struct Run {
-  int64_t batch = 0;
-  int64_t first = 0;
-  int64_t rows = 0;
-};
+using Runs = std::vector<RowRun>;
 
-std::vector<Run> runs_of(std::span<const RowPlace> rows) {
-  std::vector<Run> runs;
-  for (const RowPlace& row : rows) {
-    if (!runs.empty() && runs.back().batch == row.chunk && runs.back().first + runs.back().rows == row.row) {
-      ++runs.back().rows;
+// Runs that follow each other in one batch, as one.
+Runs joined(std::span<const RowRun> runs) {
+  Runs all;
+  all.reserve(runs.size());
+  for (const RowRun& run : runs) {
+    if (!all.empty() && all.back().chunk == run.chunk && all.back().first + all.back().rows == run.first) {
+      all.back().rows += run.rows;
     } else {
-      runs.push_back({.batch = row.chunk, .first = row.row, .rows = 1});
+      all.push_back(run);
     }
   }
-  return runs;
+  return all;
 }
 
 // The values of a fixed-size list, of lists of them, or of plain numbers.
@@ -80,23 +79,23 @@ std::shared_ptr<arrow::ArrayData> wrapped(const std::shared_ptr<arrow::DataType>
 
 // A null pointer where some row of the column is not just bytes.
 arrow::Result<std::shared_ptr<arrow::Array>> gather_bytes(const Batches& batches, int column,
-                                                          const std::vector<Run>& runs, int64_t rows,
+                                                          const Runs& runs, int64_t rows,
                                                           arrow::MemoryPool* pool) {
   const std::shared_ptr<arrow::DataType>& type = batches.front()->schema()->field(column)->type();
   const Leaf leaf = leaf_of(type);
   if (leaf.type == nullptr) return nullptr;
   const int64_t width = leaf.type->byte_width();
   std::vector<const uint8_t*> sources(batches.size(), nullptr);
-  for (const Run& run : runs) {
-    const auto batch = static_cast<size_t>(run.batch);
+  for (const RowRun& run : runs) {
+    const auto batch = static_cast<size_t>(run.chunk);
     if (sources[batch] == nullptr) sources[batch] = plain_bytes(*batches[batch]->column(column), width);
     if (sources[batch] == nullptr) return nullptr;
   }
   const int64_t row_bytes = width * leaf.values_per_row;
   ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> bytes, arrow::AllocateBuffer(rows * row_bytes, pool));
   uint8_t* target = bytes->mutable_data();
-  for (const Run& run : runs) {
-    const uint8_t* source = sources[static_cast<size_t>(run.batch)] + run.first * row_bytes;
+  for (const RowRun& run : runs) {
+    const uint8_t* source = sources[static_cast<size_t>(run.chunk)] + run.first * row_bytes;
     std::memcpy(target, source, static_cast<size_t>(run.rows * row_bytes));
     target += run.rows * row_bytes;
   }
@@ -104,14 +103,14 @@ arrow::Result<std::shared_ptr<arrow::Array>> gather_bytes(const Batches& batches
 }
 
 arrow::Result<std::shared_ptr<arrow::Array>> gather_any(const Batches& batches, int column,
-                                                        const std::vector<Run>& runs, int64_t rows,
+                                                        const Runs& runs, int64_t rows,
                                                         arrow::MemoryPool* pool) {
   const std::shared_ptr<arrow::DataType>& type = batches.front()->schema()->field(column)->type();
   std::unique_ptr<arrow::ArrayBuilder> builder;
   ARROW_RETURN_NOT_OK(arrow::MakeBuilderExactIndex(pool, type, &builder));
   ARROW_RETURN_NOT_OK(builder->Reserve(rows));
-  for (const Run& run : runs) {
-    const arrow::ArraySpan span(*batches[static_cast<size_t>(run.batch)]->column(column)->data());
+  for (const RowRun& run : runs) {
+    const arrow::ArraySpan span(*batches[static_cast<size_t>(run.chunk)]->column(column)->data());
     ARROW_RETURN_NOT_OK(builder->AppendArraySlice(span, run.first, run.rows));
   }
   std::shared_ptr<arrow::Array> array;
@@ -119,23 +118,51 @@ arrow::Result<std::shared_ptr<arrow::Array>> gather_any(const Batches& batches, 
   return array;
 }
 
+arrow::Result<Batches> with_one_schema(const Batches& batches, arrow::MemoryPool* pool) {
+  std::vector<std::shared_ptr<arrow::Schema>> schemas;
+  for (const auto& batch : batches) schemas.push_back(batch->schema()->RemoveMetadata());
+  ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Schema> schema,
+                        arrow::UnifySchemas(schemas, arrow::Field::MergeOptions::Permissive()));
+  Batches same;
+  for (const auto& batch : batches) {
+    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Table> table, arrow::Table::FromRecordBatches({batch}));
+    arrow::Result<std::shared_ptr<arrow::Table>> promoted =
+        arrow::PromoteTableToSchema(table, schema, arrow::compute::CastOptions::Safe(), pool);
+    if (!promoted.ok()) {
+      return promoted.status().WithMessage("blocks of one data set have columns of different types:\n",
+                                           batch->schema()->ToString(), "\nand\n", schema->ToString(), "\n",
+                                           promoted.status().message());
+    }
+    ARROW_ASSIGN_OR_RAISE(auto converted, (*promoted)->CombineChunksToBatch(pool));
+    same.push_back(std::move(converted));
+  }
+  return same;
+}
+
 }  // namespace
 
-arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(const Batches& batches, std::span<const RowPlace> rows,
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(const Batches& batches, std::span<const RowRun> all,
                                                           arrow::MemoryPool* pool) {
-  const std::vector<Run> runs = runs_of(rows);
+  const Runs runs = joined(all);
   if (runs.empty()) return batches.front()->Slice(0, 0);
-  if (runs.size() == 1) return batches[static_cast<size_t>(runs[0].batch)]->Slice(runs[0].first, runs[0].rows);
-  const auto count = static_cast<int64_t>(rows.size());
+  if (runs.size() == 1) return batches[static_cast<size_t>(runs[0].chunk)]->Slice(runs[0].first, runs[0].rows);
+  const std::shared_ptr<arrow::Schema>& schema = batches.front()->schema();
+  const auto differs = [&](const auto& batch) { return !batch->schema()->Equals(*schema, /*check_metadata=*/false); };
+  if (std::ranges::any_of(batches, differs)) {
+    ARROW_ASSIGN_OR_RAISE(const Batches same, with_one_schema(batches, pool));
+    return gather(same, runs, pool);
+  }
+  int64_t count = 0;
+  for (const RowRun& run : runs) count += run.rows;
   arrow::ArrayVector columns;
-  for (int column = 0; column < batches.front()->num_columns(); ++column) {
+  for (int column = 0; column < schema->num_fields(); ++column) {
     ARROW_ASSIGN_OR_RAISE(auto array, gather_bytes(batches, column, runs, count, pool));
     if (array == nullptr) {
       ARROW_ASSIGN_OR_RAISE(array, gather_any(batches, column, runs, count, pool));
     }
     columns.push_back(std::move(array));
   }
-  return arrow::RecordBatch::Make(batches.front()->schema(), count, std::move(columns));
+  return arrow::RecordBatch::Make(schema, count, std::move(columns));
 }
 
 }  // namespace paceline::data

@@ -16,10 +16,12 @@
 
 namespace paceline::data {
 
-/// The rows `rows` of `batches`, which have the same schema and are at least one; `chunk` says which batch. Fails where
+/// The rows of `runs`, one run after the other, from `batches`, which are at least one; `chunk` says which batch. Where
+/// their schemas differ, as those of a user's function may, columns get a type that holds both (int64 and double:
+/// double), and what a batch lacks is null; Invalid where there is none. Fails where
 /// memory is short, or where a column of texts would exceed 2 GiB.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(
-    const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::span<const RowPlace> rows,
+    const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::span<const RowRun> runs,
     arrow::MemoryPool* pool);
 
 }  // namespace paceline::data

@@ -50,11 +50,11 @@ std::shared_ptr<arrow::RecordBatch> batch_of(int first, int rows, bool nulls) {
 }
 
 // The rows one by one, as text: the oracle.
-std::string text_of(const arrow::RecordBatchVector& batches, const std::vector<RowPlace>& rows) {
+std::string text_of(const arrow::RecordBatchVector& batches, const std::vector<RowRun>& rows) {
   std::string text;
-  for (const RowPlace& row : rows) {
+  for (const RowRun& row : rows) {
     for (const auto& column : batches[static_cast<size_t>(row.chunk)]->columns()) {
-      std::shared_ptr<arrow::Scalar> value = column->GetScalar(row.row).ValueOrDie();
+      std::shared_ptr<arrow::Scalar> value = column->GetScalar(row.first).ValueOrDie();
       // A dictionary is made anew: what counts is what stands in it.
       if (const auto* entry = dynamic_cast<const arrow::DictionaryScalar*>(value.get()))
         value = *entry->GetEncodedValue();
@@ -65,9 +65,9 @@ std::string text_of(const arrow::RecordBatchVector& batches, const std::vector<R
   return text;
 }
 
-std::vector<RowPlace> all_rows(int64_t rows) {
-  std::vector<RowPlace> all;
-  for (int64_t row = 0; row < rows; ++row) all.push_back({0, row});
+std::vector<RowRun> all_rows(int64_t rows) {
+  std::vector<RowRun> all;
+  for (int64_t row = 0; row < rows; ++row) all.push_back({0, row, 1});
   return all;
 }
 
@@ -77,13 +77,13 @@ TEST(Gather, GivesTheRowsOfEveryType) {
                                             batch_of(200, 30, false)->Slice(7, 15)};
   std::mt19937_64 random(1);
   for (int round = 0; round < 200; ++round) {
-    std::vector<RowPlace> rows(random() % 40);
-    for (RowPlace& row : rows) {
+    std::vector<RowRun> rows(random() % 40);
+    for (RowRun& row : rows) {
       const size_t batch = random() % 3;
       row = {static_cast<int64_t>(batch),
-             static_cast<int64_t>(random() % static_cast<uint64_t>(batches[batch]->num_rows()))};
+             static_cast<int64_t>(random() % static_cast<uint64_t>(batches[batch]->num_rows())), 1};
     }
-    if (round % 3 == 0) std::ranges::sort(rows, {}, [](const RowPlace& row) { return std::pair(row.chunk, row.row); });
+    if (round % 3 == 0) std::ranges::sort(rows, {}, [](const RowRun& row) { return std::pair(row.chunk, row.first); });
     const auto batch = gather(batches, rows, arrow::default_memory_pool()).ValueOrDie();
     ASSERT_TRUE(batch->ValidateFull().ok()) << batch->ValidateFull().ToString();
     ASSERT_TRUE(batch->schema()->Equals(*schema_of_all_types()));
@@ -93,9 +93,9 @@ TEST(Gather, GivesTheRowsOfEveryType) {
 
 TEST(Gather, RowsInSequenceAreNotCopied) {
   const arrow::RecordBatchVector batches = {batch_of(0, 20, false)};
-  const auto batch = gather(batches, std::vector<RowPlace>{{0, 4}, {0, 5}, {0, 6}}, arrow::default_memory_pool());
+  const auto batch = gather(batches, std::vector<RowRun>{{0, 4, 2}, {0, 6, 1}}, arrow::default_memory_pool());
   EXPECT_EQ((*batch)->column_data(0)->buffers[1].get(), batches[0]->column_data(0)->buffers[1].get());
-  EXPECT_EQ(text_of({*batch}, all_rows(3)), text_of(batches, {{0, 4}, {0, 5}, {0, 6}}));
+  EXPECT_EQ(text_of({*batch}, all_rows(3)), text_of(batches, {{0, 4, 1}, {0, 5, 1}, {0, 6, 1}}));
 }
 
 }  // namespace

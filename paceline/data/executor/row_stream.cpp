@@ -48,13 +48,14 @@ class RowStream::ReadAhead {
     return read_.at(place);
   }
 
-  // The consumer has done with the chunks before `place`.
+  // The consumer has done with the chunks before `place`, or wants none of them.
   void drop_before(int64_t place) {
     {
       const std::lock_guard lock(mutex_);
       for (auto chunk = read_.begin(); chunk != read_.end() && chunk->first < place; chunk = read_.erase(chunk)) {
         held_ -= bytes_of(chunk->first);
       }
+      next_ = std::max(next_, place);  // passed over
     }
     changed_.notify_all();
   }
@@ -76,7 +77,7 @@ class RowStream::ReadAhead {
       const int64_t place = next_++;
       held_ += bytes_of(place);
       lock.unlock();
-      Batch batch = source_->read(order_->chunks()[static_cast<size_t>(place)]);
+      Batch batch = source_->read(order_->chunks()[static_cast<size_t>(place)], order_->key());
       lock.lock();
       read_.emplace(place, std::move(batch));
       changed_.notify_all();
@@ -104,47 +105,90 @@ RowStream::RowStream(std::shared_ptr<const Source> source, EpochOrder order, con
 
 RowStream::~RowStream() = default;
 
-void RowStream::skip_to(int64_t position) {
+void RowStream::seek(const Position& position) {
   position_ = position;
-  window_ = -1;
   loaded_.clear();
   ahead_.reset();
 }
 
-arrow::Result<std::shared_ptr<arrow::RecordBatch>> RowStream::next(int64_t rows) {
-  arrow::RecordBatchVector parts;
-  while (rows > 0 && position_ < order_->rows()) {
-    ARROW_ASSIGN_OR_RAISE(auto part, within_window(rows));
-    rows -= part->num_rows();
-    position_ += part->num_rows();
-    parts.push_back(std::move(part));
-  }
-  if (parts.empty()) return arrow::RecordBatch::MakeEmpty(source_->schema());
-  if (parts.size() == 1) return parts.front();
-  std::vector<RowPlace> all;
-  for (size_t part = 0; part < parts.size(); ++part) {
-    for (int64_t row = 0; row < parts[part]->num_rows(); ++row) all.push_back({static_cast<int64_t>(part), row});
-  }
-  return gather(parts, all, arrow::default_memory_pool());
+int64_t RowStream::loaded_ahead() const {
+  int64_t rows = -position_.row;
+  for (const Loaded& loaded : loaded_) rows += loaded.rows;
+  return loaded_.empty() ? 0 : rows;
 }
 
-// The next rows, as many as are in the window that has the position.
-arrow::Result<std::shared_ptr<arrow::RecordBatch>> RowStream::within_window(int64_t rows) {
-  const int64_t number = order_->window_of(position_);
-  const Window& window = order_->windows()[static_cast<size_t>(number)];
-  if (number != window_) {
-    loaded_.clear();
-    window_ = -1;
-    if (ahead_ == nullptr) ahead_ = std::make_unique<ReadAhead>(source_, order_, window.first_chunk, options_);
-    ahead_->drop_before(window.first_chunk);
-    for (int64_t place = window.first_chunk; place < window.first_chunk + window.chunks; ++place) {
-      ARROW_ASSIGN_OR_RAISE(auto batch, ahead_->take(place));
-      loaded_.push_back(std::move(batch));
-    }
-    window_ = number;
+// The window behind those that are loaded. There must be one.
+arrow::Status RowStream::load_window() {
+  const Window& window = order_->windows()[static_cast<size_t>(position_.window) + loaded_.size()];
+  if (ahead_ == nullptr) ahead_ = std::make_unique<ReadAhead>(source_, order_, window.first_chunk, options_);
+  ahead_->drop_before((loaded_.empty() ? window : *loaded_.front().window).first_chunk);
+  Loaded loaded{.window = &window};
+  for (int64_t place = window.first_chunk; place < window.first_chunk + window.chunks; ++place) {
+    ARROW_ASSIGN_OR_RAISE(auto batch, ahead_->take(place));
+    loaded.counts.push_back(batch->num_rows());
+    loaded.rows += batch->num_rows();
+    loaded.chunks.push_back(std::move(batch));
   }
-  rows = std::min(rows, window.first + window.rows - position_);
-  return gather(loaded_, order_->within(window, position_, rows), arrow::default_memory_pool());
+  loaded.mixed = order_->mixed(window, loaded.counts);
+  loaded_.push_back(std::move(loaded));
+  return arrow::Status::OK();
+}
+
+// Moves on to the window that has the position's row, where that is in one of the next.
+void RowStream::leave_windows() {
+  while (!loaded_.empty() && position_.row >= loaded_.front().rows) {
+    position_.row -= loaded_.front().rows;
+    ++position_.window;
+    loaded_.pop_front();
+  }
+}
+
+arrow::Result<int64_t> RowStream::ahead(int64_t rows) {
+  if (source_->counts_rows()) return std::min(rows, order_->rows() - position_.rows);
+  while (loaded_ahead() < rows && position_.window + static_cast<int64_t>(loaded_.size()) < windows()) {
+    ARROW_RETURN_NOT_OK(load_window());
+  }
+  return std::min(rows, loaded_ahead());
+}
+
+arrow::Status RowStream::skip(int64_t rows) {
+  ARROW_ASSIGN_OR_RAISE(rows, ahead(rows));
+  position_.rows += rows;
+  position_.row += rows;
+  leave_windows();
+  // Windows that are not loaded have as many rows as is listed; where they have not, ahead() has loaded them.
+  while (loaded_.empty() && position_.window < windows() &&
+         position_.row >= order_->windows()[static_cast<size_t>(position_.window)].rows && source_->counts_rows()) {
+    position_.row -= order_->windows()[static_cast<size_t>(position_.window++)].rows;
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> RowStream::next(int64_t rows) {
+  while (loaded_ahead() < rows && position_.window + static_cast<int64_t>(loaded_.size()) < windows()) {
+    ARROW_RETURN_NOT_OK(load_window());
+  }
+  rows = std::min(rows, loaded_ahead());
+  if (rows <= 0) return nullptr;
+  std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;
+  std::vector<RowRun> runs;
+  int64_t first = position_.row;
+  int64_t left = rows;
+  for (auto loaded = loaded_.begin(); left > 0; first = 0, ++loaded) {
+    const int64_t wanted = std::min(left, loaded->rows - first);
+    if (wanted <= 0) continue;
+    left -= wanted;
+    for (RowRun run : runs_of(loaded->counts, loaded->mixed, first, wanted)) {
+      run.chunk += static_cast<int64_t>(chunks.size());
+      runs.push_back(run);
+    }
+    chunks.insert(chunks.end(), loaded->chunks.begin(), loaded->chunks.end());
+  }
+  ARROW_ASSIGN_OR_RAISE(auto batch, gather(chunks, runs, arrow::default_memory_pool()));
+  position_.rows += rows;
+  position_.row += rows;
+  leave_windows();
+  return batch;
 }
 
 }  // namespace paceline::data

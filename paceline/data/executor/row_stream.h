@@ -5,12 +5,13 @@
 // the budget is slow, not a deadlock. What the stream gives depends on source, order and position alone: never on the
 // number of threads or the budget.
 //
-// One thread calls next(). Batches are the caller's, and may outlive the stream; a batch that is a slice of a chunk
-// keeps that chunk in memory beyond the budget.
+// One thread calls the functions. Batches are the caller's, and may outlive the stream; a batch that is a slice of a
+// chunk keeps that chunk in memory beyond the budget.
 #pragma once
 
 #include <arrow/result.h>
 
+#include <deque>
 #include <memory>
 
 #include "paceline/data/order/epoch_order.h"
@@ -18,8 +19,17 @@
 
 namespace paceline::data {
 
+/// How far an epoch is done. By window and row it can be found again without reading what stands before; `rows` is what
+/// people count.
+struct Position {
+  int64_t rows = 0;    ///< that are done, in the epoch
+  int64_t window = 0;  ///< of the order, in which the next row is
+  int64_t row = 0;     ///< of that window, which comes next
+  friend bool operator==(const Position&, const Position&) = default;
+};
+
 struct StreamOptions {
-  int64_t position = 0;                           ///< rows of the order that are done; the first to give
+  Position position;                              ///< where to begin
   int threads = 2;                                ///< that read and decode, ≥ 1
   int64_t read_ahead_bytes = int64_t{256} << 20;  ///< of chunks that are read or being read, as ChunkSize counts them
 };
@@ -37,24 +47,40 @@ class RowStream {
   RowStream(const RowStream&) = delete;
   RowStream& operator=(const RowStream&) = delete;
 
-  /// The next `rows` rows, or those that are left; none at the end. An error of the source, once its rows are due, is
-  /// given in their place, and again at each later call.
+  /// The next `rows` rows, or those that are left; a null pointer at the end. An error of the source, once its rows are
+  /// due, is given in their place, and again at each later call.
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> next(int64_t rows);
-  /// Goes on with the row at `position` of the order, without reading the windows before it.
-  void skip_to(int64_t position);
-  int64_t position() const { return position_; }
+  /// Passes over the next `rows` rows, or those that are left. Nothing is read for it, unless the source does not count
+  /// its rows.
+  arrow::Status skip(int64_t rows);
+  /// How many of the next `rows` rows there are. The same holds of what is read.
+  arrow::Result<int64_t> ahead(int64_t rows);
+  /// Goes on at `position`, one that position() gave in a stream of the same source and order.
+  void seek(const Position& position);
+  const Position& position() const { return position_; }
+  const EpochOrder& order() const { return *order_; }
 
  private:
   class ReadAhead;
+  // A window whose chunks are in memory.
+  struct Loaded {
+    const Window* window = nullptr;
+    std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;
+    std::vector<int64_t> counts;  // rows of each
+    std::vector<int64_t> mixed;   // EpochOrder::mixed()
+    int64_t rows = 0;
+  };
 
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> within_window(int64_t rows);
+  int64_t windows() const { return static_cast<int64_t>(order_->windows().size()); }
+  int64_t loaded_ahead() const;
+  arrow::Status load_window();
+  void leave_windows();
 
   const std::shared_ptr<const Source> source_;
   const std::shared_ptr<const EpochOrder> order_;
   const StreamOptions options_;
-  int64_t position_;
-  int64_t window_ = -1;  // whose chunks loaded_ has
-  std::vector<std::shared_ptr<arrow::RecordBatch>> loaded_;
+  Position position_;
+  std::deque<Loaded> loaded_;  // windows from position_.window on
   std::unique_ptr<ReadAhead> ahead_;
 };
 

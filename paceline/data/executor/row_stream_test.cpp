@@ -39,7 +39,7 @@ std::vector<int64_t> rest_of(RowStream& stream, int64_t batch_size) {
   std::vector<int64_t> all;
   while (true) {
     const auto batch = stream.next(batch_size).ValueOrDie();
-    if (batch->num_rows() == 0) return all;
+    if (batch == nullptr) return all;
     for (const int64_t value : values_of(*batch)) all.push_back(value);
   }
 }
@@ -49,7 +49,7 @@ std::vector<int64_t> expected(const Source& source, const EpochOrder& order) {
   std::vector<int64_t> all;
   for (int64_t position = 0; position < order.rows(); ++position) {
     const RowPlace place = order.at(position);
-    all.push_back(values_of(**source.read(place.chunk))[static_cast<size_t>(place.row)]);
+    all.push_back(values_of(**source.read(place.chunk, 0))[static_cast<size_t>(place.row)]);
   }
   return all;
 }
@@ -66,11 +66,13 @@ TEST(RowStream, IsTheOrderWhateverThreadsBudgetAndBatches) {
         source, order,
         {.threads = static_cast<int>(1 + random() % 4), .read_ahead_bytes = static_cast<int64_t>(random() % 2000)});
     ASSERT_EQ(rest_of(stream, static_cast<int64_t>(1 + random() % 50)), wanted) << "seed " << seed;
-    ASSERT_EQ(stream.position(), order.rows());
+    ASSERT_EQ(stream.position().rows, order.rows());
 
     const auto position = static_cast<int64_t>(random() % static_cast<uint64_t>(order.rows() + 1));
-    stream.skip_to(position);
-    RowStream other(source, order, {.position = position});
+    RowStream other(source, order, {});
+    ASSERT_TRUE(other.skip(position).ok());
+    ASSERT_EQ(other.position().rows, position);
+    stream.seek(other.position());
     const std::vector<int64_t> tail(wanted.begin() + position, wanted.end());
     ASSERT_EQ(rest_of(stream, 7), tail) << "seed " << seed << " from " << position;
     ASSERT_EQ(rest_of(other, 11), tail) << "seed " << seed << " from " << position;
@@ -92,9 +94,11 @@ class Counting : public Source {
   explicit Counting(int64_t chunks, int64_t broken = -1) : broken_(broken) {
     for (int64_t chunk = 0; chunk < chunks; ++chunk) chunks_.push_back({.rows = 100, .bytes = 800, .file = chunk});
   }
-  const std::shared_ptr<arrow::Schema>& schema() const override { return schema_; }
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return schema_; }
   const std::vector<ChunkSize>& chunks() const override { return chunks_; }
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk) const override {
+  bool counts_rows() const override { return true; }
+  uint64_t fingerprint() const override { return 0; }
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
     ++read_;
     read_.notify_all();
     if (chunk == broken_) return arrow::Status::IOError("chunk ", chunk, " is broken");
@@ -137,13 +141,14 @@ TEST(RowStream, AnErrorComesInItsPlaceAndStays) {
   EXPECT_EQ((*stream.next(200))->num_rows(), 200);
   EXPECT_EQ(stream.next(1).status().message(), "chunk 2 is broken");
   EXPECT_EQ(stream.next(1).status().message(), "chunk 2 is broken");
-  EXPECT_EQ(stream.position(), 200);
+  EXPECT_EQ(stream.position().rows, 200);
 }
 
 // A resumed run reads no chunk before its position.
 TEST(RowStream, SkipsWithoutReading) {
   const auto source = std::make_shared<Counting>(100);
-  RowStream stream(source, EpochOrder(source->chunks(), {}), {.position = 9'850, .read_ahead_bytes = 1});
+  RowStream stream(source, EpochOrder(source->chunks(), {}), {.read_ahead_bytes = 1});
+  ASSERT_TRUE(stream.skip(9'850).ok());
   EXPECT_EQ(values_of(**stream.next(1)), std::vector<int64_t>{9'850});
   EXPECT_EQ(source->read(), 1);
 }

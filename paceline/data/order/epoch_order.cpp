@@ -53,7 +53,7 @@ EpochOrder::EpochOrder(std::span<const ChunkSize> chunks, const OrderOptions& op
       windows_.push_back({.first = rows_, .first_chunk = static_cast<int64_t>(place)});
       bytes = 0;
     }
-    starts_.push_back(rows_);
+    counts_.push_back(chunk.rows);
     rows_ += chunk.rows;
     bytes += chunk.bytes;
     windows_.back().rows += chunk.rows;
@@ -68,23 +68,33 @@ int64_t EpochOrder::window_of(int64_t position) const {
 
 RowPlace EpochOrder::at(int64_t position) const {
   const Window& window = windows_[static_cast<size_t>(window_of(position))];
-  const RowPlace place = within(window, position, 1).front();
-  return {chunks_[static_cast<size_t>(window.first_chunk + place.chunk)], place.row};
+  const std::span counts(counts_.data() + window.first_chunk, static_cast<size_t>(window.chunks));
+  const RowRun run = runs_of(counts, mixed(window, counts), position - window.first, 1).front();
+  return {chunks_[static_cast<size_t>(window.first_chunk + run.chunk)], run.first};
 }
 
-std::vector<RowPlace> EpochOrder::within(const Window& window, int64_t first, int64_t rows) const {
+std::vector<int64_t> EpochOrder::mixed(const Window& window, std::span<const int64_t> counts) const {
+  if (!mixes_rows_) return {};
   // The key is that of the window's place: two windows of one size are not mixed alike.
-  const Permutation mixed(window.rows, mix(key_, static_cast<uint64_t>(window.first_chunk) + 1));
-  const auto begin = starts_.begin() + window.first_chunk;
-  const auto end = begin + window.chunks;
-  std::vector<RowPlace> result(static_cast<size_t>(rows));
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t within = first + i - window.first;
-    const int64_t position = window.first + (mixes_rows_ ? mixed[within] : within);
-    const auto chunk = std::prev(std::upper_bound(begin, end, position));
-    result[static_cast<size_t>(i)] = {chunk - begin, position - *chunk};
+  return shuffled(std::accumulate(counts.begin(), counts.end(), int64_t{0}),
+                  mix(key_, static_cast<uint64_t>(window.first_chunk) + 1));
+}
+
+std::vector<RowRun> runs_of(std::span<const int64_t> counts, std::span<const int64_t> mixed, int64_t first,
+                            int64_t rows) {
+  std::vector<int64_t> ends(counts.size());
+  std::partial_sum(counts.begin(), counts.end(), ends.begin());
+  std::vector<RowRun> runs;
+  runs.reserve(mixed.empty() ? 2 : static_cast<size_t>(rows));
+  for (int64_t next = first; next < first + rows;) {
+    const int64_t row = mixed.empty() ? next : mixed[static_cast<size_t>(next)];
+    const auto chunk = std::ranges::upper_bound(ends, row);
+    const int64_t of_chunk = row - (chunk == ends.begin() ? 0 : *std::prev(chunk));
+    const int64_t count = mixed.empty() ? std::min(first + rows - next, *chunk - row) : 1;
+    runs.push_back({chunk - ends.begin(), of_chunk, count});
+    next += count;
   }
-  return result;
+  return runs;
 }
 
 }  // namespace paceline::data

@@ -6,7 +6,12 @@
 // machine, with any number of threads, ranks and nodes, and whoever goes on from it needs to read only the windows from
 // there on.
 //
-// Immutable, so any thread may use one. Memory: 40 bytes a chunk; nothing a row.
+// Where a filter leaves fewer rows of a chunk than are listed, windows have the same chunks, and what is left of a
+// window's rows is mixed: then a row is found by its window and its place there, since positions are known only to whom
+// has been through all windows before.
+//
+// Immutable, so any thread may use one. Memory: 16 bytes a chunk and 32 a window; nothing a row,
+// except in mixed().
 #pragma once
 
 #include <cstdint>
@@ -47,10 +52,18 @@ struct RowPlace {
   friend bool operator==(const RowPlace&, const RowPlace&) = default;
 };
 
+/// Rows of a chunk that follow each other there and in the order.
+struct RowRun {
+  int64_t chunk = 0;
+  int64_t first = 0;  ///< within the chunk
+  int64_t rows = 0;
+  friend bool operator==(const RowRun&, const RowRun&) = default;
+};
+
 /// Chunks whose rows are mixed with each other. Without Shuffle::rows each chunk is a window.
 struct Window {
-  int64_t first = 0;  ///< position of its first row
-  int64_t rows = 0;
+  int64_t first = 0;  ///< position of its first row, if the chunks have as many rows as is listed
+  int64_t rows = 0;   ///< the same of its rows
   int64_t first_chunk = 0;  ///< place of its first chunk in chunks()
   int64_t chunks = 0;
 };
@@ -64,7 +77,9 @@ class EpochOrder {
   /// Chunks without rows are left out.
   EpochOrder(std::span<const ChunkSize> chunks, const OrderOptions& options);
 
-  /// Rows of an epoch.
+  /// Of seed and epoch: for what is done to rows by chance.
+  uint64_t key() const { return key_; }
+  /// Rows of an epoch, as they are listed.
   int64_t rows() const { return rows_; }
   /// The chunks' numbers in the order in which they are read.
   const std::vector<int64_t>& chunks() const { return chunks_; }
@@ -73,17 +88,22 @@ class EpochOrder {
   int64_t window_of(int64_t position) const;
   /// The row at `position`, 0 ≤ position < rows(). `chunk` is its number in the source's list.
   RowPlace at(int64_t position) const;
-  /// The rows at `first`, first + 1, … of one window. `chunk` is counted from the window's first; the window's i-th is
-  /// number chunks()[window.first_chunk + i].
-  std::vector<RowPlace> within(const Window& window, int64_t first, int64_t rows) const;
+  /// The order of a window's rows, whose chunks have `counts` rows each: which of them, counted through the window's
+  /// chunks, comes first, second, …. Empty where they come as they stand.
+  std::vector<int64_t> mixed(const Window& window, std::span<const int64_t> counts) const;
 
  private:
   uint64_t key_;
   bool mixes_rows_;
   int64_t rows_ = 0;
   std::vector<int64_t> chunks_;
-  std::vector<int64_t> starts_;  // position at which the chunk of the same place would begin if rows were not mixed
+  std::vector<int64_t> counts_;  // rows of the chunk of the same place, as listed
   std::vector<Window> windows_;
 };
+
+/// The `first`-th row of an order, first + 1, … as runs: of chunks with `counts` rows each, mixed as EpochOrder::mixed()
+/// says. `chunk` is an index of `counts`.
+std::vector<RowRun> runs_of(std::span<const int64_t> counts, std::span<const int64_t> mixed, int64_t first,
+                            int64_t rows);
 
 }  // namespace paceline::data

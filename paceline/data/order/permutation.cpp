@@ -20,6 +20,17 @@ uint64_t mix(uint64_t key, uint64_t value) {
   return finalized(key + kGolden * (finalized(value) | 1));
 }
 
+uint64_t mix_text(uint64_t key, std::string_view text) {
+  key = mix(key, text.size());
+  for (size_t at = 0; at < text.size(); at += sizeof(uint64_t)) {
+    const std::string_view part = text.substr(at, sizeof(uint64_t));
+    uint64_t bits = 0;
+    for (size_t i = 0; i < part.size(); ++i) bits |= uint64_t{static_cast<uint8_t>(part[i])} << (8 * i);
+    key = mix(key, bits);
+  }
+  return key;
+}
+
 Permutation::Permutation(int64_t size, uint64_t key) : size_(size), key_(key), half_bits_(kLeastHalfBits) {
   while (half_bits_ < 31 && (int64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
 }
@@ -39,6 +50,22 @@ int64_t Permutation::operator[](int64_t place) const {
     number = (left << half_bits_) | right;
   } while (number >= static_cast<uint64_t>(size_));
   return static_cast<int64_t>(number);
+}
+
+std::vector<int64_t> shuffled(int64_t size, uint64_t key) {
+  std::vector<int64_t> order(static_cast<size_t>(size));
+  uint64_t state = key;
+  for (size_t i = 0; i < order.size(); ++i) {
+    state += kGolden;
+    uint64_t bits = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
+    bits ^= bits >> 31;
+    // A number below i + 1: off by less than one in 2^64 / i, which no data set can show.
+    const auto other = static_cast<size_t>((static_cast<unsigned __int128>(bits) * (i + 1)) >> 64);
+    order[i] = order[other];
+    order[other] = static_cast<int64_t>(i);
+  }
+  return order;
 }
 
 }  // namespace paceline::data

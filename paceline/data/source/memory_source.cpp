@@ -19,10 +19,16 @@ class MemorySource : public Source {
     }
   }
 
-  const std::shared_ptr<arrow::Schema>& schema() const override { return schema_; }
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return schema_; }
   const std::vector<ChunkSize>& chunks() const override { return chunks_; }
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk) const override {
+  bool counts_rows() const override { return true; }
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
     return batches_[static_cast<size_t>(chunk)];
+  }
+  uint64_t fingerprint() const override {
+    uint64_t print = mix_text(0, schema_->ToString());
+    for (const ChunkSize& chunk : chunks_) print = mix(print, static_cast<uint64_t>(chunk.rows));
+    return print;
   }
 
  private:

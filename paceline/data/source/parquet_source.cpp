@@ -26,7 +26,7 @@ struct Column {
 };
 
 struct File {
-  std::string path;
+  arrow::fs::FileInfo info;
   std::shared_ptr<parquet::FileMetaData> footer;
   std::vector<Column> columns;  // one for each field of the schema
 };
@@ -48,9 +48,9 @@ parquet::ArrowReaderProperties reader_properties() {
 
 class ParquetSource : public Source {
  public:
-  ParquetSource(std::shared_ptr<arrow::fs::FileSystem> file_system, std::vector<std::string> paths)
+  ParquetSource(std::shared_ptr<arrow::fs::FileSystem> file_system, std::vector<arrow::fs::FileInfo> files)
       : file_system_(std::move(file_system)) {
-    for (std::string& path : paths) files_.push_back({.path = std::move(path)});
+    for (arrow::fs::FileInfo& file : files) files_.push_back({.info = std::move(file)});
   }
 
   arrow::Status open(const ParquetOptions& options) {
@@ -59,33 +59,47 @@ class ParquetSource : public Source {
         files_.size(), [this](size_t file) { return read_footer(files_[file]); }, options.footers_at_once));
     for (size_t file = 0; file < files_.size(); ++file) {
       const arrow::Status status = take_schema(files_[file], options);
-      if (!status.ok()) return in_file(files_[file].path, status);
+      if (!status.ok()) return in_file(files_[file].info.path(), status);
       add_chunks(files_[file], static_cast<int64_t>(file));
     }
+    fingerprint_ = mix_text(fingerprint_, schema_->ToString());
     return arrow::Status::OK();
   }
 
-  const std::shared_ptr<arrow::Schema>& schema() const override { return schema_; }
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return schema_; }
   const std::vector<ChunkSize>& chunks() const override { return chunks_; }
+  bool counts_rows() const override { return true; }
+  uint64_t fingerprint() const override { return fingerprint_; }
 
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk) const override {
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
     const File& file = files_[static_cast<size_t>(chunks_[static_cast<size_t>(chunk)].file)];
     auto batch = read_row_group(file, row_groups_[static_cast<size_t>(chunk)]);
-    if (!batch.ok()) return in_file(file.path, batch.status());
+    if (!batch.ok()) return in_file(file.info.path(), batch.status());
     return batch;
   }
 
  private:
   arrow::Result<std::unique_ptr<parquet::ParquetFileReader>> reader_of(const File& file) const {
-    ARROW_ASSIGN_OR_RAISE(auto input, file_system_->OpenInputFile(file.path));
+    ARROW_ASSIGN_OR_RAISE(auto input, file_system_->OpenInputFile(file.info));
+    if (file.footer != nullptr) {
+      ARROW_ASSIGN_OR_RAISE(const int64_t bytes, input->GetSize());
+      if (bytes != file.info.size()) {
+        return arrow::Status::IOError("it has changed since the data set was made: it had ", file.info.size(),
+                                      " bytes and has ", bytes);
+      }
+    }
     BEGIN_PARQUET_CATCH_EXCEPTIONS
     return parquet::ParquetFileReader::Open(std::move(input), parquet::default_reader_properties(), file.footer);
     END_PARQUET_CATCH_EXCEPTIONS
   }
 
   arrow::Status read_footer(File& file) const {
+    if (file.info.type() != arrow::fs::FileType::File) {
+      const bool is_missing = file.info.type() == arrow::fs::FileType::NotFound;
+      return in_file(file.info.path(), arrow::Status::IOError(is_missing ? "it does not exist" : "it is no file"));
+    }
     const auto reader = reader_of(file);
-    if (!reader.ok()) return in_file(file.path, reader.status());
+    if (!reader.ok()) return in_file(file.info.path(), reader.status());
     file.footer = (*reader)->metadata();
     return arrow::Status::OK();
   }
@@ -126,12 +140,14 @@ class ParquetSource : public Source {
       const std::shared_ptr<arrow::Field>& wanted = schema_->field(static_cast<int>(i));
       if (fields[i]->type()->Equals(*wanted->type())) continue;
       return arrow::Status::Invalid("its column '", names[i], "' is ", fields[i]->type()->ToString(), "; in ",
-                                    files_.front().path, " it is ", wanted->type()->ToString());
+                                    files_.front().info.path(), " it is ", wanted->type()->ToString());
     }
     return arrow::Status::OK();
   }
 
   void add_chunks(const File& file, int64_t number) {
+    fingerprint_ = mix(mix_text(fingerprint_, file.info.path()), static_cast<uint64_t>(file.info.size()));
+    fingerprint_ = mix(fingerprint_, static_cast<uint64_t>(file.info.mtime().time_since_epoch().count()));
     for (int group = 0; group < file.footer->num_row_groups(); ++group) {
       const auto metadata = file.footer->RowGroup(group);
       ChunkSize chunk{.rows = metadata->num_rows(), .file = number};
@@ -186,13 +202,14 @@ class ParquetSource : public Source {
   std::shared_ptr<arrow::Schema> schema_;
   std::vector<ChunkSize> chunks_;
   std::vector<int> row_groups_;  // of each chunk, in its file
+  uint64_t fingerprint_ = 0;
 };
 
 }  // namespace
 
 arrow::Result<std::unique_ptr<Source>> parquet_source(std::shared_ptr<arrow::fs::FileSystem> file_system,
-                                                      std::vector<std::string> paths, const ParquetOptions& options) {
-  auto source = std::make_unique<ParquetSource>(std::move(file_system), std::move(paths));
+                                                      std::vector<arrow::fs::FileInfo> files, const ParquetOptions& options) {
+  auto source = std::make_unique<ParquetSource>(std::move(file_system), std::move(files));
   ARROW_RETURN_NOT_OK(source->open(options));
   return source;
 }

@@ -21,12 +21,13 @@ struct ParquetOptions {
   size_t footers_at_once = 8;
 };
 
-/// Reads the footers of all files. Invalid where there is no file, a file is none of Parquet's, or its columns differ
+/// Reads the footers of all files, which list_files() (files.h) has found. Invalid where there is no file, a file is none of Parquet's, or its columns differ
 /// in name or type from those of the first; the message names the file.
 ///
-///     ARROW_ASSIGN_OR_RAISE(auto source, parquet_source(file_system, {"a.parquet", "b.parquet"}));
+///     ARROW_ASSIGN_OR_RAISE(auto files, file_system->GetFileInfo({"a.parquet", "b.parquet"}));
+///     ARROW_ASSIGN_OR_RAISE(auto source, parquet_source(file_system, files));
 arrow::Result<std::unique_ptr<Source>> parquet_source(std::shared_ptr<arrow::fs::FileSystem> file_system,
-                                                      std::vector<std::string> paths,
+                                                      std::vector<arrow::fs::FileInfo> files,
                                                       const ParquetOptions& options = {});
 
 }  // namespace paceline::data

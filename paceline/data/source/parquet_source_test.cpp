@@ -47,18 +47,18 @@ class ParquetSourceTest : public ::testing::Test {
   }
 
   arrow::Result<std::unique_ptr<Source>> open(std::vector<std::string> paths, const ParquetOptions& options = {}) {
-    return parquet_source(file_system_, std::move(paths), options);
+    return parquet_source(file_system_, file_system_->GetFileInfo(paths).ValueOrDie(), options);
   }
 
   // All rows in the source's order.
   std::shared_ptr<arrow::Table> all_of(const Source& source) {
     arrow::RecordBatchVector batches;
     for (size_t chunk = 0; chunk < source.chunks().size(); ++chunk) {
-      batches.push_back(source.read(static_cast<int64_t>(chunk)).ValueOrDie());
+      batches.push_back(source.read(static_cast<int64_t>(chunk), 0).ValueOrDie());
       EXPECT_EQ(batches.back()->num_rows(), source.chunks()[chunk].rows);
       EXPECT_TRUE(batches.back()->ValidateFull().ok());
     }
-    return arrow::Table::FromRecordBatches(source.schema(), batches).ValueOrDie()->CombineChunks().ValueOrDie();
+    return arrow::Table::FromRecordBatches(*source.schema(), batches).ValueOrDie()->CombineChunks().ValueOrDie();
   }
 
   testing::TemporaryFolder folder_;
@@ -161,7 +161,7 @@ TEST_F(ParquetSourceTest, AFileThatChangesIsAnError) {
   const std::string path = write("a.parquet", *table);
   const auto source = open({path}).ValueOrDie();
   std::filesystem::resize_file(path, 20);
-  EXPECT_THAT(source->read(0).status().message(), HasSubstr("cannot read the Parquet file " + path));
+  EXPECT_THAT(source->read(0, 0).status().message(), HasSubstr("cannot read the Parquet file " + path));
 }
 
 }  // namespace

@@ -151,6 +151,14 @@ arrow::Result<int64_t> RowStream::ahead(int64_t rows) {
   return std::min(rows, loaded_ahead());
 }
 
+arrow::Result<int64_t> RowStream::left_of_window() {
+  while (loaded_ahead() <= 0 && position_.window + static_cast<int64_t>(loaded_.size()) < windows()) {
+    ARROW_RETURN_NOT_OK(load_window());
+    leave_windows();
+  }
+  return loaded_.empty() ? 0 : loaded_.front().rows - position_.row;
+}
+
 arrow::Status RowStream::skip(int64_t rows) {
   ARROW_ASSIGN_OR_RAISE(rows, ahead(rows));
   position_.rows += rows;

@@ -55,6 +55,8 @@ class RowStream {
   arrow::Status skip(int64_t rows);
   /// How many of the next `rows` rows there are. The same holds of what is read.
   arrow::Result<int64_t> ahead(int64_t rows);
+  /// How many rows of the window in which the next row is there are from that on; 0 at the end.
+  arrow::Result<int64_t> left_of_window();
   /// Goes on at `position`, one that position() gave in a stream of the same source and order.
   void seek(const Position& position);
   const Position& position() const { return position_; }

@@ -1,38 +1,20 @@
 #include "paceline/data/executor/row_stream.h"
 
-#include <arrow/array.h>
-#include <arrow/builder.h>
-#include <arrow/record_batch.h>
-#include <arrow/type.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <numeric>
 #include <random>
+
+#include "paceline/data/testing_internal.h"
 
 namespace paceline::data {
 namespace {
 
 std::shared_ptr<arrow::RecordBatch> numbers(int64_t first, int64_t rows) {
-  arrow::Int64Builder builder;
-  for (int64_t row = first; row < first + rows; ++row) EXPECT_TRUE(builder.Append(row).ok());
-  return arrow::RecordBatch::Make(arrow::schema({arrow::field("row", arrow::int64())}), rows,
-                                  {builder.Finish().ValueOrDie()});
-}
-
-// Chunks of random sizes with the numbers 0, 1, 2, …
-std::shared_ptr<const Source> random_source(std::mt19937_64& random) {
-  arrow::RecordBatchVector batches;
-  int64_t rows = 0;
-  for (size_t chunk = 1 + random() % 15; chunk > 0; --chunk) {
-    batches.push_back(numbers(rows, static_cast<int64_t>(random() % 40)));
-    rows += batches.back()->num_rows();
-  }
-  return memory_source(batches[0]->schema(), batches).ValueOrDie();
-}
-
-std::vector<int64_t> values_of(const arrow::RecordBatch& batch) {
-  const auto& column = static_cast<const arrow::Int64Array&>(*batch.column(0));
-  return {column.raw_values(), column.raw_values() + column.length()};
+  std::vector<int64_t> values(static_cast<size_t>(rows));
+  std::iota(values.begin(), values.end(), first);
+  return numbers_of(values);
 }
 
 std::vector<int64_t> rest_of(RowStream& stream, int64_t batch_size) {

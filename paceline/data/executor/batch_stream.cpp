@@ -1,0 +1,152 @@
+#include "paceline/data/executor/batch_stream.h"
+
+#include <arrow/array.h>
+#include <arrow/builder.h>
+#include <arrow/memory_pool.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+
+#include <algorithm>
+
+#include "paceline/data/executor/gather.h"
+
+namespace paceline::data {
+namespace {
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> with_padding_column(const arrow::RecordBatch& batch, int64_t real) {
+  arrow::BooleanBuilder builder;
+  for (int64_t row = 0; row < batch.num_rows(); ++row) ARROW_RETURN_NOT_OK(builder.Append(row >= real));
+  ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Array> column, builder.Finish());
+  return batch.AddColumn(batch.num_columns(), kPaddingColumn, column);
+}
+
+}  // namespace
+
+BatchStream::BatchStream(std::shared_ptr<const Source> source, const EpochOrder& order, const StreamOptions& stream,
+                         const BatchStreamOptions& options, const StreamState& from)
+    : source_(std::move(source)),
+      order_(order),
+      stream_options_(stream),
+      options_(options),
+      rows_(source_, order, stream, options.local_shuffle_key, from),
+      state_(from) {
+  if (options_.prefetch_batches > 0) thread_ = std::thread([this] { make_ahead(); });
+}
+
+BatchStream::~BatchStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void BatchStream::make_ahead() {
+  while (true) {
+    Made made = make();
+    const bool is_last = !made.batch.ok() || *made.batch == nullptr;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_ || static_cast<int64_t>(ready_.size()) < options_.prefetch_batches; });
+    if (stopped_) return;
+    ready_.push_back(std::move(made));
+    lock.unlock();
+    changed_.notify_all();
+    if (is_last) return;
+  }
+}
+
+bool BatchStream::is_ready() const {
+  const std::lock_guard lock(mutex_);
+  return !ready_.empty();
+}
+
+BatchStream::Batch BatchStream::next() {
+  std::unique_lock lock(mutex_);
+  if (thread_.joinable()) {
+    changed_.wait(lock, [&] { return !ready_.empty(); });
+  } else if (ready_.empty()) {
+    ready_.push_back(make());
+  }
+  if (!ready_.front().batch.ok() || *ready_.front().batch == nullptr) {
+    state_ = ready_.front().after;
+    return ready_.front().batch;  // stays there
+  }
+  Made made = std::move(ready_.front());
+  ready_.pop_front();
+  state_ = made.after;
+  lock.unlock();
+  changed_.notify_all();
+  return std::move(made.batch);
+}
+
+BatchStream::Made BatchStream::make() {
+  Made made;
+  made.batch = make_batch();
+  made.after = rows_.state();
+  return made;
+}
+
+// The rank's slice of the next step, whose rows of all ranks are `rows`. The slice's `first` is counted from there.
+arrow::Result<Slice> BatchStream::slice(int64_t* rows) {
+  int64_t batch_size = options_.batch_size;
+  if (batch_size > 0) {
+    ARROW_ASSIGN_OR_RAISE(*rows, rows_.ahead(batch_size * options_.world_size));
+  } else {
+    ARROW_ASSIGN_OR_RAISE(*rows, rows_.left_of_window());
+    batch_size = std::max<int64_t>(1, (*rows + options_.world_size - 1) / options_.world_size);
+  }
+  const BatchOptions step{.rows = *rows,
+                          .batch_size = batch_size,
+                          .world_size = options_.world_size,
+                          .equal = options_.equal,
+                          .drop_last = options_.drop_last && options_.batch_size > 0};
+  if (*rows == 0 || steps_of(step, options_.rank) == 0) return Slice{};
+  return slice_of(step, 0, options_.rank);
+}
+
+BatchStream::Batch BatchStream::make_batch() {
+  while (true) {
+    int64_t rows = 0;
+    ARROW_ASSIGN_OR_RAISE(const Slice mine, slice(&rows));
+    if (rows == 0) return nullptr;
+    ARROW_RETURN_NOT_OK(rows_.skip(mine.first));
+    std::shared_ptr<arrow::RecordBatch> batch;
+    if (mine.rows > 0) {
+      ARROW_ASSIGN_OR_RAISE(batch, rows_.next(mine.rows));
+    }
+    ARROW_RETURN_NOT_OK(rows_.skip(rows - mine.first - mine.rows));
+    if (mine.rows + mine.padding == 0) continue;  // this rank has no part in the step: it is the last one, or a window
+    return padded(batch, mine, options_.rank * (mine.rows + mine.padding) + mine.rows - rows);
+  }
+}
+
+// `first`: which row of the order's beginning comes first behind the batch.
+BatchStream::Batch BatchStream::padded(const std::shared_ptr<arrow::RecordBatch>& batch, const Slice& slice,
+                                       int64_t first) {
+  std::shared_ptr<arrow::RecordBatch> whole = batch;
+  if (slice.padding > 0) {
+    arrow::RecordBatchVector parts;
+    std::vector<RowRun> runs;
+    const auto add = [&](std::shared_ptr<arrow::RecordBatch> part) {
+      runs.push_back({static_cast<int64_t>(parts.size()), 0, part->num_rows()});
+      parts.push_back(std::move(part));
+    };
+    if (batch != nullptr) add(batch);
+    StreamOptions options = stream_options_;
+    options.position = {};
+    for (int64_t missing = slice.padding; missing > 0; first = 0) {
+      RowStream again(source_, order_, options);
+      ARROW_RETURN_NOT_OK(again.skip(first));
+      ARROW_ASSIGN_OR_RAISE(auto part, again.next(missing));
+      if (part == nullptr) continue;  // `first` is beyond the end: from the beginning once more
+      missing -= part->num_rows();
+      add(std::move(part));
+    }
+    ARROW_ASSIGN_OR_RAISE(whole, gather(parts, runs, arrow::default_memory_pool()));
+  }
+  if (options_.equal != Equal::pad) return whole;
+  return with_padding_column(*whole, slice.rows);
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,84 @@
+// A rank's batches of an epoch: its slices of global batches (order/global_batch.h), prepared by a thread ahead of the
+// consumer.
+//
+// All ranks see the same stream of rows; each takes its own out of it. So what the ranks get in a step is one piece of
+// the order, steps are equally many for all of them (as Equal says), and a state that one rank stores is good for all,
+// at any world size. What is given depends on neither threads nor prefetching.
+//
+// One thread calls next(), state() and the destructor.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "paceline/data/executor/mixed_stream.h"
+#include "paceline/data/order/global_batch.h"
+
+namespace paceline::data {
+
+struct BatchStreamOptions {
+  int64_t batch_size = 256;  ///< rows of a rank in a step; 0: the ranks share a window (a chunk, unless rows are mixed)
+  int64_t rank = 0;
+  int64_t world_size = 1;
+  Equal equal = Equal::uneven;
+  bool drop_last = false;        ///< leaves out the whole last step if it is smaller than the others
+  int64_t prefetch_batches = 1;  ///< prepared ahead; 0: each is made when it is asked for
+  uint64_t local_shuffle_key = 0;  ///< of seed and epoch, for StreamState::buffer_rows
+};
+
+/// The name of the column of truth values that Equal::pad adds: whether the row is padding.
+inline constexpr const char* kPaddingColumn = "is_padding";
+
+/// Batches of one epoch.
+///
+///     BatchStream batches(source, EpochOrder(source->chunks(), {}), {}, {.batch_size = 32, .rank = 1, .world_size = 2});
+///     ARROW_ASSIGN_OR_RAISE(auto batch, batches.next());  // rows 32 … 63
+class BatchStream {
+ public:
+  BatchStream(std::shared_ptr<const Source> source, const EpochOrder& order, const StreamOptions& stream,
+              const BatchStreamOptions& options, const StreamState& from = {});
+  /// Ends the threads; a read that is under way is waited for.
+  ~BatchStream();
+  BatchStream(const BatchStream&) = delete;
+  BatchStream& operator=(const BatchStream&) = delete;
+
+  /// The rank's next batch; a null pointer at the end. An error is given in its place, and again at each later call.
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> next();
+  /// Whether next() has something to give at once.
+  bool is_ready() const;
+  /// Behind the step whose batch next() has given last: what no rank has got yet.
+  const StreamState& state() const { return state_; }
+
+ private:
+  using Batch = arrow::Result<std::shared_ptr<arrow::RecordBatch>>;
+  struct Made {
+    Batch batch = nullptr;
+    StreamState after;
+  };
+
+  Made make();
+  Batch make_batch();
+  arrow::Result<Slice> slice(int64_t* rows);
+  Batch padded(const std::shared_ptr<arrow::RecordBatch>& batch, const Slice& slice, int64_t first);
+  void make_ahead();
+
+  const std::shared_ptr<const Source> source_;
+  const EpochOrder order_;
+  const StreamOptions stream_options_;
+  const BatchStreamOptions options_;
+  MixedStream rows_;  // the thread's, once there is one
+
+  StreamState state_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Made> ready_;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace paceline::data

@@ -1,0 +1,88 @@
+#include "paceline/data/executor/mixed_stream.h"
+
+#include <arrow/memory_pool.h>
+#include <arrow/record_batch.h>
+
+#include <algorithm>
+
+#include "paceline/data/executor/gather.h"
+#include "paceline/data/order/permutation.h"
+
+namespace paceline::data {
+namespace {
+
+StreamOptions from_position(StreamOptions options, const Position& position) {
+  options.position = position;
+  return options;
+}
+
+}  // namespace
+
+MixedStream::MixedStream(std::shared_ptr<const Source> source, EpochOrder order, StreamOptions options, uint64_t key,
+                         const StreamState& from)
+    : key_(key),
+      rows_(std::move(source), std::move(order), from_position(options, from.position)),
+      state_(from) {}
+
+// Makes the next buffer the current one; none at the end.
+arrow::Status MixedStream::fill() {
+  if (buffer_ != nullptr) {
+    ++state_.buffer;
+    state_.done = 0;
+  }
+  state_.position = rows_.position();
+  ARROW_ASSIGN_OR_RAISE(buffer_, rows_.next(state_.buffer_rows));
+  const int64_t rows = buffer_ == nullptr ? 0 : buffer_->num_rows();
+  mixed_ = shuffled(rows, mix(key_, static_cast<uint64_t>(state_.buffer)));
+  return arrow::Status::OK();
+}
+
+arrow::Result<int64_t> MixedStream::ahead(int64_t rows) {
+  if (state_.buffer_rows == 0) return rows_.ahead(rows);
+  if (buffer_ == nullptr) ARROW_RETURN_NOT_OK(fill());
+  if (left() >= rows) return rows;
+  ARROW_ASSIGN_OR_RAISE(const int64_t behind, rows_.ahead(rows - left()));
+  return left() + behind;
+}
+
+arrow::Status MixedStream::skip(int64_t rows) {
+  if (state_.buffer_rows == 0) {
+    ARROW_RETURN_NOT_OK(rows_.skip(rows));
+    state_.position = rows_.position();
+    return arrow::Status::OK();
+  }
+  while (rows > 0) {
+    if (left() == 0) ARROW_RETURN_NOT_OK(fill());
+    if (buffer_ == nullptr) return arrow::Status::OK();
+    const int64_t passed = std::min(rows, left());
+    state_.done += passed;
+    rows -= passed;
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> MixedStream::next(int64_t rows) {
+  if (state_.buffer_rows == 0) {
+    ARROW_ASSIGN_OR_RAISE(auto batch, rows_.next(rows));
+    state_.position = rows_.position();
+    return batch;
+  }
+  arrow::RecordBatchVector buffers;
+  std::vector<RowRun> runs;
+  while (rows > 0) {
+    if (left() == 0) ARROW_RETURN_NOT_OK(fill());
+    if (buffer_ == nullptr) break;
+    const int64_t taken = std::min(rows, left());
+    for (int64_t i = 0; i < taken; ++i) {
+      const int64_t row = mixed_[static_cast<size_t>(state_.done + i)];
+      runs.push_back({static_cast<int64_t>(buffers.size()), row, 1});
+    }
+    buffers.push_back(buffer_);
+    state_.done += taken;
+    rows -= taken;
+  }
+  if (buffers.empty()) return nullptr;
+  return gather(buffers, runs, arrow::default_memory_pool());
+}
+
+}  // namespace paceline::data

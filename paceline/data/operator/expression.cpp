@@ -1,0 +1,112 @@
+#include "paceline/data/operator/expression.h"
+
+#include <arrow/array.h>
+#include <arrow/compute/api_vector.h>
+#include <arrow/compute/exec.h>
+#include <arrow/compute/initialize.h>
+#include <arrow/record_batch.h>
+#include <arrow/scalar.h>
+#include <arrow/type.h>
+
+#include <mutex>
+
+namespace paceline::data {
+namespace {
+
+namespace compute = arrow::compute;
+
+// One for each kind of operator below: binds its expression to the columns it meets.
+class ExpressionOperator : public Operator {
+ public:
+  explicit ExpressionOperator(compute::Expression expression) : expression_(std::move(expression)) {}
+
+  uint64_t fingerprint() const override { return mix_text(0, name()); }
+
+ protected:
+  const compute::Expression& expression() const { return expression_; }
+
+  arrow::Result<compute::Expression> bound(const arrow::Schema& schema) const {
+    static const arrow::Status kInitialized = compute::Initialize();
+    ARROW_RETURN_NOT_OK(kInitialized);
+    auto bound = expression_.Bind(schema);
+    if (!bound.ok()) return bound.status().WithMessage(name(), ": ", bound.status().message());
+    return bound;
+  }
+
+  // The expression's value for each row.
+  arrow::Result<std::shared_ptr<arrow::Array>> value_of(const arrow::RecordBatch& block) const {
+    ARROW_ASSIGN_OR_RAISE(const compute::Expression expression, bound(*block.schema()));
+    const compute::ExecBatch rows(block);
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum value, compute::ExecuteScalarExpression(expression, rows));
+    if (value.is_scalar()) return arrow::MakeArrayFromScalar(*value.scalar(), block.num_rows());
+    return value.make_array();
+  }
+
+ private:
+  const compute::Expression expression_;
+};
+
+class Filter : public ExpressionOperator {
+ public:
+  using ExpressionOperator::ExpressionOperator;
+
+  std::string name() const override { return "Filter(" + expression().ToString() + ")"; }
+  bool keeps_rows() const override { return false; }
+
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>& input) const override {
+    if (input == nullptr) return nullptr;
+    ARROW_ASSIGN_OR_RAISE(const compute::Expression condition, bound(*input));
+    if (condition.type()->id() != arrow::Type::BOOL) {
+      return arrow::Status::Invalid(name(), " is no condition: its values are ", condition.type()->ToString());
+    }
+    return input;
+  }
+
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply(const std::shared_ptr<arrow::RecordBatch>& block,
+                                                           uint64_t) const override {
+    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Array> keep, value_of(*block));
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum kept, compute::Filter(arrow::Datum(block), arrow::Datum(keep)));
+    return kept.record_batch();
+  }
+};
+
+class WithColumn : public ExpressionOperator {
+ public:
+  WithColumn(std::string column, compute::Expression value)
+      : ExpressionOperator(std::move(value)), column_(std::move(column)) {}
+
+  std::string name() const override { return "WithColumn(" + column_ + " = " + expression().ToString() + ")"; }
+  bool keeps_rows() const override { return true; }
+
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>& input) const override {
+    if (input == nullptr) return nullptr;
+    ARROW_ASSIGN_OR_RAISE(const compute::Expression value, bound(*input));
+    const auto field = arrow::field(column_, value.type()->GetSharedPtr());
+    const int place = input->GetFieldIndex(column_);
+    return place < 0 ? input->AddField(input->num_fields(), field) : input->SetField(place, field);
+  }
+
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply(const std::shared_ptr<arrow::RecordBatch>& block,
+                                                           uint64_t) const override {
+    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Array> values, value_of(*block));
+    const auto field = arrow::field(column_, values->type());
+    const int place = block->schema()->GetFieldIndex(column_);
+    if (place < 0) return block->AddColumn(block->num_columns(), field, values);
+    return block->SetColumn(place, field, values);
+  }
+
+ private:
+  const std::string column_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Operator> filter(compute::Expression condition) {
+  return std::make_shared<Filter>(std::move(condition));
+}
+
+std::shared_ptr<const Operator> with_column(std::string name, compute::Expression value) {
+  return std::make_shared<WithColumn>(std::move(name), std::move(value));
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,108 @@
+#include "paceline/data/operator/operator.h"
+
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+#include <arrow/util/byte_size.h>
+
+#include <chrono>
+#include <mutex>
+
+namespace paceline::data {
+namespace {
+
+using Batch = arrow::Result<std::shared_ptr<arrow::RecordBatch>>;
+
+// Calls `make`, which gives a block of `rows_in` rows' worth, and counts it.
+template <typename Make>
+Batch counted(OperatorStatistics& statistics, int64_t rows_in, Make make) {
+  const auto start = std::chrono::steady_clock::now();
+  Batch batch = make();
+  const int64_t took =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+  statistics.busy_ns += took;
+  int64_t longest = statistics.longest_ns;
+  while (longest < took && !statistics.longest_ns.compare_exchange_weak(longest, took)) {
+  }
+  if (!batch.ok()) return batch;
+  ++statistics.blocks;
+  statistics.rows_in += rows_in;
+  statistics.rows_out += (*batch)->num_rows();
+  statistics.bytes_out += arrow::util::ReferencedBufferSize(**batch).ValueOr(0);
+  return batch;
+}
+
+class Measured : public Source {
+ public:
+  Measured(std::shared_ptr<const Source> source, std::shared_ptr<OperatorStatistics> statistics)
+      : source_(std::move(source)), statistics_(std::move(statistics)) {}
+
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return source_->schema(); }
+  const std::vector<ChunkSize>& chunks() const override { return source_->chunks(); }
+  bool counts_rows() const override { return source_->counts_rows(); }
+  uint64_t fingerprint() const override { return source_->fingerprint(); }
+  Batch read(int64_t chunk, uint64_t key) const override {
+    return counted(*statistics_, 0, [&] { return source_->read(chunk, key); });
+  }
+
+ private:
+  const std::shared_ptr<const Source> source_;
+  const std::shared_ptr<OperatorStatistics> statistics_;
+};
+
+class Transformed : public Source {
+ public:
+  Transformed(std::shared_ptr<const Source> source, std::shared_ptr<const Operator> step,
+              std::shared_ptr<OperatorStatistics> statistics)
+      : source_(std::move(source)), step_(std::move(step)), statistics_(std::move(statistics)) {}
+
+  const std::vector<ChunkSize>& chunks() const override { return source_->chunks(); }
+  bool counts_rows() const override { return source_->counts_rows() && step_->keeps_rows(); }
+  uint64_t fingerprint() const override { return mix(source_->fingerprint(), step_->fingerprint()); }
+
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override {
+    const std::lock_guard lock(mutex_);
+    if (schema_ != nullptr) return schema_;
+    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Schema> input, source_->schema());
+    ARROW_ASSIGN_OR_RAISE(schema_, step_->schema(input));
+    const auto count = static_cast<int64_t>(chunks().size());
+    for (int64_t chunk = 0; chunk < count && schema_ == nullptr; ++chunk) {
+      ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, read(chunk, 0));
+      // A function's columns of no rows may have no type; those of the last chunk are better than none.
+      if (batch->num_rows() > 0 || chunk + 1 == count) schema_ = batch->schema();
+    }
+    if (schema_ == nullptr) schema_ = arrow::schema({});
+    return schema_;
+  }
+
+  Batch read(int64_t chunk, uint64_t key) const override {
+    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, source_->read(chunk, key));
+    Batch made = counted(*statistics_, batch->num_rows(),
+                         [&] { return step_->apply(batch, mix(key, static_cast<uint64_t>(chunk))); });
+    if (made.ok() && step_->keeps_rows() && (*made)->num_rows() != batch->num_rows()) {
+      return arrow::Status::Invalid(step_->name(), " must give one row for each row, but gave ", (*made)->num_rows(),
+                                    " for ", batch->num_rows());
+    }
+    return made;
+  }
+
+ private:
+  const std::shared_ptr<const Source> source_;
+  const std::shared_ptr<const Operator> step_;
+  const std::shared_ptr<OperatorStatistics> statistics_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<arrow::Schema> schema_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Source> transformed(std::shared_ptr<const Source> source, std::shared_ptr<const Operator> step,
+                                          std::shared_ptr<OperatorStatistics> statistics) {
+  return std::make_shared<Transformed>(std::move(source), std::move(step), std::move(statistics));
+}
+
+std::shared_ptr<const Source> measured(std::shared_ptr<const Source> source,
+                                       std::shared_ptr<OperatorStatistics> statistics) {
+  return std::make_shared<Measured>(std::move(source), std::move(statistics));
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,46 @@
+// What a data set is: where its rows come from and what is done to them, step by step. Nothing is read until the plan is
+// opened.
+//
+// A plan is immutable; a step holds the plan before it, so that plans share their beginnings. Each kind of step is a row
+// of a table (plan.cpp), by name, with options in JSON; functions of users and rows in memory are held beside them. Any
+// thread may open a plan.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "paceline/core/json.h"
+#include "paceline/data/operator/operator.h"
+#include "paceline/data/order/epoch_order.h"
+#include "paceline/data/source/source.h"
+
+namespace paceline::data {
+
+/// The last step of a plan, with what stands before it.
+struct Plan {
+  std::string kind;                                  ///< a row of the table: "read_parquet", "filter"
+  Json options = Json::object();                     ///< of the step, as the row says
+  std::vector<std::shared_ptr<const Plan>> inputs;   ///< none where rows begin; several for a union
+  std::shared_ptr<const Operator> function;          ///< of kind "function"
+  std::vector<std::shared_ptr<arrow::RecordBatch>> rows;  ///< of kind "rows", whose schema is in the first
+};
+
+/// A plan that rows can be read of.
+struct OpenPlan {
+  std::shared_ptr<const Source> source;
+  OrderOptions order;  ///< shuffle and seed, as the plan has them
+  std::vector<std::shared_ptr<OperatorStatistics>> statistics;  ///< of each step that does something to rows
+};
+
+/// Finds the files, reads what is needed to know the chunks, and puts the steps together. Invalid or IOError where that
+/// cannot be done, with the step's name.
+arrow::Result<OpenPlan> open(const Plan& plan);
+
+/// The plan's steps, one a line, the first at the top.
+std::string explain(const Plan& plan);
+
+}  // namespace paceline::data

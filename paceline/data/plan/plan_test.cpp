@@ -1,0 +1,57 @@
+#include "paceline/data/plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "paceline/data/testing_internal.h"
+
+namespace paceline::data {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::shared_ptr<const Plan> rows(std::vector<int64_t> values) {
+  return std::make_shared<Plan>(Plan{.kind = "rows", .rows = {numbers_of(values)}});
+}
+
+std::shared_ptr<const Plan> step(const std::string& kind, Json options, std::vector<std::shared_ptr<const Plan>> inputs) {
+  return std::make_shared<Plan>(Plan{.kind = kind, .options = std::move(options), .inputs = std::move(inputs)});
+}
+
+std::vector<int64_t> all_of(const Plan& plan) {
+  const OpenPlan open = data::open(plan).ValueOrDie();
+  std::vector<int64_t> all;
+  for (size_t chunk = 0; chunk < open.source->chunks().size(); ++chunk) {
+    for (const int64_t value : values_of(**open.source->read(static_cast<int64_t>(chunk), 0))) all.push_back(value);
+  }
+  return all;
+}
+
+TEST(Plan, PutsItsStepsTogether) {
+  const auto plan = step("range", {{"first", 1}, {"rows", 4}},
+                         {step("union", Json::object(), {rows({1, 2, 3}), rows({4, 5, 6})})});
+  EXPECT_EQ(all_of(*plan), (std::vector<int64_t>{2, 3, 4, 5}));
+  EXPECT_EQ(data::open(*step("repartition", {{"blocks", 2}}, {plan}))->source->chunks().size(), 2u);
+  EXPECT_EQ(explain(*plan), "Rows\nRows\nunion({})\nrange({\"first\":1,\"rows\":4})\n");
+}
+
+TEST(Plan, AShuffleChangesTheOrderAlone) {
+  const auto shuffled = step("shuffle", {{"what", "rows"}, {"seed", 5}}, {rows({1, 2, 3, 4, 5, 6, 7, 8})});
+  const OpenPlan open = data::open(*shuffled).ValueOrDie();
+  EXPECT_EQ(open.order.shuffle, Shuffle::rows);
+  EXPECT_EQ(open.order.seed, 5);
+  EXPECT_EQ(all_of(*shuffled), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+  // What takes the first rows of a shuffled set takes them of its order.
+  const std::vector<int64_t> first = all_of(*step("range", {{"rows", 3}}, {shuffled}));
+  EXPECT_EQ(first.size(), 3u);
+  EXPECT_NE(first, (std::vector<int64_t>{1, 2, 3}));
+}
+
+TEST(Plan, WrongStepsAreErrors) {
+  EXPECT_THAT(data::open(*step("fly", Json::object(), {rows({1})})).status().message(), HasSubstr("no step 'fly'"));
+  EXPECT_THAT(data::open(*step("select_columns", Json::object(), {rows({1})})).status().message(),
+              HasSubstr("the options of step 'select_columns' are {}"));
+}
+
+}  // namespace
+}  // namespace paceline::data

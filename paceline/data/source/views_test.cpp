@@ -1,0 +1,64 @@
+#include "paceline/data/source/views.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "paceline/data/testing_internal.h"
+
+namespace paceline::data {
+namespace {
+
+std::vector<int64_t> all_of(const Source& source) {
+  std::vector<int64_t> all;
+  for (size_t chunk = 0; chunk < source.chunks().size(); ++chunk) {
+    const auto batch = source.read(static_cast<int64_t>(chunk), 0).ValueOrDie();
+    EXPECT_EQ(batch->num_rows(), source.chunks()[chunk].rows);
+    for (const int64_t value : values_of(*batch)) all.push_back(value);
+  }
+  return all;
+}
+
+TEST(Views, HaveTheRowsOfTheirSources) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto source = random_source(random);
+    const std::vector<int64_t> rows = all_of(*source);
+    const auto first = static_cast<int64_t>(random() % (rows.size() + 1));
+    const auto count = static_cast<int64_t>(random() % (rows.size() + 10));
+    const auto part = range_of(source, first, count);
+    const auto end = std::min(rows.size(), static_cast<size_t>(first + count));
+    ASSERT_EQ(all_of(*part), std::vector<int64_t>(rows.begin() + first, rows.begin() + static_cast<int64_t>(end)));
+
+    const auto chunks = static_cast<int64_t>(1 + random() % 20);
+    const auto pieces = repartitioned(source, chunks);
+    ASSERT_EQ(all_of(*pieces), rows);
+    ASSERT_EQ(pieces->chunks().size(), std::min(static_cast<size_t>(chunks), rows.size()));
+    for (const ChunkSize& chunk : pieces->chunks()) {
+      ASSERT_LE(std::abs(chunk.rows - static_cast<int64_t>(rows.size()) / chunks), 1);
+    }
+
+    std::vector<int64_t> twice = rows;
+    twice.insert(twice.end(), rows.begin(), rows.end());
+    ASSERT_EQ(all_of(*concatenated({source, source})), twice);
+
+    std::vector<int64_t> mixed = all_of(*ordered(
+        source, EpochOrder(source->chunks(), {.shuffle = Shuffle::rows, .window_bytes = static_cast<int64_t>(random() % 999)})));
+    std::ranges::sort(mixed);
+    ASSERT_EQ(mixed, rows);
+  }
+}
+
+TEST(Views, CountOnlyAsFarAsIsWanted) {
+  std::mt19937_64 random(1);
+  const auto odd = std::make_shared<OddRows>(random_source(random, 100));
+  const auto some = counted(odd, 5, 1).ValueOrDie();
+  EXPECT_TRUE(some->counts_rows());
+  EXPECT_LT(some->chunks().size(), 100u);
+  const auto all = counted(odd, 1'000'000, 2).ValueOrDie();
+  for (const int64_t value : all_of(*all)) EXPECT_EQ(value % 2, 1);
+}
+
+}  // namespace
+}  // namespace paceline::data

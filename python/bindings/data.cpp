@@ -1,0 +1,318 @@
+// data/: plans of data sets, what is read of them, and functions of Python as operators.
+#include <arrow/c/bridge.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+#include <pybind11/stl.h>
+#include <torch/extension.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "paceline/core/error.h"
+#include "paceline/data/executor/batch_stream.h"
+#include "paceline/data/plan/plan.h"
+#include "paceline/train/data/tensors.h"
+#include "python/bindings/exception.h"
+#include "python/bindings/json.h"
+#include "python/bindings/modules.h"
+
+namespace paceline::python {
+namespace {
+
+namespace py = pybind11;
+using Batch = std::shared_ptr<arrow::RecordBatch>;
+
+py::object to_pyarrow(const Batch& batch) {
+  ArrowArray array;
+  ArrowSchema schema;
+  throw_if_error(arrow::ExportRecordBatch(*batch, &array, &schema));
+  return py::module_::import("pyarrow")
+      .attr("RecordBatch")
+      .attr("_import_from_c")(reinterpret_cast<uintptr_t>(&array), reinterpret_cast<uintptr_t>(&schema));
+}
+
+py::object to_pyarrow(const std::shared_ptr<arrow::Schema>& columns) {
+  ArrowSchema schema;
+  throw_if_error(arrow::ExportSchema(*columns, &schema));
+  return py::module_::import("pyarrow").attr("Schema").attr("_import_from_c")(reinterpret_cast<uintptr_t>(&schema));
+}
+
+Batch from_pyarrow(const py::handle& batch) {
+  ArrowArray array;
+  ArrowSchema schema;
+  batch.attr("_export_to_c")(reinterpret_cast<uintptr_t>(&array), reinterpret_cast<uintptr_t>(&schema));
+  return value_or_throw(arrow::ImportRecordBatch(&array, &schema));
+}
+
+// A Python object that may be let go of on a thread without the GIL.
+std::shared_ptr<py::object> held(py::object object) {
+  return {new py::object(std::move(object)), [](py::object* last) {
+            const py::gil_scoped_acquire gil;
+            delete last;
+          }};
+}
+
+// An exception of a user's function on its way through the engine, whose errors are texts.
+class RaisedStatus : public arrow::StatusDetail {
+ public:
+  explicit RaisedStatus(py::object exception) : exception_(held(std::move(exception))) {}
+  const char* type_id() const override { return kType; }
+  std::string ToString() const override { return "an exception of Python"; }
+  const py::object& exception() const { return *exception_; }
+  static constexpr const char* kType = "paceline::python::RaisedStatus";
+
+ private:
+  const std::shared_ptr<py::object> exception_;
+};
+
+// The caller holds the GIL. A function's own exception comes out as itself.
+void check(const arrow::Status& status) {
+  if (status.ok()) return;
+  if (status.detail() != nullptr && status.detail()->type_id() == RaisedStatus::kType) {
+    const py::object& exception = static_cast<const RaisedStatus&>(*status.detail()).exception();
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+    throw py::error_already_set();
+  }
+  throw_if_error(status);
+}
+
+template <typename T>
+T value_of(arrow::Result<T> result) {
+  check(result.status());
+  return std::move(result).ValueUnsafe();
+}
+
+// A function of Python: from a pyarrow.RecordBatch and a key to another. Its calls are one at a time, as the GIL has it.
+class PythonFunction : public data::Operator {
+ public:
+  PythonFunction(std::string name, bool keeps_rows, py::object function)
+      : name_(std::move(name)), keeps_rows_(keeps_rows), function_(held(std::move(function))) {}
+
+  std::string name() const override { return name_; }
+  bool keeps_rows() const override { return keeps_rows_; }
+  uint64_t fingerprint() const override { return data::mix_text(1, name_); }
+  const py::object& function() const { return *function_; }
+
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>&) const override {
+    return nullptr;
+  }
+
+  arrow::Result<Batch> apply(const Batch& block, uint64_t key) const override {
+    const py::gil_scoped_acquire gil;
+    try {
+      return from_pyarrow((*function_)(to_pyarrow(block), key));
+    } catch (const py::error_already_set& error) {
+      return arrow::Status(arrow::StatusCode::UnknownError, name_ + " raised " + utf8(error.value()),
+                           std::make_shared<RaisedStatus>(exception_of(error)));
+    } catch (const std::exception& error) {
+      return arrow::Status::Invalid(name_, ": ", error.what());
+    }
+  }
+
+ private:
+  const std::string name_;
+  const bool keeps_rows_;
+  const std::shared_ptr<py::object> function_;
+};
+
+std::shared_ptr<data::Plan> make_plan(std::string kind, const py::dict& options,
+                                      std::vector<std::shared_ptr<data::Plan>> inputs,
+                                      std::shared_ptr<PythonFunction> function, const py::list& rows) {
+  auto plan = std::make_shared<data::Plan>();
+  plan->kind = std::move(kind);
+  plan->options = to_json(options, plan->kind);
+  plan->inputs.assign(inputs.begin(), inputs.end());
+  plan->function = std::move(function);
+  for (const py::handle batch : rows) plan->rows.push_back(from_pyarrow(batch));
+  return plan;
+}
+
+py::list rows_of(const data::Plan& plan) {
+  py::list rows;
+  for (const Batch& batch : plan.rows) rows.append(to_pyarrow(batch));
+  return rows;
+}
+
+py::dict state_to_python(const data::StreamState& state) {
+  py::dict fields;
+  fields["rows"] = state.position.rows;
+  fields["window"] = state.position.window;
+  fields["row"] = state.position.row;
+  fields["buffer_rows"] = state.buffer_rows;
+  fields["buffer"] = state.buffer;
+  fields["done"] = state.done;
+  return fields;
+}
+
+data::StreamState state_of(const py::dict& fields) {
+  const auto number = [&](const char* name) { return fields[name].cast<int64_t>(); };
+  return {.position = {.rows = number("rows"), .window = number("window"), .row = number("row")},
+          .buffer_rows = number("buffer_rows"),
+          .buffer = number("buffer"),
+          .done = number("done")};
+}
+
+data::Equal equal_of(const std::string& name) {
+  if (name == "drop") return data::Equal::drop;
+  if (name == "pad") return data::Equal::pad;
+  if (name == "repeat") return data::Equal::repeat;
+  return data::Equal::uneven;
+}
+
+py::dict tensors_of(const Batch& batch) {
+  py::dict tensors;
+  for (int i = 0; i < batch->num_columns(); ++i) {
+    const std::string& name = batch->schema()->field(i)->name();
+    auto tensor = to_tensor(batch->column(i));
+    if (!tensor.ok()) {
+      throw py::type_error("the column '" + name + "' cannot become a tensor: " + tensor.status().message());
+    }
+    tensors[py::str(name)] = py::reinterpret_steal<py::object>(THPVariable_Wrap(std::move(*tensor)));
+  }
+  return tensors;
+}
+
+// The next batch, or None at the end. Without the GIL where it has to be waited for: functions of Python may be what
+// makes it.
+Batch next_of(data::BatchStream& stream) {
+  if (stream.is_ready()) return value_of(stream.next());
+  arrow::Result<Batch> batch = nullptr;
+  {
+    const py::gil_scoped_release without_gil;
+    batch = stream.next();
+  }
+  return value_of(std::move(batch));
+}
+
+void bind_plans(py::module_& module) {
+  py::class_<PythonFunction, std::shared_ptr<PythonFunction>>(module, "DataFunction")
+      .def(py::init<std::string, bool, py::object>(), py::arg("name"), py::arg("keeps_rows"), py::arg("function"))
+      .def_property_readonly("name", &PythonFunction::name)
+      .def_property_readonly("keeps_rows", &PythonFunction::keeps_rows)
+      .def_property_readonly("function", &PythonFunction::function);
+  py::class_<data::Plan, std::shared_ptr<data::Plan>>(module, "DataPlan")
+      .def(py::init(&make_plan), py::arg("kind"), py::arg("options"), py::arg("inputs"), py::arg("function") = py::none(),
+           py::arg("rows") = py::list())
+      .def_readonly("kind", &data::Plan::kind)
+      .def_property_readonly("options", [](const data::Plan& plan) { return to_python(plan.options); })
+      .def_property_readonly("inputs",
+                             [](const data::Plan& plan) {
+                               std::vector<std::shared_ptr<data::Plan>> inputs;
+                               for (const auto& input : plan.inputs) {
+                                 inputs.push_back(std::const_pointer_cast<data::Plan>(input));
+                               }
+                               return inputs;
+                             })
+      .def_property_readonly("function",
+                             [](const data::Plan& plan) {
+                               return std::const_pointer_cast<PythonFunction>(
+                                   std::dynamic_pointer_cast<const PythonFunction>(plan.function));
+                             })
+      .def_property_readonly("rows", &rows_of)
+      .def("explain", [](const data::Plan& plan) { return data::explain(plan); })
+      .def("open", [](const data::Plan& plan) {
+        arrow::Result<data::OpenPlan> open = data::OpenPlan{};
+        {
+          const py::gil_scoped_release without_gil;
+          open = data::open(plan);
+        }
+        return value_of(std::move(open));
+      });
+}
+
+void bind_open_plan(py::module_& module) {
+  py::class_<data::OpenPlan>(module, "OpenDataPlan")
+      .def("schema",
+           [](const data::OpenPlan& open) {
+             arrow::Result<std::shared_ptr<arrow::Schema>> schema = nullptr;
+             {
+               const py::gil_scoped_release without_gil;
+               schema = open.source->schema();
+             }
+             return to_pyarrow(value_of(std::move(schema)));
+           })
+      .def_property_readonly("counts_rows", [](const data::OpenPlan& open) { return open.source->counts_rows(); })
+      .def_property_readonly("fingerprint", [](const data::OpenPlan& open) { return open.source->fingerprint(); })
+      .def_property_readonly("seed", [](const data::OpenPlan& open) { return open.order.seed; })
+      .def_property_readonly("chunks",
+                             [](const data::OpenPlan& open) {
+                               std::vector<std::pair<int64_t, int64_t>> chunks;
+                               for (const data::ChunkSize& chunk : open.source->chunks()) {
+                                 chunks.emplace_back(chunk.rows, chunk.bytes);
+                               }
+                               return chunks;
+                             })
+      .def("statistics",
+           [](const data::OpenPlan& open) {
+             py::list all;
+             for (const auto& step : open.statistics) {
+               py::dict fields;
+               fields["name"] = step->name;
+               fields["blocks"] = step->blocks.load();
+               fields["rows_in"] = step->rows_in.load();
+               fields["rows_out"] = step->rows_out.load();
+               fields["bytes_out"] = step->bytes_out.load();
+               fields["busy_ns"] = step->busy_ns.load();
+               fields["longest_ns"] = step->longest_ns.load();
+               all.append(fields);
+             }
+             return all;
+           })
+      .def(
+          "batches",
+          [](const data::OpenPlan& open, int64_t epoch, int64_t batch_size, int64_t rank, int64_t world_size,
+             const std::string& equal, bool drop_last, int64_t prefetch_batches, int64_t local_shuffle_seed,
+             int threads, const py::dict& state) {
+            data::OrderOptions order = open.order;
+            order.epoch = epoch;
+            return std::make_unique<data::BatchStream>(
+                open.source, data::EpochOrder(open.source->chunks(), order), data::StreamOptions{.threads = threads},
+                data::BatchStreamOptions{.batch_size = batch_size,
+                                         .rank = rank,
+                                         .world_size = world_size,
+                                         .equal = equal_of(equal),
+                                         .drop_last = drop_last,
+                                         .prefetch_batches = prefetch_batches,
+                                         .local_shuffle_key = data::mix(static_cast<uint64_t>(local_shuffle_seed),
+                                                                        static_cast<uint64_t>(epoch))},
+                state_of(state));
+          },
+          py::arg("epoch"), py::arg("batch_size"), py::arg("rank"), py::arg("world_size"), py::arg("equal"),
+          py::arg("drop_last"), py::arg("prefetch_batches"), py::arg("local_shuffle_seed"), py::arg("threads"),
+          py::arg("state"));
+}
+
+}  // namespace
+
+void bind_data(py::module_& module) {
+  bind_plans(module);
+  bind_open_plan(module);
+  // Threads of a stream may be waiting for the GIL when it goes.
+  py::class_<data::BatchStream, std::unique_ptr<data::BatchStream>>(module, "DataBatches")
+      .def("next",
+           [](data::BatchStream& stream) -> py::object {
+             const Batch batch = next_of(stream);
+             return batch == nullptr ? py::none() : to_pyarrow(batch);
+           })
+      .def("next_tensors",
+           [](data::BatchStream& stream) -> py::object {
+             const Batch batch = next_of(stream);
+             return batch == nullptr ? py::none() : py::object(tensors_of(batch));
+           })
+      .def("state", [](const data::BatchStream& stream) { return state_to_python(stream.state()); });
+  module.def("steps_of", [](int64_t rows, int64_t batch_size, int64_t rank, int64_t world_size, const std::string& equal,
+                            bool drop_last) {
+    return data::steps_of({.rows = rows,
+                           .batch_size = batch_size,
+                           .world_size = world_size,
+                           .equal = equal_of(equal),
+                           .drop_last = drop_last},
+                          rank);
+  });
+  module.def("tensors_of", [](const py::handle& batch) { return tensors_of(from_pyarrow(batch)); });
+}
+
+}  // namespace paceline::python

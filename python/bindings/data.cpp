@@ -175,6 +175,20 @@ py::dict tensors_of(const Batch& batch) {
   return tensors;
 }
 
+// Batches of an epoch. They go without the GIL: their threads may be waiting for it.
+class Batches {
+ public:
+  explicit Batches(std::unique_ptr<data::BatchStream> stream) : stream_(std::move(stream)) {}
+  ~Batches() {
+    const py::gil_scoped_release without_gil;
+    stream_.reset();
+  }
+  data::BatchStream& stream() { return *stream_; }
+
+ private:
+  std::unique_ptr<data::BatchStream> stream_;
+};
+
 // The next batch, or None at the end. Without the GIL where it has to be waited for: functions of Python may be what
 // makes it.
 Batch next_of(data::BatchStream& stream) {
@@ -268,7 +282,7 @@ void bind_open_plan(py::module_& module) {
              int threads, const py::dict& state) {
             data::OrderOptions order = open.order;
             order.epoch = epoch;
-            return std::make_unique<data::BatchStream>(
+            return std::make_unique<Batches>(std::make_unique<data::BatchStream>(
                 open.source, data::EpochOrder(open.source->chunks(), order), data::StreamOptions{.threads = threads},
                 data::BatchStreamOptions{.batch_size = batch_size,
                                          .rank = rank,
@@ -278,7 +292,7 @@ void bind_open_plan(py::module_& module) {
                                          .prefetch_batches = prefetch_batches,
                                          .local_shuffle_key = data::mix(static_cast<uint64_t>(local_shuffle_seed),
                                                                         static_cast<uint64_t>(epoch))},
-                state_of(state));
+                state_of(state)));
           },
           py::arg("epoch"), py::arg("batch_size"), py::arg("rank"), py::arg("world_size"), py::arg("equal"),
           py::arg("drop_last"), py::arg("prefetch_batches"), py::arg("local_shuffle_seed"), py::arg("threads"),
@@ -290,19 +304,18 @@ void bind_open_plan(py::module_& module) {
 void bind_data(py::module_& module) {
   bind_plans(module);
   bind_open_plan(module);
-  // Threads of a stream may be waiting for the GIL when it goes.
-  py::class_<data::BatchStream, std::unique_ptr<data::BatchStream>>(module, "DataBatches")
+  py::class_<Batches>(module, "DataBatches")
       .def("next",
-           [](data::BatchStream& stream) -> py::object {
-             const Batch batch = next_of(stream);
-             return batch == nullptr ? py::none() : to_pyarrow(batch);
+           [](Batches& batches) -> py::object {
+             const Batch batch = next_of(batches.stream());
+             return batch == nullptr ? py::object(py::none()) : to_pyarrow(batch);
            })
       .def("next_tensors",
-           [](data::BatchStream& stream) -> py::object {
-             const Batch batch = next_of(stream);
-             return batch == nullptr ? py::none() : py::object(tensors_of(batch));
+           [](Batches& batches) -> py::object {
+             const Batch batch = next_of(batches.stream());
+             return batch == nullptr ? py::object(py::none()) : py::object(tensors_of(batch));
            })
-      .def("state", [](const data::BatchStream& stream) { return state_to_python(stream.state()); });
+      .def("state", [](Batches& batches) { return state_to_python(batches.stream().state()); });
   module.def("steps_of", [](int64_t rows, int64_t batch_size, int64_t rank, int64_t world_size, const std::string& equal,
                             bool drop_last) {
     return data::steps_of({.rows = rows,

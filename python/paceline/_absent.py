@@ -8,7 +8,7 @@ import sys
 from typing import Any, Dict, Optional, Tuple, Type
 
 _TASKS = "Paceline trains, and runs no tasks or actors; a program may use Ray's own beside it (import ray)"
-_DATA = "the data engine is not there yet; load the data in the train loop (paceline.train.torch.prepare_data_loader)"
+_DATA = "paceline.data has what scripts use; see its DataConfig and Dataset"
 _TUNE = "Paceline does not search hyperparameters; call fit() for each configuration"
 _PYTORCH = "Paceline trains with PyTorch (paceline.train.torch.TorchTrainer)"
 _MACHINERY = "Ray Train needs it inside; paceline.train has all that a script needs"
@@ -25,7 +25,7 @@ _REASONS = {
     "runs are on this machine, and need nothing that is started before": """
         autoscaler cluster_utils dashboard job_submission runtime_env scripts widgets""",
     _DATA: """
-        data air.DataBatchType air.data_batch_type air.util.data_batch_conversion air.util.object_extensions
+        air.DataBatchType air.data_batch_type air.util.data_batch_conversion air.util.object_extensions
         air.util.tensor_extensions train.DataConfig.configure train.DataConfig.default_ingest_options
         train.base_trainer.GenDataset train.base_trainer.format_datasets_for_repr train.trainer.GenDataset""",
     _TUNE: """

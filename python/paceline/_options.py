@@ -11,7 +11,7 @@ from paceline import _notices
 
 _ONE_MACHINE = "all workers are on this machine"
 _NO_PREEMPTIONS = "nothing announces that a machine is taken away"
-_NO_DATA_ENGINE = "the data engine is not there yet; load the data in the train loop"
+_EACH_READS = "each worker reads with threads of its own; see paceline.data.DataContext"
 _OWN_LOOP = "the train loop decides when it calls report(checkpoint=…)"
 _CONTROLLER = "the controller has no worker group of actors"
 _FSDP2 = "FSDP2 does this by itself"
@@ -33,12 +33,7 @@ NO_EFFECT: Dict[str, Dict[str, str]] = {
     },
     "TorchConfig": {"init_method": "ranks meet over Paceline's own store"},
     "ValidationConfig": {"ray_remote_kwargs": "a validation is a process on this machine"},
-    "DataParallelTrainer": {"dataset_config": _NO_DATA_ENGINE},
-    "DataConfig": {
-        "datasets_to_split": _NO_DATA_ENGINE,
-        "execution_options": _NO_DATA_ENGINE,
-        "enable_shard_locality": _NO_DATA_ENGINE,
-    },
+    "DataConfig": {"execution_options": _EACH_READS, "enable_shard_locality": _ONE_MACHINE},
     "SyncConfig": {
         "sync_period": "report() brings files away at once",
         "sync_timeout": "report() brings files away at once",

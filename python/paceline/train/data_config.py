@@ -1,4 +1,4 @@
-"""DataConfig: which of a trainer's datasets are split among the workers."""
+"""DataConfig: which of a trainer's datasets are split among the workers, and how."""
 
 from typing import Any, Dict, List, Literal, Optional, Union
 
@@ -6,15 +6,20 @@ from paceline.train._settings import check_options
 
 
 class DataConfig:
-    """Which of a trainer's datasets are split among the workers. Meant for the data engine, which does not exist yet.
+    """Which of a trainer's datasets are split among the workers, and how.
 
     Args:
-        datasets_to_split: ``"all"``, or their names; each worker gets all of the others.
+        datasets_to_split: ``"all"``, or their names; each worker gets all rows of the others.
         execution_options: How datasets are read: one value for all of them, or values by name.
         enable_shard_locality: Whether a worker prefers data that is on its machine.
+        equal: What becomes of the rows at an epoch's end that the workers cannot share evenly. ``"drop"``: they get
+            equally many, and fewer rows than there are workers are left out (as in Ray Train). ``"repeat"``: equally
+            many, the first rows once more. ``"pad"``: the same, and the column ``is_padding`` tells these rows.
+            ``"uneven"``: each row exactly once; workers may differ by a row, and so by a step.
 
     Raises:
         TypeError: For another datasets_to_split.
+        ValueError: For another equal.
     """
 
     def __init__(
@@ -22,12 +27,16 @@ class DataConfig:
         datasets_to_split: Union[Literal["all"], List[str]] = "all",
         execution_options: Optional[Union[Any, Dict[str, Any]]] = None,
         enable_shard_locality: bool = True,
+        *,
+        equal: Literal["drop", "pad", "repeat", "uneven"] = "drop",
     ):
         if datasets_to_split != "all" and not isinstance(datasets_to_split, list):
             raise TypeError(f"DataConfig.datasets_to_split is {datasets_to_split!r}; allowed: 'all' or a list of names")
-        given = {
-            "datasets_to_split": datasets_to_split,
-            "execution_options": execution_options,
-            "enable_shard_locality": enable_shard_locality,
-        }
+        if equal not in ("drop", "pad", "repeat", "uneven"):
+            raise ValueError(f"DataConfig.equal is {equal!r}; allowed: 'drop', 'pad', 'repeat', 'uneven'")
+        given = {"execution_options": execution_options, "enable_shard_locality": enable_shard_locality}
         check_options("DataConfig", DataConfig, given)
+        self._datasets_to_split, self._equal = datasets_to_split, equal
+
+    def _splits(self, name: str) -> bool:
+        return self._datasets_to_split == "all" or name in self._datasets_to_split

@@ -38,7 +38,9 @@ class DataParallelTrainer:
         backend_config: Code that each worker runs around the train loop.
         scaling_config: How many workers, and what each of them gets.
         run_config: Name, storage path, failures, which checkpoints are kept.
-        datasets: Datasets by name; ``get_dataset_shard(name)`` returns each worker's share.
+        datasets: Datasets by name, or functions without arguments that make them; ``get_dataset_shard(name)`` returns
+            each worker's share.
+        dataset_config: Which of them are split among the workers, and how.
         validation_config: How reported checkpoints are validated in the background.
         resume_from_checkpoint: A new run starts from this checkpoint: get_checkpoint() returns it until the run has one
             of its own.
@@ -62,10 +64,8 @@ class DataParallelTrainer:
         metadata: Optional[Dict[str, Any]] = None,
         resume_from_checkpoint: Optional[Checkpoint] = None,
     ):
-        options = {"metadata": metadata, "dataset_config": dataset_config}
+        options = {"metadata": metadata}
         check_options("DataParallelTrainer", DataParallelTrainer, options)
-        if datasets:
-            raise NotImplementedError("datasets=… comes with the data engine; load the data in the train loop meanwhile")
         check_type("backend_config", backend_config, BackendConfig)
         check_type("scaling_config", scaling_config, ScalingConfig)
         check_type("run_config", run_config, RunConfig)
@@ -77,12 +77,17 @@ class DataParallelTrainer:
         self.backend_config = backend_config or BackendConfig()
         self.scaling_config = scaling_config or ScalingConfig()
         self.run_config = run_config or RunConfig()
-        self.datasets = datasets or {}
+        self.datasets = _checked(datasets or {})
         self.dataset_config = dataset_config
         self.validation_config = validation_config
         self.resume_from_checkpoint = resume_from_checkpoint
         check_backend(self.backend_config)
-        self._train_loop = _ending(_within(self.backend_config, _bound(train_loop_per_worker, train_loop_config)))
+        loop = _bound(train_loop_per_worker, train_loop_config)
+        if self.datasets:
+            from paceline.data._datasets import WithDatasets  # which imports this package
+
+            loop = WithDatasets(loop, self.datasets, self.data_config)
+        self._train_loop = _ending(_within(self.backend_config, loop))
 
     @property
     def data_config(self) -> Any:
@@ -217,6 +222,19 @@ class _Validation:
         if not isinstance(metrics, dict):
             raise ValueError(f"the validation function has returned a value of type {type(metrics).__name__}; wanted: a dict of metrics")
         return encoded(metrics, "the validation's metrics")
+
+
+def _checked(datasets):
+    """TypeError for what is no dataset."""
+    if not isinstance(datasets, dict):
+        raise TypeError(f"datasets is of type {type(datasets).__name__}; wanted: a dict of datasets by name")
+    for name, dataset in datasets.items():
+        if not callable(dataset) and not hasattr(dataset, "streaming_split"):
+            raise TypeError(
+                f"datasets[{name!r}] is of type {type(dataset).__name__}; wanted: a dataset (paceline.data.read_parquet), "
+                "or a function without arguments that makes one"
+            )
+    return datasets
 
 
 def _bound(train_loop, config):

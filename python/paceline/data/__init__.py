@@ -1,0 +1,34 @@
+"""Datasets for training, with Ray Data's names: see Dataset."""
+
+from paceline.data import expressions
+from paceline.data.context import DataContext, ExecutionOptions, ExecutionResources
+from paceline.data.dataset import Dataset, MaterializedDataset
+from paceline.data.iterator import DataIterator
+from paceline.data.read_api import (
+    from_arrow,
+    from_items,
+    from_numpy,
+    from_pandas,
+    from_torch,
+    range,
+    range_tensor,
+    read_parquet,
+)
+
+__all__ = [
+    "DataContext",
+    "DataIterator",
+    "Dataset",
+    "ExecutionOptions",
+    "ExecutionResources",
+    "MaterializedDataset",
+    "expressions",
+    "from_arrow",
+    "from_items",
+    "from_numpy",
+    "from_pandas",
+    "from_torch",
+    "range",
+    "range_tensor",
+    "read_parquet",
+]

@@ -1,0 +1,184 @@
+"""Blocks of rows (pyarrow.RecordBatch) as what users' functions take and give: numpy, pandas, pyarrow, rows.
+
+Tensor columns are fixed-size lists of numbers, nested by their shape; numpy sees them as one array.
+"""
+
+from typing import Any, Dict, List, Mapping, Optional, Union
+
+import numpy
+import pyarrow
+
+FORMATS = ("default", "numpy", "pandas", "pyarrow", None)
+
+
+def column_to_numpy(column: pyarrow.Array) -> numpy.ndarray:
+    """Numbers without nulls and lists of one length as arrays of numbers, all else as numpy's objects. Not copied where
+    that can be; such an array is read-only."""
+    if isinstance(column, pyarrow.ExtensionArray):
+        column = column.storage
+    kind = column.type
+    if pyarrow.types.is_fixed_size_list(kind) and column.null_count == 0:
+        inner = column_to_numpy(column.flatten())
+        if inner.dtype != object:
+            return inner.reshape(len(column), kind.list_size, *inner.shape[1:])
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
+        return _lists_to_numpy(column)
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _lists_to_numpy(column):
+    rows = [None if row is None else column_to_numpy(row) for row in (scalar.values for scalar in column)]
+    shapes = {row.shape for row in rows if row is not None}
+    if len(shapes) == 1 and None not in (row if row is None else 0 for row in rows):
+        return numpy.stack(rows)
+    ragged = numpy.empty(len(rows), dtype=object)
+    for place, row in enumerate(rows):
+        ragged[place] = row
+    return ragged
+
+
+def to_numpy(block: pyarrow.RecordBatch) -> Dict[str, numpy.ndarray]:
+    return {name: column_to_numpy(column) for name, column in zip(block.schema.names, block.columns)}
+
+
+def to_rows(block: pyarrow.RecordBatch) -> List[Dict[str, Any]]:
+    """A dict a row: tensors as numpy arrays, all else as Python's own values."""
+    columns = []
+    for column in block.columns:
+        is_list = pyarrow.types.is_nested(column.type) and not pyarrow.types.is_struct(column.type)
+        columns.append(list(column_to_numpy(column)) if is_list else column.to_pylist())
+    return [dict(zip(block.schema.names, values)) for values in zip(*columns)] if columns else [{}] * block.num_rows
+
+
+def to_format(block: pyarrow.RecordBatch, batch_format: Optional[str]) -> Any:
+    if batch_format == "pandas":
+        frame = block.to_pandas()
+        for name, column in zip(block.schema.names, block.columns):
+            if pyarrow.types.is_fixed_size_list(column.type):
+                frame[name] = list(column_to_numpy(column))
+        return frame
+    if batch_format in ("pyarrow", None):
+        return pyarrow.Table.from_batches([block])
+    return to_numpy(block)
+
+
+def check_format(batch_format: Any) -> None:
+    if batch_format not in FORMATS:
+        raise ValueError(f"batch_format is {batch_format!r}; allowed: {', '.join(map(repr, FORMATS))}")
+
+
+def column_from(values: Any) -> pyarrow.Array:
+    """What a function gives for a column: an array, a tensor, a list."""
+    if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)):
+        values = values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
+        return values.storage if isinstance(values, pyarrow.ExtensionArray) else values
+    if hasattr(values, "detach"):  # a tensor of torch
+        values = values.detach().cpu().numpy()
+    if not isinstance(values, numpy.ndarray):
+        values = list(values)
+        if values and all(hasattr(value, "shape") or isinstance(value, numpy.generic) for value in values):
+            values = _stacked(values)
+        else:
+            return pyarrow.array(values)
+    if values.dtype == object:
+        return _column_of_objects(values)
+    if values.ndim <= 1:
+        return pyarrow.array(values)
+    return _tensor_column(numpy.ascontiguousarray(values))
+
+
+def _stacked(values):
+    arrays = [value.detach().cpu().numpy() if hasattr(value, "detach") else numpy.asarray(value) for value in values]
+    if len({array.shape for array in arrays}) == 1:
+        return numpy.stack(arrays)
+    ragged = numpy.empty(len(arrays), dtype=object)
+    for place, array in enumerate(arrays):
+        ragged[place] = array
+    return ragged
+
+
+def _column_of_objects(values):
+    if len(values) and all(isinstance(value, numpy.ndarray) for value in values):
+        stacked = _stacked(values)
+        if stacked.dtype != object:
+            return column_from(stacked)
+        return pyarrow.array([value.tolist() for value in values])
+    return pyarrow.array(list(values))
+
+
+def _tensor_column(values):
+    column = pyarrow.array(values.reshape(-1))
+    for size in reversed(values.shape[1:]):
+        column = pyarrow.FixedSizeListArray.from_arrays(column, size)
+    return column
+
+
+def from_format(batch: Any, name: str) -> pyarrow.RecordBatch:
+    """The block that a function has given in any of the formats; TypeError for anything else."""
+    if isinstance(batch, pyarrow.RecordBatch):
+        return _block(dict(zip(batch.schema.names, batch.columns)), name)
+    if isinstance(batch, pyarrow.Table):
+        return _block(dict(zip(batch.schema.names, batch.columns)), name)
+    if isinstance(batch, Mapping):
+        return _block(dict(batch), name)
+    if type(batch).__module__.split(".")[0] == "pandas" and hasattr(batch, "columns"):
+        return _block({str(column): _series(batch[column]) for column in batch.columns}, name)
+    raise TypeError(
+        f"{name} gave {type(batch).__name__}; wanted a dict of arrays, a pandas.DataFrame or a pyarrow.Table"
+    )
+
+
+def _series(series):
+    if series.dtype == object:
+        return _column_of_objects(series.to_numpy())
+    return pyarrow.Array.from_pandas(series)
+
+
+def _block(columns, name):
+    arrays = {}
+    for column, values in columns.items():
+        if not isinstance(column, str):
+            raise TypeError(f"{name} gave a column called {column!r}; names of columns are texts")
+        if not hasattr(values, "__len__") or isinstance(values, (str, bytes)) or getattr(values, "ndim", 1) == 0:
+            raise TypeError(f"{name} gave {type(values).__name__} for the column {column!r}; wanted a value for each row")
+        try:
+            arrays[column] = column_from(values)
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+            kinds = ", ".join(sorted({type(value).__name__ for value in values}))
+            raise TypeError(
+                f"{name}: the column {column!r} has values of type {kinds}, which Arrow cannot hold: {error}. Make "
+                "numbers, texts, bytes, arrays or dicts of them"
+            ) from error
+    if len({len(array) for array in arrays.values()}) > 1:
+        lengths = ", ".join(f"{column}: {len(array)}" for column, array in arrays.items())
+        raise ValueError(f"{name} gave columns of different lengths ({lengths})")
+    return pyarrow.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
+
+
+def from_rows(rows: List[Any], name: str) -> pyarrow.RecordBatch:
+    """A block of dicts, which may have different keys: what is missing is null."""
+    columns: Dict[str, List[Any]] = {}
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise TypeError(f"{name} gave {type(row).__name__} for a row; wanted a dict")
+        for key in row:
+            columns.setdefault(key, [])
+    for row in rows:
+        for key, values in columns.items():
+            values.append(row.get(key))
+    return _block(columns, name)
+
+
+def joined(blocks: List[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
+    """Blocks one after the other; types that differ become one that holds both."""
+    if len(blocks) == 1:
+        return blocks[0]
+    tables = [pyarrow.Table.from_batches([block]) for block in blocks]
+    table = pyarrow.concat_tables(tables, promote_options="permissive").combine_chunks()
+    batches = table.to_batches()
+    if batches:
+        return batches[0]
+    return pyarrow.RecordBatch.from_arrays([pyarrow.array([], field.type) for field in table.schema], schema=table.schema)
+
+
+Batch = Union[Dict[str, numpy.ndarray], "pandas.DataFrame", pyarrow.Table]  # noqa: F821

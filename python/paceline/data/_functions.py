@@ -1,0 +1,148 @@
+"""Functions of users as operators: what the engine calls with a block and a key, and gets a block of.
+
+They travel to other processes as themselves (cloudpickle). Classes are made when the first block comes, once in each
+process. The generators of random, numpy and torch are seeded with the block's key before each call, so that what a
+function does by chance depends on seed, epoch and rows alone; what the process had drawn is put back.
+"""
+
+import contextlib
+import inspect
+import random
+import sys
+import threading
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+
+import numpy
+import pyarrow
+
+from paceline.data import _blocks
+
+
+class Function:
+    """A user's function or class with its arguments."""
+
+    def __init__(self, fn: Callable, args: Iterable = (), kwargs: Optional[Dict[str, Any]] = None,
+                 constructor_args: Iterable = (), constructor_kwargs: Optional[Dict[str, Any]] = None):
+        self.fn, self.args, self.kwargs = fn, tuple(args or ()), dict(kwargs or {})
+        self.constructor_args, self.constructor_kwargs = tuple(constructor_args or ()), dict(constructor_kwargs or {})
+        if not inspect.isclass(fn) and (self.constructor_args or self.constructor_kwargs):
+            raise ValueError(f"fn_constructor_args are for classes; {self.name} is a function: give fn_args")
+        self._made: Any = None
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return getattr(self.fn, "__name__", type(self.fn).__name__)
+
+    def __call__(self, *given: Any) -> Any:
+        return self._callable()(*given, *self.args, **self.kwargs)
+
+    def _callable(self):
+        if not inspect.isclass(self.fn):
+            return self.fn
+        with self._lock:
+            if self._made is None:
+                self._made = self.fn(*self.constructor_args, **self.constructor_kwargs)
+        return self._made
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name not in ("_made", "_lock")}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, _made=None, _lock=threading.Lock())
+
+
+class MapBatches:
+    def __init__(self, function: Function, batch_size: Optional[int], batch_format: Optional[str], copies: bool = False):
+        self.function, self.batch_size, self.batch_format = function, batch_size, batch_format
+        self.copies = copies  # whether the function may write to what it gets
+
+    def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
+        size = self.batch_size or max(block.num_rows, 1)
+        made: List[pyarrow.RecordBatch] = []
+        with _seeded(key):
+            # A block without rows is handed over too: what columns the function gives is to be known.
+            for first in range(0, max(block.num_rows, 1), size):
+                batch = _blocks.to_format(block.slice(first, size), self.batch_format)
+                if self.copies and isinstance(batch, dict):
+                    batch = {name: values.copy() for name, values in batch.items()}
+                given = self.function(batch)
+                if inspect.isgenerator(given):
+                    made.extend(_blocks.from_format(part, self.function.name) for part in given)
+                else:
+                    made.append(_blocks.from_format(given, self.function.name))
+        return _blocks.joined(made) if made else block.slice(0, 0)
+
+
+class Map:
+    def __init__(self, function: Function):
+        self.function = function
+
+    def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
+        with _seeded(key):
+            rows = [self.function(row) for row in _blocks.to_rows(block)]
+        return _blocks.from_rows(rows, self.function.name) if rows else block
+
+
+class FlatMap(Map):
+    def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
+        with _seeded(key):
+            rows = [made for row in _blocks.to_rows(block) for made in self.function(row)]
+        return _blocks.from_rows(rows, self.function.name) if rows else block.slice(0, 0)
+
+
+class Filter(Map):
+    def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
+        with _seeded(key):
+            keep = [bool(self.function(row)) for row in _blocks.to_rows(block)]
+        return block.filter(pyarrow.array(keep, pyarrow.bool_()))
+
+
+class AddColumn:
+    def __init__(self, function: Function, column: str, batch_format: Optional[str]):
+        self.function, self.column, self.batch_format = function, column, batch_format
+
+    def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
+        with _seeded(key):
+            values = self.function(_blocks.to_format(block, self.batch_format))
+        column = _blocks._series(values) if hasattr(values, "to_numpy") else _blocks.column_from(values)
+        if len(column) != block.num_rows:
+            raise ValueError(f"{self.function.name} gave {len(column)} values for {block.num_rows} rows")
+        columns = {**dict(zip(block.schema.names, block.columns)), self.column: column}
+        return pyarrow.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+class Sample:
+    """Keeps each row with a probability, by the generator that the block's key seeds."""
+
+    def __init__(self, fraction: float, seed: int):
+        self.fraction, self.seed = fraction, seed
+
+    def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
+        keep = numpy.random.default_rng((self.seed, key)).random(block.num_rows) < self.fraction
+        return block.filter(pyarrow.array(keep))
+
+
+_calls = threading.RLock()  # the generators are the process's: one function at a time has them
+
+
+@contextlib.contextmanager
+def _seeded(key: int):
+    with _calls:
+        yield from _with_generators(key)
+
+
+def _with_generators(key):
+    torch = sys.modules.get("torch")
+    former: Tuple[Any, Any, Any] = (random.getstate(), numpy.random.get_state(), torch and torch.get_rng_state())
+    random.seed(key)
+    numpy.random.seed(key % 2**32)
+    if torch:
+        torch.random.default_generator.manual_seed(key % 2**63)
+    try:
+        yield
+    finally:
+        random.setstate(former[0])
+        numpy.random.set_state(former[1])
+        if torch:
+            torch.set_rng_state(former[2])

@@ -1,0 +1,275 @@
+"""DataIterator: a dataset's rows, epoch after epoch, in batches for one rank."""
+
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Union
+
+from paceline import _paceline as native
+from paceline.data import _blocks
+
+Equal = Literal["drop", "pad", "repeat", "uneven"]
+_START = {"rows": 0, "window": 0, "row": 0, "buffer_rows": 0, "buffer": 0, "done": 0}
+_VERSION = 1
+
+
+class DataIterator:
+    """One rank's rows of a dataset. Each iteration of what it returns is an epoch, the next one, also after a break.
+
+    Batches are slices of global batches: in each step the ranks together get the next ``batch_size * world_size`` rows
+    of the dataset's order. So a stored state goes on with the very next row, with any number of ranks.
+
+    Not made by users: ``Dataset.iterator()`` and ``paceline.train.get_dataset_shard()`` return one.
+    """
+
+    def __init__(self, dataset, rank: int = 0, world_size: int = 1, equal: Equal = "uneven"):
+        self._dataset, self._rank, self._world_size, self._equal = dataset, rank, world_size, equal
+        self._begin(0, _START)
+
+    def _begin(self, epoch: int, state: Dict[str, int]) -> None:
+        self._epoch, self._state = epoch, dict(state)  # how far it is
+        self._next = epoch, dict(state)  # what the next iteration begins with
+
+    def __repr__(self) -> str:
+        return f"DataIterator(rank {self._rank} of {self._world_size}, epoch {self._epoch}, {self._dataset})"
+
+    # What is read
+
+    def iter_batches(
+        self,
+        *,
+        prefetch_batches: int = 1,
+        batch_size: Optional[int] = 256,
+        batch_format: Optional[str] = "default",
+        drop_last: bool = False,
+        local_shuffle_buffer_size: Optional[int] = None,
+        local_shuffle_seed: Optional[int] = None,
+    ) -> Iterable[Any]:
+        """Batches of this rank, one epoch an iteration.
+
+        Args:
+            prefetch_batches: How many are prepared ahead. They come in the same order for any number.
+            batch_size: Rows; None for whole blocks.
+            batch_format: "numpy" ("default"): a dict of arrays, which are read-only where they need no copy; "pandas": a
+                DataFrame; "pyarrow": a Table.
+            drop_last: Whether a last batch of fewer rows is left out.
+            local_shuffle_buffer_size: Rows are mixed once more, at least so many at a time; needs a batch_size.
+            local_shuffle_seed: Of that; each epoch has another order. None is 0.
+
+        Raises:
+            ValueError: For numbers that are not allowed.
+        """
+        _blocks.check_format(batch_format)
+        options = self._options(prefetch_batches, batch_size, drop_last, local_shuffle_buffer_size, local_shuffle_seed)
+
+        def convert(batches):
+            block = batches.next()
+            return None if block is None else _blocks.to_format(block, batch_format)
+
+        return _Epochs(self, options, convert)
+
+    def iter_torch_batches(
+        self,
+        *,
+        prefetch_batches: int = 1,
+        batch_size: Optional[int] = 256,
+        dtypes: Union[None, Any, Dict[str, Any]] = None,
+        device: Union[str, Any] = "auto",
+        collate_fn: Optional[Callable[[Any], Any]] = None,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: Optional[int] = None,
+        local_shuffle_seed: Optional[int] = None,
+        pin_memory: bool = False,
+    ) -> Iterable[Any]:
+        """Batches as dicts of tensors, one epoch an iteration. See iter_batches() for the other arguments.
+
+        Args:
+            dtypes: A torch dtype for all columns, or one for each column of a dict.
+            device: Where the tensors are to be; "auto": the device of this worker, outside a train loop the CPU.
+            collate_fn: Makes the batch of a dict of numpy arrays instead; not with dtypes. An object with
+                ``batch_format = "pyarrow"`` or "pandas" gets that.
+            pin_memory: Whether tensors are copied to pinned memory on their way to a GPU.
+
+        Raises:
+            TypeError: For a column that cannot be a tensor, such as texts, when its batch is due.
+
+        Tensors that needed no copy share memory with the dataset: write to a clone().
+        """
+        if collate_fn is not None and dtypes is not None:
+            raise ValueError("collate_fn and dtypes exclude each other: the function gives the tensors' types")
+        options = self._options(prefetch_batches, batch_size, drop_last, local_shuffle_buffer_size, local_shuffle_seed)
+        place = _device(device)
+
+        def convert(batches):
+            if collate_fn is None:
+                batch = batches.next_tensors()
+                return None if batch is None else _placed(_typed(batch, dtypes), place, pin_memory)
+            block = batches.next()
+            if block is None:
+                return None
+            batch = _blocks.to_format(block, getattr(collate_fn, "batch_format", "numpy"))
+            return _placed(collate_fn(batch), place, pin_memory)
+
+        return _Epochs(self, options, convert)
+
+    def iter_rows(self) -> Iterable[Dict[str, Any]]:
+        """Rows as dicts, one epoch an iteration."""
+        options = self._options(1, 256, False, None, None)
+        return _Rows(_Epochs(self, options, lambda batches: batches.next()))
+
+    def to_torch(self, *, label_column: Optional[str] = None, feature_columns: Optional[List[str]] = None,
+                 batch_size: int = 1, prefetch_batches: int = 1, drop_last: bool = False,
+                 unsqueeze_label_tensor: bool = True, **shuffle: Any):
+        """A torch.utils.data.IterableDataset of pairs of features, stacked as columns, and label."""
+        return _torch_dataset(self, label_column, feature_columns, unsqueeze_label_tensor,
+                              {"batch_size": batch_size, "prefetch_batches": prefetch_batches, "drop_last": drop_last,
+                               **shuffle})
+
+    def schema(self):
+        """The dataset's columns."""
+        return self._dataset.schema()
+
+    def stats(self) -> str:
+        """What has been read so far, step by step."""
+        return self._dataset.stats()
+
+    def materialize(self):
+        """The whole dataset, with its rows in memory."""
+        return self._dataset.materialize()
+
+    def __len__(self) -> int:
+        """This rank's rows of an epoch. TypeError where they are not known before they are read (a filter)."""
+        chunks, counts = self._dataset._open().chunks, self._dataset._open().counts_rows
+        if not counts:
+            raise TypeError("the number of rows is not known before they are read (a filter, or a function that may "
+                            "give more or fewer); count() reads them")
+        rows = sum(rows for rows, _ in chunks)
+        return native.steps_of(rows, 1, self._rank, self._world_size, self._equal, False)
+
+    # Where it is
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration is this epoch, from its beginning."""
+        self._begin(int(epoch), _START)
+
+    def skip(self, rows: int) -> None:
+        """The next iteration passes over the next rows of the epoch: of all ranks together."""
+        epoch, state = self._next
+        batches = self._dataset._open().batches(epoch, max(int(rows), 1), 0, 1, "uneven", False, 0, 0, 1, state)
+        if rows > 0:
+            batches.next()
+            self._begin(epoch, batches.state())
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the next batch begins: a few numbers, the same on every rank after the same step."""
+        opened = self._dataset._open()
+        return {"version": _VERSION, "fingerprint": opened.fingerprint, "seed": opened.seed, "epoch": self._epoch,
+                **self._state}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """Goes on where state_dict() was called.
+
+        Raises:
+            ValueError: For a state of another dataset: other files, or other steps.
+        """
+        opened = self._dataset._open()
+        if state.get("version") != _VERSION:
+            raise ValueError(f"the state has version {state.get('version')!r}; this is {_VERSION}")
+        for name, mine in (("fingerprint", opened.fingerprint), ("seed", opened.seed)):
+            if state[name] != mine:
+                raise ValueError(f"the state is of another dataset: its {name} is {state[name]}, here it is {mine}. The "
+                                 "same files, unchanged, and the same steps with the same seed are needed")
+        self._begin(state["epoch"], {name: state[name] for name in _START})
+
+    def _options(self, prefetch_batches, batch_size, drop_last, buffer, seed):
+        for name, value in (("batch_size", batch_size), ("local_shuffle_buffer_size", buffer)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise ValueError(f"{name} is {value!r}; allowed: a number of rows from 1, or None")
+        if isinstance(prefetch_batches, bool) or not isinstance(prefetch_batches, int) or prefetch_batches < 0:
+            raise ValueError(f"prefetch_batches is {prefetch_batches!r}; allowed: a number from 0")
+        if buffer is not None and batch_size is None:
+            raise ValueError("local_shuffle_buffer_size needs a batch_size")
+        rows = max(buffer, batch_size) * self._world_size if buffer else 0
+        return {"batch_size": batch_size or 0, "drop_last": bool(drop_last), "prefetch_batches": prefetch_batches,
+                "local_shuffle_seed": int(seed or 0), "buffer_rows": rows}
+
+
+class _Epochs:
+    """What iter_batches() returns: it can be iterated again, and is the next epoch then."""
+
+    def __init__(self, iterator: DataIterator, options: Dict[str, Any], convert: Callable[[Any], Any]):
+        self._iterator, self._options, self._convert = iterator, options, convert
+
+    def __iter__(self) -> Iterator[Any]:
+        mine, options = self._iterator, dict(self._options)
+        buffer_rows = options.pop("buffer_rows")
+        epoch, state = mine._next
+        mine._next = epoch + 1, dict(_START)
+        if not state["done"]:  # otherwise a buffer is begun, whose size stays
+            state["buffer_rows"] = buffer_rows
+        opened = mine._dataset._open()
+        batches = opened.batches(epoch=epoch, rank=mine._rank, world_size=mine._world_size, equal=mine._equal,
+                                 threads=mine._dataset._threads(), state=state, **options)
+        while (batch := self._convert(batches)) is not None:
+            mine._epoch, mine._state = epoch, batches.state()
+            yield batch
+        mine._epoch, mine._state = epoch + 1, dict(_START)
+
+
+class _Rows:
+    def __init__(self, epochs: _Epochs):
+        self._epochs = epochs
+
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
+        for block in self._epochs:
+            yield from _blocks.to_rows(block)
+
+
+def _device(device):
+    import torch
+
+    if device != "auto":
+        return torch.device(device) if device is not None else None
+    from paceline.data import _datasets
+
+    return _datasets.worker_device()
+
+
+def _typed(batch, dtypes):
+    if dtypes is None:
+        return batch
+    if not isinstance(dtypes, dict):
+        return {name: tensor.to(dtypes) for name, tensor in batch.items()}
+    if missing := [name for name in dtypes if name not in batch]:
+        raise ValueError(f"dtypes names the columns {missing}, which the batch has not; it has {list(batch)}")
+    return {name: tensor.to(dtypes[name]) if name in dtypes else tensor for name, tensor in batch.items()}
+
+
+def _placed(batch: Any, place: Any, pin_memory: bool) -> Any:
+    """Tensors of dicts, lists and tuples, on the device."""
+    import torch
+
+    if place is None or (place.type == "cpu" and not pin_memory):
+        return batch
+    if isinstance(batch, torch.Tensor):
+        if pin_memory and batch.device.type == "cpu":
+            batch = batch.pin_memory()
+        return batch.to(place, non_blocking=pin_memory)
+    if isinstance(batch, dict):
+        return {name: _placed(value, place, pin_memory) for name, value in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(_placed(value, place, pin_memory) for value in batch)
+    return batch
+
+
+def _torch_dataset(iterator, label_column, feature_columns, unsqueeze, options):
+    import torch
+
+    class Pairs(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            for batch in iterator.iter_torch_batches(**options):
+                label = batch.pop(label_column) if label_column else None
+                names = feature_columns or list(batch)
+                features = torch.cat([batch[name].reshape(len(batch[name]), -1) for name in names], dim=1)
+                if label is not None and unsqueeze:
+                    label = label.reshape(-1, 1)
+                yield features, label
+
+    return Pairs()

@@ -1,0 +1,268 @@
+"""paceline.data: datasets in one process, against pyarrow, numpy and pandas."""
+
+import pickle
+
+import cloudpickle
+import numpy
+import pandas
+import pyarrow
+import pyarrow.parquet
+import pytest
+import torch
+
+import paceline.data
+from paceline.data import expressions
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three files of 100 rows, in row groups of 30: x, its square, a name, a tensor of 2 × 3."""
+    for file in range(3):
+        x = numpy.arange(file * 100, file * 100 + 100)
+        tensor = numpy.repeat(x, 6).astype("float32")
+        table = pyarrow.table({
+            "x": x,
+            "square": (x**2).astype("float32"),
+            "name": [f"row {value}" for value in x],
+            "tensor": pyarrow.FixedSizeListArray.from_arrays(pyarrow.FixedSizeListArray.from_arrays(tensor, 3), 2),
+        })
+        pyarrow.parquet.write_table(table, tmp_path / f"{file}.parquet", row_group_size=30)
+    return str(tmp_path)
+
+
+def numbers(dataset, **options):
+    return [value for batch in dataset.iter_batches(**options) for value in batch["x"].tolist()]
+
+
+def test_rows_come_as_they_stand_in_the_files(folder):
+    dataset = paceline.data.read_parquet(folder)
+    assert numbers(dataset, batch_size=7) == list(range(300))
+    assert dataset.count() == 300 and dataset.num_blocks() == 12
+    assert dataset.columns() == ["x", "square", "name", "tensor"]
+    assert dataset.take(2)[1]["name"] == "row 1" and dataset.take(2)[1]["tensor"].shape == (2, 3)
+
+
+def test_batches_are_tensors_without_a_copy(folder):
+    dataset = paceline.data.read_parquet(folder).drop_columns(["name"])
+    batches = list(dataset.iter_torch_batches(batch_size=64))
+    assert [len(batch["x"]) for batch in batches] == [64, 64, 64, 64, 44]
+    assert torch.equal(torch.cat([batch["x"] for batch in batches]), torch.arange(300))
+    assert batches[0]["tensor"].shape == (64, 2, 3) and batches[0]["tensor"][5, 1, 2] == 5
+    (first, *_) = dataset.iter_torch_batches(batch_size=8, dtypes={"x": torch.float16})
+    assert first["x"].dtype == torch.float16 and first["square"].dtype == torch.float32
+
+
+def test_texts_cannot_be_tensors(folder):
+    with pytest.raises(TypeError, match="the column 'name' cannot become a tensor: it holds string.*drop_columns"):
+        next(iter(paceline.data.read_parquet(folder).iter_torch_batches()))
+
+
+@pytest.mark.parametrize("shuffle", [{}, {"batch_size": 64, "local_shuffle_buffer_size": 100}])
+def test_a_shuffled_epoch_has_each_row_once_and_the_next_another_order(folder, shuffle):
+    dataset = paceline.data.read_parquet(folder)
+    batches = (dataset if shuffle else dataset.random_shuffle(seed=3)).iterator().iter_batches(**shuffle)
+    first, second = ([value for batch in batches for value in batch["x"].tolist()] for _ in range(2))
+    assert first != second and sorted(first) == sorted(second) == list(range(300)) and first != sorted(first)
+    again = (dataset if shuffle else dataset.random_shuffle(seed=3)).iterator().iter_batches(**shuffle)
+    assert [value for batch in again for value in batch["x"].tolist()] == first
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 4])
+def test_no_batch_in_mid_stream_is_short(prefetch):
+    dataset = paceline.data.from_items([{"x": value} for value in range(40)], override_num_blocks=4)
+    sizes = [len(batch["x"]) for batch in dataset.iter_batches(batch_size=8, prefetch_batches=prefetch,
+                                                               local_shuffle_buffer_size=8)]
+    assert sizes == [8, 8, 8, 8, 8]
+
+
+def test_a_state_goes_on_with_the_next_row(folder):
+    dataset = paceline.data.read_parquet(folder).random_shuffle(seed=1).filter(lambda row: row["x"] % 3 > 0)
+    whole = numbers(dataset, batch_size=16)
+    iterator = dataset.iterator()
+    seen = []
+    for step, batch in enumerate(iterator.iter_batches(batch_size=16)):
+        seen += batch["x"].tolist()
+        if step == 4:
+            break
+    state = iterator.state_dict()
+    other = pickle.loads(cloudpickle.dumps(dataset)).iterator()
+    other.load_state_dict(state)
+    rest = [value for batch in other.iter_batches(batch_size=11) for value in batch["x"].tolist()]
+    assert seen + rest == whole
+    assert state["epoch"] == 0 and other.state_dict()["epoch"] == 1
+    with pytest.raises(ValueError, match="another dataset: its fingerprint is"):
+        paceline.data.read_parquet(folder).iterator().load_state_dict(state)
+
+
+def test_after_a_break_comes_the_next_epoch():
+    iterator = paceline.data.range(100).iterator()
+    batches = iterator.iter_batches(batch_size=10)
+    for batch in batches:
+        break
+    assert len(list(batches)) == 10
+    assert iterator.state_dict()["epoch"] == 2
+    iterator.set_epoch(0)
+    iterator.skip(95)
+    assert [batch["id"].tolist() for batch in batches] == [[95, 96, 97, 98, 99]]
+
+
+class Scale:
+    """A class with state."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, batch):
+        return {"x": batch["x"] * self.factor}
+
+
+def test_functions_get_and_give_all_formats(folder):
+    dataset = paceline.data.read_parquet(folder, columns=["x", "tensor"])
+
+    def frames(frame):
+        assert isinstance(frame, pandas.DataFrame) and frame["tensor"][0].shape == (2, 3)
+        return frame[frame.x % 2 == 0]
+
+    def table(batch):
+        return batch.append_column("y", pyarrow.array([1.5] * len(batch)))
+
+    def parts(batch):
+        yield {"x": batch["x"][:3]}
+        yield {"x": torch.as_tensor(batch["x"][3:].copy())}
+
+    assert numbers(dataset.map_batches(frames, batch_format="pandas")) == list(range(0, 300, 2))
+    assert dataset.map_batches(table, batch_format="pyarrow").sum("y") == 450
+    assert numbers(dataset.map_batches(parts, batch_size=10)) == list(range(300))
+    assert numbers(dataset.map_batches(Scale, fn_constructor_args=[2], batch_size=7)) == list(range(0, 600, 2))
+    assert dataset.map_batches(lambda batch: {"t": batch["tensor"] * 2}).take_batch(4)["t"].shape == (4, 2, 3)
+    assert dataset.map(lambda row: {"y": row["x"] + 1, "t": row["tensor"][0]}).take(1)[0]["t"].shape == (3,)
+    assert dataset.flat_map(lambda row: [{"z": row["x"]}] * 2).count() == 600
+    assert dataset.add_column("half", lambda frame: frame["x"] / 2).take(3)[2]["half"] == 1
+
+
+def test_what_a_function_gets_is_not_to_be_written_unless_it_is_copied(folder):
+    def in_place(batch):
+        batch["x"] += 1
+        return batch
+
+    dataset = paceline.data.read_parquet(folder, columns=["x"])
+    with pytest.raises(ValueError, match="read-only"):
+        dataset.map_batches(in_place).take(1)
+    assert dataset.map_batches(in_place, zero_copy_batch=False).take(1) == [{"x": 1}]
+
+
+def test_exceptions_of_functions_are_the_users_own(folder):
+    def broken(row):
+        raise KeyError("no such thing")
+
+    with pytest.raises(KeyError, match="no such thing") as raised:
+        paceline.data.read_parquet(folder).map(broken).take(1)
+    assert any(entry.name == "broken" for entry in raised.traceback)
+    with pytest.raises(TypeError, match="<lambda> gave int; wanted a dict of arrays"):
+        paceline.data.read_parquet(folder).map_batches(lambda batch: 3).take(1)
+
+
+def test_chance_is_tied_to_seed_and_epoch(folder):
+    dataset = paceline.data.read_parquet(folder, columns=["x"]).map_batches(
+        lambda batch: {"x": batch["x"] + numpy.random.rand(len(batch["x"])) + torch.rand(len(batch["x"])).numpy()},
+        batch_size=9)
+    before = torch.get_rng_state()
+    first = numbers(dataset, batch_size=50)
+    assert numbers(dataset, batch_size=7, prefetch_batches=3) == first
+    epochs = dataset.iterator().iter_batches()
+    assert [value for _ in range(2) for batch in epochs for value in batch["x"].tolist()][300:] != first
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_expressions_are_arrows(folder):
+    dataset = paceline.data.read_parquet(folder)
+    assert numbers(dataset.filter(expr="x > 10 and x <= 13 or name == 'row 20'")) == [11, 12, 13, 20]
+    assert numbers(dataset.filter(expr=~(expressions.col("x") > 4))) == [0, 1, 2, 3, 4]
+    assert numbers(dataset.filter(expr="x in [3, 5] and not x == 5")) == [3]
+    assert dataset.with_column("y", expressions.col("x") * 2).take(2)[1]["y"] == 2
+    with pytest.raises(ValueError, match="cannot be evaluated; use a function"):
+        dataset.filter(expr="f(x)")
+
+
+def test_parts_and_unions(folder):
+    dataset = paceline.data.read_parquet(folder, columns=["x"])
+    assert numbers(dataset.limit(45)) == list(range(45))
+    assert [part.count() for part in dataset.split(7)] == [42, 43, 43, 43, 43, 43, 43]
+    assert [part.count() for part in dataset.split(7, equal=True)] == [42] * 7
+    assert [numbers(part) for part in dataset.split_at_indices([1, 3])][1] == [1, 2]
+    assert [part.count() for part in dataset.split_proportionately([0.5, 0.2])] == [150, 60, 90]
+    train, test = dataset.train_test_split(0.25, shuffle=True, seed=2)
+    assert train.count() == 225 and sorted(numbers(train) + numbers(test)) == list(range(300))
+    assert numbers(dataset.filter(expr="x > 100").limit(5)) == [101, 102, 103, 104, 105]
+    assert numbers(dataset.limit(2).union(dataset.limit(1))) == [0, 1, 0]
+    assert dataset.repartition(5).num_blocks() == 5 and numbers(dataset.repartition(5)) == list(range(300))
+    sample = numbers(dataset.random_sample(0.5, seed=1))
+    assert 110 < len(sample) < 190 and sample == numbers(dataset.random_sample(0.5, seed=1))
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_consumers_share_the_rows(equal):
+    iterators = paceline.data.range(103).streaming_split(4, equal=equal)
+    rows = [[value for batch in one.iter_batches(batch_size=5) for value in batch["id"].tolist()] for one in iterators]
+    assert [len(iterator) for iterator in iterators] == [len(one) for one in rows] == ([25] * 4 if equal else [26, 26, 26, 25])
+    assert sorted(sum(rows, [])) == list(range(100 if equal else 103))
+
+
+def test_aggregates_are_those_of_pandas(folder):
+    dataset = paceline.data.read_parquet(folder).map_batches(lambda batch: batch, batch_size=13)
+    frame = dataset.to_pandas()
+    assert dataset.sum("x") == frame.x.sum() and dataset.min("x") == 0 and dataset.max("name") == frame.name.max()
+    assert dataset.mean("square") == pytest.approx(frame.square.mean())
+    assert dataset.std("x") == pytest.approx(frame.x.std())
+    assert dataset.mean(["x", "square"]) == pytest.approx({"mean(x)": frame.x.mean(), "mean(square)": frame.square.mean()})
+    assert paceline.data.from_items([1, 2, 1, None]).unique("item") == [1, 2, None]
+
+
+def test_what_is_in_memory():
+    frame = pandas.DataFrame({"x": [1, 2], "name": ["a", None]})
+    assert paceline.data.from_pandas(frame).take_all() == [{"x": 1, "name": "a"}, {"x": 2, "name": None}]
+    assert paceline.data.from_numpy(numpy.ones((4, 2))).take_batch(4)["data"].shape == (4, 2)
+    assert paceline.data.from_arrow(pyarrow.table({"x": [3]})).take_all() == [{"x": 3}]
+    assert paceline.data.range_tensor(3, shape=(2, 2)).take(3)[2]["data"].tolist() == [[2, 2], [2, 2]]
+    assert paceline.data.from_torch([torch.arange(2), torch.arange(2, 4)]).take_batch(2)["item"].tolist() == [[0, 1], [2, 3]]
+    with pytest.raises(TypeError, match="the column 'item' has values of type tuple"):
+        paceline.data.from_torch(torch.utils.data.TensorDataset(torch.arange(3)))
+    assert paceline.data.from_items([{"x": 1}, {"x": 2, "y": "b"}]).take_all()[0] == {"x": 1, "y": None}
+    assert paceline.data.from_items([]).count() == 0
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
+def test_what_is_written_can_be_read(tmp_path, folder, kind):
+    dataset = paceline.data.read_parquet(folder, columns=["x", "name"])
+    getattr(dataset, f"write_{kind}")(str(tmp_path / "out"))
+    files = sorted((tmp_path / "out").iterdir())
+    read = {"parquet": pandas.read_parquet, "csv": pandas.read_csv, "json": lambda path: pandas.read_json(path, lines=True)}
+    frame = pandas.concat([read[kind](path) for path in files], ignore_index=True)
+    assert len(files) == 12 and frame.equals(dataset.to_pandas())
+
+
+def test_collate_functions_and_pairs(folder):
+    dataset = paceline.data.read_parquet(folder, columns=["x", "square"])
+    batch = next(iter(dataset.iter_torch_batches(batch_size=3, collate_fn=lambda batch: torch.tensor(batch["x"].sum()))))
+    assert batch == 3
+    features, label = next(iter(dataset.to_torch(label_column="square", batch_size=4)))
+    assert features.tolist() == [[0], [1], [2], [3]] and label.tolist() == [[0], [1], [4], [9]]
+
+
+def test_errors_say_what_is_wrong(folder, tmp_path):
+    with pytest.raises(Exception, match="missing.parquet.*does not exist"):
+        paceline.data.read_parquet(str(tmp_path / "missing.parquet")).count()
+    with pytest.raises(Exception, match="has no column 'y'; it has x, square"):
+        paceline.data.read_parquet(folder, columns=["y"]).count()
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        paceline.data.range(3).iter_batches(batch_size=0)
+    with pytest.raises(ValueError, match="batch_format is 'arrow'"):
+        paceline.data.range(3).iter_batches(batch_format="arrow")
+
+
+def test_statistics_name_the_bottleneck(folder):
+    dataset = paceline.data.read_parquet(folder).map_batches(lambda batch: batch)
+    dataset.count()
+    text = dataset.stats()
+    assert "Operator 0 ReadParquet: 12 blocks" in text and "Operator 1 MapBatches(<lambda>): 12 blocks" in text
+    assert text.splitlines()[-1].startswith("Bottleneck: ")

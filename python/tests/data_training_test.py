@@ -1,0 +1,103 @@
+"""Datasets of a trainer: what its workers get."""
+
+import pytest
+import torch
+
+import paceline.data
+import paceline.train as train
+from behaviours import fit
+from paceline.train import DataConfig, ScalingConfig
+from paceline.train.torch import TorchTrainer
+
+
+def seen_by(run_config, loop, workers=2, datasets=None, **options):
+    """What each rank's loop has returned."""
+    gathered = {}
+
+    def gathering():
+        mine, size = loop(), train.get_context().get_world_size()
+        everyone = [None] * size
+        torch.distributed.all_gather_object(everyone, mine)
+        return everyone
+
+    trainer = TorchTrainer(gathering, datasets=datasets, scaling_config=ScalingConfig(num_workers=workers),
+                           run_config=run_config(), **options)
+    gathered = trainer.fit().return_value
+    return gathered
+
+
+def rows_of(name="train", epochs=1, **options):
+    def loop():
+        batches = train.get_dataset_shard(name).iter_torch_batches(batch_size=4, **options)
+        return [[batch["id"].tolist() for batch in batches] for _ in range(epochs)]
+
+    return loop
+
+
+def test_workers_share_the_rows_in_equal_steps(run_config):
+    ranks = seen_by(run_config, rows_of(), datasets={"train": paceline.data.range(21)})
+    assert ranks == [[[[0, 1, 2, 3], [8, 9, 10, 11], [16, 17]]], [[[4, 5, 6, 7], [12, 13, 14, 15], [18, 19]]]]
+
+
+def test_a_dataset_that_is_not_split_is_whole_on_each_worker(run_config):
+    datasets = {"train": paceline.data.range(8), "val": lambda: paceline.data.range(5)}
+    ranks = seen_by(run_config, rows_of("val"), datasets=datasets, dataset_config=DataConfig(["train"]))
+    assert ranks == [[[[0, 1, 2, 3], [4]]]] * 2
+
+
+def test_shuffled_without_a_seed_workers_share_one_order(run_config):
+    first, second = seen_by(run_config, rows_of(epochs=2), datasets={"train": paceline.data.range(40).random_shuffle()})
+    for epoch in range(2):
+        assert sorted(sum(first[epoch] + second[epoch], [])) == list(range(40))
+    assert first[0] != first[1]
+
+
+def test_functions_of_the_script_come_along(run_config):
+    offset = 100
+    dataset = paceline.data.range(8).map_batches(lambda batch: {"id": batch["id"] + offset})
+    first, second = seen_by(run_config, rows_of(), datasets={"train": dataset})
+    assert sorted(sum(first[0] + second[0], [])) == list(range(100, 108))
+
+
+def test_rows_can_be_repeated_or_marked_as_padding(run_config):
+    def loop():
+        batches = train.get_dataset_shard("train").iter_batches(batch_size=2)
+        return [(batch["id"].tolist(), batch["is_padding"].tolist()) for batch in batches]
+
+    ranks = seen_by(run_config, loop, datasets={"train": paceline.data.range(5)}, dataset_config=DataConfig(equal="pad"))
+    assert ranks == [[([0, 1], [False, False]), ([4], [False])], [([2, 3], [False, False]), ([0], [True])]]
+
+
+def test_a_restart_goes_on_where_the_checkpoint_was_taken(run_config, tmp_path):
+    """Behaviour 58, and what Ray Train cannot: the state of the shard is part of the checkpoint."""
+
+    def loop():
+        shard, seen = train.get_dataset_shard("train"), []
+        if checkpoint := train.get_checkpoint():
+            shard.load_state_dict(checkpoint.to_dict()["shard"])
+            seen = checkpoint.to_dict()["seen"]
+        for step, batch in enumerate(shard.iter_torch_batches(batch_size=4)):
+            seen = seen + batch["id"].tolist()
+            train.report({"step": step}, checkpoint=train.Checkpoint.from_dict({"shard": shard.state_dict(), "seen": seen}))
+            if len(seen) == 12 and not (tmp_path / "failed").exists():
+                (tmp_path / "failed").touch()
+                raise RuntimeError("once")
+        return seen
+
+    config = run_config(failure_config=train.FailureConfig(max_failures=1))
+    result = fit(loop, config, workers=1, datasets={"train": paceline.data.range(30).random_shuffle(seed=5)})
+    assert sorted(result.return_value) == list(range(30))
+    whole = [row["id"] for row in paceline.data.range(30).random_shuffle(seed=5).take_all()]
+    assert result.return_value == whole
+
+
+def test_in_this_process(run_config):
+    result = fit(rows_of(), run_config(), workers=0, datasets={"train": paceline.data.range(6)})
+    assert result.return_value == [[[0, 1, 2, 3], [4, 5]]]
+
+
+def test_what_is_no_dataset_is_refused():
+    with pytest.raises(TypeError, match=r"datasets\['train'\] is of type list; wanted: a dataset"):
+        TorchTrainer(lambda: None, datasets={"train": [1, 2]})
+    with pytest.raises(ValueError, match="DataConfig.equal is 'even'"):
+        DataConfig(equal="even")

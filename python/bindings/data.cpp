@@ -201,42 +201,6 @@ Batch next_of(data::BatchStream& stream) {
   return value_of(std::move(batch));
 }
 
-void bind_plans(py::module_& module) {
-  py::class_<PythonFunction, std::shared_ptr<PythonFunction>>(module, "DataFunction")
-      .def(py::init<std::string, bool, py::object>(), py::arg("name"), py::arg("keeps_rows"), py::arg("function"))
-      .def_property_readonly("name", &PythonFunction::name)
-      .def_property_readonly("keeps_rows", &PythonFunction::keeps_rows)
-      .def_property_readonly("function", &PythonFunction::function);
-  py::class_<data::Plan, std::shared_ptr<data::Plan>>(module, "DataPlan")
-      .def(py::init(&make_plan), py::arg("kind"), py::arg("options"), py::arg("inputs"), py::arg("function") = py::none(),
-           py::arg("rows") = py::list())
-      .def_readonly("kind", &data::Plan::kind)
-      .def_property_readonly("options", [](const data::Plan& plan) { return to_python(plan.options); })
-      .def_property_readonly("inputs",
-                             [](const data::Plan& plan) {
-                               std::vector<std::shared_ptr<data::Plan>> inputs;
-                               for (const auto& input : plan.inputs) {
-                                 inputs.push_back(std::const_pointer_cast<data::Plan>(input));
-                               }
-                               return inputs;
-                             })
-      .def_property_readonly("function",
-                             [](const data::Plan& plan) {
-                               return std::const_pointer_cast<PythonFunction>(
-                                   std::dynamic_pointer_cast<const PythonFunction>(plan.function));
-                             })
-      .def_property_readonly("rows", &rows_of)
-      .def("explain", [](const data::Plan& plan) { return data::explain(plan); })
-      .def("open", [](const data::Plan& plan) {
-        arrow::Result<data::OpenPlan> open = data::OpenPlan{};
-        {
-          const py::gil_scoped_release without_gil;
-          open = data::open(plan);
-        }
-        return value_of(std::move(open));
-      });
-}
-
 void bind_open_plan(py::module_& module) {
   py::class_<data::OpenPlan>(module, "OpenDataPlan")
       .def("schema",
@@ -299,11 +263,45 @@ void bind_open_plan(py::module_& module) {
           py::arg("state"));
 }
 
+void bind_plans(py::module_& module) {
+  py::class_<PythonFunction, std::shared_ptr<PythonFunction>>(module, "DataFunction")
+      .def(py::init<std::string, bool, py::object>(), py::arg("name"), py::arg("keeps_rows"), py::arg("function"))
+      .def_property_readonly("name", &PythonFunction::name)
+      .def_property_readonly("keeps_rows", &PythonFunction::keeps_rows)
+      .def_property_readonly("function", &PythonFunction::function);
+  py::class_<data::Plan, std::shared_ptr<data::Plan>>(module, "DataPlan")
+      .def(py::init(&make_plan), py::arg("kind"), py::arg("options"), py::arg("inputs"), py::arg("function") = py::none(),
+           py::arg("rows") = py::list())
+      .def_readonly("kind", &data::Plan::kind)
+      .def_property_readonly("options", [](const data::Plan& plan) { return to_python(plan.options); })
+      .def_property_readonly("inputs",
+                             [](const data::Plan& plan) {
+                               std::vector<std::shared_ptr<data::Plan>> inputs;
+                               for (const auto& input : plan.inputs) {
+                                 inputs.push_back(std::const_pointer_cast<data::Plan>(input));
+                               }
+                               return inputs;
+                             })
+      .def_property_readonly("function",
+                             [](const data::Plan& plan) {
+                               return std::const_pointer_cast<PythonFunction>(
+                                   std::dynamic_pointer_cast<const PythonFunction>(plan.function));
+                             })
+      .def_property_readonly("rows", &rows_of)
+      .def("explain", [](const data::Plan& plan) { return data::explain(plan); })
+      .def("open", [](const data::Plan& plan) {
+        arrow::Result<data::OpenPlan> open = data::OpenPlan{};
+        {
+          const py::gil_scoped_release without_gil;
+          open = data::open(plan);
+        }
+        return value_of(std::move(open));
+      });
+}
+
 }  // namespace
 
 void bind_data(py::module_& module) {
-  bind_plans(module);
-  bind_open_plan(module);
   py::class_<Batches>(module, "DataBatches")
       .def("next",
            [](Batches& batches) -> py::object {
@@ -316,6 +314,8 @@ void bind_data(py::module_& module) {
              return batch == nullptr ? py::object(py::none()) : py::object(tensors_of(batch));
            })
       .def("state", [](Batches& batches) { return state_to_python(batches.stream().state()); });
+  bind_open_plan(module);
+  bind_plans(module);
   module.def("steps_of", [](int64_t rows, int64_t batch_size, int64_t rank, int64_t world_size, const std::string& equal,
                             bool drop_last) {
     return data::steps_of({.rows = rows,

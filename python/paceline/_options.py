@@ -12,11 +12,14 @@ from paceline import _notices
 _ONE_MACHINE = "all workers are on this machine"
 _NO_PREEMPTIONS = "nothing announces that a machine is taken away"
 _EACH_READS = "each worker reads with threads of its own; see paceline.data.DataContext"
+_SAME_PROCESS = "functions are called by the process that reads the dataset, one call at a time"
 _OWN_LOOP = "the train loop decides when it calls report(checkpoint=…)"
 _CONTROLLER = "the controller has no worker group of actors"
 _FSDP2 = "FSDP2 does this by itself"
 _STARTED_NOTHING = "init() has started nothing"
 _GROUP_IS_THERE = "the process group is there already; TorchConfig has its backend and timeout"
+
+OWN_ENVIRONMENT = "workers have the driver's packages and directory"
 
 # By class or function, and by option: why it has no effect.
 NO_EFFECT: Dict[str, Dict[str, str]] = {
@@ -33,6 +36,15 @@ NO_EFFECT: Dict[str, Dict[str, str]] = {
     },
     "TorchConfig": {"init_method": "ranks meet over Paceline's own store"},
     "ValidationConfig": {"ray_remote_kwargs": "a validation is a process on this machine"},
+    "Dataset": {
+        **dict.fromkeys(("compute", "concurrency", "max_calls", "scheduling_strategy"), _SAME_PROCESS),
+        **dict.fromkeys(("num_cpus", "num_gpus", "memory", "resources", "ray_remote_args_fn"), _SAME_PROCESS),
+        **dict.fromkeys(("label_selector", "fallback_strategy", "locality_hints"), _ONE_MACHINE),
+        "runtime_env": OWN_ENVIRONMENT,
+        "fetch_if_missing": "the columns are always found out",
+        "parallelism": "override_num_blocks says it",
+        "local_read": _ONE_MACHINE,
+    },
     "DataConfig": {"execution_options": _EACH_READS, "enable_shard_locality": _ONE_MACHINE},
     "SyncConfig": {
         "sync_period": "report() brings files away at once",
@@ -58,7 +70,6 @@ NO_EFFECT: Dict[str, Dict[str, str]] = {
 }
 # Of what init() is given beside what it reads: arguments that vary with Ray's versions, and parts of runtime_env.
 NO_CLUSTER = "nothing is started on one machine; ScalingConfig says what workers get"
-OWN_ENVIRONMENT = "workers have the driver's packages and directory"
 
 # Likewise: why it is refused, or what to do instead.
 REFUSED: Dict[str, Dict[str, str]] = {
@@ -86,6 +97,14 @@ def note(owner: str, given: Iterable[str]) -> None:
     for option in given:
         if why := NO_EFFECT[owner].get(option):
             without_effect(owner, option, why)
+
+
+def take(owner: str, method: str, given: Iterable[str]) -> None:
+    """note() of what `method` of `owner` was given beside what it reads; TypeError for anything that is no row."""
+    for option in given:
+        if option not in NO_EFFECT[owner]:
+            raise TypeError(f"{method}() got an unexpected keyword argument {option!r}")
+    note(owner, given)
 
 
 def changed(function: Callable, values: Dict[str, Any]) -> Tuple[str, ...]:

@@ -1,10 +1,14 @@
 #include "paceline/data/executor/gather.h"
 
 #include <arrow/array.h>
+#include <arrow/array/concatenate.h>
 #include <arrow/array/builder_base.h>
 #include <arrow/buffer.h>
 #include <arrow/builder.h>
+#include <arrow/compute/api_vector.h>
 #include <arrow/compute/cast.h>
+#include <arrow/compute/exec.h>
+#include <arrow/compute/initialize.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
@@ -139,26 +143,50 @@ arrow::Result<Batches> with_one_schema(const Batches& batches, arrow::MemoryPool
   return same;
 }
 
+arrow::Result<Batches> alike(const Batches& batches, arrow::MemoryPool* pool) {
+  const std::shared_ptr<arrow::Schema>& schema = batches.front()->schema();
+  const auto differs = [&](const auto& batch) { return !batch->schema()->Equals(*schema, /*check_metadata=*/false); };
+  if (std::ranges::none_of(batches, differs)) return batches;
+  return with_one_schema(batches, pool);
+}
+
 }  // namespace
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(const Batches& batches, const std::vector<int64_t>& rows,
+                                                            arrow::MemoryPool* pool) {
+  static const arrow::Status kInitialized = arrow::compute::Initialize();
+  ARROW_RETURN_NOT_OK(kInitialized);
+  ARROW_ASSIGN_OR_RAISE(const Batches same, alike(batches, pool));
+  const auto count = static_cast<int64_t>(rows.size());
+  const auto places = std::make_shared<arrow::Int64Array>(count, arrow::Buffer::Wrap(rows));
+  arrow::compute::ExecContext context(pool);
+  context.set_use_threads(false);
+  arrow::ArrayVector columns;
+  for (int column = 0; column < same.front()->num_columns(); ++column) {
+    arrow::ArrayVector parts;
+    for (const auto& batch : same) parts.push_back(batch->column(column));
+    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Array> whole, arrow::Concatenate(parts, pool));
+    ARROW_ASSIGN_OR_RAISE(auto taken, arrow::compute::Take(*whole, *places, arrow::compute::TakeOptions::NoBoundsCheck(),
+                                                           &context));
+    columns.push_back(std::move(taken));
+  }
+  return arrow::RecordBatch::Make(same.front()->schema(), count, std::move(columns));
+}
 
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(const Batches& batches, std::span<const RowRun> all,
                                                           arrow::MemoryPool* pool) {
   const Runs runs = joined(all);
   if (runs.empty()) return batches.front()->Slice(0, 0);
   if (runs.size() == 1) return batches[static_cast<size_t>(runs[0].chunk)]->Slice(runs[0].first, runs[0].rows);
-  const std::shared_ptr<arrow::Schema>& schema = batches.front()->schema();
-  const auto differs = [&](const auto& batch) { return !batch->schema()->Equals(*schema, /*check_metadata=*/false); };
-  if (std::ranges::any_of(batches, differs)) {
-    ARROW_ASSIGN_OR_RAISE(const Batches same, with_one_schema(batches, pool));
-    return gather(same, runs, pool);
-  }
+  ARROW_ASSIGN_OR_RAISE(const Batches same, alike(batches, pool));
+  const std::shared_ptr<arrow::Schema>& schema = same.front()->schema();
   int64_t count = 0;
   for (const RowRun& run : runs) count += run.rows;
   arrow::ArrayVector columns;
   for (int column = 0; column < schema->num_fields(); ++column) {
-    ARROW_ASSIGN_OR_RAISE(auto array, gather_bytes(batches, column, runs, count, pool));
+    ARROW_ASSIGN_OR_RAISE(auto array, gather_bytes(same, column, runs, count, pool));
     if (array == nullptr) {
-      ARROW_ASSIGN_OR_RAISE(array, gather_any(batches, column, runs, count, pool));
+      ARROW_ASSIGN_OR_RAISE(array, gather_any(same, column, runs, count, pool));
     }
     columns.push_back(std::move(array));
   }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 
 namespace paceline::data {
@@ -89,6 +90,17 @@ TEST(Gather, GivesTheRowsOfEveryType) {
     ASSERT_TRUE(batch->schema()->Equals(*schema_of_all_types()));
     ASSERT_EQ(text_of({batch}, all_rows(batch->num_rows())), text_of(batches, rows)) << "round " << round;
   }
+}
+
+TEST(Gather, TakesAllRowsInAnyOrder) {
+  const arrow::RecordBatchVector batches = {batch_of(0, 20, false), batch_of(100, 10, true)};
+  std::vector<int64_t> order(30);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(1));
+  std::vector<RowRun> rows;
+  for (const int64_t row : order) rows.push_back(row < 20 ? RowRun{0, row, 1} : RowRun{1, row - 20, 1});
+  const auto batch = take_all(batches, order, arrow::default_memory_pool()).ValueOrDie();
+  EXPECT_EQ(text_of({batch}, all_rows(30)), text_of(batches, rows));
 }
 
 TEST(Gather, RowsInSequenceAreNotCopied) {

@@ -32,9 +32,14 @@ arrow::Status MixedStream::fill() {
   }
   state_.position = rows_.position();
   ARROW_ASSIGN_OR_RAISE(buffer_, rows_.next(state_.buffer_rows));
-  const int64_t rows = buffer_ == nullptr ? 0 : buffer_->num_rows();
-  mixed_ = shuffled(rows, mix(key_, static_cast<uint64_t>(state_.buffer)));
+  if (buffer_ == nullptr) return arrow::Status::OK();
+  const auto order = shuffled(buffer_->num_rows(), mix(key_, static_cast<uint64_t>(state_.buffer)));
+  ARROW_ASSIGN_OR_RAISE(buffer_, take_all({buffer_}, order, arrow::default_memory_pool()));
   return arrow::Status::OK();
+}
+
+int64_t MixedStream::left() const {
+  return buffer_ == nullptr ? 0 : buffer_->num_rows() - state_.done;
 }
 
 arrow::Result<int64_t> MixedStream::ahead(int64_t rows) {
@@ -73,10 +78,7 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> MixedStream::next(int64_t row
     if (left() == 0) ARROW_RETURN_NOT_OK(fill());
     if (buffer_ == nullptr) break;
     const int64_t taken = std::min(rows, left());
-    for (int64_t i = 0; i < taken; ++i) {
-      const int64_t row = mixed_[static_cast<size_t>(state_.done + i)];
-      runs.push_back({static_cast<int64_t>(buffers.size()), row, 1});
-    }
+    runs.push_back({static_cast<int64_t>(buffers.size()), state_.done, taken});
     buffers.push_back(buffer_);
     state_.done += taken;
     rows -= taken;

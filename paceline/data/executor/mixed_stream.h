@@ -42,13 +42,12 @@ class MixedStream {
 
  private:
   arrow::Status fill();
-  int64_t left() const { return buffer_ == nullptr ? 0 : static_cast<int64_t>(mixed_.size()) - state_.done; }
+  int64_t left() const;
 
   const uint64_t key_;
   RowStream rows_;
   StreamState state_;
-  std::shared_ptr<arrow::RecordBatch> buffer_;
-  std::vector<int64_t> mixed_;  // the order of its rows
+  std::shared_ptr<arrow::RecordBatch> buffer_;  // in the order in which its rows are given
 };
 
 }  // namespace paceline::data

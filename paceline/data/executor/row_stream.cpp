@@ -15,18 +15,16 @@
 
 namespace paceline::data {
 
-// Chunks by their place in the order: read by threads, taken by the consumer, dropped when its window is done.
+// Windows by their number: read by threads, chunk by chunk, taken by the consumer, dropped when they are done.
 class RowStream::ReadAhead {
  public:
-  using Batch = arrow::Result<std::shared_ptr<arrow::RecordBatch>>;
-
-  ReadAhead(std::shared_ptr<const Source> source, std::shared_ptr<const EpochOrder> order, int64_t first_chunk,
+  ReadAhead(std::shared_ptr<const Source> source, std::shared_ptr<const EpochOrder> order, int64_t window,
             const StreamOptions& options)
       : source_(std::move(source)),
         order_(std::move(order)),
         budget_(options.read_ahead_bytes),
-        next_(first_chunk),
-        needed_(first_chunk) {
+        next_(window_at(window).first_chunk),
+        needed_(next_) {
     for (int i = 0; i < std::max(options.threads, 1); ++i) threads_.emplace_back([this] { read_chunks(); });
   }
 
@@ -39,28 +37,45 @@ class RowStream::ReadAhead {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // Waits for the chunk at `place` of the order.
-  Batch take(int64_t place) {
+  // Waits for a window.
+  arrow::Result<Loaded> take(int64_t number) {
+    const Window& window = window_at(number);
     std::unique_lock lock(mutex_);
-    needed_ = std::max(needed_, place);
+    needed_ = std::max(needed_, window.first_chunk + window.chunks - 1);
     changed_.notify_all();
-    changed_.wait(lock, [&] { return read_.contains(place); });
-    return read_.at(place);
+    changed_.wait(lock, [&] { return windows_.contains(number) && windows_.at(number).is_ready; });
+    const Reading& reading = windows_.at(number);
+    ARROW_RETURN_NOT_OK(reading.status);
+    return reading.loaded;
   }
 
-  // The consumer has done with the chunks before `place`, or wants none of them.
-  void drop_before(int64_t place) {
+  // The consumer has done with the windows before `number`, or wants none of them.
+  void drop_before(int64_t number) {
     {
       const std::lock_guard lock(mutex_);
-      for (auto chunk = read_.begin(); chunk != read_.end() && chunk->first < place; chunk = read_.erase(chunk)) {
-        held_ -= bytes_of(chunk->first);
+      for (auto window = windows_.begin(); window != windows_.end() && window->first < number;) {
+        // One that is still being read goes when that is done.
+        const bool is_done = window->second.reads == 0;
+        if (is_done) held_ -= window->second.bytes;
+        window = is_done ? windows_.erase(window) : std::next(window);
       }
-      next_ = std::max(next_, place);  // passed over
+      next_ = std::max(next_, window_at(number).first_chunk);  // passed over
     }
     changed_.notify_all();
   }
 
  private:
+  struct Reading {
+    Loaded loaded;
+    arrow::Status status;
+    int64_t left = -1;   // chunks that are not read yet
+    int64_t reads = 0;   // threads that are at it
+    int64_t bytes = 0;   // held for it
+    bool is_ready = false;
+  };
+
+  const Window& window_at(int64_t number) const { return order_->windows()[static_cast<size_t>(number)]; }
+
   int64_t bytes_of(int64_t place) const {
     const int64_t chunk = order_->chunks()[static_cast<size_t>(place)];
     return source_->chunks()[static_cast<size_t>(chunk)].bytes;
@@ -75,13 +90,49 @@ class RowStream::ReadAhead {
       changed_.wait(lock, [&] { return stopped_ || next_ == count || may_read(); });
       if (stopped_ || next_ == count) return;
       const int64_t place = next_++;
+      const int64_t number = order_->window_with(place);
+      const Window& window = window_at(number);
+      Reading& reading = windows_[number];
+      if (reading.left < 0) {
+        reading.left = window.chunks;
+        reading.loaded.window = &window;
+        reading.loaded.chunks.resize(static_cast<size_t>(window.chunks));
+      }
       held_ += bytes_of(place);
+      reading.bytes += bytes_of(place);
+      ++reading.reads;
       lock.unlock();
-      Batch batch = source_->read(order_->chunks()[static_cast<size_t>(place)], order_->key());
+      auto batch = source_->read(order_->chunks()[static_cast<size_t>(place)], order_->key());
       lock.lock();
-      read_.emplace(place, std::move(batch));
+      if (batch.ok()) {
+        reading.loaded.chunks[static_cast<size_t>(place - window.first_chunk)] = std::move(*batch);
+      } else if (reading.status.ok()) {
+        reading.status = batch.status();
+      }
+      if (--reading.left == 0 && reading.status.ok()) {
+        lock.unlock();
+        arrow::Status status = complete(reading.loaded);
+        lock.lock();
+        reading.status = std::move(status);
+      }
+      --reading.reads;
+      reading.is_ready = reading.left == 0 || !reading.status.ok();
       changed_.notify_all();
     }
+  }
+
+  // Mixes the window, of which each chunk is there: no other thread has it any more.
+  arrow::Status complete(Loaded& loaded) const {
+    for (const auto& chunk : loaded.chunks) {
+      loaded.counts.push_back(chunk->num_rows());
+      loaded.rows += chunk->num_rows();
+    }
+    const std::vector<int64_t> mixed = order_->mixed(*loaded.window, loaded.counts);
+    if (mixed.empty()) return arrow::Status::OK();
+    ARROW_ASSIGN_OR_RAISE(auto whole, take_all(loaded.chunks, mixed, arrow::default_memory_pool()));
+    loaded.chunks = {std::move(whole)};
+    loaded.counts = {loaded.rows};
+    return arrow::Status::OK();
   }
 
   const std::shared_ptr<const Source> source_;
@@ -89,8 +140,8 @@ class RowStream::ReadAhead {
   const int64_t budget_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<int64_t, Batch> read_;
-  int64_t held_ = 0;  // bytes of chunks that are read, or being read
+  std::map<int64_t, Reading> windows_;
+  int64_t held_ = 0;  // bytes of windows that are read, or being read
   int64_t next_;      // place of the chunk that is read next
   int64_t needed_;    // the last place that the consumer waits for
   bool stopped_ = false;
@@ -119,17 +170,10 @@ int64_t RowStream::loaded_ahead() const {
 
 // The window behind those that are loaded. There must be one.
 arrow::Status RowStream::load_window() {
-  const Window& window = order_->windows()[static_cast<size_t>(position_.window) + loaded_.size()];
-  if (ahead_ == nullptr) ahead_ = std::make_unique<ReadAhead>(source_, order_, window.first_chunk, options_);
-  ahead_->drop_before((loaded_.empty() ? window : *loaded_.front().window).first_chunk);
-  Loaded loaded{.window = &window};
-  for (int64_t place = window.first_chunk; place < window.first_chunk + window.chunks; ++place) {
-    ARROW_ASSIGN_OR_RAISE(auto batch, ahead_->take(place));
-    loaded.counts.push_back(batch->num_rows());
-    loaded.rows += batch->num_rows();
-    loaded.chunks.push_back(std::move(batch));
-  }
-  loaded.mixed = order_->mixed(window, loaded.counts);
+  const int64_t number = position_.window + static_cast<int64_t>(loaded_.size());
+  if (ahead_ == nullptr) ahead_ = std::make_unique<ReadAhead>(source_, order_, number, options_);
+  ahead_->drop_before(position_.window);
+  ARROW_ASSIGN_OR_RAISE(Loaded loaded, ahead_->take(number));
   loaded_.push_back(std::move(loaded));
   return arrow::Status::OK();
 }
@@ -186,7 +230,7 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> RowStream::next(int64_t rows)
     const int64_t wanted = std::min(left, loaded->rows - first);
     if (wanted <= 0) continue;
     left -= wanted;
-    for (RowRun run : runs_of(loaded->counts, loaded->mixed, first, wanted)) {
+    for (RowRun run : runs_of(loaded->counts, {}, first, wanted)) {
       run.chunk += static_cast<int64_t>(chunks.size());
       runs.push_back(run);
     }

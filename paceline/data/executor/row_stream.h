@@ -64,12 +64,11 @@ class RowStream {
 
  private:
   class ReadAhead;
-  // A window whose chunks are in memory.
+  // A window in memory: its rows in their order.
   struct Loaded {
     const Window* window = nullptr;
-    std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;
-    std::vector<int64_t> counts;  // rows of each
-    std::vector<int64_t> mixed;   // EpochOrder::mixed()
+    std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;  // one, where the rows are mixed
+    std::vector<int64_t> counts;                              // rows of each
     int64_t rows = 0;
   };
 

@@ -66,6 +66,11 @@ int64_t EpochOrder::window_of(int64_t position) const {
   return std::distance(windows_.begin(), after) - 1;
 }
 
+int64_t EpochOrder::window_with(int64_t place) const {
+  const auto after = std::ranges::upper_bound(windows_, place, {}, &Window::first_chunk);
+  return std::distance(windows_.begin(), after) - 1;
+}
+
 RowPlace EpochOrder::at(int64_t position) const {
   const Window& window = windows_[static_cast<size_t>(window_of(position))];
   const std::span counts(counts_.data() + window.first_chunk, static_cast<size_t>(window.chunks));

@@ -86,6 +86,8 @@ class EpochOrder {
   const std::vector<Window>& windows() const { return windows_; }
   /// Which of windows() has the row at `position`, 0 ≤ position < rows().
   int64_t window_of(int64_t position) const;
+  /// Which of windows() has the chunk at `place` of chunks().
+  int64_t window_with(int64_t place) const;
   /// The row at `position`, 0 ≤ position < rows(). `chunk` is its number in the source's list.
   RowPlace at(int64_t position) const;
   /// The order of a window's rows, whose chunks have `counts` rows each: which of them, counted through the window's

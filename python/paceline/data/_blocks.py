@@ -3,7 +3,7 @@
 Tensor columns are fixed-size lists of numbers, nested by their shape; numpy sees them as one array.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Union
+from typing import Any, Dict, List, Mapping, Optional
 
 import numpy
 import pyarrow
@@ -179,6 +179,3 @@ def joined(blocks: List[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
     if batches:
         return batches[0]
     return pyarrow.RecordBatch.from_arrays([pyarrow.array([], field.type) for field in table.schema], schema=table.schema)
-
-
-Batch = Union[Dict[str, numpy.ndarray], "pandas.DataFrame", pyarrow.Table]  # noqa: F821

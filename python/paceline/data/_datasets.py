@@ -21,7 +21,7 @@ class WithDatasets:
         for name, dataset in _made(self.datasets).items():
             is_split = self.data_config._splits(name)
             rank, size = (context.get_world_rank(), context.get_world_size()) if is_split else (0, 1)
-            equal = self.data_config._equal if is_split else "uneven"
+            equal: Any = self.data_config._equal if is_split else "uneven"
             _shards[name] = DataIterator(dataset, rank, size, equal)
         try:
             return self.loop()

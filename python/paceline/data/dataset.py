@@ -3,11 +3,12 @@
 import functools
 import os
 import random
-from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 import pyarrow
 
-from paceline import _paceline as native
+from paceline import _options
+from paceline._native import native
 from paceline.data import _blocks, _functions
 from paceline.data.context import DataContext
 from paceline.data.iterator import DataIterator
@@ -48,15 +49,15 @@ class Dataset:
             fn: A function, or a class whose objects are called.
             fn_args: Given to it behind the row. fn_kwargs: Likewise, by name.
             fn_constructor_args: Given to the class. fn_constructor_kwargs: Likewise, by name.
-            resources: num_cpus, num_gpus, memory, concurrency, compute: see the porting page.
+            resources: Of Ray's: num_cpus, concurrency, … They get a notice that they have no effect.
         """
-        function = _function(fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
+        function = _function("map", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
         return self._apply(f"Map({function.name})", True, _functions.Map(function))
 
     def flat_map(self, fn: Callable, *, fn_args=None, fn_kwargs=None, fn_constructor_args=None,
                  fn_constructor_kwargs=None, **resources: Any) -> "Dataset":
         """Each row as the rows that ``fn`` makes of it, from a dict to a list of dicts. Arguments as of map()."""
-        function = _function(fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
+        function = _function("flat_map", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
         return self._apply(f"FlatMap({function.name})", False, _functions.FlatMap(function))
 
     def map_batches(self, fn: Callable, *, batch_size: Optional[int] = None, batch_format: Optional[str] = "default",
@@ -73,7 +74,7 @@ class Dataset:
         The other arguments are those of map().
         """
         _blocks.check_format(batch_format)
-        function = _function(fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
+        function = _function("map_batches", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
         step = _functions.MapBatches(function, batch_size, batch_format, copies=not zero_copy_batch)
         return self._apply(f"MapBatches({function.name})", not udf_modifying_row_count, step)
 
@@ -90,13 +91,13 @@ class Dataset:
             raise ValueError("filter() takes either a function or expr=…")
         if expr is not None:
             return self._step("filter", expression=_expression(expr))
-        function = _function(fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
+        function = _function("filter", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
         return self._apply(f"Filter({function.name})", False, _functions.Filter(function))
 
     def add_column(self, col: str, fn: Callable, *, batch_format: Optional[str] = "pandas", **resources: Any) -> "Dataset":
         """With a column of what ``fn`` makes of each batch, a value for each row."""
         _blocks.check_format(batch_format)
-        function = _function(fn, None, None, None, None, resources)
+        function = _function("add_column", fn, None, None, None, None, resources)
         return self._apply(f"AddColumn({col})", True, _functions.AddColumn(function, col, batch_format))
 
     def with_column(self, column_name: str, expr: Any) -> "Dataset":
@@ -137,7 +138,7 @@ class Dataset:
         Args:
             seed: Of the order: the same seed and epoch give the same order. None draws one now.
         """
-        _check_resources("random_shuffle", resources)
+        _options.take("Dataset", "random_shuffle", resources)
         shuffled = self._step("shuffle", what="rows", seed=_seed(seed))
         return shuffled.repartition(num_blocks) if num_blocks else shuffled
 
@@ -146,8 +147,9 @@ class Dataset:
         return self._step("shuffle", what="chunks", seed=_seed(seed))
 
     def repartition(self, num_blocks: Optional[int] = None, target_num_rows_per_block: Optional[int] = None, *,
-                    shuffle: bool = False, **options: Any) -> "Dataset":
-        """The same rows in another number of blocks."""
+                    shuffle: bool = False, **resources: Any) -> "Dataset":
+        """The same rows in another number of blocks, mixed with shuffle=True."""
+        _options.take("Dataset", "repartition", resources)
         if (num_blocks is None) == (target_num_rows_per_block is None):
             raise ValueError("repartition() takes either num_blocks or target_num_rows_per_block")
         if num_blocks is None:
@@ -163,12 +165,13 @@ class Dataset:
 
     # Parts
 
-    def split(self, n: int, *, equal: bool = False, locality_hints: Optional[List[Any]] = None) -> List["Dataset"]:
+    def split(self, n: int, *, equal: bool = False, **placement: Any) -> List["Dataset"]:
         """n datasets with a part of the rows each, in order.
 
         Args:
             equal: All have equally many rows; fewer than n are left out.
         """
+        _options.take("Dataset", "split", placement)
         rows = self.count()
         if equal:
             size = rows // n
@@ -213,12 +216,13 @@ class Dataset:
         mixed = self.random_shuffle(seed=_seed(seed)) if shuffle else self
         return mixed._range(0, rows - test_size), mixed._range(rows - test_size, test_size)
 
-    def streaming_split(self, n: int, *, equal: bool = False, locality_hints: Optional[List[Any]] = None) -> List[DataIterator]:
+    def streaming_split(self, n: int, *, equal: bool = False, **placement: Any) -> List[DataIterator]:
         """An iterator for each of n consumers, who share each epoch's rows.
 
         Args:
             equal: All get equally many rows, and at most n - 1 are left out; otherwise they may differ by one.
         """
+        _options.take("Dataset", "streaming_split", placement)
         return [DataIterator(self, rank, n, "drop" if equal else "uneven") for rank in range(n)]
 
     # What is in it
@@ -243,13 +247,14 @@ class Dataset:
         """DataIterator.to_torch() of a new iterator."""
         return self.iterator().to_torch(**options)
 
-    def schema(self, fetch_if_missing: bool = True) -> pyarrow.Schema:
+    def schema(self, **fetch: Any) -> pyarrow.Schema:
         """Its columns: names and types. Where a function makes them, the first block is made."""
+        _options.take("Dataset", "schema", fetch)
         return self._open().schema()
 
-    def columns(self, fetch_if_missing: bool = True) -> List[str]:
+    def columns(self, **fetch: Any) -> List[str]:
         """The names of its columns."""
-        return self.schema().names
+        return self.schema(**fetch).names
 
     def count(self) -> int:
         """Its number of rows. Read only where the files do not say it (after a filter)."""
@@ -445,21 +450,11 @@ def _of_one_schema(blocks):
     return pyarrow.concat_tables(tables, promote_options="permissive").to_batches()
 
 
-def _function(fn, args, kwargs, constructor_args, constructor_kwargs, resources):
+def _function(step, fn, args, kwargs, constructor_args, constructor_kwargs, resources):
     if not callable(fn):
         raise TypeError(f"the function of a step is a {type(fn).__name__}, which cannot be called")
-    _check_resources(getattr(fn, "__name__", "the step"), resources)
+    _options.take("Dataset", step, resources)
     return _functions.Function(fn, args or (), kwargs, constructor_args or (), constructor_kwargs)
-
-
-_RESOURCES = ("compute", "concurrency", "num_cpus", "num_gpus", "memory", "max_calls", "label_selector",
-              "fallback_strategy", "resources", "runtime_env", "ray_remote_args_fn", "scheduling_strategy")
-
-
-def _check_resources(name, resources):
-    for option in resources:
-        if option not in _RESOURCES:
-            raise TypeError(f"{name} got an unexpected keyword argument {option!r}")
 
 
 def _count(name, value):
@@ -500,5 +495,3 @@ def _plan_of(described):
     made = function and native.DataFunction(*function)
     return native.DataPlan(kind, options, [_plan_of(one) for one in inputs], made, rows)
 
-
-BatchFormat = Literal["default", "numpy", "pandas", "pyarrow"]

@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Union
 
-from paceline import _paceline as native
+from paceline._native import native
 from paceline.data import _blocks
 
 Equal = Literal["drop", "pad", "repeat", "uneven"]

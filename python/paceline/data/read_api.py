@@ -6,7 +6,8 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 import numpy
 import pyarrow
 
-from paceline import _paceline as native
+from paceline import _options
+from paceline._native import native
 from paceline.data import _blocks
 from paceline.data.dataset import Dataset, MaterializedDataset, _seed
 
@@ -14,7 +15,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] = None, shuffle: Optional[str] = None,
-                 **options: Any) -> Dataset:
+                 **placement: Any) -> Dataset:
     """Rows of Parquet files: each row group is a block.
 
     Args:
@@ -22,7 +23,7 @@ def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] =
         columns: Only these, in this order.
         shuffle: "files": files in another order in each epoch.
     """
-    _refuse("read_parquet", options)
+    _options.take("Dataset", "read_parquet", placement)
     given = {"paths": _paths(paths)}
     if columns is not None:
         given["columns"] = list(columns)
@@ -34,8 +35,9 @@ def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] =
     return dataset._step("shuffle", what="files", seed=_seed(None))
 
 
-def from_items(items: List[Any], *, parallelism: int = -1, override_num_blocks: Optional[int] = None) -> MaterializedDataset:
+def from_items(items: List[Any], *, override_num_blocks: Optional[int] = None, **placement: Any) -> MaterializedDataset:
     """A row for each: dicts as they are, all else as the column "item"."""
+    _options.take("Dataset", "from_items", placement)
     rows = [item if isinstance(item, dict) else {"item": item} for item in items]
     return _of_blocks([_blocks.from_rows(rows, "from_items()")], override_num_blocks)
 
@@ -62,22 +64,25 @@ def from_numpy(ndarrays: Union[numpy.ndarray, List[numpy.ndarray]]) -> Materiali
     return _of_blocks([_blocks.from_format({"data": array}, "from_numpy()") for array in listed], None)
 
 
-def from_torch(dataset: Any, local_read: bool = False) -> MaterializedDataset:
+def from_torch(dataset: Any, **placement: Any) -> MaterializedDataset:
     """The samples of a torch.utils.data.Dataset as the column "item"."""
+    _options.take("Dataset", "from_torch", placement)
     return from_items([{"item": dataset[index]} for index in __builtins_range(len(dataset))])
 
 
-def range(n: int, *, parallelism: int = -1, override_num_blocks: Optional[int] = None) -> MaterializedDataset:  # noqa: A001
+def range(n: int, *, override_num_blocks: Optional[int] = None, **placement: Any) -> MaterializedDataset:  # noqa: A001
     """The numbers from 0 to n - 1 as the column "id"."""
+    _options.take("Dataset", "range", placement)
     blocks = []
     for first in __builtins_range(0, max(n, 1), _ROWS_AT_ONCE):
         blocks.append(_blocks.from_format({"id": numpy.arange(first, min(n, first + _ROWS_AT_ONCE))}, "range()"))
     return _of_blocks(blocks, override_num_blocks)
 
 
-def range_tensor(n: int, *, shape: Tuple[int, ...] = (1,), parallelism: int = -1,
-                 override_num_blocks: Optional[int] = None) -> MaterializedDataset:
+def range_tensor(n: int, *, shape: Tuple[int, ...] = (1,), override_num_blocks: Optional[int] = None,
+                 **placement: Any) -> MaterializedDataset:
     """Arrays of this shape, filled with 0, 1, …, n - 1, as the column "data"."""
+    _options.take("Dataset", "range_tensor", placement)
     numbers = numpy.arange(n).reshape(n, *([1] * len(shape)))
     values = numpy.ascontiguousarray(numpy.broadcast_to(numbers, (n, *shape)))
     return _of_blocks([_blocks.from_format({"data": values}, "range_tensor()")], override_num_blocks)
@@ -98,8 +103,3 @@ def _paths(paths: Union[str, os.PathLike, Iterable[Any]]) -> List[str]:
     if not listed:
         raise ValueError("paths is an empty list; wanted: at least one file or folder")
     return [os.fspath(path) for path in listed]
-
-
-def _refuse(name: str, options: Dict[str, Any]) -> None:
-    if options:
-        raise NotImplementedError(f"{name}() does not take {', '.join(sorted(options))} yet")

@@ -221,7 +221,21 @@ def of_lightning(option):
     lightning.DDPStrategy(**{option: "gloo" if option == "process_group_backend" else None})
 
 
+def of_dataset(option):
+    import paceline.data
+
+    one = paceline.data.range(1)
+    calls = {
+        "locality_hints": lambda: one.split(1, locality_hints=["a"]),
+        "fetch_if_missing": lambda: one.schema(fetch_if_missing=False),
+        "parallelism": lambda: paceline.data.range(1, parallelism=2),
+        "local_read": lambda: paceline.data.from_torch([torch.ones(1)], local_read=True),
+    }
+    calls.get(option, lambda: one.map(dict, **{option: 1}))()
+
+
 GIVEN = {
+    "Dataset": of_dataset,
     "TorchConfig": of_torch_config,
     "ValidationConfig": lambda option: train.ValidationConfig(print, **{option: {"num_cpus": 1}}),
     "DataParallelTrainer": of_trainer,

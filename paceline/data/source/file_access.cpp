@@ -1,4 +1,5 @@
 #include <arrow/buffer.h>
+#include <arrow/buffer_builder.h>
 #include <arrow/filesystem/filesystem.h>
 #include <arrow/io/compressed.h>
 #include <arrow/io/interfaces.h>
@@ -32,11 +33,6 @@ std::optional<Compression::type> compression_of(const std::string& path) {
   return std::nullopt;
 }
 
-arrow::Status changed(const arrow::fs::FileInfo& file, int64_t bytes) {
-  return arrow::Status::IOError("it has changed since the data set was made: it had ", file.size(), " bytes and has ",
-                                bytes);
-}
-
 }  // namespace
 
 arrow::Status in_file(std::string_view kind, const std::string& path, const arrow::Status& status) {
@@ -60,11 +56,17 @@ uint64_t mix_file(uint64_t fingerprint, const arrow::fs::FileInfo& file) {
   return mix(fingerprint, static_cast<uint64_t>(file.mtime().time_since_epoch().count()));
 }
 
+arrow::Status check_size(const arrow::fs::FileInfo& file, arrow::io::RandomAccessFile& input) {
+  ARROW_ASSIGN_OR_RAISE(const int64_t bytes, input.GetSize());
+  if (bytes == file.size()) return arrow::Status::OK();
+  return arrow::Status::IOError("it has changed since the data set was made: it had ", file.size(), " bytes and has ",
+                                bytes);
+}
+
 arrow::Result<std::shared_ptr<arrow::io::RandomAccessFile>> open_unchanged(arrow::fs::FileSystem& file_system,
                                                                            const arrow::fs::FileInfo& file) {
   ARROW_ASSIGN_OR_RAISE(auto input, file_system.OpenInputFile(file));
-  ARROW_ASSIGN_OR_RAISE(const int64_t bytes, input->GetSize());
-  if (bytes != file.size()) return changed(file, bytes);
+  ARROW_RETURN_NOT_OK(check_size(file, *input));
   return input;
 }
 

@@ -22,6 +22,8 @@ arrow::Status check_files(std::string_view kind, const std::vector<arrow::fs::Fi
 uint64_t mix_file(uint64_t fingerprint, const arrow::fs::FileInfo& file);
 
 /// IOError where the file is not as long as it was when it was listed.
+arrow::Status check_size(const arrow::fs::FileInfo& file, arrow::io::RandomAccessFile& input);
+/// Opens a file, and does that.
 arrow::Result<std::shared_ptr<arrow::io::RandomAccessFile>> open_unchanged(arrow::fs::FileSystem& file_system,
                                                                            const arrow::fs::FileInfo& file);
 /// `bytes` from `offset` on; IOError where the file ends before.

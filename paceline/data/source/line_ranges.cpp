@@ -64,13 +64,15 @@ arrow::Result<std::shared_ptr<arrow::Buffer>> read_lines(arrow::fs::FileSystem& 
   }
 }
 
-arrow::Result<std::shared_ptr<arrow::Buffer>> first_lines(arrow::fs::FileSystem& file_system,
-                                                          const arrow::fs::FileInfo& file, int64_t limit) {
+arrow::Result<FirstLines> first_lines(arrow::fs::FileSystem& file_system, const arrow::fs::FileInfo& file,
+                                      int64_t limit) {
   while (true) {
     ARROW_ASSIGN_OR_RAISE(auto buffer, read_decompressed(file_system, file, limit));
+    if (buffer->size() < limit) return FirstLines{.lines = std::move(buffer), .is_all = true};
     const size_t end = view_of(*buffer).rfind('\n');
-    if (buffer->size() < limit) return buffer;  // the whole file
-    if (end != std::string_view::npos) return arrow::SliceBuffer(buffer, 0, static_cast<int64_t>(end) + 1);
+    if (end != std::string_view::npos) {
+      return FirstLines{.lines = arrow::SliceBuffer(buffer, 0, static_cast<int64_t>(end) + 1)};
+    }
     limit *= 2;
   }
 }

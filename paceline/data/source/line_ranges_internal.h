@@ -38,9 +38,13 @@ std::vector<LineRange> line_ranges(const std::vector<arrow::fs::FileInfo>& files
 /// The lines that begin in the range, decompressed. The last may lack its "\n" where the file does.
 arrow::Result<std::shared_ptr<arrow::Buffer>> read_lines(arrow::fs::FileSystem& file_system,
                                                          const arrow::fs::FileInfo& file, const LineRange& range);
-/// The lines that begin in the first `limit` bytes of a file that are whole; one line at least if there is one.
-arrow::Result<std::shared_ptr<arrow::Buffer>> first_lines(arrow::fs::FileSystem& file_system,
-                                                          const arrow::fs::FileInfo& file, int64_t limit);
+struct FirstLines {
+  std::shared_ptr<arrow::Buffer> lines;
+  bool is_all = false;  ///< the file has no others
+};
+/// The whole lines in the first `limit` bytes of a file, or of as many as have one.
+arrow::Result<FirstLines> first_lines(arrow::fs::FileSystem& file_system, const arrow::fs::FileInfo& file,
+                                      int64_t limit);
 /// Sizes of ranges if all are like a sample of `sample_bytes`, which has so many rows of so many bytes. At least one
 /// row each, since an order leaves out chunks that have none.
 std::vector<ChunkSize> estimate_chunks(const std::vector<LineRange>& ranges,

@@ -27,16 +27,16 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> LineSource::read(int64_t chun
   return batch;
 }
 
-arrow::Result<std::shared_ptr<arrow::Buffer>> LineSource::sample() {
+arrow::Result<FirstLines> LineSource::sample() {
   ARROW_RETURN_NOT_OK(check_files(kind_, files_));
   for (size_t i = 0; i < files_.size(); ++i) {
     if (files_[i].size() == 0 && !is_compressed(files_[i].path())) continue;
-    auto lines = first_lines(*file_system_, files_[i], kFirstBlockBytes);
-    if (!lines.ok()) return in_file(kind_, files_[i].path(), lines.status());
+    auto first = first_lines(*file_system_, files_[i], kFirstBlockBytes);
+    if (!first.ok()) return in_file(kind_, files_[i].path(), first.status());
     first_file_ = static_cast<int64_t>(i);
-    if ((*lines)->size() > 0) return lines;
+    if (first->lines->size() > 0) return first;
   }
-  return nullptr;
+  return FirstLines{.lines = std::make_shared<arrow::Buffer>(nullptr, 0), .is_all = true};
 }
 
 arrow::Status LineSource::cut(int64_t chunk_bytes, const std::function<bool(size_t file)>& keep_whole,

@@ -31,8 +31,8 @@ class LineSource : public Source {
   virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const std::shared_ptr<arrow::Buffer>& lines,
                                                                    const LineRange& range) const = 0;
 
-  /// The first lines of the first file that has some, null where none has. It is `first_file_`.
-  arrow::Result<std::shared_ptr<arrow::Buffer>> sample();
+  /// The first lines of the first file that has some, which is `first_file_`; none where no file has a line.
+  arrow::Result<FirstLines> sample();
   /// Makes the chunks. The sample has `rows` rows of so many `bytes`.
   arrow::Status cut(int64_t chunk_bytes, const std::function<bool(size_t file)>& keep_whole, int64_t sample_bytes,
                     int64_t rows, int64_t bytes, std::shared_ptr<arrow::Schema> schema);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "paceline/data/source/file_access_internal.h"
 #include "paceline/data/source/line_source_internal.h"
 
 namespace paceline::data {
@@ -22,9 +23,9 @@ class TextSource : public LineSource {
       : LineSource("text", std::move(file_system), std::move(files)), options_(options) {}
 
   arrow::Status open() {
-    ARROW_ASSIGN_OR_RAISE(const auto lines, sample());
-    const int64_t bytes = lines == nullptr ? 0 : lines->size();
-    const int64_t rows = bytes == 0 ? 0 : std::count(lines->data(), lines->data() + bytes, '\n');
+    ARROW_ASSIGN_OR_RAISE(const FirstLines first, sample());
+    const int64_t bytes = first.lines->size();
+    const int64_t rows = std::ranges::count(view_of(*first.lines), '\n');
     return cut(
         options_.chunk_bytes, [](size_t) { return false; }, bytes, rows, bytes,
         arrow::schema({arrow::field("text", arrow::utf8())}));

@@ -2,19 +2,17 @@
 
 #include <arrow/buffer.h>
 #include <arrow/compute/expression.h>
-#include <arrow/filesystem/filesystem.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 #include <arrow/util/base64.h>
 
 #include <algorithm>
 #include <limits>
-#include <span>
 #include <thread>
 
 #include "paceline/data/operator/columns.h"
 #include "paceline/data/operator/expression.h"
-#include "paceline/data/source/parquet_source.h"
+#include "paceline/data/plan/readers_internal.h"
 #include "paceline/data/source/views.h"
 
 namespace paceline::data {
@@ -23,55 +21,6 @@ namespace {
 size_t cores() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
-
-struct FoundFiles {
-  std::shared_ptr<arrow::fs::FileSystem> file_system;
-  std::vector<arrow::fs::FileInfo> files;
-};
-
-// TODO(files.h)
-arrow::Result<FoundFiles> find_files(const std::vector<std::string>& paths) {
-  FoundFiles found;
-  for (const std::string& path : paths) {
-    std::string inside;
-    ARROW_ASSIGN_OR_RAISE(found.file_system, arrow::fs::FileSystemFromUriOrPath(path, &inside));
-    ARROW_ASSIGN_OR_RAISE(const auto info, found.file_system->GetFileInfo(inside));
-    if (info.type() != arrow::fs::FileType::Directory) {
-      found.files.push_back(info);
-      continue;
-    }
-    arrow::fs::FileSelector selector;
-    selector.base_dir = inside;
-    selector.recursive = true;
-    ARROW_ASSIGN_OR_RAISE(auto all, found.file_system->GetFileInfo(selector));
-    std::ranges::sort(all, {}, [](const auto& file) { return file.path(); });
-    for (const auto& file : all) {
-      if (file.IsFile() && file.extension() == "parquet") found.files.push_back(file);
-    }
-  }
-  return found;
-}
-
-arrow::Result<std::shared_ptr<const Source>> read_parquet(const Plan& plan) {
-  ARROW_ASSIGN_OR_RAISE(const FoundFiles found, find_files(plan.options.at("paths").get<std::vector<std::string>>()));
-  ParquetOptions options;
-  if (plan.options.contains("columns")) options.columns = plan.options["columns"].get<std::vector<std::string>>();
-  return parquet_source(found.file_system, found.files, options);
-}
-
-arrow::Result<std::shared_ptr<const Source>> rows_in_memory(const Plan& plan) {
-  if (plan.rows.empty()) return arrow::Status::Invalid("a data set needs at least the columns of its rows");
-  return memory_source(plan.rows.front()->schema(), plan.rows);
-}
-
-// How rows come into a plan: its first step.
-struct Begin {
-  std::string_view kind;
-  std::string_view name;  // as statistics and plans show it
-  arrow::Result<std::shared_ptr<const Source>> (*open)(const Plan&);
-};
-
-constexpr Begin kBegins[] = {{"read_parquet", "ReadParquet", read_parquet}, {"rows", "Rows", rows_in_memory}};
 
 arrow::Result<arrow::compute::Expression> expression_of(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(std::string bytes,
@@ -137,10 +86,10 @@ arrow::Result<OpenPlan> open_union(const Plan& plan) {
 }
 
 arrow::Result<OpenPlan> open_step(const Plan& plan) {
-  for (const Begin& begin : kBegins) {
-    if (plan.kind != begin.kind) continue;
-    ARROW_ASSIGN_OR_RAISE(auto source, begin.open(plan));
-    auto statistics = std::make_shared<OperatorStatistics>(std::string(begin.name));
+  for (const Reader& reader : readers()) {
+    if (plan.kind != reader.kind) continue;
+    ARROW_ASSIGN_OR_RAISE(auto source, reader.open(plan));
+    auto statistics = std::make_shared<OperatorStatistics>(std::string(reader.name));
     return OpenPlan{.source = measured(std::move(source), statistics), .order = {}, .statistics = {statistics}};
   }
   if (plan.kind == "union") return open_union(plan);
@@ -162,9 +111,9 @@ arrow::Result<OpenPlan> open_step(const Plan& plan) {
 }
 
 std::string line_of(const Plan& plan) {
-  for (const Begin& begin : kBegins) {
-    if (plan.kind != begin.kind) continue;
-    std::string text(begin.name);
+  for (const Reader& reader : readers()) {
+    if (plan.kind != reader.kind) continue;
+    std::string text(reader.name);
     if (plan.options.contains("paths")) text += "(" + plan.options["paths"].dump() + ")";
     return text;
   }

@@ -12,7 +12,12 @@ from paceline.data.read_api import (
     from_torch,
     range,
     range_tensor,
+    read_binary_files,
+    read_csv,
+    read_json,
+    read_numpy,
     read_parquet,
+    read_text,
 )
 
 __all__ = [
@@ -30,5 +35,10 @@ __all__ = [
     "from_torch",
     "range",
     "range_tensor",
+    "read_binary_files",
+    "read_csv",
+    "read_json",
+    "read_numpy",
     "read_parquet",
+    "read_text",
 ]

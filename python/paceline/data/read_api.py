@@ -1,5 +1,6 @@
 """Where datasets come from: files, and what is in memory already."""
 
+import builtins
 import os
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
@@ -9,30 +10,62 @@ import pyarrow
 from paceline import _options
 from paceline._native import native
 from paceline.data import _blocks
-from paceline.data.dataset import Dataset, MaterializedDataset, _seed
-
-_ROWS_AT_ONCE = 1 << 16
+from paceline.data.dataset import Dataset, MaterializedDataset, _of_one_schema, _seed
 
 
-def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] = None, shuffle: Optional[str] = None,
-                 **placement: Any) -> Dataset:
+def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] = None, **files: Any) -> Dataset:
     """Rows of Parquet files: each row group is a block.
 
     Args:
-        paths: A file, a folder, in which all files that end in .parquet are read, or a list of these.
+        paths: A file, a folder, in which all files that end in .parquet are read, a glob such as ``"2024-*/*.parquet"``,
+            or a list of these; local, or in an object store (docs/storage.md).
         columns: Only these, in this order.
-        shuffle: "files": files in another order in each epoch.
+        files: What all readers take. ``shuffle="files"``: files in another order in each epoch. ``file_extensions``:
+            which files of folders and globs are read. ``ignore_missing_paths``: paths that do not exist are left out.
+            ``override_num_blocks``: the rows in so many blocks.
     """
-    _options.take("Dataset", "read_parquet", placement)
-    given = {"paths": _paths(paths)}
-    if columns is not None:
-        given["columns"] = list(columns)
-    dataset = Dataset(native.DataPlan("read_parquet", given, []))
-    if shuffle is None:
-        return dataset
-    if shuffle != "files":
-        raise ValueError(f"shuffle is {shuffle!r}; allowed: 'files' or None")
-    return dataset._step("shuffle", what="files", seed=_seed(None))
+    return _read("read_parquet", paths, files, **({} if columns is None else {"columns": list(columns)}))
+
+
+def read_csv(paths: Union[str, List[str]], *, parse_options: Any = None, read_options: Any = None,
+             convert_options: Any = None, **files: Any) -> Dataset:
+    """Rows of CSV files, compressed or not. Types are those of the first block of the first file.
+
+    Args:
+        parse_options: A pyarrow.csv.ParseOptions, of which the delimiter counts.
+        read_options: A pyarrow.csv.ReadOptions, of which the column_names count.
+        convert_options: A pyarrow.csv.ConvertOptions, of which include_columns count.
+        files: As of read_parquet().
+    """
+    options: Dict[str, Any] = {}
+    if parse_options is not None:
+        options["delimiter"] = parse_options.delimiter
+    if read_options is not None and read_options.column_names:
+        options["column_names"] = list(read_options.column_names)
+    if convert_options is not None and convert_options.include_columns:
+        options["columns"] = list(convert_options.include_columns)
+    return _read("read_csv", paths, files, **options)
+
+
+def read_json(paths: Union[str, List[str]], **files: Any) -> Dataset:
+    """Rows of files of JSON lines (.json, .jsonl), compressed or not. `files`: as of read_parquet()."""
+    return _read("read_json", paths, files)
+
+
+def read_text(paths: Union[str, List[str]], *, drop_empty_lines: bool = True, **files: Any) -> Dataset:
+    """A row for each line of UTF-8, as the column "text". `files`: as of read_parquet()."""
+    return _read("read_text", paths, files, drop_empty_lines=bool(drop_empty_lines))
+
+
+def read_binary_files(paths: Union[str, List[str]], *, include_paths: bool = False, **files: Any) -> Dataset:
+    """A row for each file, as the column "bytes", and with include_paths "path". `files`: as of read_parquet()."""
+    return _read("read_binary_files", paths, files, include_paths=bool(include_paths))
+
+
+def read_numpy(paths: Union[str, List[str]], **files: Any) -> Dataset:
+    """The rows of arrays in .npy files, along their first dimension, as the column "data". `files`: as of
+    read_parquet()."""
+    return _read("read_numpy", paths, files)
 
 
 def from_items(items: List[Any], *, override_num_blocks: Optional[int] = None, **placement: Any) -> MaterializedDataset:
@@ -67,35 +100,42 @@ def from_numpy(ndarrays: Union[numpy.ndarray, List[numpy.ndarray]]) -> Materiali
 def from_torch(dataset: Any, **placement: Any) -> MaterializedDataset:
     """The samples of a torch.utils.data.Dataset as the column "item"."""
     _options.take("Dataset", "from_torch", placement)
-    return from_items([{"item": dataset[index]} for index in __builtins_range(len(dataset))])
+    return from_items([{"item": dataset[index]} for index in builtins.range(len(dataset))])
 
 
-def range(n: int, *, override_num_blocks: Optional[int] = None, **placement: Any) -> MaterializedDataset:  # noqa: A001
+def range(n: int, *, override_num_blocks: Optional[int] = None, **placement: Any) -> Dataset:  # noqa: A001
     """The numbers from 0 to n - 1 as the column "id"."""
     _options.take("Dataset", "range", placement)
-    blocks = []
-    for first in __builtins_range(0, max(n, 1), _ROWS_AT_ONCE):
-        blocks.append(_blocks.from_format({"id": numpy.arange(first, min(n, first + _ROWS_AT_ONCE))}, "range()"))
-    return _of_blocks(blocks, override_num_blocks)
+    return _parted(Dataset(native.DataPlan("numbers", {"rows": int(n)}, [])), override_num_blocks)
 
 
 def range_tensor(n: int, *, shape: Tuple[int, ...] = (1,), override_num_blocks: Optional[int] = None,
-                 **placement: Any) -> MaterializedDataset:
+                 **placement: Any) -> Dataset:
     """Arrays of this shape, filled with 0, 1, …, n - 1, as the column "data"."""
     _options.take("Dataset", "range_tensor", placement)
-    numbers = numpy.arange(n).reshape(n, *([1] * len(shape)))
-    values = numpy.ascontiguousarray(numpy.broadcast_to(numbers, (n, *shape)))
-    return _of_blocks([_blocks.from_format({"data": values}, "range_tensor()")], override_num_blocks)
+    plan = native.DataPlan("numbers", {"rows": int(n), "shape": list(shape)}, [])
+    return _parted(Dataset(plan), override_num_blocks)
 
 
-__builtins_range = __builtins__["range"] if isinstance(__builtins__, dict) else __builtins__.range
+def _read(kind, paths, files, **options):
+    """A dataset of files, by the options that all readers take."""
+    for name in ("file_extensions", "ignore_missing_paths"):
+        if (value := files.pop(name, None)) is not None:
+            options[name] = value
+    shuffle, blocks = files.pop("shuffle", None), files.pop("override_num_blocks", None)
+    if shuffle not in (None, "files"):
+        raise ValueError(f"shuffle is {shuffle!r}; allowed: 'files' or None")
+    _options.take("Dataset", kind, files)
+    dataset = _parted(Dataset(native.DataPlan(kind, {"paths": _paths(paths), **options}, [])), blocks)
+    return dataset._step("shuffle", what="files", seed=_seed(None)) if shuffle else dataset
+
+
+def _parted(dataset, blocks):
+    return dataset.repartition(blocks) if blocks else dataset
 
 
 def _of_blocks(blocks, override_num_blocks):
-    from paceline.data.dataset import _of_one_schema
-
-    dataset = MaterializedDataset(native.DataPlan("rows", {}, [], rows=_of_one_schema(blocks)))
-    return dataset.repartition(override_num_blocks) if override_num_blocks else dataset
+    return _parted(MaterializedDataset(native.DataPlan("rows", {}, [], rows=_of_one_schema(blocks))), override_num_blocks)
 
 
 def _paths(paths: Union[str, os.PathLike, Iterable[Any]]) -> List[str]:

@@ -1,0 +1,23 @@
+// How rows come into a plan: the first steps there are, a row each.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "paceline/data/plan/plan.h"
+
+namespace paceline::data {
+
+struct Reader {
+  std::string_view kind;  ///< Plan::kind
+  std::string_view name;  ///< as statistics and plans show it
+  /// Invalid or IOError where the rows cannot be had. May throw Json::exception for options of another type.
+  arrow::Result<std::shared_ptr<const Source>> (*open)(const Plan& plan);
+};
+
+std::span<const Reader> readers();
+
+}  // namespace paceline::data

@@ -1,0 +1,43 @@
+// CSV files as a source: rows of lines, with types that are found in the first of them.
+//
+// Chunks are byte ranges that begin and end with lines; how many rows one has is known when it is read. A line break in
+// a quoted field ends no row, but where one is cannot be told without reading all that stands before it. So a file
+// whose first block has a quote is one chunk, unless `cut_quoted` says that no field has a line break. Files that end
+// with .gz, .zst, .bz2 or .lz4 are decompressed, and are a chunk each.
+#pragma once
+
+#include <arrow/csv/options.h>
+#include <arrow/filesystem/type_fwd.h>
+
+#include "paceline/data/source/source.h"
+
+namespace paceline::data {
+
+struct CsvOptions {
+  /// Arrow's options. `block_size` and `use_threads` have no effect. Without `column_names`, and without
+  /// `autogenerate_column_names`, the first line of each file has the names.
+  arrow::csv::ReadOptions read = arrow::csv::ReadOptions::Defaults();
+  /// With `newlines_in_values` each file is a chunk.
+  arrow::csv::ParseOptions parse = arrow::csv::ParseOptions::Defaults();
+  /// `column_types` are the types of columns that are not to be found by what is in them; `include_columns` the columns
+  /// to read.
+  arrow::csv::ConvertOptions convert = arrow::csv::ConvertOptions::Defaults();
+  /// Whether files with quotes are cut, too: say so where no field has a line break.
+  bool cut_quoted = false;
+  /// Bytes of a file that one chunk has; its last line may go on beyond.
+  int64_t chunk_bytes = int64_t{8} << 20;
+};
+
+/// Reads the first block of the first file that is not empty, and that of each file of more than one chunk. The first
+/// says what the columns' types are; what does not fit in later rows or files is an error when it is read, which names
+/// the file and says how to give types. Files may have their columns in another order. Invalid where all files are
+/// empty.
+///
+///     CsvOptions options;
+///     options.convert.column_types["label"] = arrow::float32();
+///     ARROW_ASSIGN_OR_RAISE(auto source, csv_source(file_system, files, options));
+arrow::Result<std::unique_ptr<Source>> csv_source(std::shared_ptr<arrow::fs::FileSystem> file_system,
+                                                  std::vector<arrow::fs::FileInfo> files,
+                                                  const CsvOptions& options = {});
+
+}  // namespace paceline::data

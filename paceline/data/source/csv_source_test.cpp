@@ -1,0 +1,167 @@
+#include "paceline/data/source/csv_source.h"
+
+#include <arrow/json/from_string.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "paceline/data/source/source_testing_internal.h"
+
+namespace paceline::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class CsvSourceTest : public FilesTest {
+ protected:
+  arrow::Result<std::unique_ptr<Source>> open(const std::vector<std::string>& paths, const CsvOptions& options = {}) {
+    return csv_source(file_system_, infos(paths), options);
+  }
+  static CsvOptions of_chunk(int64_t bytes) {
+    CsvOptions options;
+    options.chunk_bytes = bytes;
+    return options;
+  }
+  static void expect_column(const arrow::Table& table, const std::string& name,
+                            const std::shared_ptr<arrow::DataType>& type, const std::string& json) {
+    const auto wanted = arrow::json::ArrayFromJSONString(type, json).ValueOrDie();
+    const auto found = table.GetColumnByName(name);
+    ASSERT_NE(found, nullptr) << name;
+    EXPECT_TRUE(found->Equals(arrow::ChunkedArray(wanted))) << table.ToString();
+  }
+};
+
+TEST_F(CsvSourceTest, LinesAreRows) {
+  const auto source = open({write("a.csv", "x,y,s\n1,0.5,a\n,2,\n"), write("empty.csv", ""),
+                            write("header.csv", "x,y,s\n"), write("b\xFF.csv", "s,x,y\r\nb,3,1")})
+                          .ValueOrDie();
+  const auto table = all_rows(*source);
+  expect_column(*table, "x", arrow::int64(), "[1, null, 3]");
+  expect_column(*table, "y", arrow::float64(), "[0.5, 2, 1]");
+  expect_column(*table, "s", arrow::utf8(), R"(["a", "", "b"])");
+  EXPECT_FALSE(source->counts_rows());
+}
+
+TEST_F(CsvSourceTest, ChunksOfAnySizeHaveTheSameRows) {
+  for (const std::string line_end : {"\n", "\r\n"}) {
+    std::string text = "n,s" + line_end, wanted = "[";
+    for (int i = 0; i < 50; ++i) {
+      text += std::to_string(i) + "," + std::string(static_cast<size_t>(i) % 7, 'x') + (i < 49 ? line_end : "");
+      wanted += (i > 0 ? "," : "") + std::to_string(i);
+    }
+    const std::string path = write("a.csv", text);
+    for (const int64_t bytes : {1, 2, 3, 5, 16, 100, 1000}) {
+      const auto source = open({path}, of_chunk(bytes)).ValueOrDie();
+      expect_column(*all_rows(*source), "n", arrow::int64(), wanted + "]");
+    }
+  }
+}
+
+TEST_F(CsvSourceTest, QuotedLineBreaksEndNoRow) {
+  const std::string path = write("a.csv", "n,s\n1,\"a\nb\"\n2,\"c,\r\nd\"\n3,\"\"\"\n\"\n");
+  for (const int64_t bytes : {1, 8, 1000}) {
+    const auto source = open({path}, of_chunk(bytes)).ValueOrDie();
+    EXPECT_EQ(source->chunks().size(), 1u);
+    EXPECT_THAT(strings_of(*all_rows(*source), 1), ElementsAre("a\nb", "c,\r\nd", "\"\n"));
+  }
+}
+
+// So that the first block ends in the quotes of a field, wherever that is.
+TEST_F(CsvSourceTest, TheFirstBlockMayEndInQuotes) {
+  std::string text = "n,s\n";
+  int64_t rows = 0;
+  for (; text.size() < (3 << 20); ++rows) text += "1,\"" + std::string(300, 'x') + std::string(100, '\n') + "\"\n";
+  const auto source = open({write("a.csv", text)}).ValueOrDie();
+  EXPECT_EQ(all_rows(*source)->num_rows(), rows);
+  EXPECT_NEAR(static_cast<double>(source->chunks()[0].rows), static_cast<double>(rows), 10);
+}
+
+TEST_F(CsvSourceTest, FilesWithQuotesAreCutWhereTheUserSaysSo) {
+  CsvOptions options = of_chunk(8);
+  options.cut_quoted = true;
+  const auto source = open({write("a.csv", "n,s\n1,\"a,b\"\n2,\"c\"\n3,d\n")}, options).ValueOrDie();
+  EXPECT_GT(source->chunks().size(), 1u);
+  EXPECT_THAT(strings_of(*all_rows(*source), 1), ElementsAre("a,b", "c", "d"));
+}
+
+// The first block has no quote, so the file has been cut; what is cut wrongly must not be read.
+TEST_F(CsvSourceTest, QuotesThatComeLaterAreAnError) {
+  std::string text = "n,s\n";
+  while (text.size() < (2 << 20)) text += "1,aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n";
+  text += "2,\"a\nb\"\n";
+  const std::string path = write("a.csv", text);
+  const auto source = open({path}, of_chunk(1 << 20)).ValueOrDie();
+  ASSERT_GT(source->chunks().size(), 1u);
+  EXPECT_TRUE(source->read(0, 0).ok());
+  const auto last = source->read(static_cast<int64_t>(source->chunks().size()) - 1, 0);
+  EXPECT_THAT(last.status().message(),
+              AllOf(HasSubstr(path), HasSubstr("newlines_in_values"), HasSubstr("cut_quoted")));
+  CsvOptions options = of_chunk(1 << 20);
+  options.parse.newlines_in_values = true;
+  EXPECT_EQ(strings_of(*all_rows(**open({path}, options)), 1).back(), "a\nb");
+}
+
+TEST_F(CsvSourceTest, TypesAreThoseOfTheFirstLinesOrGiven) {
+  const std::string a = write("a.csv", "x,y\n1,1\n"), b = write("b.csv", "x,y\n1.5,2\n");
+  const auto source = open({a, b}).ValueOrDie();
+  EXPECT_TRUE(source->read(0, 0).ok());
+  EXPECT_THAT(source->read(1, 0).status().message(),
+              AllOf(HasSubstr("cannot read the CSV file " + b), HasSubstr("1.5"), HasSubstr(a), HasSubstr("x: int64"),
+                    HasSubstr("column_types")));
+  CsvOptions options;
+  options.convert.column_types["x"] = arrow::float32();
+  const auto given = open({a, b}, options).ValueOrDie();
+  expect_column(*all_rows(*given), "x", arrow::float32(), "[1, 1.5]");
+  EXPECT_NE(source->fingerprint(), given->fingerprint());
+}
+
+TEST_F(CsvSourceTest, ColumnsMayBeChosenAndNamed) {
+  CsvOptions options = of_chunk(4);
+  options.read.column_names = {"p", "q"};
+  options.convert.include_columns = {"q"};
+  options.parse.delimiter = ';';
+  const auto table = all_rows(**open({write("a.csv", "1;2\n3;4\n5;6")}, options));
+  EXPECT_EQ(table->num_columns(), 1);
+  expect_column(*table, "q", arrow::int64(), "[2, 4, 6]");
+  CsvOptions generated = of_chunk(4);
+  generated.read.autogenerate_column_names = true;
+  expect_column(*all_rows(**open({write("a.csv", "1,2\n3,4\n")}, generated)), "f1", arrow::int64(), "[2, 4]");
+}
+
+TEST_F(CsvSourceTest, SkippedLinesAreThoseOfTheFilesBeginning) {
+  CsvOptions options = of_chunk(14);
+  options.read.skip_rows = 1;
+  options.read.skip_rows_after_names = 1;
+  const auto source = open({write("a.csv", "note\nx\nunit\n1\n2\n3\n4\n5\n6\n")}, options).ValueOrDie();
+  EXPECT_GT(source->chunks().size(), 1u);
+  expect_column(*all_rows(*source), "x", arrow::int64(), "[1, 2, 3, 4, 5, 6]");
+}
+
+TEST_F(CsvSourceTest, CompressedFilesAreAChunk) {
+  const std::string gz = write_compressed("a.csv.gz", arrow::Compression::GZIP, "x,s\n1,\"a\nb\"\n2,c\n");
+  const auto source = open({gz}, of_chunk(2)).ValueOrDie();
+  EXPECT_EQ(source->chunks().size(), 1u);
+  expect_column(*all_rows(*source), "x", arrow::int64(), "[1, 2]");
+  std::filesystem::resize_file(gz, 15);
+  EXPECT_THAT(open({gz}).status().message(), HasSubstr(gz));
+}
+
+TEST_F(CsvSourceTest, ErrorsNameTheFile) {
+  EXPECT_THAT(open({}).status().message(), HasSubstr("no CSV file was given"));
+  const std::string empty = write("empty.csv", "");
+  EXPECT_THAT(open({empty}).status().message(), AllOf(HasSubstr("no CSV file has a line"), HasSubstr(empty)));
+  EXPECT_THAT(open({write("twice.csv", "x,x\n1,2\n")}).status().message(),
+              AllOf(HasSubstr("twice.csv"), HasSubstr("two columns are called 'x'")));
+  const std::string torn = write("torn.csv", "x,y\n1,2\n3\n");
+  EXPECT_THAT(open({torn}).status().message(), HasSubstr(torn));
+  const std::string a = write("a.csv", "x,y\n1,2\n"), other = write("other.csv", "x,z\n1,2\n");
+  EXPECT_THAT(open({a, other}).ValueOrDie()->read(1, 0).status().message(), AllOf(HasSubstr(other), HasSubstr("'y'")));
+  const auto source = open({a}).ValueOrDie();
+  write("a.csv", "x,y\n1,2");
+  EXPECT_THAT(source->read(0, 0).status().message(), AllOf(HasSubstr(a), HasSubstr("it has changed")));
+}
+
+}  // namespace
+}  // namespace paceline::data

@@ -1,0 +1,106 @@
+#include "paceline/data/source/json_source.h"
+
+#include <arrow/array.h>
+#include <arrow/buffer.h>
+#include <arrow/filesystem/filesystem.h>
+#include <arrow/json/options.h>
+#include <arrow/json/reader.h>
+#include <arrow/record_batch.h>
+#include <arrow/table.h>
+#include <arrow/type.h>
+#include <arrow/util/byte_size.h>
+
+#include <algorithm>
+
+#include "paceline/data/source/file_access_internal.h"
+#include "paceline/data/source/line_source_internal.h"
+
+namespace paceline::data {
+namespace {
+
+// Arrow's parser takes this much at once in good time, and a decompressed file may be far larger.
+constexpr size_t kParsedAtOnce = size_t{64} << 20;
+
+class JsonSource : public LineSource {
+ public:
+  JsonSource(std::shared_ptr<arrow::fs::FileSystem> file_system, std::vector<arrow::fs::FileInfo> files,
+             const JsonOptions& options)
+      : LineSource("JSON", std::move(file_system), std::move(files)), options_(options) {}
+
+  arrow::Status open() {
+    ARROW_ASSIGN_OR_RAISE(const FirstLines first, sample());
+    const bool is_blank = view_of(*first.lines).find_first_not_of(" \t\r\n") == std::string_view::npos;
+    if (is_blank && options_.column_types == nullptr) {
+      return arrow::Status::Invalid("no JSON file begins with a row, so that there are no columns; the first is ",
+                                    files_.front().path(), "; give column_types");
+    }
+    std::shared_ptr<arrow::Schema> schema = options_.column_types;
+    int64_t rows = 0, bytes = 0;
+    if (!is_blank) {
+      arrow::json::ParseOptions parse = arrow::json::ParseOptions::Defaults();
+      parse.explicit_schema = options_.column_types;
+      const auto batch = arrow::json::ParseOne(parse, part_of(first.lines, text_of(*first.lines, {})));
+      if (!batch.ok()) return in_file(kind_, path_of(first_file_), batch.status());
+      schema = (*batch)->schema();
+      rows = (*batch)->num_rows();
+      bytes = arrow::util::ReferencedBufferSize(**batch).ValueOr(0);
+    }
+    return cut(options_.chunk_bytes, [](size_t) { return false; }, first.lines->size(), rows, bytes, std::move(schema));
+  }
+
+ protected:
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const std::shared_ptr<arrow::Buffer>& lines,
+                                                           const LineRange& range) const override {
+    arrow::json::ParseOptions parse = arrow::json::ParseOptions::Defaults();
+    parse.explicit_schema = schema_;
+    parse.unexpected_field_behavior = options_.ignore_other_fields ? arrow::json::UnexpectedFieldBehavior::Ignore
+                                                                   : arrow::json::UnexpectedFieldBehavior::Error;
+    std::string_view text = text_of(*lines, range);
+    arrow::RecordBatchVector batches;
+    while (true) {
+      text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+      if (text.empty()) break;
+      size_t end = text.size() > kParsedAtOnce ? text.find('\n', kParsedAtOnce) : std::string_view::npos;
+      end = std::min(end, text.size());
+      auto batch = arrow::json::ParseOne(parse, part_of(lines, text.substr(0, end)));
+      if (!batch.ok()) {
+        return batch.status().WithMessage(batch.status().message(), "; columns and types are those that the first ",
+                                          "lines of ", path_of(first_file_), " have: ", types(),
+                                          "; give others in column_types, or leave out others with "
+                                          "ignore_other_fields");
+      }
+      // Its columns stand in the schema's order, since all of them are known.
+      batches.push_back(*std::move(batch));
+      text.remove_prefix(end);
+    }
+    if (batches.empty()) return arrow::RecordBatch::MakeEmpty(schema_);
+    if (batches.size() == 1) return batches.front();
+    ARROW_ASSIGN_OR_RAISE(const auto table, arrow::Table::FromRecordBatches(schema_, batches));
+    return table->CombineChunksToBatch();
+  }
+
+ private:
+  // `text` is in `lines`.
+  static std::shared_ptr<arrow::Buffer> part_of(const std::shared_ptr<arrow::Buffer>& lines, std::string_view text) {
+    return arrow::SliceBuffer(lines, text.data() - lines->data_as<char>(), static_cast<int64_t>(text.size()));
+  }
+
+  std::string types() const {
+    std::string text;
+    for (const auto& field : schema_->fields()) text += (text.empty() ? "" : ", ") + field->ToString();
+    return text;
+  }
+
+  const JsonOptions options_;
+};
+
+}  // namespace
+
+arrow::Result<std::unique_ptr<Source>> json_source(std::shared_ptr<arrow::fs::FileSystem> file_system,
+                                                   std::vector<arrow::fs::FileInfo> files, const JsonOptions& options) {
+  auto source = std::make_unique<JsonSource>(std::move(file_system), std::move(files), options);
+  ARROW_RETURN_NOT_OK(source->open());
+  return source;
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,97 @@
+#include "paceline/data/source/json_source.h"
+
+#include <arrow/json/from_string.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "paceline/data/source/source_testing_internal.h"
+
+namespace paceline::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class JsonSourceTest : public FilesTest {
+ protected:
+  arrow::Result<std::unique_ptr<Source>> open(const std::vector<std::string>& paths, const JsonOptions& options = {}) {
+    return json_source(file_system_, infos(paths), options);
+  }
+  static void expect_column(const arrow::Table& table, const std::string& name,
+                            const std::shared_ptr<arrow::DataType>& type, const std::string& json) {
+    const auto wanted = arrow::json::ArrayFromJSONString(type, json).ValueOrDie();
+    const auto found = table.GetColumnByName(name);
+    ASSERT_NE(found, nullptr) << name;
+    EXPECT_TRUE(found->Equals(arrow::ChunkedArray(wanted))) << table.ToString();
+  }
+};
+
+TEST_F(JsonSourceTest, LinesAreRows) {
+  const auto source = open({write("a\xFF", "{\"n\": 1, \"s\": \"a\\nb\"}\r\n\n{\"s\": null, \"n\": null}\n"),
+                            write("empty", ""), write("blank", "\n \n"), write("b", "{\"s\": \"c\"}")})
+                          .ValueOrDie();
+  const auto table = all_rows(*source);
+  expect_column(*table, "n", arrow::int64(), "[1, null, null]");
+  expect_column(*table, "s", arrow::utf8(), R"(["a\nb", null, "c"])");
+}
+
+TEST_F(JsonSourceTest, ValuesInValues) {
+  const auto table = all_rows(**open({write("a", "{\"l\": [1, 2], \"o\": {\"x\": 1.5}}\n{\"l\": []}\n")}));
+  expect_column(*table, "l", arrow::list(arrow::int64()), "[[1, 2], []]");
+  expect_column(*table, "o", arrow::struct_({arrow::field("x", arrow::float64())}), R"([{"x": 1.5}, null])");
+}
+
+TEST_F(JsonSourceTest, ChunksOfAnySizeHaveTheSameRows) {
+  for (const std::string line_end : {"\n", "\r\n"}) {
+    std::string text, wanted = "[";
+    for (int i = 0; i < 30; ++i) {
+      text += "{\"n\":" + std::to_string(i * 99) + "}" + (i < 29 ? line_end : "");
+      wanted += (i > 0 ? "," : "") + std::to_string(i * 99);
+    }
+    const std::string path = write("a", text);
+    for (const int64_t bytes : {1, 2, 3, 9, 10, 100, 1000}) {
+      expect_column(*all_rows(**open({path}, {.chunk_bytes = bytes})), "n", arrow::int64(), wanted + "]");
+    }
+  }
+}
+
+TEST_F(JsonSourceTest, TypesAreThoseOfTheFirstLinesOrGiven) {
+  const std::string a = write("a", "{\"n\": 1}\n"), b = write("b", "{\"n\": 1.5}\n"), c = write("c", "{\"m\": 1}\n");
+  const auto source = open({a, b, c}).ValueOrDie();
+  EXPECT_TRUE(source->read(0, 0).ok());
+  EXPECT_THAT(source->read(1, 0).status().message(), AllOf(HasSubstr("cannot read the JSON file " + b), HasSubstr(a),
+                                                           HasSubstr("n: int64"), HasSubstr("column_types")));
+  EXPECT_THAT(source->read(2, 0).status().message(), AllOf(HasSubstr(c), HasSubstr("ignore_other_fields")));
+  const JsonOptions options = {.column_types = arrow::schema({arrow::field("n", arrow::float32())}),
+                               .ignore_other_fields = true};
+  expect_column(*all_rows(**open({a, b, c}, options)), "n", arrow::float32(), "[1, 1.5, null]");
+}
+
+TEST_F(JsonSourceTest, CompressedFilesAreAChunk) {
+  const std::string gz = write_compressed("a.json.zst", arrow::Compression::ZSTD, "{\"n\": 1}\n{\"n\": 2}\n");
+  const auto source = open({gz}, {.chunk_bytes = 2}).ValueOrDie();
+  EXPECT_EQ(source->chunks().size(), 1u);
+  expect_column(*all_rows(*source), "n", arrow::int64(), "[1, 2]");
+}
+
+TEST_F(JsonSourceTest, ErrorsNameTheFile) {
+  EXPECT_THAT(open({}).status().message(), HasSubstr("no JSON file was given"));
+  const std::string empty = write("empty", "");
+  EXPECT_THAT(open({empty}).status().message(), AllOf(HasSubstr(empty), HasSubstr("no columns")));
+  EXPECT_EQ(all_rows(**open({empty}, {.column_types = arrow::schema({arrow::field("n", arrow::int8())})}))->num_rows(),
+            0);
+  const std::string cut = write("cut", "{\"n\": 1}\n{\"n\": ");
+  EXPECT_THAT(open({cut}).status().message(), HasSubstr(cut));
+  const std::string array = write("array", "[{\"n\": 1}]\n");
+  EXPECT_THAT(open({array}).status().message(), HasSubstr(array));
+  const std::string a = write("a", "{\"n\": 1}\n");
+  const auto source = open({a, cut}).ValueOrDie();
+  EXPECT_THAT(source->read(1, 0).status().message(), HasSubstr(cut));
+  std::filesystem::resize_file(a, 3);
+  EXPECT_THAT(source->read(0, 0).status().message(), AllOf(HasSubstr(a), HasSubstr("it has changed")));
+}
+
+}  // namespace
+}  // namespace paceline::data

@@ -7,6 +7,7 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,12 +121,12 @@ class PythonFunction : public data::Operator {
 
 std::shared_ptr<data::Plan> make_plan(std::string kind, const py::dict& options,
                                       std::vector<std::shared_ptr<data::Plan>> inputs,
-                                      std::shared_ptr<PythonFunction> function, const py::list& rows) {
+                                      std::optional<std::shared_ptr<PythonFunction>> function, const py::list& rows) {
   auto plan = std::make_shared<data::Plan>();
   plan->kind = std::move(kind);
   plan->options = to_json(options, plan->kind);
   plan->inputs.assign(inputs.begin(), inputs.end());
-  plan->function = std::move(function);
+  if (function) plan->function = *function;
   for (const py::handle batch : rows) plan->rows.push_back(from_pyarrow(batch));
   return plan;
 }

@@ -407,9 +407,10 @@ class Dataset:
         os.makedirs(path, exist_ok=True)
         mark = f"{random.getrandbits(64):016x}"
         for number, block in enumerate(self._blocks()):
-            file = os.path.join(path, f"{mark}_{number:06d}.{ending}")
-            write(pyarrow.Table.from_batches([block]), file + ".part")
-            os.replace(file + ".part", file)
+            name = f"{mark}_{number:06d}.{ending}"
+            unfinished = os.path.join(path, f".{name}")  # readers leave out what begins with a dot
+            write(pyarrow.Table.from_batches([block]), unfinished)
+            os.replace(unfinished, os.path.join(path, name))
 
     # Inside
 

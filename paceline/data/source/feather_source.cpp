@@ -76,7 +76,7 @@ class FeatherSource : public Source {
     } else {
       ARROW_ASSIGN_OR_RAISE(input, open_unchanged(*file_system_, file.info));
     }
-    return arrow::ipc::RecordBatchFileReader::Open(std::move(input), options);
+    return arrow::ipc::RecordBatchFileReader::Open(input, options);
   }
 
   arrow::Status read_footer(FeatherFile& file) const {

@@ -16,7 +16,6 @@ namespace {
 
 using arrow::field;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class FeatherSourceTest : public FilesTest {

@@ -7,6 +7,7 @@ import numpy
 import pandas
 import pyarrow
 import pyarrow.csv
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import torch
@@ -240,6 +241,9 @@ def test_files_of_other_formats(tmp_path, folder):
         assert read.take_all() == dataset.take_all()
     dataset.write_numpy(str(tmp_path / "npy"), column="x")
     assert paceline.data.read_numpy(str(tmp_path / "npy")).sum("data") == dataset.sum("x")
+    feather = str(tmp_path / "x.feather")
+    pyarrow.feather.write_feather(dataset.to_arrow_refs()[0], feather)
+    assert paceline.data.read_feather(feather, columns=["name"]).take(1) == [{"name": "row 0"}]
     (tmp_path / "lines.txt").write_text("a\n\nb")
     assert paceline.data.read_text(str(tmp_path / "lines.txt")).take_all() == [{"text": "a"}, {"text": "b"}]
     lines = str(tmp_path / "li*.txt")

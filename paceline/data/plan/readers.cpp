@@ -7,6 +7,7 @@
 #include "paceline/data/plan/readers_internal.h"
 #include "paceline/data/source/binary_source.h"
 #include "paceline/data/source/csv_source.h"
+#include "paceline/data/source/feather_source.h"
 #include "paceline/data/source/files.h"
 #include "paceline/data/source/json_source.h"
 #include "paceline/data/source/numpy_source.h"
@@ -75,6 +76,13 @@ Opened read_json(const Plan& plan) {
   return json_source(found.file_system, found.files);
 }
 
+Opened read_feather(const Plan& plan) {
+  ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {"feather", "arrow", "ipc"}));
+  FeatherOptions options;
+  if (plan.options.contains("columns")) options.columns = plan.options["columns"].get<std::vector<std::string>>();
+  return feather_source(found.file_system, found.files, options);
+}
+
 Opened read_text(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {}));
   return text_source(found.file_system, found.files,
@@ -106,6 +114,7 @@ constexpr Reader kReaders[] = {
     {"read_parquet", "ReadParquet", read_parquet},
     {"read_csv", "ReadCSV", read_csv},
     {"read_json", "ReadJSON", read_json},
+    {"read_feather", "ReadFeather", read_feather},
     {"read_text", "ReadText", read_text},
     {"read_binary_files", "ReadBinaryFiles", read_binary_files},
     {"read_numpy", "ReadNumpy", read_numpy},

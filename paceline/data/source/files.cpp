@@ -17,7 +17,6 @@ namespace {
 
 using arrow::fs::FileInfo;
 using arrow::fs::FileSystem;
-using arrow::fs::FileType;
 
 // Arrow takes no URI with these, which globs and people's file names have.
 std::string escape_path(std::string_view uri) {

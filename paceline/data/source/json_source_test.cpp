@@ -11,7 +11,6 @@ namespace paceline::data {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class JsonSourceTest : public FilesTest {

@@ -55,9 +55,10 @@ inline std::shared_ptr<arrow::Table> all_rows(const Source& source) {
     if (!batch.ok()) continue;
     batches.push_back(*batch);
     EXPECT_TRUE((*batch)->ValidateFull().ok());
-    EXPECT_GT(source.chunks()[chunk].rows, 0);
     if (source.counts_rows()) {
       EXPECT_EQ((*batch)->num_rows(), source.chunks()[chunk].rows);
+    } else {
+      EXPECT_GT(source.chunks()[chunk].rows, 0);  // an order leaves out chunks without rows
     }
   }
   return arrow::Table::FromRecordBatches(*source.schema(), batches).ValueOrDie()->CombineChunks().ValueOrDie();

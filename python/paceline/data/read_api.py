@@ -52,6 +52,11 @@ def read_json(paths: Union[str, List[str]], **files: Any) -> Dataset:
     return _read("read_json", paths, files)
 
 
+def read_feather(paths: Union[str, List[str]], *, columns: Optional[List[str]] = None, **files: Any) -> Dataset:
+    """Rows of Arrow's IPC files (.feather, .arrow, .ipc): each record batch is a block. Arguments: as of read_parquet()."""
+    return _read("read_feather", paths, files, **({} if columns is None else {"columns": list(columns)}))
+
+
 def read_text(paths: Union[str, List[str]], *, drop_empty_lines: bool = True, **files: Any) -> Dataset:
     """A row for each line of UTF-8, as the column "text". `files`: as of read_parquet()."""
     return _read("read_text", paths, files, drop_empty_lines=bool(drop_empty_lines))

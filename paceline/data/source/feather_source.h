@@ -1,0 +1,30 @@
+// Arrow IPC files ("Feather", version 2) as a source: each record batch is a chunk.
+//
+// Local files are mapped into memory, so that a batch that is not compressed is not copied; whoever shortens a file
+// while it is read ends the program. Only the columns that are asked for are read.
+#pragma once
+
+#include <arrow/filesystem/type_fwd.h>
+
+#include <optional>
+#include <string>
+
+#include "paceline/data/source/source.h"
+
+namespace paceline::data {
+
+struct FeatherOptions {
+  /// Names of the columns to read, in this order; nullopt for all. A name that a file does not have is an error.
+  std::optional<std::vector<std::string>> columns;
+};
+
+/// Reads the footers of all files, and what each batch says of its rows; also the first batch, to learn how large rows
+/// are. Invalid where there is no file, a file is none of Arrow's, or its columns differ in name or type from those of
+/// the first; the message names the file.
+///
+///     ARROW_ASSIGN_OR_RAISE(auto source, feather_source(file_system, files, {.columns = {{"image", "label"}}}));
+arrow::Result<std::unique_ptr<Source>> feather_source(std::shared_ptr<arrow::fs::FileSystem> file_system,
+                                                      std::vector<arrow::fs::FileInfo> files,
+                                                      const FeatherOptions& options = {});
+
+}  // namespace paceline::data

@@ -86,7 +86,8 @@ T value_of(arrow::Result<T> result) {
   return std::move(result).ValueUnsafe();
 }
 
-// A function of Python: from a pyarrow.RecordBatch and a key to another. Its calls are one at a time, as the GIL has it.
+// A function of Python: from a pyarrow.RecordBatch and a key to another. Its calls are one at a time, as the GIL has
+// it.
 class PythonFunction : public data::Operator {
  public:
   PythonFunction(std::string name, bool keeps_rows, py::object function)
@@ -271,8 +272,8 @@ void bind_plans(py::module_& module) {
       .def_property_readonly("keeps_rows", &PythonFunction::keeps_rows)
       .def_property_readonly("function", &PythonFunction::function);
   py::class_<data::Plan, std::shared_ptr<data::Plan>>(module, "DataPlan")
-      .def(py::init(&make_plan), py::arg("kind"), py::arg("options"), py::arg("inputs"), py::arg("function") = py::none(),
-           py::arg("rows") = py::list())
+      .def(py::init(&make_plan), py::arg("kind"), py::arg("options"), py::arg("inputs"),
+           py::arg("function") = py::none(), py::arg("rows") = py::list())
       .def_readonly("kind", &data::Plan::kind)
       .def_property_readonly("options", [](const data::Plan& plan) { return to_python(plan.options); })
       .def_property_readonly("inputs",
@@ -317,8 +318,8 @@ void bind_data(py::module_& module) {
       .def("state", [](Batches& batches) { return state_to_python(batches.stream().state()); });
   bind_open_plan(module);
   bind_plans(module);
-  module.def("steps_of", [](int64_t rows, int64_t batch_size, int64_t rank, int64_t world_size, const std::string& equal,
-                            bool drop_last) {
+  module.def("steps_of", [](int64_t rows, int64_t batch_size, int64_t rank, int64_t world_size,
+                            const std::string& equal, bool drop_last) {
     return data::steps_of({.rows = rows,
                            .batch_size = batch_size,
                            .world_size = world_size,

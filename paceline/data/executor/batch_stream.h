@@ -26,8 +26,8 @@ struct BatchStreamOptions {
   int64_t rank = 0;
   int64_t world_size = 1;
   Equal equal = Equal::uneven;
-  bool drop_last = false;        ///< leaves out the whole last step if it is smaller than the others
-  int64_t prefetch_batches = 1;  ///< prepared ahead; 0: each is made when it is asked for
+  bool drop_last = false;          ///< leaves out the whole last step if it is smaller than the others
+  int64_t prefetch_batches = 1;    ///< prepared ahead; 0: each is made when it is asked for
   uint64_t local_shuffle_key = 0;  ///< of seed and epoch, for StreamState::buffer_rows
 };
 
@@ -36,8 +36,8 @@ inline constexpr const char* kPaddingColumn = "is_padding";
 
 /// Batches of one epoch.
 ///
-///     BatchStream batches(source, EpochOrder(source->chunks(), {}), {}, {.batch_size = 32, .rank = 1, .world_size = 2});
-///     ARROW_ASSIGN_OR_RAISE(auto batch, batches.next());  // rows 32 … 63
+///     BatchStream batches(source, EpochOrder(source->chunks(), {}), {}, {.batch_size = 32, .rank = 1, .world_size =
+///     2}); ARROW_ASSIGN_OR_RAISE(auto batch, batches.next());  // rows 32 … 63
 class BatchStream {
  public:
   BatchStream(std::shared_ptr<const Source> source, const EpochOrder& order, const StreamOptions& stream,

@@ -1,8 +1,8 @@
 #include "paceline/data/executor/gather.h"
 
 #include <arrow/array.h>
-#include <arrow/array/concatenate.h>
 #include <arrow/array/builder_base.h>
+#include <arrow/array/concatenate.h>
 #include <arrow/buffer.h>
 #include <arrow/builder.h>
 #include <arrow/compute/api_vector.h>
@@ -82,9 +82,8 @@ std::shared_ptr<arrow::ArrayData> wrapped(const std::shared_ptr<arrow::DataType>
 }
 
 // A null pointer where some row of the column is not just bytes.
-arrow::Result<std::shared_ptr<arrow::Array>> gather_bytes(const Batches& batches, int column,
-                                                          const Runs& runs, int64_t rows,
-                                                          arrow::MemoryPool* pool) {
+arrow::Result<std::shared_ptr<arrow::Array>> gather_bytes(const Batches& batches, int column, const Runs& runs,
+                                                          int64_t rows, arrow::MemoryPool* pool) {
   const std::shared_ptr<arrow::DataType>& type = batches.front()->schema()->field(column)->type();
   const Leaf leaf = leaf_of(type);
   if (leaf.type == nullptr) return nullptr;
@@ -106,9 +105,8 @@ arrow::Result<std::shared_ptr<arrow::Array>> gather_bytes(const Batches& batches
   return arrow::MakeArray(wrapped(type, rows, std::move(bytes)));
 }
 
-arrow::Result<std::shared_ptr<arrow::Array>> gather_any(const Batches& batches, int column,
-                                                        const Runs& runs, int64_t rows,
-                                                        arrow::MemoryPool* pool) {
+arrow::Result<std::shared_ptr<arrow::Array>> gather_any(const Batches& batches, int column, const Runs& runs,
+                                                        int64_t rows, arrow::MemoryPool* pool) {
   const std::shared_ptr<arrow::DataType>& type = batches.front()->schema()->field(column)->type();
   std::unique_ptr<arrow::ArrayBuilder> builder;
   ARROW_RETURN_NOT_OK(arrow::MakeBuilderExactIndex(pool, type, &builder));
@@ -166,8 +164,8 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(const Batches& batch
     arrow::ArrayVector parts;
     for (const auto& batch : same) parts.push_back(batch->column(column));
     ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Array> whole, arrow::Concatenate(parts, pool));
-    ARROW_ASSIGN_OR_RAISE(auto taken, arrow::compute::Take(*whole, *places, arrow::compute::TakeOptions::NoBoundsCheck(),
-                                                           &context));
+    ARROW_ASSIGN_OR_RAISE(
+        auto taken, arrow::compute::Take(*whole, *places, arrow::compute::TakeOptions::NoBoundsCheck(), &context));
     columns.push_back(std::move(taken));
   }
   return arrow::RecordBatch::Make(same.front()->schema(), count, std::move(columns));

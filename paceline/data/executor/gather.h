@@ -24,8 +24,8 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(
     const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::span<const RowRun> runs,
     arrow::MemoryPool* pool);
 
-/// All rows of `batches`, which are at least one, in the order `rows`: numbers counted through the batches. Cheaper than
-/// gather() for that: columns are mixed one by one, so that a column's rows are near each other.
+/// All rows of `batches`, which are at least one, in the order `rows`: numbers counted through the batches. Cheaper
+/// than gather() for that: columns are mixed one by one, so that a column's rows are near each other.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(
     const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, const std::vector<int64_t>& rows,
     arrow::MemoryPool* pool);

@@ -20,9 +20,7 @@ StreamOptions from_position(StreamOptions options, const Position& position) {
 
 MixedStream::MixedStream(std::shared_ptr<const Source> source, EpochOrder order, StreamOptions options, uint64_t key,
                          const StreamState& from)
-    : key_(key),
-      rows_(std::move(source), std::move(order), from_position(options, from.position)),
-      state_(from) {}
+    : key_(key), rows_(std::move(source), std::move(order), from_position(options, from.position)), state_(from) {}
 
 // Makes the next buffer the current one; none at the end.
 arrow::Status MixedStream::fill() {

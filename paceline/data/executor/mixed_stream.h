@@ -1,8 +1,8 @@
 // The rows of an epoch, mixed once more in buffers of some rows each: what Ray Data calls a local shuffle.
 //
 // Buffer b holds the next `buffer_rows` rows of the order, and gives them in an order by key and b. All buffers but the
-// last are full, so no batch in mid-stream is short, and a state says exactly what has been given. Without buffers it is
-// the RowStream itself. One thread calls the functions.
+// last are full, so no batch in mid-stream is short, and a state says exactly what has been given. Without buffers it
+// is the RowStream itself. One thread calls the functions.
 #pragma once
 
 #include <arrow/result.h>

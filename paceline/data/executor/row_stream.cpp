@@ -68,9 +68,9 @@ class RowStream::ReadAhead {
   struct Reading {
     Loaded loaded;
     arrow::Status status;
-    int64_t left = -1;   // chunks that are not read yet
-    int64_t reads = 0;   // threads that are at it
-    int64_t bytes = 0;   // held for it
+    int64_t left = -1;  // chunks that are not read yet
+    int64_t reads = 0;  // threads that are at it
+    int64_t bytes = 0;  // held for it
     bool is_ready = false;
   };
 

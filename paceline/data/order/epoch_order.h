@@ -62,8 +62,8 @@ struct RowRun {
 
 /// Chunks whose rows are mixed with each other. Without Shuffle::rows each chunk is a window.
 struct Window {
-  int64_t first = 0;  ///< position of its first row, if the chunks have as many rows as is listed
-  int64_t rows = 0;   ///< the same of its rows
+  int64_t first = 0;        ///< position of its first row, if the chunks have as many rows as is listed
+  int64_t rows = 0;         ///< the same of its rows
   int64_t first_chunk = 0;  ///< place of its first chunk in chunks()
   int64_t chunks = 0;
 };
@@ -103,8 +103,8 @@ class EpochOrder {
   std::vector<Window> windows_;
 };
 
-/// The `first`-th row of an order, first + 1, … as runs: of chunks with `counts` rows each, mixed as EpochOrder::mixed()
-/// says. `chunk` is an index of `counts`.
+/// The `first`-th row of an order, first + 1, … as runs: of chunks with `counts` rows each, mixed as
+/// EpochOrder::mixed() says. `chunk` is an index of `counts`.
 std::vector<RowRun> runs_of(std::span<const int64_t> counts, std::span<const int64_t> mixed, int64_t first,
                             int64_t rows);
 

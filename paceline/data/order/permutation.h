@@ -1,11 +1,12 @@
-// Shuffled orders by a key: one that takes no memory, whose place i is computed for any i in constant time, and one that
-// is made as a whole, at a tenth of the cost.
+// Shuffled orders by a key: one that takes no memory, whose place i is computed for any i in constant time, and one
+// that is made as a whole, at a tenth of the cost.
 //
-// The first is a keyed bijection of 0 … size - 1: a Feistel network over the smallest power of four that holds `size`, walked until
-// it meets a number below `size` (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002). The
-// second is Fisher and Yates's shuffle with numbers of SplitMix64 (Steele and others, OOPSLA 2014), made to fit by
-// multiplication (Lemire, "Fast Random Integer Generation in an Interval", 2019). Values are the same on every machine; they are part of what a stored position means, so a change of them is a change of format.
-// Immutable, so any thread may use one.
+// The first is a keyed bijection of 0 … size - 1: a Feistel network over the smallest power of four that holds `size`,
+// walked until it meets a number below `size` (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA
+// 2002). The second is Fisher and Yates's shuffle with numbers of SplitMix64 (Steele and others, OOPSLA 2014), made to
+// fit by multiplication (Lemire, "Fast Random Integer Generation in an Interval", 2019). Values are the same on every
+// machine; they are part of what a stored position means, so a change of them is a change of format. Immutable, so any
+// thread may use one.
 #pragma once
 
 #include <cstdint>

@@ -128,7 +128,8 @@ arrow::Result<OpenPlan> open(const Plan& plan) {
   try {
     return open_step(plan);
   } catch (const Json::exception& error) {
-    return arrow::Status::Invalid("the options of step '", plan.kind, "' are ", plan.options.dump(), ": ", error.what());
+    return arrow::Status::Invalid("the options of step '", plan.kind, "' are ", plan.options.dump(), ": ",
+                                  error.what());
   }
 }
 

@@ -1,9 +1,9 @@
-// What a data set is: where its rows come from and what is done to them, step by step. Nothing is read until the plan is
-// opened.
+// What a data set is: where its rows come from and what is done to them, step by step. Nothing is read until the plan
+// is opened.
 //
-// A plan is immutable; a step holds the plan before it, so that plans share their beginnings. Each kind of step is a row
-// of a table (plan.cpp), by name, with options in JSON; functions of users and rows in memory are held beside them. Any
-// thread may open a plan.
+// A plan is immutable; a step holds the plan before it, so that plans share their beginnings. Each kind of step is a
+// row of a table (plan.cpp), by name, with options in JSON; functions of users and rows in memory are held beside them.
+// Any thread may open a plan.
 #pragma once
 
 #include <arrow/result.h>
@@ -22,17 +22,17 @@ namespace paceline::data {
 
 /// The last step of a plan, with what stands before it.
 struct Plan {
-  std::string kind;                                  ///< a row of the table: "read_parquet", "filter"
-  Json options = Json::object();                     ///< of the step, as the row says
-  std::vector<std::shared_ptr<const Plan>> inputs;   ///< none where rows begin; several for a union
-  std::shared_ptr<const Operator> function;          ///< of kind "function"
+  std::string kind;                                       ///< a row of the table: "read_parquet", "filter"
+  Json options = Json::object();                          ///< of the step, as the row says
+  std::vector<std::shared_ptr<const Plan>> inputs;        ///< none where rows begin; several for a union
+  std::shared_ptr<const Operator> function;               ///< of kind "function"
   std::vector<std::shared_ptr<arrow::RecordBatch>> rows;  ///< of kind "rows", whose schema is in the first
 };
 
 /// A plan that rows can be read of.
 struct OpenPlan {
   std::shared_ptr<const Source> source;
-  OrderOptions order;  ///< shuffle and seed, as the plan has them
+  OrderOptions order;                                           ///< shuffle and seed, as the plan has them
   std::vector<std::shared_ptr<OperatorStatistics>> statistics;  ///< of each step that does something to rows
 };
 

@@ -14,7 +14,8 @@ std::shared_ptr<const Plan> rows(std::vector<int64_t> values) {
   return std::make_shared<Plan>(Plan{.kind = "rows", .rows = {numbers_of(values)}});
 }
 
-std::shared_ptr<const Plan> step(const std::string& kind, Json options, std::vector<std::shared_ptr<const Plan>> inputs) {
+std::shared_ptr<const Plan> step(const std::string& kind, Json options,
+                                 std::vector<std::shared_ptr<const Plan>> inputs) {
   return std::make_shared<Plan>(Plan{.kind = kind, .options = std::move(options), .inputs = std::move(inputs)});
 }
 
@@ -28,8 +29,8 @@ std::vector<int64_t> all_of(const Plan& plan) {
 }
 
 TEST(Plan, PutsItsStepsTogether) {
-  const auto plan = step("range", {{"first", 1}, {"rows", 4}},
-                         {step("union", Json::object(), {rows({1, 2, 3}), rows({4, 5, 6})})});
+  const auto plan =
+      step("range", {{"first", 1}, {"rows", 4}}, {step("union", Json::object(), {rows({1, 2, 3}), rows({4, 5, 6})})});
   EXPECT_EQ(all_of(*plan), (std::vector<int64_t>{2, 3, 4, 5}));
   EXPECT_EQ(data::open(*step("repartition", {{"blocks", 2}}, {plan}))->source->chunks().size(), 2u);
   EXPECT_EQ(explain(*plan), "Rows\nRows\nunion({})\nrange({\"first\":1,\"rows\":4})\n");

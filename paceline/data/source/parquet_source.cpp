@@ -208,7 +208,8 @@ class ParquetSource : public Source {
 }  // namespace
 
 arrow::Result<std::unique_ptr<Source>> parquet_source(std::shared_ptr<arrow::fs::FileSystem> file_system,
-                                                      std::vector<arrow::fs::FileInfo> files, const ParquetOptions& options) {
+                                                      std::vector<arrow::fs::FileInfo> files,
+                                                      const ParquetOptions& options) {
   auto source = std::make_unique<ParquetSource>(std::move(file_system), std::move(files));
   ARROW_RETURN_NOT_OK(source->open(options));
   return source;

@@ -21,8 +21,8 @@ struct ParquetOptions {
   size_t footers_at_once = 8;
 };
 
-/// Reads the footers of all files, which list_files() (files.h) has found. Invalid where there is no file, a file is none of Parquet's, or its columns differ
-/// in name or type from those of the first; the message names the file.
+/// Reads the footers of all files, which list_files() (files.h) has found. Invalid where there is no file, a file is
+/// none of Parquet's, or its columns differ in name or type from those of the first; the message names the file.
 ///
 ///     ARROW_ASSIGN_OR_RAISE(auto files, file_system->GetFileInfo({"a.parquet", "b.parquet"}));
 ///     ARROW_ASSIGN_OR_RAISE(auto source, parquet_source(file_system, files));

@@ -140,7 +140,8 @@ class Pieces : public Source {
 
 class Ordered : public Source {
  public:
-  Ordered(std::shared_ptr<const Source> source, EpochOrder order) : source_(std::move(source)), order_(std::move(order)) {
+  Ordered(std::shared_ptr<const Source> source, EpochOrder order)
+      : source_(std::move(source)), order_(std::move(order)) {
     for (const Window& window : order_.windows()) {
       ChunkSize size{.rows = window.rows, .file = static_cast<int64_t>(chunks_.size())};
       for (const int64_t chunk : chunks_of(window)) size.bytes += source_->chunks()[static_cast<size_t>(chunk)].bytes;
@@ -167,7 +168,8 @@ class Ordered : public Source {
 
  private:
   std::span<const int64_t> chunks_of(const Window& window) const {
-    return std::span(order_.chunks()).subspan(static_cast<size_t>(window.first_chunk), static_cast<size_t>(window.chunks));
+    return std::span(order_.chunks())
+        .subspan(static_cast<size_t>(window.first_chunk), static_cast<size_t>(window.chunks));
   }
 
   const std::shared_ptr<const Source> source_;

@@ -43,8 +43,9 @@ TEST(Views, HaveTheRowsOfTheirSources) {
     twice.insert(twice.end(), rows.begin(), rows.end());
     ASSERT_EQ(all_of(*concatenated({source, source})), twice);
 
-    std::vector<int64_t> mixed = all_of(*ordered(
-        source, EpochOrder(source->chunks(), {.shuffle = Shuffle::rows, .window_bytes = static_cast<int64_t>(random() % 999)})));
+    std::vector<int64_t> mixed =
+        all_of(*ordered(source, EpochOrder(source->chunks(), {.shuffle = Shuffle::rows,
+                                                              .window_bytes = static_cast<int64_t>(random() % 999)})));
     std::ranges::sort(mixed);
     ASSERT_EQ(mixed, rows);
   }

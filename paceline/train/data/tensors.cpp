@@ -93,7 +93,8 @@ arrow::Result<torch::Tensor> with_nan(const std::shared_ptr<arrow::Array>& array
   const bool is_floating = arrow::is_floating(array->type_id());
   std::shared_ptr<arrow::Array> numbers = array;
   if (!is_floating) {
-    ARROW_ASSIGN_OR_RAISE(numbers, arrow::compute::Cast(*array, arrow::float64(), arrow::compute::CastOptions::Unsafe()));
+    ARROW_ASSIGN_OR_RAISE(numbers,
+                          arrow::compute::Cast(*array, arrow::float64(), arrow::compute::CastOptions::Unsafe()));
   }
   torch::Tensor tensor = view(numbers, *scalar_type(numbers->type_id())).clone();
   const torch::Tensor is_null = torch::empty({array->length()}, torch::kBool);
@@ -112,9 +113,10 @@ arrow::Result<torch::Tensor> flat(const std::shared_ptr<arrow::Array>& values) {
   if (values->type_id() == arrow::Type::BOOL) return truth_values(static_cast<const arrow::BooleanArray&>(*values));
   const auto type = scalar_type(values->type_id());
   if (!type) {
-    return arrow::Status::Invalid("it holds ", values->type()->ToString(),
-                                  ", which no tensor can; leave it out (drop_columns, columns=…), make numbers of it in "
-                                  "map_batches(), or take iter_batches()");
+    return arrow::Status::Invalid(
+        "it holds ", values->type()->ToString(),
+        ", which no tensor can; leave it out (drop_columns, columns=…), make numbers of it in "
+        "map_batches(), or take iter_batches()");
   }
   return values->null_count() == 0 ? view(values, *type) : with_nan(values);
 }

@@ -32,7 +32,8 @@ TEST(Tensors, ListsOfOneLengthAreDimensions) {
   EXPECT_EQ(tensor.sizes(), (std::vector<int64_t>{2, 2, 3}));
   EXPECT_EQ(tensor[0][1][2].item<int>(), 12);
   EXPECT_EQ(tensor[1][1][2].item<int>(), 1);
-  const torch::Tensor lists = to_tensor(column(arrow::list(arrow::int64()), "[[1, 2], [3, 4], [5, 6]]")->Slice(1)).ValueOrDie();
+  const torch::Tensor lists =
+      to_tensor(column(arrow::list(arrow::int64()), "[[1, 2], [3, 4], [5, 6]]")->Slice(1)).ValueOrDie();
   EXPECT_TRUE(torch::equal(lists, torch::tensor({{3, 4}, {5, 6}}, torch::kInt64)));
 }
 
@@ -47,8 +48,10 @@ TEST(Tensors, NullsAreNaN) {
 }
 
 TEST(Tensors, TruthValuesAndNothing) {
-  EXPECT_TRUE(torch::equal(to_tensor(column(arrow::boolean(), "[true, false]")).ValueOrDie(), torch::tensor({true, false})));
-  EXPECT_EQ(to_tensor(column(arrow::fixed_size_list(arrow::float32(), 4), "[]"))->sizes(), (std::vector<int64_t>{0, 4}));
+  EXPECT_TRUE(
+      torch::equal(to_tensor(column(arrow::boolean(), "[true, false]")).ValueOrDie(), torch::tensor({true, false})));
+  EXPECT_EQ(to_tensor(column(arrow::fixed_size_list(arrow::float32(), 4), "[]"))->sizes(),
+            (std::vector<int64_t>{0, 4}));
 }
 
 TEST(Tensors, WhatCannotBeSaysWhatToDo) {

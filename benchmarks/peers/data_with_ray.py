@@ -1,0 +1,71 @@
+"""Ray Data as a peer; with RAY_DATA_USE_DATASOURCE_V2=0 the tuned one. run.py sets Ray's folder (RAY_TMPDIR)."""
+
+import itertools
+import json
+import os
+import pathlib
+
+import ray
+import ray.data
+
+import data_workloads
+from data_workloads import BATCH_SIZE, MAPPED_ROWS, WINDOW, Table
+
+# The reader of version 2, the default, starts a pool of actors in each epoch, which costs seconds on a small machine.
+TUNED = os.environ.get("RAY_DATA_USE_DATASOURCE_V2") == "0"
+READ = {"override_num_blocks": 16} if TUNED else {}
+ITERATE = {"prefetch_batches": 4} if TUNED else {}
+
+
+class Epochs:
+    def __init__(self, open_batches):
+        self.open_batches = open_batches
+
+    def __iter__(self):
+        return iter(self.open_batches())
+
+
+class Call:
+    """A function as a class: Ray keeps a process for each of its objects."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, batch: dict) -> dict:
+        return self.function(batch)
+
+
+class RayData:
+    name = "Ray Data, tuned" if TUNED else "Ray Data"
+    keeps_order = False
+
+    def start(self, budget) -> None:
+        ray.init(num_cpus=max(2, os.cpu_count()), include_dashboard=False, log_to_driver=False, object_store_memory=budget)
+        ray.data.DataContext.get_current().enable_progress_bars = False
+
+    def batches(self, table: Table, **options) -> Epochs:
+        iterator = ray.data.read_parquet(table.folder, columns=table.columns, **READ).iterator()
+        return Epochs(lambda: iterator.iter_torch_batches(batch_size=BATCH_SIZE, **ITERATE, **options))
+
+    def shuffled(self, table: Table) -> Epochs:
+        return self.batches(table, local_shuffle_buffer_size=WINDOW, local_shuffle_seed=1)
+
+    def mapped(self, arrays, function) -> Epochs:
+        options = {"fn_constructor_args": (function,), "concurrency": 2} if TUNED else {}
+        dataset = ray.data.from_numpy(arrays).map_batches(Call if TUNED else function, batch_size=MAPPED_ROWS,
+                                                          batch_format="numpy", **options)
+        return Epochs(lambda: dataset.iter_batches(batch_size=MAPPED_ROWS, batch_format="numpy", **ITERATE))
+
+    def save(self, table: Table, batches: int, file: pathlib.Path) -> None:
+        file.write_text(json.dumps(batches))
+
+    def resumed(self, table: Table, file: pathlib.Path):
+        """It has no state: what was seen is read again and dropped."""
+        return itertools.islice(iter(self.batches(table)), json.loads(file.read_text()), None)
+
+    def stop(self) -> None:
+        ray.shutdown()
+
+
+if __name__ == "__main__":
+    data_workloads.main(RayData())

@@ -5,6 +5,7 @@ import json
 import pathlib
 
 import pyarrow.parquet
+import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 import arrow_batches
@@ -25,7 +26,28 @@ class Files(IterableDataset):
 
     def __iter__(self):
         tables = arrow_batches.shuffle(self.tables(), self.window, seed=1) if self.window else self.tables()
-        return arrow_batches.batches(tables, BATCH_SIZE)
+        return (packed(batch) for batch in arrow_batches.batches(tables, BATCH_SIZE))
+
+
+def packed(batch: dict) -> dict:
+    """Columns of one type as one tensor: each tensor that a worker sends has a file of its own, which is what takes time."""
+    names: dict[torch.dtype, list[str]] = {}
+    for name, column in batch.items():
+        names.setdefault(column.dtype, []).append(name)
+    return {",".join(own): batch[own[0]] if len(own) == 1 else torch.stack([batch[name] for name in own])
+            for own in names.values()}
+
+
+class Unpacked:
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __iter__(self):
+        for batch in self.batches:
+            columns = {}
+            for names, tensor in batch.items():
+                columns |= zip(names.split(","), tensor) if "," in names else {names: tensor}
+            yield columns
 
 
 class Mapped(Dataset):
@@ -52,11 +74,11 @@ class TorchDataLoader:
     def start(self, budget) -> None:
         pass
 
-    def batches(self, table: Table) -> DataLoader:
-        return loader(Files(table))
+    def batches(self, table: Table) -> Unpacked:
+        return Unpacked(loader(Files(table)))
 
-    def shuffled(self, table: Table) -> DataLoader:
-        return loader(Files(table, WINDOW))
+    def shuffled(self, table: Table) -> Unpacked:
+        return Unpacked(loader(Files(table, WINDOW)))
 
     def mapped(self, arrays, function) -> DataLoader:
         return loader(Mapped(arrays, function))

@@ -4,6 +4,7 @@ import itertools
 import json
 import pathlib
 
+import pyarrow.dataset  # what reading would import first
 import pyarrow.parquet
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info

@@ -3,6 +3,7 @@
 import collections
 import concurrent.futures
 
+import pyarrow.dataset  # what reading would import first
 import pyarrow.parquet
 
 import arrow_batches

@@ -241,26 +241,36 @@ def resume_first_batch(contestant, options) -> None:
     table = tensors(options)
     state = pathlib.Path(options.scratch) / "state.json"
 
-    def new_process() -> float:
+    def new_process() -> dict:
         command = [sys.executable, "-B", sys.argv[0], "time_first_batch", *sys.argv[2:]]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        return json.loads(output.splitlines()[-1])["samples"][0]
+        return json.loads(output.splitlines()[-1])
 
     cold = new_process()
     contestant.save(table, options.iterations, state)
     resumed = new_process()
-    print_samples([resumed], peers={"cold first batch": [cold]} if contestant.name == "Paceline" else None)
+    if contestant.name == "Paceline":
+        print_samples(resumed["samples"], {f"Paceline, {what}": value for what, value in resumed["also"].items()},
+                      {"cold first batch": cold["samples"]})
+    else:
+        print_samples(resumed["samples"])
+
+
+def read_megabytes() -> float:
+    """What this process has read so far."""
+    return int(pathlib.Path("/proc/self/io").read_text().split()[1]) / 1e6
 
 
 def time_first_batch(contestant, options) -> None:
+    """What is read until then is what a resumed epoch reads again, with what it reads ahead."""
     state = pathlib.Path(options.scratch) / "state.json"
-    start = time.monotonic()
+    before, start = read_megabytes(), time.monotonic()
     batches = contestant.resumed(tensors(options), state) if state.exists() else contestant.batches(tensors(options))
     found = next(iter(batches))["id"][0]
-    took = time.monotonic() - start
+    took, read = time.monotonic() - start, read_megabytes() - before
     if state.exists() and found != options.iterations * BATCH_SIZE and contestant.keeps_order:
         sys.exit(f"resumed at row {found}")
-    print_samples([took])
+    print_samples([took], {"read until then (MB)": read})
 
 
 ROWS = {row.__name__: row for row in (parquet_scalars, parquet_tensors, first_batch, shuffle_cost, memory_budget, python_batches,
@@ -270,7 +280,8 @@ ROWS = {row.__name__: row for row in (parquet_scalars, parquet_tensors, first_ba
 def main(contestant) -> None:
     options = arguments(ROWS)
     processes.become_subreaper()  # for tree_cpu_seconds()
-    contestant.start(BUDGET if options.row == "memory_budget" else None)
+    if options.row != "resume_first_batch":  # whose processes start for themselves
+        contestant.start(BUDGET if options.row == "memory_budget" else None)
     try:
         ROWS[options.row](contestant, options)
     finally:

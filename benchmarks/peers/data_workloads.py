@@ -9,7 +9,7 @@ of what is returned is an epoch.
     mapped(arrays, function)       of the arrays, MAPPED_ROWS rows at a time through `function` in other processes; as numpy
     save(table, batches, file)     notes in `file` that so many batches of an epoch are done
     resumed(table, file)           the rest of that epoch
-    stop()
+    stop()                         once all is measured
 """
 
 import dataclasses
@@ -286,9 +286,8 @@ ROWS = {row.__name__: row for row in (parquet_scalars, parquet_tensors, first_ba
 def main(contestant) -> None:
     options = arguments(ROWS)
     processes.become_subreaper()  # for tree_cpu_seconds()
-    if options.row != "resume_first_batch":  # whose processes start for themselves
-        contestant.start(BUDGET if options.row == "memory_budget" else None)
-    try:
-        ROWS[options.row](contestant, options)
-    finally:
-        contestant.stop()
+    if options.row == "resume_first_batch":  # whose processes start for themselves
+        return resume_first_batch(contestant, options)
+    contestant.start(BUDGET if options.row == "memory_budget" else None)
+    ROWS[options.row](contestant, options)
+    contestant.stop()

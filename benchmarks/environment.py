@@ -22,9 +22,10 @@ def pinned_versions() -> dict[str, str]:
 
 
 def install_peers() -> None:
-    """Ray Train and CPU torch (with torchrun) in an environment of their own; nothing if they are there."""
+    """Ray Train, Ray Data and CPU torch (with torchrun) in an environment of their own; nothing if they are there."""
     pins = pinned_versions()
-    packages = [f"ray[train]=={pins['RAY_VERSION']}", f"numpy=={pins['NUMPY_VERSION']}"]
+    packages = [f"ray[data,train]=={pins['RAY_VERSION']}", f"numpy=={pins['NUMPY_VERSION']}",
+                f"pyarrow=={pins['PYARROW_VERSION']}", f"pandas=={pins['PANDAS_VERSION']}"]
     torch = f"torch=={pins['TORCH_VERSION']}"
     # Its models alone: what it depends on they do not need (examples/vision/torchvision_models.py).
     torchvision = f"torchvision=={pins['TORCHVISION_VERSION']}"
@@ -53,6 +54,16 @@ def build_programs(programs: set[str]) -> None:
 
 def fetch_mnist() -> None:
     subprocess.run([ROOT / "tools" / "fetch_mnist", ROOT / "data"], cwd=ROOT, check=True)
+
+
+def tables_folder(quick: bool) -> pathlib.Path:
+    return OUTPUT / "data" / ("quick" if quick else "full")
+
+
+def make_tables(quick: bool) -> None:
+    """The folders that data_sets.py writes; nothing if they are there."""
+    subprocess.run([PEERS / "bin" / "python", "-B", ROOT / "benchmarks" / "data_sets.py", tables_folder(quick),
+                    *(["--quick"] if quick else [])], check=True)
 
 
 def program_environment(ray_folder: pathlib.Path) -> dict[str, str]:

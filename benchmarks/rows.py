@@ -10,7 +10,7 @@ import dataclasses
 import sys
 
 from environment import PEERS, RELEASE, ROOT
-from record import Target
+from record import PACELINE, Outcome, Target
 
 BENCHMARKS = ROOT / "benchmarks"
 
@@ -37,6 +37,7 @@ class Row:
     program: str = ""  # build target; by default that of the row's name
     programs: tuple[str, ...] = ()  # further ones
     beside: tuple[str, ...] = ()  # peers that the row's own program measures
+    needs_tables: bool = False  # the folders of data_sets.py, which --data then names
 
 
 def ours(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
@@ -73,6 +74,46 @@ def s3_upload(iterations: int, quick_iterations: int) -> Contestant:
     command = (str(ROOT / ".venv" / "bin" / "python"), str(BENCHMARKS / "s3_upload.py"),
                f"--program={RELEASE / 'benchmarks' / 's3_upload'}", f"--peer-python={PEERS / 'bin' / 'python'}")
     return Contestant(command, iterations, quick_iterations)
+
+
+RAY_DATA, TUNED_RAY_DATA, DATALOADER, PYARROW = "Ray Data", "Ray Data, tuned", "DataLoader", "pyarrow, 2 threads"
+
+
+def data(row: str, iterations: int, quick_iterations: int) -> Contestant:
+    """Our engine for data, from the build."""
+    command = ("env", f"PYTHONPATH={RELEASE / 'python'}", str(ROOT / ".venv" / "bin" / "python"), "-B",
+               str(BENCHMARKS / "data_with_paceline.py"), row)
+    return Contestant(command, iterations, quick_iterations)
+
+
+def data_peers(row: str, iterations: int, quick_iterations: int, *labels: str) -> dict[str, Contestant]:
+    """Those of the data rows. Ray Data is two: as it comes, and with the options that make it fastest here."""
+    def peer(program: str, *variables: str) -> Contestant:
+        command = ("env", *variables, str(PEERS / "bin" / "python"), "-B", str(BENCHMARKS / "peers" / program), row)
+        return Contestant(command, iterations, quick_iterations)
+
+    peers = {RAY_DATA: peer("data_with_ray.py"),
+             TUNED_RAY_DATA: peer("data_with_ray.py", "RAY_DATA_USE_DATASOURCE_V2=0"),
+             DATALOADER: peer("data_with_dataloader.py"),
+             PYARROW: peer("data_with_pyarrow.py")}
+    return {label: peers[label] for label in labels or peers}
+
+
+def peak_memory(name: str, contestant: Contestant) -> Contestant:
+    """`contestant`, with the memory of all its processes measured from outside."""
+    measure = (sys.executable, str(BENCHMARKS / "peak_memory.py"), name)
+    return dataclasses.replace(contestant, command=(*measure, "--", *contestant.command))
+
+
+def times(row: Outcome, least: dict[str, float]) -> bool:
+    """Whether we are better than each peer so many times."""
+    return all(row.ratio(peer) >= ratio for peer, ratio in least.items())
+
+
+def gap_fits(row: Outcome) -> bool:
+    """Between two epochs passes no more than the time of a batch."""
+    gap, a_batch = (row.also.get(f"Paceline, {what}") for what in ("gap between epochs (ms)", "a batch (ms)"))
+    return gap is None or gap.value <= a_batch.value
 
 
 def helpers_memory(contestant: Contestant, baseline: tuple[str, ...]) -> Contestant:
@@ -184,4 +225,45 @@ ROWS = [
         "alone", "MB",
         Target("≤ 0.25 × Ray Train's", lambda row: row.ratio("Ray Train") >= 4),
         python("installed_size"), {"Ray Train": ray("installed_size")}, runs=1, program="paceline_python"),
+    Row("parquet_scalars", "Parquet to torch: 5.2 million rows in 104 files, an int64 and 20 float32 of each, in batches of "
+        "1024, whole epochs with the time to their first batch", "M rows/s",
+        Target("≥ 8 × Ray Data, ≥ 3 × tuned, ≥ 2.5 × DataLoader, ≥ 1.0 × pyarrow",
+               lambda row: times(row, {RAY_DATA: 8, TUNED_RAY_DATA: 3, DATALOADER: 2.5, PYARROW: 1})),
+        data("parquet_scalars", 2, 2), data_peers("parquet_scalars", 2, 2),
+        lower_is_better=False, needs_tables=True, program="paceline_python"),
+    Row("parquet_tensors", "the same with vectors of 64 float32 and an int64, 1.4 GB", "M rows/s",
+        Target("≥ 30 × Ray Data, ≥ 12 × tuned, ≥ 8 × DataLoader, ≥ 3 × pyarrow",
+               lambda row: times(row, {RAY_DATA: 30, TUNED_RAY_DATA: 12, DATALOADER: 8, PYARROW: 3})),
+        data("parquet_tensors", 2, 2), data_peers("parquet_tensors", 2, 2),
+        lower_is_better=False, needs_tables=True, program="paceline_python"),
+    Row("first_batch", "time to the first batch of these vectors in a program that has imported all; daemons run", "s",
+        Target("≤ 0.1 s, ≥ 40 × faster than Ray Data, ≥ 1.3 × than tuned; between epochs at most the time of a batch",
+               lambda row: row.ours.value <= 0.1 and times(row, {RAY_DATA: 40, TUNED_RAY_DATA: 1.3}) and gap_fits(row)),
+        data("first_batch", 1, 1), data_peers("first_batch", 1, 1), needs_tables=True, program="paceline_python"),
+    Row("shuffle_cost", "rate of shuffled epochs by the rate of epochs in order, the table of `parquet_scalars`; peers shuffle "
+        "in windows of 65,536 rows", "×",
+        Target("≥ 0.9 ×", lambda row: row.ours.value >= 0.9),
+        data("shuffle_cost", 1, 1), data_peers("shuffle_cost", 1, 1),
+        lower_is_better=False, needs_tables=True, program="paceline_python"),
+    Row("memory_budget", "peak memory of all processes beyond their memory while idle: an epoch of the vectors, a budget of "
+        "600 MB (Ray Data: of its object store; the others know none), a reader that stops for 3 s", "MB",
+        Target("≤ 630 MB", lambda row: row.ours.value <= 630),
+        peak_memory(PACELINE, data("memory_budget", 1000, 10)),
+        {label: peak_memory(label, peer) for label, peer in data_peers("memory_budget", 1000, 10).items()},
+        runs=3, needs_tables=True, program="paceline_python"),
+    Row("python_batches", "batches of 1 MiB through a Python function in other processes that returns them as they are", "GB/s",
+        Target("≥ 5 GB/s, ≥ 3 × Ray Data, tuned or not",
+               lambda row: row.ours.value >= 5 and times(row, {RAY_DATA: 3, TUNED_RAY_DATA: 3})),
+        data("python_batches", 64, 4), data_peers("python_batches", 64, 4, RAY_DATA, TUNED_RAY_DATA, DATALOADER),
+        lower_is_better=False, needs_tables=True, program="paceline_python"),
+    Row("trainer_jitter", "99th percentile of a training step's time, one thread, beside the loader of the vectors: by that of "
+        "steps with a batch that is there already", "×",
+        Target("≤ 1.03 ×", lambda row: row.ours.value <= 1.03),
+        data("trainer_jitter", 600, 10), data_peers("trainer_jitter", 600, 10), needs_tables=True, program="paceline_python"),
+    Row("resume_first_batch", "time to the first batch in a new process that goes on in the middle of an epoch of the vectors; "
+        "peers read and drop what was seen", "s",
+        Target("≤ 1.2 × our cold first batch", lambda row: row.ratio("cold first batch") >= 1 / 1.2),
+        data("resume_first_batch", 2500, 20),
+        data_peers("resume_first_batch", 2500, 20, RAY_DATA, TUNED_RAY_DATA, DATALOADER),
+        needs_tables=True, program="paceline_python", beside=("cold first batch",)),
 ]

@@ -57,12 +57,12 @@ def ray_folder() -> pathlib.Path:
     return inside if len(str(inside)) <= 42 else pathlib.Path(tempfile.gettempdir()) / f"ray-{os.getpid()}"
 
 
-def run_once(contestant: Contestant, run: int, quick: bool) -> dict:
+def run_once(contestant: Contestant, run: int, quick: bool, data: pathlib.Path) -> dict:
     environment.OUTPUT.mkdir(parents=True, exist_ok=True)
     scratch, ray = pathlib.Path(tempfile.mkdtemp(prefix="scratch-", dir=environment.OUTPUT)), ray_folder()
     iterations = contestant.quick_iterations if quick else contestant.iterations
     command = [*contestant.command, "--scratch", str(scratch), "--iterations", str(iterations), "--round", str(run),
-               "--data", str(environment.ROOT / "data")]
+               "--data", str(data)]
     try:
         ray.mkdir(exist_ok=True)
         return parse_samples(processes.run(command, environment.program_environment(ray), scratch / "output.txt",
@@ -75,6 +75,7 @@ def run_once(contestant: Contestant, run: int, quick: bool) -> dict:
 def measure(row: Row, quick: bool) -> Outcome:
     """Runs the contestants in turns."""
     contestants = {PACELINE: row.ours} | row.peers
+    data = environment.tables_folder(quick) if row.needs_tables else environment.ROOT / "data"
     medians: dict[str, list[float]] = {label: [] for label in contestants}
     also: dict[str, list[float]] = {}
     start = time.monotonic()
@@ -83,7 +84,7 @@ def measure(row: Row, quick: bool) -> Outcome:
             say(f"{row.name}: stopping after {run} of {row.runs} runs, the time of the row is used up")
             break
         for label, contestant in contestants.items():
-            found = run_once(contestant, run, quick)
+            found = run_once(contestant, run, quick, data)
             medians[label].append(statistics.median(found["samples"]))
             for beside, samples in found.get("peers", {}).items():
                 medians.setdefault(beside, []).append(statistics.median(samples))
@@ -157,6 +158,8 @@ def main() -> int:
     environment.build_programs({name for row in rows for name in (row.program or row.name, *row.programs)})
     if any(row.needs_mnist for row in rows):
         environment.fetch_mnist()
+    if any(row.needs_tables for row in rows):
+        environment.make_tables(arguments.quick)
     if (load := os.getloadavg()[0]) > 0.5:
         say(f"this machine is busy (load {load:.1f}): figures will be noisy")
     failed = measure_rows(rows, arguments.quick)

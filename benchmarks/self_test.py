@@ -104,6 +104,13 @@ class RowsTest(unittest.TestCase):
                 met = row.target.met(Outcome(Figure((value,)), peers, row.lower_is_better))
                 self.assertEqual(met, (value < 1) == row.lower_is_better, row.name)
 
+    def test_first_batch_also_judges_the_gap_between_epochs(self):
+        target = next(row.target for row in ROWS if row.name == "first_batch")
+        peers = {"Ray Data": Figure((9.0,)), "Ray Data, tuned": Figure((9.0,))}
+        for gap, met in ((0.5, True), (2.0, False)):
+            also = {"Paceline, gap between epochs (ms)": Figure((gap,)), "Paceline, a batch (ms)": Figure((1.0,))}
+            self.assertEqual(target.met(Outcome(Figure((0.01,)), peers, True, also)), met)
+
 
 class ProcessesTest(unittest.TestCase):
     def setUp(self):

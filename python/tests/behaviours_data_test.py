@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 import paceline
+import paceline.data
 import paceline.train as train
 from behaviours import fit, proved_by
 from paceline.train import DebugConfig
@@ -24,6 +25,23 @@ def test_58_a_dataset_that_the_trainer_was_not_given_is_a_key_error(run_config):
         return "raised"
 
     assert fit(loop, run_config(), workers=1).return_value == "raised"
+
+
+def test_58_datasets_are_split_in_equal_shares_and_shuffled_anew(run_config):
+    def loop():
+        shard = train.get_dataset_shard("train")
+        assert train.get_dataset_shard("train") is shard
+        batches = shard.iter_batches(batch_size=8)
+        mine = [[value for batch in batches for value in batch["id"].tolist()] for _ in range(3)]
+        everyone = [None] * train.get_context().get_world_size()
+        dist.all_gather_object(everyone, mine)
+        return everyone
+
+    datasets = {"train": paceline.data.range(41).random_shuffle()}
+    first, second = fit(loop, run_config(), datasets=datasets).return_value
+    for one, other in zip(first, second):
+        assert len(one) == len(other) == 20 and len(set(one + other)) == 40
+    assert first[0] != first[1] != first[2]
 
 
 def records(*arguments):

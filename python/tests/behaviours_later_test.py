@@ -37,7 +37,6 @@ LATER = (
           (f"{DECIDE} Preemption.ACleanFinishIsSuccess", f"{DECIDE} Preemption.HasItsOwnBudget")),
     Later(56, "survivors may publish without the ranks that are gone", NOBODY, "preemptions"),
     Later(57, "a replaced replica leaves the others running", "a failure restarts the whole group", "recovery in place"),
-    Later(58, "datasets are split in equal shares and shuffled anew", "datasets are refused", "the data engine"),
     Later(59, "gauges have names and tags and are zero at the end", "no gauges are exported", "monitoring"),
 )  # fmt: skip
 

@@ -12,7 +12,6 @@ from paceline.train.torch import TorchTrainer
 
 def seen_by(run_config, loop, workers=2, datasets=None, **options):
     """What each rank's loop has returned."""
-    gathered = {}
 
     def gathering():
         mine, size = loop(), train.get_context().get_world_size()
@@ -22,8 +21,7 @@ def seen_by(run_config, loop, workers=2, datasets=None, **options):
 
     trainer = TorchTrainer(gathering, datasets=datasets, scaling_config=ScalingConfig(num_workers=workers),
                            run_config=run_config(), **options)
-    gathered = trainer.fit().return_value
-    return gathered
+    return trainer.fit().return_value
 
 
 def rows_of(name="train", epochs=1, **options):
@@ -69,7 +67,7 @@ def test_rows_can_be_repeated_or_marked_as_padding(run_config):
 
 
 def test_a_restart_goes_on_where_the_checkpoint_was_taken(run_config, tmp_path):
-    """Behaviour 58, and what Ray Train cannot: the state of the shard is part of the checkpoint."""
+    """The state of the shard is part of the checkpoint."""
 
     def loop():
         shard, seen = train.get_dataset_shard("train"), []

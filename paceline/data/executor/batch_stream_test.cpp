@@ -93,9 +93,9 @@ TEST(BatchStream, RanksShareOneStreamWhateverTheirNumber) {
         std::vector<int64_t> all = joined(ranks);
         const auto difference = static_cast<int64_t>(all.size()) - static_cast<int64_t>(alone.size());
         ASSERT_LT(std::abs(difference), world_size) << "seed " << seed;
-        if (equal == Equal::uneven) ASSERT_EQ(difference, 0);
-        if (equal == Equal::drop) ASSERT_LE(difference, 0);
-        if (difference >= 0) ASSERT_TRUE(std::equal(alone.begin(), alone.end(), all.begin())) << "seed " << seed;
+        ASSERT_TRUE(equal != Equal::uneven || difference == 0) << "seed " << seed;
+        ASSERT_TRUE(equal != Equal::drop || difference <= 0) << "seed " << seed;
+        ASSERT_TRUE(difference < 0 || std::equal(alone.begin(), alone.end(), all.begin())) << "seed " << seed;
       }
     }
   }

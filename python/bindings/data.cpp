@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -177,17 +178,34 @@ py::dict tensors_of(const Batch& batch) {
   return tensors;
 }
 
-// Batches of an epoch. They go without the GIL: their threads may be waiting for it.
+// Batches of an epoch. Their threads may be waiting for the GIL, so the stream goes without it, and before the
+// interpreter does: a program may end with an iteration that it has left. The caller holds the GIL.
 class Batches {
  public:
-  explicit Batches(std::unique_ptr<data::BatchStream> stream) : stream_(std::move(stream)) {}
+  explicit Batches(std::unique_ptr<data::BatchStream> stream) : stream_(std::move(stream)) { all().insert(this); }
   ~Batches() {
-    const py::gil_scoped_release without_gil;
-    stream_.reset();
+    all().erase(this);
+    end();
   }
-  data::BatchStream& stream() { return *stream_; }
+  data::BatchStream& stream() {
+    if (stream_ == nullptr) throw UsageError("the program ends: there are no further batches");
+    return *stream_;
+  }
+  static void end_all() {
+    for (Batches* batches : std::set<Batches*>(all())) batches->end();
+  }
 
  private:
+  void end() {
+    std::unique_ptr<data::BatchStream> stream = std::move(stream_);
+    const py::gil_scoped_release without_gil;
+    stream.reset();
+  }
+  static std::set<Batches*>& all() {
+    static std::set<Batches*> batches;
+    return batches;
+  }
+
   std::unique_ptr<data::BatchStream> stream_;
 };
 
@@ -225,6 +243,23 @@ void bind_open_plan(py::module_& module) {
                                }
                                return chunks;
                              })
+      .def(
+          "skipped",
+          [](const data::OpenPlan& open, int64_t epoch, int64_t rows, const py::dict& state) {
+            data::OrderOptions order = open.order;
+            order.epoch = epoch;
+            data::StreamState reached = state_of(state);
+            arrow::Status status;
+            {
+              const py::gil_scoped_release without_gil;  // also while the stream goes, whose threads may wait for it
+              data::MixedStream stream(open.source, data::EpochOrder(open.source->chunks(), order), {}, 0, reached);
+              status = stream.skip(rows);
+              reached = stream.state();
+            }
+            check(status);
+            return state_to_python(reached);
+          },
+          py::arg("epoch"), py::arg("rows"), py::arg("state"))
       .def("statistics",
            [](const data::OpenPlan& open) {
              py::list all;
@@ -245,11 +280,12 @@ void bind_open_plan(py::module_& module) {
           "batches",
           [](const data::OpenPlan& open, int64_t epoch, int64_t batch_size, int64_t rank, int64_t world_size,
              const std::string& equal, bool drop_last, int64_t prefetch_batches, int64_t local_shuffle_seed,
-             int threads, const py::dict& state) {
+             int threads, int64_t read_ahead_bytes, const py::dict& state) {
             data::OrderOptions order = open.order;
             order.epoch = epoch;
             return std::make_unique<Batches>(std::make_unique<data::BatchStream>(
-                open.source, data::EpochOrder(open.source->chunks(), order), data::StreamOptions{.threads = threads},
+                open.source, data::EpochOrder(open.source->chunks(), order),
+                data::StreamOptions{.threads = threads, .read_ahead_bytes = read_ahead_bytes},
                 data::BatchStreamOptions{.batch_size = batch_size,
                                          .rank = rank,
                                          .world_size = world_size,
@@ -262,7 +298,7 @@ void bind_open_plan(py::module_& module) {
           },
           py::arg("epoch"), py::arg("batch_size"), py::arg("rank"), py::arg("world_size"), py::arg("equal"),
           py::arg("drop_last"), py::arg("prefetch_batches"), py::arg("local_shuffle_seed"), py::arg("threads"),
-          py::arg("state"));
+          py::arg("read_ahead_bytes"), py::arg("state"));
 }
 
 void bind_plans(py::module_& module) {
@@ -304,6 +340,7 @@ void bind_plans(py::module_& module) {
 }  // namespace
 
 void bind_data(py::module_& module) {
+  py::module_::import("atexit").attr("register")(py::cpp_function(&Batches::end_all));
   py::class_<Batches>(module, "DataBatches")
       .def("next",
            [](Batches& batches) -> py::object {

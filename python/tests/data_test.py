@@ -1,6 +1,9 @@
 """paceline.data: datasets in one process, against pyarrow, numpy and pandas."""
 
+import pathlib
 import pickle
+import subprocess
+import sys
 
 import cloudpickle
 import numpy
@@ -285,6 +288,22 @@ def test_errors_say_what_is_wrong(folder, tmp_path):
         paceline.data.range(3).iter_batches(batch_size=0)
     with pytest.raises(ValueError, match="batch_format is 'arrow'"):
         paceline.data.range(3).iter_batches(batch_format="arrow")
+
+
+def test_a_program_may_end_in_mid_iteration():
+    program = """if True:
+        import paceline.data
+        dataset = paceline.data.range(10_000_000).map_batches(lambda batch: batch)
+        kept = [iter(dataset.iter_batches(batch_size=10)) for _ in range(4)]
+        print(sum(int(next(one)["id"][9]) for one in kept))"""
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        assert (ended.returncode, ended.stdout) == (0, "36\n"), ended.stderr
+
+
+def test_relative_paths(folder, monkeypatch):
+    monkeypatch.chdir(pathlib.Path(folder).parent)
+    assert paceline.data.read_parquet(pathlib.Path(folder).name).count() == 300
 
 
 def test_statistics_name_the_bottleneck(folder):

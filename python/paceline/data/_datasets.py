@@ -22,7 +22,7 @@ class WithDatasets:
             is_split = self.data_config._splits(name)
             rank, size = (context.get_world_rank(), context.get_world_size()) if is_split else (0, 1)
             equal: Any = self.data_config._equal if is_split else "uneven"
-            _shards[name] = DataIterator(dataset, rank, size, equal)
+            _shards[name] = DataIterator(dataset, rank, size, equal, context.get_local_world_size())
         try:
             return self.loop()
         finally:

@@ -5,10 +5,20 @@ import dataclasses
 import os
 from typing import Any, Dict, Optional
 
+_READ_AHEAD_BYTES = 256 << 20
+
 
 @dataclasses.dataclass
 class ExecutionResources:
-    """Limits of what reading may use; None: not limited."""
+    """What reading may use.
+
+    Args:
+        cpu: Threads that read and decode; by default as many as there are cores for each worker of the machine.
+        gpu: Taken for Ray's scripts.
+        object_store_memory: As memory, where that is not given.
+        memory: Bytes of blocks that are read ahead, by default 256 MiB. What is being decoded or mixed, and batches that
+            a program keeps, come on top of it.
+    """
 
     cpu: Optional[float] = None
     gpu: Optional[float] = None
@@ -21,7 +31,7 @@ class ExecutionOptions:
     """How a dataset is read.
 
     Args:
-        resource_limits: ``cpu`` is the number of threads that read and decode.
+        resource_limits: Threads and memory.
         preserve_order: Taken for Ray's scripts: the order is always kept.
         locality_with_output: Taken for Ray's scripts.
         verbose_progress: Taken for Ray's scripts.
@@ -57,6 +67,9 @@ class DataContext:
         """One with the same options."""
         return copy.deepcopy(self)
 
-    def _threads(self) -> int:
-        limit = self.execution_options.resource_limits.cpu
-        return max(1, int(limit if limit is not None else os.cpu_count() or 1))
+    def _limits(self, readers: int) -> Dict[str, int]:
+        """What one of `readers` on this machine may use."""
+        limits = self.execution_options.resource_limits
+        threads = limits.cpu if limits.cpu is not None else (os.cpu_count() or 1) / readers
+        memory = limits.memory or limits.object_store_memory or _READ_AHEAD_BYTES
+        return {"threads": max(1, int(threads)), "read_ahead_bytes": int(memory)}

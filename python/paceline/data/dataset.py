@@ -10,7 +10,6 @@ import pyarrow
 from paceline import _options
 from paceline._native import native
 from paceline.data import _blocks, _functions
-from paceline.data.context import DataContext
 from paceline.data.iterator import DataIterator
 
 
@@ -430,9 +429,6 @@ class Dataset:
 
     def _open(self):
         return self._opened
-
-    def _threads(self) -> int:
-        return DataContext.get_current()._threads()
 
     def _blocks(self, batch_size: Optional[int] = None) -> Iterable[pyarrow.RecordBatch]:
         for table in self.iter_batches(batch_size=batch_size, batch_format="pyarrow"):

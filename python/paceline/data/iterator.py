@@ -4,6 +4,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optio
 
 from paceline._native import native
 from paceline.data import _blocks
+from paceline.data.context import DataContext
 
 Equal = Literal["drop", "pad", "repeat", "uneven"]
 _START = {"rows": 0, "window": 0, "row": 0, "buffer_rows": 0, "buffer": 0, "done": 0}
@@ -19,8 +20,9 @@ class DataIterator:
     Not made by users: ``Dataset.iterator()`` and ``paceline.train.get_dataset_shard()`` return one.
     """
 
-    def __init__(self, dataset, rank: int = 0, world_size: int = 1, equal: Equal = "uneven"):
+    def __init__(self, dataset, rank: int = 0, world_size: int = 1, equal: Equal = "uneven", readers: int = 1):
         self._dataset, self._rank, self._world_size, self._equal = dataset, rank, world_size, equal
+        self._readers = readers  # on this machine, which share its cores
         self._begin(0, _START)
 
     def _begin(self, epoch: int, state: Dict[str, int]) -> None:
@@ -152,10 +154,7 @@ class DataIterator:
     def skip(self, rows: int) -> None:
         """The next iteration passes over the next rows of the epoch: of all ranks together."""
         epoch, state = self._next
-        batches = self._dataset._open().batches(epoch, max(int(rows), 1), 0, 1, "uneven", False, 0, 0, 1, state)
-        if rows > 0:
-            batches.next()
-            self._begin(epoch, batches.state())
+        self._begin(epoch, self._dataset._open().skipped(epoch, int(rows), state))
 
     def state_dict(self) -> Dict[str, Any]:
         """Where the next batch begins: a few numbers, the same on every rank after the same step."""
@@ -206,7 +205,7 @@ class _Epochs:
             state["buffer_rows"] = buffer_rows
         opened = mine._dataset._open()
         batches = opened.batches(epoch=epoch, rank=mine._rank, world_size=mine._world_size, equal=mine._equal,
-                                 threads=mine._dataset._threads(), state=state, **options)
+                                 state=state, **options, **DataContext.get_current()._limits(mine._readers))
         while (batch := self._convert(batches)) is not None:
             mine._epoch, mine._state = epoch, batches.state()
             yield batch

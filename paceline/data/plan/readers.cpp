@@ -11,6 +11,7 @@
 #include "paceline/data/source/files.h"
 #include "paceline/data/source/json_source.h"
 #include "paceline/data/source/numpy_source.h"
+#include "paceline/data/source/orc_source.h"
 #include "paceline/data/source/parquet_source.h"
 #include "paceline/data/source/range_source.h"
 #include "paceline/data/source/text_source.h"
@@ -84,6 +85,13 @@ Opened read_feather(const Plan& plan) {
   return feather_source(found.file_system, found.files, options);
 }
 
+Opened read_orc(const Plan& plan) {
+  ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {"orc"}));
+  OrcOptions options;
+  if (plan.options.contains("columns")) options.columns = plan.options["columns"].get<std::vector<std::string>>();
+  return orc_source(found.file_system, found.files, options);
+}
+
 Opened read_text(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {}));
   return text_source(found.file_system, found.files,
@@ -116,6 +124,7 @@ constexpr Reader kReaders[] = {
     {"read_csv", "ReadCSV", read_csv},
     {"read_json", "ReadJSON", read_json},
     {"read_feather", "ReadFeather", read_feather},
+    {"read_orc", "ReadORC", read_orc},
     {"read_text", "ReadText", read_text},
     {"read_binary_files", "ReadBinaryFiles", read_binary_files},
     {"read_numpy", "ReadNumpy", read_numpy},

@@ -282,7 +282,7 @@ def test_collate_functions_and_pairs(folder):
 def test_errors_say_what_is_wrong(folder, tmp_path):
     with pytest.raises(Exception, match="missing.parquet"):
         paceline.data.read_parquet(str(tmp_path / "missing.parquet")).count()
-    with pytest.raises(Exception, match="has no column 'y'; it has x, square"):
+    with pytest.raises(Exception, match="no file has a column 'y'; there is 'x', 'square'"):
         paceline.data.read_parquet(folder, columns=["y"]).count()
     with pytest.raises(ValueError, match="batch_size is 0"):
         paceline.data.range(3).iter_batches(batch_size=0)

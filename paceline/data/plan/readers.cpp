@@ -11,7 +11,9 @@
 #include "paceline/data/source/files.h"
 #include "paceline/data/source/json_source.h"
 #include "paceline/data/source/numpy_source.h"
+#include "paceline/data/source/orc_source.h"
 #include "paceline/data/source/parquet_source.h"
+#include "paceline/data/source/partitioning.h"
 #include "paceline/data/source/range_source.h"
 #include "paceline/data/source/text_source.h"
 
@@ -23,9 +25,12 @@ using Opened = arrow::Result<std::shared_ptr<const Source>>;
 struct Found {
   std::shared_ptr<arrow::fs::FileSystem> file_system;
   std::vector<arrow::fs::FileInfo> files;
+  FileColumns places;                               // what their places say
+  std::optional<std::vector<std::string>> columns;  // which of their own are read; nullopt for all
 };
 
-// The files that the step names. Options: paths; file_extensions, by default `usual`; ignore_missing_paths.
+// The files that the step names. Options: paths; file_extensions, by default `usual`; ignore_missing_paths; columns;
+// partitioning, "hive" or absent; include_paths.
 arrow::Result<Found> files_of(const Plan& plan, std::vector<std::string> usual) {
   Found found;
   std::vector<std::string> paths;
@@ -43,7 +48,25 @@ arrow::Result<Found> files_of(const Plan& plan, std::vector<std::string> usual) 
   ListOptions options{.file_extensions = plan.options.value("file_extensions", std::move(usual)),
                       .ignore_missing_paths = plan.options.value("ignore_missing_paths", false)};
   ARROW_ASSIGN_OR_RAISE(found.files, list_files(*found.file_system, paths, options));
+  if (plan.options.contains("partitioning")) {
+    const std::string style = plan.options["partitioning"];
+    if (style != "hive") return arrow::Status::Invalid("partitioning is '", style, "'; allowed: 'hive'");
+    found.places.hive = true;
+  }
+  found.places.include_paths = plan.options.value("include_paths", false);
+  if (plan.options.contains("columns")) {
+    found.places.columns = plan.options["columns"].get<std::vector<std::string>>();
+    found.columns = columns_in_files(found.files, found.places);
+    // Where places say all that is wanted, files are read for the number of their rows; not every format can do that
+    // without columns.
+    if (found.columns->empty() && !found.places.columns->empty()) found.columns.reset();
+  }
   return found;
+}
+
+Opened with_places(const Found& found, arrow::Result<std::unique_ptr<Source>> source) {
+  ARROW_RETURN_NOT_OK(source);
+  return with_file_columns(*std::move(source), found.files, found.places);
 }
 
 std::vector<std::string> with_compression(const std::string& extension) {
@@ -52,9 +75,7 @@ std::vector<std::string> with_compression(const std::string& extension) {
 
 Opened read_parquet(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {"parquet"}));
-  ParquetOptions options;
-  if (plan.options.contains("columns")) options.columns = plan.options["columns"].get<std::vector<std::string>>();
-  return parquet_source(found.file_system, found.files, options);
+  return with_places(found, parquet_source(found.file_system, found.files, {.columns = found.columns}));
 }
 
 Opened read_csv(const Plan& plan) {
@@ -64,40 +85,47 @@ Opened read_csv(const Plan& plan) {
   if (delimiter.size() != 1) return arrow::Status::Invalid("the delimiter is '", delimiter, "'; wanted: one character");
   options.parse.delimiter = delimiter.front();
   options.read.column_names = plan.options.value("column_names", std::vector<std::string>());
-  if (plan.options.contains("columns")) {
-    options.convert.include_columns = plan.options["columns"].get<std::vector<std::string>>();
-  }
-  return csv_source(found.file_system, found.files, options);
+  if (found.columns) options.convert.include_columns = *found.columns;
+  return with_places(found, csv_source(found.file_system, found.files, options));
 }
 
 Opened read_json(const Plan& plan) {
   std::vector<std::string> usual = with_compression("json");
   std::ranges::copy(with_compression("jsonl"), std::back_inserter(usual));
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, std::move(usual)));
-  return json_source(found.file_system, found.files);
+  return with_places(found, json_source(found.file_system, found.files));
 }
 
 Opened read_feather(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {"feather", "arrow", "ipc"}));
-  FeatherOptions options;
-  if (plan.options.contains("columns")) options.columns = plan.options["columns"].get<std::vector<std::string>>();
-  return feather_source(found.file_system, found.files, options);
+  return with_places(found, feather_source(found.file_system, found.files, {.columns = found.columns}));
+}
+
+Opened read_orc(const Plan& plan) {
+  ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {"orc"}));
+  return with_places(found, orc_source(found.file_system, found.files, {.columns = found.columns}));
 }
 
 Opened read_text(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {}));
-  return text_source(found.file_system, found.files,
-                     {.drop_empty_lines = plan.options.value("drop_empty_lines", true)});
+  return with_places(found, text_source(found.file_system, found.files,
+                                        {.drop_empty_lines = plan.options.value("drop_empty_lines", true)}));
 }
 
 Opened read_binary_files(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {}));
-  return binary_source(found.file_system, found.files, {.include_paths = plan.options.value("include_paths", false)});
+  BinaryOptions options{.include_paths = found.places.include_paths};
+  if (!found.places.hive) return binary_source(found.file_system, found.files, options);
+  FileColumns folders = found.places;
+  folders.include_paths = false;  // the source has them
+  options.chunk_bytes = 0;        // a file each: a chunk of several would be in several folders
+  ARROW_ASSIGN_OR_RAISE(auto source, binary_source(found.file_system, found.files, options));
+  return with_file_columns(std::move(source), found.files, folders);
 }
 
 Opened read_numpy(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {"npy"}));
-  return numpy_source(found.file_system, found.files);
+  return with_places(found, numpy_source(found.file_system, found.files));
 }
 
 Opened range(const Plan& plan) {
@@ -116,6 +144,7 @@ constexpr Reader kReaders[] = {
     {"read_csv", "ReadCSV", read_csv},
     {"read_json", "ReadJSON", read_json},
     {"read_feather", "ReadFeather", read_feather},
+    {"read_orc", "ReadORC", read_orc},
     {"read_text", "ReadText", read_text},
     {"read_binary_files", "ReadBinaryFiles", read_binary_files},
     {"read_numpy", "ReadNumpy", read_numpy},

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "paceline/data/source/decode_leaf_internal.h"
+#include "paceline/data/source/ray_tensor_internal.h"
 
 namespace paceline::data {
 namespace {
@@ -17,8 +18,10 @@ constexpr int64_t kValuesAtOnce = 1 << 16;
 
 // Values that Parquet keeps as `Stored` and Arrow as `Value`; 0 read means that the column ends before its time.
 template <typename Reader, typename Stored, typename Value>
-arrow::Status read_values(parquet::ColumnReader& column, Value* values, int64_t count) {
+arrow::Status read_values(parquet::ColumnReader& column, int64_t first, Value* values, int64_t count) {
   auto& reader = static_cast<Reader&>(column);
+  const int64_t skipped = first == 0 ? 0 : reader.Skip(first);
+  if (skipped != first) return arrow::Status::IOError("the column ends after ", skipped, " of ", first, " values");
   std::vector<Stored> stored(std::is_same_v<Stored, Value> ? 0 : static_cast<size_t>(std::min(count, kValuesAtOnce)));
   for (int64_t done = 0; done < count;) {
     Stored* target = nullptr;
@@ -36,11 +39,12 @@ arrow::Status read_values(parquet::ColumnReader& column, Value* values, int64_t 
   return arrow::Status::OK();
 }
 
-using Read = arrow::Status (*)(parquet::ColumnReader&, uint8_t*, int64_t);
+// The values from the one numbered `first` on.
+using Read = arrow::Status (*)(parquet::ColumnReader&, int64_t first, uint8_t*, int64_t count);
 
 template <typename Reader, typename Stored, typename Value>
-arrow::Status read_bytes(parquet::ColumnReader& column, uint8_t* bytes, int64_t count) {
-  return read_values<Reader, Stored>(column, reinterpret_cast<Value*>(bytes), count);
+arrow::Status read_bytes(parquet::ColumnReader& column, int64_t first, uint8_t* bytes, int64_t count) {
+  return read_values<Reader, Stored>(column, first, reinterpret_cast<Value*>(bytes), count);
 }
 
 // How values of a type are read; nullptr where Parquet keeps them in another form.
@@ -75,26 +79,25 @@ Read reader_of(arrow::Type::type type, parquet::Type::type stored) {
 
 bool is_plain_leaf(const arrow::Field& field, const parquet::ColumnDescriptor& column,
                    const parquet::ColumnChunkMetaData& chunk, int64_t rows) {
-  if (field.type()->id() != arrow::Type::FIXED_SIZE_LIST) return false;
-  const auto& list = static_cast<const arrow::FixedSizeListType&>(*field.type());
-  if (reader_of(list.value_type()->id(), column.physical_type()) == nullptr) return false;
-  if (chunk.num_values() != rows * list.list_size()) return false;
+  const auto layout = tensor_layout(*field.type());
+  if (!layout || reader_of(layout->value_type->id(), column.physical_type()) == nullptr) return false;
+  if (chunk.num_values() != rows * layout->values_of_row) return false;
   const std::shared_ptr<parquet::Statistics> statistics = chunk.statistics();
   return statistics != nullptr && statistics->HasNullCount() && statistics->null_count() == 0;
 }
 
 arrow::Result<std::shared_ptr<arrow::Array>> decode_leaf(parquet::RowGroupReader& row_group, int leaf,
-                                                         const std::shared_ptr<arrow::DataType>& type, int64_t rows,
-                                                         arrow::MemoryPool* pool) {
-  const auto& list = static_cast<const arrow::FixedSizeListType&>(*type);
-  const std::shared_ptr<arrow::DataType>& value_type = list.value_type();
-  const int64_t count = rows * list.list_size();
+                                                         const std::shared_ptr<arrow::DataType>& type,
+                                                         const RowRange& range, arrow::MemoryPool* pool) {
+  const TensorLayout layout = *tensor_layout(*type);
+  const int64_t count = range.rows * layout.values_of_row;
   ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> values,
-                        arrow::AllocateBuffer(count * value_type->byte_width(), pool));
+                        arrow::AllocateBuffer(count * layout.value_type->byte_width(), pool));
   const std::shared_ptr<parquet::ColumnReader> column = row_group.Column(leaf);
-  ARROW_RETURN_NOT_OK(reader_of(value_type->id(), column->type())(*column, values->mutable_data(), count));
-  const auto items = arrow::ArrayData::Make(value_type, count, {nullptr, std::move(values)}, /*null_count=*/0);
-  return arrow::MakeArray(arrow::ArrayData::Make(type, rows, {nullptr}, {items}, /*null_count=*/0));
+  ARROW_RETURN_NOT_OK(reader_of(layout.value_type->id(), column->type())(*column, range.first * layout.values_of_row,
+                                                                         values->mutable_data(), count));
+  const auto items = arrow::ArrayData::Make(layout.value_type, count, {nullptr, std::move(values)}, /*null_count=*/0);
+  return tensors_of(type, items, range.rows);
 }
 
 }  // namespace paceline::data

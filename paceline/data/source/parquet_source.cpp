@@ -14,26 +14,34 @@
 
 #include <algorithm>
 
+#include "paceline/data/order/permutation.h"
 #include "paceline/data/source/decode_leaf_internal.h"
+#include "paceline/data/source/file_access_internal.h"
+#include "paceline/data/source/parquet_pruning_internal.h"
+#include "paceline/data/source/ray_tensor_internal.h"
+#include "paceline/data/source/schema_merge_internal.h"
 #include "paceline/storage/objects/parallel.h"
 
 namespace paceline::data {
 namespace {
 
 // A column of the schema, in one file.
-struct Column {
-  std::vector<int> leaves;  // its numbers among the file's leaf columns
+struct ParquetColumn {
+  std::vector<int> leaves;               // its numbers among the file's leaf columns; none where the file lacks it
+  std::shared_ptr<arrow::Field> stored;  // as parquet::arrow reads it
+  std::shared_ptr<arrow::Field> field;   // as tensors
 };
 
-struct File {
+constexpr const char* kParquet = "Parquet";
+constexpr int64_t kRowsSkippedAtOnce = 4096;
+constexpr int64_t kBytesReadAtOnce = int64_t{1} << 20;
+
+struct ParquetFile {
   arrow::fs::FileInfo info;
   std::shared_ptr<parquet::FileMetaData> footer;
-  std::vector<Column> columns;  // one for each field of the schema
+  parquet::arrow::SchemaManifest manifest;
+  std::vector<ParquetColumn> columns;  // one for each field of the schema
 };
-
-arrow::Status in_file(const std::string& path, const arrow::Status& status) {
-  return status.WithMessage("cannot read the Parquet file ", path, ": ", status.message());
-}
 
 void add_leaves(const parquet::arrow::SchemaField& field, std::vector<int>& leaves) {
   if (field.column_index >= 0) leaves.push_back(field.column_index);
@@ -54,15 +62,35 @@ class ParquetSource : public Source {
   }
 
   arrow::Status open(const ParquetOptions& options) {
-    if (files_.empty()) return arrow::Status::Invalid("no Parquet file was given");
+    if (options.bytes_of_chunk < 1) return arrow::Status::Invalid("chunks of ", options.bytes_of_chunk, " bytes");
     ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(
         files_.size(), [this](size_t file) { return read_footer(files_[file]); }, options.footers_at_once));
-    for (size_t file = 0; file < files_.size(); ++file) {
-      const arrow::Status status = take_schema(files_[file], options);
-      if (!status.ok()) return in_file(files_[file].info.path(), status);
-      add_chunks(files_[file], static_cast<int64_t>(file));
+    std::vector<std::string> paths;
+    std::vector<std::shared_ptr<arrow::Schema>> schemas;
+    for (const ParquetFile& file : files_) {
+      paths.push_back(file.info.path());
+      arrow::FieldVector fields;
+      for (const auto& field : file.manifest.schema_fields) fields.push_back(without_ray_tensor(field.field));
+      schemas.push_back(arrow::schema(std::move(fields)));
     }
-    fingerprint_ = mix_text(fingerprint_, schema_->ToString());
+    ARROW_ASSIGN_OR_RAISE(schema_, merge_schemas(schemas, paths, options.columns));
+    std::shared_ptr<arrow::Schema> all = schema_;
+    arrow::compute::Expression filter = arrow::compute::literal(true);
+    if (options.filter) {
+      ARROW_ASSIGN_OR_RAISE(all, merge_schemas(schemas, paths, std::nullopt));
+      ARROW_ASSIGN_OR_RAISE(filter, bind_filter(*options.filter, *all));
+      fingerprint_ = mix_text(fingerprint_, options.filter->ToString());
+    }
+    for (size_t file = 0; file < files_.size(); ++file) {
+      find_columns(files_[file]);
+      fingerprint_ = mix_file(fingerprint_, files_[file].info);
+      for (int group = 0; group < files_[file].footer->num_row_groups(); ++group) {
+        const auto metadata = files_[file].footer->RowGroup(group);
+        if (options.filter && !may_pass(filter, *all, files_[file].manifest, *metadata)) continue;
+        add_chunks(static_cast<int64_t>(file), group, *metadata, options.bytes_of_chunk);
+      }
+    }
+    fingerprint_ = mix(mix_text(fingerprint_, schema_->ToString()), static_cast<uint64_t>(options.bytes_of_chunk));
     return arrow::Status::OK();
   }
 
@@ -72,136 +100,164 @@ class ParquetSource : public Source {
   uint64_t fingerprint() const override { return fingerprint_; }
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
-    const File& file = files_[static_cast<size_t>(chunks_[static_cast<size_t>(chunk)].file)];
-    auto batch = read_row_group(file, row_groups_[static_cast<size_t>(chunk)]);
-    if (!batch.ok()) return in_file(file.info.path(), batch.status());
+    const ParquetFile& file = files_[static_cast<size_t>(chunks_[static_cast<size_t>(chunk)].file)];
+    const Part& part = parts_[static_cast<size_t>(chunk)];
+    auto batch = read_rows(file, part.group, part.range);
+    if (batch.ok()) batch = fit_to_schema(**batch, schema_);
+    if (!batch.ok()) return in_file(kParquet, file.info.path(), batch.status());
     return batch;
   }
 
  private:
-  arrow::Result<std::unique_ptr<parquet::ParquetFileReader>> reader_of(const File& file) const {
-    ARROW_ASSIGN_OR_RAISE(auto input, file_system_->OpenInputFile(file.info));
-    if (file.footer != nullptr) {
-      ARROW_ASSIGN_OR_RAISE(const int64_t bytes, input->GetSize());
-      if (bytes != file.info.size()) {
-        return arrow::Status::IOError("it has changed since the data set was made: it had ", file.info.size(),
-                                      " bytes and has ", bytes);
-      }
-    }
+  arrow::Result<std::unique_ptr<parquet::ParquetFileReader>> reader_of(const ParquetFile& file,
+                                                                       bool page_by_page) const {
+    ARROW_ASSIGN_OR_RAISE(auto input, open_unchanged(*file_system_, file.info));
     BEGIN_PARQUET_CATCH_EXCEPTIONS
-    return parquet::ParquetFileReader::Open(std::move(input), parquet::default_reader_properties(), file.footer);
+    auto properties = parquet::default_reader_properties();
+    if (page_by_page) {  // instead of whole columns of the row group
+      properties.enable_buffered_stream();
+      properties.set_buffer_size(kBytesReadAtOnce);
+    }
+    return parquet::ParquetFileReader::Open(std::move(input), properties, file.footer);
     END_PARQUET_CATCH_EXCEPTIONS
   }
 
-  arrow::Status read_footer(File& file) const {
-    if (file.info.type() != arrow::fs::FileType::File) {
-      const bool is_missing = file.info.type() == arrow::fs::FileType::NotFound;
-      return in_file(file.info.path(), arrow::Status::IOError(is_missing ? "it does not exist" : "it is no file"));
-    }
-    const auto reader = reader_of(file);
-    if (!reader.ok()) return in_file(file.info.path(), reader.status());
+  arrow::Status read_footer(ParquetFile& file) const {
+    const auto reader = reader_of(file, /*page_by_page=*/false);
+    if (!reader.ok()) return in_file(kParquet, file.info.path(), reader.status());
     file.footer = (*reader)->metadata();
-    return arrow::Status::OK();
+    const arrow::Status status = parquet::arrow::SchemaManifest::Make(
+        file.footer->schema(), file.footer->key_value_metadata(), reader_properties(), &file.manifest);
+    return in_file(kParquet, file.info.path(), status);
   }
 
-  // Finds the columns in the file; the first file says what they are.
-  arrow::Status take_schema(File& file, const ParquetOptions& options) {
-    parquet::arrow::SchemaManifest manifest;
-    ARROW_RETURN_NOT_OK(parquet::arrow::SchemaManifest::Make(file.footer->schema(), file.footer->key_value_metadata(),
-                                                             reader_properties(), &manifest));
-    std::vector<std::string> names;
-    if (options.columns) {
-      names = *options.columns;
-    } else if (schema_ != nullptr) {
-      names = schema_->field_names();
-    } else {
-      for (const auto& field : manifest.schema_fields) names.push_back(field.field->name());
-    }
-    arrow::FieldVector fields;
-    for (const std::string& name : names) {
-      const auto& all = manifest.schema_fields;
-      const auto found = std::ranges::find(all, name, [](const auto& field) { return field.field->name(); });
-      if (found == all.end()) {
-        std::string there;
-        for (const auto& field : all) there += (there.empty() ? "" : ", ") + field.field->name();
-        return arrow::Status::Invalid("it has no column '", name, "'; it has ", there);
+  void find_columns(ParquetFile& file) const {
+    for (const auto& field : schema_->fields()) {
+      const auto found = std::ranges::find(file.manifest.schema_fields, field->name(),
+                                           [](const auto& there) { return there.field->name(); });
+      ParquetColumn column;
+      if (found != file.manifest.schema_fields.end()) {
+        add_leaves(*found, column.leaves);
+        column.stored = found->field;
+        column.field = without_ray_tensor(found->field);
       }
-      Column column;
-      add_leaves(*found, column.leaves);
       file.columns.push_back(std::move(column));
-      fields.push_back(found->field);
-      if (std::ranges::count(names, name) > 1) return arrow::Status::Invalid("two columns are called '", name, "'");
     }
-    if (schema_ == nullptr) {
-      schema_ = arrow::schema(std::move(fields));
-      return arrow::Status::OK();
-    }
-    for (size_t i = 0; i < fields.size(); ++i) {
-      const std::shared_ptr<arrow::Field>& wanted = schema_->field(static_cast<int>(i));
-      if (fields[i]->type()->Equals(*wanted->type())) continue;
-      return arrow::Status::Invalid("its column '", names[i], "' is ", fields[i]->type()->ToString(), "; in ",
-                                    files_.front().info.path(), " it is ", wanted->type()->ToString());
-    }
-    return arrow::Status::OK();
   }
 
-  void add_chunks(const File& file, int64_t number) {
-    fingerprint_ = mix(mix_text(fingerprint_, file.info.path()), static_cast<uint64_t>(file.info.size()));
-    fingerprint_ = mix(fingerprint_, static_cast<uint64_t>(file.info.mtime().time_since_epoch().count()));
-    for (int group = 0; group < file.footer->num_row_groups(); ++group) {
-      const auto metadata = file.footer->RowGroup(group);
-      ChunkSize chunk{.rows = metadata->num_rows(), .file = number};
-      for (const Column& column : file.columns) {
-        // Not the row group's own total, in which some writers count compressed bytes.
-        for (const int leaf : column.leaves) chunk.bytes += metadata->ColumnChunk(leaf)->total_uncompressed_size();
+  void add_chunks(int64_t number, int group, const parquet::RowGroupMetaData& metadata, int64_t bytes_of_chunk) {
+    const int64_t rows = metadata.num_rows();
+    int64_t bytes = 0;
+    for (const ParquetColumn& column : files_[static_cast<size_t>(number)].columns) {
+      if (column.leaves.empty()) continue;
+      // Parquet keeps small integers as wider ones, so what it says of them is too much.
+      if (const auto fixed = fixed_bytes_of_row(*arrow::schema({column.field}))) {
+        bytes += static_cast<int64_t>(*fixed * static_cast<double>(rows));
+        continue;
       }
-      chunks_.push_back(chunk);
-      row_groups_.push_back(group);
+      // Not the row group's own total, in which some writers count compressed bytes. What stands there once and is
+      // meant often (a dictionary) takes more room decoded.
+      for (const int leaf : column.leaves) {
+        const auto chunk = metadata.ColumnChunk(leaf);
+        const int64_t decoded = chunk->num_values() * parquet::GetTypeByteSize(chunk->type());
+        const bool is_wide = chunk->type() != parquet::Type::BOOLEAN && chunk->type() != parquet::Type::BYTE_ARRAY &&
+                             chunk->type() != parquet::Type::FIXED_LEN_BYTE_ARRAY;
+        bytes += std::max(chunk->total_uncompressed_size(), is_wide ? decoded : 0);
+      }
+    }
+    const int64_t pieces =
+        std::clamp<int64_t>((bytes + bytes_of_chunk - 1) / bytes_of_chunk, 1, std::max<int64_t>(rows, 1));
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = rows * piece / pieces;
+      const RowRange range{.first = first, .rows = rows * (piece + 1) / pieces - first};
+      const double part = rows == 0 ? 1 : static_cast<double>(range.rows) / static_cast<double>(rows);
+      chunks_.push_back(
+          {.rows = range.rows, .bytes = static_cast<int64_t>(static_cast<double>(bytes) * part), .file = number});
+      parts_.push_back({.group = group, .range = range});
     }
   }
 
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_row_group(const File& file, int group) const {
-    ARROW_ASSIGN_OR_RAISE(std::unique_ptr<parquet::ParquetFileReader> reader, reader_of(file));
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_rows(const ParquetFile& file, int group,
+                                                               const RowRange& range) const {
+    ARROW_ASSIGN_OR_RAISE(std::unique_ptr<parquet::ParquetFileReader> reader,
+                          reader_of(file, range.rows < file.footer->RowGroup(group)->num_rows()));
     BEGIN_PARQUET_CATCH_EXCEPTIONS
     const std::shared_ptr<parquet::RowGroupReader> row_group = reader->RowGroup(group);
-    const int64_t rows = row_group->metadata()->num_rows();
-    arrow::ArrayVector arrays(file.columns.size());
-    std::vector<int> others;  // leaves of columns that parquet::arrow reads
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      const Column& column = file.columns[i];
-      const arrow::Field& field = *schema_->field(static_cast<int>(i));
-      if (column.leaves.size() == 1 && is_plain_leaf(field, *file.footer->schema()->Column(column.leaves[0]),
-                                                     *row_group->metadata()->ColumnChunk(column.leaves[0]), rows)) {
-        ARROW_ASSIGN_OR_RAISE(
-            arrays[i], decode_leaf(*row_group, column.leaves[0], field.type(), rows, arrow::default_memory_pool()));
+    const int64_t all_rows = row_group->metadata()->num_rows();
+    const bool is_whole = range.rows == all_rows;
+    arrow::FieldVector fields;
+    arrow::ArrayVector arrays;
+    std::vector<size_t> places;  // in `arrays`, of the columns that parquet::arrow reads
+    std::vector<int> leaves;     // of these
+    for (const ParquetColumn& column : file.columns) {
+      if (column.leaves.empty()) continue;  // null
+      fields.push_back(column.field);
+      arrays.emplace_back();
+      const int leaf = column.leaves[0];
+      const parquet::ColumnDescriptor& descriptor = *file.footer->schema()->Column(leaf);
+      if (column.leaves.size() == 1 &&
+          is_plain_leaf(*column.field, descriptor, *row_group->metadata()->ColumnChunk(leaf), all_rows)) {
+        ARROW_ASSIGN_OR_RAISE(arrays.back(),
+                              decode_leaf(*row_group, leaf, column.field->type(), range, arrow::default_memory_pool()));
+      } else if (column.leaves.size() == 1 && !is_whole && is_flat(*column.field, descriptor)) {
+        ARROW_ASSIGN_OR_RAISE(arrays.back(),
+                              decode_flat(*row_group, leaf, column.field->type(), range, arrow::default_memory_pool()));
       } else {
-        others.insert(others.end(), column.leaves.begin(), column.leaves.end());
+        places.push_back(arrays.size() - 1);
+        leaves.insert(leaves.end(), column.leaves.begin(), column.leaves.end());
       }
     }
-    if (!others.empty()) ARROW_RETURN_NOT_OK(read_others(std::move(reader), group, others, arrays));
-    return arrow::RecordBatch::Make(schema_, rows, std::move(arrays));
+    if (!places.empty()) {
+      ARROW_ASSIGN_OR_RAISE(const auto others, read_others(std::move(reader), group, leaves, range, is_whole));
+      for (size_t i = 0; i < places.size(); ++i) {
+        auto& array = arrays[places[i]];
+        array = others->column(static_cast<int>(i));  // in the order in which their leaves were asked for
+        const auto& type = fields[places[i]]->type();
+        if (array->type()->Equals(*type)) continue;
+        ARROW_ASSIGN_OR_RAISE(array, lists_as_tensors(array, type));
+      }
+    }
+    return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), range.rows, std::move(arrays));
     END_PARQUET_CATCH_EXCEPTIONS
   }
 
-  // Puts the columns of these leaves where `arrays` has none.
-  static arrow::Status read_others(std::unique_ptr<parquet::ParquetFileReader> reader, int group,
-                                   const std::vector<int>& leaves, arrow::ArrayVector& arrays) {
+  // Rows of columns that only parquet::arrow reads. What stands before them in the row group is decoded as well, a few
+  // rows at a time.
+  static arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_others(
+      std::unique_ptr<parquet::ParquetFileReader> reader, int group, const std::vector<int>& leaves,
+      const RowRange& range, bool is_whole) {
     ARROW_ASSIGN_OR_RAISE(auto arrow_reader, parquet::arrow::FileReader::Make(arrow::default_memory_pool(),
                                                                               std::move(reader), reader_properties()));
-    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Table> table, arrow_reader->ReadRowGroup(group, leaves));
-    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, table->CombineChunksToBatch());
-    int next = 0;  // columns stand in the order in which their leaves were asked for
-    for (auto& array : arrays) {
-      if (array == nullptr) array = batch->column(next++);
+    if (is_whole) {
+      ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Table> table, arrow_reader->ReadRowGroup(group, leaves));
+      return table->CombineChunksToBatch();
     }
-    return arrow::Status::OK();
+    arrow_reader->set_batch_size(std::min<int64_t>(range.rows, kRowsSkippedAtOnce));
+    ARROW_ASSIGN_OR_RAISE(const auto batches, arrow_reader->GetRecordBatchReader({group}, leaves));
+    arrow::RecordBatchVector wanted;
+    int64_t at = 0;
+    while (at < range.first + range.rows) {
+      ARROW_ASSIGN_OR_RAISE(const auto batch, batches->Next());
+      if (batch == nullptr) return arrow::Status::IOError("the row group ends after ", at, " rows");
+      const int64_t from = std::max<int64_t>(range.first - at, 0);
+      const int64_t to = std::min(range.first + range.rows - at, batch->num_rows());
+      if (from < to) wanted.push_back(batch->Slice(from, to - from));
+      at += batch->num_rows();
+    }
+    ARROW_ASSIGN_OR_RAISE(const auto table, arrow::Table::FromRecordBatches(batches->schema(), wanted));
+    return table->CombineChunksToBatch();
   }
 
+  struct Part {
+    int group = 0;
+    RowRange range;
+  };
+
   const std::shared_ptr<arrow::fs::FileSystem> file_system_;
-  std::vector<File> files_;
+  std::vector<ParquetFile> files_;
   std::shared_ptr<arrow::Schema> schema_;
   std::vector<ChunkSize> chunks_;
-  std::vector<int> row_groups_;  // of each chunk, in its file
+  std::vector<Part> parts_;  // of each chunk, in its file
   uint64_t fingerprint_ = 0;
 };
 
@@ -210,6 +266,7 @@ class ParquetSource : public Source {
 arrow::Result<std::unique_ptr<Source>> parquet_source(std::shared_ptr<arrow::fs::FileSystem> file_system,
                                                       std::vector<arrow::fs::FileInfo> files,
                                                       const ParquetOptions& options) {
+  ARROW_RETURN_NOT_OK(check_files(kParquet, files));
   auto source = std::make_unique<ParquetSource>(std::move(file_system), std::move(files));
   ARROW_RETURN_NOT_OK(source->open(options));
   return source;

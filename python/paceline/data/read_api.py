@@ -14,7 +14,7 @@ from paceline.data.dataset import Dataset, MaterializedDataset, _of_one_schema, 
 
 
 def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] = None, **files: Any) -> Dataset:
-    """Rows of Parquet files: each row group is a block.
+    """Rows of Parquet files: each row group is a block, or several if it is large. Files may differ in their columns.
 
     Args:
         paths: A file, a folder, in which all files that end in .parquet are read, a glob such as ``"2024-*/*.parquet"``,

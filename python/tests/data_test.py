@@ -11,6 +11,7 @@ import pandas
 import pyarrow
 import pyarrow.csv
 import pyarrow.feather
+import pyarrow.orc
 import pyarrow.parquet
 import pytest
 import torch
@@ -247,6 +248,13 @@ def test_files_of_other_formats(tmp_path, folder):
     feather = str(tmp_path / "x.feather")
     pyarrow.feather.write_feather(dataset.to_arrow_refs()[0], feather)
     assert paceline.data.read_feather(feather, columns=["name"]).take(1) == [{"name": "row 0"}]
+    pyarrow.orc.write_table(dataset.to_arrow_refs()[1], str(tmp_path / "x.orc"))
+    assert paceline.data.read_orc(str(tmp_path / "x.orc")).take(1) == [{"x": 30, "name": "row 30"}]
+    for year in (2023, 2024):
+        dataset.limit(year - 2021).write_parquet(str(tmp_path / f"by_year/year={year}"))
+    by_year = paceline.data.read_parquet(str(tmp_path / "by_year"), partitioning="hive", include_paths=True)
+    assert [(row["x"], row["year"]) for row in by_year.take_all()] == [(0, 2023), (1, 2023), (0, 2024), (1, 2024), (2, 2024)]
+    assert "year=2023" in by_year.take(1)[0]["path"]
     (tmp_path / "lines.txt").write_text("a\n\nb")
     assert paceline.data.read_text(str(tmp_path / "lines.txt")).take_all() == [{"text": "a"}, {"text": "b"}]
     lines = str(tmp_path / "li*.txt")

@@ -17,6 +17,7 @@ from paceline.data.read_api import (
     read_feather,
     read_json,
     read_numpy,
+    read_orc,
     read_parquet,
     read_text,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "read_feather",
     "read_json",
     "read_numpy",
+    "read_orc",
     "read_parquet",
     "read_text",
 ]

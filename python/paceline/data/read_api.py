@@ -22,7 +22,8 @@ def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] =
         columns: Only these, in this order.
         files: What all readers take. ``shuffle="files"``: files in another order in each epoch. ``file_extensions``:
             which files of folders and globs are read. ``ignore_missing_paths``: paths that do not exist are left out.
-            ``override_num_blocks``: the rows in so many blocks.
+            ``override_num_blocks``: the rows in so many blocks. ``partitioning="hive"``: folders such as ``year=2024``
+            become columns. ``include_paths``: the column "path".
     """
     return _read("read_parquet", paths, files, **({} if columns is None else {"columns": list(columns)}))
 
@@ -57,14 +58,19 @@ def read_feather(paths: Union[str, List[str]], *, columns: Optional[List[str]] =
     return _read("read_feather", paths, files, **({} if columns is None else {"columns": list(columns)}))
 
 
+def read_orc(paths: Union[str, List[str]], *, columns: Optional[List[str]] = None, **files: Any) -> Dataset:
+    """Rows of ORC files: each stripe is a block. Arguments: as of read_parquet()."""
+    return _read("read_orc", paths, files, **({} if columns is None else {"columns": list(columns)}))
+
+
 def read_text(paths: Union[str, List[str]], *, drop_empty_lines: bool = True, **files: Any) -> Dataset:
     """A row for each line of UTF-8, as the column "text". `files`: as of read_parquet()."""
     return _read("read_text", paths, files, drop_empty_lines=bool(drop_empty_lines))
 
 
-def read_binary_files(paths: Union[str, List[str]], *, include_paths: bool = False, **files: Any) -> Dataset:
+def read_binary_files(paths: Union[str, List[str]], **files: Any) -> Dataset:
     """A row for each file, as the column "bytes", and with include_paths "path". `files`: as of read_parquet()."""
-    return _read("read_binary_files", paths, files, include_paths=bool(include_paths))
+    return _read("read_binary_files", paths, files)
 
 
 def read_numpy(paths: Union[str, List[str]], **files: Any) -> Dataset:
@@ -124,7 +130,7 @@ def range_tensor(n: int, *, shape: Tuple[int, ...] = (1,), override_num_blocks: 
 
 def _read(kind, paths, files, **options):
     """A dataset of files, by the options that all readers take."""
-    for name in ("file_extensions", "ignore_missing_paths"):
+    for name in ("file_extensions", "ignore_missing_paths", "partitioning", "include_paths"):
         if (value := files.pop(name, None)) is not None:
             options[name] = value
     shuffle, blocks = files.pop("shuffle", None), files.pop("override_num_blocks", None)

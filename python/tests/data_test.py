@@ -251,8 +251,8 @@ def test_files_of_other_formats(tmp_path, folder):
     pyarrow.orc.write_table(dataset.to_arrow_refs()[1], str(tmp_path / "x.orc"))
     assert paceline.data.read_orc(str(tmp_path / "x.orc")).take(1) == [{"x": 30, "name": "row 30"}]
     for year in (2023, 2024):
-        dataset.limit(year - 2021).write_parquet(str(tmp_path / f"by_year/year={year}"))
-    by_year = paceline.data.read_parquet(str(tmp_path / "by_year"), partitioning="hive", include_paths=True)
+        dataset.limit(year - 2021).write_parquet(str(tmp_path / f"_years/year={year}"))
+    by_year = paceline.data.read_parquet(str(tmp_path / "_years"), partitioning="hive", include_paths=True)
     assert [(row["x"], row["year"]) for row in by_year.take_all()] == [(0, 2023), (1, 2023), (0, 2024), (1, 2024), (2, 2024)]
     assert "year=2023" in by_year.take(1)[0]["path"]
     (tmp_path / "lines.txt").write_text("a\n\nb")

@@ -25,7 +25,7 @@ class RowStream::ReadAhead {
         budget_(options.read_ahead_bytes),
         next_(window_at(window).first_chunk),
         needed_(next_) {
-    for (int i = 0; i < std::max(options.threads, 1); ++i) threads_.emplace_back([this] { read_chunks(); });
+    for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this] { read_chunks(); });
   }
 
   ~ReadAhead() {
@@ -43,6 +43,7 @@ class RowStream::ReadAhead {
     std::unique_lock lock(mutex_);
     needed_ = std::max(needed_, window.first_chunk + window.chunks - 1);
     changed_.notify_all();
+    while (threads_.empty() && next_ <= needed_) read_next(lock);
     changed_.wait(lock, [&] { return windows_.contains(number) && windows_.at(number).is_ready; });
     const Reading& reading = windows_.at(number);
     ARROW_RETURN_NOT_OK(reading.status);
@@ -89,36 +90,41 @@ class RowStream::ReadAhead {
     while (true) {
       changed_.wait(lock, [&] { return stopped_ || next_ == count || may_read(); });
       if (stopped_ || next_ == count) return;
-      const int64_t place = next_++;
-      const int64_t number = order_->window_with(place);
-      const Window& window = window_at(number);
-      Reading& reading = windows_[number];
-      if (reading.left < 0) {
-        reading.left = window.chunks;
-        reading.loaded.window = &window;
-        reading.loaded.chunks.resize(static_cast<size_t>(window.chunks));
-      }
-      held_ += bytes_of(place);
-      reading.bytes += bytes_of(place);
-      ++reading.reads;
-      lock.unlock();
-      auto batch = source_->read(order_->chunks()[static_cast<size_t>(place)], order_->key());
-      lock.lock();
-      if (batch.ok()) {
-        reading.loaded.chunks[static_cast<size_t>(place - window.first_chunk)] = std::move(*batch);
-      } else if (reading.status.ok()) {
-        reading.status = batch.status();
-      }
-      if (--reading.left == 0 && reading.status.ok()) {
-        lock.unlock();
-        arrow::Status status = complete(reading.loaded);
-        lock.lock();
-        reading.status = std::move(status);
-      }
-      --reading.reads;
-      reading.is_ready = reading.left == 0 || !reading.status.ok();
-      changed_.notify_all();
+      read_next(lock);
     }
+  }
+
+  // Reads the chunk whose turn it is, without the lock meanwhile.
+  void read_next(std::unique_lock<std::mutex>& lock) {
+    const int64_t place = next_++;
+    const int64_t number = order_->window_with(place);
+    const Window& window = window_at(number);
+    Reading& reading = windows_[number];
+    if (reading.left < 0) {
+      reading.left = window.chunks;
+      reading.loaded.window = &window;
+      reading.loaded.chunks.resize(static_cast<size_t>(window.chunks));
+    }
+    held_ += bytes_of(place);
+    reading.bytes += bytes_of(place);
+    ++reading.reads;
+    lock.unlock();
+    auto batch = source_->read(order_->chunks()[static_cast<size_t>(place)], order_->key());
+    lock.lock();
+    if (batch.ok()) {
+      reading.loaded.chunks[static_cast<size_t>(place - window.first_chunk)] = std::move(*batch);
+    } else if (reading.status.ok()) {
+      reading.status = batch.status();
+    }
+    if (--reading.left == 0 && reading.status.ok()) {
+      lock.unlock();
+      arrow::Status status = complete(reading.loaded);
+      lock.lock();
+      reading.status = std::move(status);
+    }
+    --reading.reads;
+    reading.is_ready = reading.left == 0 || !reading.status.ok();
+    changed_.notify_all();
   }
 
   // Mixes the window, of which each chunk is there: no other thread has it any more.

@@ -30,7 +30,8 @@ struct Position {
 
 struct StreamOptions {
   Position position;                              ///< where to begin
-  int threads = 2;                                ///< that read and decode, ≥ 1
+  /// That read and decode. 0: nothing is read ahead, and the thread that calls next() reads.
+  int threads = 2;
   int64_t read_ahead_bytes = int64_t{256} << 20;  ///< of chunks that are read or being read, as ChunkSize counts them
 };
 

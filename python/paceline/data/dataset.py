@@ -430,6 +430,10 @@ class Dataset:
     def _open(self):
         return self._opened
 
+    def _has_functions(self) -> bool:
+        """Whether a step is a function of Python."""
+        return _any_function(self._plan)
+
     def _blocks(self, batch_size: Optional[int] = None) -> Iterable[pyarrow.RecordBatch]:
         for table in self.iter_batches(batch_size=batch_size, batch_format="pyarrow"):
             yield from table.combine_chunks().to_batches()
@@ -469,6 +473,10 @@ def _expression(expr: Any) -> str:
     from paceline.data import expressions
 
     return expressions.encoded(expr)
+
+
+def _any_function(plan):
+    return plan.function is not None or any(map(_any_function, plan.inputs))
 
 
 def _paths(plan):

@@ -185,9 +185,18 @@ class DataIterator:
             raise ValueError(f"prefetch_batches is {prefetch_batches!r}; allowed: a number from 0")
         if buffer is not None and batch_size is None:
             raise ValueError("local_shuffle_buffer_size needs a batch_size")
+        if self._dataset._has_functions():
+            prefetch_batches = 0  # as _limits() says
         rows = max(buffer, batch_size) * self._world_size if buffer else 0
         return {"batch_size": batch_size or 0, "drop_last": bool(drop_last), "prefetch_batches": prefetch_batches,
                 "local_shuffle_seed": int(seed or 0), "buffer_rows": rows}
+
+    def _limits(self):
+        limits = DataContext.get_current()._limits(self._readers)
+        if self._dataset._has_functions():
+            # What they draw of the process's generators must not mix with what this thread draws: it calls them itself.
+            limits["threads"] = 0
+        return limits
 
 
 class _Epochs:
@@ -205,7 +214,7 @@ class _Epochs:
             state["buffer_rows"] = buffer_rows
         opened = mine._dataset._open()
         batches = opened.batches(epoch=epoch, rank=mine._rank, world_size=mine._world_size, equal=mine._equal,
-                                 state=state, **options, **DataContext.get_current()._limits(mine._readers))
+                                 state=state, **options, **mine._limits())
         while (batch := self._convert(batches)) is not None:
             mine._epoch, mine._state = epoch, batches.state()
             yield batch

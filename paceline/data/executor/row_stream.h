@@ -29,7 +29,7 @@ struct Position {
 };
 
 struct StreamOptions {
-  Position position;                              ///< where to begin
+  Position position;  ///< where to begin
   /// That read and decode. 0: nothing is read ahead, and the thread that calls next() reads.
   int threads = 2;
   int64_t read_ahead_bytes = int64_t{256} << 20;  ///< of chunks that are read or being read, as ChunkSize counts them

@@ -9,8 +9,8 @@ import pyarrow
 
 from paceline import _options
 from paceline._native import native
-from paceline.data import _blocks
-from paceline.data.dataset import Dataset, MaterializedDataset, _of_one_schema, _seed
+from paceline.data import _blocks, _plans
+from paceline.data.dataset import Dataset, MaterializedDataset
 
 
 def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] = None, **files: Any) -> Dataset:
@@ -138,7 +138,7 @@ def _read(kind, paths, files, **options):
         raise ValueError(f"shuffle is {shuffle!r}; allowed: 'files' or None")
     _options.take("Dataset", kind, files)
     dataset = _parted(Dataset(native.DataPlan(kind, {"paths": _paths(paths), **options}, [])), blocks)
-    return dataset._step("shuffle", what="files", seed=_seed(None)) if shuffle else dataset
+    return dataset._step("shuffle", what="files", seed=_plans.seed(None)) if shuffle else dataset
 
 
 def _parted(dataset, blocks):
@@ -146,7 +146,7 @@ def _parted(dataset, blocks):
 
 
 def _of_blocks(blocks, override_num_blocks):
-    return _parted(MaterializedDataset(native.DataPlan("rows", {}, [], rows=_of_one_schema(blocks))), override_num_blocks)
+    return _parted(MaterializedDataset(_plans.of_blocks(blocks)), override_num_blocks)
 
 
 def _paths(paths: Union[str, os.PathLike, Iterable[Any]]) -> List[str]:

@@ -1,0 +1,184 @@
+"""What Dataset has to read its rows: as rows, batches and tables, and for what is known about them."""
+
+import functools
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
+
+import pyarrow
+
+from paceline import _options
+from paceline.data import _blocks, _plans
+from paceline.data.iterator import DataIterator
+
+if TYPE_CHECKING:
+    from paceline.data.dataset import MaterializedDataset
+
+
+class Reading:
+    """The part of Dataset that reads. Each call reads anew."""
+
+    _plan: Any
+    select_columns: Any  # Dataset's
+
+    def iterator(self) -> DataIterator:
+        """Its rows, epoch after epoch."""
+        return DataIterator(self)
+
+    def iter_rows(self) -> Iterable[Dict[str, Any]]:
+        """DataIterator.iter_rows() of a new iterator."""
+        return self.iterator().iter_rows()
+
+    def iter_batches(self, **options: Any) -> Iterable[Any]:
+        """DataIterator.iter_batches() of a new iterator."""
+        return self.iterator().iter_batches(**options)
+
+    def iter_torch_batches(self, **options: Any) -> Iterable[Any]:
+        """DataIterator.iter_torch_batches() of a new iterator."""
+        return self.iterator().iter_torch_batches(**options)
+
+    def to_torch(self, **options: Any):
+        """DataIterator.to_torch() of a new iterator."""
+        return self.iterator().to_torch(**options)
+
+    def schema(self, **fetch: Any) -> pyarrow.Schema:
+        """Its columns: names and types. Where a function makes them, the first block is made."""
+        _options.take("Dataset", "schema", fetch)
+        return self._open().schema()
+
+    def columns(self, **fetch: Any) -> List[str]:
+        """The names of its columns."""
+        return self.schema(**fetch).names
+
+    def count(self) -> int:
+        """Its number of rows. Read only where the files do not say it (after a filter)."""
+        opened = self._open()
+        if opened.counts_rows:
+            return sum(rows for rows, _ in opened.chunks)
+        return sum(block.num_rows for block in self._blocks())
+
+    def num_blocks(self) -> int:
+        """The number of blocks, each of which is read alone."""
+        return len(self._open().chunks)
+
+    def size_bytes(self) -> int:
+        """About how many bytes its rows take in memory, as the files say."""
+        return sum(size for _, size in self._open().chunks)
+
+    def input_files(self) -> List[str]:
+        """What it was told to read."""
+        return sorted(set(_plans.paths(self._plan)))
+
+    def take(self, limit: int = 20) -> List[Dict[str, Any]]:
+        """The first rows, as dicts."""
+        rows: List[Dict[str, Any]] = []
+        for block in self._blocks(batch_size=min(_plans.count("limit", limit), 1024)):
+            rows.extend(_blocks.to_rows(block))
+            if len(rows) >= limit:
+                break
+        return rows[:limit]
+
+    def take_all(self, limit: Optional[int] = None) -> List[Dict[str, Any]]:
+        """All rows, as dicts. ValueError where there are more than `limit`."""
+        rows: List[Dict[str, Any]] = []
+        for block in self._blocks():
+            rows.extend(_blocks.to_rows(block))
+            if limit is not None and len(rows) > limit:
+                raise ValueError(f"the dataset has more than {limit} rows")
+        return rows
+
+    def take_batch(self, batch_size: int = 20, *, batch_format: Optional[str] = "default") -> Any:
+        """The first rows as one batch. ValueError where there are none."""
+        for block in self._blocks(batch_size=_plans.count("batch_size", batch_size)):
+            return _blocks.to_format(block, batch_format)
+        raise ValueError("the dataset has no rows")
+
+    def show(self, limit: int = 20) -> None:
+        """Prints the first rows."""
+        for row in self.take(limit):
+            print(row)
+
+    def materialize(self) -> "MaterializedDataset":
+        """The same rows in memory: read now, never again. In the order of the first epoch."""
+        from paceline.data.dataset import MaterializedDataset
+
+        blocks = list(self._blocks())
+        if not blocks:
+            schema = self.schema()
+            blocks = [pyarrow.RecordBatch.from_pylist([], schema=schema)]
+        return MaterializedDataset(_plans.of_blocks(blocks))
+
+    def stats(self) -> str:
+        """What has been read of this dataset in this process, step by step."""
+        from paceline.data import _stats
+
+        return _stats.text_of(self._open().statistics())
+
+    def explain(self) -> None:
+        """Prints its steps."""
+        print(self._plan.explain(), end="")
+
+    # Of all rows
+
+    def sum(self, on: Union[None, str, List[str]] = None, ignore_nulls: bool = True) -> Any:
+        """The sum of a column, or of each of several as a dict."""
+        return self._aggregate("sum", on, ignore_nulls)
+
+    def min(self, on: Union[None, str, List[str]] = None, ignore_nulls: bool = True) -> Any:
+        """The smallest value."""
+        return self._aggregate("min", on, ignore_nulls)
+
+    def max(self, on: Union[None, str, List[str]] = None, ignore_nulls: bool = True) -> Any:
+        """The largest value."""
+        return self._aggregate("max", on, ignore_nulls)
+
+    def mean(self, on: Union[None, str, List[str]] = None, ignore_nulls: bool = True) -> Any:
+        """The mean."""
+        return self._aggregate("mean", on, ignore_nulls)
+
+    def std(self, on: Union[None, str, List[str]] = None, ddof: int = 1, ignore_nulls: bool = True) -> Any:
+        """The standard deviation, with ``rows - ddof`` in the denominator."""
+        return self._aggregate("std", on, ignore_nulls, ddof)
+
+    def unique(self, column: str) -> List[Any]:
+        """The values of a column, each once, in the order in which they come."""
+        values: Dict[Any, None] = {}
+        for block in self.select_columns([column])._blocks():
+            values.update(dict.fromkeys(block.column(0).unique().to_pylist()))
+        return list(values)
+
+    def _aggregate(self, what, on, ignore_nulls, ddof=1):
+        from paceline.data import _aggregates
+
+        return _aggregates.of(self, what, on, ignore_nulls, ddof)
+
+    # Out of it
+
+    def to_pandas(self, limit: Optional[int] = None):
+        """All rows as a pandas.DataFrame. ValueError where there are more than `limit`."""
+        import pandas
+
+        frames = [_blocks.to_format(block, "pandas") for block in self._blocks()]
+        frame = pandas.concat(frames, ignore_index=True) if frames else self.schema().empty_table().to_pandas()
+        if limit is not None and len(frame) > limit:
+            raise ValueError(f"the dataset has {len(frame)} rows, more than {limit}")
+        return frame
+
+    def to_arrow_refs(self) -> List[pyarrow.Table]:
+        """The blocks as tables. Ray gives references to them; here they are the tables."""
+        return [pyarrow.Table.from_batches([block]) for block in self._blocks()]
+
+    # Inside
+
+    @functools.cached_property
+    def _opened(self):
+        return self._plan.open()
+
+    def _open(self):
+        return self._opened
+
+    def _has_functions(self) -> bool:
+        """Whether a step is a function of Python."""
+        return _plans.has_functions(self._plan)
+
+    def _blocks(self, batch_size: Optional[int] = None) -> Iterable[pyarrow.RecordBatch]:
+        for table in self.iter_batches(batch_size=batch_size, batch_format="pyarrow"):
+            yield from table.combine_chunks().to_batches()

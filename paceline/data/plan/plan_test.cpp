@@ -33,7 +33,7 @@ TEST(Plan, PutsItsStepsTogether) {
       step("range", {{"first", 1}, {"rows", 4}}, {step("union", Json::object(), {rows({1, 2, 3}), rows({4, 5, 6})})});
   EXPECT_EQ(all_of(*plan), (std::vector<int64_t>{2, 3, 4, 5}));
   EXPECT_EQ(data::open(*step("repartition", {{"blocks", 2}}, {plan}))->source->chunks().size(), 2u);
-  EXPECT_EQ(explain(*plan), "Rows\nRows\nunion({})\nrange({\"first\":1,\"rows\":4})\n");
+  EXPECT_EQ(explain(*plan), "Rows\nRows\nUnion\nSlice(first=1, rows=4)\n");
 }
 
 TEST(Plan, AShuffleChangesTheOrderAlone) {
@@ -50,6 +50,8 @@ TEST(Plan, AShuffleChangesTheOrderAlone) {
 
 TEST(Plan, WrongStepsAreErrors) {
   EXPECT_THAT(data::open(*step("fly", Json::object(), {rows({1})})).status().message(), HasSubstr("no step 'fly'"));
+  EXPECT_THAT(data::open(*step("shuffle", {{"what", "rows"}}, {rows({1}), rows({2})})).status().message(),
+              HasSubstr("'shuffle' has 2 inputs; wanted: one"));
   EXPECT_THAT(data::open(*step("select_columns", Json::object(), {rows({1})})).status().message(),
               HasSubstr("the options of step 'select_columns' are {}"));
 }

@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "paceline/data/plan/steps_internal.h"
+#include "paceline/data/source/views.h"
+
+namespace paceline::data {
+namespace {
+
+using OpenedPlan = arrow::Result<OpenPlan>;
+
+size_t cores() {
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+OpenedPlan shuffle(const Plan& plan, std::vector<OpenPlan> inputs) {
+  OpenPlan open = std::move(inputs.front());
+  const std::string what = plan.options.at("what");
+  const Shuffle asked = what == "rows" ? Shuffle::rows : what == "chunks" ? Shuffle::chunks : Shuffle::files;
+  open.order.shuffle = std::max(open.order.shuffle, asked);
+  open.order.seed = plan.options.value("seed", int64_t{0});
+  return open;
+}
+
+// Rows first … first + rows - 1 of the input's order.
+OpenedPlan range_of_rows(const Plan& plan, std::vector<OpenPlan> inputs) {
+  OpenPlan open = std::move(inputs.front());
+  const int64_t first = plan.options.value("first", int64_t{0});
+  const int64_t rows = plan.options.value("rows", std::numeric_limits<int64_t>::max() - first);
+  ARROW_ASSIGN_OR_RAISE(open.source, counted(open.source, first + rows, cores()));
+  if (open.order.shuffle != Shuffle::none) {
+    open.source = ordered(open.source, EpochOrder(open.source->chunks(), open.order));
+    open.order = {};
+  }
+  open.source = range_of(open.source, first, rows);
+  return open;
+}
+
+OpenedPlan repartition(const Plan& plan, std::vector<OpenPlan> inputs) {
+  OpenPlan open = std::move(inputs.front());
+  ARROW_ASSIGN_OR_RAISE(open.source, counted(open.source, std::numeric_limits<int64_t>::max(), cores()));
+  open.source = repartitioned(open.source, plan.options.at("blocks"));
+  return open;
+}
+
+// Where one is shuffled, all are.
+OpenedPlan union_of(const Plan&, std::vector<OpenPlan> inputs) {
+  OpenPlan all;
+  std::vector<std::shared_ptr<const Source>> sources;
+  for (OpenPlan& input : inputs) {
+    sources.push_back(std::move(input.source));
+    if (input.order.shuffle > all.order.shuffle) all.order = input.order;
+    all.statistics.insert(all.statistics.end(), input.statistics.begin(), input.statistics.end());
+  }
+  all.source = concatenated(std::move(sources));
+  return all;
+}
+
+constexpr SourceStep kSourceSteps[] = {
+    {"shuffle", "Shuffle", false, shuffle},
+    {"range", "Slice", false, range_of_rows},
+    {"repartition", "Repartition", false, repartition},
+    {"union", "Union", true, union_of},
+};
+
+}  // namespace
+
+std::span<const SourceStep> source_steps() {
+  return kSourceSteps;
+}
+
+}  // namespace paceline::data

@@ -16,6 +16,7 @@
 #include "paceline/core/error.h"
 #include "paceline/data/executor/batch_stream.h"
 #include "paceline/data/plan/plan.h"
+#include "paceline/data/reader/reader.h"
 #include "paceline/train/data/tensors.h"
 #include "python/bindings/exception.h"
 #include "python/bindings/json.h"
@@ -182,12 +183,12 @@ py::dict tensors_of(const Batch& batch) {
 // interpreter does: a program may end with an iteration that it has left. The caller holds the GIL.
 class Batches {
  public:
-  explicit Batches(std::unique_ptr<data::BatchStream> stream) : stream_(std::move(stream)) { all().insert(this); }
+  explicit Batches(std::unique_ptr<data::RankBatches> stream) : stream_(std::move(stream)) { all().insert(this); }
   ~Batches() {
     all().erase(this);
     end();
   }
-  data::BatchStream& stream() {
+  data::RankBatches& stream() {
     if (stream_ == nullptr) throw UsageError("the program ends: there are no further batches");
     return *stream_;
   }
@@ -197,7 +198,7 @@ class Batches {
 
  private:
   void end() {
-    std::unique_ptr<data::BatchStream> stream = std::move(stream_);
+    std::unique_ptr<data::RankBatches> stream = std::move(stream_);
     const py::gil_scoped_release without_gil;
     stream.reset();
   }
@@ -206,12 +207,12 @@ class Batches {
     return batches;
   }
 
-  std::unique_ptr<data::BatchStream> stream_;
+  std::unique_ptr<data::RankBatches> stream_;
 };
 
 // The next batch, or None at the end. Without the GIL where it has to be waited for: functions of Python may be what
 // makes it.
-Batch next_of(data::BatchStream& stream) {
+Batch next_of(data::RankBatches& stream) {
   if (stream.is_ready()) return value_of(stream.next());
   arrow::Result<Batch> batch = nullptr;
   {
@@ -221,80 +222,50 @@ Batch next_of(data::BatchStream& stream) {
   return value_of(std::move(batch));
 }
 
-void bind_open_plan(py::module_& module) {
-  py::class_<data::OpenPlan>(module, "OpenDataPlan")
+// Without the GIL, which threads of what is called may wait for.
+template <typename Call>
+auto without_gil(Call call) {
+  decltype(call()) result = arrow::Status::UnknownError("");
+  {
+    const py::gil_scoped_release released;
+    result = call();
+  }
+  return value_of(std::move(result));
+}
+
+void bind_reader(py::module_& module) {
+  py::class_<data::DatasetReader, std::shared_ptr<data::DatasetReader>>(module, "DataReader")
       .def("schema",
-           [](const data::OpenPlan& open) {
-             arrow::Result<std::shared_ptr<arrow::Schema>> schema = nullptr;
-             {
-               const py::gil_scoped_release without_gil;
-               schema = open.source->schema();
-             }
-             return to_pyarrow(value_of(std::move(schema)));
-           })
-      .def_property_readonly("counts_rows", [](const data::OpenPlan& open) { return open.source->counts_rows(); })
-      .def_property_readonly("fingerprint", [](const data::OpenPlan& open) { return open.source->fingerprint(); })
-      .def_property_readonly("seed", [](const data::OpenPlan& open) { return open.order.seed; })
-      .def_property_readonly("chunks",
-                             [](const data::OpenPlan& open) {
-                               std::vector<std::pair<int64_t, int64_t>> chunks;
-                               for (const data::ChunkSize& chunk : open.source->chunks()) {
-                                 chunks.emplace_back(chunk.rows, chunk.bytes);
-                               }
-                               return chunks;
-                             })
+           [](data::DatasetReader& reader) { return to_pyarrow(without_gil([&] { return reader.schema(); })); })
+      .def("facts",
+           [](data::DatasetReader& reader) { return to_python(Json(without_gil([&] { return reader.facts(); }))); })
       .def(
           "skipped",
-          [](const data::OpenPlan& open, int64_t epoch, int64_t rows, const py::dict& state) {
-            data::OrderOptions order = open.order;
-            order.epoch = epoch;
-            data::StreamState reached = state_of(state);
-            arrow::Status status;
-            {
-              const py::gil_scoped_release without_gil;  // also while the stream goes, whose threads may wait for it
-              data::MixedStream stream(open.source, data::EpochOrder(open.source->chunks(), order), {}, 0, reached);
-              status = stream.skip(rows);
-              reached = stream.state();
-            }
-            check(status);
-            return state_to_python(reached);
+          [](data::DatasetReader& reader, int64_t epoch, int64_t rows, const py::dict& state) {
+            const data::StreamState from = state_of(state);
+            return state_to_python(without_gil([&] { return reader.skipped(epoch, rows, from); }));
           },
           py::arg("epoch"), py::arg("rows"), py::arg("state"))
-      .def("statistics",
-           [](const data::OpenPlan& open) {
-             py::list all;
-             for (const auto& step : open.statistics) {
-               py::dict fields;
-               fields["name"] = step->name;
-               fields["blocks"] = step->blocks.load();
-               fields["rows_in"] = step->rows_in.load();
-               fields["rows_out"] = step->rows_out.load();
-               fields["bytes_out"] = step->bytes_out.load();
-               fields["busy_ns"] = step->busy_ns.load();
-               fields["longest_ns"] = step->longest_ns.load();
-               all.append(fields);
-             }
-             return all;
-           })
+      .def(
+          "statistics",
+          [](data::DatasetReader& reader) { return to_python(Json(without_gil([&] { return reader.statistics(); }))); })
       .def(
           "batches",
-          [](const data::OpenPlan& open, int64_t epoch, int64_t batch_size, int64_t rank, int64_t world_size,
+          [](data::DatasetReader& reader, int64_t epoch, int64_t batch_size, int64_t rank, int64_t world_size,
              const std::string& equal, bool drop_last, int64_t prefetch_batches, int64_t local_shuffle_seed,
-             int threads, int64_t read_ahead_bytes, const py::dict& state) {
-            data::OrderOptions order = open.order;
-            order.epoch = epoch;
-            return std::make_unique<Batches>(std::make_unique<data::BatchStream>(
-                open.source, data::EpochOrder(open.source->chunks(), order),
-                data::StreamOptions{.threads = threads, .read_ahead_bytes = read_ahead_bytes},
-                data::BatchStreamOptions{.batch_size = batch_size,
-                                         .rank = rank,
-                                         .world_size = world_size,
-                                         .equal = equal_of(equal),
-                                         .drop_last = drop_last,
-                                         .prefetch_batches = prefetch_batches,
-                                         .local_shuffle_key = data::mix(static_cast<uint64_t>(local_shuffle_seed),
-                                                                        static_cast<uint64_t>(epoch))},
-                state_of(state)));
+             int64_t threads, int64_t read_ahead_bytes, const py::dict& state) {
+            const data::BatchRequest request{.epoch = epoch,
+                                             .from = state_of(state),
+                                             .options = {.batch_size = batch_size,
+                                                         .rank = rank,
+                                                         .world_size = world_size,
+                                                         .equal = equal_of(equal),
+                                                         .drop_last = drop_last,
+                                                         .prefetch_batches = prefetch_batches},
+                                             .local_shuffle_seed = local_shuffle_seed,
+                                             .threads = threads,
+                                             .read_ahead_bytes = read_ahead_bytes};
+            return std::make_unique<Batches>(without_gil([&] { return reader.batches(request); }));
           },
           py::arg("epoch"), py::arg("batch_size"), py::arg("rank"), py::arg("world_size"), py::arg("equal"),
           py::arg("drop_last"), py::arg("prefetch_batches"), py::arg("local_shuffle_seed"), py::arg("threads"),
@@ -327,14 +298,8 @@ void bind_plans(py::module_& module) {
                              })
       .def_property_readonly("rows", &rows_of)
       .def("explain", [](const data::Plan& plan) { return data::explain(plan); })
-      .def("open", [](const data::Plan& plan) {
-        arrow::Result<data::OpenPlan> open = data::OpenPlan{};
-        {
-          const py::gil_scoped_release without_gil;
-          open = data::open(plan);
-        }
-        return value_of(std::move(open));
-      });
+      .def("open",
+           [](const data::Plan& plan) { return data::local_reader(without_gil([&] { return data::open(plan); })); });
 }
 
 }  // namespace
@@ -353,7 +318,7 @@ void bind_data(py::module_& module) {
              return batch == nullptr ? py::object(py::none()) : py::object(tensors_of(batch));
            })
       .def("state", [](Batches& batches) { return state_to_python(batches.stream().state()); });
-  bind_open_plan(module);
+  bind_reader(module);
   bind_plans(module);
   module.def("steps_of", [](int64_t rows, int64_t batch_size, int64_t rank, int64_t world_size,
                             const std::string& equal, bool drop_last) {

@@ -34,25 +34,34 @@ struct BatchStreamOptions {
 /// The name of the column of truth values that Equal::pad adds: whether the row is padding.
 inline constexpr const char* kPaddingColumn = "is_padding";
 
-/// Batches of one epoch.
+/// A rank's batches of an epoch, wherever they are made.
+class RankBatches {
+ public:
+  virtual ~RankBatches() = default;
+  /// The rank's next batch; a null pointer at the end. An error is given in its place, and again at each later call.
+  virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> next() = 0;
+  /// Whether next() has something to give at once.
+  virtual bool is_ready() const = 0;
+  /// Behind the step whose batch next() has given last: what no rank has got yet.
+  virtual const StreamState& state() const = 0;
+};
+
+/// Batches of one epoch, made in the calling process.
 ///
 ///     BatchStream batches(source, EpochOrder(source->chunks(), {}), {}, {.batch_size = 32, .rank = 1, .world_size =
 ///     2}); ARROW_ASSIGN_OR_RAISE(auto batch, batches.next());  // rows 32 … 63
-class BatchStream {
+class BatchStream : public RankBatches {
  public:
   BatchStream(std::shared_ptr<const Source> source, const EpochOrder& order, const StreamOptions& stream,
               const BatchStreamOptions& options, const StreamState& from = {});
   /// Ends the threads; a read that is under way is waited for.
-  ~BatchStream();
+  ~BatchStream() override;
   BatchStream(const BatchStream&) = delete;
   BatchStream& operator=(const BatchStream&) = delete;
 
-  /// The rank's next batch; a null pointer at the end. An error is given in its place, and again at each later call.
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> next();
-  /// Whether next() has something to give at once.
-  bool is_ready() const;
-  /// Behind the step whose batch next() has given last: what no rank has got yet.
-  const StreamState& state() const { return state_; }
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> next() override;
+  bool is_ready() const override;
+  const StreamState& state() const override { return state_; }
 
  private:
   using Batch = arrow::Result<std::shared_ptr<arrow::RecordBatch>>;

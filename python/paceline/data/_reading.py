@@ -42,7 +42,7 @@ class Reading:
     def schema(self, **fetch: Any) -> pyarrow.Schema:
         """Its columns: names and types. Where a function makes them, the first block is made."""
         _options.take("Dataset", "schema", fetch)
-        return self._open().schema()
+        return self._reader.schema()
 
     def columns(self, **fetch: Any) -> List[str]:
         """The names of its columns."""
@@ -50,18 +50,18 @@ class Reading:
 
     def count(self) -> int:
         """Its number of rows. Read only where the files do not say it (after a filter)."""
-        opened = self._open()
-        if opened.counts_rows:
-            return sum(rows for rows, _ in opened.chunks)
+        facts = self._reader.facts()
+        if facts["counts_rows"]:
+            return facts["rows"]
         return sum(block.num_rows for block in self._blocks())
 
     def num_blocks(self) -> int:
         """The number of blocks, each of which is read alone."""
-        return len(self._open().chunks)
+        return self._reader.facts()["blocks"]
 
     def size_bytes(self) -> int:
         """About how many bytes its rows take in memory, as the files say."""
-        return sum(size for _, size in self._open().chunks)
+        return self._reader.facts()["bytes"]
 
     def input_files(self) -> List[str]:
         """What it was told to read."""
@@ -110,7 +110,7 @@ class Reading:
         """What has been read of this dataset in this process, step by step."""
         from paceline.data import _stats
 
-        return _stats.text_of(self._open().statistics())
+        return _stats.text_of(self._reader.statistics())
 
     def explain(self) -> None:
         """Prints its steps."""
@@ -169,11 +169,8 @@ class Reading:
     # Inside
 
     @functools.cached_property
-    def _opened(self):
+    def _reader(self):
         return self._plan.open()
-
-    def _open(self):
-        return self._opened
 
     def _has_functions(self) -> bool:
         """Whether a step is a function of Python."""

@@ -138,12 +138,11 @@ class DataIterator:
 
     def __len__(self) -> int:
         """This rank's rows of an epoch. TypeError where they are not known before they are read (a filter)."""
-        chunks, counts = self._dataset._open().chunks, self._dataset._open().counts_rows
-        if not counts:
+        facts = self._dataset._reader.facts()
+        if not facts["counts_rows"]:
             raise TypeError("the number of rows is not known before they are read (a filter, or a function that may "
                             "give more or fewer); count() reads them")
-        rows = sum(rows for rows, _ in chunks)
-        return native.steps_of(rows, 1, self._rank, self._world_size, self._equal, False)
+        return native.steps_of(facts["rows"], 1, self._rank, self._world_size, self._equal, False)
 
     # Where it is
 
@@ -154,12 +153,12 @@ class DataIterator:
     def skip(self, rows: int) -> None:
         """The next iteration passes over the next rows of the epoch: of all ranks together."""
         epoch, state = self._next
-        self._begin(epoch, self._dataset._open().skipped(epoch, int(rows), state))
+        self._begin(epoch, self._dataset._reader.skipped(epoch, int(rows), state))
 
     def state_dict(self) -> Dict[str, Any]:
         """Where the next batch begins: a few numbers, the same on every rank after the same step."""
-        opened = self._dataset._open()
-        return {"version": _VERSION, "fingerprint": opened.fingerprint, "seed": opened.seed, "epoch": self._epoch,
+        facts = self._dataset._reader.facts()
+        return {"version": _VERSION, "fingerprint": facts["fingerprint"], "seed": facts["seed"], "epoch": self._epoch,
                 **self._state}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
@@ -168,12 +167,12 @@ class DataIterator:
         Raises:
             ValueError: For a state of another dataset: other files, or other steps.
         """
-        opened = self._dataset._open()
+        facts = self._dataset._reader.facts()
         if state.get("version") != _VERSION:
             raise ValueError(f"the state has version {state.get('version')!r}; this is {_VERSION}")
-        for name, mine in (("fingerprint", opened.fingerprint), ("seed", opened.seed)):
-            if state[name] != mine:
-                raise ValueError(f"the state is of another dataset: its {name} is {state[name]}, here it is {mine}. The "
+        for name in ("fingerprint", "seed"):
+            if state[name] != facts[name]:
+                raise ValueError(f"the state is of another dataset: its {name} is {state[name]}, here it is {facts[name]}. The "
                                  "same files, unchanged, and the same steps with the same seed are needed")
         self._begin(state["epoch"], {name: state[name] for name in _START})
 
@@ -212,9 +211,10 @@ class _Epochs:
         mine._next = epoch + 1, dict(_START)
         if not state["done"]:  # otherwise a buffer is begun, whose size stays
             state["buffer_rows"] = buffer_rows
-        opened = mine._dataset._open()
-        batches = opened.batches(epoch=epoch, rank=mine._rank, world_size=mine._world_size, equal=mine._equal,
-                                 state=state, **options, **mine._limits())
+        batches = mine._dataset._reader.batches(
+            epoch=epoch, rank=mine._rank, world_size=mine._world_size, equal=mine._equal, state=state, **options,
+            **mine._limits()
+        )
         while (batch := self._convert(batches)) is not None:
             mine._epoch, mine._state = epoch, batches.state()
             yield batch

@@ -1,0 +1,69 @@
+#include "paceline/data/reader/reader.h"
+
+namespace paceline::data {
+namespace {
+
+class LocalReader : public DatasetReader {
+ public:
+  explicit LocalReader(OpenPlan plan) : plan_(std::move(plan)) {}
+
+  arrow::Result<DatasetFacts> facts() override {
+    DatasetFacts facts{.fingerprint = plan_.source->fingerprint(),
+                       .seed = plan_.order.seed,
+                       .counts_rows = plan_.source->counts_rows(),
+                       .blocks = static_cast<int64_t>(plan_.source->chunks().size())};
+    for (const ChunkSize& chunk : plan_.source->chunks()) {
+      facts.rows += chunk.rows;
+      facts.bytes += chunk.bytes;
+    }
+    return facts;
+  }
+
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() override { return plan_.source->schema(); }
+
+  arrow::Result<std::unique_ptr<RankBatches>> batches(const BatchRequest& request) override {
+    BatchStreamOptions options = request.options;
+    options.local_shuffle_key =
+        mix(static_cast<uint64_t>(request.local_shuffle_seed), static_cast<uint64_t>(request.epoch));
+    const StreamOptions stream{.threads = static_cast<int>(request.threads),
+                               .read_ahead_bytes = request.read_ahead_bytes};
+    return std::make_unique<BatchStream>(plan_.source, order_of(request.epoch), stream, options, request.from);
+  }
+
+  arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) override {
+    MixedStream stream(plan_.source, order_of(epoch), {}, 0, from);
+    ARROW_RETURN_NOT_OK(stream.skip(rows));
+    return stream.state();
+  }
+
+  arrow::Result<std::vector<OperatorFigures>> statistics() override {
+    std::vector<OperatorFigures> all;
+    for (const auto& step : plan_.statistics) {
+      all.push_back({.name = step->name,
+                     .blocks = step->blocks,
+                     .rows_in = step->rows_in,
+                     .rows_out = step->rows_out,
+                     .bytes_out = step->bytes_out,
+                     .busy_ns = step->busy_ns,
+                     .longest_ns = step->longest_ns});
+    }
+    return all;
+  }
+
+ private:
+  EpochOrder order_of(int64_t epoch) const {
+    OrderOptions order = plan_.order;
+    order.epoch = epoch;
+    return EpochOrder(plan_.source->chunks(), order);
+  }
+
+  const OpenPlan plan_;
+};
+
+}  // namespace
+
+std::shared_ptr<DatasetReader> local_reader(OpenPlan plan) {
+  return std::make_shared<LocalReader>(std::move(plan));
+}
+
+}  // namespace paceline::data

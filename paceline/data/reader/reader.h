@@ -1,0 +1,73 @@
+// Who reads a dataset and makes batches of its rows: the calling process, or the data process of the node.
+//
+// A reader knows one dataset. It can give the batches of several ranks and epochs at the same time; what they are
+// depends on what is asked alone, not on who reads. Any thread may call a reader's functions, one thread those of a
+// RankBatches. What a reader gives may outlive it.
+#pragma once
+
+#include <arrow/result.h>
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "paceline/core/record.h"
+#include "paceline/data/executor/batch_stream.h"
+#include "paceline/data/plan/plan.h"
+
+namespace paceline::data {
+
+// What is known of a dataset before its rows are read.
+#define PACELINE_DATASET_FACTS_FIELDS(FIELD)                                                           \
+  FIELD(uint64_t, fingerprint, 0) /* of the files and the steps */                                     \
+  FIELD(int64_t, seed, 0)         /* of the order */                                                   \
+  FIELD(bool, counts_rows, true)  /* whether `rows` is how many there are: a filter may leave fewer */ \
+  FIELD(int64_t, rows, 0)         /* of an epoch */                                                    \
+  FIELD(int64_t, bytes, 0)        /* that they take in memory, about */                                \
+  FIELD(int64_t, blocks, 0)       /* each of which is read alone */
+PACELINE_RECORD(DatasetFacts, PACELINE_DATASET_FACTS_FIELDS);
+
+// What one step of a plan has done so far.
+#define PACELINE_OPERATOR_FIGURES_FIELDS(FIELD)               \
+  FIELD(std::string, name, "")                                \
+  FIELD(int64_t, blocks, 0)                                   \
+  FIELD(int64_t, rows_in, 0)                                  \
+  FIELD(int64_t, rows_out, 0)                                 \
+  FIELD(int64_t, bytes_out, 0)                                \
+  FIELD(int64_t, busy_ns, 0)    /* of all threads together */ \
+  FIELD(int64_t, longest_ns, 0) /* for one block */
+PACELINE_RECORD(OperatorFigures, PACELINE_OPERATOR_FIGURES_FIELDS);
+
+/// A rank's batches of one epoch.
+struct BatchRequest {
+  int64_t epoch = 0;
+  StreamState from;            ///< where in the epoch they begin
+  BatchStreamOptions options;  ///< `local_shuffle_key` follows from the seed and the epoch
+  int64_t local_shuffle_seed = 0;
+  int64_t threads = 2;                            ///< as StreamOptions has it; a data process has its own
+  int64_t read_ahead_bytes = int64_t{256} << 20;  ///< likewise
+};
+
+/// Reads one dataset.
+///
+///     const std::shared_ptr<DatasetReader> reader = local_reader(*open(plan));
+///     ARROW_ASSIGN_OR_RAISE(auto batches, reader->batches({.epoch = 3, .options = {.batch_size = 32}}));
+class DatasetReader {
+ public:
+  virtual ~DatasetReader() = default;
+  virtual arrow::Result<DatasetFacts> facts() = 0;
+  /// Its columns. Where a user's function makes them, a block is read for it.
+  virtual arrow::Result<std::shared_ptr<arrow::Schema>> schema() = 0;
+  virtual arrow::Result<std::unique_ptr<RankBatches>> batches(const BatchRequest& request) = 0;
+  /// Where the epoch goes on behind the next `rows` rows of all ranks.
+  virtual arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) = 0;
+  /// Of each step, the first one first.
+  virtual arrow::Result<std::vector<OperatorFigures>> statistics() = 0;
+};
+
+/// Reads in the calling process.
+std::shared_ptr<DatasetReader> local_reader(OpenPlan plan);
+
+}  // namespace paceline::data

@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataFunction', 'DataPlan', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'OpenDataPlan', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'index_of_best', 'is_driver', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'steps_of', 'storage_schemes', 'tensors_of', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataFunction', 'DataPlan', 'DataReader', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'index_of_best', 'is_driver', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'steps_of', 'storage_schemes', 'tensors_of', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -82,26 +82,16 @@ class DataBatches:
         ...
     def state(self) -> dict:
         ...
-class OpenDataPlan:
+class DataReader:
     def batches(self, epoch: typing.SupportsInt | typing.SupportsIndex, batch_size: typing.SupportsInt | typing.SupportsIndex, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, equal: str, drop_last: bool, prefetch_batches: typing.SupportsInt | typing.SupportsIndex, local_shuffle_seed: typing.SupportsInt | typing.SupportsIndex, threads: typing.SupportsInt | typing.SupportsIndex, read_ahead_bytes: typing.SupportsInt | typing.SupportsIndex, state: dict) -> DataBatches:
+        ...
+    def facts(self) -> typing.Any:
         ...
     def schema(self) -> typing.Any:
         ...
     def skipped(self, epoch: typing.SupportsInt | typing.SupportsIndex, rows: typing.SupportsInt | typing.SupportsIndex, state: dict) -> dict:
         ...
-    def statistics(self) -> list:
-        ...
-    @property
-    def chunks(self) -> list[tuple[int, int]]:
-        ...
-    @property
-    def counts_rows(self) -> bool:
-        ...
-    @property
-    def fingerprint(self) -> int:
-        ...
-    @property
-    def seed(self) -> int:
+    def statistics(self) -> typing.Any:
         ...
 class DataFunction:
     def __init__(self, name: str, keeps_rows: bool, function: typing.Any) -> None:
@@ -120,7 +110,7 @@ class DataPlan:
         ...
     def explain(self) -> str:
         ...
-    def open(self) -> OpenDataPlan:
+    def open(self) -> DataReader:
         ...
     @property
     def function(self) -> DataFunction:

@@ -24,12 +24,10 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> with_padding_column(const arr
 
 BatchStream::BatchStream(std::shared_ptr<const Source> source, const EpochOrder& order, const StreamOptions& stream,
                          const BatchStreamOptions& options, const StreamState& from)
-    : source_(std::move(source)),
-      order_(order),
-      stream_options_(stream),
-      options_(options),
-      rows_(source_, order, stream, options.local_shuffle_key, from),
-      state_(from) {
+    : BatchStream(own_windows(std::move(source), order, stream), options, from) {}
+
+BatchStream::BatchStream(std::shared_ptr<Windows> windows, const BatchStreamOptions& options, const StreamState& from)
+    : options_(options), rows_(std::move(windows), options.local_shuffle_key, from), state_(from) {
   if (options_.prefetch_batches > 0) thread_ = std::thread([this] { make_ahead(); });
 }
 
@@ -133,10 +131,8 @@ BatchStream::Batch BatchStream::padded(const std::shared_ptr<arrow::RecordBatch>
       parts.push_back(std::move(part));
     };
     if (batch != nullptr) add(batch);
-    StreamOptions options = stream_options_;
-    options.position = {};
     for (int64_t missing = slice.padding; missing > 0; first = 0) {
-      RowStream again(source_, order_, options);
+      RowStream again(rows_.windows(), {}, /*reads_ahead=*/false);
       ARROW_RETURN_NOT_OK(again.skip(first));
       ARROW_ASSIGN_OR_RAISE(auto part, again.next(missing));
       if (part == nullptr) continue;  // `first` is beyond the end: from the beginning once more

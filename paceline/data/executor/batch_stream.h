@@ -52,6 +52,9 @@ class RankBatches {
 ///     2}); ARROW_ASSIGN_OR_RAISE(auto batch, batches.next());  // rows 32 … 63
 class BatchStream : public RankBatches {
  public:
+  /// Of windows that other streams may use as well: those of other ranks, of the same epoch.
+  BatchStream(std::shared_ptr<Windows> windows, const BatchStreamOptions& options, const StreamState& from = {});
+  /// Of windows of its own.
   BatchStream(std::shared_ptr<const Source> source, const EpochOrder& order, const StreamOptions& stream,
               const BatchStreamOptions& options, const StreamState& from = {});
   /// Ends the threads; a read that is under way is waited for.
@@ -76,9 +79,6 @@ class BatchStream : public RankBatches {
   Batch padded(const std::shared_ptr<arrow::RecordBatch>& batch, const Slice& slice, int64_t first);
   void make_ahead();
 
-  const std::shared_ptr<const Source> source_;
-  const EpochOrder order_;
-  const StreamOptions stream_options_;
   const BatchStreamOptions options_;
   MixedStream rows_;  // the thread's, once there is one
 

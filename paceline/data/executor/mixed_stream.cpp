@@ -9,19 +9,6 @@
 #include "paceline/data/order/permutation.h"
 
 namespace paceline::data {
-namespace {
-
-StreamOptions from_position(StreamOptions options, const Position& position) {
-  options.position = position;
-  return options;
-}
-
-}  // namespace
-
-MixedStream::MixedStream(std::shared_ptr<const Source> source, EpochOrder order, StreamOptions options, uint64_t key,
-                         const StreamState& from)
-    : key_(key), rows_(std::move(source), std::move(order), from_position(options, from.position)), state_(from) {}
-
 // Makes the next buffer the current one; none at the end.
 arrow::Status MixedStream::fill() {
   if (buffer_ != nullptr) {

@@ -29,8 +29,8 @@ struct StreamState {
 class MixedStream {
  public:
   /// `key`: of seed and epoch. `from.buffer_rows` is how many rows are mixed.
-  MixedStream(std::shared_ptr<const Source> source, EpochOrder order, StreamOptions options, uint64_t key,
-              const StreamState& from);
+  MixedStream(std::shared_ptr<Windows> windows, uint64_t key, const StreamState& from)
+      : key_(key), rows_(std::move(windows), from.position), state_(from) {}
 
   /// As of RowStream.
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> next(int64_t rows);
@@ -39,6 +39,7 @@ class MixedStream {
   /// Rows of the window in which the next row is, from that on; 0 at the end. Only without buffers.
   arrow::Result<int64_t> left_of_window() { return rows_.left_of_window(); }
   const StreamState& state() const { return state_; }
+  const std::shared_ptr<Windows>& windows() const { return rows_.windows(); }
 
  private:
   arrow::Status fill();

@@ -1,9 +1,7 @@
-// The rows of an epoch in their order, read ahead by threads within a budget of bytes.
+// The rows of an epoch in their order, out of windows that a pool of threads reads ahead (windows.h).
 //
-// Threads read the chunks of the order's windows one after another, as many at once as the budget has room for. A chunk
-// that the consumer waits for is read beyond the budget too if nothing else can be freed, so that a chunk larger than
-// the budget is slow, not a deadlock. What the stream gives depends on source, order and position alone: never on the
-// number of threads or the budget.
+// What the stream gives depends on source, order and position alone: never on the number of threads, the budget or
+// other streams of the same windows. It holds no window between calls, so a stream that nobody reads of pins no memory.
 //
 // One thread calls the functions. Batches are the caller's, and may outlive the stream; a batch that is a slice of a
 // chunk keeps that chunk in memory beyond the budget.
@@ -13,9 +11,9 @@
 
 #include <deque>
 #include <memory>
+#include <vector>
 
-#include "paceline/data/order/epoch_order.h"
-#include "paceline/data/source/source.h"
+#include "paceline/data/executor/windows.h"
 
 namespace paceline::data {
 
@@ -28,12 +26,17 @@ struct Position {
   friend bool operator==(const Position&, const Position&) = default;
 };
 
+/// For a stream that has threads and a budget of its own.
 struct StreamOptions {
   Position position;  ///< where to begin
   /// That read and decode. 0: nothing is read ahead, and the thread that calls next() reads.
   int threads = 2;
-  int64_t read_ahead_bytes = int64_t{256} << 20;  ///< of chunks that are read or being read, as ChunkSize counts them
+  int64_t read_ahead_bytes = int64_t{256} << 20;  ///< of windows that are there or being read
 };
+
+/// Windows that only one stream uses.
+std::shared_ptr<Windows> own_windows(std::shared_ptr<const Source> source, EpochOrder order,
+                                     const StreamOptions& options);
 
 /// Rows of a source in an order, batch by batch.
 ///
@@ -41,16 +44,23 @@ struct StreamOptions {
 ///     ARROW_ASSIGN_OR_RAISE(auto batch, rows.next(256));  // the first 256 rows
 class RowStream {
  public:
+  /// A batch, and what it keeps in memory: as long as that is held, the ledger counts it.
+  struct Rows {
+    std::shared_ptr<arrow::RecordBatch> batch;
+    std::vector<std::shared_ptr<const LoadedWindow>> windows;
+  };
+
+  /// `reads_ahead`: whether more is read than what is asked for.
+  explicit RowStream(std::shared_ptr<Windows> windows, const Position& position = {}, bool reads_ahead = true);
   /// `order`: of the source's chunks.
   RowStream(std::shared_ptr<const Source> source, EpochOrder order, const StreamOptions& options);
-  /// Ends the threads; a read that is under way is waited for.
-  ~RowStream();
   RowStream(const RowStream&) = delete;
   RowStream& operator=(const RowStream&) = delete;
 
   /// The next `rows` rows, or those that are left; a null pointer at the end. An error of the source, once its rows are
   /// due, is given in their place, and again at each later call.
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> next(int64_t rows);
+  arrow::Result<Rows> next_held(int64_t rows);
   /// Passes over the next `rows` rows, or those that are left. Nothing is read for it, unless the source does not count
   /// its rows.
   arrow::Status skip(int64_t rows);
@@ -61,29 +71,26 @@ class RowStream {
   /// Goes on at `position`, one that position() gave in a stream of the same source and order.
   void seek(const Position& position);
   const Position& position() const { return position_; }
-  const EpochOrder& order() const { return *order_; }
+  const EpochOrder& order() const { return windows_->order(); }
+  const std::shared_ptr<Windows>& windows() const { return windows_; }
 
  private:
-  class ReadAhead;
-  // A window in memory: its rows in their order.
-  struct Loaded {
-    const Window* window = nullptr;
-    std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;  // one, where the rows are mixed
-    std::vector<int64_t> counts;                              // rows of each
+  using Loaded = std::shared_ptr<const LoadedWindow>;
+  // A window whose rows are counted, and itself if it is still there.
+  struct Counted {
     int64_t rows = 0;
+    std::weak_ptr<const LoadedWindow> loaded;
   };
 
-  int64_t windows() const { return static_cast<int64_t>(order_->windows().size()); }
-  int64_t loaded_ahead() const;
-  arrow::Status load_window();
+  arrow::Status count_window();
+  arrow::Result<Loaded> loaded(size_t window);
   void leave_windows();
 
-  const std::shared_ptr<const Source> source_;
-  const std::shared_ptr<const EpochOrder> order_;
-  const StreamOptions options_;
+  const std::shared_ptr<Windows> windows_;
   Position position_;
-  std::deque<Loaded> loaded_;  // windows from position_.window on
-  std::unique_ptr<ReadAhead> ahead_;
+  std::deque<Counted> counted_;  // windows from position_.window on
+  int64_t rows_counted_ = 0;     // in them
+  Cursor cursor_;
 };
 
 }  // namespace paceline::data

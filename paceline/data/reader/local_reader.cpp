@@ -1,3 +1,7 @@
+#include <map>
+#include <mutex>
+
+#include "paceline/data/executor/read_pool.h"
 #include "paceline/data/reader/reader.h"
 
 namespace paceline::data {
@@ -25,13 +29,12 @@ class LocalReader : public DatasetReader {
     BatchStreamOptions options = request.options;
     options.local_shuffle_key =
         mix(static_cast<uint64_t>(request.local_shuffle_seed), static_cast<uint64_t>(request.epoch));
-    const StreamOptions stream{.threads = static_cast<int>(request.threads),
-                               .read_ahead_bytes = request.read_ahead_bytes};
-    return std::make_unique<BatchStream>(plan_.source, order_of(request.epoch), stream, options, request.from);
+    const auto pool = shared_pool(static_cast<int>(request.threads), request.read_ahead_bytes);
+    return std::make_unique<BatchStream>(windows_of(request.epoch, pool), options, request.from);
   }
 
   arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) override {
-    MixedStream stream(plan_.source, order_of(epoch), {}, 0, from);
+    MixedStream stream(own_windows(plan_.source, order_of(epoch), {}), 0, from);
     ARROW_RETURN_NOT_OK(stream.skip(rows));
     return stream.state();
   }
@@ -57,7 +60,22 @@ class LocalReader : public DatasetReader {
     return EpochOrder(plan_.source->chunks(), order);
   }
 
+  // Those of the epoch that a stream has already, if one has.
+  std::shared_ptr<Windows> windows_of(int64_t epoch, const std::shared_ptr<ReadPool>& pool) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(windows_, [](const auto& other) { return other.second.expired(); });
+    std::weak_ptr<Windows>& known = windows_[{epoch, pool.get()}];
+    std::shared_ptr<Windows> windows = known.lock();
+    if (windows == nullptr) {
+      windows = std::make_shared<Windows>(plan_.source, order_of(epoch), pool);
+      known = windows;
+    }
+    return windows;
+  }
+
   const OpenPlan plan_;
+  std::mutex mutex_;
+  std::map<std::pair<int64_t, const ReadPool*>, std::weak_ptr<Windows>> windows_;  // by epoch
 };
 
 }  // namespace

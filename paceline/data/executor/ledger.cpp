@@ -1,0 +1,45 @@
+#include "paceline/data/executor/ledger.h"
+
+#include <algorithm>
+
+namespace paceline::data {
+
+void Ledger::add(int64_t bytes) {
+  held_ += bytes;
+  peak_ = std::max(peak_, held_);
+}
+
+Ledger::Reservation Ledger::reserve(const std::shared_ptr<Ledger>& ledger, int64_t bytes) {
+  const std::lock_guard lock(ledger->mutex_);
+  return reserve_locked(ledger, bytes);
+}
+
+Ledger::Reservation Ledger::reserve_locked(const std::shared_ptr<Ledger>& ledger, int64_t bytes) {
+  ledger->add(bytes);
+  Reservation reservation;
+  reservation.ledger_ = ledger;
+  reservation.bytes_ = bytes;
+  return reservation;
+}
+
+void Ledger::Reservation::resize(int64_t bytes) {
+  if (ledger_ == nullptr || bytes == bytes_) return;
+  {
+    const std::lock_guard lock(ledger_->mutex_);
+    ledger_->add(bytes - bytes_);
+  }
+  if (bytes < bytes_) ledger_->changed_.notify_all();
+  bytes_ = bytes;
+}
+
+int64_t Ledger::held() const {
+  const std::lock_guard lock(mutex_);
+  return held_;
+}
+
+int64_t Ledger::peak() const {
+  const std::lock_guard lock(mutex_);
+  return peak_;
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,77 @@
+// The bytes that all readers of a process may hold together, and how many they hold.
+//
+// Whoever is going to need memory reserves it first, and gives the reservation back by ending it. Nobody is refused:
+// whether there is room is asked before (ReadPool does), and what a consumer waits for may go beyond the budget.
+//
+// Any thread may use a ledger and end a reservation, but not while it holds mutex(), which ending takes. Those who wait
+// for room wait on changed() with that mutex: so no release goes unnoticed between their look and their sleep.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+namespace paceline::data {
+
+/// A budget of bytes; held by shared pointers, since reservations may outlive those who made them.
+///
+///     const auto ledger = std::make_shared<Ledger>(int64_t{256} << 20);
+///     Ledger::Reservation room = Ledger::reserve(ledger, bytes);  // until it ends
+class Ledger {
+ public:
+  /// Some bytes of a ledger; none after it was moved from.
+  class Reservation {
+   public:
+    Reservation() = default;
+    Reservation(Reservation&& other) noexcept { swap(other); }
+    Reservation& operator=(Reservation&& other) noexcept {
+      swap(other);
+      return *this;
+    }
+    Reservation(const Reservation&) = delete;
+    Reservation& operator=(const Reservation&) = delete;
+    ~Reservation() { resize(0); }
+
+    int64_t bytes() const { return bytes_; }
+    /// For `bytes` from now on, once the need is known better.
+    void resize(int64_t bytes);
+
+   private:
+    friend class Ledger;
+    void swap(Reservation& other) noexcept {
+      std::swap(ledger_, other.ledger_);
+      std::swap(bytes_, other.bytes_);
+    }
+
+    std::shared_ptr<Ledger> ledger_;
+    int64_t bytes_ = 0;
+  };
+
+  explicit Ledger(int64_t budget) : budget_(budget) {}
+
+  static Reservation reserve(const std::shared_ptr<Ledger>& ledger, int64_t bytes);
+  /// The same for who holds mutex() already.
+  static Reservation reserve_locked(const std::shared_ptr<Ledger>& ledger, int64_t bytes);
+
+  int64_t budget() const { return budget_; }
+  /// Whether so much more fits. The caller holds mutex().
+  bool has_room(int64_t bytes) const { return held_ + bytes <= budget_; }
+  int64_t held() const;
+  /// The most that has been held at a time.
+  int64_t peak() const;
+
+  std::mutex& mutex() { return mutex_; }
+  std::condition_variable& changed() { return changed_; }
+
+ private:
+  void add(int64_t bytes);
+
+  const int64_t budget_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t held_ = 0;
+  int64_t peak_ = 0;
+};
+
+}  // namespace paceline::data

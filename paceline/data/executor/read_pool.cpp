@@ -1,0 +1,142 @@
+#include "paceline/data/executor/read_pool.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace paceline::data {
+
+ReadPool::ReadPool(int threads, int64_t budget_bytes) : ledger_(std::make_shared<Ledger>(budget_bytes)) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+ReadPool::~ReadPool() {
+  {
+    const std::lock_guard lock(ledger_->mutex());
+    stopped_ = true;
+  }
+  ledger_->changed().notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ReadPool::work() {
+  std::unique_lock lock(ledger_->mutex());
+  while (!stopped_) {
+    if (!work_once(lock, nullptr)) ledger_->changed().wait(lock);
+  }
+}
+
+// Does what is most urgent, or what one cursor waits for, without the lock meanwhile; false where there is nothing to
+// do.
+bool ReadPool::work_once(std::unique_lock<std::mutex>& lock, const Cursor* only_for) {
+  Windows::Dropped dropped;
+  std::optional<Task> task = next_task(only_for, dropped);
+  if (!task && dropped.empty()) return false;
+  lock.unlock();
+  dropped.clear();
+  if (task) task->windows->read(task->window, task->chunk, std::move(task->reservation));
+  lock.lock();
+  return true;
+}
+
+// None also where windows have been dropped, to be asked again once they are gone.
+std::optional<ReadPool::Task> ReadPool::next_task(const Cursor* only_for, Windows::Dropped& dropped) {
+  if (only_for != nullptr && !only_for->windows_->has_unread(only_for->wanted_)) return std::nullopt;
+  if (const Cursor* cursor = only_for != nullptr ? only_for : longest_waiting()) {
+    make_room(cursor->windows_->cost_of_next(cursor->wanted_), dropped);
+    if (!dropped.empty()) return std::nullopt;
+    return start(*cursor->windows_, cursor->wanted_);
+  }
+  if (const Cursor* cursor = least_ahead()) {
+    if (ledger_->has_room(cursor->windows_->cost_of_next(cursor->ahead_))) {
+      return start(*cursor->windows_, cursor->ahead_);
+    }
+  }
+  return std::nullopt;
+}
+
+// For a window of which something is still to be read.
+Cursor* ReadPool::longest_waiting() const {
+  Cursor* longest = nullptr;
+  for (const Windows* windows : all_) {
+    for (Cursor* cursor : windows->cursors_) {
+      if (cursor->wanted_ < 0 || !windows->has_unread(cursor->wanted_)) continue;
+      if (longest == nullptr || cursor->waits_since_ < longest->waits_since_) longest = cursor;
+    }
+  }
+  return longest;
+}
+
+Cursor* ReadPool::least_ahead() const {
+  if (threads_.empty()) return nullptr;
+  Cursor* least = nullptr;
+  for (const Windows* windows : all_) {
+    for (Cursor* cursor : windows->cursors_) {
+      if (!cursor->is_awake_ || !cursor->reads_ahead_ || windows->first_unread(*cursor) == windows->count()) continue;
+      if (least == nullptr || cursor->ahead_ - cursor->window_ < least->ahead_ - least->window_) least = cursor;
+    }
+  }
+  return least;
+}
+
+ReadPool::Task ReadPool::start(Windows& windows, int64_t number) {
+  const int64_t cost = windows.cost_of_next(number);
+  const int64_t chunk = windows.start_next(number);
+  return {&windows, number, chunk, Ledger::reserve_locked(ledger_, cost)};
+}
+
+void ReadPool::make_room(int64_t bytes, Windows::Dropped& dropped) {
+  if (ledger_->has_room(bytes) || drop_of_stopped(dropped)) return;
+  drop_last_wanted(dropped);
+}
+
+// All windows that are there only for consumers that have stopped: since they last went on, the others have done so
+// twice. False if that makes no room.
+bool ReadPool::drop_of_stopped(Windows::Dropped& dropped) {
+  uint64_t awake = 0;
+  for (const Windows* windows : all_) {
+    for (const Cursor* cursor : windows->cursors_) awake += cursor->is_awake_ ? 1 : 0;
+  }
+  for (Windows* windows : all_) {
+    for (Cursor* cursor : windows->cursors_) {
+      if (cursor->wanted_ < 0 && clock_ - cursor->moved_ > 2 * awake) cursor->is_awake_ = false;
+    }
+    windows->drop_of_sleepers(dropped);
+  }
+  return !dropped.empty();
+}
+
+// The window that is furthest before its next consumer, but none that one is in.
+void ReadPool::drop_last_wanted(Windows::Dropped& dropped) {
+  Windows* furthest = nullptr;
+  std::map<int64_t, Windows::Slot>::iterator last;
+  int64_t distance = 0;
+  for (Windows* windows : all_) {
+    for (auto slot = windows->slots_.begin(); slot != windows->slots_.end(); ++slot) {
+      const int64_t before = windows->distance_of(slot->first);
+      if (before <= distance || !windows->may_drop(*slot)) continue;
+      distance = before;
+      furthest = windows;
+      last = slot;
+    }
+  }
+  if (furthest != nullptr) furthest->drop(last, dropped);
+}
+
+std::shared_ptr<ReadPool> shared_pool(int threads, int64_t budget_bytes) {
+  static std::mutex mutex;
+  // A process that was forked has none of its parent's threads.
+  static std::map<std::tuple<pid_t, int, int64_t>, std::weak_ptr<ReadPool>> pools;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<ReadPool>& known = pools[{getpid(), threads, budget_bytes}];
+  std::shared_ptr<ReadPool> pool = known.lock();
+  if (pool == nullptr) {
+    pool = std::make_shared<ReadPool>(threads, budget_bytes);
+    known = pool;
+  }
+  return pool;
+}
+
+}  // namespace paceline::data

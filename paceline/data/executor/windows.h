@@ -1,0 +1,125 @@
+// The windows of one epoch of a source in memory: read once, for all who consume them.
+//
+// A consumer is a Cursor. It takes windows one after another, and the threads of a ReadPool read what comes next, for
+// all consumers of all Windows of the pool within one budget. Consumers that go roughly in step take the same windows:
+// each chunk is read, decoded and mixed once. A window stays until no consumer needs it, or until it has to make room
+// for what another consumer waits for; then it is read again if it is wanted after all. So a consumer that stops holds
+// nobody back.
+//
+// Each cursor belongs to one thread at a time; several may be used at once. What a window holds depends on source and
+// order alone.
+#pragma once
+
+#include <arrow/result.h>
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "paceline/data/executor/ledger.h"
+#include "paceline/data/order/epoch_order.h"
+#include "paceline/data/source/source.h"
+
+namespace paceline::data {
+
+class Cursor;
+class ReadPool;
+
+/// A window in memory: its rows in their order. The ledger counts it until the last pointer to it goes.
+struct LoadedWindow {
+  std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;  ///< one, where the rows are mixed
+  std::vector<int64_t> counts;                              ///< rows of each
+  int64_t rows = 0;
+  std::vector<Ledger::Reservation> reservations;
+};
+
+/// What is read of one source in one order. Made once, and shared by those who consume it.
+class Windows {
+ public:
+  /// `order`: of the source's chunks. Nothing is read before a cursor takes its first window.
+  Windows(std::shared_ptr<const Source> source, EpochOrder order, std::shared_ptr<ReadPool> pool);
+  /// Waits for reads that are under way.
+  ~Windows();
+  Windows(const Windows&) = delete;
+  Windows& operator=(const Windows&) = delete;
+
+  const Source& source() const { return *source_; }
+  const EpochOrder& order() const { return order_; }
+  ReadPool& pool() const { return *pool_; }
+
+ private:
+  friend class Cursor;
+  friend class ReadPool;
+
+  // A window that is there, or about to be.
+  struct Slot {
+    std::shared_ptr<LoadedWindow> reading;
+    std::shared_ptr<const LoadedWindow> ready;
+    arrow::Status status;
+    int64_t started = 0;  // chunks that are read, or being read
+    int64_t left = 0;     // chunks that are not there yet
+    int64_t at_work = 0;  // threads
+  };
+  // What is dropped; it goes once the ledger's mutex is free.
+  using Dropped = std::vector<std::shared_ptr<const LoadedWindow>>;
+
+  const Window& window(int64_t number) const { return order_.windows()[static_cast<size_t>(number)]; }
+  int64_t count() const { return static_cast<int64_t>(order_.windows().size()); }
+
+  // The following are called with the ledger's mutex held.
+  bool has_unread(int64_t number) const;
+  int64_t cost_of_next(int64_t number) const;
+  int64_t start_next(int64_t number);
+  int64_t first_unread(Cursor& cursor) const;
+  int64_t distance_of(int64_t number) const;
+  bool may_drop(const std::pair<const int64_t, Slot>& slot) const;
+  void drop(std::map<int64_t, Slot>::iterator slot, Dropped& dropped);
+  void drop_of_sleepers(Dropped& dropped);
+  void drop_passed(Dropped& dropped);
+
+  // Without it.
+  void read(int64_t number, int64_t chunk, Ledger::Reservation reservation);
+  arrow::Status complete(int64_t number, LoadedWindow& loaded) const;
+
+  const std::shared_ptr<const Source> source_;
+  const EpochOrder order_;
+  const std::shared_ptr<ReadPool> pool_;
+  const std::shared_ptr<Ledger> ledger_;
+  std::map<int64_t, Slot> slots_;
+  std::vector<Cursor*> cursors_;
+  int64_t at_work_ = 0;     // threads
+  double expansion_ = 1.0;  // bytes of chunks, by what their source has said; the largest so far
+};
+
+/// A consumer of windows.
+class Cursor {
+ public:
+  /// From window number `window` on. `reads_ahead`: whether the windows behind those that it takes are read as well.
+  Cursor(std::shared_ptr<Windows> windows, int64_t window, bool reads_ahead = true);
+  ~Cursor();
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
+
+  /// Waits for a window, which must not be before those that are left. An error of the source is given at each call.
+  /// Keep what is given no longer than it is used: it cannot make room meanwhile.
+  arrow::Result<std::shared_ptr<const LoadedWindow>> take(int64_t number);
+  /// Leaves the windows before `number`. It may also go back.
+  void move_to(int64_t number);
+
+ private:
+  friend class ReadPool;
+  friend class Windows;
+
+  const std::shared_ptr<Windows> windows_;
+  const bool reads_ahead_;
+  int64_t window_;       // the first that it needs
+  int64_t ahead_;        // before it, all from window_ on are there or being read
+  int64_t wanted_ = -1;  // which it waits for
+  uint64_t waits_since_ = 0;
+  uint64_t moved_ = 0;     // when it has last gone on or waited, on the pool's clock
+  bool is_awake_ = false;  // has taken one, and none had to make room since
+};
+
+}  // namespace paceline::data

@@ -1,0 +1,181 @@
+#include "paceline/data/executor/windows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "paceline/data/executor/batch_stream.h"
+#include "paceline/data/executor/read_pool.h"
+#include "paceline/data/executor/row_stream.h"
+#include "paceline/data/testing_internal.h"
+
+namespace paceline::data {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+Numbers all_of(RowStream& stream, int64_t batch_size) {
+  Numbers all;
+  while (const auto batch = stream.next(batch_size).ValueOrDie()) {
+    for (const int64_t value : values_of(*batch)) all.push_back(value);
+  }
+  return all;
+}
+
+// Counts how often each chunk is read, and how much of it is there at a time.
+class CountingReads : public Source {
+ public:
+  explicit CountingReads(std::shared_ptr<const Source> source, int64_t broken = -1)
+      : reads(source->chunks().size()), source_(std::move(source)), broken_(broken) {}
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return source_->schema(); }
+  const std::vector<ChunkSize>& chunks() const override { return source_->chunks(); }
+  bool counts_rows() const override { return source_->counts_rows(); }
+  uint64_t fingerprint() const override { return source_->fingerprint(); }
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t key) const override {
+    ++reads[static_cast<size_t>(chunk)];
+    if (chunk == broken_) return arrow::Status::IOError("chunk ", chunk, " is broken");
+    return source_->read(chunk, key);
+  }
+  int all_reads() const {
+    int all = 0;
+    for (const auto& of_chunk : reads) all += of_chunk;
+    return all;
+  }
+  mutable std::vector<std::atomic<int>> reads;
+
+ private:
+  const std::shared_ptr<const Source> source_;
+  const int64_t broken_;
+};
+
+std::shared_ptr<const Source> numbered_chunks(int64_t chunks, int64_t rows) {
+  arrow::RecordBatchVector batches;
+  int64_t next = 0;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    Numbers values(static_cast<size_t>(rows));
+    for (int64_t& value : values) value = next++;
+    batches.push_back(numbers_of(values));
+  }
+  return memory_source(batches[0]->schema(), batches).ValueOrDie();
+}
+
+EpochOrder random_order(const Source& source, std::mt19937_64& random) {
+  return EpochOrder(source.chunks(), {.shuffle = static_cast<Shuffle>(random() % 4),
+                                      .seed = static_cast<int64_t>(random() % 100),
+                                      .window_bytes = static_cast<int64_t>(random() % 1500)});
+}
+
+TEST(Windows, GiveEachConsumerTheSameWhateverTheOthersDo) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    std::mt19937_64 random(seed);
+    std::shared_ptr<const Source> source = random_source(random);
+    if (random() % 3 == 0) source = std::make_shared<OddRows>(source);
+    const EpochOrder order = random_order(*source, random);
+    RowStream alone(source, order, {.threads = 0});
+    const Numbers wanted = all_of(alone, 10);
+
+    const auto pool = std::make_shared<ReadPool>(static_cast<int>(random() % 4), static_cast<int64_t>(random() % 3000));
+    const auto windows = std::make_shared<Windows>(source, order, pool);
+    std::vector<std::unique_ptr<RowStream>> streams;
+    std::vector<Numbers> given(1 + random() % 4);
+    for (size_t i = 0; i < given.size(); ++i) streams.push_back(std::make_unique<RowStream>(windows));
+    std::vector<size_t> left(given.size());
+    for (size_t i = 0; i < left.size(); ++i) left[i] = i;
+    while (!left.empty()) {  // in any order
+      const size_t which = random() % left.size();
+      const auto batch = streams[left[which]]->next(static_cast<int64_t>(1 + random() % 50)).ValueOrDie();
+      if (batch != nullptr) {
+        for (const int64_t value : values_of(*batch)) given[left[which]].push_back(value);
+      } else {
+        left.erase(left.begin() + static_cast<std::ptrdiff_t>(which));
+      }
+    }
+    for (const Numbers& numbers : given) ASSERT_EQ(numbers, wanted) << "seed " << seed;
+    streams.clear();
+    EXPECT_EQ(pool->ledger()->held(), 0) << "seed " << seed;
+  }
+}
+
+TEST(Windows, ManyThreadsConsumeAtOnce) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto source = random_source(random);
+    const EpochOrder order = random_order(*source, random);
+    RowStream alone(source, order, {.threads = 0});
+    const Numbers wanted = all_of(alone, 10);
+    const auto windows = std::make_shared<Windows>(
+        source, order,
+        std::make_shared<ReadPool>(static_cast<int>(random() % 4), static_cast<int64_t>(random() % 3000)));
+    std::vector<Numbers> given(4);
+    std::vector<std::thread> consumers;
+    for (size_t i = 0; i < given.size(); ++i) {
+      consumers.emplace_back([&, i] {
+        RowStream stream(windows);
+        given[i] = all_of(stream, static_cast<int64_t>(3 + 7 * i));
+      });
+    }
+    for (std::thread& consumer : consumers) consumer.join();
+    for (const Numbers& numbers : given) ASSERT_EQ(numbers, wanted) << "seed " << seed;
+  }
+}
+
+TEST(Windows, ConsumersInStepReadEachChunkOnce) {
+  for (const int threads : {0, 1, 3}) {
+    const auto source = std::make_shared<CountingReads>(numbered_chunks(40, 100));
+    const auto windows = std::make_shared<Windows>(
+        source, EpochOrder(source->chunks(), {.shuffle = Shuffle::rows, .window_bytes = 3000}),
+        std::make_shared<ReadPool>(threads, 20'000));
+    std::vector<std::unique_ptr<BatchStream>> ranks;
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      ranks.push_back(std::make_unique<BatchStream>(
+          windows, BatchStreamOptions{
+                       .batch_size = 10, .rank = rank, .world_size = 4, .equal = Equal::drop, .prefetch_batches = 1}));
+    }
+    for (int step = 0; step < 100; ++step) {
+      for (const auto& rank : ranks) ASSERT_EQ((*rank->next())->num_rows(), 10);
+    }
+    for (const auto& rank : ranks) ASSERT_EQ(*rank->next(), nullptr);
+    EXPECT_EQ(source->all_reads(), 40) << threads << " threads";
+  }
+}
+
+// A rank that stops, as rank 0 does while it validates: what it has is dropped, and read again when it comes back.
+TEST(Windows, AConsumerThatStopsHoldsNobodyBack) {
+  const auto source = std::make_shared<CountingReads>(numbered_chunks(60, 100));
+  const auto pool = std::make_shared<ReadPool>(2, 5 * 800);
+  const auto windows = std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}), pool);
+  RowStream stopped(windows);
+  RowStream going(windows);
+  Numbers of_stopped = values_of(**stopped.next(150));
+  ASSERT_EQ((*going.next(1050))->num_rows(), 1050);
+  const int read_so_far = source->all_reads();
+  EXPECT_EQ(all_of(going, 50).size(), 6000u - 1050u);
+  EXPECT_LE(pool->ledger()->peak(), 12 * 800);
+  EXPECT_LE(source->all_reads() - read_so_far, 60);
+  for (const int64_t value : all_of(stopped, 50)) of_stopped.push_back(value);
+  ASSERT_EQ(of_stopped.size(), 6000u);
+  for (size_t row = 0; row < of_stopped.size(); ++row) ASSERT_EQ(of_stopped[row], static_cast<int64_t>(row));
+}
+
+TEST(Windows, AnErrorReachesEachConsumerInItsPlace) {
+  const auto source = std::make_shared<CountingReads>(numbered_chunks(5, 100), /*broken=*/2);
+  for (const int threads : {0, 2}) {
+    const auto windows = std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}),
+                                                   std::make_shared<ReadPool>(threads, 10'000));
+    RowStream first(windows);
+    RowStream second(windows);
+    for (RowStream* stream : {&first, &second}) {
+      EXPECT_EQ((*stream->next(200))->num_rows(), 200);
+      EXPECT_EQ(stream->next(1).status().message(), "chunk 2 is broken");
+      EXPECT_EQ(stream->next(1).status().message(), "chunk 2 is broken");
+    }
+    ASSERT_TRUE(second.skip(100).ok());
+    EXPECT_EQ(all_of(second, 64).size(), 200u);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::data

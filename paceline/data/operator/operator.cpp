@@ -70,7 +70,11 @@ class Transformed : public Source {
       // A function's columns of no rows may have no type; those of the last chunk are better than none.
       if (batch->num_rows() > 0 || chunk + 1 == count) schema_ = batch->schema();
     }
-    if (schema_ == nullptr) schema_ = arrow::schema({});
+    if (schema_ == nullptr) {  // there is no chunk
+      ARROW_ASSIGN_OR_RAISE(const auto nothing, arrow::RecordBatch::MakeEmpty(input));
+      ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, step_->apply(nothing, 0));
+      schema_ = batch->schema();
+    }
     return schema_;
   }
 

@@ -87,6 +87,11 @@ TEST(Operators, ATransformedSourceIsCountedAndChecked) {
   EXPECT_EQ(statistics->rows_out, 2);
   EXPECT_NE(kept->fingerprint(), rows->fingerprint());
 
+  // What a function makes of no rows at all says which columns there are.
+  const std::shared_ptr<const Source> nothing = memory_source(block()->schema(), {}).ValueOrDie();
+  EXPECT_TRUE(
+      transformed(nothing, std::make_shared<Liar>(), statistics)->schema().ValueOrDie()->Equals(*block()->schema()));
+
   const auto lies = transformed(rows, std::make_shared<Liar>(), statistics);
   EXPECT_EQ(lies->read(0, 0).status().message(), "Liar must give one row for each row, but gave 1 for 4");
 }

@@ -1,12 +1,16 @@
 #include <arrow/buffer.h>
 #include <arrow/util/base64.h>
 
+#include <algorithm>
+
 #include "paceline/data/operator/columns.h"
 #include "paceline/data/operator/expression.h"
 #include "paceline/data/plan/steps_internal.h"
 
 namespace paceline::data {
 namespace {
+
+namespace compute = arrow::compute;
 
 using Made = arrow::Result<std::shared_ptr<const Operator>>;
 
@@ -37,9 +41,60 @@ Made function_of(const Plan& plan) {
   return plan.function;
 }
 
+Wanted pass_select(const Plan& plan, Wanted wanted) {
+  wanted.columns.emplace();
+  add_names(*wanted.columns, plan.options.at("columns"));
+  return wanted;
+}
+
+// What it drops has to be there.
+Wanted pass_drop(const Plan& plan, Wanted wanted) {
+  if (wanted.columns) add_names(*wanted.columns, plan.options.at("columns"));
+  return wanted;
+}
+
+Wanted pass_rename(const Plan& plan, Wanted wanted) {
+  std::map<std::string, std::string> before;
+  std::vector<std::string> names;
+  for (const auto& [old_name, new_name] : plan.options.at("names").get<std::map<std::string, std::string>>()) {
+    before[new_name] = old_name;
+    names.push_back(old_name);
+  }
+  for (compute::Expression& condition : wanted.conditions) condition = with_names(condition, before);
+  if (!wanted.columns) return wanted;
+  for (const std::string& name : *wanted.columns) add_names(names, {before.contains(name) ? before[name] : name});
+  wanted.columns = std::move(names);
+  return wanted;
+}
+
+Wanted pass_filter(const Plan& plan, Wanted wanted) {
+  const auto condition = expression_of(plan.options.at("expression"));
+  const auto columns = condition.ok() ? columns_of(*condition) : std::nullopt;
+  if (!columns) return {};
+  if (wanted.columns) add_names(*wanted.columns, *columns);
+  std::ranges::copy(conjuncts(*condition), std::back_inserter(wanted.conditions));
+  return wanted;
+}
+
+Wanted pass_with_column(const Plan& plan, Wanted wanted) {
+  const std::string name = plan.options.at("name");
+  const auto value = expression_of(plan.options.at("expression"));
+  const auto columns = value.ok() ? columns_of(*value) : std::nullopt;
+  if (!columns) return {};
+  std::erase_if(wanted.conditions, [&](const compute::Expression& condition) {
+    const auto read = columns_of(condition);
+    return !read || std::ranges::find(*read, name) != read->end();
+  });
+  if (!wanted.columns) return wanted;
+  std::erase(*wanted.columns, name);
+  add_names(*wanted.columns, *columns);
+  return wanted;
+}
+
 constexpr OperatorStep kOperatorSteps[] = {
-    {"select_columns", make_select}, {"drop_columns", make_drop},       {"rename_columns", make_rename},
-    {"filter", make_filter},         {"with_column", make_with_column}, {"function", function_of},
+    {"select_columns", make_select, pass_select},        {"drop_columns", make_drop, pass_drop},
+    {"rename_columns", make_rename, pass_rename},        {"filter", make_filter, pass_filter},
+    {"with_column", make_with_column, pass_with_column}, {"function", function_of, nullptr},
 };
 
 }  // namespace

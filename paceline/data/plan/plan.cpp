@@ -1,10 +1,13 @@
 #include "paceline/data/plan/plan.h"
 
+#include "paceline/data/plan/push_down.h"
 #include "paceline/data/plan/readers_internal.h"
 #include "paceline/data/plan/steps_internal.h"
 
 namespace paceline::data {
 namespace {
+
+arrow::Result<OpenPlan> open_as_it_is(const Plan& plan);
 
 arrow::Result<OpenPlan> open_step(const Plan& plan) {
   if (const Reader* const reader = row_of(readers(), plan.kind)) {
@@ -24,7 +27,7 @@ arrow::Result<OpenPlan> open_step(const Plan& plan) {
   }
   std::vector<OpenPlan> inputs;
   for (const auto& input : plan.inputs) {
-    ARROW_ASSIGN_OR_RAISE(inputs.emplace_back(), data::open(*input));
+    ARROW_ASSIGN_OR_RAISE(inputs.emplace_back(), open_as_it_is(*input));
   }
   if (on_sources != nullptr) return on_sources->open(plan, std::move(inputs));
   ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<const Operator> step, on_blocks->make(plan));
@@ -44,8 +47,14 @@ std::string with_options(std::string_view name, const Json& options) {
 std::string line_of(const Plan& plan) {
   if (const Reader* const reader = row_of(readers(), plan.kind)) {
     std::string text(reader->name);
-    if (plan.options.contains("paths")) text += "(" + plan.options["paths"].dump() + ")";
-    return text;
+    if (!plan.options.contains("paths")) return text;
+    text += "(" + plan.options["paths"].dump();
+    if (plan.options.contains("columns")) text += ", columns=" + plan.options["columns"].dump();
+    if (plan.options.contains("filter")) {
+      const auto filter = expression_of(plan.options["filter"]);
+      if (filter.ok()) text += ", filter=" + filter->ToString();
+    }
+    return text + ")";
   }
   if (const OperatorStep* const row = row_of(operator_steps(), plan.kind)) {
     const auto step = row->make(plan);
@@ -55,9 +64,7 @@ std::string line_of(const Plan& plan) {
   return with_options(row != nullptr ? row->name : plan.kind, plan.options);
 }
 
-}  // namespace
-
-arrow::Result<OpenPlan> open(const Plan& plan) {
+arrow::Result<OpenPlan> open_as_it_is(const Plan& plan) {
   try {
     return open_step(plan);
   } catch (const Json::exception& error) {
@@ -66,10 +73,20 @@ arrow::Result<OpenPlan> open(const Plan& plan) {
   }
 }
 
-std::string explain(const Plan& plan) {
+std::string lines_of(const Plan& plan) {
   std::string text;
-  for (const auto& input : plan.inputs) text += explain(*input);
+  for (const auto& input : plan.inputs) text += lines_of(*input);
   return text + line_of(plan) + "\n";
+}
+
+}  // namespace
+
+arrow::Result<OpenPlan> open(const Plan& plan) {
+  return open_as_it_is(pushed_down(plan));
+}
+
+std::string explain(const Plan& plan) {
+  return lines_of(pushed_down(plan));
 }
 
 }  // namespace paceline::data

@@ -40,7 +40,8 @@ struct OpenPlan {
 /// cannot be done, with the step's name.
 arrow::Result<OpenPlan> open(const Plan& plan);
 
-/// The plan's steps, one a line, the first at the top.
+/// The steps that are taken, one a line, the first at the top: with less read than the plan says, where that makes no
+/// difference (push_down.h).
 std::string explain(const Plan& plan);
 
 }  // namespace paceline::data

@@ -1,10 +1,12 @@
 #include <arrow/filesystem/filesystem.h>
 #include <arrow/record_batch.h>
+#include <arrow/table.h>
 #include <arrow/type.h>
 
 #include <algorithm>
 
 #include "paceline/data/plan/readers_internal.h"
+#include "paceline/data/plan/steps_internal.h"
 #include "paceline/data/source/binary_source.h"
 #include "paceline/data/source/csv_source.h"
 #include "paceline/data/source/feather_source.h"
@@ -22,11 +24,17 @@ namespace {
 
 using Opened = arrow::Result<std::shared_ptr<const Source>>;
 
+namespace compute = arrow::compute;
+
 struct Found {
+  bool has_place(const std::string& column) const { return places->schema()->GetFieldIndex(column) >= 0; }
+
   std::shared_ptr<arrow::fs::FileSystem> file_system;
   std::vector<arrow::fs::FileInfo> files;
-  FileColumns places;                               // what their places say
-  std::optional<std::vector<std::string>> columns;  // which of their own are read; nullopt for all
+  PlaceOptions place_options;
+  std::shared_ptr<arrow::RecordBatch> places;           // what their places say, a row for each file
+  std::optional<std::vector<std::string>> all_columns;  // of files and places; nullopt for all
+  std::optional<std::vector<std::string>> columns;      // which of the files' own are read
 };
 
 // The files that the step names. Options: paths; file_extensions, by default `usual`; ignore_missing_paths; columns;
@@ -51,22 +59,53 @@ arrow::Result<Found> files_of(const Plan& plan, std::vector<std::string> usual) 
   if (plan.options.contains("partitioning")) {
     const std::string style = plan.options["partitioning"];
     if (style != "hive") return arrow::Status::Invalid("partitioning is '", style, "'; allowed: 'hive'");
-    found.places.hive = true;
+    found.place_options.hive = true;
   }
-  found.places.include_paths = plan.options.value("include_paths", false);
+  found.place_options.include_paths = plan.options.value("include_paths", false);
+  ARROW_ASSIGN_OR_RAISE(found.places, columns_of_places(found.files, found.place_options));
   if (plan.options.contains("columns")) {
-    found.places.columns = plan.options["columns"].get<std::vector<std::string>>();
-    found.columns = columns_in_files(found.files, found.places);
+    found.all_columns = plan.options["columns"].get<std::vector<std::string>>();
+    found.columns = found.all_columns;
+    std::erase_if(*found.columns, [&](const std::string& name) { return found.has_place(name); });
     // Where places say all that is wanted, files are read for the number of their rows; not every format can do that
     // without columns.
-    if (found.columns->empty() && !found.places.columns->empty()) found.columns.reset();
+    if (found.columns->empty() && !found.all_columns->empty()) found.columns.reset();
   }
   return found;
 }
 
 Opened with_places(const Found& found, arrow::Result<std::unique_ptr<Source>> source) {
   ARROW_RETURN_NOT_OK(source);
-  return with_file_columns(*std::move(source), found.files, found.places);
+  return with_columns_of_places(*std::move(source), found.places, found.all_columns);
+}
+
+// Leaves out the files none of whose rows can pass the filter, by what their places say. One stays, for its columns.
+// Gives what of the filter is to be told by the files themselves.
+arrow::Result<std::optional<compute::Expression>> leave_out_files(const compute::Expression& filter, Found& found) {
+  std::vector<compute::Expression> of_places, of_files;
+  for (const compute::Expression& condition : conjuncts(filter)) {
+    const auto columns = columns_of(condition);
+    const auto is_place = [&](const std::string& name) { return found.has_place(name); };
+    if (!columns || std::ranges::none_of(*columns, is_place)) {
+      of_files.push_back(condition);
+    } else if (std::ranges::all_of(*columns, is_place)) {
+      of_places.push_back(condition);
+    }
+  }
+  if (!of_places.empty()) {
+    ARROW_ASSIGN_OR_RAISE(auto passed, places_that_pass(*found.places, compute::and_(of_places)));
+    if (passed.empty()) passed.push_back(0);
+    std::vector<arrow::fs::FileInfo> files;
+    arrow::RecordBatchVector places;
+    for (const size_t file : passed) {
+      files.push_back(found.files[file]);
+      places.push_back(found.places->Slice(static_cast<int64_t>(file), 1));
+    }
+    found.files = std::move(files);
+    ARROW_ASSIGN_OR_RAISE(const auto table, arrow::Table::FromRecordBatches(places));
+    ARROW_ASSIGN_OR_RAISE(found.places, table->CombineChunksToBatch());
+  }
+  return of_files.empty() ? std::nullopt : std::optional(compute::and_(of_files));
 }
 
 std::vector<std::string> with_compression(const std::string& extension) {
@@ -74,8 +113,13 @@ std::vector<std::string> with_compression(const std::string& extension) {
 }
 
 Opened read_parquet(const Plan& plan) {
-  ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {"parquet"}));
-  return with_places(found, parquet_source(found.file_system, found.files, {.columns = found.columns}));
+  ARROW_ASSIGN_OR_RAISE(Found found, files_of(plan, {"parquet"}));
+  ParquetOptions options{.columns = found.columns};
+  if (plan.options.contains("filter")) {
+    ARROW_ASSIGN_OR_RAISE(const compute::Expression filter, expression_of(plan.options["filter"]));
+    ARROW_ASSIGN_OR_RAISE(options.filter, leave_out_files(filter, found));
+  }
+  return with_places(found, parquet_source(found.file_system, found.files, options));
 }
 
 Opened read_csv(const Plan& plan) {
@@ -114,13 +158,12 @@ Opened read_text(const Plan& plan) {
 
 Opened read_binary_files(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {}));
-  BinaryOptions options{.include_paths = found.places.include_paths};
-  if (!found.places.hive) return binary_source(found.file_system, found.files, options);
-  FileColumns folders = found.places;
-  folders.include_paths = false;  // the source has them
-  options.chunk_bytes = 0;        // a file each: a chunk of several would be in several folders
+  BinaryOptions options{.include_paths = found.place_options.include_paths};
+  if (!found.place_options.hive) return binary_source(found.file_system, found.files, options);
+  options.chunk_bytes = 0;  // a file each: a chunk of several would be in several folders
   ARROW_ASSIGN_OR_RAISE(auto source, binary_source(found.file_system, found.files, options));
-  return with_file_columns(std::move(source), found.files, folders);
+  ARROW_ASSIGN_OR_RAISE(auto folders, columns_of_places(found.files, {.hive = true}));  // the source has the paths
+  return with_columns_of_places(std::move(source), std::move(folders), found.all_columns);
 }
 
 Opened read_numpy(const Plan& plan) {
@@ -140,11 +183,11 @@ Opened rows_in_memory(const Plan& plan) {
 }
 
 constexpr Reader kReaders[] = {
-    {"read_parquet", "ReadParquet", read_parquet},
-    {"read_csv", "ReadCSV", read_csv},
+    {"read_parquet", "ReadParquet", read_parquet, true, true},
+    {"read_csv", "ReadCSV", read_csv, true},
     {"read_json", "ReadJSON", read_json},
-    {"read_feather", "ReadFeather", read_feather},
-    {"read_orc", "ReadORC", read_orc},
+    {"read_feather", "ReadFeather", read_feather, true},
+    {"read_orc", "ReadORC", read_orc, true},
     {"read_text", "ReadText", read_text},
     {"read_binary_files", "ReadBinaryFiles", read_binary_files},
     {"read_numpy", "ReadNumpy", read_numpy},

@@ -57,11 +57,28 @@ OpenedPlan union_of(const Plan&, std::vector<OpenPlan> inputs) {
   return all;
 }
 
+Wanted pass_all(const Plan&, Wanted wanted) {
+  return wanted;
+}
+
+bool has_shuffle(const Plan& plan) {
+  return plan.kind == "shuffle" ||
+         std::ranges::any_of(plan.inputs, [](const auto& input) { return has_shuffle(*input); });
+}
+
+Wanted pass_range(const Plan& plan, Wanted wanted) {
+  // An order by chance depends on the chunks, which are others where fewer columns are read: then the two parts of a
+  // split, of which one has a filter, would have rows in common.
+  if (std::ranges::any_of(plan.inputs, [](const auto& input) { return has_shuffle(*input); })) return {};
+  wanted.conditions.clear();
+  return wanted;
+}
+
 constexpr SourceStep kSourceSteps[] = {
-    {"shuffle", "Shuffle", false, shuffle},
-    {"range", "Slice", false, range_of_rows},
-    {"repartition", "Repartition", false, repartition},
-    {"union", "Union", true, union_of},
+    {"shuffle", "Shuffle", false, shuffle, pass_all},
+    {"range", "Slice", false, range_of_rows, pass_range},
+    {"repartition", "Repartition", false, repartition, pass_all},
+    {"union", "Union", true, union_of, nullptr},
 };
 
 }  // namespace

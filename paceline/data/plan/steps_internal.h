@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "paceline/data/plan/plan.h"
+#include "paceline/data/plan/wanted_internal.h"
 
 namespace paceline::data {
 
@@ -18,6 +19,8 @@ struct OperatorStep {
   std::string_view kind;  ///< Plan::kind
   /// May throw Json::exception for options of another type.
   arrow::Result<std::shared_ptr<const Operator>> (*make)(const Plan& plan);
+  /// What it wants of its input where `wanted` is wanted of it; a null pointer for all. May throw as make() may.
+  Wanted (*pass)(const Plan& plan, Wanted wanted);
 };
 
 /// A step that makes one source of its inputs': in another order, fewer rows, several inputs as one.
@@ -27,6 +30,7 @@ struct SourceStep {
   bool takes_several;     ///< inputs; otherwise one
   /// Makes it of its opened inputs. May throw Json::exception for options of another type.
   arrow::Result<OpenPlan> (*open)(const Plan& plan, std::vector<OpenPlan> inputs);
+  Wanted (*pass)(const Plan& plan, Wanted wanted);  ///< as of OperatorStep
 };
 
 std::span<const OperatorStep> operator_steps();

@@ -1,6 +1,8 @@
 #include "paceline/data/source/partitioning.h"
 
 #include <arrow/array.h>
+#include <arrow/builder.h>
+#include <arrow/compute/exec.h>
 #include <arrow/filesystem/filesystem.h>
 #include <arrow/record_batch.h>
 #include <arrow/scalar.h>
@@ -14,6 +16,7 @@
 #include <optional>
 
 #include "paceline/data/order/permutation.h"
+#include "paceline/data/source/parquet_pruning_internal.h"
 
 namespace paceline::data {
 namespace {
@@ -51,72 +54,59 @@ std::string as_utf8(const std::string& text) {
   return fixed;
 }
 
-// A column, and its value in each file.
-struct FileConstant {
-  std::shared_ptr<arrow::Field> field;
-  std::vector<std::shared_ptr<arrow::Scalar>> values;
-};
+template <typename Builder, typename Append>
+arrow::Result<std::shared_ptr<arrow::Array>> built(const std::vector<std::optional<std::string>>& texts,
+                                                   const Append& append) {
+  Builder builder;
+  for (const auto& text : texts) ARROW_RETURN_NOT_OK(text ? append(builder, *text) : builder.AppendNull());
+  return builder.Finish();
+}
 
-FileConstant constant_of(const std::string& key, const std::vector<std::optional<std::string>>& texts) {
+arrow::Result<std::shared_ptr<arrow::Array>> column_of_texts(const std::vector<std::optional<std::string>>& texts) {
   const bool are_numbers =
       std::ranges::all_of(texts, [](const auto& text) { return !text || whole_number(*text).has_value(); }) &&
       std::ranges::any_of(texts, [](const auto& text) { return text.has_value(); });
-  FileConstant constant{.field = arrow::field(key, are_numbers ? arrow::int64() : arrow::utf8())};
-  for (const auto& text : texts) {
-    if (!text) {
-      constant.values.push_back(arrow::MakeNullScalar(constant.field->type()));
-    } else if (are_numbers) {
-      constant.values.push_back(std::make_shared<arrow::Int64Scalar>(*whole_number(*text)));
-    } else {
-      constant.values.push_back(std::make_shared<arrow::StringScalar>(as_utf8(*text)));
-    }
+  if (are_numbers) {
+    return built<arrow::Int64Builder>(
+        texts, [](auto& builder, const std::string& text) { return builder.Append(*whole_number(text)); });
   }
-  return constant;
+  return built<arrow::StringBuilder>(
+      texts, [](auto& builder, const std::string& text) { return builder.Append(as_utf8(text)); });
 }
 
-std::vector<FileConstant> hive_constants(const std::vector<arrow::fs::FileInfo>& files) {
-  std::vector<std::string> keys;  // as they appear
-  std::map<std::string, std::vector<std::optional<std::string>>> texts;
-  for (size_t file = 0; file < files.size(); ++file) {
-    for (auto& [key, value] : hive_values(files[file].path())) {
-      auto& values = texts[key];
-      if (values.empty()) {
-        keys.push_back(key);
-        values.resize(files.size());
-      }
-      if (value != kNullFolder) values[file] = std::move(value);
-    }
-  }
-  std::vector<FileConstant> constants;
-  for (const std::string& key : keys) constants.push_back(constant_of(key, texts.at(key)));
-  return constants;
+arrow::Status path_is_taken(const std::string& path) {
+  return arrow::Status::Invalid("include_paths adds the column 'path', but ", path,
+                                " has one already; rename it, or leave it out by `columns`");
 }
 
-class WithFileColumns : public Source {
+class WithPlaces : public Source {
  public:
-  WithFileColumns(std::unique_ptr<Source> source, std::vector<FileConstant> constants)
-      : source_(std::move(source)), constants_(std::move(constants)), chunks_(source_->chunks()) {}
+  WithPlaces(std::unique_ptr<Source> source, std::shared_ptr<arrow::RecordBatch> places)
+      : source_(std::move(source)), places_(std::move(places)), chunks_(source_->chunks()) {}
 
   arrow::Status open(const std::optional<std::vector<std::string>>& columns) {
     ARROW_ASSIGN_OR_RAISE(const auto inner, source_->schema());
     fingerprint_ = source_->fingerprint();
     std::vector<std::string> names = inner->field_names();
-    for (const FileConstant& constant : constants_) {
-      if (inner->GetFieldIndex(constant.field->name()) < 0) names.push_back(constant.field->name());
-      for (const auto& value : constant.values) fingerprint_ = mix_text(fingerprint_, value->ToString());
-      for (ChunkSize& chunk : chunks_) {
-        chunk.bytes += chunk.rows * bytes_of(*constant.values[static_cast<size_t>(chunk.file)]);
+    for (int column = 0; column < places_->num_columns(); ++column) {
+      const std::string& name = places_->column_name(column);
+      if (inner->GetFieldIndex(name) < 0) names.push_back(name);
+      std::vector<int64_t> bytes;  // of each file's value
+      for (int64_t file = 0; file < places_->num_rows(); ++file) {
+        ARROW_ASSIGN_OR_RAISE(const auto value, places_->column(column)->GetScalar(file));
+        fingerprint_ = mix_text(fingerprint_, value->ToString());
+        bytes.push_back(bytes_of(*value));
       }
+      for (ChunkSize& chunk : chunks_) chunk.bytes += chunk.rows * bytes[static_cast<size_t>(chunk.file)];
     }
     arrow::FieldVector fields;
     for (const std::string& name : columns.value_or(names)) {
-      const auto constant =
-          std::ranges::find(constants_, name, [](const FileConstant& known) { return known.field->name(); });
-      const bool is_constant = constant != constants_.end();
-      const int place = is_constant ? static_cast<int>(constant - constants_.begin()) : inner->GetFieldIndex(name);
+      int place = places_->schema()->GetFieldIndex(name);
+      const bool is_place = place >= 0;
+      if (!is_place) place = inner->GetFieldIndex(name);
       if (place < 0) return arrow::Status::Invalid("no file has a column '", name, "', and no folder says it");
-      fields.push_back(is_constant ? constant->field : inner->field(place));
-      columns_.push_back({.is_constant = is_constant, .place = place});
+      fields.push_back(is_place ? places_->schema()->field(place) : inner->field(place));
+      columns_.push_back({.is_place = is_place, .place = place});
     }
     schema_ = arrow::schema(std::move(fields), inner->metadata());
     fingerprint_ = mix_text(fingerprint_, schema_->ToString());
@@ -130,14 +120,14 @@ class WithFileColumns : public Source {
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t key) const override {
     ARROW_ASSIGN_OR_RAISE(const auto batch, source_->read(chunk, key));
-    const auto file = static_cast<size_t>(chunks_[static_cast<size_t>(chunk)].file);
+    const int64_t file = chunks_[static_cast<size_t>(chunk)].file;
     arrow::ArrayVector arrays;
     for (const OutColumn& column : columns_) {
-      if (!column.is_constant) {
+      if (!column.is_place) {
         arrays.push_back(batch->column(column.place));
         continue;
       }
-      const auto& value = constants_[static_cast<size_t>(column.place)].values[file];
+      ARROW_ASSIGN_OR_RAISE(const auto value, places_->column(column.place)->GetScalar(file));
       ARROW_ASSIGN_OR_RAISE(auto array, arrow::MakeArrayFromScalar(*value, batch->num_rows()));
       arrays.push_back(std::move(array));
     }
@@ -146,8 +136,8 @@ class WithFileColumns : public Source {
 
  private:
   struct OutColumn {
-    bool is_constant = false;
-    int place = 0;  // among the constants, or in the batches of the source
+    bool is_place = false;
+    int place = 0;  // in places_, or in the batches of the source
   };
 
   static int64_t bytes_of(const arrow::Scalar& value) {
@@ -157,7 +147,7 @@ class WithFileColumns : public Source {
   }
 
   const std::unique_ptr<Source> source_;
-  const std::vector<FileConstant> constants_;
+  const std::shared_ptr<arrow::RecordBatch> places_;
   std::vector<ChunkSize> chunks_;
   std::vector<OutColumn> columns_;
   std::shared_ptr<arrow::Schema> schema_;
@@ -179,35 +169,70 @@ std::vector<std::pair<std::string, std::string>> hive_values(const std::string& 
   return values;
 }
 
-std::vector<std::string> columns_in_files(const std::vector<arrow::fs::FileInfo>& files, const FileColumns& columns) {
-  std::vector<std::string> names = columns.columns.value_or(std::vector<std::string>());
-  if (columns.include_paths) std::erase(names, kPathColumn);
-  for (size_t file = 0; columns.hive && file < files.size(); ++file) {
-    for (const auto& [key, value] : hive_values(files[file].path())) std::erase(names, key);
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> columns_of_places(const std::vector<arrow::fs::FileInfo>& files,
+                                                                     const PlaceOptions& options) {
+  std::vector<std::string> keys;  // as they appear
+  std::map<std::string, std::vector<std::optional<std::string>>> texts;
+  for (size_t file = 0; options.hive && file < files.size(); ++file) {
+    for (auto& [key, value] : hive_values(files[file].path())) {
+      auto& values = texts[key];
+      if (values.empty()) {
+        keys.push_back(key);
+        values.resize(files.size());
+      }
+      if (value != kNullFolder) values[file] = std::move(value);
+    }
   }
-  return names;
+  arrow::FieldVector fields;
+  arrow::ArrayVector arrays;
+  for (const std::string& key : keys) {
+    ARROW_ASSIGN_OR_RAISE(arrays.emplace_back(), column_of_texts(texts.at(key)));
+    fields.push_back(arrow::field(key, arrays.back()->type()));
+  }
+  if (options.include_paths) {
+    if (texts.contains(kPathColumn)) return path_is_taken(files.front().path());
+    std::vector<std::optional<std::string>> paths;
+    for (const auto& file : files) paths.emplace_back(file.path());
+    ARROW_ASSIGN_OR_RAISE(arrays.emplace_back(),
+                          built<arrow::StringBuilder>(
+                              paths, [](auto& builder, const auto& path) { return builder.Append(as_utf8(path)); }));
+    fields.push_back(arrow::field(kPathColumn, arrow::utf8(), /*nullable=*/false));
+  }
+  return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), static_cast<int64_t>(files.size()),
+                                  std::move(arrays));
 }
 
-arrow::Result<std::unique_ptr<Source>> with_file_columns(std::unique_ptr<Source> source,
-                                                         const std::vector<arrow::fs::FileInfo>& files,
-                                                         const FileColumns& columns) {
-  std::vector<FileConstant> constants;
-  if (columns.hive) constants = hive_constants(files);
-  if (columns.include_paths) {
-    ARROW_ASSIGN_OR_RAISE(const auto schema, source->schema());
-    if (schema->GetFieldIndex(kPathColumn) >= 0 ||
-        std::ranges::any_of(constants, [](const FileConstant& known) { return known.field->name() == kPathColumn; })) {
-      return arrow::Status::Invalid("include_paths adds the column 'path', but ", files.front().path(),
-                                    " has one already; rename it, or leave it out by `columns`");
+arrow::Result<std::vector<size_t>> places_that_pass(const arrow::RecordBatch& places,
+                                                    const arrow::compute::Expression& condition) {
+  ARROW_ASSIGN_OR_RAISE(const auto bound, bind_filter(condition, *places.schema()));
+  const arrow::compute::ExecBatch rows(places);
+  ARROW_ASSIGN_OR_RAISE(const arrow::Datum value, arrow::compute::ExecuteScalarExpression(bound, rows));
+  std::vector<size_t> passed;
+  for (int64_t file = 0; file < places.num_rows(); ++file) {
+    std::shared_ptr<arrow::Scalar> passes = value.is_scalar() ? value.scalar() : nullptr;
+    if (passes == nullptr) {
+      ARROW_ASSIGN_OR_RAISE(passes, value.make_array()->GetScalar(file));
     }
-    FileConstant paths{.field = arrow::field(kPathColumn, arrow::utf8(), /*nullable=*/false)};
-    for (const auto& file : files) paths.values.push_back(std::make_shared<arrow::StringScalar>(as_utf8(file.path())));
-    constants.push_back(std::move(paths));
+    if (passes->is_valid && static_cast<const arrow::BooleanScalar&>(*passes).value) {
+      passed.push_back(static_cast<size_t>(file));
+    }
   }
-  if (constants.empty()) return source;
-  auto with_columns = std::make_unique<WithFileColumns>(std::move(source), std::move(constants));
-  ARROW_RETURN_NOT_OK(with_columns->open(columns.columns));
-  return with_columns;
+  return passed;
+}
+
+arrow::Result<std::unique_ptr<Source>> with_columns_of_places(std::unique_ptr<Source> source,
+                                                              std::shared_ptr<arrow::RecordBatch> places,
+                                                              const std::optional<std::vector<std::string>>& columns) {
+  if (places->num_columns() == 0) return source;
+  const auto paths = places->GetColumnByName(kPathColumn);
+  ARROW_ASSIGN_OR_RAISE(const auto schema, source->schema());
+  if (paths != nullptr && schema->GetFieldIndex(kPathColumn) >= 0) {
+    ARROW_ASSIGN_OR_RAISE(const auto first, paths->GetScalar(0));
+    return path_is_taken(first->ToString());
+  }
+  auto with_places = std::make_unique<WithPlaces>(std::move(source), std::move(places));
+  ARROW_RETURN_NOT_OK(with_places->open(columns));
+  return with_places;
 }
 
 }  // namespace paceline::data

@@ -1,8 +1,10 @@
 // Columns that a file's place says: the folders it is in, and its path.
 #pragma once
 
+#include <arrow/compute/expression.h>
 #include <arrow/filesystem/type_fwd.h>
 #include <arrow/result.h>
+#include <arrow/type_fwd.h>
 
 #include <memory>
 #include <optional>
@@ -14,31 +16,36 @@
 
 namespace paceline::data {
 
-struct FileColumns {
+struct PlaceOptions {
   /// Whether folders such as "year=2024" are columns, as Hive, Spark and pyarrow write them.
   bool hive = false;
   /// Whether there is a column `path`.
   bool include_paths = false;
-  /// Names of the columns of files and places, in this order; nullopt for all, those of places behind the files' own.
-  std::optional<std::vector<std::string>> columns;
 };
 
 /// Of "/data/year=2024/kind=a%20b/x.parquet": ("year", "2024"), ("kind", "a b"). Folders without "=" say nothing, and
 /// all folders count, as in Ray Data.
 std::vector<std::pair<std::string, std::string>> hive_values(const std::string& path);
 
-/// Those of `columns.columns` that the files themselves must have: which to read.
-std::vector<std::string> columns_in_files(const std::vector<arrow::fs::FileInfo>& files, const FileColumns& columns);
+/// What the places of files say: a row for each file. A key's values are int64 where all are whole numbers, and text
+/// otherwise; null for files that have no such folder, and for "__HIVE_DEFAULT_PARTITION__". In `path`, bytes that are
+/// no UTF-8 are "\uFFFD". Invalid where a key is called `path`, too.
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> columns_of_places(const std::vector<arrow::fs::FileInfo>& files,
+                                                                     const PlaceOptions& options);
 
-/// A source with the rows of `source` and more columns. `source` was made of exactly these files, and no chunk of it is
-/// of two (`ChunkSize::file`). A key's values are int64 where all are whole numbers, and text otherwise; null in files
-/// that have no such folder, and for "__HIVE_DEFAULT_PARTITION__". A column of the files that has the name of a key is
-/// replaced by it, as in Spark. In `path`, bytes that are no UTF-8 are "\uFFFD". Invalid where the files themselves
-/// have a column `path`.
+/// The numbers of the rows of `places` for which a condition on its columns may be true: the files to read.
+arrow::Result<std::vector<size_t>> places_that_pass(const arrow::RecordBatch& places,
+                                                    const arrow::compute::Expression& condition);
+
+/// A source with the rows of `source` and the columns of `places`, which has a row for each of its files; no chunk of
+/// `source` is of two (`ChunkSize::file`). `columns`: names of both, in this order; nullopt for all, those of places
+/// behind the files' own. A column of the files that has the name of a key is replaced by it, as in Spark. Invalid
+/// where the files themselves have a column `path`.
 ///
-///     ARROW_ASSIGN_OR_RAISE(source, with_file_columns(std::move(source), files, {.hive = true}));
-arrow::Result<std::unique_ptr<Source>> with_file_columns(std::unique_ptr<Source> source,
-                                                         const std::vector<arrow::fs::FileInfo>& files,
-                                                         const FileColumns& columns);
+///     ARROW_ASSIGN_OR_RAISE(const auto places, columns_of_places(files, {.hive = true}));
+///     ARROW_ASSIGN_OR_RAISE(source, with_columns_of_places(std::move(source), places, std::nullopt));
+arrow::Result<std::unique_ptr<Source>> with_columns_of_places(std::unique_ptr<Source> source,
+                                                              std::shared_ptr<arrow::RecordBatch> places,
+                                                              const std::optional<std::vector<std::string>>& columns);
 
 }  // namespace paceline::data

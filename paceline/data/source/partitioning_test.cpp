@@ -85,7 +85,8 @@ TEST_F(PartitioningTest, PathsThatAreNotUtf8) {
   const auto numbers = arrow::RecordBatch::Make(arrow::schema({arrow::field("n", arrow::int8())}), 1,
                                                 {arrow::json::ArrayFromJSONString(arrow::int8(), "[1]").ValueOrDie()});
   auto inner = memory_source(numbers->schema(), {numbers}).ValueOrDie();
-  const auto source = with_file_columns(std::move(inner), files, {.include_paths = true}).ValueOrDie();
+  const auto places = columns_of_places(files, {.include_paths = true}).ValueOrDie();
+  const auto source = with_columns_of_places(std::move(inner), places, std::nullopt).ValueOrDie();
   EXPECT_EQ(strings_of(*all_rows(*source), 1)[0], folder_ / "a\xEF\xBF\xBD\xc3\xa4");
 }
 

@@ -80,7 +80,8 @@ class Dataset(Writing):
         Args:
             fn: A function from a row to a truth value.
             expr: Instead: an expression of paceline.data.expressions or of pyarrow.compute, or a text such as
-                ``"x > 3 and name == 'a'"``. It is evaluated by Arrow, without Python.
+                ``"x > 3 and name == 'a'"``. It is evaluated by Arrow, without Python. Of Parquet files, row groups and
+                folders (``partitioning="hive"``) that have no such row are not read.
         """
         if (fn is None) == (expr is None):
             raise ValueError("filter() takes either a function or expr=…")
@@ -100,12 +101,8 @@ class Dataset(Writing):
         return self._step("with_column", name=column_name, expression=_expression(expr))
 
     def select_columns(self, cols: Union[str, List[str]]) -> "Dataset":
-        """These columns alone. Of Parquet files nothing else is read."""
-        columns = [cols] if isinstance(cols, str) else list(cols)
-        plan = self._plan
-        if plan.kind == "read_parquet":
-            return Dataset(native.DataPlan("read_parquet", {**plan.options, "columns": columns}, []))
-        return self._step("select_columns", columns=columns)
+        """These columns alone. Of Parquet, Feather, ORC and CSV files nothing else is read but what steps before need."""
+        return self._step("select_columns", columns=[cols] if isinstance(cols, str) else list(cols))
 
     def drop_columns(self, cols: Union[str, List[str]]) -> "Dataset":
         """All columns but these."""

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <thread>
 
 #include "paceline/data/plan/steps_internal.h"
+#include "paceline/data/source/combined.h"
+#include "paceline/data/source/ordered_rows_internal.h"
 #include "paceline/data/source/views.h"
 
 namespace paceline::data {
@@ -57,6 +60,43 @@ OpenedPlan union_of(const Plan&, std::vector<OpenPlan> inputs) {
   return all;
 }
 
+// The inputs with rows that are counted, each in its own order, and all their statistics.
+arrow::Result<std::vector<OrderedSource>> ordered_inputs(std::vector<OpenPlan>& inputs, OpenPlan& all) {
+  std::vector<OrderedSource> ordered;
+  for (OpenPlan& input : inputs) {
+    ARROW_ASSIGN_OR_RAISE(auto source, counted(input.source, std::numeric_limits<int64_t>::max(), cores()));
+    ordered.push_back({.source = std::move(source), .order = input.order});
+    all.statistics.insert(all.statistics.end(), input.statistics.begin(), input.statistics.end());
+  }
+  return ordered;
+}
+
+OpenedPlan mix_of(const Plan& plan, std::vector<OpenPlan> inputs) {
+  const auto weights = plan.options.value("weights", std::vector<double>(inputs.size(), 1.0));
+  if (weights.size() != inputs.size() ||
+      !std::ranges::all_of(weights, [](double weight) { return weight > 0 && std::isfinite(weight); })) {
+    return arrow::Status::Invalid("the weights are ", plan.options["weights"].dump(), "; wanted: ", inputs.size(),
+                                  " numbers above 0, one for each dataset");
+  }
+  const std::string stop = plan.options.value("stop", std::string("all"));
+  const bool is_known = stop == "first" || stop == "all" || stop == "repeat";
+  if (!is_known) return arrow::Status::Invalid("stop is '", stop, "'; allowed: 'first', 'all', 'repeat'");
+  OpenPlan open;
+  ARROW_ASSIGN_OR_RAISE(auto ordered, ordered_inputs(inputs, open));
+  std::vector<int64_t> rows;
+  for (const OrderedSource& input : ordered) rows.push_back(OrderedRows(input).rows());
+  MixOrder order(weights, rows, stop == "first" ? MixStop::first : stop == "all" ? MixStop::all : MixStop::repeat);
+  open.source = interleaved(std::move(ordered), std::move(order));
+  return open;
+}
+
+OpenedPlan zip_of(const Plan&, std::vector<OpenPlan> inputs) {
+  OpenPlan open;
+  ARROW_ASSIGN_OR_RAISE(auto ordered, ordered_inputs(inputs, open));
+  ARROW_ASSIGN_OR_RAISE(open.source, zipped(std::move(ordered)));
+  return open;
+}
+
 Wanted pass_all(const Plan&, Wanted wanted) {
   return wanted;
 }
@@ -79,6 +119,8 @@ constexpr SourceStep kSourceSteps[] = {
     {"range", "Slice", false, range_of_rows, pass_range},
     {"repartition", "Repartition", false, repartition, pass_all},
     {"union", "Union", true, union_of, nullptr},
+    {"mix", "Mix", true, mix_of, nullptr},
+    {"zip", "Zip", true, zip_of, nullptr},
 };
 
 }  // namespace

@@ -5,12 +5,11 @@
 #include <arrow/type.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <numeric>
 #include <span>
 
 #include "paceline/data/executor/gather.h"
+#include "paceline/data/source/shared_reads.h"
 #include "paceline/storage/objects/parallel.h"
 
 namespace paceline::data {
@@ -68,7 +67,7 @@ class Pieces : public Source {
  public:
   // `ends`: of each piece, in rows counted from `first` through the source.
   Pieces(std::shared_ptr<const Source> source, int64_t first, const std::vector<int64_t>& ends, uint64_t print)
-      : source_(std::move(source)), print_(print) {
+      : source_(shared_reads(std::move(source))), print_(print) {
     const std::vector<ChunkSize>& chunks = source_->chunks();
     size_t chunk = 0;
     int64_t row = first;  // within the chunk
@@ -106,7 +105,7 @@ class Pieces : public Source {
     arrow::RecordBatchVector batches;
     std::vector<RowRun> all;
     for (const RowRun& run : runs) {
-      ARROW_ASSIGN_OR_RAISE(auto batch, read_whole(run.chunk, key));
+      ARROW_ASSIGN_OR_RAISE(auto batch, source_->read(run.chunk, key));
       all.push_back({static_cast<int64_t>(batches.size()), run.first, run.rows});
       batches.push_back(std::move(batch));
     }
@@ -114,28 +113,10 @@ class Pieces : public Source {
   }
 
  private:
-  // Pieces of one chunk that are in use at one time are of one reading.
-  Batch read_whole(int64_t chunk, uint64_t key) const {
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = in_use_.find({chunk, key});
-      if (found != in_use_.end()) {
-        if (auto batch = found->second.lock()) return batch;
-      }
-    }
-    ARROW_ASSIGN_OR_RAISE(auto batch, source_->read(chunk, key));
-    const std::lock_guard lock(mutex_);
-    std::erase_if(in_use_, [](const auto& entry) { return entry.second.expired(); });
-    in_use_[{chunk, key}] = batch;
-    return batch;
-  }
-
   const std::shared_ptr<const Source> source_;
   const uint64_t print_;
   std::vector<ChunkSize> chunks_;
   std::vector<std::vector<RowRun>> runs_;  // of each chunk, in those of source_
-  mutable std::mutex mutex_;
-  mutable std::map<std::pair<int64_t, uint64_t>, std::weak_ptr<arrow::RecordBatch>> in_use_;
 };
 
 class Ordered : public Source {

@@ -30,4 +30,10 @@ std::shared_ptr<const Source> repartitioned(std::shared_ptr<const Source> source
 /// rows afterwards. The source must count its rows.
 std::shared_ptr<const Source> ordered(std::shared_ptr<const Source> source, EpochOrder order);
 
+/// A source and its order, of which `epoch` does not count.
+struct OrderedSource {
+  std::shared_ptr<const Source> source;  ///< which counts its rows
+  OrderOptions order;
+};
+
 }  // namespace paceline::data

@@ -190,6 +190,18 @@ def test_expressions_are_arrows(folder):
         dataset.filter(expr="f(x)")
 
 
+def test_only_what_is_wanted_is_read(folder, capsys):
+    dataset = paceline.data.read_parquet(folder).filter(expr="x >= 270").select_columns(["square"])
+    dataset.explain()
+    shown = capsys.readouterr().out
+    assert 'columns=["square","x"], filter=(x >= 270)' in shown and "SelectColumns(square)" in shown
+    assert dataset.num_blocks() == 2 and dataset.count() == 30 and dataset.columns() == ["square"]
+    # The two parts of a split have no row in common, whatever is read of them.
+    train, test = paceline.data.read_parquet(folder).train_test_split(0.5, shuffle=True, seed=2)
+    rows = numbers(train.select_columns(["x"])) + numbers(test.filter(expr="x >= 0"))
+    assert sorted(rows) == list(range(300))
+
+
 def test_parts_and_unions(folder):
     dataset = paceline.data.read_parquet(folder, columns=["x"])
     assert numbers(dataset.limit(45)) == list(range(45))
@@ -204,6 +216,42 @@ def test_parts_and_unions(folder):
     assert dataset.repartition(5).num_blocks() == 5 and numbers(dataset.repartition(5)) == list(range(300))
     sample = numbers(dataset.random_sample(0.5, seed=1))
     assert 110 < len(sample) < 190 and sample == numbers(dataset.random_sample(0.5, seed=1))
+
+
+def test_mixtures_are_exact_to_the_row():
+    few, many = paceline.data.range(30), paceline.data.range(1000).random_shuffle(seed=4)
+    mixed = few.map_batches(lambda batch: {"id": -1 - batch["id"]}).mix(many, weights=[1, 3])
+    rows = [row["id"] for row in mixed.iter_rows()]
+    assert len(rows) == 1030 and sorted(rows) == sorted([*range(-30, 0), *range(1000)])
+    for position in range(1, 120):
+        assert abs(sum(row < 0 for row in rows[:position]) - position / 4) <= 1
+    assert [row for row in rows if row < 0] == list(range(-1, -31, -1))
+    shuffled = [row for row in rows if row >= 0]
+    assert shuffled == [row["id"] for row in mixed.iter_rows() if row["id"] >= 0] != sorted(shuffled)
+    assert set(rows[120:]) < set(shuffled)  # few has ended
+    stop = paceline.data.MixStoppingCondition
+    assert few.mix(many, weights=[1, 3], stopping_condition=stop.STOP_ON_SHORTEST).count() in range(117, 125)
+    repeated = few.mix(many, stopping_condition=stop.STOP_ON_LONGEST_REPEAT)
+    assert repeated.count() in (1999, 2000)
+    iterator = repeated.iterator()
+    batches = iter(iterator.iter_batches(batch_size=100))
+    next(batches), next(batches)
+    later = repeated.iterator()
+    later.load_state_dict(iterator.state_dict())
+    assert next(iter(later.iter_batches(batch_size=100)))["id"].tolist() == next(batches)["id"].tolist()
+    with pytest.raises(ValueError, match="1 weights for 2 datasets"):
+        few.mix(many, weights=[1])
+    with pytest.raises(Exception, match="numbers above 0"):
+        few.mix(many, weights=[1, 0]).count()
+
+
+def test_zip_puts_columns_side_by_side():
+    left, right = paceline.data.range(100).repartition(3), paceline.data.range(100).random_shuffle(seed=1)
+    rows = left.zip(right, left).take_all()
+    assert [row["id"] for row in rows] == [row["id_2"] for row in rows] == list(range(100))
+    assert [row["id_1"] for row in rows] != list(range(100)) and sorted(row["id_1"] for row in rows) == list(range(100))
+    with pytest.raises(Exception, match="the first has 100, another 5"):
+        left.zip(left.limit(5)).schema()
 
 
 @pytest.mark.parametrize("equal", [True, False])

@@ -2,7 +2,7 @@
 
 from paceline.data import expressions
 from paceline.data.context import DataContext, ExecutionOptions, ExecutionResources
-from paceline.data.dataset import Dataset, MaterializedDataset
+from paceline.data.dataset import Dataset, MaterializedDataset, MixStoppingCondition
 from paceline.data.iterator import DataIterator
 from paceline.data.read_api import (
     from_arrow,
@@ -28,7 +28,7 @@ __all__ = [
     "Dataset",
     "ExecutionOptions",
     "ExecutionResources",
-    "MaterializedDataset",
+    "MaterializedDataset", "MixStoppingCondition",
     "expressions",
     "from_arrow",
     "from_items",

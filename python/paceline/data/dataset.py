@@ -1,12 +1,21 @@
 """Dataset: where rows come from and what is done to them, step by step, with Ray Data's names."""
 
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+import enum
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 from paceline import _options
 from paceline._native import native
 from paceline.data import _blocks, _functions, _plans
 from paceline.data._writing import Writing
 from paceline.data.iterator import DataIterator
+
+
+class MixStoppingCondition(enum.Enum):
+    """Where Dataset.mix() ends. STOP_ON_LONGEST_REPEAT is not Ray's."""
+
+    STOP_ON_SHORTEST = "first"  #: where a dataset that has given all its rows would be next
+    STOP_ON_LONGEST_DROP = "all"  #: with the last row of all; from where one ends on, the others share its part
+    STOP_ON_LONGEST_REPEAT = "repeat"  #: where each has given all its rows; those that end before begin again
 
 
 class Dataset(Writing):
@@ -120,7 +129,28 @@ class Dataset(Writing):
 
     def union(self, *other: "Dataset") -> "Dataset":
         """The rows of this and of other datasets. Where one is shuffled, all rows are."""
-        return Dataset(native.DataPlan("union", {}, [self._plan, *(one._plan for one in other)]))
+        return self._with("union", other)
+
+    def mix(self, *other: "Dataset", weights: Optional[List[float]] = None,
+            stopping_condition: MixStoppingCondition = MixStoppingCondition.STOP_ON_LONGEST_DROP) -> "Dataset":
+        """The rows of this and of other datasets, interleaved by weights: after any number of rows, each has given its
+        part of them to the row. Each keeps its own order, shuffled or not.
+
+        Args:
+            weights: One for each dataset, this one first; by default all are equal. They need not sum to 1.
+            stopping_condition: Where it ends.
+        """
+        options: Dict[str, Any] = {"stop": MixStoppingCondition(stopping_condition).value}
+        if weights is not None:
+            if len(weights) != 1 + len(other):
+                raise ValueError(f"there are {len(weights)} weights for {1 + len(other)} datasets; wanted: one for each")
+            options["weights"] = [float(weight) for weight in weights]
+        return self._with("mix", other, **options)
+
+    def zip(self, *other: "Dataset") -> "Dataset":
+        """Row by row the columns of this and of other datasets, which have equally many rows. A name that is there
+        already gets a number: "x_1"."""
+        return self._with("zip", other)
 
     # Order
 
@@ -218,6 +248,9 @@ class Dataset(Writing):
         return [DataIterator(self, rank, n, "drop" if equal else "uneven") for rank in range(n)]
 
     # Inside
+
+    def _with(self, kind: str, other: Iterable["Dataset"], **options: Any) -> "Dataset":
+        return Dataset(native.DataPlan(kind, options, [self._plan, *(one._plan for one in other)]))
 
     def _step(self, kind: str, **options: Any) -> "Dataset":
         return Dataset(native.DataPlan(kind, options, [self._plan]))

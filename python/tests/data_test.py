@@ -190,6 +190,22 @@ def test_expressions_are_arrows(folder):
         dataset.filter(expr="f(x)")
 
 
+def test_functions_get_whole_batches_across_blocks(folder):
+    dataset = paceline.data.read_parquet(folder)
+
+    def sizes(dataset, batch_size):
+        seen = dataset.map_batches(lambda batch: {"rows": [len(batch["x"])]}, batch_size=batch_size)
+        return [row["rows"] for row in seen.take_all()]
+
+    assert sizes(dataset, 64) == [64, 64, 64, 64, 44]
+    assert sizes(dataset, 1000) == [300]
+    assert sorted(sizes(dataset.random_shuffle(seed=1), 64)) == [44, 64, 64, 64, 64]
+    # Where rows are not counted, batches are of one block.
+    assert sizes(dataset.filter(expr="x != 5"), 64) == [29, 30, 30, 10] + [30, 30, 30, 10] * 2
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        dataset.map_batches(lambda batch: batch, batch_size=0)
+
+
 def test_only_what_is_wanted_is_read(folder, capsys):
     dataset = paceline.data.read_parquet(folder).filter(expr="x >= 270").select_columns(["square"])
     dataset.explain()

@@ -47,6 +47,15 @@ OpenedPlan repartition(const Plan& plan, std::vector<OpenPlan> inputs) {
   return open;
 }
 
+// Blocks of whole batches, where it is known without reading how many rows there are.
+OpenedPlan whole_batches(const Plan& plan, std::vector<OpenPlan> inputs) {
+  OpenPlan open = std::move(inputs.front());
+  const int64_t rows = plan.options.at("rows");
+  if (rows < 1) return arrow::Status::Invalid("batches of ", rows, " rows; wanted: at least 1");
+  if (open.source->counts_rows()) open.source = in_multiples(open.source, rows);
+  return open;
+}
+
 // Where one is shuffled, all are.
 OpenedPlan union_of(const Plan&, std::vector<OpenPlan> inputs) {
   OpenPlan all;
@@ -118,6 +127,7 @@ constexpr SourceStep kSourceSteps[] = {
     {"shuffle", "Shuffle", false, shuffle, pass_all},
     {"range", "Slice", false, range_of_rows, pass_range},
     {"repartition", "Repartition", false, repartition, pass_all},
+    {"whole_batches", "WholeBatches", false, whole_batches, pass_all},
     {"union", "Union", true, union_of, nullptr},
     {"mix", "Mix", true, mix_of, nullptr},
     {"zip", "Zip", true, zip_of, nullptr},

@@ -215,6 +215,21 @@ std::shared_ptr<const Source> repartitioned(std::shared_ptr<const Source> source
   return std::make_shared<Pieces>(std::move(source), 0, ends, static_cast<uint64_t>(chunks));
 }
 
+std::shared_ptr<const Source> in_multiples(std::shared_ptr<const Source> source, int64_t rows) {
+  const int64_t all = rows_of(*source);
+  std::vector<int64_t> ends;
+  int64_t end = 0;
+  bool has_other_ends = false;
+  for (const ChunkSize& chunk : source->chunks()) {
+    end += chunk.rows;
+    const int64_t multiple = std::min(all, (end + rows - 1) / rows * rows);
+    has_other_ends |= multiple != end;
+    if (ends.empty() || ends.back() < multiple) ends.push_back(multiple);
+  }
+  if (!has_other_ends) return source;
+  return std::make_shared<Pieces>(std::move(source), 0, ends, static_cast<uint64_t>(rows));
+}
+
 std::shared_ptr<const Source> ordered(std::shared_ptr<const Source> source, EpochOrder order) {
   return std::make_shared<Ordered>(std::move(source), std::move(order));
 }

@@ -26,6 +26,10 @@ arrow::Result<std::shared_ptr<const Source>> counted(std::shared_ptr<const Sourc
 /// The same rows in `chunks` chunks of equal size, as far as that goes. The source must count its rows.
 std::shared_ptr<const Source> repartitioned(std::shared_ptr<const Source> source, int64_t chunks);
 
+/// The same rows in about the same chunks, each of which ends after a multiple of `rows` rows; the last where the rows
+/// end. The source must count its rows.
+std::shared_ptr<const Source> in_multiples(std::shared_ptr<const Source> source, int64_t rows);
+
 /// The rows of a source in an order of its chunks, each window a chunk: an order that stays, whatever is done to the
 /// rows afterwards. The source must count its rows.
 std::shared_ptr<const Source> ordered(std::shared_ptr<const Source> source, EpochOrder order);

@@ -39,6 +39,16 @@ TEST(Views, HaveTheRowsOfTheirSources) {
       ASSERT_LE(std::abs(chunk.rows - static_cast<int64_t>(rows.size()) / chunks), 1);
     }
 
+    const auto batch = static_cast<int64_t>(1 + random() % 30);
+    const auto whole = in_multiples(source, batch);
+    ASSERT_EQ(all_of(*whole), rows);
+    ASSERT_LE(whole->chunks().size(), source->chunks().size());
+    int64_t done = 0;
+    for (const ChunkSize& chunk : whole->chunks()) {
+      done += chunk.rows;
+      ASSERT_TRUE(done % batch == 0 || done == static_cast<int64_t>(rows.size()));
+    }
+
     std::vector<int64_t> twice = rows;
     twice.insert(twice.end(), rows.begin(), rows.end());
     ASSERT_EQ(all_of(*concatenated({source, source})), twice);
@@ -49,6 +59,16 @@ TEST(Views, HaveTheRowsOfTheirSources) {
     std::ranges::sort(mixed);
     ASSERT_EQ(mixed, rows);
   }
+}
+
+TEST(Views, ChunksOfWholeBatchesAreLeftAlone) {
+  const auto source =
+      memory_source(numbers_of({})->schema(), {numbers_of({1, 2, 3, 4}), numbers_of({5, 6}), numbers_of({7})})
+          .ValueOrDie();
+  const std::shared_ptr<const Source> shared(source.get(), [](auto*) {});
+  EXPECT_EQ(in_multiples(shared, 2), shared);
+  EXPECT_NE(in_multiples(shared, 3), shared);
+  EXPECT_EQ(in_multiples(shared, 100)->chunks().size(), 1u);
 }
 
 TEST(Views, CountOnlyAsFarAsIsWanted) {

@@ -21,10 +21,10 @@ def _of_one_schema(blocks):
     return pyarrow.concat_tables(tables, promote_options="permissive").to_batches()
 
 
-def count(name: str, value: Any) -> int:
+def count(name: str, value: Any, least: int = 0) -> int:
     """`value`, if it is a number of rows or blocks."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name} is {value!r}; allowed: a whole number from 0")
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} is {value!r}; allowed: a whole number from {least}")
     return value
 
 

@@ -70,7 +70,9 @@ class Dataset(Writing):
         """Batches as what ``fn`` makes of them: a dict of arrays, a DataFrame or a Table, or a generator of these.
 
         Args:
-            batch_size: Rows of a batch, which are of one block; None for whole blocks.
+            batch_size: Rows of a batch; None for whole blocks. All batches but the last have so many, across blocks. Where
+                rows are not counted before they are read (behind a filter; of CSV, JSON and text files), a batch is of
+                one block, whose last one may be smaller.
             batch_format: What the function gets: "numpy" ("default"), "pandas" or "pyarrow".
             zero_copy_batch: False gives the function arrays that it may write to.
             udf_modifying_row_count: False where it gives one row for each row: then the number of rows stays known.
@@ -80,7 +82,8 @@ class Dataset(Writing):
         _blocks.check_format(batch_format)
         function = _function("map_batches", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
         step = _functions.MapBatches(function, batch_size, batch_format, copies=not zero_copy_batch)
-        return self._apply(f"MapBatches({function.name})", not udf_modifying_row_count, step)
+        batched = self if batch_size is None else self._step("whole_batches", rows=_plans.count("batch_size", batch_size, 1))
+        return batched._apply(f"MapBatches({function.name})", not udf_modifying_row_count, step)
 
     def filter(self, fn: Optional[Callable] = None, expr: Any = None, *, fn_args=None, fn_kwargs=None,
                fn_constructor_args=None, fn_constructor_kwargs=None, **resources: Any) -> "Dataset":

@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <deque>
 #include <map>
 #include <thread>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "paceline/agent/stack_collection_internal.h"
 #include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/posix/descriptor_limit.h"
+#include "paceline/core/posix/socket_pair.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/rpc/socket_channel.h"
 #include "paceline/stacks/stack.h"
@@ -55,6 +57,8 @@ class AgentThread final : public Agent, public ProcessHost {
   void send_to_controller(rpc::Envelope envelope) override;
   void send_to_guardian(rpc::Envelope envelope) override;
   arrow::Result<std::vector<Descriptor>> attachment() const override;
+  void connect_data(WorkerId worker, int64_t request) override;
+  void serve_data() override;
   void forget(WorkerId worker) override;
 
   boost::asio::io_context loop_;
@@ -63,8 +67,9 @@ class AgentThread final : public Agent, public ProcessHost {
   std::unique_ptr<rpc::Channel> controller_;
   std::unique_ptr<rpc::Channel> guardian_;
   std::map<WorkerId, std::shared_ptr<Process>> processes_;
-  Descriptor attachment_;         // of every process; none for a run without
-  std::string guardian_problem_;  // "" while it is there
+  std::deque<std::pair<WorkerId, int64_t>> wait_for_data_;  // workers and their requests
+  Descriptor attachment_;                                   // of every process; none for a run without
+  std::string guardian_problem_;                            // "" while it is there
   boost::asio::steady_timer leave_timer_{loop_};
   bool leaving_ = false;
   std::thread thread_;
@@ -233,6 +238,36 @@ arrow::Result<std::vector<Descriptor>> AgentThread::attachment() const {
     descriptors.push_back(std::move(duplicate));
   }
   return descriptors;
+}
+
+void AgentThread::connect_data(WorkerId worker, int64_t request) {
+  wait_for_data_.emplace_back(worker, request);
+  serve_data();
+}
+
+// Whoever waits is connected with the data process, if it is there. A process that dies over it closes the connection,
+// and the worker asks again.
+void AgentThread::serve_data() {
+  const auto server = std::ranges::find_if(processes_, [](const auto& one) { return one.second->serves_data(); });
+  if (server == processes_.end()) return;
+  while (!wait_for_data_.empty()) {
+    const auto [worker, request] = wait_for_data_.front();
+    wait_for_data_.pop_front();
+    const auto client = processes_.find(worker);
+    if (client == processes_.end()) continue;
+    rpc::Envelope reply = rpc::pack(rpc::DataConnection{});
+    auto ends = make_socket_pair();
+    if (ends.ok()) {
+      rpc::Envelope told = rpc::pack(rpc::DataClient{});
+      told.descriptors.push_back(std::move(ends->first));
+      server->second->deliver(std::move(told));
+      reply.descriptors.push_back(std::move(ends->second));
+    } else {
+      reply = rpc::pack(rpc::Refused{"no connection with the data process: " + ends.status().message()});
+    }
+    reply.reply_to = request;
+    client->second->deliver(std::move(reply));
+  }
 }
 
 void AgentThread::forget(WorkerId worker) {

@@ -182,7 +182,11 @@ void Process::handle_message(rpc::Envelope envelope) {
   // Whatever the process says of itself: it speaks for itself only.
   envelope.identity.worker = identity_.worker;
   if (envelope.type == rpc::Heartbeat::kType) return expect_heartbeat();
-  if (envelope.type == rpc::Joined::kType) join(envelope);
+  if (envelope.type == rpc::ConnectData::kType) return host_.connect_data(identity_.worker, envelope.request);
+  if (envelope.type == rpc::Joined::kType) {
+    join(envelope);
+    if (serves_data()) host_.serve_data();
+  }
   heard_why_ |= envelope.type == rpc::Failed::kType;
   if (envelope.type == rpc::Finished::kType) {  // its bars as they are now come before it
     standard_output_->settle();

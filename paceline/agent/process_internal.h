@@ -27,6 +27,10 @@ class ProcessHost {
   virtual void send_to_guardian(rpc::Envelope envelope) = 0;
   /// What goes along with a Welcome: the descriptor of the run's attachment, if it has one.
   virtual arrow::Result<std::vector<Descriptor>> attachment() const = 0;
+  /// It asks for a connection with the data process; `request` is what the answer answers.
+  virtual void connect_data(WorkerId worker, int64_t request) = 0;
+  /// It has joined, and serves data.
+  virtual void serve_data() = 0;
   /// The process was not started, or has ended and everything about it has been reported. Called from the loop, not
   /// from within another call of the process.
   virtual void forget(WorkerId worker) = 0;
@@ -50,6 +54,8 @@ class Process : public std::enable_shared_from_this<Process> {
   pid_t hosts_program() const;
   /// Whether the guardian has been asked to start it, and has not answered.
   bool is_starting() const { return state_ == State::starting; }
+  /// Whether it gives data to the others, and can be told so.
+  bool serves_data() const { return settings_.serves_data && state_ == State::running && progress_ && !channel_ended_; }
   /// The guardian has ended: kills the process as well as it can be done from here.
   void lose_guardian();
 

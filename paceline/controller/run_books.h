@@ -73,6 +73,7 @@ class Crew {
   virtual void execute(const policy::TellCommitted& action) = 0;
   virtual void execute(const policy::StartValidation& action) = 0;
   virtual void execute(const policy::EndValidation& action) = 0;
+  virtual void execute(const policy::StartDataProcess& action) = 0;
   virtual void execute(const policy::SetTimer& action) = 0;
 };
 

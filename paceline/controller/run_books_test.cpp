@@ -44,6 +44,7 @@ class Nobody final : public Crew {
   void execute(const policy::TellCommitted&) override { did.emplace_back("tell"); }
   void execute(const policy::StartValidation&) override {}
   void execute(const policy::EndValidation&) override {}
+  void execute(const policy::StartDataProcess&) override {}
   void execute(const policy::SetTimer&) override {}
 
   bool throws_at_assignment = false;

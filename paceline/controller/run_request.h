@@ -80,6 +80,8 @@ struct RunRequest {
   /// How often a lease of a folder that machines share is renewed, where not as storage::LeaseOptions says: for tests.
   std::optional<Duration> lease_renewal;
   std::optional<Duration> lease_takeover;
+  /// What `attachment` holds, or the train loop's configuration, has datasets: each node gets a data process.
+  bool has_datasets = false;
   /// Registered name of the function that validates checkpoints, "" for none; what it gets where a report says nothing
   /// else, and how many run at once.
   std::string validation_fn;

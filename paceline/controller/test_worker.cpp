@@ -9,6 +9,9 @@
 //   returned faults            [{"rank", "attempt", "generation", "at", "do"}]: what goes wrong at the rank's report
 //   `at`, counted
 //                     from 1 in an attempt; 0 is before the train loop is entered. Left out is each.
+//   data              asks the data process for a line before each report; rank 0 returns them
+// A data process sends its id as a line to whoever connects, and ends as the run's "data_process" says: "exit" at once,
+// or after each connection "once" while there is no file "served" yet.
 // In a validation process validation_config tells it: "do": "exit", "throw" or "hang" ("unless" a file exists), or
 // {"metrics"} which it gives, with the names of the checkpoint's files. What happens before the Welcome is told by
 // PACELINE_TEST_BEFORE_JOIN: "exit" or "hang".
@@ -70,6 +73,7 @@ class TestWorker {
       if (!fail_at(made)) return false;
       if (returned_) break;
       if (stops_in(config_.value("step_ms", int64_t{0}))) return fail({.kind = "Stopped", .stopped = true});
+      if (config_.value("data", false)) read_data();
       report(made);
     }
     const Json value = answer_.is_null() ? config_.value("value", Json()) : answer_;
@@ -109,6 +113,13 @@ class TestWorker {
     if (!report.has_checkpoint || !config_.value("wait_for_commit", false)) return;
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || committed_ >= report.index; });
+  }
+
+  void read_data() {
+    const auto socket = connection_.connect_data();
+    char text[32] = {};
+    if (!socket.ok() || ::read(socket->get(), text, sizeof text - 1) <= 0) return;
+    answer_.push_back(std::string(text));
   }
 
   void ask(int64_t report) {
@@ -193,6 +204,21 @@ int validate(worker::Connection& connection) {
   return connection.flush().ok() ? 0 : 2;
 }
 
+int serve_data(worker::Connection& connection) {
+  const Json& config = connection.welcome().train_loop_config;
+  if (config.value("data_process", std::string()) == "exit") return 3;
+  connection.on_data_client([&](const Descriptor& rank) {
+    const std::string text = std::to_string(::getpid());
+    (void)!::write(rank.get(), text.data(), text.size());
+    if (config.value("data_process", std::string()) != "once" || std::filesystem::exists("served")) return;
+    std::ofstream("served") << text;
+    ::raise(SIGKILL);
+  });
+  (void)connection.next_assignment();
+  connection.on_data_client({});
+  return 0;
+}
+
 int run() {
   const char* before_join = std::getenv("PACELINE_TEST_BEFORE_JOIN");
   if (before_join != nullptr && std::string(before_join) == "exit") return 3;
@@ -200,6 +226,7 @@ int run() {
   const SystemClock clock;
   auto connection = worker::Connection::connect(clock).ValueOrDie();
   if (connection->welcome().role == rpc::kValidationRole.name) return validate(*connection);
+  if (connection->welcome().role == rpc::kDataRole.name) return serve_data(*connection);
   while (true) {
     const auto place = connection->next_assignment();
     if (!place.ok() || !*place) return place.ok() ? 0 : 1;

@@ -62,6 +62,7 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
                        .torch_config = request.torch_config,
                        .debug_config = request.run_config.debug_config,
                        .validation_fn = request.validation_fn,
+                       .has_datasets = request.has_datasets,
                        .threads = threads,
                        .heartbeat_interval_s = std::min(1.0, heartbeat_timeout_s / 4)};
   return {.arguments = request.start.program,
@@ -86,6 +87,17 @@ rpc::StartProcess start_validation_message(const RunRequest& request, const Star
   welcome.validation_config = action.task.config;
   welcome.checkpoint = path;
   message.log_file = request.run_folder + "/" + run_layout::validation_log(action.report);
+  message.welcome = welcome;
+  return message;
+}
+
+rpc::StartProcess start_data_message(const RunRequest& request, WorkerId worker, int64_t threads,
+                                     const rpc::StringMap& environment) {
+  rpc::StartProcess message = start_message(request, worker, threads, environment, "");
+  auto welcome = message.welcome.get<rpc::Welcome>();
+  welcome.role = rpc::kDataRole.name;
+  message.log_file = request.run_folder + "/" + run_layout::data_log(worker);
+  message.serves_data = true;
   message.welcome = welcome;
   return message;
 }

@@ -27,6 +27,10 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
 rpc::StartProcess start_validation_message(const RunRequest& request, const policy::StartValidation& action,
                                            const std::string& path, int64_t threads, const rpc::StringMap& environment);
 
+/// As start_message(), for a data process.
+rpc::StartProcess start_data_message(const RunRequest& request, WorkerId worker, int64_t threads,
+                                     const rpc::StringMap& environment);
+
 /// `task` with what it leaves open from `otherwise`.
 ValidationTaskConfig with_defaults(ValidationTaskConfig task, const ValidationTaskConfig& otherwise);
 

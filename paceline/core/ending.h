@@ -49,6 +49,7 @@ enum class FailureKind {
   timeout,     // the group had not joined in time
   report,      // the ranks' reports do not fit together
   publish,     // a checkpoint could not be published
+  data,        // a node's data process ended again and again
   preemption,  // the node was taken away
   node,        // the agent of the node is gone, or none came
   resources,   // the workers do not fit on the nodes
@@ -63,6 +64,7 @@ NLOHMANN_JSON_SERIALIZE_ENUM(FailureKind, {{FailureKind::exception, "exception"}
                                            {FailureKind::timeout, "timeout"},
                                            {FailureKind::report, "report"},
                                            {FailureKind::publish, "publish"},
+                                           {FailureKind::data, "data"},
                                            {FailureKind::preemption, "preemption"},
                                            {FailureKind::node, "node"},
                                            {FailureKind::resources, "resources"},

@@ -56,6 +56,10 @@ std::string validation_log(int64_t report) {
   return kLogs + ("/validation_" + std::to_string(report) + ".log");
 }
 
+std::string data_log(WorkerId worker) {
+  return kLogs + ("/data_" + std::to_string(worker.value) + ".log");
+}
+
 std::string staging(const std::string& driver) {
   return driver.empty() ? kStaging : std::string(kStaging) + "/" + driver;
 }

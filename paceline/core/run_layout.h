@@ -68,6 +68,8 @@ int64_t worker_of_log(std::string_view file_name);
 std::string error_file(WorkerId worker);
 /// "logs/validation_42.log": what the validation of that report wrote.
 std::string validation_log(int64_t report);
+/// "logs/data_7.log": what that data process wrote.
+std::string data_log(WorkerId worker);
 
 /// ".staging/DRIVER": what this driver and its workers have in kStaging. Without `driver`, as in tests, kStaging
 /// itself.

@@ -83,6 +83,12 @@ struct EndValidation {
   std::string reason;
 };
 
+/// Start the process that reads datasets for the ranks of a node. It ends with the run.
+struct StartDataProcess {
+  WorkerId worker;
+  int64_t node = 0;
+};
+
 /// Feed TimerDue{turn} at `at`. One timer at a time: setting replaces.
 struct SetTimer {
   int64_t turn = 0;
@@ -104,9 +110,9 @@ struct Note {
 /// The run has reached a final state: RunState has state, error and return value.
 struct Finish {};
 
-using Action =
-    std::variant<EnterState, StartWorker, AssignWorkers, EndWorker, CloseGroup, PublishCheckpoint, DeleteCheckpoint,
-                 TellCommitted, StartValidation, EndValidation, SetTimer, TellCallbacks, Note, Finish>;
+using Action = std::variant<EnterState, StartWorker, AssignWorkers, EndWorker, CloseGroup, PublishCheckpoint,
+                            DeleteCheckpoint, TellCommitted, StartValidation, EndValidation, StartDataProcess, SetTimer,
+                            TellCallbacks, Note, Finish>;
 using Actions = std::vector<Action>;
 
 }  // namespace paceline::policy

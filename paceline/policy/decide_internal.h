@@ -45,6 +45,8 @@ class Decision {
   // decide_validation.cpp
   void on(const ValidationOverdue& event);
   void on(const ValidationEnded& event);
+  // decide_data.cpp
+  void on(const DataProcessEnded& event);
 
   Actions take() && { return std::move(actions_); }
 
@@ -96,6 +98,10 @@ class Decision {
   Validation* find_validation(int64_t report, WorkerId worker);
   void settle_validation(int64_t report, CheckpointStatus status, const Json& metrics);
   bool waits_for_validations() const;
+
+  // decide_data.cpp
+  void start_data_processes();
+  void start_data_process(int64_t node);
 
   // Seconds that the others of the group have to end.
   double grace_after_failure() const;

@@ -62,6 +62,7 @@ void Decision::start_group(const std::string& reason) {
   state_.preempted_nodes.clear();
   note(LogLevel::info, "attempt " + std::to_string(state_.attempt.value) + ": starting " +
                            std::to_string(state_.world_size) + (state_.world_size == 1 ? " worker" : " workers"));
+  start_data_processes();  // before the workers, whose numbers follow each other
   for (size_t node = 0; node < counts.size(); ++node) {
     for (int64_t i = 0; i < counts[node]; ++i) {
       state_.last_worker = state_.last_worker.next();

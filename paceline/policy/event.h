@@ -149,6 +149,12 @@ PACELINE_EVENT(ValidationOverdue, "validation_overdue", PACELINE_VALIDATION_OVER
   FIELD(std::string, error, "") /* why there are no metrics, "" when there are */
 PACELINE_EVENT(ValidationEnded, "validation_ended", PACELINE_VALIDATION_ENDED_FIELDS);
 
+// A data process is gone, or was never there.
+#define PACELINE_DATA_PROCESS_ENDED_FIELDS(FIELD) \
+  FIELD(WorkerId, worker, {})                     \
+  FIELD(std::string, error, "")
+PACELINE_EVENT(DataProcessEnded, "data_process_ended", PACELINE_DATA_PROCESS_ENDED_FIELDS);
+
 // The run shall end.
 #define PACELINE_STOP_REQUESTED_FIELDS(FIELD)                                                                \
   FIELD(std::string, reason, "") /* "": nobody gave one but the cause */                                     \
@@ -185,8 +191,8 @@ PACELINE_EVENT(ResizeWanted, "resize_wanted", PACELINE_RESIZE_WANTED_FIELDS);
 
 using Event = std::variant<RunOpened, NodeJoined, NodeLost, WorkerStarted, StartFailed, WorkerJoined, WorkerFinished,
                            WorkerFailed, WorkerExited, WorkerSilent, HangFound, ReportRefused, CheckpointReady,
-                           CheckpointPublished, PublishFailed, ValidationOverdue, ValidationEnded, StopRequested,
-                           CallbackFailed, StorageFailed, TimerDue, PreemptionNoticed, ResizeWanted>;
+                           CheckpointPublished, PublishFailed, ValidationOverdue, ValidationEnded, DataProcessEnded,
+                           StopRequested, CallbackFailed, StorageFailed, TimerDue, PreemptionNoticed, ResizeWanted>;
 
 /// {"event": "joined", "worker": 3, …}
 Json encode_event(const Event& event);

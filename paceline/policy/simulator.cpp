@@ -12,6 +12,7 @@ RunOptions random_options(std::mt19937_64& random) {
   if (random() % 2 == 0) options.checkpoint_config.num_to_keep = 1 + static_cast<int64_t>(random() % 3);
   if (random() % 2 == 0) options.checkpoint_config.checkpoint_score_attribute = "score";
   options.max_validations = static_cast<int64_t>(random() % 3);
+  options.has_datasets = random() % 2 == 0;
   return options;
 }
 
@@ -38,7 +39,8 @@ Faults random_faults(std::mt19937_64& random) {
           .resize = some(0.5),
           .validation = some(1),
           .validation_failed = some(0.3),
-          .validation_hangs = some(0.3)};
+          .validation_hangs = some(0.3),
+          .data_process_ends = some(0.5)};
 }
 
 Simulator::Simulator(uint64_t seed, RunOptions options, Faults faults, bool fold)
@@ -408,6 +410,15 @@ void Simulator::execute(const DeleteCheckpoint& action) {
 
 void Simulator::execute(const TellCommitted& action) {
   require(published_.contains(action.report), "a checkpoint is announced that is not published");
+}
+
+void Simulator::execute(const StartDataProcess& action) {
+  require(options_.has_datasets, "a data process is started for a run without datasets");
+  require(used_ids_.insert(action.worker).second, "a process's id is used twice");
+  require(state_.data_processes.at(static_cast<size_t>(action.node)).worker == action.worker,
+          "a node has two data processes");
+  if (!faulty() || !roll(faults_.data_process_ends)) return;
+  after(seconds(0.01, 5), [this, id = action.worker] { feed(DataProcessEnded{id, "was killed"}); });
 }
 
 void Simulator::execute(const StartValidation& action) {

@@ -39,6 +39,7 @@ struct Faults {
   double validation = 0;         // at each checkpoint: one is asked for
   double validation_failed = 0;  // at each validation
   double validation_hangs = 0;   // at each validation, which has a time limit then
+  double data_process_ends = 0;  // at each data process
   int tries = 12;
 };
 
@@ -111,6 +112,7 @@ class Simulator {
   void execute(const StartValidation& action);
   void execute(const EndValidation& action);
   void end_validation(ValidationEnded event);
+  void execute(const StartDataProcess& action);
   void execute(const SetTimer& action);
   void execute(const TellCallbacks& action);
   void execute(const Note&) {}

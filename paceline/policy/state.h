@@ -117,6 +117,12 @@ WorkerStage shown_stage(const Worker& worker);
   FIELD(int64_t, node, 0)
 PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
 
+// The process that reads datasets for the ranks of a node. It is kept over attempts.
+#define PACELINE_DATA_PROCESS_FIELDS(FIELD)          \
+  FIELD(WorkerId, worker, {}) /* 0: there is none */ \
+  FIELD(int64_t, ends, 0)     /* how often one has ended in this attempt */
+PACELINE_RECORD(DataProcess, PACELINE_DATA_PROCESS_FIELDS);
+
 // What the run was asked for, as far as decisions depend on it. A limit of -1 is none.
 #define PACELINE_RUN_OPTIONS_FIELDS(FIELD)                                                                \
   FIELD(int64_t, num_workers, 1)                                                                          \
@@ -134,6 +140,7 @@ PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
   FIELD(std::optional<double>, max_time, {})                                                              \
   FIELD(bool, launch, false)         /* of `paceline run`: its settings are flags, see setting_name.h */  \
   FIELD(int64_t, max_validations, 0) /* at once; 0: the run has no validation function */                 \
+  FIELD(bool, has_datasets, false)   /* each node has a data process */                                   \
   FIELD(CheckpointConfig, checkpoint_config, {})
 PACELINE_RECORD(RunOptions, PACELINE_RUN_OPTIONS_FIELDS);
 
@@ -176,8 +183,9 @@ using RankErrors = std::map<int64_t, std::string>;
   FIELD(int64_t, first_report, 1)       /* of this attempt */                                                         \
   FIELD(int64_t, last_report, 0)        /* the highest number seen */                                                 \
   FIELD(PublishedCheckpoints, checkpoints, {})                                                                        \
-  FIELD(ReportNumbers, publishing, {})            /* reports whose checkpoint is being published */                   \
-  FIELD(std::vector<Validation>, validations, {}) /* in the order of reports */                                       \
+  FIELD(ReportNumbers, publishing, {})                /* reports whose checkpoint is being published */               \
+  FIELD(std::vector<Validation>, validations, {})     /* in the order of reports */                                   \
+  FIELD(std::vector<DataProcess>, data_processes, {}) /* by position in nodes; empty without datasets */              \
   FIELD(Lines, preempted_nodes, {})                                                                                   \
   FIELD(int64_t, stop_requests, 0)                                                                                    \
   FIELD(StopCause, stop_cause, StopCause::unknown)                                                                    \

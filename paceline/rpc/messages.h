@@ -53,6 +53,7 @@ PACELINE_MESSAGE(Attachment, "attachment", PACELINE_ATTACHMENT_FIELDS);
   FIELD(int64_t, log_file_bytes, 0)                                                                      \
   FIELD(int64_t, log_files, 1)                                                                           \
   FIELD(double, heartbeat_timeout_s, 30.0)                                                               \
+  FIELD(bool, serves_data, false)     /* it is who ConnectData connects the others with */               \
   FIELD(Strings, waiting_streams, {}) /* whose writers wait while what they wrote is not taken */        \
   /* body of the Welcome that the process receives first, which says what it is for */                   \
   FIELD(Json, welcome, Json::object())
@@ -197,9 +198,23 @@ inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
   FIELD(std::string, validation_fn, "")          /* to a worker: whether the run has one, "" for none */ \
   FIELD(Json, validation_config, Json::object()) /* of the validation's call */                          \
   FIELD(std::string, checkpoint, "")             /* that it looks at: a path */                          \
+  FIELD(bool, has_datasets, false)               /* the node has a data process */                       \
   FIELD(int64_t, threads, 1)                                                                             \
   FIELD(double, heartbeat_interval_s, 1.0)
 PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
+
+// --- agent ⇄ process: the data process of the node ------------------------------------------------------------------
+
+// A worker's request for a connection with the data process. Answered, once there is one, with DataConnection, whose
+// descriptor is one end of a socket pair; the data process gets the other with DataClient.
+#define PACELINE_CONNECT_DATA_FIELDS(FIELD)
+PACELINE_MESSAGE(ConnectData, "connect_data", PACELINE_CONNECT_DATA_FIELDS);
+
+#define PACELINE_DATA_CONNECTION_FIELDS(FIELD)
+PACELINE_MESSAGE(DataConnection, "data_connection", PACELINE_DATA_CONNECTION_FIELDS);
+
+#define PACELINE_DATA_CLIENT_FIELDS(FIELD)
+PACELINE_MESSAGE(DataClient, "data_client", PACELINE_DATA_CLIENT_FIELDS);
 
 // --- controller → worker -----------------------------------------------------------------------------------------
 
@@ -380,8 +395,9 @@ PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQ
 using Catalogue =
     std::tuple<Attachment, StartProcess, EndProcess, OutputTaken, Leftovers, ProgressRequest, ProgressReply,
                StacksRequest, StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed,
-               ProcessExited, ProcessSilent, Output, Welcome, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined,
-               Heartbeat, Report, CheckpointUploaded, Finished, Failed, Validated, ProgressBar, StoreRequest,
-               StoreReply, CheckpointsRequest, CheckpointsReply, Refused, StatusRequest, StatusReply, StopRun>;
+               ProcessExited, ProcessSilent, Output, Welcome, ConnectData, DataConnection, DataClient, Assign, Stop,
+               CheckpointCommitted, ReportsTaken, Joined, Heartbeat, Report, CheckpointUploaded, Finished, Failed,
+               Validated, ProgressBar, StoreRequest, StoreReply, CheckpointsRequest, CheckpointsReply, Refused,
+               StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

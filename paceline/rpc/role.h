@@ -25,4 +25,7 @@ inline constexpr Role kProgramRole{"program", Lifetime::attempt};
 /// Validates one checkpoint.
 inline constexpr Role kValidationRole{"validation", Lifetime::task};
 
+/// Reads datasets for the ranks of its node.
+inline constexpr Role kDataRole{"data", Lifetime::task};
+
 }  // namespace paceline::rpc

@@ -148,6 +148,23 @@ class AgentLink {
     on_checkpoint_ = std::move(on_checkpoint);
   }
 
+  arrow::Result<Descriptor> connect_data() {
+    ARROW_ASSIGN_OR_RAISE(rpc::Envelope reply, call(rpc::pack(rpc::ConnectData{}), std::chrono::milliseconds::max()));
+    if (reply.type == rpc::Refused::kType) {
+      return arrow::Status::IOError(rpc::unpack<rpc::Refused>(reply).ValueOr(rpc::Refused{}).error);
+    }
+    ARROW_RETURN_NOT_OK(rpc::unpack<rpc::DataConnection>(reply));
+    if (reply.descriptors.empty()) return arrow::Status::IOError("the agent sent no socket to the data process");
+    return std::move(reply.descriptors.front());
+  }
+
+  void set_on_data_client(std::function<void(Descriptor)> on_data_client) {
+    const std::lock_guard lock(callback_mutex_);
+    on_data_client_ = std::move(on_data_client);
+    if (!on_data_client_) return;
+    for (Descriptor& client : std::exchange(data_clients_, {})) on_data_client_(std::move(client));
+  }
+
   std::shared_ptr<rpc::KeyValueClient> store() {
     return rpc::make_key_value_client(
         [requests = requests_, grace = options_.store_grace](rpc::Envelope request, std::chrono::milliseconds timeout) {
@@ -215,6 +232,11 @@ class AgentLink {
       ARROW_ASSIGN_OR_RAISE(const auto committed, rpc::unpack<rpc::CheckpointCommitted>(envelope));
       const std::lock_guard lock(callback_mutex_);
       if (on_checkpoint_) on_checkpoint_(committed);
+    } else if (envelope.type == rpc::DataClient::kType) {
+      const std::lock_guard lock(callback_mutex_);
+      for (Descriptor& client : envelope.descriptors) {
+        on_data_client_ ? on_data_client_(std::move(client)) : data_clients_.push_back(std::move(client));
+      }
     } else if (envelope.type == rpc::ReportsTaken::kType) {
       ARROW_ASSIGN_OR_RAISE(const auto taken, rpc::unpack<rpc::ReportsTaken>(envelope));
       const std::lock_guard lock(mutex_);
@@ -305,6 +327,8 @@ class AgentLink {
   std::optional<rpc::Stop> last_stop_;
   std::function<void(const rpc::Stop&)> on_stop_;
   std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint_;
+  std::function<void(Descriptor)> on_data_client_;
+  std::vector<Descriptor> data_clients_;  // that wait for the callback
 
   std::atomic<bool> closing_ = false;
   std::atomic<bool> losing_ = false;
@@ -332,12 +356,16 @@ class SocketConnection final : public Connection {
     return link_->call(std::move(request), limit);
   }
   arrow::Status flush() override { return link_->flush(); }
+  arrow::Result<Descriptor> connect_data() override { return link_->connect_data(); }
   bool has_room_for(int64_t report) const override { return link_->has_room_for(report); }
   arrow::Status wait_for_room(int64_t report) override { return link_->wait_for_room(report); }
   std::optional<std::string> stop_reason() const override { return link_->stop_reason(); }
   void on_stop(std::function<void(const rpc::Stop&)> on_stop) override { link_->set_on_stop(std::move(on_stop)); }
   void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) override {
     link_->set_on_checkpoint(std::move(on_checkpoint));
+  }
+  void on_data_client(std::function<void(Descriptor)> on_data_client) override {
+    link_->set_on_data_client(std::move(on_data_client));
   }
   std::shared_ptr<rpc::KeyValueClient> store() override { return link_->store(); }
 

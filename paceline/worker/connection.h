@@ -64,6 +64,9 @@ class Connection {
   virtual arrow::Result<rpc::Envelope> call(rpc::Envelope request, std::chrono::milliseconds limit) = 0;
   /// Waits until all that was queued is written to the agent.
   virtual arrow::Status flush() = 0;
+  /// A socket to the data process of the node; waits for one to be there. IOError when a Stop has come or the agent is
+  /// gone.
+  virtual arrow::Result<Descriptor> connect_data() = 0;
 
   /// Whether the controller has taken so many reports of this assignment, and so many bytes of them, that `report` may
   /// be sent.
@@ -78,6 +81,10 @@ class Connection {
   virtual void on_stop(std::function<void(const rpc::Stop&)> on_stop) = 0;
   /// Runs on the control thread for each checkpoint that is published from now on. Replaces as on_stop() does.
   virtual void on_checkpoint(std::function<void(const rpc::CheckpointCommitted&)> on_checkpoint) = 0;
+
+  /// Runs on the control thread with a socket for each rank that wants data, from now on: for the data process.
+  /// Replaces as on_stop() does; sockets that came before wait for the first callback.
+  virtual void on_data_client(std::function<void(Descriptor)> on_data_client) = 0;
 
   /// The rendezvous store of the current generation. It may outlive the connection. Its operations fail, those that
   /// wait included, once a Stop has come or the connection is gone.

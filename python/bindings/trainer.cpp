@@ -153,6 +153,7 @@ void bind_endings(py::module_& module) {
       .value("TIMEOUT", FailureKind::timeout)
       .value("REPORT", FailureKind::report)
       .value("PUBLISH", FailureKind::publish)
+      .value("DATA", FailureKind::data)
       .value("PREEMPTION", FailureKind::preemption)
       .value("NODE", FailureKind::node)
       .value("RESOURCES", FailureKind::resources)

@@ -34,6 +34,9 @@ void RunLoop::receive(FromAgent& incoming) {
   }
   const auto validation = validations_.find(envelope.identity.worker);
   if (validation != validations_.end()) return receive_from_validation(validation->first, validation->second, envelope);
+  if (data_processes_.contains(envelope.identity.worker)) {
+    return receive_from_data_process(envelope.identity.worker, envelope);
+  }
   const Worker* worker = find(envelope.identity.worker);
   // Of a group that is gone: late, and of no concern.
   if (worker != nullptr && worker->stage != WorkerStage::gone) receive_from_process(*worker, envelope);

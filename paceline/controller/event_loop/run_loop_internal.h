@@ -3,7 +3,8 @@
 // What every run keeps, and the order of decision, journal and actions, is RunBooks'. run_loop.cpp: the loop itself.
 // output.cpp: what workers write. messages.cpp: what agents, workers and the command line say.
 // actions.cpp: what decide() wants done with workers. validation.cpp: processes that validate
-// checkpoints, and workers that ask for all checkpoints. watch.cpp: hangs and slow ranks.
+// checkpoints, and workers that ask for all checkpoints. data_process.cpp: processes that read datasets. watch.cpp:
+// hangs and slow ranks.
 #pragma once
 
 #include <functional>
@@ -125,6 +126,11 @@ class RunLoop final : private Crew {
   bool is_settled(const rpc::CheckpointsRequest& wanted) const;
   void answer_checkpoints(Time now);
 
+  // data_process.cpp
+  void execute(const policy::StartDataProcess& action) override;
+  void receive_from_data_process(WorkerId id, const rpc::Envelope& envelope);
+  void end_data_process(WorkerId id, const std::string& how);
+
   // watch.cpp
   bool is_watching() const;
   void watch_if_due(Time now);
@@ -175,6 +181,7 @@ class RunLoop final : private Crew {
   const rpc::Strings waiting_streams_;
   std::string bar_stream_;  // that rank 0 draws a bar on
   std::map<WorkerId, ValidationProcess> validations_;
+  std::map<WorkerId, std::string> data_processes_;  // what they failed of, "" while they have not
   std::vector<CheckpointsQuestion> checkpoints_questions_;
   std::map<int64_t, Question> questions_;
   std::map<int64_t, StackQuestion> stack_questions_;

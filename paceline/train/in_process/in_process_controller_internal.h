@@ -76,8 +76,9 @@ class InProcessController final : private controller::Crew {
   void execute(const policy::DeleteCheckpoint& action) override;
   void execute(const policy::TellCommitted& action) override { committed_ = action.report; }
   void execute(const policy::StartValidation& action) override;
-  void execute(const policy::EndValidation&) override {}  // it has ended before anything else happens
-  void execute(const policy::SetTimer&) override {}       // there is no process to wait for
+  void execute(const policy::EndValidation&) override {}     // it has ended before anything else happens
+  void execute(const policy::StartDataProcess&) override {}  // the train loop's process reads for itself
+  void execute(const policy::SetTimer&) override {}          // there is no process to wait for
 
   const controller::TakenRun run_;
   const Validation validation_;

@@ -15,6 +15,8 @@
 #include "paceline/core/dictionary.h"
 #include "paceline/core/json.h"
 #include "paceline/core/progress.h"
+#include "paceline/data/service/data_client.h"
+#include "paceline/data/service/data_service.h"
 #include "paceline/rpc/key_value.h"
 #include "paceline/rpc/messages.h"
 #include "paceline/storage/location.h"
@@ -64,6 +66,8 @@ class LanguageRuntime {
   virtual Json train(const WorkerStart& start) = 0;
   /// Validates the checkpoint at `welcome.checkpoint`; its metrics.
   virtual Metrics validate(const rpc::Welcome& welcome, std::string_view attachment) = 0;
+  /// In a data process: what it serves, the datasets that come with the attachment.
+  virtual data::DataServiceOptions data_service(const rpc::Welcome& welcome, std::string_view attachment);
   /// What the controller is told of an exception that train() or validate() has thrown.
   virtual rpc::Failed describe(const std::exception_ptr& exception);
   /// Bytes of which the driver's side of the language can make that exception again (RunRequest::take_exception); ""
@@ -84,6 +88,9 @@ void give_terminal_back();
 void watch_gradient(const std::string& name, const torch::Tensor& parameter);
 /// Where the run is stored whose train loop this is, with the keys. UsageError outside of one.
 storage::Location run_location();
+/// The readers of the trainer's datasets, whose batches the node's data process makes; null where there is none: in
+/// the calling process. `restored` as in DataClientOptions.
+std::shared_ptr<data::DataClient> data_client(decltype(data::DataClientOptions::restored) restored);
 /// DebugConfig.check_ranks_every.
 int64_t check_ranks_every();
 

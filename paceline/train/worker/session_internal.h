@@ -71,6 +71,7 @@ struct SessionOptions {
   storage::Location checkpoint;  // to start from, "" for none
   int64_t first_report = 1;
   bool has_validation = false;
+  std::function<arrow::Result<Descriptor>()> connect_data;  // null: the node has no data process
   ReportSink* sink = nullptr;
   Progress* progress = nullptr;  // null in the calling process
   DebugConfig debug_config;

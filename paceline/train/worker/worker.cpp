@@ -118,6 +118,7 @@ SessionOptions session_options(LanguageRuntime& program, const WorkerStart& star
   options.checkpoint = assign.checkpoint;
   options.first_report = assign.first_report;
   options.has_validation = !welcome.validation_fn.empty();
+  if (welcome.has_datasets) options.connect_data = [&connection] { return connection.connect_data(); };
   options.sink = &sink;
   return options;
 }
@@ -201,6 +202,24 @@ int run_validation(LanguageRuntime& program, worker::Connection& connection) {
   }
 }
 
+// The whole life of a process that reads datasets for the ranks of its node: until the run ends.
+int run_data_process(LanguageRuntime& program, worker::Connection& connection) {
+  const ThrowRecorder recorder;
+  connection.progress().set_phase(Phase::data);
+  try {
+    program.open_storage(connection.attachment());
+    const auto service = data::start_data_service(program.data_service(connection.welcome(), connection.attachment()));
+    connection.on_data_client([&service](Descriptor rank) { service->serve(std::move(rank)); });
+    (void)connection.next_assignment();  // none ever comes: it waits for the end
+    connection.on_data_client({});
+    return 0;
+  } catch (...) {
+    connection.progress().set_phase(Phase::failing);
+    connection.send(rpc::pack(program.describe(std::current_exception())));
+    return kTrainLoopFailed;
+  }
+}
+
 [[noreturn]] void end_process(LanguageRuntime& program, worker::Connection& connection, int code) {
   (void)connection.flush();
   program.flush();
@@ -235,6 +254,7 @@ struct RoleRow {
 constexpr std::array kRoles = {
     RoleRow{rpc::kWorkerRole, run_generations},
     RoleRow{rpc::kValidationRole, run_validation},
+    RoleRow{rpc::kDataRole, run_data_process},
 };
 
 const RoleRow& role_of(const rpc::Welcome& welcome) {
@@ -260,6 +280,10 @@ void LanguageRuntime::debug() {
   wait_for_debugger();
 }
 
+data::DataServiceOptions LanguageRuntime::data_service(const rpc::Welcome&, std::string_view) {
+  throw UsageError("this program has no datasets to serve");
+}
+
 rpc::Failed LanguageRuntime::describe(const std::exception_ptr& exception) {
   return failure_of(exception);
 }
@@ -278,6 +302,12 @@ void watch_gradient(const std::string& name, const torch::Tensor& parameter) {
 
 storage::Location run_location() {
   return Session::current("get_context()").options().context.storage;
+}
+
+std::shared_ptr<data::DataClient> data_client(decltype(data::DataClientOptions::restored) restored) {
+  const SessionOptions& options = Session::current("get_dataset_shard()").options();
+  if (!options.connect_data) return nullptr;
+  return data::make_data_client({.connect = options.connect_data, .restored = std::move(restored)});
 }
 
 int64_t check_ranks_every() {

@@ -42,7 +42,7 @@ TEST_F(DataRunTest, AnotherTakesThePlaceOfOneThatDies) {
 TEST_F(DataRunTest, OneThatCannotLiveFailsTheRun) {
   const auto outcome = run({{"data", true}, {"data_process", "exit"}});
   EXPECT_EQ(outcome.state, FinalState::errored);
-  EXPECT_THAT(outcome.error, HasSubstr("the data process of the node has ended 4 times in this attempt"));
+  EXPECT_THAT(outcome.error, HasSubstr("data process of the node has ended 4 times in this attempt"));
   EXPECT_THAT(outcome.error, HasSubstr("exited with code 3"));
 }
 

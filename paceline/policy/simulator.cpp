@@ -12,7 +12,7 @@ RunOptions random_options(std::mt19937_64& random) {
   if (random() % 2 == 0) options.checkpoint_config.num_to_keep = 1 + static_cast<int64_t>(random() % 3);
   if (random() % 2 == 0) options.checkpoint_config.checkpoint_score_attribute = "score";
   options.max_validations = static_cast<int64_t>(random() % 3);
-  options.has_datasets = random() % 2 == 0;
+  options.has_datasets = options.num_workers % 2 == 0;
   return options;
 }
 

@@ -165,6 +165,7 @@ controller::TakenRun take_run(const TrainingRun& run, const storage::Location& s
   request.train_loop = run.loop_name;
   request.train_loop_config = run.train_loop_config.json();
   request.attachment = run.attachment;
+  request.has_datasets = run.has_datasets;
   request.take_exception = run.take_exception;
   request.validation_fn = run.validation_name;
   request.validation_task = run.validation_task;

@@ -34,6 +34,8 @@ struct TrainingRun {
   /// What workers find it by: its name, and bytes that their LanguageRuntime understands, which outlive the run.
   std::string loop_name;
   std::string_view attachment;
+  /// As RunRequest::has_datasets; false for the calling process, which reads for itself.
+  bool has_datasets = false;
   /// What a run without a name is named after; "": this process's executable.
   std::string program;
   Config train_loop_config;

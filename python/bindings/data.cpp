@@ -18,9 +18,11 @@
 #include "paceline/data/plan/plan.h"
 #include "paceline/data/reader/reader.h"
 #include "paceline/train/data/tensors.h"
+#include "paceline/train/worker/language_runtime.h"
 #include "python/bindings/exception.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
+#include "python/bindings/raised_status.h"
 
 namespace paceline::python {
 namespace {
@@ -50,32 +52,11 @@ Batch from_pyarrow(const py::handle& batch) {
   return value_or_throw(arrow::ImportRecordBatch(&array, &schema));
 }
 
-// A Python object that may be let go of on a thread without the GIL.
-std::shared_ptr<py::object> held(py::object object) {
-  return {new py::object(std::move(object)), [](py::object* last) {
-            const py::gil_scoped_acquire gil;
-            delete last;
-          }};
-}
-
-// An exception of a user's function on its way through the engine, whose errors are texts.
-class RaisedStatus : public arrow::StatusDetail {
- public:
-  explicit RaisedStatus(py::object exception) : exception_(held(std::move(exception))) {}
-  const char* type_id() const override { return kType; }
-  std::string ToString() const override { return "an exception of Python"; }
-  const py::object& exception() const { return *exception_; }
-  static constexpr const char* kType = "paceline::python::RaisedStatus";
-
- private:
-  const std::shared_ptr<py::object> exception_;
-};
-
 // The caller holds the GIL. A function's own exception comes out as itself.
 void check(const arrow::Status& status) {
   if (status.ok()) return;
-  if (status.detail() != nullptr && status.detail()->type_id() == RaisedStatus::kType) {
-    const py::object& exception = static_cast<const RaisedStatus&>(*status.detail()).exception();
+  if (const RaisedStatus* raised = raised_in(status)) {
+    const py::object& exception = raised->exception();
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
     throw py::error_already_set();
   }
@@ -109,8 +90,7 @@ class PythonFunction : public data::Operator {
     try {
       return from_pyarrow((*function_)(to_pyarrow(block), key));
     } catch (const py::error_already_set& error) {
-      return arrow::Status(arrow::StatusCode::UnknownError, name_ + " raised " + utf8(error.value()),
-                           std::make_shared<RaisedStatus>(exception_of(error)));
+      return status_of(name_ + " raised " + utf8(error.value()), exception_of(error));
     } catch (const std::exception& error) {
       return arrow::Status::Invalid(name_, ": ", error.what());
     }
@@ -320,6 +300,25 @@ void bind_data(py::module_& module) {
       .def("state", [](Batches& batches) { return state_to_python(batches.stream().state()); });
   bind_reader(module);
   bind_plans(module);
+  py::class_<data::DataClient, std::shared_ptr<data::DataClient>>(module, "DataClient")
+      .def("reader", &data::DataClient::reader, py::arg("name"));
+  module.def(
+      "data_client",
+      [](py::object restored) {
+        return train::data_client(
+            [restore = held(std::move(restored))](const arrow::Status& status, const std::string& serialized) {
+              const py::gil_scoped_acquire gil;
+              try {
+                py::object exception = (*restore)(py::bytes(serialized));
+                return exception.is_none() ? status : status_of(status.message(), std::move(exception));
+              } catch (const py::error_already_set&) {  // of the exception's own class: its text is there
+                return status;
+              }
+            });
+      },
+      py::arg("restored"),
+      "The readers of the trainer's datasets in a worker; None where there is no data process. `restored` makes an "
+      "exception of bytes, or None.");
   module.def("steps_of", [](int64_t rows, int64_t batch_size, int64_t rank, int64_t world_size,
                             const std::string& equal, bool drop_last) {
     return data::steps_of({.rows = rows,

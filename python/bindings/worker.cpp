@@ -20,6 +20,7 @@
 #include "python/bindings/exception.h"
 #include "python/bindings/json.h"
 #include "python/bindings/modules.h"
+#include "python/bindings/raised_status.h"
 
 namespace paceline::python {
 namespace {
@@ -78,6 +79,30 @@ class PythonProgram final : public train::LanguageRuntime {
                                py::memoryview::from_memory(attachment.data(), std::ssize(attachment)),
                                CheckpointAccess::published(welcome.checkpoint), to_python(welcome.validation_config)),
                            "the validation's metrics"));
+  }
+
+  data::DataServiceOptions data_service(const rpc::Welcome&, std::string_view attachment) override {
+    const py::gil_scoped_acquire gil;
+    const auto served =
+        held(program_.attr("data_service")(py::memoryview::from_memory(attachment.data(), std::ssize(attachment))));
+    const auto open = [served](const std::string& name) -> arrow::Result<std::shared_ptr<data::DatasetReader>> {
+      const py::gil_scoped_acquire locked;
+      try {
+        return served->attr("open")(name).cast<std::shared_ptr<data::DatasetReader>>();
+      } catch (const py::error_already_set& error) {
+        return status_of(utf8(error.value()), exception_of(error));
+      }
+    };
+    const auto serialize = [this](const arrow::Status& status) -> std::string {
+      const RaisedStatus* raised = raised_in(status);
+      if (raised == nullptr) return "";
+      const py::gil_scoped_acquire locked;
+      return program_.attr("serialized")(raised->exception()).cast<std::string>();
+    };
+    return {.open = open,
+            .serialized = serialize,
+            .threads = served->attr("threads").cast<int64_t>(),
+            .read_ahead_bytes = served->attr("read_ahead_bytes").cast<int64_t>()};
   }
 
   rpc::Failed describe(const std::exception_ptr& exception) override {

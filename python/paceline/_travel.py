@@ -27,6 +27,7 @@ class Cargo:
     train_loop: Callable[[], Any]  # with its configuration bound
     validation: Optional[Callable[..., dict]] = None
     joins_group: bool = False  # torch.distributed's
+    datasets: Any = None  # of the trainer (paceline.data._datasets.Datasets), for the data process
 
 
 def pack(cargo: Cargo, stores: Stores) -> bytes:

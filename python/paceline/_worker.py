@@ -39,6 +39,12 @@ class Program:
     def validate(self, attachment, checkpoint, config):
         return unpack(attachment).validation(checkpoint, config)
 
+    def data_service(self, attachment):
+        native.set_process_title("paceline data process")
+        cargo = unpack(attachment)
+        _main_module.use_names_of(cargo.train_loop)
+        return cargo.datasets.service()
+
     def describe(self, exception):
         return {
             "kind": type(exception).__qualname__,

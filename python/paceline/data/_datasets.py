@@ -1,41 +1,78 @@
 """The datasets of a trainer, in its workers: what get_dataset_shard() returns."""
 
+import pickle
 from typing import Any, Callable, Dict, Optional
 
+from paceline._native import native
+from paceline.data.context import DataContext
 from paceline.data.iterator import DataIterator
+from paceline.train._exceptions import RemoteTraceback
 
 _shards: Dict[str, DataIterator] = {}
+
+
+class Datasets:
+    """A trainer's datasets. They travel to the workers, which know what there is, and to the data process, which reads."""
+
+    def __init__(self, datasets: Dict[str, Any], data_config: Any):
+        self.datasets, self.data_config = datasets, data_config
+
+    def made(self) -> Dict[str, Any]:
+        return {name: one if hasattr(one, "streaming_split") else one() for name, one in self.datasets.items()}
+
+    def service(self) -> "_Service":
+        return _Service(self.datasets, self.limits)
+
+    def __getstate__(self):
+        # Functions are called here, once, in the driver: all processes are to have the same dataset. So are its limits.
+        limits = DataContext.get_current()._limits(readers=1)
+        return {"datasets": self.made(), "data_config": self.data_config, "limits": limits}
+
+
+class _Service:
+    """What a data process serves (PythonProgram::data_service)."""
+
+    def __init__(self, datasets: Dict[str, Any], limits: Dict[str, int]):
+        self.datasets = datasets
+        self.threads, self.read_ahead_bytes = limits["threads"], limits["read_ahead_bytes"]
+
+    def open(self, name: str) -> Any:
+        return self.datasets[name]._reader
 
 
 class WithDatasets:
     """A train loop with the datasets of its trainer; it travels to the workers."""
 
-    def __init__(self, loop: Callable[[], Any], datasets: Dict[str, Any], data_config: Any):
-        self.loop, self.datasets, self.data_config = loop, datasets, data_config
+    def __init__(self, loop: Callable[[], Any], datasets: Datasets):
+        self.loop, self.datasets = loop, datasets
 
     def __call__(self) -> Any:
         from paceline.train import get_context
 
         context = get_context()
+        client = native.data_client(_restored)  # None: this process reads for itself
+        config = self.datasets.data_config
         _shards.clear()
-        for name, dataset in _made(self.datasets).items():
-            is_split = self.data_config._splits(name)
+        for name, dataset in self.datasets.made().items():
+            is_split = config._splits(name)
             rank, size = (context.get_world_rank(), context.get_world_size()) if is_split else (0, 1)
-            equal: Any = self.data_config._equal if is_split else "uneven"
-            _shards[name] = DataIterator(dataset, rank, size, equal, context.get_local_world_size())
+            equal: Any = config._equal if is_split else "uneven"
+            reader = client.reader(name) if client else None
+            _shards[name] = DataIterator(dataset, rank, size, equal, context.get_local_world_size(), reader)
         try:
             return self.loop()
         finally:
             _shards.clear()
 
 
-    def __getstate__(self):
-        # Functions are called here, once, in the driver: all workers are to have the same dataset.
-        return {**self.__dict__, "datasets": _made(self.datasets)}
-
-
-def _made(datasets):
-    return {name: one if hasattr(one, "streaming_split") else one() for name, one in datasets.items()}
+def _restored(serialized: bytes) -> Optional[BaseException]:
+    """The exception that a function has raised in the data process."""
+    error, traceback = pickle.loads(serialized)
+    if not isinstance(error, BaseException):
+        return None
+    set_cause: Any = getattr(BaseException, "__cause__")
+    set_cause.__set__(error, RemoteTraceback(traceback))  # its class may be frozen
+    return error
 
 
 def shard(name: Optional[str]) -> DataIterator:

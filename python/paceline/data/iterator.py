@@ -1,5 +1,6 @@
 """DataIterator: a dataset's rows, epoch after epoch, in batches for one rank."""
 
+import functools
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Union
 
 from paceline._native import native
@@ -20,10 +21,18 @@ class DataIterator:
     Not made by users: ``Dataset.iterator()`` and ``paceline.train.get_dataset_shard()`` return one.
     """
 
-    def __init__(self, dataset, rank: int = 0, world_size: int = 1, equal: Equal = "uneven", readers: int = 1):
+    def __init__(self, dataset, rank: int = 0, world_size: int = 1, equal: Equal = "uneven", readers: int = 1,
+                 reader: Any = None):
         self._dataset, self._rank, self._world_size, self._equal = dataset, rank, world_size, equal
         self._readers = readers  # on this machine, which share its cores
+        self._is_served = reader is not None  # by the node's data process
+        if reader is not None:
+            self._reader = reader
         self._begin(0, _START)
+
+    @functools.cached_property
+    def _reader(self):
+        return self._dataset._reader
 
     def _begin(self, epoch: int, state: Dict[str, int]) -> None:
         self._epoch, self._state = epoch, dict(state)  # how far it is
@@ -126,11 +135,13 @@ class DataIterator:
 
     def schema(self):
         """The dataset's columns."""
-        return self._dataset.schema()
+        return self._reader.schema()
 
     def stats(self) -> str:
         """What has been read so far, step by step."""
-        return self._dataset.stats()
+        from paceline.data import _stats
+
+        return _stats.text_of(self._reader.statistics())
 
     def materialize(self):
         """The whole dataset, with its rows in memory."""
@@ -138,7 +149,7 @@ class DataIterator:
 
     def __len__(self) -> int:
         """This rank's rows of an epoch. TypeError where they are not known before they are read (a filter)."""
-        facts = self._dataset._reader.facts()
+        facts = self._reader.facts()
         if not facts["counts_rows"]:
             raise TypeError("the number of rows is not known before they are read (a filter, or a function that may "
                             "give more or fewer); count() reads them")
@@ -153,11 +164,11 @@ class DataIterator:
     def skip(self, rows: int) -> None:
         """The next iteration passes over the next rows of the epoch: of all ranks together."""
         epoch, state = self._next
-        self._begin(epoch, self._dataset._reader.skipped(epoch, int(rows), state))
+        self._begin(epoch, self._reader.skipped(epoch, int(rows), state))
 
     def state_dict(self) -> Dict[str, Any]:
         """Where the next batch begins: a few numbers, the same on every rank after the same step."""
-        facts = self._dataset._reader.facts()
+        facts = self._reader.facts()
         return {"version": _VERSION, "fingerprint": facts["fingerprint"], "seed": facts["seed"], "epoch": self._epoch,
                 **self._state}
 
@@ -167,7 +178,7 @@ class DataIterator:
         Raises:
             ValueError: For a state of another dataset: other files, or other steps.
         """
-        facts = self._dataset._reader.facts()
+        facts = self._reader.facts()
         if state.get("version") != _VERSION:
             raise ValueError(f"the state has version {state.get('version')!r}; this is {_VERSION}")
         for name in ("fingerprint", "seed"):
@@ -184,15 +195,19 @@ class DataIterator:
             raise ValueError(f"prefetch_batches is {prefetch_batches!r}; allowed: a number from 0")
         if buffer is not None and batch_size is None:
             raise ValueError("local_shuffle_buffer_size needs a batch_size")
-        if self._dataset._has_functions():
+        if self._calls_functions():
             prefetch_batches = 0  # as _limits() says
         rows = max(buffer, batch_size) * self._world_size if buffer else 0
         return {"batch_size": batch_size or 0, "drop_last": bool(drop_last), "prefetch_batches": prefetch_batches,
                 "local_shuffle_seed": int(seed or 0), "buffer_rows": rows}
 
+    def _calls_functions(self):
+        """Whether this process calls functions of Python to read."""
+        return not self._is_served and self._dataset._has_functions()
+
     def _limits(self):
         limits = DataContext.get_current()._limits(self._readers)
-        if self._dataset._has_functions():
+        if self._calls_functions():
             # What they draw of the process's generators must not mix with what this thread draws: it calls them itself.
             limits["threads"] = 0
         return limits
@@ -211,7 +226,7 @@ class _Epochs:
         mine._next = epoch + 1, dict(_START)
         if not state["done"]:  # otherwise a buffer is begun, whose size stays
             state["buffer_rows"] = buffer_rows
-        batches = mine._dataset._reader.batches(
+        batches = mine._reader.batches(
             epoch=epoch, rank=mine._rank, world_size=mine._world_size, equal=mine._equal, state=state, **options,
             **mine._limits()
         )

@@ -83,10 +83,12 @@ class DataParallelTrainer:
         self.resume_from_checkpoint = resume_from_checkpoint
         check_backend(self.backend_config)
         loop = _bound(train_loop_per_worker, train_loop_config)
+        self._named_datasets = None
         if self.datasets:
-            from paceline.data._datasets import WithDatasets  # which imports this package
+            from paceline.data._datasets import Datasets, WithDatasets  # which imports this package
 
-            loop = WithDatasets(loop, self.datasets, self.data_config)
+            self._named_datasets = Datasets(self.datasets, self.data_config)
+            loop = WithDatasets(loop, self._named_datasets)
         self._train_loop = _ending(_within(self.backend_config, loop))
 
     @property
@@ -137,7 +139,7 @@ class DataParallelTrainer:
     def _request(self, in_process: bool, exceptions: WorkerExceptions) -> Dict[str, Any]:
         validation = self.validation_config
         validate = _Validation(validation.fn) if validation else None
-        cargo = Cargo(self._train_loop, validate, self._joins_group)
+        cargo = Cargo(self._train_loop, validate, self._joins_group, self._named_datasets)
         resumed = self.resume_from_checkpoint and self.resume_from_checkpoint._native
         settings = self.run_config._to_settings()
         opened = [settings["storage_path"] or "", *([resumed.path_with_credentials] if resumed else [])]
@@ -150,6 +152,7 @@ class DataParallelTrainer:
             "program": _worker.Program(),
             "program_name": _driver.program_name(),
             "attachment": b"" if in_process else pack(cargo, Stores.of(self.run_config._place(), opened)),
+            "has_datasets": bool(self.datasets) and not in_process,
             "train_loop_config": _shown(self.train_loop_config or {}),
             "scaling_config": self.scaling_config._to_settings(),
             "run_config": settings,

@@ -1,0 +1,152 @@
+"""The process that reads a trainer's datasets for all workers of a node."""
+
+import os
+import signal
+
+import pytest
+import torch
+
+import paceline.data
+import paceline.train as train
+from data_training_test import rows_of, seen_by
+from paceline.train import DataConfig, ScalingConfig
+from paceline.train.torch import TorchTrainer
+
+
+def _pid(batch):
+    return {**batch, "pid": [os.getpid()] * len(batch["id"])}
+
+
+def _pids(epochs=1):
+    """A loop that returns the ids of the processes that its rows have passed through, its own, and the rows."""
+
+    def loop():
+        seen, rows = set(), []
+        for _ in range(epochs):
+            for batch in train.get_dataset_shard("train").iter_torch_batches(batch_size=3):
+                seen |= set(batch["pid"].tolist())
+                rows.append(batch["id"].tolist())
+        return sorted(seen), os.getpid(), rows
+
+    return loop
+
+
+def test_all_workers_are_served_by_one_process(run_config):
+    ranks = seen_by(run_config, _pids(2), datasets={"train": paceline.data.range(30).map_batches(_pid)})
+    served_by = {pid for pids, _, _ in ranks for pid in pids}
+    assert not served_by & {own for _, own, _ in ranks}
+    assert sorted(sum((row for _, _, rows in ranks for row in rows), [])) == sorted([*range(30), *range(30)])
+
+
+def test_each_block_is_made_once_for_all_workers(run_config, tmp_path):
+    def count(batch):
+        with open(tmp_path / "calls", "a") as file:
+            file.write("x\n")
+        return batch
+
+    dataset = paceline.data.range(64, override_num_blocks=8).map_batches(count)
+    seen_by(run_config, rows_of(), workers=3, datasets={"train": dataset})
+    assert len((tmp_path / "calls").read_text().split()) == 8
+
+
+def _killing(folder, at, how):
+    def step(batch):
+        if at in batch["id"] and not (folder / "killed").exists():
+            (folder / "killed").touch()
+            how()
+        return batch
+
+    return step
+
+
+@pytest.mark.parametrize("how", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os._exit(3)])
+def test_a_process_that_dies_costs_a_wait(run_config, tmp_path, how):
+    dataset = paceline.data.range(60, override_num_blocks=12).random_shuffle(seed=4)
+    undisturbed = seen_by(run_config, rows_of(epochs=2), datasets={"train": dataset})
+    dying = dataset.map_batches(_killing(tmp_path, 41, how), udf_modifying_row_count=False)
+    assert seen_by(run_config, rows_of(epochs=2), datasets={"train": dying}) == undisturbed
+    assert (tmp_path / "killed").exists()
+
+
+def test_an_exception_of_a_function_comes_to_the_train_loop_as_itself(run_config):
+    class NoSuchRow(Exception):
+        pass
+
+    def look(batch):
+        if 17 in batch["id"]:
+            raise NoSuchRow("row 17")
+        return batch
+
+    def loop():
+        with pytest.raises(NoSuchRow, match="row 17") as caught:
+            list(train.get_dataset_shard("train").iter_torch_batches(batch_size=2))
+        return "in look" in str(caught.value.__cause__)
+
+    dataset = paceline.data.range(20, override_num_blocks=4).map_batches(look)
+    assert seen_by(run_config, loop, datasets={"train": dataset}) == [True, True]
+
+
+def test_workers_need_not_read_in_step(run_config):
+    def loop():
+        validation, rank = train.get_dataset_shard("val"), train.get_context().get_world_rank()
+        training = iter(train.get_dataset_shard("train").iter_torch_batches(batch_size=2))
+        first = [next(training)["id"].tolist()]
+        if rank == 0:  # alone, while the other waits
+            assert [batch["id"].tolist() for batch in validation.iter_torch_batches(batch_size=64)] == [list(range(9))]
+        torch.distributed.barrier()
+        return first + [batch["id"].tolist() for batch in training]
+
+    datasets = {"train": paceline.data.range(12), "val": paceline.data.range(9)}
+    ranks = seen_by(run_config, loop, datasets=datasets, dataset_config=DataConfig(["train"]))
+    assert ranks == [[[0, 1], [4, 5], [8, 9]], [[2, 3], [6, 7], [10, 11]]]
+
+
+def test_batches_stay_what_they_are(run_config):
+    def loop():
+        kept = list(train.get_dataset_shard("train").iter_torch_batches(batch_size=2))
+        kept[0]["id"].mul_(0)  # its own memory
+        return [batch["id"].tolist() for batch in kept]
+
+    ranks = seen_by(run_config, loop, datasets={"train": paceline.data.range(12)}, dataset_config=DataConfig([]))
+    assert ranks == [[[0, 0], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]] * 2
+
+
+def test_a_dataset_that_cannot_be_opened_says_why(run_config, tmp_path):
+    def loop():
+        try:
+            next(iter(train.get_dataset_shard("train").iter_torch_batches()))
+        except Exception as error:
+            return type(error).__name__, str(error)
+
+    path = tmp_path / "none.parquet"
+    (kind, text), _ = seen_by(run_config, loop, datasets={"train": paceline.data.read_parquet(str(path))})
+    assert "none.parquet" in text
+
+
+def test_it_outlives_an_attempt(run_config, tmp_path):
+    def loop():
+        pids, own, _ = _pids()()
+        if not (tmp_path / "failed").exists() and train.get_context().get_world_rank() == 0:
+            (tmp_path / "failed").write_text(str(pids))
+            raise RuntimeError("once")
+        return pids
+
+    config = run_config()
+    config.failure_config = train.FailureConfig(max_failures=1)
+    trainer = TorchTrainer(loop, datasets={"train": paceline.data.range(8, override_num_blocks=1).map_batches(_pid)},
+                           scaling_config=ScalingConfig(num_workers=2), run_config=config)
+    assert str(trainer.fit().return_value) == (tmp_path / "failed").read_text()
+
+
+def test_nothing_is_left(run_config, tmp_path):
+    def remember(batch):
+        (folder / str(os.getpid())).touch()
+        return batch
+
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    seen_by(run_config, rows_of(), datasets={"train": paceline.data.range(8).map_batches(remember)})
+    assert os.listdir(folder)
+    for name in os.listdir(folder):
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(name), 0)

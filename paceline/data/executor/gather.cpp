@@ -2,13 +2,9 @@
 
 #include <arrow/array.h>
 #include <arrow/array/builder_base.h>
-#include <arrow/array/concatenate.h>
 #include <arrow/buffer.h>
 #include <arrow/builder.h>
-#include <arrow/compute/api_vector.h>
 #include <arrow/compute/cast.h>
-#include <arrow/compute/exec.h>
-#include <arrow/compute/initialize.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
@@ -16,12 +12,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "paceline/data/executor/gather_internal.h"
+#include "paceline/data/executor/mixing.h"
+
 namespace paceline::data {
 namespace {
 
 using Batches = std::vector<std::shared_ptr<arrow::RecordBatch>>;
 
 using Runs = std::vector<RowRun>;
+
+constexpr size_t kRunsFetchedAhead = 8;
+constexpr int64_t kBytesFetched = 512;  // of a run; the processor goes on by itself
+constexpr int64_t kCacheLine = 64;
 
 // Runs that follow each other in one batch, as one.
 Runs joined(std::span<const RowRun> runs) {
@@ -37,68 +40,33 @@ Runs joined(std::span<const RowRun> runs) {
   return all;
 }
 
-// The values of a fixed-size list, of lists of them, or of plain numbers.
-struct Leaf {
-  std::shared_ptr<arrow::DataType> type;
-  int64_t values_per_row = 1;
-};
-
-// The type's leaf if a row of it is some bytes of fixed number; a null pointer otherwise.
-Leaf leaf_of(const std::shared_ptr<arrow::DataType>& type) {
-  Leaf leaf{.type = type};
-  while (leaf.type->id() == arrow::Type::FIXED_SIZE_LIST) {
-    const auto& list = static_cast<const arrow::FixedSizeListType&>(*leaf.type);
-    leaf.values_per_row *= list.list_size();
-    leaf.type = list.value_type();
-  }
-  const bool is_plain = arrow::is_primitive(leaf.type->id()) && leaf.type->id() != arrow::Type::BOOL;
-  if (!is_plain && leaf.type->id() != arrow::Type::FIXED_SIZE_BINARY) leaf.type = nullptr;
-  return leaf;
-}
-
-// Where the bytes of an array's rows begin; nullptr if one of its rows or values is null.
-const uint8_t* plain_bytes(const arrow::Array& array, int64_t width) {
-  const arrow::ArrayData* data = array.data().get();
-  int64_t offset = data->offset;
-  while (true) {
-    if (data->GetNullCount() != 0) return nullptr;
-    if (data->type->id() != arrow::Type::FIXED_SIZE_LIST) break;
-    offset *= static_cast<const arrow::FixedSizeListType&>(*data->type).list_size();
-    data = data->child_data[0].get();
-    offset += data->offset;
-  }
-  return data->buffers[1]->data() + offset * width;
-}
-
-// The array of `type` over the bytes of its values.
-std::shared_ptr<arrow::ArrayData> wrapped(const std::shared_ptr<arrow::DataType>& type, int64_t rows,
-                                          std::shared_ptr<arrow::Buffer> bytes) {
-  if (type->id() != arrow::Type::FIXED_SIZE_LIST) {
-    return arrow::ArrayData::Make(type, rows, {nullptr, std::move(bytes)}, /*null_count=*/0);
-  }
-  const auto& list = static_cast<const arrow::FixedSizeListType&>(*type);
-  auto items = wrapped(list.value_type(), rows * list.list_size(), std::move(bytes));
-  return arrow::ArrayData::Make(type, rows, {nullptr}, {std::move(items)}, /*null_count=*/0);
-}
-
 // A null pointer where some row of the column is not just bytes.
 arrow::Result<std::shared_ptr<arrow::Array>> gather_bytes(const Batches& batches, int column, const Runs& runs,
                                                           int64_t rows, arrow::MemoryPool* pool) {
   const std::shared_ptr<arrow::DataType>& type = batches.front()->schema()->field(column)->type();
   const Leaf leaf = leaf_of(type);
   if (leaf.type == nullptr) return nullptr;
-  const int64_t width = leaf.type->byte_width();
   std::vector<const uint8_t*> sources(batches.size(), nullptr);
   for (const RowRun& run : runs) {
     const auto batch = static_cast<size_t>(run.chunk);
-    if (sources[batch] == nullptr) sources[batch] = plain_bytes(*batches[batch]->column(column), width);
+    if (sources[batch] == nullptr) sources[batch] = plain_bytes(*batches[batch]->column(column), leaf);
     if (sources[batch] == nullptr) return nullptr;
   }
-  const int64_t row_bytes = width * leaf.values_per_row;
+  const int64_t row_bytes = leaf.bytes_of_row;
   ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> bytes, arrow::AllocateBuffer(rows * row_bytes, pool));
   uint8_t* target = bytes->mutable_data();
-  for (const RowRun& run : runs) {
-    const uint8_t* source = sources[static_cast<size_t>(run.chunk)] + run.first * row_bytes;
+  const auto source_of = [&](const RowRun& run) {
+    return sources[static_cast<size_t>(run.chunk)] + run.first * row_bytes;
+  };
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const RowRun& run = runs[i];
+    if (i + kRunsFetchedAhead < runs.size()) {
+      const uint8_t* const next = source_of(runs[i + kRunsFetchedAhead]);
+      for (int64_t line = 0; line < std::min(row_bytes, kBytesFetched); line += kCacheLine) {
+        __builtin_prefetch(next + line);
+      }
+    }
+    const uint8_t* const source = source_of(run);
     std::memcpy(target, source, static_cast<size_t>(run.rows * row_bytes));
     target += run.rows * row_bytes;
   }
@@ -141,6 +109,46 @@ arrow::Result<Batches> with_one_schema(const Batches& batches, arrow::MemoryPool
   return same;
 }
 
+}  // namespace
+
+Leaf leaf_of(const std::shared_ptr<arrow::DataType>& type) {
+  Leaf leaf{.type = type};
+  int64_t values_of_row = 1;
+  while (leaf.type->id() == arrow::Type::FIXED_SIZE_LIST) {
+    const auto& list = static_cast<const arrow::FixedSizeListType&>(*leaf.type);
+    values_of_row *= list.list_size();
+    leaf.type = list.value_type();
+  }
+  const bool is_plain = arrow::is_primitive(leaf.type->id()) && leaf.type->id() != arrow::Type::BOOL;
+  if (!is_plain && leaf.type->id() != arrow::Type::FIXED_SIZE_BINARY) return {};
+  leaf.bytes_of_row = values_of_row * leaf.type->byte_width();
+  return leaf;
+}
+
+const uint8_t* plain_bytes(const arrow::Array& array, const Leaf& leaf) {
+  const arrow::ArrayData* data = array.data().get();
+  int64_t offset = data->offset;
+  while (true) {
+    if (data->GetNullCount() != 0) return nullptr;
+    if (data->type->id() != arrow::Type::FIXED_SIZE_LIST) break;
+    offset *= static_cast<const arrow::FixedSizeListType&>(*data->type).list_size();
+    data = data->child_data[0].get();
+    offset += data->offset;
+  }
+  static const uint8_t kNoRows = 0;
+  return data->buffers[1] == nullptr ? &kNoRows : data->buffers[1]->data() + offset * leaf.type->byte_width();
+}
+
+std::shared_ptr<arrow::ArrayData> wrapped(const std::shared_ptr<arrow::DataType>& type, int64_t rows,
+                                          std::shared_ptr<arrow::Buffer> bytes) {
+  if (type->id() != arrow::Type::FIXED_SIZE_LIST) {
+    return arrow::ArrayData::Make(type, rows, {nullptr, std::move(bytes)}, /*null_count=*/0);
+  }
+  const auto& list = static_cast<const arrow::FixedSizeListType&>(*type);
+  auto items = wrapped(list.value_type(), rows * list.list_size(), std::move(bytes));
+  return arrow::ArrayData::Make(type, rows, {nullptr}, {std::move(items)}, /*null_count=*/0);
+}
+
 arrow::Result<Batches> alike(const Batches& batches, arrow::MemoryPool* pool) {
   const std::shared_ptr<arrow::Schema>& schema = batches.front()->schema();
   const auto differs = [&](const auto& batch) { return !batch->schema()->Equals(*schema, /*check_metadata=*/false); };
@@ -148,27 +156,13 @@ arrow::Result<Batches> alike(const Batches& batches, arrow::MemoryPool* pool) {
   return with_one_schema(batches, pool);
 }
 
-}  // namespace
-
-arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(const Batches& batches, const std::vector<int64_t>& rows,
-                                                            arrow::MemoryPool* pool) {
-  static const arrow::Status kInitialized = arrow::compute::Initialize();
-  ARROW_RETURN_NOT_OK(kInitialized);
-  ARROW_ASSIGN_OR_RAISE(const Batches same, alike(batches, pool));
-  const auto count = static_cast<int64_t>(rows.size());
-  const auto places = std::make_shared<arrow::Int64Array>(count, arrow::Buffer::Wrap(rows));
-  arrow::compute::ExecContext context(pool);
-  context.set_use_threads(false);
-  arrow::ArrayVector columns;
-  for (int column = 0; column < same.front()->num_columns(); ++column) {
-    arrow::ArrayVector parts;
-    for (const auto& batch : same) parts.push_back(batch->column(column));
-    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Array> whole, arrow::Concatenate(parts, pool));
-    ARROW_ASSIGN_OR_RAISE(
-        auto taken, arrow::compute::Take(*whole, *places, arrow::compute::TakeOptions::NoBoundsCheck(), &context));
-    columns.push_back(std::move(taken));
-  }
-  return arrow::RecordBatch::Make(same.front()->schema(), count, std::move(columns));
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(const Batches& batches, std::vector<uint32_t> rows,
+                                                            arrow::MemoryPool* pool,
+                                                            std::shared_ptr<LargeBuffers> buffers) {
+  if (buffers == nullptr) buffers = std::make_shared<LargeBuffers>(std::make_shared<Ledger>(0));
+  ARROW_ASSIGN_OR_RAISE(const auto mixing, Mixing::make(batches, std::move(rows), std::move(buffers), pool));
+  for (int64_t piece = 0; piece < mixing->pieces(); ++piece) ARROW_RETURN_NOT_OK(mixing->run(piece));
+  return mixing->finish();
 }
 
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(const Batches& batches, std::span<const RowRun> all,

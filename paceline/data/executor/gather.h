@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "paceline/data/executor/large_buffers.h"
 #include "paceline/data/order/epoch_order.h"
 
 namespace paceline::data {
@@ -24,10 +25,10 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(
     const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::span<const RowRun> runs,
     arrow::MemoryPool* pool);
 
-/// All rows of `batches`, which are at least one, in the order `rows`: numbers counted through the batches. Cheaper
-/// than gather() for that: columns are mixed one by one, so that a column's rows are near each other.
+/// Rows of `batches`, which are at least one, in the order `rows`: numbers counted through the batches. See mixing.h;
+/// `buffers` may be a null pointer.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(
-    const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, const std::vector<int64_t>& rows,
-    arrow::MemoryPool* pool);
+    const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::vector<uint32_t> rows,
+    arrow::MemoryPool* pool, std::shared_ptr<LargeBuffers> buffers = nullptr);
 
 }  // namespace paceline::data

@@ -94,7 +94,7 @@ TEST(Gather, GivesTheRowsOfEveryType) {
 
 TEST(Gather, TakesAllRowsInAnyOrder) {
   const arrow::RecordBatchVector batches = {batch_of(0, 20, false), batch_of(100, 10, true)};
-  std::vector<int64_t> order(30);
+  std::vector<uint32_t> order(30);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937_64(1));
   std::vector<RowRun> rows;

@@ -32,6 +32,14 @@ void Ledger::Reservation::resize(int64_t bytes) {
   bytes_ = bytes;
 }
 
+Ledger::Reservation Ledger::Reservation::split(int64_t bytes) {
+  Reservation part;
+  part.ledger_ = ledger_;
+  part.bytes_ = std::min(bytes, bytes_);
+  bytes_ -= part.bytes_;
+  return part;
+}
+
 int64_t Ledger::held() const {
   const std::lock_guard lock(mutex_);
   return held_;

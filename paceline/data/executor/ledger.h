@@ -36,6 +36,8 @@ class Ledger {
     int64_t bytes() const { return bytes_; }
     /// For `bytes` from now on, once the need is known better.
     void resize(int64_t bytes);
+    /// Some of its bytes as a reservation of their own, at most all.
+    Reservation split(int64_t bytes);
 
    private:
     friend class Ledger;

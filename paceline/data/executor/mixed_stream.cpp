@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "paceline/data/executor/gather.h"
+#include "paceline/data/executor/read_pool.h"
 #include "paceline/data/order/permutation.h"
 
 namespace paceline::data {
@@ -19,7 +20,8 @@ arrow::Status MixedStream::fill() {
   ARROW_ASSIGN_OR_RAISE(buffer_, rows_.next(state_.buffer_rows));
   if (buffer_ == nullptr) return arrow::Status::OK();
   const auto order = shuffled(buffer_->num_rows(), mix(key_, static_cast<uint64_t>(state_.buffer)));
-  ARROW_ASSIGN_OR_RAISE(buffer_, take_all({buffer_}, order, arrow::default_memory_pool()));
+  ARROW_ASSIGN_OR_RAISE(buffer_, take_all({buffer_}, {order.begin(), order.end()}, arrow::default_memory_pool(),
+                                          windows()->pool().buffers()));
   return arrow::Status::OK();
 }
 

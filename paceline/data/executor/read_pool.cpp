@@ -8,7 +8,8 @@
 
 namespace paceline::data {
 
-ReadPool::ReadPool(int threads, int64_t budget_bytes) : ledger_(std::make_shared<Ledger>(budget_bytes)) {
+ReadPool::ReadPool(int threads, int64_t budget_bytes)
+    : ledger_(std::make_shared<Ledger>(budget_bytes)), buffers_(std::make_shared<LargeBuffers>(ledger_)) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -36,13 +37,15 @@ bool ReadPool::work_once(std::unique_lock<std::mutex>& lock, const Cursor* only_
   if (!task && dropped.empty()) return false;
   lock.unlock();
   dropped.clear();
-  if (task) task->windows->read(task->window, task->chunk, std::move(task->reservation));
+  if (task && task->piece >= 0) task->windows->mix(task->window, task->piece);
+  if (task && task->piece < 0) task->windows->read(task->window, task->chunk, std::move(task->reservation));
   lock.lock();
   return true;
 }
 
 // None also where windows have been dropped, to be asked again once they are gone.
 std::optional<ReadPool::Task> ReadPool::next_task(const Cursor* only_for, Windows::Dropped& dropped) {
+  if (std::optional<Task> mixing = start_mixing(only_for)) return mixing;
   if (only_for != nullptr && !only_for->windows_->has_unread(only_for->wanted_)) return std::nullopt;
   if (const Cursor* cursor = only_for != nullptr ? only_for : longest_waiting()) {
     make_room(cursor->windows_->cost_of_next(cursor->wanted_), dropped);
@@ -81,10 +84,20 @@ Cursor* ReadPool::least_ahead() const {
   return least;
 }
 
+std::optional<ReadPool::Task> ReadPool::start_mixing(const Cursor* only_for) {
+  for (Windows* windows : all_) {
+    for (const int64_t number : windows->to_mix_) {
+      if (only_for != nullptr && (only_for->windows_.get() != windows || only_for->wanted_ != number)) continue;
+      return Task{.windows = windows, .window = number, .piece = windows->start_mixing(number)};
+    }
+  }
+  return std::nullopt;
+}
+
 ReadPool::Task ReadPool::start(Windows& windows, int64_t number) {
   const int64_t cost = windows.cost_of_next(number);
   const int64_t chunk = windows.start_next(number);
-  return {&windows, number, chunk, Ledger::reserve_locked(ledger_, cost)};
+  return {.windows = &windows, .window = number, .chunk = chunk, .reservation = Ledger::reserve_locked(ledger_, cost)};
 }
 
 void ReadPool::make_room(int64_t bytes, Windows::Dropped& dropped) {

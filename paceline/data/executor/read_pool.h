@@ -30,16 +30,19 @@ class ReadPool {
   ReadPool& operator=(const ReadPool&) = delete;
 
   const std::shared_ptr<Ledger>& ledger() const { return ledger_; }
+  /// For what is mixed.
+  const std::shared_ptr<LargeBuffers>& buffers() const { return buffers_; }
 
  private:
   friend class Cursor;
   friend class Windows;
 
-  // A chunk to read, for which room is reserved.
+  // A chunk to read, for which room is reserved, or a piece to mix.
   struct Task {
     Windows* windows = nullptr;
     int64_t window = 0;
-    int64_t chunk = 0;  // its place in the order
+    int64_t chunk = -1;  // its place in the order
+    int64_t piece = -1;
     Ledger::Reservation reservation;
   };
 
@@ -51,11 +54,13 @@ class ReadPool {
   Cursor* longest_waiting() const;
   Cursor* least_ahead() const;
   Task start(Windows& windows, int64_t number);
+  std::optional<Task> start_mixing(const Cursor* only_for);
   void make_room(int64_t bytes, Windows::Dropped& dropped);
   bool drop_of_stopped(Windows::Dropped& dropped);
   void drop_last_wanted(Windows::Dropped& dropped);
 
   const std::shared_ptr<Ledger> ledger_;
+  const std::shared_ptr<LargeBuffers> buffers_;
   std::vector<Windows*> all_;
   uint64_t clock_ = 0;  // goes on with each step of a cursor
   uint64_t waits_ = 0;  // so far, of cursors

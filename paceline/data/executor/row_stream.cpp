@@ -97,7 +97,7 @@ arrow::Result<RowStream::Rows> RowStream::next_held(int64_t rows) {
     const int64_t wanted = std::min(left, counted_[window].rows - first);
     if (wanted > 0) {
       ARROW_ASSIGN_OR_RAISE(Loaded loaded, this->loaded(window));
-      for (RowRun run : runs_of(loaded->counts, {}, first, wanted)) {
+      for (RowRun run : loaded->runs(first, wanted)) {
         run.chunk += static_cast<int64_t>(chunks.size());
         runs.push_back(run);
       }

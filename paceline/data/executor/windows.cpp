@@ -2,14 +2,39 @@
 
 #include <arrow/memory_pool.h>
 #include <arrow/record_batch.h>
+#include <arrow/type.h>
 #include <arrow/util/byte_size.h>
 
 #include <algorithm>
+#include <limits>
 
-#include "paceline/data/executor/gather.h"
+#include "paceline/data/executor/gather_internal.h"
 #include "paceline/data/executor/read_pool.h"
 
 namespace paceline::data {
+namespace {
+
+// Mixing a window costs memory and a pass over it. Where the values of a row are this long, batches are as soon put
+// together of the chunks.
+constexpr int64_t kBytesOfLongValue = 64;
+
+bool has_long_values(const arrow::Schema& schema) {
+  int64_t bytes = 0;
+  for (const auto& field : schema.fields()) {
+    const Leaf leaf = leaf_of(field->type());
+    if (leaf.type == nullptr) return false;
+    bytes += leaf.bytes_of_row;
+  }
+  return bytes >= kBytesOfLongValue * schema.num_fields();
+}
+
+}  // namespace
+
+std::vector<RowRun> LoadedWindow::runs(int64_t first, int64_t count) const {
+  if (order.empty()) return runs_of(counts, {}, first, count);
+  const std::vector<int64_t> part(order.begin() + first, order.begin() + first + count);
+  return runs_of(counts, part, 0, count);
+}
 
 Windows::Windows(std::shared_ptr<const Source> source, EpochOrder order, std::shared_ptr<ReadPool> pool)
     : source_(std::move(source)), order_(std::move(order)), pool_(std::move(pool)), ledger_(pool_->ledger()) {
@@ -25,15 +50,29 @@ Windows::~Windows() {
 
 bool Windows::has_unread(int64_t number) const {
   const auto slot = slots_.find(number);
-  return slot == slots_.end() || (slot->second.started < window(number).chunks && slot->second.status.ok());
+  return slot == slots_.end() || (slot->second.mixing == nullptr && slot->second.status.ok() &&
+                                  slot->second.ready == nullptr && slot->second.started < window(number).chunks);
+}
+
+int64_t Windows::cost_of_chunk(int64_t place) const {
+  const int64_t chunk = order_.chunks()[static_cast<size_t>(place)];
+  const auto bytes = static_cast<double>(source_->chunks()[static_cast<size_t>(chunk)].bytes);
+  return static_cast<int64_t>(bytes * expansion_);
+}
+
+// What a window is mixed into is reserved with its first chunk.
+int64_t Windows::cost_of_mixed(int64_t number) const {
+  if (!order_.mixes_rows() || has_long_values_) return 0;
+  int64_t cost = 0;
+  const Window& all = window(number);
+  for (int64_t place = all.first_chunk; place < all.first_chunk + all.chunks; ++place) cost += cost_of_chunk(place);
+  return cost;
 }
 
 int64_t Windows::cost_of_next(int64_t number) const {
   const auto slot = slots_.find(number);
-  const int64_t place = window(number).first_chunk + (slot == slots_.end() ? 0 : slot->second.started);
-  const int64_t chunk = order_.chunks()[static_cast<size_t>(place)];
-  const auto bytes = static_cast<double>(source_->chunks()[static_cast<size_t>(chunk)].bytes);
-  return static_cast<int64_t>(bytes * expansion_);
+  if (slot != slots_.end()) return cost_of_chunk(window(number).first_chunk + slot->second.started);
+  return cost_of_chunk(window(number).first_chunk) + cost_of_mixed(number);
 }
 
 // The chunk's place in the order.
@@ -43,10 +82,27 @@ int64_t Windows::start_next(int64_t number) {
     slot.reading = std::make_shared<LoadedWindow>();
     slot.reading->chunks.resize(static_cast<size_t>(window(number).chunks));
     slot.left = window(number).chunks;
+    if (const int64_t bytes = cost_of_mixed(number); bytes > 0) {
+      slot.mixed = std::make_shared<LoadedWindow>();
+      slot.mixed->reservations.push_back(Ledger::reserve_locked(ledger_, bytes));
+      slot.mixed->expectations.emplace_back(pool_->buffers(), bytes);
+    }
   }
   ++slot.at_work;
   ++at_work_;
   return window(number).first_chunk + slot.started++;
+}
+
+int64_t Windows::start_mixing(int64_t number) {
+  Slot& slot = slots_.at(number);
+  ++slot.at_work;
+  ++at_work_;
+  if (slot.started + 1 == slot.mixing->pieces()) std::erase(to_mix_, number);
+  return slot.started++;
+}
+
+bool Windows::is_waited_for(int64_t number) const {
+  return std::ranges::any_of(cursors_, [&](const Cursor* cursor) { return cursor->wanted_ == number; });
 }
 
 int64_t Windows::first_unread(Cursor& cursor) const {
@@ -65,16 +121,18 @@ int64_t Windows::distance_of(int64_t number) const {
 
 // A window that somebody waits for, is reading, or takes rows of makes no room.
 bool Windows::may_drop(const std::pair<const int64_t, Slot>& slot) const {
-  const auto waits = [&](const Cursor* cursor) { return cursor->wanted_ == slot.first; };
   return slot.second.at_work == 0 && (slot.second.ready == nullptr || slot.second.ready.use_count() == 1) &&
-         std::ranges::none_of(cursors_, waits);
+         !is_waited_for(slot.first);
 }
 
 void Windows::drop(std::map<int64_t, Slot>::iterator slot, Dropped& dropped) {
   for (Cursor* cursor : cursors_) {
     if (cursor->window_ <= slot->first) cursor->ahead_ = std::min(cursor->ahead_, slot->first);
   }
-  dropped.push_back(slot->second.ready != nullptr ? std::move(slot->second.ready) : std::move(slot->second.reading));
+  Slot& gone = slot->second;
+  dropped.insert(dropped.end(),
+                 {std::move(gone.ready), std::move(gone.reading), std::move(gone.mixing), std::move(gone.mixed)});
+  std::erase(to_mix_, slot->first);
   slots_.erase(slot);
 }
 
@@ -96,6 +154,7 @@ void Windows::drop_passed(Dropped& dropped) {
   for (const Cursor* cursor : cursors_) first = std::min(first, cursor->window_);
   for (auto slot = slots_.begin(); slot != slots_.end() && slot->first < first;) {
     const auto here = slot++;
+    std::erase(to_mix_, here->first);
     if (here->second.at_work == 0) drop(here, dropped);
   }
 }
@@ -105,7 +164,9 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
   auto batch = source_->read(of_source, order_.key());
   const ChunkSize& listed = source_->chunks()[static_cast<size_t>(of_source)];
   int64_t bytes = listed.bytes;
+  std::shared_ptr<arrow::Schema> schema;
   if (batch.ok()) {
+    schema = (*batch)->schema();
     bytes = arrow::util::ReferencedBufferSize(**batch).ValueOr(bytes);
     if (source_->counts_rows() && (*batch)->num_rows() != listed.rows) {
       batch = arrow::Status::Invalid("chunk ", of_source, " has ", (*batch)->num_rows(),
@@ -122,35 +183,95 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
   if (batch.ok()) {
     slot.reading->chunks[static_cast<size_t>(chunk - window(number).first_chunk)] = std::move(*batch);
     slot.reading->reservations.push_back(std::move(reservation));
+    has_long_values_ = has_long_values(*schema);
   } else if (slot.status.ok()) {
     slot.status = batch.status();
   }
   if (--slot.left == 0 && slot.status.ok()) {
+    std::shared_ptr<LoadedWindow> mixed = std::move(slot.mixed);
+    std::shared_ptr<Mixing> mixing;
     lock.unlock();
-    arrow::Status status = complete(number, *slot.reading);
+    arrow::Status status = put_in_order(number, *slot.reading, mixed, mixing);
     lock.lock();
     slot.status = std::move(status);
-    if (slot.status.ok()) slot.ready = std::move(slot.reading);
+    slot.mixed = std::move(mixed);
+    slot.mixing = std::move(mixing);
+    if (slot.mixing != nullptr) {  // drop_passed() sees to it if nobody wants it any more
+      slot.started = 0;
+      slot.left = slot.mixing->pieces();
+      to_mix_.push_back(number);
+    }
+    // Who begins with this window gets rows of it before they are mixed, one by one out of the chunks.
+    const auto begins = [&](const Cursor* cursor) { return cursor->wanted_ == number && cursor->is_first_; };
+    const bool has_beginner = std::ranges::any_of(cursors_, begins) && !pool_->threads_.empty();
+    if (slot.status.ok() && (slot.mixing == nullptr || has_beginner)) {
+      slot.ready = std::move(slot.reading);
+    } else if (slot.mixing != nullptr) {
+      slot.reading->chunks.clear();  // what is mixed goes, column by column
+    }
   }
   Dropped dropped;
+  finish(slot, lock, dropped);
+}
+
+void Windows::mix(int64_t number, int64_t piece) {
+  std::unique_lock lock(ledger_->mutex());
+  Slot& slot = slots_.at(number);
+  const std::shared_ptr<Mixing> mixing = slot.mixing;
+  lock.unlock();
+  arrow::Status status = mixing->run(piece);
+  lock.lock();
+  if (!status.ok() && slot.status.ok()) slot.status = std::move(status);
+  Dropped dropped;
+  if (--slot.left == 0 && slot.status.ok()) {
+    slot.mixed->chunks = {mixing->finish()};
+    slot.mixed->rows = slot.mixed->chunks.front()->num_rows();
+    slot.mixed->counts = {slot.mixed->rows};
+    dropped.insert(dropped.end(), {std::move(slot.ready), std::move(slot.reading), std::move(slot.mixing)});
+    slot.ready = std::move(slot.mixed);
+  }
+  finish(slot, lock, dropped);
+}
+
+// What is to be done when a thread is through with a task. The lock is free afterwards.
+void Windows::finish(Slot& slot, std::unique_lock<std::mutex>& lock, Dropped& dropped) {
   --slot.at_work;
-  --at_work_;
   drop_passed(dropped);
   ledger_->changed().notify_all();
   lock.unlock();
+  dropped.clear();
+  lock.lock();
+  if (--at_work_ == 0) ledger_->changed().notify_all();  // the destructor may wait for it
+  lock.unlock();
 }
 
-// Mixes the window, of which each chunk is there: no other thread has it.
-arrow::Status Windows::complete(int64_t number, LoadedWindow& loaded) const {
-  for (const auto& chunk : loaded.chunks) {
-    loaded.counts.push_back(chunk->num_rows());
-    loaded.rows += chunk->num_rows();
+// The order of a window of which each chunk is there, and how its rows get into it, if they are to be mixed: no other
+// thread has it.
+arrow::Status Windows::put_in_order(int64_t number, LoadedWindow& loaded, std::shared_ptr<LoadedWindow>& mixed,
+                                    std::shared_ptr<Mixing>& mixing) const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < loaded.chunks.size(); ++i) {
+    loaded.counts.push_back(loaded.chunks[i]->num_rows());
+    loaded.rows += loaded.chunks[i]->num_rows();
+    bytes += loaded.reservations[i].bytes();
   }
-  const std::vector<int64_t> mixed = order_.mixed(window(number), loaded.counts);
-  if (mixed.empty()) return arrow::Status::OK();
-  ARROW_ASSIGN_OR_RAISE(auto whole, take_all(loaded.chunks, mixed, arrow::default_memory_pool()));
-  loaded.chunks = {std::move(whole)};
-  loaded.counts = {loaded.rows};
+  if (loaded.rows > std::numeric_limits<uint32_t>::max()) {
+    return arrow::Status::Invalid("a window of ", loaded.rows, " rows cannot be mixed; 2^32 - 1 are possible");
+  }
+  const std::vector<int64_t> order = order_.mixed(window(number), loaded.counts);
+  loaded.order.assign(order.begin(), order.end());
+  if (order.empty()) return arrow::Status::OK();
+  loaded.reservations.push_back(Ledger::reserve(ledger_, loaded.rows * static_cast<int64_t>(sizeof(uint32_t))));
+  if (has_long_values(*loaded.chunks.front()->schema())) {
+    mixed.reset();
+    return arrow::Status::OK();
+  }
+  if (mixed == nullptr) mixed = std::make_shared<LoadedWindow>();
+  if (mixed->reservations.empty()) mixed->reservations.push_back(Ledger::reserve(ledger_, 0));
+  mixed->reservations.front().resize(bytes);
+  ARROW_ASSIGN_OR_RAISE(mixing,
+                        Mixing::make(loaded.chunks, loaded.order, pool_->buffers(), arrow::default_memory_pool()));
+  mixed->expectations.clear();
   return arrow::Status::OK();
 }
 
@@ -188,6 +309,7 @@ arrow::Result<std::shared_ptr<const LoadedWindow>> Cursor::take(int64_t number) 
     }
     wanted_ = -1;
   }
+  is_first_ = false;
   const Windows::Slot* slot = state();
   if (!slot->status.ok()) return slot->status;
   return slot->ready;

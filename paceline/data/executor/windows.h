@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "paceline/data/executor/ledger.h"
+#include "paceline/data/executor/mixing.h"
 #include "paceline/data/order/epoch_order.h"
 #include "paceline/data/source/source.h"
 
@@ -27,12 +28,18 @@ namespace paceline::data {
 class Cursor;
 class ReadPool;
 
-/// A window in memory: its rows in their order. The ledger counts it until the last pointer to it goes.
+/// A window in memory. The ledger counts it until the last pointer to it goes.
 struct LoadedWindow {
-  std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;  ///< one, where the rows are mixed
+  std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;  ///< one, where the rows are mixed already
   std::vector<int64_t> counts;                              ///< rows of each
   int64_t rows = 0;
+  /// Which row comes first, second, …, counted through the chunks; empty where they come as they stand.
+  std::vector<uint32_t> order;
+  std::vector<LargeBuffers::Expectation> expectations;  ///< before its rows are mixed into it
   std::vector<Ledger::Reservation> reservations;
+
+  /// The rows from `first` on; `chunk` is an index of `chunks`.
+  std::vector<RowRun> runs(int64_t first, int64_t count) const;
 };
 
 /// What is read of one source in one order. Made once, and shared by those who consume it.
@@ -57,19 +64,23 @@ class Windows {
   struct Slot {
     std::shared_ptr<LoadedWindow> reading;
     std::shared_ptr<const LoadedWindow> ready;
+    std::shared_ptr<Mixing> mixing;
+    std::shared_ptr<LoadedWindow> mixed;  // what that gives
     arrow::Status status;
-    int64_t started = 0;  // chunks that are read, or being read
-    int64_t left = 0;     // chunks that are not there yet
+    int64_t started = 0;  // chunks that are read or being read; then pieces that are mixed
+    int64_t left = 0;     // chunks that are not there yet; then pieces
     int64_t at_work = 0;  // threads
   };
   // What is dropped; it goes once the ledger's mutex is free.
-  using Dropped = std::vector<std::shared_ptr<const LoadedWindow>>;
+  using Dropped = std::vector<std::shared_ptr<const void>>;
 
   const Window& window(int64_t number) const { return order_.windows()[static_cast<size_t>(number)]; }
   int64_t count() const { return static_cast<int64_t>(order_.windows().size()); }
 
   // The following are called with the ledger's mutex held.
   bool has_unread(int64_t number) const;
+  int64_t cost_of_chunk(int64_t place) const;
+  int64_t cost_of_mixed(int64_t number) const;
   int64_t cost_of_next(int64_t number) const;
   int64_t start_next(int64_t number);
   int64_t first_unread(Cursor& cursor) const;
@@ -79,18 +90,26 @@ class Windows {
   void drop_of_sleepers(Dropped& dropped);
   void drop_passed(Dropped& dropped);
 
+  int64_t start_mixing(int64_t number);
+  bool is_waited_for(int64_t number) const;
+  void finish(Slot& slot, std::unique_lock<std::mutex>& lock, Dropped& dropped);
+
   // Without it.
   void read(int64_t number, int64_t chunk, Ledger::Reservation reservation);
-  arrow::Status complete(int64_t number, LoadedWindow& loaded) const;
+  void mix(int64_t number, int64_t piece);
+  arrow::Status put_in_order(int64_t number, LoadedWindow& loaded, std::shared_ptr<LoadedWindow>& mixed,
+                             std::shared_ptr<Mixing>& mixing) const;
 
   const std::shared_ptr<const Source> source_;
   const EpochOrder order_;
   const std::shared_ptr<ReadPool> pool_;
   const std::shared_ptr<Ledger> ledger_;
   std::map<int64_t, Slot> slots_;
+  std::vector<int64_t> to_mix_;  // windows that have pieces which no thread has begun
   std::vector<Cursor*> cursors_;
-  int64_t at_work_ = 0;     // threads
-  double expansion_ = 1.0;  // bytes of chunks, by what their source has said; the largest so far
+  int64_t at_work_ = 0;           // threads
+  double expansion_ = 1.0;        // bytes of chunks, by what their source has said; the largest so far
+  bool has_long_values_ = false;  // so that rows are not mixed ahead
 };
 
 /// A consumer of windows.
@@ -119,6 +138,7 @@ class Cursor {
   int64_t wanted_ = -1;  // which it waits for
   uint64_t waits_since_ = 0;
   uint64_t moved_ = 0;     // when it has last gone on or waited, on the pool's clock
+  bool is_first_ = true;   // has taken none so far
   bool is_awake_ = false;  // has taken one, and none had to make room since
 };
 

@@ -78,7 +78,7 @@ TEST(Windows, GiveEachConsumerTheSameWhateverTheOthersDo) {
     const Numbers wanted = all_of(alone, 10);
 
     const auto pool = std::make_shared<ReadPool>(static_cast<int>(random() % 4), static_cast<int64_t>(random() % 3000));
-    const auto windows = std::make_shared<Windows>(source, order, pool);
+    auto windows = std::make_shared<Windows>(source, order, pool);
     std::vector<std::unique_ptr<RowStream>> streams;
     std::vector<Numbers> given(1 + random() % 4);
     for (size_t i = 0; i < given.size(); ++i) streams.push_back(std::make_unique<RowStream>(windows));
@@ -95,7 +95,9 @@ TEST(Windows, GiveEachConsumerTheSameWhateverTheOthersDo) {
     }
     for (const Numbers& numbers : given) ASSERT_EQ(numbers, wanted) << "seed " << seed;
     streams.clear();
-    EXPECT_EQ(pool->ledger()->held(), 0) << "seed " << seed;
+    windows.reset();
+    pool.reset();  // waits for threads that are at it
+    EXPECT_EQ(ledger->held(), 0) << "seed " << seed;
   }
 }
 

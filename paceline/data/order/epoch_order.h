@@ -79,6 +79,8 @@ class EpochOrder {
 
   /// Of seed and epoch: for what is done to rows by chance.
   uint64_t key() const { return key_; }
+  /// Whether the rows of a window are mixed.
+  bool mixes_rows() const { return mixes_rows_; }
   /// Rows of an epoch, as they are listed.
   int64_t rows() const { return rows_; }
   /// The chunks' numbers in the order in which they are read.

@@ -102,10 +102,11 @@ class Interleaved : public Combined {
         row += end;
       }
     }
-    std::vector<int64_t> picks;
+    std::vector<uint32_t> picks;
     picks.reserve(static_cast<size_t>(rows));
-    for (const int32_t source : order_.sources(first, rows)) picks.push_back(next[static_cast<size_t>(source)]++);
-    return take_all(batches, picks, arrow::default_memory_pool());
+    for (const int32_t source : order_.sources(first, rows))
+      picks.push_back(static_cast<uint32_t>(next[static_cast<size_t>(source)]++));
+    return take_all(batches, std::move(picks), arrow::default_memory_pool());
   }
 
  private:

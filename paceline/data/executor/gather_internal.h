@@ -1,0 +1,31 @@
+// What copying rows of columns needs to know of their types.
+#pragma once
+
+#include <arrow/result.h>
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace paceline::data {
+
+/// The values of a fixed-size list, of lists of them, or of plain numbers.
+struct Leaf {
+  std::shared_ptr<arrow::DataType> type;  ///< a null pointer where a row is not some bytes of fixed number
+  int64_t bytes_of_row = 0;
+};
+Leaf leaf_of(const std::shared_ptr<arrow::DataType>& type);
+
+/// Where the bytes of an array's rows begin; nullptr if one of its rows or values is null.
+const uint8_t* plain_bytes(const arrow::Array& array, const Leaf& leaf);
+
+/// The array of `type` over the bytes of its rows.
+std::shared_ptr<arrow::ArrayData> wrapped(const std::shared_ptr<arrow::DataType>& type, int64_t rows,
+                                          std::shared_ptr<arrow::Buffer> bytes);
+
+/// The batches with one schema: see gather().
+arrow::Result<std::vector<std::shared_ptr<arrow::RecordBatch>>> alike(
+    const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, arrow::MemoryPool* pool);
+
+}  // namespace paceline::data

@@ -1,0 +1,114 @@
+#include "paceline/data/executor/large_buffers.h"
+
+#include <arrow/buffer.h>
+#include <arrow/memory_pool.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace paceline::data {
+namespace {
+
+constexpr int64_t kPage = int64_t{2} << 20;
+// What is kept in any case: the memory that mixing a column takes for a moment.
+constexpr int64_t kAlwaysKept = int64_t{8} << 20;
+
+}  // namespace
+
+class LargeBuffers::Buffer : public arrow::MutableBuffer {
+ public:
+  Buffer(std::shared_ptr<LargeBuffers> store, const Mapping& mapping, int64_t bytes)
+      : arrow::MutableBuffer(mapping.begin, bytes), store_(std::move(store)), mapping_(mapping) {}
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() override { store_->give_back(mapping_); }
+
+ private:
+  const std::shared_ptr<LargeBuffers> store_;
+  const Mapping mapping_;
+};
+
+LargeBuffers::~LargeBuffers() {
+  for (const Mapping& mapping : kept_) munmap(mapping.memory, static_cast<size_t>(mapping.bytes));
+}
+
+arrow::Result<std::shared_ptr<arrow::Buffer>> LargeBuffers::allocate(int64_t bytes, arrow::MemoryPool* pool) {
+  if (bytes < kPage) {
+    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> buffer, arrow::AllocateBuffer(bytes, pool));
+    return buffer;
+  }
+  ARROW_ASSIGN_OR_RAISE(const Mapping mapping, mapping_for(bytes));
+  return std::make_shared<Buffer>(shared_from_this(), mapping, bytes);
+}
+
+arrow::Result<LargeBuffers::Mapping> LargeBuffers::mapping_for(int64_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    // One that is much larger would hold memory for nothing.
+    const auto fits = [&](const Mapping& kept) {
+      return kept.usable >= bytes && kept.usable <= bytes + bytes / 8 + kPage;
+    };
+    const auto found = std::ranges::find_if(kept_, fits);
+    if (found != kept_.end()) {
+      const Mapping mapping = *found;
+      kept_.erase(found);
+      kept_bytes_ -= mapping.usable;
+      used_bytes_ += mapping.usable;
+      return mapping;
+    }
+  }
+  Mapping mapping{.bytes = bytes + kPage, .usable = bytes};
+  void* const memory =
+      mmap(nullptr, static_cast<size_t>(mapping.bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return arrow::Status::OutOfMemory("no memory for ", bytes, " bytes of rows: ", std::strerror(errno));
+  }
+  mapping.memory = static_cast<uint8_t*>(memory);
+  mapping.begin = mapping.memory + (kPage - reinterpret_cast<uintptr_t>(memory) % kPage) % kPage;
+  madvise(mapping.begin, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // where it is refused, pages are small
+  const std::lock_guard lock(mutex_);
+  used_bytes_ += mapping.usable;
+  return mapping;
+}
+
+void LargeBuffers::give_back(const Mapping& mapping) {
+  {
+    const std::lock_guard lock(mutex_);
+    used_bytes_ -= mapping.usable;
+    kept_bytes_ += mapping.usable;
+    kept_.push_back(mapping);
+  }
+  keep_what_has_room();
+}
+
+void LargeBuffers::expect(int64_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    expected_ += bytes;
+  }
+  if (bytes < 0) keep_what_has_room();
+}
+
+// The oldest go first.
+void LargeBuffers::keep_what_has_room() {
+  const int64_t room = std::max<int64_t>(ledger_->budget() - ledger_->held(), 0);
+  std::vector<Mapping> unneeded;
+  {
+    const std::lock_guard lock(mutex_);
+    while (!kept_.empty() && kept_bytes_ > expected_ + room + kAlwaysKept) {
+      kept_bytes_ -= kept_.front().usable;
+      unneeded.push_back(kept_.front());
+      kept_.erase(kept_.begin());
+    }
+  }
+  for (const Mapping& mapping : unneeded) munmap(mapping.memory, static_cast<size_t>(mapping.bytes));
+}
+
+int64_t LargeBuffers::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return used_bytes_ + kept_bytes_;
+}
+
+}  // namespace paceline::data

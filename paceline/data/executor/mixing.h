@@ -1,0 +1,71 @@
+// Rows of some batches in another order, made in pieces that several threads do.
+//
+// A piece is a column, or some rows of a wide one: columns are mixed one by one, so that what is read at random lies
+// near together. A column's source is let go of once it is mixed. Columns of plain numbers, of lists of them that have
+// a fixed size, and of texts are copied here; of others Arrow takes the rows.
+//
+// Any thread may call run(), once for each piece. The batches stay as they are.
+#pragma once
+
+#include <arrow/result.h>
+#include <arrow/type_fwd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "paceline/data/executor/gather_internal.h"
+#include "paceline/data/executor/large_buffers.h"
+
+namespace paceline::data {
+
+/// Mixes batches into one.
+class Mixing {
+ public:
+  /// `rows`: those to come, in their order, as numbers counted through the batches, which are at least one.
+  static arrow::Result<std::unique_ptr<Mixing>> make(const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches,
+                                                     std::vector<uint32_t> rows, std::shared_ptr<LargeBuffers> buffers,
+                                                     arrow::MemoryPool* pool);
+
+  int64_t pieces() const { return static_cast<int64_t>(pieces_.size()); }
+  arrow::Status run(int64_t piece);
+  /// The rows in their order, once all pieces are done.
+  std::shared_ptr<arrow::RecordBatch> finish();
+
+ private:
+  struct Column {
+    Leaf leaf;
+    bool is_plain = false;
+    std::vector<std::shared_ptr<arrow::Array>> parts;  // of the batches
+    std::shared_ptr<arrow::Buffer> values;             // of a plain one
+    std::shared_ptr<arrow::Array> mixed;
+    std::atomic<int64_t> pieces_left = 0;
+  };
+  struct Piece {
+    size_t column = 0;
+    int64_t first = 0;
+    int64_t rows = 0;
+  };
+
+  Mixing(std::shared_ptr<arrow::Schema> schema, std::vector<uint32_t> rows, std::shared_ptr<LargeBuffers> buffers,
+         arrow::MemoryPool* pool);
+  arrow::Status prepare(const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches);
+  arrow::Status mix_narrow(const Column& column);
+  void mix_wide(const Column& column, int64_t first, int64_t rows) const;
+  arrow::Result<std::shared_ptr<arrow::Array>> taken(const Column& column) const;
+  arrow::Result<std::shared_ptr<arrow::Buffer>> scratch(int64_t bytes);
+
+  const std::shared_ptr<arrow::Schema> schema_;
+  const std::vector<uint32_t> rows_;
+  const std::shared_ptr<LargeBuffers> buffers_;
+  arrow::MemoryPool* const pool_;
+  std::vector<int64_t> ends_;  // of the batches, in rows counted through them
+  std::vector<std::unique_ptr<Column>> columns_;
+  std::vector<Piece> pieces_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<arrow::Buffer>> scratches_;  // that no thread uses
+};
+
+}  // namespace paceline::data

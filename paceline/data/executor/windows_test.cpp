@@ -77,7 +77,8 @@ TEST(Windows, GiveEachConsumerTheSameWhateverTheOthersDo) {
     RowStream alone(source, order, {.threads = 0});
     const Numbers wanted = all_of(alone, 10);
 
-    const auto pool = std::make_shared<ReadPool>(static_cast<int>(random() % 4), static_cast<int64_t>(random() % 3000));
+    auto pool = std::make_shared<ReadPool>(static_cast<int>(random() % 4), static_cast<int64_t>(random() % 3000));
+    const std::shared_ptr<Ledger> ledger = pool->ledger();
     auto windows = std::make_shared<Windows>(source, order, pool);
     std::vector<std::unique_ptr<RowStream>> streams;
     std::vector<Numbers> given(1 + random() % 4);

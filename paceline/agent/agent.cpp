@@ -33,6 +33,8 @@ constexpr int64_t kDescriptorsPerProcess = 9;
 // For what else the driver opens now and then.
 constexpr int64_t kDescriptorsBeside = 32;
 
+constexpr double kDataGraceSeconds = 1.0;
+
 // Beyond the helper's own alarm: a guardian that is stopped starts none.
 constexpr std::chrono::seconds kStackPatience{kStackHelperSeconds + 5};
 
@@ -203,7 +205,11 @@ void AgentThread::lose_guardian(const arrow::Status& why) {
 }
 
 void AgentThread::end_all() {
-  for (const auto& [worker, process] : processes_) process->deliver(rpc::pack(rpc::EndProcess{}));
+  for (const auto& [worker, process] : processes_) {
+    // It ends by itself, once it has written what it has done.
+    const double grace_s = process->serves_data() ? kDataGraceSeconds : 0;
+    process->deliver(rpc::pack(rpc::EndProcess{.grace_s = grace_s}));
+  }
 }
 
 void AgentThread::leave_if_done() {

@@ -96,6 +96,7 @@ rpc::StartProcess start_data_message(const RunRequest& request, WorkerId worker,
   rpc::StartProcess message = start_message(request, worker, threads, environment, "");
   auto welcome = message.welcome.get<rpc::Welcome>();
   welcome.role = rpc::kDataRole.name;
+  welcome.figures_file = request.run_folder + "/" + run_layout::data_figures(worker);
   message.log_file = request.run_folder + "/" + run_layout::data_log(worker);
   message.serves_data = true;
   message.welcome = welcome;

@@ -19,10 +19,10 @@ struct Entry {
 
 // Names at the top of the folder that do not begin with ".".
 constexpr std::array kTop = {
-    Entry{kJournal}, Entry{kHistory},     Entry{kLock, true},       Entry{kControlSocket, true},
-    Entry{kLogs},    Entry{kHangs},       Entry{kTrackerPositions}, Entry{kTensorBoard},
-    Entry{kWandb},   Entry{kCsv},         Entry{kJsonLines},        Entry{kArtifacts},
-    Entry{kRecords}, Entry{kClaim, true}, Entry{kLocation, true},
+    Entry{kJournal},     Entry{kHistory}, Entry{kLock, true},  Entry{kControlSocket, true},
+    Entry{kData},        Entry{kLogs},    Entry{kHangs},       Entry{kTrackerPositions},
+    Entry{kTensorBoard}, Entry{kWandb},   Entry{kCsv},         Entry{kJsonLines},
+    Entry{kArtifacts},   Entry{kRecords}, Entry{kClaim, true}, Entry{kLocation, true},
 };
 
 bool is_number(std::string_view text) {
@@ -54,6 +54,10 @@ int64_t worker_of_log(std::string_view file_name) {
 
 std::string validation_log(int64_t report) {
   return kLogs + ("/validation_" + std::to_string(report) + ".log");
+}
+
+std::string data_figures(WorkerId worker) {
+  return kData + ("/process_" + std::to_string(worker.value) + ".json");
 }
 
 std::string data_log(WorkerId worker) {

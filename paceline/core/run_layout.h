@@ -23,6 +23,8 @@ inline constexpr const char* kHistory = "metrics.jsonl";
 inline constexpr const char* kLock = "run.lock";
 /// Link to the socket of a live run (controller/control_socket.h).
 inline constexpr const char* kControlSocket = "control.sock";
+/// What data processes have done (core/data_figures.h).
+inline constexpr const char* kData = "data";
 /// What the controller, workers and validations write.
 inline constexpr const char* kLogs = "logs";
 inline constexpr const char* kControllerLog = "logs/controller.log";
@@ -68,6 +70,8 @@ int64_t worker_of_log(std::string_view file_name);
 std::string error_file(WorkerId worker);
 /// "logs/validation_42.log": what the validation of that report wrote.
 std::string validation_log(int64_t report);
+/// "data/process_7.json": the figures of a data process.
+std::string data_figures(WorkerId worker);
 /// "logs/data_7.log": what that data process wrote.
 std::string data_log(WorkerId worker);
 

@@ -182,24 +182,25 @@ inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
 
 // First message on the channel: what the process is for. With it comes the descriptor of the run's attachment, if it
 // has one: the train loop's configuration, as JSON, then what a program needs that finds no train loop by name.
-#define PACELINE_WELCOME_FIELDS(FIELD)                                                                   \
-  /* who reads the rest (role.h): a worker runs the train loop, a validation calls `validation_fn` */    \
-  FIELD(std::string, role, kWorkerRole.name)                                                             \
-  FIELD(std::string, run_name, "")                                                                       \
-  FIELD(std::string, run_folder, "")    /* the driver's working folder */                                \
-  FIELD(std::string, location, "")      /* where users see the run: the same folder, or a URI */         \
-  FIELD(std::string, storage_proof, "") /* storage_proof.h */                                            \
-  FIELD(std::string, train_loop, "")                                                                     \
-  FIELD(Json, train_loop_config, Json::object()) /* where it is not in the attachment */                 \
-  FIELD(int64_t, config_bytes, 0)                /* how much of the attachment it is */                  \
-  FIELD(Json, scaling_config, Json::object())                                                            \
-  FIELD(Json, torch_config, Json::object())                                                              \
-  FIELD(Json, debug_config, Json::object())                                                              \
-  FIELD(std::string, validation_fn, "")          /* to a worker: whether the run has one, "" for none */ \
-  FIELD(Json, validation_config, Json::object()) /* of the validation's call */                          \
-  FIELD(std::string, checkpoint, "")             /* that it looks at: a path */                          \
-  FIELD(bool, has_datasets, false)               /* the node has a data process */                       \
-  FIELD(int64_t, threads, 1)                                                                             \
+#define PACELINE_WELCOME_FIELDS(FIELD)                                                                    \
+  /* who reads the rest (role.h): a worker runs the train loop, a validation calls `validation_fn` */     \
+  FIELD(std::string, role, kWorkerRole.name)                                                              \
+  FIELD(std::string, run_name, "")                                                                        \
+  FIELD(std::string, run_folder, "")    /* the driver's working folder */                                 \
+  FIELD(std::string, location, "")      /* where users see the run: the same folder, or a URI */          \
+  FIELD(std::string, storage_proof, "") /* storage_proof.h */                                             \
+  FIELD(std::string, train_loop, "")                                                                      \
+  FIELD(Json, train_loop_config, Json::object()) /* where it is not in the attachment */                  \
+  FIELD(int64_t, config_bytes, 0)                /* how much of the attachment it is */                   \
+  FIELD(Json, scaling_config, Json::object())                                                             \
+  FIELD(Json, torch_config, Json::object())                                                               \
+  FIELD(Json, debug_config, Json::object())                                                               \
+  FIELD(std::string, validation_fn, "")          /* to a worker: whether the run has one, "" for none */  \
+  FIELD(Json, validation_config, Json::object()) /* of the validation's call */                           \
+  FIELD(std::string, checkpoint, "")             /* that it looks at: a path */                           \
+  FIELD(std::string, figures_file, "")           /* of a data process: where it keeps what it has done */ \
+  FIELD(bool, has_datasets, false)               /* the node has a data process */                        \
+  FIELD(int64_t, threads, 1)                                                                              \
   FIELD(double, heartbeat_interval_s, 1.0)
 PACELINE_MESSAGE(Welcome, "welcome", PACELINE_WELCOME_FIELDS);
 

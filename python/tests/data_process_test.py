@@ -1,6 +1,9 @@
 """The process that reads a trainer's datasets for all workers of a node."""
 
+import contextlib
+import json
 import os
+import random
 import signal
 
 import pytest
@@ -150,3 +153,47 @@ def test_nothing_is_left(run_config, tmp_path):
     for name in os.listdir(folder):
         with pytest.raises(ProcessLookupError):
             os.kill(int(name), 0)
+
+
+def test_the_run_folder_has_its_figures(run_config):
+    config = run_config()
+    trainer = TorchTrainer(rows_of(), datasets={"train": paceline.data.range(12)},
+                           scaling_config=ScalingConfig(num_workers=2), run_config=config)
+    folder = trainer.fit().path
+    (name,) = os.listdir(os.path.join(folder, "data"))
+    with open(os.path.join(folder, "data", name)) as file:
+        (dataset,) = json.load(file)["datasets"]
+    assert (dataset["name"], [rank["rows"] for rank in dataset["ranks"]]) == ("train", [6, 6])
+    assert dataset["steps"][0]["rows_out"] == 12
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_at_random_no_row_is_lost_or_twice(run_config, seed):
+    def loop():
+        chance, rank = random.Random(seed), train.get_context().get_world_rank()
+        rows, kills = [], 0
+        for _ in range(2):
+            for batch in train.get_dataset_shard("train").iter_torch_batches(batch_size=4, prefetch_batches=seed):
+                rows.append(batch["id"].tolist())
+                if rank == 0 and kills < 3 and chance.random() < 0.1:
+                    kills += 1
+                    with contextlib.suppress(ProcessLookupError):  # it has been killed already: these were made before
+                        os.kill(int(batch["pid"][0]), signal.SIGKILL)
+        return rows
+
+    dataset = paceline.data.range(200, override_num_blocks=10).random_shuffle(seed=seed)
+    undisturbed = seen_by(run_config, rows_of(epochs=2), datasets={"train": dataset})
+    with_pid = dataset.map_batches(_pid, udf_modifying_row_count=False)
+    ranks = seen_by(run_config, loop, datasets={"train": with_pid})
+    for rows, wanted in zip(ranks, undisturbed):
+        assert sum(rows, []) == sum((batch for epoch in wanted for batch in epoch), [])
+
+
+def test_one_that_stands_still_is_replaced(run_config, tmp_path):
+    config = run_config()
+    config.failure_config = train.FailureConfig(heartbeat_timeout_s=1)
+    stopping = paceline.data.range(40, override_num_blocks=8).map_batches(
+        _killing(tmp_path, 17, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+    )
+    ranks = seen_by(lambda: config, rows_of(), datasets={"train": stopping})
+    assert sorted(sum((batch for rank in ranks for epoch in rank for batch in epoch), [])) == list(range(40))

@@ -8,6 +8,7 @@
 #include "paceline/cli/table.h"
 #include "paceline/core/bytes_text.h"
 #include "paceline/core/clock.h"
+#include "paceline/run/data_figures.h"
 #include "paceline/run/working_folder.h"
 #include "paceline/track/status_line.h"
 
@@ -60,6 +61,33 @@ void write_attempt(const AttemptSummary& attempt, bool live, std::ostream& text)
   text << "\n";
 }
 
+double waited_share(const RankFigures& rank) {
+  return rank.open_s > 0 ? rank.waited_s / rank.open_s : 0;
+}
+
+// How much of it the ranks have got, how long they waited for it, and what bounds it.
+void write_dataset(const DatasetFigures& dataset, std::ostream& text) {
+  RankFigures all;
+  for (const RankFigures& rank : dataset.ranks) {
+    all.rows += rank.rows;
+    all.bytes += rank.bytes;
+    all.waited_s += rank.waited_s;
+    all.open_s += rank.open_s;
+  }
+  text << "  dataset      " << printable(dataset.name) << ": " << all.rows << " rows, " << bytes_text(all.bytes)
+       << "; ranks waited " << percent_text(waited_share(all)) << " of the time for it";
+  if (dataset.ranks.size() > 1) {
+    const RankFigures& worst = *std::ranges::max_element(dataset.ranks, {}, waited_share);
+    text << ", rank " << worst.rank << " most (" << percent_text(waited_share(worst)) << ")";
+  }
+  const auto slowest = std::ranges::max_element(dataset.steps, {}, &OperatorFigures::busy_ns);
+  if (slowest != dataset.steps.end() && slowest->busy_ns > 0) {
+    const double rate = static_cast<double>(slowest->rows_out) / (static_cast<double>(slowest->busy_ns) / 1e9);
+    text << "; slowest step: " << printable(slowest->name) << ", " << std::llround(rate) << " rows/s in one thread";
+  }
+  text << "\n";
+}
+
 // "  (validation failed)"; nothing of a checkpoint that nobody wants validated.
 std::string status_text(CheckpointStatus status) {
   if (status == CheckpointStatus::committed) return "";
@@ -92,6 +120,10 @@ RunSummary summary_of(const track::RunRecord& record) {
                                 .start = attempt.start,
                                 .end = open ? std::nullopt : std::optional(attempt.end),
                                 .failure = attempt.failure});
+  }
+  // Each process counts from its own beginning.
+  if (const auto processes = run::read_data_figures(run.path); !processes.empty()) {
+    summary.datasets = processes.back().datasets;
   }
   for (const auto& [id, worker] : record.workers) {
     if (worker.attempt != run.attempt) continue;
@@ -131,6 +163,7 @@ std::string to_text(const RunSummary& run) {
   for (const std::string& one : run.waits_for) text << "  waits        " << one << "\n";
   for (const AttemptSummary& attempt : run.attempts) write_attempt(attempt, run.live, text);
   for (const Json& worker : run.workers) write_worker(worker, text);
+  for (const DatasetFigures& dataset : run.datasets) write_dataset(dataset, text);
   for (const auto& kept : run.checkpoints) {
     text << "  checkpoint   " << checkpoint::folder_name(kept.name, kept.report) << "  "
          << track::metrics_text(kept.metrics) << status_text(kept.status) << "\n";

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "paceline/core/data_figures.h"
 #include "paceline/track/run_record.h"
 
 namespace paceline::cli {
@@ -24,25 +25,26 @@ PACELINE_RECORD(AttemptSummary, PACELINE_ATTEMPT_SUMMARY_FIELDS);
 using AttemptSummaries = std::vector<AttemptSummary>;
 
 // One run as the commands show it. Times are seconds since the Unix epoch.
-#define PACELINE_RUN_SUMMARY_FIELDS(FIELD)                                                                \
-  FIELD(std::string, name, "")                                                                            \
-  FIELD(std::string, path, "")     /* folder on this machine */                                           \
-  FIELD(std::string, location, "") /* URI of a run in an object store, else the same as path */           \
-  FIELD(std::string, state, "")                                                                           \
-  FIELD(bool, live, false)       /* a controller answers */                                               \
-  FIELD(bool, gone, false)       /* the folder was deleted */                                             \
-  FIELD(std::string, remark, "") /* what is to be said of the driver of a run that is not over */         \
-  FIELD(double, since, 0.0)                                                                               \
-  FIELD(double, created, 0.0)                                                                             \
-  FIELD(std::string, host, "")                                                                            \
-  FIELD(int64_t, pid, 0)                                                                                  \
-  FIELD(AttemptSummaries, attempts, {})                                                                   \
-  FIELD(PublishedCheckpoints, checkpoints, {})                                                            \
-  FIELD(int64_t, report, 0)            /* the last that rank 0 made */                                    \
-  FIELD(Json, metrics, Json::object()) /* of that report */                                               \
-  /* a live controller's account (controller/status.h), else those of the last attempt */                 \
-  FIELD(Json, workers, Json::array())                                                                     \
-  FIELD(std::vector<std::string>, waits_for, {}) /* who has to catch up in a live run: a sentence each */ \
+#define PACELINE_RUN_SUMMARY_FIELDS(FIELD)                                                                  \
+  FIELD(std::string, name, "")                                                                              \
+  FIELD(std::string, path, "")     /* folder on this machine */                                             \
+  FIELD(std::string, location, "") /* URI of a run in an object store, else the same as path */             \
+  FIELD(std::string, state, "")                                                                             \
+  FIELD(bool, live, false)       /* a controller answers */                                                 \
+  FIELD(bool, gone, false)       /* the folder was deleted */                                               \
+  FIELD(std::string, remark, "") /* what is to be said of the driver of a run that is not over */           \
+  FIELD(double, since, 0.0)                                                                                 \
+  FIELD(double, created, 0.0)                                                                               \
+  FIELD(std::string, host, "")                                                                              \
+  FIELD(int64_t, pid, 0)                                                                                    \
+  FIELD(AttemptSummaries, attempts, {})                                                                     \
+  FIELD(PublishedCheckpoints, checkpoints, {})                                                              \
+  FIELD(int64_t, report, 0)            /* the last that rank 0 made */                                      \
+  FIELD(Json, metrics, Json::object()) /* of that report */                                                 \
+  /* a live controller's account (controller/status.h), else those of the last attempt */                   \
+  FIELD(Json, workers, Json::array())                                                                       \
+  FIELD(std::vector<DatasetFigures>, datasets, {}) /* as its data process has them */                       \
+  FIELD(std::vector<std::string>, waits_for, {})   /* who has to catch up in a live run: a sentence each */ \
   FIELD(std::string, error, "")
 PACELINE_RECORD(RunSummary, PACELINE_RUN_SUMMARY_FIELDS);
 

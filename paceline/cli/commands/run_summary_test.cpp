@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "paceline/core/clock.h"
 #include "paceline/run/reader.h"
 #include "paceline/run/recorded_run_fixture.h"
@@ -47,6 +50,25 @@ TEST(RunSummary, TellsAttemptsCheckpointsAndMetricsFromTheFolderAlone) {
   EXPECT_THAT(text, HasSubstr("no such digit"));
   EXPECT_THAT(text, HasSubstr("checkpoint_000001  loss 0.25\n"));
   EXPECT_THAT(text, HasSubstr("report 7     loss 0.5\n"));
+}
+
+TEST(RunSummary, TellsHowLongRanksWaitForData) {
+  const TemporaryFolder folder;
+  run::RecordedRun recorder(folder.path());
+  recorder.train();
+  const DatasetFigures train{
+      .name = "train",
+      .steps = {{.name = "ReadParquet", .rows_out = 1000, .busy_ns = 500'000'000}, {.name = "Filter", .busy_ns = 1}},
+      .ranks = {{.rank = 0, .rows = 400, .bytes = 4096, .waited_s = 1, .open_s = 10},
+                {.rank = 1, .rows = 400, .bytes = 4096, .waited_s = 3, .open_s = 10}}};
+  std::filesystem::create_directory(folder / "data");
+  std::ofstream(folder / "data/process_1.json") << Json(DataFigures{.time = 1}).dump();
+  std::ofstream(folder / "data/process_9.json") << Json(DataFigures{.time = 2, .datasets = {train}}).dump();
+  std::ofstream(folder / "data/process_10.json") << "half a";
+  const RunSummary run = summary_of(run::read_run_folder(folder.path()).ValueOrDie());
+  EXPECT_EQ(Json(run).get<RunSummary>(), run);
+  EXPECT_THAT(to_text(run), HasSubstr("  dataset      train: 800 rows, 8.0 KiB; ranks waited 20 % of the time for it, "
+                                      "rank 1 most (30 %); slowest step: ReadParquet, 2000 rows/s in one thread\n"));
 }
 
 TEST(RunSummary, TellsWhatBecameOfAValidation) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "paceline/core/data_figures.h"
 #include "paceline/core/record.h"
 #include "paceline/data/executor/batch_stream.h"
 #include "paceline/data/plan/plan.h"
@@ -28,17 +29,6 @@ namespace paceline::data {
   FIELD(int64_t, bytes, 0)        /* that they take in memory, about */                                \
   FIELD(int64_t, blocks, 0)       /* each of which is read alone */
 PACELINE_RECORD(DatasetFacts, PACELINE_DATASET_FACTS_FIELDS);
-
-// What one step of a plan has done so far.
-#define PACELINE_OPERATOR_FIGURES_FIELDS(FIELD)               \
-  FIELD(std::string, name, "")                                \
-  FIELD(int64_t, blocks, 0)                                   \
-  FIELD(int64_t, rows_in, 0)                                  \
-  FIELD(int64_t, rows_out, 0)                                 \
-  FIELD(int64_t, bytes_out, 0)                                \
-  FIELD(int64_t, busy_ns, 0)    /* of all threads together */ \
-  FIELD(int64_t, longest_ns, 0) /* for one block */
-PACELINE_RECORD(OperatorFigures, PACELINE_OPERATOR_FIGURES_FIELDS);
 
 /// A rank's batches of one epoch.
 struct BatchRequest {

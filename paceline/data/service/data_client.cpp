@@ -5,6 +5,7 @@
 #include <arrow/ipc/reader.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -28,6 +29,8 @@ struct RemoteStream {
     StreamState after;
   };
   std::deque<Arrived> arrived;
+  std::chrono::duration<double> waited{};  // that the data process has not been told of
+  std::chrono::steady_clock::time_point told = std::chrono::steady_clock::now();  // when it was told last
   std::optional<arrow::Status> end;  // no further batch: OK at the end of the epoch
 };
 
@@ -77,13 +80,12 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
     return stream;
   }
 
-  void close(const RemoteStream& stream) {
+  void close(const std::shared_ptr<RemoteStream>& stream) {
     std::deque<RemoteStream::Arrived> arrived;  // freed without the lock
     const std::lock_guard lock(mutex_);
-    const auto found = streams_.find(stream.asked.stream);
-    arrived.swap(found->second->arrived);
-    streams_.erase(found);
-    send(rpc::pack(CloseStream{.stream = stream.asked.stream}));
+    arrived.swap(stream->arrived);
+    streams_.erase(stream->asked.stream);
+    send(rpc::pack(with_times(CloseStream{.stream = stream->asked.stream}, *stream)));
   }
 
   // The next batch; nothing at the end. `ahead`: whether another is asked for at once.
@@ -91,7 +93,11 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
     std::unique_lock lock(mutex_);
     const auto is_there = [&] { return !stream.arrived.empty() || stream.end || broken_; };
     if (!is_there() && stream.owed == 0) want(stream);
-    changed_.wait(lock, is_there);
+    if (!is_there()) {
+      const auto since = std::chrono::steady_clock::now();
+      changed_.wait(lock, is_there);
+      stream.waited += std::chrono::steady_clock::now() - since;
+    }
     if (stream.arrived.empty()) {
       ARROW_RETURN_NOT_OK(stream.end ? *stream.end : *broken_);
       return std::nullopt;
@@ -130,7 +136,15 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
 
   void want(RemoteStream& stream) {
     ++stream.owed;
-    send(rpc::pack(WantBatches{.stream = stream.asked.stream}));
+    send(rpc::pack(with_times(WantBatches{.stream = stream.asked.stream}, stream)));
+  }
+
+  template <class Message>
+  static Message with_times(Message message, RemoteStream& stream) {
+    const auto now = std::chrono::steady_clock::now();
+    message.waited_s = std::exchange(stream.waited, {}).count();
+    message.open_s = std::chrono::duration<double>(now - std::exchange(stream.told, now)).count();
+    return message;
   }
 
   void open_over_link(const RemoteStream& stream) {
@@ -251,7 +265,7 @@ class RemoteBatches : public RankBatches {
         is_ahead_(prefetch_batches > 0),
         state_(asked.from),
         stream_(client_->open(std::move(asked), prefetch_batches)) {}
-  ~RemoteBatches() override { client_->close(*stream_); }
+  ~RemoteBatches() override { client_->close(stream_); }
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> next() override {
     ARROW_ASSIGN_OR_RAISE(auto arrived, client_->next(*stream_, is_ahead_));

@@ -26,27 +26,37 @@ class OpenDatasets {
     }
     const std::lock_guard lock(entry->mutex);
     if (entry->reader == nullptr) {
-      ARROW_ASSIGN_OR_RAISE(entry->reader, open_(name));
+      ARROW_ASSIGN_OR_RAISE(auto reader, open_(name));
+      const std::lock_guard table(mutex_);
+      entry->reader = std::move(reader);
     }
     return entry->reader;
+  }
+
+  std::map<std::string, std::shared_ptr<DatasetReader>> open() const {
+    const std::lock_guard lock(mutex_);
+    std::map<std::string, std::shared_ptr<DatasetReader>> all;
+    for (const auto& [name, entry] : entries_) {
+      if (entry.reader != nullptr) all.emplace(name, entry.reader);
+    }
+    return all;
   }
 
  private:
   struct Entry {
     std::mutex mutex;
-    std::shared_ptr<DatasetReader> reader;
+    std::shared_ptr<DatasetReader> reader;  // changes under both mutexes
   };
 
   const decltype(DataServiceOptions::open) open_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, Entry> entries_;
 };
 
 class Service : public DataService {
  public:
-  explicit Service(DataServiceOptions options) : options_(std::move(options)) {
-    auto datasets = std::make_shared<OpenDatasets>(std::move(options_.open));
-    options_.open = [datasets](const std::string& name) { return (*datasets)(name); };
+  explicit Service(DataServiceOptions options) : options_(std::move(options)), datasets_(std::move(options_.open)) {
+    options_.open = [this](const std::string& name) { return datasets_(name); };
     undertaker_ = start_thread([this] { let_go(); });
   }
 
@@ -61,11 +71,21 @@ class Service : public DataService {
 
   void serve(Descriptor rank) override {
     const std::lock_guard lock(mutex_);
-    ranks_.push_back(std::make_unique<ServedRank>(std::move(rank), options_));
+    ranks_.push_back(std::make_unique<ServedRank>(std::move(rank), options_, given_));
     ranks_.back()->start([this] {
       const std::lock_guard done(mutex_);
       changed_.notify_all();
     });
+  }
+
+  std::vector<DatasetFigures> figures() override {
+    std::vector<DatasetFigures> all;
+    for (const auto& [name, reader] : datasets_.open()) {
+      all.push_back({.name = name,
+                     .steps = reader->statistics().ValueOr(std::vector<OperatorFigures>{}),
+                     .ranks = given_.of(name)});
+    }
+    return all;
   }
 
  private:
@@ -90,6 +110,8 @@ class Service : public DataService {
   }
 
   DataServiceOptions options_;
+  OpenDatasets datasets_;
+  Given given_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopped_ = false;

@@ -37,6 +37,8 @@ class DataService {
   virtual ~DataService() = default;
   /// From now on whoever is at the other end is served. Returns at once.
   virtual void serve(Descriptor rank) = 0;
+  /// What has been done so far, of the datasets that are open.
+  virtual std::vector<DatasetFigures> figures() = 0;
 };
 
 std::unique_ptr<DataService> start_data_service(DataServiceOptions options);

@@ -70,6 +70,11 @@ class Node {
                                  }});
   }
 
+  std::vector<DatasetFigures> figures() {
+    const std::lock_guard lock(mutex_);
+    return service_->figures();
+  }
+
   void end() {
     const std::lock_guard lock(mutex_);
     service_.reset();
@@ -217,6 +222,28 @@ TEST(DataService, ErrorsComeToTheRankWithTheirExceptions) {
   }
   source->fails = false;
   EXPECT_TRUE(client->reader("train")->batches({}).ValueOrDie()->next().ok());
+}
+
+TEST(DataService, CountsWhatRanksGetAndHowLongTheyWait) {
+  std::mt19937_64 random(9);
+  Node node(
+      memory_source(numbers_of({})->schema(), {numbers_of(Numbers(30, 7)), numbers_of(Numbers(30, 8))}).ValueOrDie());
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    const auto reader = node.client()->reader("train");
+    rest_of(**reader->batches({.options = {.batch_size = 10, .rank = rank, .world_size = 2}}));
+    ASSERT_TRUE(reader->facts().ok());  // what the rank said before has been heard
+  }
+  const std::vector<DatasetFigures> figures = node.figures();
+  ASSERT_EQ(figures.size(), 1U);
+  EXPECT_EQ(figures[0].name, "train");
+  ASSERT_EQ(figures[0].ranks.size(), 2U);
+  for (const RankFigures& rank : figures[0].ranks) {
+    EXPECT_EQ(rank.batches, 3);
+    EXPECT_EQ(rank.rows, 30);
+    EXPECT_GE(rank.bytes, 30 * 8);
+    EXPECT_GT(rank.waited_s, 0);
+    EXPECT_LE(rank.waited_s, rank.open_s);
+  }
 }
 
 TEST(DataService, WithoutAnotherProcessWhoeverWaitsIsTold) {

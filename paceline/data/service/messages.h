@@ -63,13 +63,19 @@ PACELINE_MESSAGE(ReadFailed, "read_failed", PACELINE_READ_FAILED_FIELDS);
   FIELD(int64_t, local_shuffle_seed, 0)
 PACELINE_MESSAGE(OpenStream, "open_stream", PACELINE_OPEN_STREAM_FIELDS);
 
-// So many batches more.
+// So many batches more. `waited_s`: how long the train loop has waited since the stream's last message, `open_s`: how
+// long ago that was.
 #define PACELINE_WANT_BATCHES_FIELDS(FIELD) \
+  FIELD(double, waited_s, 0.0)              \
+  FIELD(double, open_s, 0.0)                \
   FIELD(int64_t, stream, 0)                 \
   FIELD(int64_t, batches, 1)
 PACELINE_MESSAGE(WantBatches, "want_batches", PACELINE_WANT_BATCHES_FIELDS);
 
-#define PACELINE_CLOSE_STREAM_FIELDS(FIELD) FIELD(int64_t, stream, 0)
+#define PACELINE_CLOSE_STREAM_FIELDS(FIELD) \
+  FIELD(double, waited_s, 0.0)              \
+  FIELD(double, open_s, 0.0)                \
+  FIELD(int64_t, stream, 0)
 PACELINE_MESSAGE(CloseStream, "close_stream", PACELINE_CLOSE_STREAM_FIELDS);
 
 #define PACELINE_FREE_SLOT_FIELDS(FIELD) FIELD(int64_t, offset, 0)

@@ -14,8 +14,8 @@ int64_t memory_of_machine() {
 
 }  // namespace
 
-ServedRank::ServedRank(Descriptor socket, const DataServiceOptions& options)
-    : options_(options), socket_(std::move(socket)) {}
+ServedRank::ServedRank(Descriptor socket, const DataServiceOptions& options, Given& given)
+    : options_(options), given_(given), socket_(std::move(socket)) {}
 
 ServedRank::~ServedRank() {
   {
@@ -65,14 +65,17 @@ arrow::Status ServedRank::take(rpc::Envelope message) {
     ARROW_ASSIGN_OR_RAISE(const auto want, rpc::unpack<WantBatches>(message));
     const std::lock_guard lock(mutex_);
     const auto stream = streams_.find(want.stream);
-    if (stream != streams_.end()) stream->second->wanted += want.batches;
+    if (stream != streams_.end()) {
+      stream->second->wanted += want.batches;
+      note(*stream->second, {.waited_s = want.waited_s, .open_s = want.open_s});
+    }
     changed_.notify_all();
   } else if (message.type == OpenStream::kType) {
     ARROW_ASSIGN_OR_RAISE(auto asked, rpc::unpack<OpenStream>(message));
     open(std::move(asked));
   } else if (message.type == CloseStream::kType) {
     ARROW_ASSIGN_OR_RAISE(const auto closed, rpc::unpack<CloseStream>(message));
-    close(closed.stream);
+    close(closed);
   } else {
     const std::lock_guard lock(mutex_);
     questions_.push_back(std::move(message));
@@ -91,14 +94,20 @@ void ServedRank::open(OpenStream asked) {
 }
 
 // What it reads at the moment is not waited for: the rank's other messages come behind.
-void ServedRank::close(int64_t number) {
+void ServedRank::close(const CloseStream& asked) {
   const std::lock_guard lock(mutex_);
-  const auto stream = streams_.find(number);
+  const auto stream = streams_.find(asked.stream);
   if (stream == streams_.end()) return;
+  note(*stream->second, {.waited_s = asked.waited_s, .open_s = asked.open_s});
   stream->second->closed = true;
   closed_.push_back(std::move(stream->second));
   streams_.erase(stream);
   changed_.notify_all();
+}
+
+void ServedRank::note(const Stream& stream, RankFigures more) {
+  more.rank = stream.asked.rank;
+  given_.add(stream.asked.dataset, more);
 }
 
 // False once the stream is closed.
@@ -134,6 +143,7 @@ arrow::Status ServedRank::give_batches(Stream& stream) {
     ARROW_ASSIGN_OR_RAISE(const auto batch, batches->next());
     if (batch == nullptr) return send(rpc::pack(StreamEnded{.stream = asked.stream, .state = batches->state()}));
     ARROW_ASSIGN_OR_RAISE(const Slot slot, write_batch(*batch, *arena_));
+    note(stream, {.batches = 1, .rows = batch->num_rows(), .bytes = slot.bytes});
     ARROW_RETURN_NOT_OK(send(rpc::pack(
         BatchMade{.stream = asked.stream, .offset = slot.offset, .bytes = slot.bytes, .state = batches->state()})));
   }

@@ -17,6 +17,7 @@
 
 #include "paceline/data/service/arena.h"
 #include "paceline/data/service/data_service.h"
+#include "paceline/data/service/given_internal.h"
 #include "paceline/data/service/messages.h"
 #include "paceline/rpc/blocking_socket.h"
 
@@ -25,7 +26,7 @@ namespace paceline::data {
 class ServedRank {
  public:
   /// The options outlive it; their `open` gives a dataset that is open already.
-  ServedRank(Descriptor socket, const DataServiceOptions& options);
+  ServedRank(Descriptor socket, const DataServiceOptions& options, Given& given);
   ~ServedRank();
 
   /// `on_done` is called once, on the listening thread, when is_done() is true.
@@ -47,13 +48,16 @@ class ServedRank {
   void give(Stream& stream);
   arrow::Status give_batches(Stream& stream);
   bool waits_until_wanted(Stream& stream);
-  void close(int64_t number);
+  void close(const CloseStream& asked);
   void answer_questions();
   arrow::Result<rpc::Envelope> answer(const rpc::Envelope& question);
   rpc::Envelope failure(const arrow::Status& status, int64_t stream) const;
   arrow::Status send(rpc::Envelope message) { return socket_.send(std::move(message)); }
 
+  void note(const Stream& stream, RankFigures more);
+
   const DataServiceOptions& options_;
+  Given& given_;
   rpc::BlockingSocket socket_;
   std::unique_ptr<Arena> arena_;
   std::mutex mutex_;

@@ -12,11 +12,13 @@
 #include "paceline/checkpoint/stage.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/error.h"
+#include "paceline/core/posix/priority.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/storage_proof.h"
 #include "paceline/train/torch_config.h"
 #include "paceline/train/worker/debugger_internal.h"
 #include "paceline/train/worker/failure_internal.h"
+#include "paceline/train/worker/figures_file_internal.h"
 #include "paceline/train/worker/language_runtime.h"
 #include "paceline/train/worker/session_internal.h"
 #include "paceline/train/worker/user_frames.h"
@@ -205,11 +207,15 @@ int run_validation(LanguageRuntime& program, worker::Connection& connection) {
 // The whole life of a process that reads datasets for the ranks of its node: until the run ends.
 int run_data_process(LanguageRuntime& program, worker::Connection& connection) {
   const ThrowRecorder recorder;
+  yield_to_others();
   connection.progress().set_phase(Phase::data);
   try {
     program.open_storage(connection.attachment());
-    const auto service = data::start_data_service(program.data_service(connection.welcome(), connection.attachment()));
-    connection.on_data_client([&service](Descriptor rank) { service->serve(std::move(rank)); });
+    // Not destroyed with this call: the process ends without waiting for what is being read.
+    static const auto service =
+        data::start_data_service(program.data_service(connection.welcome(), connection.attachment()));
+    const FiguresFile figures(connection.welcome().figures_file, *service);
+    connection.on_data_client([](Descriptor rank) { service->serve(std::move(rank)); });
     (void)connection.next_assignment();  // none ever comes: it waits for the end
     connection.on_data_client({});
     return 0;

@@ -2,6 +2,7 @@
 
 #include <arrow/array.h>
 #include <arrow/array/builder_base.h>
+#include <arrow/array/concatenate.h>
 #include <arrow/buffer.h>
 #include <arrow/builder.h>
 #include <arrow/compute/cast.h>
@@ -73,19 +74,19 @@ arrow::Result<std::shared_ptr<arrow::Array>> gather_bytes(const Batches& batches
   return arrow::MakeArray(wrapped(type, rows, std::move(bytes)));
 }
 
-arrow::Result<std::shared_ptr<arrow::Array>> gather_any(const Batches& batches, int column, const Runs& runs,
-                                                        int64_t rows, arrow::MemoryPool* pool) {
-  const std::shared_ptr<arrow::DataType>& type = batches.front()->schema()->field(column)->type();
-  std::unique_ptr<arrow::ArrayBuilder> builder;
-  ARROW_RETURN_NOT_OK(arrow::MakeBuilderExactIndex(pool, type, &builder));
-  ARROW_RETURN_NOT_OK(builder->Reserve(rows));
-  for (const RowRun& run : runs) {
-    const arrow::ArraySpan span(*batches[static_cast<size_t>(run.chunk)]->column(column)->data());
-    ARROW_RETURN_NOT_OK(builder->AppendArraySlice(span, run.first, run.rows));
-  }
-  std::shared_ptr<arrow::Array> array;
-  ARROW_RETURN_NOT_OK(builder->Finish(&array));
-  return array;
+bool has_dictionary(const arrow::DataType& type) {
+  return type.id() == arrow::Type::DICTIONARY ||
+         std::ranges::any_of(type.fields(), [](const auto& field) { return has_dictionary(*field->type()); });
+}
+
+// `array` with indices of the type `wanted`, if they fit into it: what chunks together have words for may be more.
+arrow::Result<std::shared_ptr<arrow::Array>> with_index_of(const std::shared_ptr<arrow::Array>& array,
+                                                           const std::shared_ptr<arrow::DataType>& wanted) {
+  const auto& words = static_cast<const arrow::DictionaryArray&>(*array);
+  auto indices =
+      arrow::compute::Cast(*words.indices(), static_cast<const arrow::DictionaryType&>(*wanted).index_type());
+  if (!indices.ok()) return array;
+  return arrow::DictionaryArray::FromArrays(wanted, *indices, words.dictionary());
 }
 
 arrow::Result<Batches> with_one_schema(const Batches& batches, arrow::MemoryPool* pool) {
@@ -149,6 +150,37 @@ std::shared_ptr<arrow::ArrayData> wrapped(const std::shared_ptr<arrow::DataType>
   return arrow::ArrayData::Make(type, rows, {nullptr}, {std::move(items)}, /*null_count=*/0);
 }
 
+arrow::Result<std::shared_ptr<arrow::Array>> gather_any(const arrow::ArrayVector& parts, std::span<const RowRun> runs,
+                                                        arrow::MemoryPool* pool) {
+  const std::shared_ptr<arrow::DataType>& type = parts.front()->type();
+  const bool is_dictionary = type->id() == arrow::Type::DICTIONARY;
+  std::unique_ptr<arrow::ArrayBuilder> builder;
+  const arrow::Status made = arrow::MakeBuilder(pool, type, &builder);
+  // Builders know no extension types, and would let the index of a dictionary in a list run over.
+  if (made.IsNotImplemented() || (!is_dictionary && has_dictionary(*type))) {
+    arrow::ArrayVector slices;
+    for (const RowRun& run : runs) slices.push_back(parts[static_cast<size_t>(run.chunk)]->Slice(run.first, run.rows));
+    return arrow::Concatenate(slices, pool);
+  }
+  ARROW_RETURN_NOT_OK(made);
+  for (const RowRun& run : runs) {
+    const arrow::ArraySpan span(*parts[static_cast<size_t>(run.chunk)]->data());
+    ARROW_RETURN_NOT_OK(builder->AppendArraySlice(span, run.first, run.rows));
+  }
+  std::shared_ptr<arrow::Array> array;
+  ARROW_RETURN_NOT_OK(builder->Finish(&array));
+  if (is_dictionary && !array->type()->Equals(*type)) return with_index_of(array, type);
+  return array;
+}
+
+std::shared_ptr<arrow::RecordBatch> batch_of(const arrow::Schema& schema, int64_t rows, arrow::ArrayVector arrays) {
+  arrow::FieldVector fields = schema.fields();
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (!arrays[i]->type()->Equals(*fields[i]->type())) fields[i] = fields[i]->WithType(arrays[i]->type());
+  }
+  return arrow::RecordBatch::Make(arrow::schema(std::move(fields), schema.metadata()), rows, std::move(arrays));
+}
+
 arrow::Result<Batches> alike(const Batches& batches, arrow::MemoryPool* pool) {
   const std::shared_ptr<arrow::Schema>& schema = batches.front()->schema();
   const auto differs = [&](const auto& batch) { return !batch->schema()->Equals(*schema, /*check_metadata=*/false); };
@@ -178,11 +210,13 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(const Batches& batches
   for (int column = 0; column < schema->num_fields(); ++column) {
     ARROW_ASSIGN_OR_RAISE(auto array, gather_bytes(same, column, runs, count, pool));
     if (array == nullptr) {
-      ARROW_ASSIGN_OR_RAISE(array, gather_any(same, column, runs, count, pool));
+      arrow::ArrayVector parts;
+      for (const auto& batch : same) parts.push_back(batch->column(column));
+      ARROW_ASSIGN_OR_RAISE(array, gather_any(parts, runs, pool));
     }
     columns.push_back(std::move(array));
   }
-  return arrow::RecordBatch::Make(schema, count, std::move(columns));
+  return batch_of(*schema, count, std::move(columns));
 }
 
 }  // namespace paceline::data

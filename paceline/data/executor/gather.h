@@ -19,7 +19,8 @@ namespace paceline::data {
 
 /// The rows of `runs`, one run after the other, from `batches`, which are at least one; `chunk` says which batch. Where
 /// their schemas differ, as those of a user's function may, columns get a type that holds both (int64 and double:
-/// double), and what a batch lacks is null; Invalid where there is none. Fails where
+/// double), and what a batch lacks is null; Invalid where there is none. The index of a
+/// dictionary becomes wider where the batches have more words together than it can count. Fails where
 /// memory is short, or where a column of texts would exceed 2 GiB.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(
     const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::span<const RowRun> runs,

@@ -6,7 +6,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
+
+#include "paceline/data/order/epoch_order.h"
 
 namespace paceline::data {
 
@@ -23,6 +26,13 @@ const uint8_t* plain_bytes(const arrow::Array& array, const Leaf& leaf);
 /// The array of `type` over the bytes of its rows.
 std::shared_ptr<arrow::ArrayData> wrapped(const std::shared_ptr<arrow::DataType>& type, int64_t rows,
                                           std::shared_ptr<arrow::Buffer> bytes);
+
+/// The rows of `runs` of `parts`, which have one type, whatever it is. A dictionary's index may become wider.
+arrow::Result<std::shared_ptr<arrow::Array>> gather_any(const arrow::ArrayVector& parts, std::span<const RowRun> runs,
+                                                        arrow::MemoryPool* pool);
+
+/// A batch of the schema's names, and the types of the arrays, which may have become wider.
+std::shared_ptr<arrow::RecordBatch> batch_of(const arrow::Schema& schema, int64_t rows, arrow::ArrayVector arrays);
 
 /// The batches with one schema: see gather().
 arrow::Result<std::vector<std::shared_ptr<arrow::RecordBatch>>> alike(

@@ -1,6 +1,7 @@
 #include "paceline/data/executor/gather.h"
 
 #include <arrow/array.h>
+#include <arrow/extension/uuid.h>
 #include <arrow/json/from_string.h>
 #include <arrow/record_batch.h>
 #include <arrow/scalar.h>
@@ -108,6 +109,30 @@ TEST(Gather, RowsInSequenceAreNotCopied) {
   const auto batch = gather(batches, std::vector<RowRun>{{0, 4, 2}, {0, 6, 1}}, arrow::default_memory_pool());
   EXPECT_EQ((*batch)->column_data(0)->buffers[1].get(), batches[0]->column_data(0)->buffers[1].get());
   EXPECT_EQ(text_of({*batch}, all_rows(3)), text_of(batches, {{0, 4, 1}, {0, 5, 1}, {0, 6, 1}}));
+}
+
+// A view, for which Arrow has no take(), and an extension type, for which it has no builder.
+TEST(Gather, TypesThatArrowsFunctionsDoNotKnow) {
+  const auto schema = arrow::schema({field("view", arrow::utf8_view()), field("uuid", arrow::extension::uuid())});
+  const auto batch_from = [&](char first) {
+    std::string texts = "[", bytes = "[";
+    for (char letter = first; letter < first + 4; ++letter) {
+      texts += (letter == first ? "\"" : ", \"") + std::string(20, letter) + "\"";
+      bytes += (letter == first ? "\"" : ", \"") + std::string(16, letter) + "\"";
+    }
+    const auto view = arrow::json::ArrayFromJSONString(arrow::utf8_view(), texts + ", null]").ValueOrDie();
+    const auto uuid = arrow::json::ArrayFromJSONString(arrow::fixed_size_binary(16), bytes + ", null]").ValueOrDie();
+    return arrow::RecordBatch::Make(schema, 5, {view, arrow::ExtensionType::WrapArray(arrow::extension::uuid(), uuid)});
+  };
+  const arrow::RecordBatchVector batches = {batch_from('a'), batch_from('q')};
+  const std::vector<RowRun> rows = {{1, 4, 1}, {0, 2, 1}, {1, 0, 1}, {0, 3, 1}};
+  const auto gathered = gather(batches, rows, arrow::default_memory_pool()).ValueOrDie();
+  const auto taken = take_all(batches, {9, 2, 5, 3}, arrow::default_memory_pool()).ValueOrDie();
+  for (const auto& batch : {gathered, taken}) {
+    ASSERT_TRUE(batch->ValidateFull().ok());
+    ASSERT_TRUE(batch->schema()->Equals(*schema));
+    EXPECT_EQ(text_of({batch}, all_rows(4)), text_of(batches, rows));
+  }
 }
 
 }  // namespace

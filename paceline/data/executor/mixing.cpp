@@ -174,8 +174,17 @@ arrow::Result<std::shared_ptr<arrow::Array>> Mixing::taken(const Column& column)
   arrow::compute::ExecContext context(pool_);
   context.set_use_threads(false);
   const arrow::UInt32Array places(static_cast<int64_t>(rows_.size()), arrow::Buffer::Wrap(rows_));
-  ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Array> whole, arrow::Concatenate(column.parts, pool_));
-  return arrow::compute::Take(*whole, places, arrow::compute::TakeOptions::NoBoundsCheck(), &context);
+  auto taken = arrow::Concatenate(column.parts, pool_);
+  if (taken.ok()) {
+    taken = arrow::compute::Take(**taken, places, arrow::compute::TakeOptions::NoBoundsCheck(), &context);
+  }
+  // It knows no views, and dictionaries only where their index can count the words of all parts.
+  const bool is_dictionary = column.parts.front()->type_id() == arrow::Type::DICTIONARY;
+  if (taken.ok() || !(is_dictionary || taken.status().IsNotImplemented())) return taken;
+  std::vector<int64_t> counts;
+  for (const auto& part : column.parts) counts.push_back(part->length());
+  const std::vector<int64_t> order(rows_.begin(), rows_.end());
+  return gather_any(column.parts, runs_of(counts, order, 0, std::ssize(order)), pool_);
 }
 
 arrow::Result<std::shared_ptr<arrow::Buffer>> Mixing::scratch(int64_t bytes) {
@@ -199,7 +208,7 @@ std::shared_ptr<arrow::RecordBatch> Mixing::finish() {
     arrays.push_back(column.is_plain ? arrow::MakeArray(wrapped(schema_->field(number)->type(), rows, column.values))
                                      : column.mixed);
   }
-  return arrow::RecordBatch::Make(schema_, rows, std::move(arrays));
+  return batch_of(*schema_, rows, std::move(arrays));
 }
 
 }  // namespace paceline::data

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "paceline/core/json.h"
 #include "paceline/data/plan/readers_internal.h"
 #include "paceline/data/plan/steps_internal.h"
 #include "paceline/data/source/binary_source.h"
@@ -76,6 +77,12 @@ arrow::Result<Found> files_of(const Plan& plan, std::vector<std::string> usual) 
 
 Opened with_places(const Found& found, arrow::Result<std::unique_ptr<Source>> source) {
   ARROW_RETURN_NOT_OK(source);
+  ARROW_ASSIGN_OR_RAISE(const auto schema, (*source)->schema());
+  for (const std::string& name : schema->field_names()) {
+    if (is_utf8(name)) continue;
+    return arrow::Status::Invalid("a column of ", found.files.front().path(), ", or of a file read with it, is called '",
+                                  name, "', which is not UTF-8; is the file damaged?");
+  }
   return with_columns_of_places(*std::move(source), found.places, found.all_columns);
 }
 

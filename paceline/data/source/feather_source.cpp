@@ -79,9 +79,22 @@ class FeatherSource : public Source {
     return arrow::ipc::RecordBatchFileReader::Open(input, options);
   }
 
+  bool is_stream(const arrow::fs::FileInfo& file) const {
+    constexpr std::string_view kBegin = "\xff\xff\xff\xff";  // where a file has "ARROW1"
+    const auto input = open_unchanged(*file_system_, file);
+    if (!input.ok()) return false;
+    const auto begin = (*input)->ReadAt(0, static_cast<int64_t>(kBegin.size()));
+    return begin.ok() && view_of(**begin) == kBegin;
+  }
+
   arrow::Status read_footer(FeatherFile& file) const {
     if (file.info.size() == 0) return arrow::Status::Invalid("it is empty");
-    ARROW_ASSIGN_OR_RAISE(auto reader, reader_of(file, {}));
+    auto opened = reader_of(file, {});
+    if (!opened.ok() && is_stream(file.info)) {
+      return arrow::Status::Invalid("it is a stream of batches, none of which can be found without those before it; ",
+                                    "write it as a file, with pyarrow.ipc.new_file()");
+    }
+    ARROW_ASSIGN_OR_RAISE(auto reader, std::move(opened));
     file.schema = reader->schema();
     // How many rows a batch has is beside it, not in the footer. Reading one column gives it at the least cost.
     const auto& fields = file.schema->fields();
@@ -133,7 +146,7 @@ class FeatherSource : public Source {
     arrow::ArrayVector arrays;
     for (const std::string& name : schema_->field_names()) arrays.push_back(batch->GetColumnByName(name));
     auto ordered = arrow::RecordBatch::Make(schema_, batch->num_rows(), std::move(arrays));
-    ARROW_RETURN_NOT_OK(ordered->Validate());  // a damaged file would be read beyond its end
+    ARROW_RETURN_NOT_OK(ordered->ValidateFull());  // a damaged file would be read beyond its end
     return ordered;
   }
 

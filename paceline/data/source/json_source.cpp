@@ -69,6 +69,7 @@ class JsonSource : public LineSource {
                                           "; give others in column_types, or leave out others with "
                                           "ignore_other_fields");
       }
+      ARROW_RETURN_NOT_OK((*batch)->ValidateFull());  // texts may be anything but UTF-8
       // Its columns stand in the schema's order, since all of them are known.
       batches.push_back(*std::move(batch));
       text.remove_prefix(end);

@@ -80,8 +80,16 @@ class OrcSource : public Source {
   arrow::Status read_footer(OrcFile& file) const {
     ARROW_ASSIGN_OR_RAISE(const auto reader, reader_of(file));
     ARROW_ASSIGN_OR_RAISE(file.schema, reader->ReadSchema());
+    int64_t rows = 0;
     for (int64_t i = 0; i < reader->NumberOfStripes(); ++i) {
       const auto stripe = reader->GetStripeInformation(i);
+      // Decoding a stripe that cannot be takes minutes, or all memory.
+      if (stripe.offset < 0 || stripe.length < 0 || stripe.num_rows < 0 || stripe.offset > file.info.size() ||
+          stripe.length > file.info.size() - stripe.offset || stripe.num_rows > reader->NumberOfRows() - rows) {
+        return arrow::Status::IOError("its footer is damaged: stripe ", i, " of ", stripe.num_rows, " rows and ",
+                                      stripe.length, " bytes does not fit into it");
+      }
+      rows += stripe.num_rows;
       file.stripes.push_back({.rows = stripe.num_rows, .bytes = stripe.length});
     }
     return arrow::Status::OK();
@@ -107,7 +115,9 @@ class OrcSource : public Source {
                                       arrow::ArrayVector{});
     }
     ARROW_ASSIGN_OR_RAISE(const auto reader, reader_of(file));
-    return reader->ReadStripe(stripe, file.fields);
+    ARROW_ASSIGN_OR_RAISE(auto batch, reader->ReadStripe(stripe, file.fields));
+    ARROW_RETURN_NOT_OK(batch->ValidateFull());
+    return batch;
   }
 
   const std::shared_ptr<arrow::fs::FileSystem> file_system_;

@@ -35,6 +35,21 @@ std::optional<double> fixed_bytes_of(const arrow::DataType& type) {
   return static_cast<const arrow::FixedWidthType&>(type).bit_width() / 8.0;
 }
 
+std::shared_ptr<arrow::Field> without_dictionary(const std::shared_ptr<arrow::Field>& field) {
+  if (field->type()->id() != arrow::Type::DICTIONARY) return field;
+  return field->WithType(static_cast<const arrow::DictionaryType&>(*field->type()).value_type());
+}
+
+// A dictionary and what stands in it: the latter, since a column has one type.
+arrow::Result<std::shared_ptr<arrow::Field>> merged_field(std::shared_ptr<arrow::Field> one,
+                                                          std::shared_ptr<arrow::Field> other) {
+  if ((one->type()->id() == arrow::Type::DICTIONARY) != (other->type()->id() == arrow::Type::DICTIONARY)) {
+    one = without_dictionary(one);
+    other = without_dictionary(other);
+  }
+  return one->MergeWith(*other, arrow::Field::MergeOptions::Permissive());
+}
+
 }  // namespace
 
 std::optional<double> fixed_bytes_of_row(const arrow::Schema& schema) {
@@ -66,7 +81,7 @@ arrow::Result<std::shared_ptr<arrow::Schema>> merge_schemas(const std::vector<st
         return arrow::Status::Invalid("two columns of ", paths[file], " are called '", field->name(), "'");
       }
       if (!known->Equals(*field)) {
-        auto merged = known->MergeWith(*field, arrow::Field::MergeOptions::Permissive());
+        auto merged = merged_field(known, field);
         if (!merged.ok()) {
           return arrow::Status::Invalid("the column '", field->name(), "' is ", field->type()->ToString(), " in ",
                                         paths[file], "; in ", paths[first_files[place->second]], " it is ",

@@ -48,6 +48,20 @@ struct Leaf {
   std::vector<int64_t> shape;
 };
 
+// All have the length `size`.
+template <typename Lists>
+arrow::Result<std::shared_ptr<arrow::Array>> values_of_lists(const Lists& list, int64_t& size) {
+  if (list.null_count() != 0) return arrow::Status::Invalid("some of its lists are null; fill or filter them");
+  size = list.length() == 0 ? 0 : list.value_length(0);
+  for (int64_t row = 0; row < list.length(); ++row) {
+    if (list.value_length(row) == size) continue;
+    return arrow::Status::Invalid("its lists have different lengths (", size, " and ", list.value_length(row),
+                                  "); pad them in map_batches(), or give a collate_fn");
+  }
+  const int64_t first = list.length() == 0 ? 0 : list.value_offset(0);
+  return list.values()->Slice(first, list.length() * size);
+}
+
 arrow::Result<Leaf> leaf_of(std::shared_ptr<arrow::Array> column) {
   Leaf leaf{.values = std::move(column), .shape = {}};
   while (true) {
@@ -63,16 +77,9 @@ arrow::Result<Leaf> leaf_of(std::shared_ptr<arrow::Array> column) {
       size = list.list_type()->list_size();
       leaf.values = list.values()->Slice(list.offset() * size, list.length() * size);
     } else if (array.type_id() == arrow::Type::LIST) {
-      if (array.null_count() != 0) return arrow::Status::Invalid("some of its lists are null; fill or filter them");
-      const auto& list = static_cast<const arrow::ListArray&>(array);
-      size = list.length() == 0 ? 0 : list.value_length(0);
-      for (int64_t row = 0; row < list.length(); ++row) {
-        if (list.value_length(row) == size) continue;
-        return arrow::Status::Invalid("its lists have different lengths (", size, " and ", list.value_length(row),
-                                      "); pad them in map_batches(), or give a collate_fn");
-      }
-      const int64_t first = list.length() == 0 ? 0 : list.value_offset(0);
-      leaf.values = list.values()->Slice(first, list.length() * size);
+      ARROW_ASSIGN_OR_RAISE(leaf.values, values_of_lists(static_cast<const arrow::ListArray&>(array), size));
+    } else if (array.type_id() == arrow::Type::LARGE_LIST) {
+      ARROW_ASSIGN_OR_RAISE(leaf.values, values_of_lists(static_cast<const arrow::LargeListArray&>(array), size));
     } else {
       return leaf;
     }

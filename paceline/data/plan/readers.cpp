@@ -80,8 +80,9 @@ Opened with_places(const Found& found, arrow::Result<std::unique_ptr<Source>> so
   ARROW_ASSIGN_OR_RAISE(const auto schema, (*source)->schema());
   for (const std::string& name : schema->field_names()) {
     if (is_utf8(name)) continue;
-    return arrow::Status::Invalid("a column of ", found.files.front().path(), ", or of a file read with it, is called '",
-                                  name, "', which is not UTF-8; is the file damaged?");
+    return arrow::Status::Invalid("a column of ", found.files.front().path(),
+                                  ", or of a file read with it, is called '", name,
+                                  "', which is not UTF-8; is the file damaged?");
   }
   return with_columns_of_places(*std::move(source), found.places, found.all_columns);
 }

@@ -13,14 +13,15 @@ constexpr int64_t kIdleBytes = int64_t{64} << 20;
 
 }  // namespace
 
-arrow::Result<std::unique_ptr<Arena>> Arena::create(int64_t capacity) {
+arrow::Result<std::unique_ptr<Arena>> Arena::create(int64_t capacity, std::shared_ptr<Ledger> ledger) {
   const int64_t pages = std::max<int64_t>(1, capacity / kPage);
   ARROW_ASSIGN_OR_RAISE(SharedMemory memory,
                         SharedMemory::create("paceline_batches", static_cast<size_t>(pages * kPage)));
-  return std::unique_ptr<Arena>(new Arena(std::move(memory)));
+  return std::unique_ptr<Arena>(new Arena(std::move(memory), std::move(ledger)));
 }
 
-Arena::Arena(SharedMemory memory) : memory_(std::move(memory)), free_{{0, capacity()}} {}
+Arena::Arena(SharedMemory memory, std::shared_ptr<Ledger> ledger)
+    : memory_(std::move(memory)), ledger_(std::move(ledger)), free_{{0, capacity()}} {}
 
 arrow::Result<Slot> Arena::allocate(int64_t bytes) {
   const int64_t wanted = std::max<int64_t>(1, (bytes + kPage - 1) / kPage) * kPage;
@@ -35,7 +36,7 @@ arrow::Result<Slot> Arena::allocate(int64_t bytes) {
   const auto [offset, size] = *found;
   free_.erase(found);
   if (size > wanted) free_.emplace(offset + wanted, size - wanted);
-  used_.emplace(offset, wanted);
+  used_.emplace(offset, Used{wanted, Ledger::reserve(ledger_, wanted)});
   used_bytes_ += wanted;
   touched_ = std::max(touched_, offset + wanted);
   return Slot{offset, bytes};
@@ -45,7 +46,7 @@ void Arena::free(int64_t offset) {
   const std::lock_guard lock(mutex_);
   const auto slot = used_.find(offset);
   if (slot == used_.end()) return;
-  int64_t size = slot->second;
+  int64_t size = slot->second.bytes;
   used_bytes_ -= size;
   used_.erase(slot);
   auto next = free_.lower_bound(offset);

@@ -16,6 +16,7 @@
 
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/shared_memory.h"
+#include "paceline/data/executor/ledger.h"
 
 namespace paceline::data {
 
@@ -28,8 +29,8 @@ struct Slot {
 /// The data process's end. Thread-safe.
 class Arena {
  public:
-  /// `capacity`: in bytes, of which none is taken yet.
-  static arrow::Result<std::unique_ptr<Arena>> create(int64_t capacity);
+  /// `capacity`: in bytes, of which none is taken yet. `ledger` counts the slots.
+  static arrow::Result<std::unique_ptr<Arena>> create(int64_t capacity, std::shared_ptr<Ledger> ledger);
 
   /// OutOfMemory where the slots in use leave no room.
   arrow::Result<Slot> allocate(int64_t bytes);
@@ -45,12 +46,18 @@ class Arena {
   const Descriptor& descriptor() const { return memory_.descriptor(); }
 
  private:
-  explicit Arena(SharedMemory memory);
+  struct Used {
+    int64_t bytes = 0;
+    Ledger::Reservation reservation;
+  };
+
+  Arena(SharedMemory memory, std::shared_ptr<Ledger> ledger);
 
   const SharedMemory memory_;
+  const std::shared_ptr<Ledger> ledger_;
   mutable std::mutex mutex_;
   std::map<int64_t, int64_t> free_;  // bytes by offset
-  std::map<int64_t, int64_t> used_;
+  std::map<int64_t, Used> used_;
   int64_t used_bytes_ = 0;
   int64_t touched_ = 0;  // the end of what slots have had since it was given back last
 };

@@ -9,7 +9,7 @@ namespace paceline::data {
 namespace {
 
 TEST(Arena, SlotsNeverOverlapAndMemoryComesBack) {
-  const auto arena = Arena::create(int64_t{1} << 30).ValueOrDie();
+  const auto arena = Arena::create(int64_t{1} << 30, std::make_shared<Ledger>(0)).ValueOrDie();
   std::mt19937_64 random(1);
   std::map<int64_t, int64_t> used;
   for (int step = 0; step < 5000; ++step) {
@@ -36,7 +36,7 @@ TEST(Arena, SlotsNeverOverlapAndMemoryComesBack) {
 }
 
 TEST(Arena, GivesMemoryBackThatIsNotNeededAgain) {
-  const auto arena = Arena::create(int64_t{1} << 30).ValueOrDie();
+  const auto arena = Arena::create(int64_t{1} << 30, std::make_shared<Ledger>(0)).ValueOrDie();
   const Slot kept = arena->allocate(4096).ValueOrDie();
   const Slot large = arena->allocate(int64_t{200} << 20).ValueOrDie();
   EXPECT_EQ(arena->touched_bytes(), large.offset + large.bytes);
@@ -46,14 +46,17 @@ TEST(Arena, GivesMemoryBackThatIsNotNeededAgain) {
 }
 
 TEST(Arena, SaysWhoHoldsItsMemory) {
-  const auto arena = Arena::create(3 * 4096).ValueOrDie();
+  const auto ledger = std::make_shared<Ledger>(8192);
+  const auto arena = Arena::create(3 * 4096, ledger).ValueOrDie();
   const Slot slot = arena->allocate(5000).ValueOrDie();
   EXPECT_NE(arena->allocate(5000).status().message().find("still holds 1 batches with 8192 of the 12288 bytes"),
             std::string::npos);
+  EXPECT_EQ(ledger->held(), 8192);
   arena->free(slot.offset + 4096);  // no slot begins there
   EXPECT_EQ(arena->used_bytes(), 8192);
   arena->free(slot.offset);
   arena->free(slot.offset);
+  EXPECT_EQ(ledger->held(), 0);
   EXPECT_TRUE(arena->allocate(3 * 4096).ok());
 }
 

@@ -95,7 +95,9 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
     if (!is_there() && stream.owed == 0) want(stream);
     if (!is_there()) {
       const auto since = std::chrono::steady_clock::now();
+      if (options_.on_wait) options_.on_wait(true);
       changed_.wait(lock, is_there);
+      if (options_.on_wait) options_.on_wait(false);
       stream.waited += std::chrono::steady_clock::now() - since;
     }
     if (stream.arrived.empty()) {

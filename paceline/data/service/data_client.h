@@ -25,6 +25,8 @@ struct DataClientOptions {
   std::function<arrow::Result<Descriptor>()> connect;
   /// Makes the error that the data process has had of its text and what DataServiceOptions::serialized() made of it.
   std::function<arrow::Status(const arrow::Status& text, const std::string& serialized)> restored;
+  /// Called by the thread that wants a batch, when it begins to wait for one (true) and when it has it. May be empty.
+  std::function<void(bool waits)> on_wait;
 };
 
 class DataClient {

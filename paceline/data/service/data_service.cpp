@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "paceline/core/posix/thread.h"
+#include "paceline/data/executor/read_pool.h"
 #include "paceline/data/service/served_rank_internal.h"
 
 namespace paceline::data {
@@ -55,7 +56,10 @@ class OpenDatasets {
 
 class Service : public DataService {
  public:
-  explicit Service(DataServiceOptions options) : options_(std::move(options)), datasets_(std::move(options_.open)) {
+  explicit Service(DataServiceOptions options)
+      : options_(std::move(options)),
+        pool_(shared_pool(static_cast<int>(options_.threads), options_.read_ahead_bytes)),
+        datasets_(std::move(options_.open)) {
     options_.open = [this](const std::string& name) { return datasets_(name); };
     undertaker_ = start_thread([this] { let_go(); });
   }
@@ -71,7 +75,7 @@ class Service : public DataService {
 
   void serve(Descriptor rank) override {
     const std::lock_guard lock(mutex_);
-    ranks_.push_back(std::make_unique<ServedRank>(std::move(rank), options_, given_));
+    ranks_.push_back(std::make_unique<ServedRank>(std::move(rank), options_, pool_->ledger(), given_));
     ranks_.back()->start([this] {
       const std::lock_guard done(mutex_);
       changed_.notify_all();
@@ -110,6 +114,7 @@ class Service : public DataService {
   }
 
   DataServiceOptions options_;
+  const std::shared_ptr<ReadPool> pool_;  // the readers' too
   OpenDatasets datasets_;
   Given given_;
   std::mutex mutex_;

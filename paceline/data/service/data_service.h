@@ -24,7 +24,7 @@ struct DataServiceOptions {
   /// What a rank can make the exception of again that an error holds; "" for none.
   std::function<std::string(const arrow::Status&)> serialized;
   int64_t threads = 2;                            ///< that read and decode
-  int64_t read_ahead_bytes = int64_t{256} << 20;  ///< of blocks that are read or being read
+  int64_t read_ahead_bytes = int64_t{256} << 20;  ///< of blocks, and of batches that ranks have
   int64_t arena_bytes = 0;                        ///< of each rank at most; 0: the machine's memory
 };
 

@@ -14,8 +14,9 @@ int64_t memory_of_machine() {
 
 }  // namespace
 
-ServedRank::ServedRank(Descriptor socket, const DataServiceOptions& options, Given& given)
-    : options_(options), given_(given), socket_(std::move(socket)) {}
+ServedRank::ServedRank(Descriptor socket, const DataServiceOptions& options, const std::shared_ptr<Ledger>& ledger,
+                       Given& given)
+    : options_(options), ledger_(ledger), given_(given), socket_(std::move(socket)) {}
 
 ServedRank::~ServedRank() {
   {
@@ -41,7 +42,8 @@ void ServedRank::start(std::function<void()> on_done) {
 
 void ServedRank::listen() {
   const auto welcome = [&]() -> arrow::Status {
-    ARROW_ASSIGN_OR_RAISE(arena_, Arena::create(options_.arena_bytes > 0 ? options_.arena_bytes : memory_of_machine()));
+    ARROW_ASSIGN_OR_RAISE(
+        arena_, Arena::create(options_.arena_bytes > 0 ? options_.arena_bytes : memory_of_machine(), ledger_));
     rpc::Envelope opened = rpc::pack(ArenaOpened{.bytes = arena_->capacity()});
     ARROW_ASSIGN_OR_RAISE(Descriptor descriptor, arena_->descriptor().duplicate());
     opened.descriptors.push_back(std::move(descriptor));

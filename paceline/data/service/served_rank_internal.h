@@ -26,7 +26,7 @@ namespace paceline::data {
 class ServedRank {
  public:
   /// The options outlive it; their `open` gives a dataset that is open already.
-  ServedRank(Descriptor socket, const DataServiceOptions& options, Given& given);
+  ServedRank(Descriptor socket, const DataServiceOptions& options, const std::shared_ptr<Ledger>& ledger, Given& given);
   ~ServedRank();
 
   /// `on_done` is called once, on the listening thread, when is_done() is true.
@@ -57,6 +57,7 @@ class ServedRank {
   void note(const Stream& stream, RankFigures more);
 
   const DataServiceOptions& options_;
+  const std::shared_ptr<Ledger> ledger_;
   Given& given_;
   rpc::BlockingSocket socket_;
   std::unique_ptr<Arena> arena_;

@@ -313,7 +313,11 @@ storage::Location run_location() {
 std::shared_ptr<data::DataClient> data_client(decltype(data::DataClientOptions::restored) restored) {
   const SessionOptions& options = Session::current("get_dataset_shard()").options();
   if (!options.connect_data) return nullptr;
-  return data::make_data_client({.connect = options.connect_data, .restored = std::move(restored)});
+  const auto show_wait = [progress = options.progress](bool waits) {
+    progress->set_phase(waits ? Phase::data : Phase::training);
+  };
+  return data::make_data_client(
+      {.connect = options.connect_data, .restored = std::move(restored), .on_wait = show_wait});
 }
 
 int64_t check_ranks_every() {

@@ -38,15 +38,6 @@ std::vector<int32_t> shape_in(const std::string& metadata) {
   return shape;
 }
 
-// The lists of `data`, which are flat, in lists.
-std::shared_ptr<arrow::ArrayData> nested(const std::shared_ptr<arrow::DataType>& type,
-                                         const std::shared_ptr<arrow::ArrayData>& values, int64_t length) {
-  if (type->id() != arrow::Type::FIXED_SIZE_LIST) return values;
-  const auto& list = static_cast<const arrow::FixedSizeListType&>(*type);
-  return arrow::ArrayData::Make(type, length, {nullptr}, {nested(list.value_type(), values, length * list.list_size())},
-                                /*null_count=*/0);
-}
-
 }  // namespace
 
 std::optional<TensorLayout> tensor_layout(const arrow::DataType& type) {
@@ -71,6 +62,14 @@ std::shared_ptr<arrow::Field> without_ray_tensor(const std::shared_ptr<arrow::Fi
   auto type = static_cast<const arrow::BaseListType&>(*field->type()).value_type();
   for (auto size = shape.rbegin(); size != shape.rend(); ++size) type = arrow::fixed_size_list(type, *size);
   return arrow::field(field->name(), std::move(type), field->nullable());
+}
+
+std::shared_ptr<arrow::ArrayData> nested(const std::shared_ptr<arrow::DataType>& type,
+                                         const std::shared_ptr<arrow::ArrayData>& values, int64_t length) {
+  if (type->id() != arrow::Type::FIXED_SIZE_LIST) return values;
+  const auto& list = static_cast<const arrow::FixedSizeListType&>(*type);
+  return arrow::ArrayData::Make(type, length, {nullptr}, {nested(list.value_type(), values, length * list.list_size())},
+                                /*null_count=*/0);
 }
 
 std::shared_ptr<arrow::Array> tensors_of(const std::shared_ptr<arrow::DataType>& type,

@@ -24,6 +24,10 @@ std::optional<TensorLayout> tensor_layout(const arrow::DataType& type);
 /// are, and so those whose shape Python has pickled.
 std::shared_ptr<arrow::Field> without_ray_tensor(const std::shared_ptr<arrow::Field>& field);
 
+/// `length` lists of `type`, one after the other, over values that are flat; just the values where `type` is their own.
+std::shared_ptr<arrow::ArrayData> nested(const std::shared_ptr<arrow::DataType>& type,
+                                         const std::shared_ptr<arrow::ArrayData>& values, int64_t length);
+
 /// An array of a tensor type from the values of `rows` rows, none of which is null.
 std::shared_ptr<arrow::Array> tensors_of(const std::shared_ptr<arrow::DataType>& type,
                                          const std::shared_ptr<arrow::ArrayData>& values, int64_t rows);

@@ -14,8 +14,9 @@ FORMATS = ("default", "numpy", "pandas", "pyarrow", None)
 def column_to_numpy(column: pyarrow.Array) -> numpy.ndarray:
     """Numbers without nulls and lists of one length as arrays of numbers, all else as numpy's objects. Not copied where
     that can be; such an array is read-only."""
-    if isinstance(column, pyarrow.ExtensionArray):
-        column = column.storage
+    if isinstance(column, pyarrow.FixedShapeTensorArray) and column.null_count == 0:
+        return column.to_numpy_ndarray()
+    column = _plain(column)
     kind = column.type
     if pyarrow.types.is_fixed_size_list(kind) and column.null_count == 0:
         inner = column_to_numpy(column.flatten())
@@ -24,6 +25,10 @@ def column_to_numpy(column: pyarrow.Array) -> numpy.ndarray:
     if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
         return _lists_to_numpy(column)
     return column.to_numpy(zero_copy_only=False)
+
+
+def _plain(column):
+    return column.storage if isinstance(column, pyarrow.ExtensionArray) else column
 
 
 def _lists_to_numpy(column):
@@ -45,7 +50,8 @@ def to_rows(block: pyarrow.RecordBatch) -> List[Dict[str, Any]]:
     """A dict a row: tensors as numpy arrays, all else as Python's own values."""
     columns = []
     for column in block.columns:
-        is_list = pyarrow.types.is_nested(column.type) and not pyarrow.types.is_struct(column.type)
+        kind = _plain(column).type
+        is_list = pyarrow.types.is_nested(kind) and not pyarrow.types.is_struct(kind)
         columns.append(list(column_to_numpy(column)) if is_list else column.to_pylist())
     return [dict(zip(block.schema.names, values)) for values in zip(*columns)] if columns else [{}] * block.num_rows
 
@@ -54,7 +60,7 @@ def to_format(block: pyarrow.RecordBatch, batch_format: Optional[str]) -> Any:
     if batch_format == "pandas":
         frame = block.to_pandas()
         for name, column in zip(block.schema.names, block.columns):
-            if pyarrow.types.is_fixed_size_list(column.type):
+            if pyarrow.types.is_fixed_size_list(_plain(column).type):
                 frame[name] = list(column_to_numpy(column))
         return frame
     if batch_format in ("pyarrow", None):
@@ -71,7 +77,8 @@ def column_from(values: Any) -> pyarrow.Array:
     """What a function gives for a column: an array, a tensor, a list."""
     if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)):
         values = values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
-        return values.storage if isinstance(values, pyarrow.ExtensionArray) else values
+        is_tensor = isinstance(values, pyarrow.FixedShapeTensorArray) and values.null_count == 0
+        return column_from(values.to_numpy_ndarray()) if is_tensor else _plain(values)
     if hasattr(values, "detach"):  # a tensor of torch
         values = values.detach().cpu().numpy()
     if not isinstance(values, numpy.ndarray):

@@ -66,6 +66,18 @@ def test_rows_can_be_repeated_or_marked_as_padding(run_config):
     assert ranks == [[([0, 1], [False, False]), ([4], [False])], [([2, 3], [False, False]), ([0], [True])]]
 
 
+def test_each_dataset_can_be_shared_in_a_way_of_its_own(run_config):
+    def loop():
+        return [[row["id"] for row in train.get_dataset_shard(name).iter_rows()] for name in ("train", "test")]
+
+    datasets = {"train": paceline.data.range(5), "test": paceline.data.range(5)}
+    (rows, tests), (others, other_tests) = seen_by(run_config, loop, datasets=datasets,
+                                                   dataset_config=DataConfig(equal={"test": "uneven"}))
+    assert sorted(rows + others) == [0, 1, 2, 3] and sorted(tests + other_tests) == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="equal is 'even'"):
+        DataConfig(equal={"test": "even"})
+
+
 def test_a_restart_goes_on_where_the_checkpoint_was_taken(run_config, tmp_path):
     """The state of the shard is part of the checkpoint."""
 

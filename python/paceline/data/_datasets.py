@@ -56,7 +56,7 @@ class WithDatasets:
         for name, dataset in self.datasets.made().items():
             is_split = config._splits(name)
             rank, size = (context.get_world_rank(), context.get_world_size()) if is_split else (0, 1)
-            equal: Any = config._equal if is_split else "uneven"
+            equal: Any = config._equal_of(name) if is_split else "uneven"
             reader = client.reader(name) if client else None
             _shards[name] = DataIterator(dataset, rank, size, equal, context.get_local_world_size(), reader)
         try:

@@ -4,6 +4,8 @@ from typing import Any, Dict, List, Literal, Optional, Union
 
 from paceline.train._settings import check_options
 
+Equal = Literal["drop", "pad", "repeat", "uneven"]
+
 
 class DataConfig:
     """Which of a trainer's datasets are split among the workers, and how.
@@ -15,7 +17,7 @@ class DataConfig:
         equal: What becomes of the rows at an epoch's end that the workers cannot share evenly. ``"drop"``: they get
             equally many, and fewer rows than there are workers are left out (as in Ray Train). ``"repeat"``: equally
             many, the first rows once more. ``"pad"``: the same, and the column ``is_padding`` tells these rows.
-            ``"uneven"``: each row exactly once; workers may differ by a row, and so by a step.
+            ``"uneven"``: each row exactly once; workers may differ by a row, and so by a step. A dict has it by dataset.
 
     Raises:
         TypeError: For another datasets_to_split.
@@ -28,15 +30,19 @@ class DataConfig:
         execution_options: Optional[Union[Any, Dict[str, Any]]] = None,
         enable_shard_locality: bool = True,
         *,
-        equal: Literal["drop", "pad", "repeat", "uneven"] = "drop",
+        equal: Union[Equal, Dict[str, Equal]] = "drop",
     ):
         if datasets_to_split != "all" and not isinstance(datasets_to_split, list):
             raise TypeError(f"DataConfig.datasets_to_split is {datasets_to_split!r}; allowed: 'all' or a list of names")
-        if equal not in ("drop", "pad", "repeat", "uneven"):
-            raise ValueError(f"DataConfig.equal is {equal!r}; allowed: 'drop', 'pad', 'repeat', 'uneven'")
+        for one in equal.values() if isinstance(equal, dict) else [equal]:
+            if one not in ("drop", "pad", "repeat", "uneven"):
+                raise ValueError(f"DataConfig.equal is {one!r}; allowed: 'drop', 'pad', 'repeat', 'uneven'")
         given = {"execution_options": execution_options, "enable_shard_locality": enable_shard_locality}
         check_options("DataConfig", DataConfig, given)
         self._datasets_to_split, self._equal = datasets_to_split, equal
 
     def _splits(self, name: str) -> bool:
         return self._datasets_to_split == "all" or name in self._datasets_to_split
+
+    def _equal_of(self, name: str) -> Equal:
+        return self._equal.get(name, "drop") if isinstance(self._equal, dict) else self._equal

@@ -36,6 +36,17 @@ def test_vit_learns_the_same_in_one_process_with_one_worker_and_with_two(tmp_pat
     assert one[1]["train_loss"] < one[0]["train_loss"]
 
 
+def test_vit_learns_from_parquet_and_goes_on(tmp_path):
+    make_photographs(tmp_path / "data")
+    arguments = ["--quick", "--num-workers", 2, "--name", "parquet", "--batch-size", 16]
+    shown = run(tmp_path, "train_ddp_with_data.py", *arguments, "--epochs", 1)
+    assert "train: 48 photographs" in shown and "label: int64" in shown
+    assert "(rank 0) Bottleneck: Map(preprocess)" in shown
+    run(tmp_path, "train_ddp_with_data.py", *arguments, "--epochs", 2)
+    first, second = history(tmp_path, "parquet")
+    assert [first["epoch"], second["epoch"]] == [0, 1] and second["train_loss"] < first["train_loss"]
+
+
 def test_ddp_by_hand_and_with_the_trainer_give_the_same_losses(tmp_path):
     by_hand = run(tmp_path, "vanilla_ddp.py", "--epochs", 3, launcher=PACELINE_RUN)
     run(tmp_path, "ddp_with_trainer.py", "--epochs", 3, "--name", "trained")

@@ -10,6 +10,7 @@ from paceline.data import _blocks, _plans
 from paceline.data.iterator import DataIterator
 
 if TYPE_CHECKING:
+    from paceline.data.aggregate import AggregateFn
     from paceline.data.dataset import MaterializedDataset
 
 
@@ -118,37 +119,42 @@ class Reading:
 
     # Of all rows
 
+    def aggregate(self, *aggs: "AggregateFn") -> Dict[str, Any]:
+        """What aggregates (paceline.data.aggregate) make of all rows, by their names, in one pass."""
+        from paceline.data import _aggregation
+
+        return _aggregation.of(self, aggs)
+
     def sum(self, on: Union[None, str, List[str]] = None, ignore_nulls: bool = True) -> Any:
         """The sum of a column, or of each of several as a dict."""
-        return self._aggregate("sum", on, ignore_nulls)
+        return self._aggregate("Sum", on, ignore_nulls=ignore_nulls)
 
     def min(self, on: Union[None, str, List[str]] = None, ignore_nulls: bool = True) -> Any:
         """The smallest value."""
-        return self._aggregate("min", on, ignore_nulls)
+        return self._aggregate("Min", on, ignore_nulls=ignore_nulls)
 
     def max(self, on: Union[None, str, List[str]] = None, ignore_nulls: bool = True) -> Any:
         """The largest value."""
-        return self._aggregate("max", on, ignore_nulls)
+        return self._aggregate("Max", on, ignore_nulls=ignore_nulls)
 
     def mean(self, on: Union[None, str, List[str]] = None, ignore_nulls: bool = True) -> Any:
         """The mean."""
-        return self._aggregate("mean", on, ignore_nulls)
+        return self._aggregate("Mean", on, ignore_nulls=ignore_nulls)
 
     def std(self, on: Union[None, str, List[str]] = None, ddof: int = 1, ignore_nulls: bool = True) -> Any:
         """The standard deviation, with ``rows - ddof`` in the denominator."""
-        return self._aggregate("std", on, ignore_nulls, ddof)
+        return self._aggregate("Std", on, ddof=ddof, ignore_nulls=ignore_nulls)
 
-    def unique(self, column: str) -> List[Any]:
+    def unique(self, column: str, ignore_nulls: bool = False) -> List[Any]:
         """The values of a column, each once, in the order in which they come."""
-        values: Dict[Any, None] = {}
-        for block in self.select_columns([column])._blocks():
-            values.update(dict.fromkeys(block.column(0).unique().to_pylist()))
-        return list(values)
+        return self._aggregate("Unique", column, ignore_nulls=ignore_nulls)
 
-    def _aggregate(self, what, on, ignore_nulls, ddof=1):
-        from paceline.data import _aggregates
+    def _aggregate(self, kind, on, **options):
+        from paceline.data import _aggregation, aggregate
 
-        return _aggregates.of(self, what, on, ignore_nulls, ddof)
+        columns = [on] if isinstance(on, str) else list(on or self.columns())
+        values = _aggregation.of(self, [getattr(aggregate, kind)(column, **options) for column in columns])
+        return next(iter(values.values())) if len(values) == 1 else values
 
     # Out of it
 

@@ -1,0 +1,333 @@
+"""Aggregates: what Dataset.aggregate() computes of all rows, in one pass.
+
+An aggregate makes an accumulator of each block (a pyarrow.Table) and merges these in the order of the rows. Nothing else
+is held in memory; of AsList, Quantile, Unique and ValueCounter the accumulators hold values.
+"""
+
+import math
+from typing import Any, Callable, Dict, Iterable, List, Optional
+
+import pyarrow
+import pyarrow.compute
+
+from paceline.data._aggregation import AggregateFn, AggregateFnV2, OfColumn
+from paceline.data._quantiles import QuantileSketch
+
+__all__ = [
+    "AbsMax",
+    "AggregateFn",
+    "AggregateFnV2",
+    "ApproximateQuantile",
+    "AsList",
+    "Count",
+    "CountDistinct",
+    "Max",
+    "Mean",
+    "Min",
+    "MissingValuePercentage",
+    "Quantile",
+    "Std",
+    "Sum",
+    "Unique",
+    "ValueCounter",
+    "ZeroPercentage",
+]
+
+
+class Count(AggregateFnV2):
+    """The number of rows, or with ignore_nulls=True of values of a column."""
+
+    def __init__(self, on: Optional[str] = None, ignore_nulls: bool = False, alias_name: Optional[str] = None):
+        super().__init__(alias_name or f"count({on or ''})", lambda: 0, on=on, ignore_nulls=ignore_nulls)
+
+    def aggregate_block(self, block: pyarrow.Table) -> int:
+        nulls = block.column(self._column).null_count if self._column and self._ignore_nulls else 0
+        return block.num_rows - nulls
+
+    def combine(self, current_accumulator: int, new: int) -> int:
+        return current_accumulator + new
+
+
+class Sum(OfColumn):
+    """The sum of a column."""
+
+    _kind = "sum"
+
+    def __init__(self, on: Optional[str] = None, ignore_nulls: bool = True, alias_name: Optional[str] = None):
+        super().__init__(on, ignore_nulls, alias_name, lambda: 0)
+
+    def aggregate_block(self, block: pyarrow.Table) -> Any:
+        values = self._values(block)
+        return None if values is None else pyarrow.compute.sum(values).as_py()
+
+    def combine(self, current_accumulator: Any, new: Any) -> Any:
+        return current_accumulator + new
+
+
+class _Extreme(OfColumn):
+    def aggregate_block(self, block):
+        values = self._values(block)
+        return None if values is None else self._of(pyarrow.compute.min_max(values))
+
+    def combine(self, current_accumulator, new):
+        return self._better(current_accumulator, new)
+
+
+class Min(_Extreme):
+    """The smallest value of a column."""
+
+    _kind, _better = "min", staticmethod(min)
+
+    def __init__(self, on: Optional[str] = None, ignore_nulls: bool = True, alias_name: Optional[str] = None,
+                 zero_factory: Callable[[], Any] = lambda: math.inf):
+        super().__init__(on, ignore_nulls, alias_name, zero_factory)
+
+    @staticmethod
+    def _of(extremes):
+        return extremes["min"].as_py()
+
+
+class Max(_Extreme):
+    """The largest value of a column."""
+
+    _kind, _better = "max", staticmethod(max)
+
+    def __init__(self, on: Optional[str] = None, ignore_nulls: bool = True, alias_name: Optional[str] = None,
+                 zero_factory: Callable[[], Any] = lambda: -math.inf):
+        super().__init__(on, ignore_nulls, alias_name, zero_factory)
+
+    @staticmethod
+    def _of(extremes):
+        return extremes["max"].as_py()
+
+
+class AbsMax(_Extreme):
+    """The largest absolute value of a column."""
+
+    _kind, _better = "abs_max", staticmethod(max)
+
+    def __init__(self, on: Optional[str] = None, ignore_nulls: bool = True, alias_name: Optional[str] = None,
+                 zero_factory: Callable[[], Any] = lambda: 0):
+        if not isinstance(on, str):
+            raise ValueError(f"AbsMax needs a column; on is {on!r}")
+        super().__init__(on, ignore_nulls, alias_name, zero_factory)
+
+    @staticmethod
+    def _of(extremes):
+        return max(abs(extremes["min"].as_py()), abs(extremes["max"].as_py()))
+
+
+class Mean(OfColumn):
+    """The mean of a column."""
+
+    _kind = "mean"
+
+    def __init__(self, on: Optional[str] = None, ignore_nulls: bool = True, alias_name: Optional[str] = None):
+        super().__init__(on, ignore_nulls, alias_name, lambda: [0, 0])
+
+    def aggregate_block(self, block: pyarrow.Table) -> Any:
+        values = self._values(block)
+        return None if values is None else [pyarrow.compute.sum(values).as_py(), len(values)]
+
+    def combine(self, current_accumulator: Any, new: Any) -> Any:
+        return [current_accumulator[0] + new[0], current_accumulator[1] + new[1]]
+
+    def finalize(self, accumulator: Any) -> Any:
+        return accumulator[0] / accumulator[1] if accumulator[1] else math.nan
+
+
+class Std(OfColumn):
+    """The standard deviation of a column, with ``rows - ddof`` in the denominator. Squares of deviations are merged
+    block by block (Chan and others, 1979)."""
+
+    _kind = "std"
+
+    def __init__(self, on: Optional[str] = None, ddof: int = 1, ignore_nulls: bool = True, alias_name: Optional[str] = None):
+        super().__init__(on, ignore_nulls, alias_name, lambda: [0.0, 0.0, 0])
+        self._ddof = ddof
+
+    def aggregate_block(self, block: pyarrow.Table) -> Any:
+        values = self._values(block)
+        if values is None:
+            return None
+        numbers = values.cast(pyarrow.float64(), safe=False)
+        squares = pyarrow.compute.variance(numbers).as_py() * len(numbers)
+        return [squares, pyarrow.compute.mean(numbers).as_py(), len(numbers)]
+
+    def combine(self, current_accumulator: Any, new: Any) -> Any:
+        (squares, mean, rows), (more_squares, other_mean, more_rows) = current_accumulator, new
+        total = rows + more_rows
+        if not total:
+            return current_accumulator
+        apart = other_mean - mean
+        squares += more_squares + apart**2 * rows * more_rows / total
+        return [squares, mean + apart * more_rows / total, total]
+
+    def finalize(self, accumulator: Any) -> Any:
+        squares, _, rows = accumulator
+        return math.sqrt(squares / (rows - self._ddof)) if rows > self._ddof else math.nan
+
+
+class _Listed(OfColumn):
+    """One whose accumulator is an array of values."""
+
+    def aggregate_block(self, block):
+        column = block.column(self._column).combine_chunks()
+        return column.drop_null() if self._ignore_nulls else column
+
+    def combine(self, current_accumulator, new):
+        return pyarrow.concat_arrays([current_accumulator, new]) if len(current_accumulator) else new
+
+
+class AsList(_Listed):
+    """The values of a column, as a list."""
+
+    _kind = "list"
+
+    def __init__(self, on: str, alias_name: Optional[str] = None, ignore_nulls: bool = False):
+        super().__init__(on, ignore_nulls, alias_name, list)
+
+    def finalize(self, accumulator: Any) -> List[Any]:
+        return accumulator if isinstance(accumulator, list) else accumulator.to_pylist()
+
+
+class Quantile(_Listed):
+    """The value below which a part of a column is, exactly, between two values where it lies there."""
+
+    _kind = "quantile"
+
+    def __init__(self, on: Optional[str] = None, q: float = 0.5, ignore_nulls: bool = True, alias_name: Optional[str] = None):
+        super().__init__(on, ignore_nulls, alias_name, list)
+        self._q = q
+
+    def finalize(self, accumulator: Any) -> Any:
+        if not len(accumulator) or accumulator.null_count:
+            return None
+        return pyarrow.compute.quantile(accumulator, q=self._q)[0].as_py()
+
+
+class ApproximateQuantile(OfColumn):
+    """Values below which parts of a column are, of a sketch that holds a few thousand values of it. Exact for fewer rows.
+
+    Args:
+        on: The column.
+        quantiles: The parts, from 0 to 1.
+        quantile_precision: Values of each level of the sketch; twice as many halve its error, about 1/quantile_precision.
+    """
+
+    _kind = "approx_quantile"
+
+    def __init__(self, on: str, quantiles: List[float], quantile_precision: int = 800, alias_name: Optional[str] = None):
+        super().__init__(on, True, alias_name, lambda: QuantileSketch(quantile_precision))
+        self._quantiles, self._precision = list(quantiles), quantile_precision
+
+    def aggregate_block(self, block: pyarrow.Table) -> Any:
+        values = self._values(block)
+        return None if values is None else QuantileSketch(self._precision, values.cast(pyarrow.float64()).to_numpy())
+
+    def combine(self, current_accumulator: QuantileSketch, new: QuantileSketch) -> QuantileSketch:
+        return current_accumulator.merged(new)
+
+    def finalize(self, accumulator: QuantileSketch) -> List[float]:
+        return accumulator.quantiles(self._quantiles)
+
+
+class Unique(OfColumn):
+    """The values of a column, each once, in the order in which they come. Lists count by what is in them with
+    encode_lists=True, otherwise as wholes."""
+
+    _kind = "unique"
+
+    def __init__(self, on: Optional[str] = None, ignore_nulls: bool = False, alias_name: Optional[str] = None,
+                 encode_lists: Optional[bool] = None):
+        super().__init__(on, ignore_nulls, alias_name, dict)
+        self._encode_lists = encode_lists
+
+    def aggregate_block(self, block: pyarrow.Table) -> Dict[Any, None]:
+        column = block.column(self._column).combine_chunks()
+        if pyarrow.types.is_nested(column.type):
+            values: Iterable[Any] = column.to_pylist()
+            if self._encode_lists:
+                values = (value for row in values for value in (row if isinstance(row, list) else [row]))
+            values = (tuple(value) if isinstance(value, list) else value for value in values)
+        else:
+            values = column.unique().to_pylist()
+        return dict.fromkeys(value for value in values if value is not None or not self._ignore_nulls)
+
+    def combine(self, current_accumulator: Dict[Any, None], new: Dict[Any, None]) -> Dict[Any, None]:
+        return {**current_accumulator, **new}
+
+    def finalize(self, accumulator: Dict[Any, None]) -> Any:
+        return list(accumulator)
+
+
+class CountDistinct(Unique):
+    """How many values a column has."""
+
+    _kind = "count_distinct"
+
+    def __init__(self, on: str, ignore_nulls: bool = True, alias_name: Optional[str] = None):
+        super().__init__(on, ignore_nulls, alias_name)
+
+    def finalize(self, accumulator: Dict[Any, None]) -> int:
+        return len(accumulator)
+
+
+class ValueCounter(OfColumn):
+    """The values of a column, and how often each comes: ``{"values": […], "counts": […]}``."""
+
+    _kind = "value_counter"
+
+    def __init__(self, on: str, alias_name: Optional[str] = None):
+        super().__init__(on, True, alias_name, dict)
+
+    def aggregate_block(self, block: pyarrow.Table) -> Dict[Any, int]:
+        column = block.column(self._column).combine_chunks()
+        if pyarrow.types.is_nested(column.type):
+            counts: Dict[Any, int] = {}
+            for value in column.to_pylist():
+                value = tuple(value) if isinstance(value, list) else value
+                counts[value] = counts.get(value, 0) + 1
+            return counts
+        return {one["values"].as_py(): one["counts"].as_py() for one in column.value_counts()}
+
+    def combine(self, current_accumulator: Dict[Any, int], new: Dict[Any, int]) -> Dict[Any, int]:
+        return {**current_accumulator, **{value: current_accumulator.get(value, 0) + count for value, count in new.items()}}
+
+    def finalize(self, accumulator: Dict[Any, int]) -> Dict[str, List[Any]]:
+        return {"values": list(accumulator), "counts": list(accumulator.values())}
+
+
+class _Percentage(OfColumn):
+    def combine(self, current_accumulator, new):
+        return [current_accumulator[0] + new[0], current_accumulator[1] + new[1]]
+
+    def finalize(self, accumulator):
+        return 100.0 * accumulator[0] / accumulator[1] if accumulator[1] else None
+
+
+class MissingValuePercentage(_Percentage):
+    """How many of 100 values of a column are null or NaN."""
+
+    _kind = "missing_pct"
+
+    def __init__(self, on: str, alias_name: Optional[str] = None):
+        super().__init__(on, False, alias_name, lambda: [0, 0])
+
+    def aggregate_block(self, block: pyarrow.Table) -> List[int]:
+        missing = pyarrow.compute.is_null(block.column(self._column), nan_is_null=True)
+        return [pyarrow.compute.sum(missing).as_py() or 0, block.num_rows]
+
+
+class ZeroPercentage(_Percentage):
+    """How many of 100 values of a column are 0."""
+
+    _kind = "zero_pct"
+
+    def __init__(self, on: str, ignore_nulls: bool = True, alias_name: Optional[str] = None):
+        super().__init__(on, ignore_nulls, alias_name, lambda: [0, 0])
+
+    def aggregate_block(self, block: pyarrow.Table) -> List[int]:
+        column = block.column(self._column)
+        rows = block.num_rows - (column.null_count if self._ignore_nulls else 0)
+        return [pyarrow.compute.sum(pyarrow.compute.equal(column, 0)).as_py() or 0, rows]

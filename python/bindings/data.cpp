@@ -69,6 +69,18 @@ T value_of(arrow::Result<T> result) {
   return std::move(result).ValueUnsafe();
 }
 
+// What a call of Python's `name` gives. The caller holds the GIL.
+template <typename Call>
+arrow::Result<Batch> called(const std::string& name, const Call& call) {
+  try {
+    return call();
+  } catch (const py::error_already_set& error) {
+    return status_of(name + " raised " + utf8(error.value()), exception_of(error));
+  } catch (const std::exception& error) {
+    return arrow::Status::Invalid(name, ": ", error.what());
+  }
+}
+
 // A function of Python: from a pyarrow.RecordBatch and a key to another. Its calls are one at a time, as the GIL has
 // it.
 class PythonFunction : public data::Operator {
@@ -87,13 +99,7 @@ class PythonFunction : public data::Operator {
 
   arrow::Result<Batch> apply(const Batch& block, uint64_t key) const override {
     const py::gil_scoped_acquire gil;
-    try {
-      return from_pyarrow((*function_)(to_pyarrow(block), key));
-    } catch (const py::error_already_set& error) {
-      return status_of(name_ + " raised " + utf8(error.value()), exception_of(error));
-    } catch (const std::exception& error) {
-      return arrow::Status::Invalid(name_, ": ", error.what());
-    }
+    return called(name_, [&] { return from_pyarrow((*function_)(to_pyarrow(block), key)); });
   }
 
  private:
@@ -102,14 +108,57 @@ class PythonFunction : public data::Operator {
   const std::shared_ptr<py::object> function_;
 };
 
+// Blocks of Python: a function from the number of a chunk to a pyarrow.RecordBatch.
+class PythonSource : public data::Source {
+ public:
+  // `chunks`: rows and bytes of each. `counts_rows`: whether these numbers of rows are exact.
+  PythonSource(std::string name, const std::vector<std::pair<int64_t, int64_t>>& chunks, bool counts_rows,
+               py::object function)
+      : name_(std::move(name)), counts_rows_(counts_rows), function_(held(std::move(function))) {
+    for (const auto& [rows, bytes] : chunks) {
+      chunks_.push_back({.rows = rows, .bytes = bytes, .file = static_cast<int64_t>(chunks_.size())});
+    }
+  }
+
+  const std::string& name() const { return name_; }
+  const py::object& function() const { return *function_; }
+  const std::vector<data::ChunkSize>& chunks() const override { return chunks_; }
+  bool counts_rows() const override { return counts_rows_; }
+
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override {
+    if (chunks_.empty()) return arrow::schema(arrow::FieldVector());
+    ARROW_ASSIGN_OR_RAISE(const Batch first, read(0, 0));
+    return first->schema();
+  }
+
+  uint64_t fingerprint() const override {
+    uint64_t print = data::mix_text(2, name_);
+    for (const data::ChunkSize& chunk : chunks_) print = data::mix(print, static_cast<uint64_t>(chunk.rows));
+    return print;
+  }
+
+  arrow::Result<Batch> read(int64_t chunk, uint64_t) const override {
+    const py::gil_scoped_acquire gil;
+    return called(name_, [&] { return from_pyarrow((*function_)(chunk)); });
+  }
+
+ private:
+  const std::string name_;
+  const bool counts_rows_;
+  const std::shared_ptr<py::object> function_;
+  std::vector<data::ChunkSize> chunks_;
+};
+
 std::shared_ptr<data::Plan> make_plan(std::string kind, const py::dict& options,
                                       std::vector<std::shared_ptr<data::Plan>> inputs,
-                                      std::optional<std::shared_ptr<PythonFunction>> function, const py::list& rows) {
+                                      std::optional<std::shared_ptr<PythonFunction>> function, const py::list& rows,
+                                      std::optional<std::shared_ptr<PythonSource>> source) {
   auto plan = std::make_shared<data::Plan>();
   plan->kind = std::move(kind);
   plan->options = to_json(options, plan->kind);
   plan->inputs.assign(inputs.begin(), inputs.end());
   if (function) plan->function = *function;
+  if (source) plan->source = *source;
   for (const py::handle batch : rows) plan->rows.push_back(from_pyarrow(batch));
   return plan;
 }
@@ -118,6 +167,13 @@ py::list rows_of(const data::Plan& plan) {
   py::list rows;
   for (const Batch& batch : plan.rows) rows.append(to_pyarrow(batch));
   return rows;
+}
+
+// Rows and bytes of each chunk.
+std::vector<std::pair<int64_t, int64_t>> sizes_of(const data::Source& source) {
+  std::vector<std::pair<int64_t, int64_t>> sizes;
+  for (const data::ChunkSize& chunk : source.chunks()) sizes.emplace_back(chunk.rows, chunk.bytes);
+  return sizes;
 }
 
 py::dict state_to_python(const data::StreamState& state) {
@@ -258,9 +314,16 @@ void bind_plans(py::module_& module) {
       .def_property_readonly("name", &PythonFunction::name)
       .def_property_readonly("keeps_rows", &PythonFunction::keeps_rows)
       .def_property_readonly("function", &PythonFunction::function);
+  py::class_<PythonSource, std::shared_ptr<PythonSource>>(module, "DataSource")
+      .def(py::init<std::string, std::vector<std::pair<int64_t, int64_t>>, bool, py::object>(), py::arg("name"),
+           py::arg("chunks"), py::arg("counts_rows"), py::arg("function"))
+      .def_property_readonly("name", &PythonSource::name)
+      .def_property_readonly("chunks", [](const PythonSource& source) { return sizes_of(source); })
+      .def_property_readonly("counts_rows", &PythonSource::counts_rows)
+      .def_property_readonly("function", &PythonSource::function);
   py::class_<data::Plan, std::shared_ptr<data::Plan>>(module, "DataPlan")
       .def(py::init(&make_plan), py::arg("kind"), py::arg("options"), py::arg("inputs"),
-           py::arg("function") = py::none(), py::arg("rows") = py::list())
+           py::arg("function") = py::none(), py::arg("rows") = py::list(), py::arg("source") = py::none())
       .def_readonly("kind", &data::Plan::kind)
       .def_property_readonly("options", [](const data::Plan& plan) { return to_python(plan.options); })
       .def_property_readonly("inputs",
@@ -277,6 +340,11 @@ void bind_plans(py::module_& module) {
                                    std::dynamic_pointer_cast<const PythonFunction>(plan.function));
                              })
       .def_property_readonly("rows", &rows_of)
+      .def_property_readonly(
+          "source",
+          [](const data::Plan& plan) {
+            return std::const_pointer_cast<PythonSource>(std::dynamic_pointer_cast<const PythonSource>(plan.source));
+          })
       .def("explain", [](const data::Plan& plan) { return data::explain(plan); })
       .def("open",
            [](const data::Plan& plan) { return data::local_reader(without_gil([&] { return data::open(plan); })); });

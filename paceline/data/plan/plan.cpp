@@ -3,6 +3,7 @@
 #include "paceline/data/plan/push_down.h"
 #include "paceline/data/plan/readers_internal.h"
 #include "paceline/data/plan/steps_internal.h"
+#include "paceline/storage/location.h"
 
 namespace paceline::data {
 namespace {
@@ -47,8 +48,11 @@ std::string with_options(std::string_view name, const Json& options) {
 std::string line_of(const Plan& plan) {
   if (const Reader* const reader = row_of(readers(), plan.kind)) {
     std::string text(reader->name);
+    if (plan.kind == "source") text += plan.options.value("name", "");
     if (!plan.options.contains("paths")) return text;
-    text += "(" + plan.options["paths"].dump();
+    Json paths = Json::array();
+    for (const std::string path : plan.options["paths"]) paths.push_back(storage::Location(path).text());  // no keys
+    text += "(" + paths.dump();
     if (plan.options.contains("columns")) text += ", columns=" + plan.options["columns"].dump();
     if (plan.options.contains("filter")) {
       const auto filter = expression_of(plan.options["filter"]);

@@ -27,6 +27,7 @@ struct Plan {
   std::vector<std::shared_ptr<const Plan>> inputs;        ///< none where rows begin; several for a union
   std::shared_ptr<const Operator> function;               ///< of kind "function"
   std::vector<std::shared_ptr<arrow::RecordBatch>> rows;  ///< of kind "rows", whose schema is in the first
+  std::shared_ptr<const Source> source;                   ///< of kind "source": the program's own
 };
 
 /// A plan that rows can be read of.

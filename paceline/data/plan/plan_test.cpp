@@ -48,6 +48,14 @@ TEST(Plan, AShuffleChangesTheOrderAlone) {
   EXPECT_NE(first, (std::vector<int64_t>{1, 2, 3}));
 }
 
+TEST(Plan, ASourceOfTheProgramsOwnIsReadAsAnyOther) {
+  auto own = std::make_shared<Plan>(Plan{.kind = "source", .options = {{"name", "Mine"}}});
+  EXPECT_THAT(data::open(*own).status().message(), HasSubstr("has no source"));
+  own->source = data::open(*rows({1, 2, 3})).ValueOrDie().source;
+  EXPECT_EQ(all_of(*step("range", {{"first", 1}}, {own})), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(explain(*own), "ReadMine\n");
+}
+
 TEST(Plan, WrongStepsAreErrors) {
   EXPECT_THAT(data::open(*step("fly", Json::object(), {rows({1})})).status().message(), HasSubstr("no step 'fly'"));
   EXPECT_THAT(data::open(*step("shuffle", {{"what", "rows"}}, {rows({1}), rows({2})})).status().message(),

@@ -17,6 +17,7 @@
 #include "paceline/data/source/orc_source.h"
 #include "paceline/data/source/parquet_source.h"
 #include "paceline/data/source/partitioning.h"
+#include "paceline/data/source/plain_tensors.h"
 #include "paceline/data/source/range_source.h"
 #include "paceline/data/source/text_source.h"
 
@@ -84,7 +85,8 @@ Opened with_places(const Found& found, arrow::Result<std::unique_ptr<Source>> so
                                   ", or of a file read with it, is called '", name,
                                   "', which is not UTF-8; is the file damaged?");
   }
-  return with_columns_of_places(*std::move(source), found.places, found.all_columns);
+  ARROW_ASSIGN_OR_RAISE(auto whole, with_columns_of_places(*std::move(source), found.places, found.all_columns));
+  return with_plain_tensors(std::move(whole));
 }
 
 // Leaves out the files none of whose rows can pass the filter, by what their places say. One stays, for its columns.
@@ -187,7 +189,13 @@ Opened range(const Plan& plan) {
 
 Opened rows_in_memory(const Plan& plan) {
   if (plan.rows.empty()) return arrow::Status::Invalid("a data set needs at least the columns of its rows");
-  return memory_source(plan.rows.front()->schema(), plan.rows);
+  ARROW_ASSIGN_OR_RAISE(auto source, memory_source(plan.rows.front()->schema(), plan.rows));
+  return with_plain_tensors(std::move(source));
+}
+
+Opened own_source(const Plan& plan) {
+  if (plan.source == nullptr) return arrow::Status::Invalid("the plan has no source");
+  return plan.source;
 }
 
 constexpr Reader kReaders[] = {
@@ -201,6 +209,7 @@ constexpr Reader kReaders[] = {
     {"read_numpy", "ReadNumpy", read_numpy},
     {"numbers", "Range", range},
     {"rows", "Rows", rows_in_memory},
+    {"source", "Read", own_source},
 };
 
 }  // namespace

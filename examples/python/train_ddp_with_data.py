@@ -140,7 +140,7 @@ def main(options: argparse.Namespace) -> None:
         photographs = {"train": photographs["train"].limit(2_048), "test": photographs["test"].limit(1_000)}
     for name, dataset in photographs.items():
         print(f"{name}: {dataset.count():,} photographs, {dataset.size_bytes() / 1e6:.0f} MB in {dataset.num_blocks()} blocks")
-    print(photographs["train"].schema().to_string(show_schema_metadata=False))
+    print(photographs["train"].schema())
 
     trainer = TorchTrainer(
         train_loop,

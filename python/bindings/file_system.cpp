@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -152,10 +153,7 @@ class PythonFileSystem final : public afs::FileSystem {
                                     py::arg("recursive") = below.recursive);
       std::vector<afs::FileInfo> found;
       for (const py::handle& one : system_["get_file_info"](selector)) {
-        if (!one.attr("is_file").cast<bool>()) continue;  // nobody asks for folders
-        afs::FileInfo file(one.attr("path").cast<std::string>(), afs::FileType::File);
-        file.set_size(one.attr("size").cast<int64_t>());
-        found.push_back(std::move(file));
+        if (one.attr("is_file").cast<bool>()) found.push_back(info_of(one));  // nobody asks for folders
       }
       return found;
     });
@@ -184,7 +182,9 @@ class PythonFileSystem final : public afs::FileSystem {
     });
   }
 
-  Result<afs::FileInfo> GetFileInfo(const std::string&) override { return not_needed(); }
+  Result<afs::FileInfo> GetFileInfo(const std::string& path) override {
+    return in_python([&] { return info_of(system_["get_file_info"](path)); });
+  }
   Status DeleteDirContents(const std::string&, bool) override { return not_needed(); }
   Status DeleteRootDirContents() override { return not_needed(); }
   Status Move(const std::string&, const std::string&) override { return not_needed(); }
@@ -196,6 +196,19 @@ class PythonFileSystem final : public afs::FileSystem {
   }
 
  private:
+  // Of a pyarrow.fs.FileInfo. Some file systems do not say when a file was written.
+  static afs::FileInfo info_of(const py::handle& one) {
+    const bool is_file = one.attr("is_file").cast<bool>();
+    const bool is_there = is_file || one.attr("type").attr("name").cast<std::string>() == "Directory";
+    afs::FileInfo info(one.attr("path").cast<std::string>(), is_file    ? afs::FileType::File
+                                                             : is_there ? afs::FileType::Directory
+                                                                        : afs::FileType::NotFound);
+    if (is_file) info.set_size(one.attr("size").cast<int64_t>());
+    if (const py::object written = one.attr("mtime_ns"); !written.is_none()) {
+      info.set_mtime(afs::TimePoint(std::chrono::nanoseconds(written.cast<int64_t>())));
+    }
+    return info;
+  }
   static Status not_needed() { return Status::NotImplemented("Storage does not need it"); }
 
   Held system_;

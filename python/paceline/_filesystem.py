@@ -130,14 +130,24 @@ class Stores:
     @classmethod
     def of(cls, place: Optional[Place], locations: Iterable[str]) -> "Stores":
         """Those of the storage path, and of locations that workers open besides."""
-        ids = {native.custom_id(location) for location in [*locations, *([place.location] if place else [])]}
-        return cls(place, {id: _added[id] for id in ids if id in _added})
+        return cls(place, added_of([*locations, *([place.location] if place else [])]))
 
     def take_over(self) -> None:
         """In a worker: what comes from the core is in these from now on."""
-        for id, filesystem in self.added.items():
-            _add(id, filesystem)
+        add(self.added)
         of_run.place = self.place
+
+
+def added_of(locations: Iterable[str]) -> Dict[str, Any]:
+    """The file systems of locations that stay objects."""
+    ids = {native.custom_id(location) for location in locations}
+    return {id: _added[id] for id in ids if id in _added}
+
+
+def add(filesystems: Dict[str, Any]) -> None:
+    """Those of another process."""
+    for id, filesystem in filesystems.items():
+        _add(id, filesystem)
 
 
 class _OfRun:

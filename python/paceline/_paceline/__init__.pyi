@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataFunction', 'DataPlan', 'DataReader', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'index_of_best', 'is_driver', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'steps_of', 'storage_schemes', 'tensors_of', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'index_of_best', 'is_driver', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'steps_of', 'storage_schemes', 'tensors_of', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -105,8 +105,23 @@ class DataFunction:
     @property
     def name(self) -> str:
         ...
+class DataSource:
+    def __init__(self, name: str, chunks: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]], counts_rows: bool, function: typing.Any) -> None:
+        ...
+    @property
+    def chunks(self) -> list[tuple[int, int]]:
+        ...
+    @property
+    def counts_rows(self) -> bool:
+        ...
+    @property
+    def function(self) -> typing.Any:
+        ...
+    @property
+    def name(self) -> str:
+        ...
 class DataPlan:
-    def __init__(self, kind: str, options: dict, inputs: collections.abc.Sequence[DataPlan], function: DataFunction | None = None, rows: list = []) -> None:
+    def __init__(self, kind: str, options: dict, inputs: collections.abc.Sequence[DataPlan], function: DataFunction | None = None, rows: list = [], source: DataSource | None = None) -> None:
         ...
     def explain(self) -> str:
         ...
@@ -126,6 +141,9 @@ class DataPlan:
         ...
     @property
     def rows(self) -> list:
+        ...
+    @property
+    def source(self) -> DataSource:
         ...
 class DataClient:
     def reader(self, name: str) -> DataReader:

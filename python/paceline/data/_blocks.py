@@ -43,25 +43,38 @@ def _lists_to_numpy(column):
 
 
 def to_numpy(block: pyarrow.RecordBatch) -> Dict[str, numpy.ndarray]:
-    return {name: column_to_numpy(column) for name, column in zip(block.schema.names, block.columns)}
+    return {field.name: _objects(_values(column, True)) if _is_tuple(field) else column_to_numpy(column)
+            for field, column in zip(block.schema, block.columns)}
+
+
+def _objects(values):
+    array = numpy.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def to_rows(block: pyarrow.RecordBatch) -> List[Dict[str, Any]]:
     """A dict a row: tensors as numpy arrays, all else as Python's own values."""
-    columns = []
-    for column in block.columns:
-        kind = _plain(column).type
-        is_list = pyarrow.types.is_nested(kind) and not pyarrow.types.is_struct(kind)
-        columns.append(list(column_to_numpy(column)) if is_list else column.to_pylist())
+    columns = [_values(column, _is_tuple(field)) for field, column in zip(block.schema, block.columns)]
     return [dict(zip(block.schema.names, values)) for values in zip(*columns)] if columns else [{}] * block.num_rows
+
+
+def _values(column, is_tuple=False):
+    kind = _plain(column).type
+    if pyarrow.types.is_struct(kind) and column.null_count == 0 and len(kind):
+        fields = zip(*(_values(field) for field in column.flatten()))
+        return list(fields) if is_tuple else [dict(zip((one.name for one in kind), values)) for values in fields]
+    if pyarrow.types.is_nested(kind) and not pyarrow.types.is_struct(kind) and not pyarrow.types.is_map(kind):
+        return list(column_to_numpy(column))
+    return column.to_pylist()
 
 
 def to_format(block: pyarrow.RecordBatch, batch_format: Optional[str]) -> Any:
     if batch_format == "pandas":
         frame = block.to_pandas()
-        for name, column in zip(block.schema.names, block.columns):
-            if pyarrow.types.is_fixed_size_list(_plain(column).type):
-                frame[name] = list(column_to_numpy(column))
+        for field, column in zip(block.schema, block.columns):
+            if pyarrow.types.is_fixed_size_list(_plain(column).type) or _is_tuple(field):
+                frame[field.name] = _values(column, _is_tuple(field))
         return frame
     if batch_format in ("pyarrow", None):
         return pyarrow.Table.from_batches([block])
@@ -85,6 +98,8 @@ def column_from(values: Any) -> pyarrow.Array:
         values = list(values)
         if values and all(hasattr(value, "shape") or isinstance(value, numpy.generic) for value in values):
             values = _stacked(values)
+        elif fields := _fields_of(values):
+            return _structs(values, *fields)
         else:
             return pyarrow.array(values)
     if values.dtype == object:
@@ -92,6 +107,29 @@ def column_from(values: Any) -> pyarrow.Array:
     if values.ndim <= 1:
         return pyarrow.array(values)
     return _tensor_column(numpy.ascontiguousarray(values))
+
+
+# A tuple is a struct whose fields are called by their places; the column's metadata says that it was one.
+_TUPLES = {b"paceline": b"tuple"}
+
+
+def _is_tuple(field):
+    return (field.metadata or {}).get(b"paceline") == b"tuple"
+
+
+def _fields_of(values):
+    """The names and keys of the parts, where all values are tuples of one length, or dicts with arrays in them."""
+    if all(isinstance(value, tuple) for value in values) and len({len(value) for value in values}) == 1 and values[0]:
+        return [str(place) for place in range(len(values[0]))], range(len(values[0]))
+    if all(isinstance(value, dict) and value.keys() == values[0].keys() for value in values) and any(
+        hasattr(part, "shape") for part in values[0].values()
+    ):
+        return list(values[0]), list(values[0])
+    return None
+
+
+def _structs(values, names, keys):
+    return pyarrow.StructArray.from_arrays([column_from([value[key] for value in values]) for key in keys], names)
 
 
 def _stacked(values):
@@ -105,6 +143,8 @@ def _stacked(values):
 
 
 def _column_of_objects(values):
+    if len(values) and _fields_of(list(values)):
+        return _structs(values, *_fields_of(list(values)))
     if len(values) and all(isinstance(value, numpy.ndarray) for value in values):
         stacked = _stacked(values)
         if stacked.dtype != object:
@@ -122,10 +162,11 @@ def _tensor_column(values):
 
 def from_format(batch: Any, name: str) -> pyarrow.RecordBatch:
     """The block that a function has given in any of the formats; TypeError for anything else."""
-    if isinstance(batch, pyarrow.RecordBatch):
-        return _block(dict(zip(batch.schema.names, batch.columns)), name)
-    if isinstance(batch, pyarrow.Table):
-        return _block(dict(zip(batch.schema.names, batch.columns)), name)
+    if isinstance(batch, (pyarrow.RecordBatch, pyarrow.Table)):
+        block = _block(dict(zip(batch.schema.names, batch.columns)), name)
+        tuples = [field.with_metadata(_TUPLES) if _is_tuple(given) else field
+                  for field, given in zip(block.schema, batch.schema)]
+        return pyarrow.RecordBatch.from_arrays(block.columns, schema=pyarrow.schema(tuples))
     if isinstance(batch, Mapping):
         return _block(dict(batch), name)
     if type(batch).__module__.split(".")[0] == "pandas" and hasattr(batch, "columns"):
@@ -142,7 +183,7 @@ def _series(series):
 
 
 def _block(columns, name):
-    arrays = {}
+    arrays, metadata = {}, {}
     for column, values in columns.items():
         if not isinstance(column, str):
             raise TypeError(f"{name} gave a column called {column!r}; names of columns are texts")
@@ -150,6 +191,8 @@ def _block(columns, name):
             raise TypeError(f"{name} gave {type(values).__name__} for the column {column!r}; wanted a value for each row")
         try:
             arrays[column] = column_from(values)
+            if len(values) and isinstance(values[0], tuple) and pyarrow.types.is_struct(arrays[column].type):
+                metadata[column] = _TUPLES
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
             kinds = ", ".join(sorted({type(value).__name__ for value in values}))
             raise TypeError(
@@ -159,7 +202,8 @@ def _block(columns, name):
     if len({len(array) for array in arrays.values()}) > 1:
         lengths = ", ".join(f"{column}: {len(array)}" for column, array in arrays.items())
         raise ValueError(f"{name} gave columns of different lengths ({lengths})")
-    return pyarrow.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
+    fields = [pyarrow.field(column, array.type, metadata=metadata.get(column)) for column, array in arrays.items()]
+    return pyarrow.RecordBatch.from_arrays(list(arrays.values()), schema=pyarrow.schema(fields))
 
 
 def from_rows(rows: List[Any], name: str) -> pyarrow.RecordBatch:

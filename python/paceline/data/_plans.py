@@ -1,10 +1,12 @@
 """Plans of datasets: what they are made of, and how they travel to other processes."""
 
+import dataclasses
 import random
 from typing import Any, Optional
 
 import pyarrow
 
+from paceline import _filesystem
 from paceline._native import native
 
 
@@ -28,31 +30,62 @@ def count(name: str, value: Any, least: int = 0) -> int:
     return value
 
 
-def seed(given: Optional[int]) -> int:
-    """Drawn once: every process that opens the plan has the same."""
-    return random.SystemRandom().getrandbits(62) if given is None else int(given)
+@dataclasses.dataclass
+class RandomSeedConfig:
+    """A seed as Ray's scripts may give it.
+
+    Args:
+        seed: None draws one.
+        reseed_after_execution: Taken for Ray's scripts: each epoch has another order, which the seed and the epoch fix.
+    """
+
+    seed: Optional[int] = None
+    reseed_after_execution: bool = True
+
+
+def seed(given: Any) -> int:
+    """A number, or that of a RandomSeedConfig. Drawn once: every process that opens the plan has the same."""
+    number = getattr(given, "seed", given)
+    return random.SystemRandom().getrandbits(62) if number is None else int(number)
 
 
 def has_functions(plan) -> bool:
-    """Whether a step is a function of Python."""
-    return plan.function is not None or any(map(has_functions, plan.inputs))
+    """Whether a step, or where rows come from, is a function of Python."""
+    return plan.function is not None or plan.source is not None or any(map(has_functions, plan.inputs))
 
 
 def paths(plan):
-    """What it reads, as users named it."""
-    yield from plan.options.get("paths", [])
+    """What it reads, without keys."""
+    yield from map(native.without_credentials, plan.options.get("paths", []))
     for one in plan.inputs:
         yield from paths(one)
 
 
 def described(plan):
-    """A plan as plain objects, which can be pickled."""
-    function = plan.function and (plan.function.name, plan.function.keeps_rows, plan.function.function)
-    return plan.kind, plan.options, [described(one) for one in plan.inputs], function, plan.rows
+    """A plan as plain objects, which can be pickled, with the file systems that were given as objects."""
+    return _steps_of(plan), _filesystem.added_of(_locations(plan))
 
 
 def made_of(description):
     """The plan that described() described."""
-    kind, options, inputs, function, rows = description
-    made = function and native.DataFunction(*function)
-    return native.DataPlan(kind, options, [made_of(one) for one in inputs], made, rows)
+    steps, filesystems = description
+    _filesystem.add(filesystems)
+    return _plan_of(steps)
+
+
+def _steps_of(plan):
+    function = plan.function and (plan.function.name, plan.function.keeps_rows, plan.function.function)
+    source = plan.source and (plan.source.name, plan.source.chunks, plan.source.counts_rows, plan.source.function)
+    return plan.kind, plan.options, [_steps_of(one) for one in plan.inputs], function, plan.rows, source
+
+
+def _plan_of(steps):
+    kind, options, inputs, function, rows, source = steps
+    function, source = function and native.DataFunction(*function), source and native.DataSource(*source)
+    return native.DataPlan(kind, options, [_plan_of(one) for one in inputs], function, rows, source)
+
+
+def _locations(plan):
+    yield from plan.options.get("paths", [])
+    for one in plan.inputs:
+        yield from _locations(one)

@@ -7,6 +7,7 @@ import pyarrow
 
 from paceline import _options
 from paceline.data import _blocks, _plans
+from paceline.data._schema import Schema
 from paceline.data.iterator import DataIterator
 
 if TYPE_CHECKING:
@@ -40,14 +41,18 @@ class Reading:
         """DataIterator.to_torch() of a new iterator."""
         return self.iterator().to_torch(**options)
 
-    def schema(self, **fetch: Any) -> pyarrow.Schema:
-        """Its columns: names and types. Where a function makes them, the first block is made."""
-        _options.take("Dataset", "schema", fetch)
-        return self._reader.schema()
+    def schema(self, fetch_if_missing: bool = True) -> Schema:
+        """Its columns: names and types. Where a function makes them, the first block is made.
 
-    def columns(self, **fetch: Any) -> List[str]:
+        Args:
+            fetch_if_missing: Taken for Ray's scripts.
+        """
+        _options.note("Dataset", [] if fetch_if_missing else ["fetch_if_missing"])
+        return Schema(self._reader.schema())
+
+    def columns(self, fetch_if_missing: bool = True) -> List[str]:
         """The names of its columns."""
-        return self.schema(**fetch).names
+        return self.schema(fetch_if_missing).names
 
     def count(self) -> int:
         """Its number of rows. Read only where the files do not say it (after a filter)."""
@@ -103,7 +108,7 @@ class Reading:
 
         blocks = list(self._blocks())
         if not blocks:
-            schema = self.schema()
+            schema = self.schema().base_schema
             blocks = [pyarrow.RecordBatch.from_pylist([], schema=schema)]
         return MaterializedDataset(_plans.of_blocks(blocks))
 
@@ -167,6 +172,15 @@ class Reading:
         if limit is not None and len(frame) > limit:
             raise ValueError(f"the dataset has {len(frame)} rows, more than {limit}")
         return frame
+
+    def to_pandas_refs(self) -> List[Any]:
+        """The blocks as DataFrames. Ray gives references to them."""
+        return [_blocks.to_format(block, "pandas") for block in self._blocks()]
+
+    def to_numpy_refs(self, *, column: Optional[str] = None) -> List[Any]:
+        """The blocks as dicts of arrays, or the arrays of a column. Ray gives references to them."""
+        blocks = map(_blocks.to_numpy, self._blocks())
+        return [block if column is None else block[column] for block in blocks]
 
     def to_arrow_refs(self) -> List[pyarrow.Table]:
         """The blocks as tables. Ray gives references to them; here they are the tables."""

@@ -1,9 +1,13 @@
 """DataContext: how datasets are read in this process."""
 
+import contextlib
 import copy
 import dataclasses
+import math
 import os
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, Optional
+
+from paceline import _absent, _notices
 
 _READ_AHEAD_BYTES = 256 << 20
 
@@ -25,6 +29,18 @@ class ExecutionResources:
     object_store_memory: Optional[float] = None
     memory: Optional[float] = None
 
+    @classmethod
+    def for_limits(cls, cpu: Optional[float] = None, gpu: Optional[float] = None,
+                   object_store_memory: Optional[float] = None, memory: Optional[float] = None) -> "ExecutionResources":
+        """Of limits; what is None has none."""
+        return cls(cpu, gpu, object_store_memory, memory)
+
+    def copy(self, cpu: Optional[float] = None, gpu: Optional[float] = None, memory: Optional[float] = None,
+             object_store_memory: Optional[float] = None) -> "ExecutionResources":
+        """With some of them changed."""
+        given = {"cpu": cpu, "gpu": gpu, "memory": memory, "object_store_memory": object_store_memory}
+        return dataclasses.replace(self, **{name: value for name, value in given.items() if value is not None})
+
 
 @dataclasses.dataclass
 class ExecutionOptions:
@@ -32,25 +48,69 @@ class ExecutionOptions:
 
     Args:
         resource_limits: Threads and memory.
+        exclude_resources: Taken for Ray's scripts.
         preserve_order: Taken for Ray's scripts: the order is always kept.
-        locality_with_output: Taken for Ray's scripts.
+        actor_locality_enabled: Taken for Ray's scripts.
         verbose_progress: Taken for Ray's scripts.
+        label_selector: Taken for Ray's scripts.
+        locality_with_output: Taken for Ray's older scripts.
     """
 
     resource_limits: ExecutionResources = dataclasses.field(default_factory=ExecutionResources)
+    exclude_resources: Optional[ExecutionResources] = None
     preserve_order: bool = True
+    actor_locality_enabled: bool = True
+    verbose_progress: Optional[bool] = None
+    label_selector: Optional[Dict[str, str]] = None
     locality_with_output: bool = False
-    verbose_progress: bool = False
+
+    def is_resource_limits_default(self) -> bool:
+        """Whether nothing is limited."""
+        return self.resource_limits == ExecutionResources()
+
+    def validate(self) -> None:
+        """Ray's check, which always passes: no resources are excluded."""
 
 
 class DataContext:
-    """How datasets are read in this process: ``DataContext.get_current()`` is the one that counts."""
+    """How datasets are read in this process: ``DataContext.get_current()`` is the one that counts.
+
+    What else Ray has in it can be set, with a notice that it has no effect.
+    """
 
     _current: Optional["DataContext"] = None
 
     def __init__(self) -> None:
         self.execution_options = ExecutionOptions()
         self._others: Dict[str, Any] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if known := _absent.ROWS.get(f"data.DataContext.{name}"):
+            _notices.give_once(f"DataContext.{name} has no effect: {known[0]}")
+        super().__setattr__(name, value)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def current(context: "DataContext") -> Iterator[None]:
+        """While the block runs, `context` is the one that counts."""
+        former = DataContext.get_current()
+        DataContext._set_current(context)
+        try:
+            yield
+        finally:
+            DataContext._set_current(former)
+
+    def get_config(self, key: str, default: Any = None) -> Any:
+        """What a program has kept here by set_config()."""
+        return self._others.get(key, default)
+
+    def set_config(self, key: str, value: Any) -> None:
+        """Keeps something of the program's own."""
+        self._others[key] = value
+
+    def remove_config(self, key: str) -> None:
+        """Forgets it."""
+        self._others.pop(key, None)
 
     @staticmethod
     def get_current() -> "DataContext":
@@ -70,6 +130,8 @@ class DataContext:
     def _limits(self, readers: int) -> Dict[str, int]:
         """What one of `readers` on this machine may use."""
         limits = self.execution_options.resource_limits
-        threads = limits.cpu if limits.cpu is not None else (os.cpu_count() or 1) / readers
-        memory = limits.memory or limits.object_store_memory or _READ_AHEAD_BYTES
+        cores = (os.cpu_count() or 1) / readers
+        threads = cores if limits.cpu is None or math.isinf(limits.cpu) else limits.cpu
+        given = (value for value in (limits.memory, limits.object_store_memory) if value and not math.isinf(value))
+        memory = next(given, _READ_AHEAD_BYTES)
         return {"threads": max(1, int(threads)), "read_ahead_bytes": int(memory)}

@@ -9,6 +9,8 @@ from paceline.data import _blocks, _functions, _plans
 from paceline.data._writing import Writing
 from paceline.data.iterator import DataIterator
 
+Seed = Union[None, int, _plans.RandomSeedConfig]
+
 
 class MixStoppingCondition(enum.Enum):
     """Where Dataset.mix() ends. STOP_ON_LONGEST_REPEAT is not Ray's."""
@@ -112,6 +114,14 @@ class Dataset(Writing):
         """With a column that an expression computes, in the place of one that is called so."""
         return self._step("with_column", name=column_name, expression=_expression(expr))
 
+    def with_columns(self, exprs: Dict[str, Any], **resources: Any) -> "Dataset":
+        """with_column() of several, each of which sees those before it."""
+        _options.take("Dataset", "with_columns", resources)
+        made = self
+        for name, expr in exprs.items():
+            made = made.with_column(name, expr)
+        return made
+
     def select_columns(self, cols: Union[str, List[str]]) -> "Dataset":
         """These columns alone. Of Parquet, Feather, ORC and CSV files nothing else is read but what steps before need."""
         return self._step("select_columns", columns=[cols] if isinstance(cols, str) else list(cols))
@@ -157,7 +167,7 @@ class Dataset(Writing):
 
     # Order
 
-    def random_shuffle(self, *, seed: Optional[int] = None, num_blocks: Optional[int] = None, **resources: Any) -> "Dataset":
+    def random_shuffle(self, *, seed: Seed = None, num_blocks: Optional[int] = None, **resources: Any) -> "Dataset":
         """Rows in another order in each epoch. Nothing is held in memory for it but a window of blocks.
 
         Args:
@@ -167,7 +177,7 @@ class Dataset(Writing):
         shuffled = self._step("shuffle", what="rows", seed=_plans.seed(seed))
         return shuffled.repartition(num_blocks) if num_blocks else shuffled
 
-    def randomize_block_order(self, *, seed: Optional[int] = None) -> "Dataset":
+    def randomize_block_order(self, *, seed: Seed = None) -> "Dataset":
         """Blocks in another order in each epoch, their rows as they stand."""
         return self._step("shuffle", what="chunks", seed=_plans.seed(seed))
 
@@ -182,7 +192,7 @@ class Dataset(Writing):
         parted = self._step("repartition", blocks=_plans.count("num_blocks", num_blocks))
         return parted.random_shuffle() if shuffle else parted
 
-    def random_sample(self, fraction: float, *, seed: Optional[int] = None) -> "Dataset":
+    def random_sample(self, fraction: float, *, seed: Seed = None) -> "Dataset":
         """About this part of the rows, each by chance; the same ones in each epoch."""
         if not 0 <= fraction <= 1:
             raise ValueError(f"fraction is {fraction!r}; allowed: 0 to 1")

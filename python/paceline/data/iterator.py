@@ -4,7 +4,7 @@ import functools
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Union
 
 from paceline._native import native
-from paceline.data import _blocks
+from paceline.data import _blocks, _torch
 from paceline.data.context import DataContext
 
 Equal = Literal["drop", "pad", "repeat", "uneven"]
@@ -94,8 +94,8 @@ class DataIterator:
         Args:
             dtypes: A torch dtype for all columns, or one for each column of a dict.
             device: Where the tensors are to be; "auto": the device of this worker, outside a train loop the CPU.
-            collate_fn: Makes the batch of a dict of numpy arrays instead; not with dtypes. An object with
-                ``batch_format = "pyarrow"`` or "pandas" gets that.
+            collate_fn: Makes the batch of a dict of numpy arrays instead; not with dtypes. One of
+                paceline.data.collate_fn's classes, or an object with ``batch_format = "pyarrow"`` or "pandas", gets that.
             pin_memory: Whether tensors are copied to pinned memory on their way to a GPU.
 
         Raises:
@@ -111,12 +111,12 @@ class DataIterator:
         def convert(batches):
             if collate_fn is None:
                 batch = batches.next_tensors()
-                return None if batch is None else _placed(_typed(batch, dtypes), place, pin_memory)
+                return None if batch is None else _torch.placed(_torch.typed(batch, dtypes), place, pin_memory)
             block = batches.next()
             if block is None:
                 return None
             batch = _blocks.to_format(block, getattr(collate_fn, "batch_format", "numpy"))
-            return _placed(collate_fn(batch), place, pin_memory)
+            return _torch.placed(collate_fn(batch), place, pin_memory)
 
         return _Epochs(self, options, convert)
 
@@ -125,13 +125,42 @@ class DataIterator:
         options = self._options(1, 256, False, None, None)
         return _Rows(_Epochs(self, options, lambda batches: batches.next()))
 
-    def to_torch(self, *, label_column: Optional[str] = None, feature_columns: Optional[List[str]] = None,
-                 batch_size: int = 1, prefetch_batches: int = 1, drop_last: bool = False,
-                 unsqueeze_label_tensor: bool = True, **shuffle: Any):
-        """A torch.utils.data.IterableDataset of pairs of features, stacked as columns, and label."""
-        return _torch_dataset(self, label_column, feature_columns, unsqueeze_label_tensor,
-                              {"batch_size": batch_size, "prefetch_batches": prefetch_batches, "drop_last": drop_last,
-                               **shuffle})
+    def to_torch(
+        self,
+        *,
+        label_column: Optional[str] = None,
+        feature_columns: Union[None, List[str], List[List[str]], Dict[str, List[str]]] = None,
+        label_column_dtype: Any = None,
+        feature_column_dtypes: Any = None,
+        batch_size: int = 1,
+        prefetch_batches: int = 1,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: Optional[int] = None,
+        local_shuffle_seed: Optional[int] = None,
+        unsqueeze_label_tensor: bool = True,
+        unsqueeze_feature_tensors: bool = True,
+    ) -> Any:
+        """A torch.utils.data.IterableDataset of pairs of features and label. See iter_batches() for the other arguments.
+
+        Args:
+            label_column: The label, which is no feature; None: the label is None.
+            feature_columns: A list: one tensor with a column for each; lists of lists, or a dict of lists: a tensor for
+                each list. None: all columns but the label.
+            label_column_dtype: A torch dtype.
+            feature_column_dtypes: One, or one for each tensor, in the form of feature_columns.
+            unsqueeze_label_tensor: Whether labels have the shape [rows, 1].
+            unsqueeze_feature_tensors: Whether a single column has it.
+        """
+        batches = self.iter_torch_batches(
+            batch_size=batch_size, prefetch_batches=prefetch_batches, drop_last=drop_last, device=None,
+            local_shuffle_buffer_size=local_shuffle_buffer_size, local_shuffle_seed=local_shuffle_seed,
+        )  # fmt: skip
+        return _torch.pairs(batches, label_column, feature_columns, label_column_dtype, feature_column_dtypes,
+                            unsqueeze_label_tensor, unsqueeze_feature_tensors)
+
+    def get_context(self) -> DataContext:
+        """How datasets are read in this process."""
+        return DataContext.get_current()
 
     def schema(self):
         """The dataset's columns."""
@@ -253,46 +282,3 @@ def _device(device):
     from paceline.data import _datasets
 
     return _datasets.worker_device()
-
-
-def _typed(batch, dtypes):
-    if dtypes is None:
-        return batch
-    if not isinstance(dtypes, dict):
-        return {name: tensor.to(dtypes) for name, tensor in batch.items()}
-    if missing := [name for name in dtypes if name not in batch]:
-        raise ValueError(f"dtypes names the columns {missing}, which the batch has not; it has {list(batch)}")
-    return {name: tensor.to(dtypes[name]) if name in dtypes else tensor for name, tensor in batch.items()}
-
-
-def _placed(batch: Any, place: Any, pin_memory: bool) -> Any:
-    """Tensors of dicts, lists and tuples, on the device."""
-    import torch
-
-    if place is None or (place.type == "cpu" and not pin_memory):
-        return batch
-    if isinstance(batch, torch.Tensor):
-        if pin_memory and batch.device.type == "cpu":
-            batch = batch.pin_memory()
-        return batch.to(place, non_blocking=pin_memory)
-    if isinstance(batch, dict):
-        return {name: _placed(value, place, pin_memory) for name, value in batch.items()}
-    if isinstance(batch, (list, tuple)):
-        return type(batch)(_placed(value, place, pin_memory) for value in batch)
-    return batch
-
-
-def _torch_dataset(iterator, label_column, feature_columns, unsqueeze, options):
-    import torch
-
-    class Pairs(torch.utils.data.IterableDataset):
-        def __iter__(self):
-            for batch in iterator.iter_torch_batches(**options):
-                label = batch.pop(label_column) if label_column else None
-                names = feature_columns or list(batch)
-                features = torch.cat([batch[name].reshape(len(batch[name]), -1) for name in names], dim=1)
-                if label is not None and unsqueeze:
-                    label = label.reshape(-1, 1)
-                yield features, label
-
-    return Pairs()

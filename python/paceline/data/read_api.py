@@ -7,10 +7,12 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 import numpy
 import pyarrow
 
-from paceline import _options
+from paceline import _filesystem, _options
 from paceline._native import native
-from paceline.data import _blocks, _plans
+from paceline.data import _blocks, _plans, _torch
 from paceline.data.dataset import Dataset, MaterializedDataset
+from paceline.data.datasource import Datasource, FileShuffleConfig
+from paceline.data.datasource import datasource as _datasource
 
 
 def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] = None, **files: Any) -> Dataset:
@@ -20,10 +22,12 @@ def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] =
         paths: A file, a folder, in which all files that end in .parquet are read, a glob such as ``"2024-*/*.parquet"``,
             or a list of these; local, or in an object store (docs/storage.md).
         columns: Only these, in this order.
-        files: What all readers take. ``shuffle="files"``: files in another order in each epoch. ``file_extensions``:
+        files: What all readers take. ``shuffle="files"``: files in another order in each epoch; FileShuffleConfig(seed)
+            fixes it. ``file_extensions``:
             which files of folders and globs are read. ``ignore_missing_paths``: paths that do not exist are left out.
             ``override_num_blocks``: the rows in so many blocks. ``partitioning="hive"``: folders such as ``year=2024``
-            become columns. ``include_paths``: the column "path".
+            become columns. ``include_paths``: the column "path". ``filesystem``: one of pyarrow's or fsspec's, in which
+            the paths are.
     """
     return _read("read_parquet", paths, files, **({} if columns is None else {"columns": list(columns)}))
 
@@ -79,6 +83,21 @@ def read_numpy(paths: Union[str, List[str]], **files: Any) -> Dataset:
     return _read("read_numpy", paths, files)
 
 
+def read_datasource(datasource: Datasource, *, parallelism: int = -1, override_num_blocks: Optional[int] = None,
+                    **placement: Any) -> Dataset:
+    """The rows of a source of the user's own: each of its tasks is a block.
+
+    Args:
+        datasource: Its get_read_tasks() is called now.
+        parallelism: Of Ray's older scripts: as override_num_blocks.
+        override_num_blocks: How many tasks the source is asked for; by default two for each core.
+        placement: Of Ray's: concurrency, num_cpus, … They get a notice that they have no effect.
+    """
+    _options.take("Dataset", "read_datasource", placement)
+    tasks = override_num_blocks or (parallelism if parallelism > 0 else 2 * (os.cpu_count() or 1))
+    return Dataset(_datasource.plan_of(datasource, tasks))
+
+
 def from_items(items: List[Any], *, override_num_blocks: Optional[int] = None, **placement: Any) -> MaterializedDataset:
     """A row for each: dicts as they are, all else as the column "item"."""
     _options.take("Dataset", "from_items", placement)
@@ -86,11 +105,18 @@ def from_items(items: List[Any], *, override_num_blocks: Optional[int] = None, *
     return _of_blocks([_blocks.from_rows(rows, "from_items()")], override_num_blocks)
 
 
+def from_blocks(blocks: List[Any]) -> MaterializedDataset:
+    """The rows of tables, DataFrames or dicts of arrays, each of which is a block."""
+    return _of_blocks([_blocks.from_format(block, "from_blocks()") for block in blocks], None)
+
+
 def from_arrow(tables: Union[pyarrow.Table, List[pyarrow.Table]], *, override_num_blocks: Optional[int] = None) -> MaterializedDataset:
     """The rows of tables, which are not copied."""
     listed = tables if isinstance(tables, (list, tuple)) else [tables]
     blocks: List[pyarrow.RecordBatch] = []
     for table in listed:
+        if isinstance(table, bytes):  # as Arrow's streams
+            table = pyarrow.ipc.open_stream(table).read_all()
         table = table if isinstance(table, pyarrow.Table) else pyarrow.Table.from_batches([table])
         blocks += table.to_batches() or [pyarrow.RecordBatch.from_pylist([], schema=table.schema)]
     return _of_blocks(blocks, override_num_blocks)
@@ -108,10 +134,33 @@ def from_numpy(ndarrays: Union[numpy.ndarray, List[numpy.ndarray]]) -> Materiali
     return _of_blocks([_blocks.from_format({"data": array}, "from_numpy()") for array in listed], None)
 
 
-def from_torch(dataset: Any, **placement: Any) -> MaterializedDataset:
-    """The samples of a torch.utils.data.Dataset as the column "item"."""
+def from_arrow_refs(tables: Any) -> MaterializedDataset:
+    """from_arrow(): what Ray has as references are here the tables themselves."""
+    return from_arrow(tables)
+
+
+def from_pandas_refs(dfs: Any) -> MaterializedDataset:
+    """from_pandas(), likewise."""
+    return from_pandas(dfs)
+
+
+def from_numpy_refs(ndarrays: Any) -> MaterializedDataset:
+    """from_numpy(), likewise."""
+    return from_numpy(ndarrays)
+
+
+def from_torch(dataset: Any, local_read: bool = False, **placement: Any) -> Dataset:
+    """The samples of a torch.utils.data.Dataset as the column "item", which are made when they are wanted, and anew in
+    each epoch. Tuples stay tuples: ``row["item"][0]``.
+
+    Args:
+        dataset: With __getitem__() and __len__(), a block for each 1,000 samples; or an iterable one, all in one block.
+        local_read: Taken for Ray's scripts.
+    """
+    _options.note("Dataset", ["local_read"] if local_read else [])
     _options.take("Dataset", "from_torch", placement)
-    return from_items([{"item": dataset[index]} for index in builtins.range(len(dataset))])
+    tasks, sizes = _torch.tasks_of(dataset)
+    return Dataset(_datasource.plan_of_tasks("Torch", tasks, sizes, not hasattr(dataset, "__iter__")))
 
 
 def range(n: int, *, override_num_blocks: Optional[int] = None, **placement: Any) -> Dataset:  # noqa: A001
@@ -134,11 +183,21 @@ def _read(kind, paths, files, **options):
         if (value := files.pop(name, None)) is not None:
             options[name] = value
     shuffle, blocks = files.pop("shuffle", None), files.pop("override_num_blocks", None)
-    if shuffle not in (None, "files"):
-        raise ValueError(f"shuffle is {shuffle!r}; allowed: 'files' or None")
+    if shuffle not in (None, "files") and not isinstance(shuffle, FileShuffleConfig):
+        raise ValueError(f"shuffle is {shuffle!r}; allowed: 'files', a FileShuffleConfig or None")
+    located = [_located(path, files.get("filesystem")) for path in _paths(paths)]
+    files.pop("filesystem", None)
     _options.take("Dataset", kind, files)
-    dataset = _parted(Dataset(native.DataPlan(kind, {"paths": _paths(paths), **options}, [])), blocks)
-    return dataset._step("shuffle", what="files", seed=_plans.seed(None)) if shuffle else dataset
+    dataset = _parted(Dataset(native.DataPlan(kind, {"paths": located, **options}, [])), blocks)
+    if not shuffle:
+        return dataset
+    return dataset._step("shuffle", what="files", seed=_plans.seed(None if shuffle == "files" else shuffle))
+
+
+def _located(path, filesystem):
+    """A path as the core takes it."""
+    place = _filesystem.given(path.removeprefix("local://"), filesystem)
+    return place.location if place is not None else path.removeprefix("local://")
 
 
 def _parted(dataset, blocks):

@@ -1,0 +1,99 @@
+"""What PyTorch has and gets: its datasets as sources, and datasets as its own."""
+
+from typing import Any, Callable, Dict, Iterable, List, Tuple
+
+from paceline.data import _blocks
+
+_SAMPLES_OF_A_BLOCK = 1000
+
+
+def tasks_of(dataset: Any) -> Tuple[List[Callable[[], Iterable[Any]]], List[Tuple[int, int]]]:
+    """What reads one of PyTorch's datasets, block by block, and the rows and bytes of each."""
+    if hasattr(dataset, "__iter__"):
+        return [_Samples(dataset, None)], [(1, 0)]
+    ends = [*range(_SAMPLES_OF_A_BLOCK, len(dataset), _SAMPLES_OF_A_BLOCK), len(dataset)]
+    parts = [range(first, end) for first, end in zip([0, *ends], ends) if end > first]
+    return [_Samples(dataset, part) for part in parts], [(len(part), 0) for part in parts]
+
+
+class _Samples:
+    def __init__(self, dataset, part):
+        self.dataset, self.part = dataset, part
+
+    def __call__(self):
+        samples = self.dataset if self.part is None else (self.dataset[number] for number in self.part)
+        rows: List[Any] = []
+        for sample in samples:
+            rows.append({"item": sample})
+            if len(rows) == _SAMPLES_OF_A_BLOCK:
+                yield _blocks.from_rows(rows, "from_torch()")
+                rows = []
+        if rows:
+            yield _blocks.from_rows(rows, "from_torch()")
+
+
+def typed(batch: Dict[str, Any], dtypes: Any) -> Dict[str, Any]:
+    """Tensors with a dtype for all, or for some columns of a dict.
+
+    Raises:
+        ValueError: For columns that are not there.
+    """
+    if dtypes is None:
+        return batch
+    if not isinstance(dtypes, dict):
+        return {name: tensor.to(dtypes) for name, tensor in batch.items()}
+    if missing := [name for name in dtypes if name not in batch]:
+        raise ValueError(f"dtypes names the columns {missing}, which the batch has not; it has {list(batch)}")
+    return {name: tensor.to(dtypes[name]) if name in dtypes else tensor for name, tensor in batch.items()}
+
+
+def placed(batch: Any, place: Any, pin_memory: bool) -> Any:
+    """Tensors of dicts, lists and tuples, on the device."""
+    import torch
+
+    if place is None or (place.type == "cpu" and not pin_memory):
+        return batch
+    if isinstance(batch, torch.Tensor):
+        if pin_memory and batch.device.type == "cpu":
+            batch = batch.pin_memory()
+        return batch.to(place, non_blocking=pin_memory)
+    if isinstance(batch, dict):
+        return {name: placed(value, place, pin_memory) for name, value in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(placed(value, place, pin_memory) for value in batch)
+    return batch
+
+
+def pairs(batches: Iterable[Dict[str, Any]], label_column: Any, feature_columns: Any, label_dtype: Any,
+          feature_dtypes: Any, unsqueeze_label: bool, unsqueeze_features: bool) -> Any:
+    """A torch.utils.data.IterableDataset of (features, label), of batches of tensors. See DataIterator.to_torch()."""
+    import torch
+
+    def joined(batch, names, dtype):
+        columns = [batch[name] if dtype is None else batch[name].to(dtype) for name in names]
+        if unsqueeze_features:
+            columns = [column.reshape(len(column), 1) if column.ndim == 1 else column for column in columns]
+        if len(columns) == 1:
+            return columns[0]
+        return torch.cat(columns, dim=1) if columns[0].ndim > 1 else torch.stack(columns, dim=1)
+
+    def features_of(batch):
+        names = feature_columns or [name for name in batch if name != label_column]
+        if isinstance(names, dict):
+            kinds = feature_dtypes if isinstance(feature_dtypes, dict) else dict.fromkeys(names, feature_dtypes)
+            return {key: joined(batch, some, kinds[key]) for key, some in names.items()}
+        if isinstance(names[0], (list, tuple)):
+            several = feature_dtypes if isinstance(feature_dtypes, (list, tuple)) else [feature_dtypes] * len(names)
+            return [joined(batch, some, kind) for some, kind in zip(names, several)]
+        return joined(batch, names, feature_dtypes)
+
+    class Pairs(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            for batch in batches:
+                label = None
+                if label_column is not None:
+                    label = batch[label_column] if label_dtype is None else batch[label_column].to(label_dtype)
+                    label = label.reshape(-1, 1) if unsqueeze_label and label.ndim == 1 else label
+                yield features_of(batch), label
+
+    return Pairs()

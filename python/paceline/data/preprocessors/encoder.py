@@ -1,0 +1,177 @@
+"""Categories as numbers."""
+
+import collections
+from typing import Any, Dict, List, Optional
+
+import numpy
+
+from paceline.data.preprocessor import Preprocessor
+from paceline.data.preprocessors._columns import OfColumns, counts_of
+
+
+class _OfCategories(OfColumns):
+    """One that numbers the values of each column in their order: ``stats_["unique_values(column)"]``."""
+
+    _counts_elements = False  # of lists
+
+    def __init__(self, columns, output_columns=None, max_categories=None):
+        super().__init__(columns, output_columns)
+        if others := [column for column in max_categories or {} if column not in columns]:
+            raise ValueError(f"max_categories names {others}, which are none of the columns {columns}")
+        self.max_categories: Dict[str, int] = max_categories or {}
+
+    def _fit(self, ds):
+        for column, values in categories(ds, self.columns, self._counts_elements, self.max_categories).items():
+            self.stats_[f"unique_values({column})"] = values
+        return self
+
+    def _column(self, values):
+        refuse_nulls(values)
+        return self._encoded(values, self.stats_[f"unique_values({values.name})"])
+
+
+def categories(dataset: Any, columns: List[str], counts_elements: bool, most: Dict[str, int]) -> Dict[str, Dict[Any, int]]:
+    """The values of each column, or the most frequent ones of them, by their places in the order of values.
+
+    Raises:
+        ValueError: For nulls.
+    """
+    found = {}
+    for column, counts in counts_of(dataset, columns, _elements if counts_elements else None).items():
+        if any(is_null(value) for value in counts):
+            raise ValueError(f"the column {column!r} has nulls; fill them first, as with SimpleImputer, or filter them")
+        chosen = [value for value, _ in counts.most_common(most.get(column))]
+        found[column] = {value: place for place, value in enumerate(sorted(chosen))}
+    return found
+
+
+def _elements(value):
+    return value if isinstance(value, list) else [value]
+
+
+def is_null(value: Any) -> bool:
+    return value is None or value != value
+
+
+def refuse_nulls(values: Any) -> None:
+    if values.isna().any():
+        raise ValueError(f"the column {values.name!r} has nulls; fill them first, as with SimpleImputer, or filter them")
+
+
+def _key(value):
+    return tuple(value) if isinstance(value, (list, numpy.ndarray)) else value
+
+
+class OrdinalEncoder(_OfCategories):
+    """Each value as its place among all values, from 0; one that was not there before as null.
+
+    Args:
+        columns: Of values that can be sorted, or of lists of them.
+        encode_lists: Whether lists become lists of places; otherwise each list is a value.
+        output_columns: Where they go; None: into the same columns.
+    """
+
+    def __init__(self, columns: List[str], *, encode_lists: bool = True, output_columns: Optional[List[str]] = None):
+        super().__init__(columns, output_columns)
+        self.encode_lists = self._counts_elements = encode_lists
+
+    def _encoded(self, values, places):
+        if self.encode_lists and len(values) and isinstance(values.iloc[0], (list, numpy.ndarray)):
+            return values.map(lambda row: [places.get(value) for value in row])
+        return values.map(lambda value: places.get(_key(value)))
+
+
+class OneHotEncoder(_OfCategories):
+    """Each value as an array that has a 1 at its place; only zeros for one that was not there before.
+
+    Args:
+        columns: Of values that can be sorted.
+        max_categories: By column: only the most frequent ones have a place.
+        output_columns: Where they go; None: into the same columns.
+    """
+
+    def __init__(self, columns: List[str], *, max_categories: Optional[Dict[str, int]] = None,
+                 output_columns: Optional[List[str]] = None):
+        super().__init__(columns, output_columns, max_categories)
+
+    def _encoded(self, values, places):
+        hot = numpy.zeros((len(values), len(places)), dtype="uint8")
+        for row, value in enumerate(values):
+            place = places.get(_key(value))
+            if place is not None:
+                hot[row, place] = 1
+        return list(hot)
+
+
+class MultiHotEncoder(_OfCategories):
+    """Each list as an array that counts how often each value is in it.
+
+    Args:
+        columns: Of lists.
+        max_categories: By column: only the most frequent ones have a place.
+        output_columns: Where they go; None: into the same columns.
+    """
+
+    _counts_elements = True
+
+    def __init__(self, columns: List[str], *, max_categories: Optional[Dict[str, int]] = None,
+                 output_columns: Optional[List[str]] = None):
+        super().__init__(columns, output_columns, max_categories)
+
+    def _encoded(self, values, places):
+        def encoded(row):
+            counts = collections.Counter(row if isinstance(row, (list, numpy.ndarray)) else [row])
+            return [counts.get(value, 0) for value in places]
+
+        return values.map(encoded)
+
+
+class LabelEncoder(OrdinalEncoder):
+    """OrdinalEncoder of the column of labels, and back."""
+
+    def __init__(self, label_column: str, *, output_column: Optional[str] = None):
+        super().__init__([label_column], output_columns=[output_column or label_column])
+        self.label_column, self.output_column = label_column, output_column or label_column
+
+    def inverse_transform(self, ds: Any) -> Any:
+        """A dataset with the labels whose places are in output_column."""
+        self._check_fitted()
+        return ds.map_batches(_Inverse(self), batch_format="pandas", udf_modifying_row_count=False)
+
+
+class _Inverse:
+    __name__ = "LabelEncoder.inverse"
+
+    def __init__(self, encoder: LabelEncoder):
+        self.encoder = encoder
+
+    def __call__(self, frame):
+        places = self.encoder.stats_[f"unique_values({self.encoder.label_column})"]
+        labels = {place: label for label, place in places.items()}
+        frame[self.encoder.label_column] = frame[self.encoder.output_column].map(labels)
+        return frame
+
+
+class Categorizer(OfColumns):
+    """Values as categories of pandas, which Arrow keeps in a dictionary.
+
+    Args:
+        columns: Of values that can be sorted.
+        dtypes: By column: a pandas.CategoricalDtype instead of all values there are.
+        output_columns: Where they go; None: into the same columns.
+    """
+
+    def __init__(self, columns: List[str], dtypes: Optional[Dict[str, Any]] = None, output_columns: Optional[List[str]] = None):
+        super().__init__(columns, output_columns)
+        self.dtypes = dtypes or {}
+
+    def _fit(self, ds: Any) -> Preprocessor:
+        import pandas
+
+        self.stats_ = dict(self.dtypes)
+        for column, counts in counts_of(ds, [one for one in self.columns if one not in self.dtypes]).items():
+            self.stats_[column] = pandas.CategoricalDtype(sorted(value for value in counts if not is_null(value)))
+        return self
+
+    def _column(self, values):
+        return values.astype(self.stats_[values.name])

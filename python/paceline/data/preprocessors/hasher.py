@@ -1,0 +1,35 @@
+"""Many columns of counts as a few."""
+
+from typing import List
+
+import numpy
+
+from paceline.data.preprocessor import Preprocessor
+from paceline.data.preprocessors._text import place_of
+
+
+class FeatureHasher(Preprocessor):
+    """For each row an array of `num_features` sums: a column counts at the place that the hash of its name says.
+
+    Args:
+        columns: Of numbers, such as how often a word is in a text.
+        num_features: Length of the array.
+        output_column: Where it goes.
+    """
+
+    _is_fittable = False
+
+    def __init__(self, columns: List[str], num_features: int, output_column: str):
+        super().__init__()
+        self.columns, self.num_features, self.output_column = list(columns), num_features, output_column
+
+    def _transform_pandas(self, frame):
+        numbers = [frame[column].to_numpy() for column in self.columns]
+        sums = numpy.zeros((len(frame), self.num_features), dtype=numpy.result_type(*numbers))
+        for column, values in zip(self.columns, numbers):
+            sums[:, place_of(column, self.num_features)] += values
+        frame[self.output_column] = list(sums)
+        return frame
+
+    def get_output_columns(self) -> List[str]:
+        return [self.output_column]

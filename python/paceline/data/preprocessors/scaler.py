@@ -1,0 +1,89 @@
+"""Numbers in other units."""
+
+from typing import List, Optional, Tuple
+
+from paceline.data import aggregate
+from paceline.data.preprocessors._columns import OfColumns
+
+_TINY = 1e-8  # what is smaller is no spread
+
+
+class StandardScaler(OfColumns):
+    """Less their mean, in standard deviations (of all rows: ddof is 0)."""
+
+    def _fit(self, ds):
+        of = [aggregate.Mean(column) for column in self.columns]
+        self.stats_ = ds.aggregate(*of, *(aggregate.Std(column, ddof=0) for column in self.columns))
+        return self
+
+    def _column(self, values):
+        mean, std = self.stats_[f"mean({values.name})"], self.stats_[f"std({values.name})"]
+        if mean is None or std is None:
+            return values * float("nan")
+        return (values - mean) / (1 if std < _TINY else std)
+
+
+class MinMaxScaler(OfColumns):
+    """From 0 for the smallest to 1 for the largest."""
+
+    def _fit(self, ds):
+        of = [aggregate.Min(column) for column in self.columns]
+        self.stats_ = ds.aggregate(*of, *(aggregate.Max(column) for column in self.columns))
+        return self
+
+    def _column(self, values):
+        least, greatest = self.stats_[f"min({values.name})"], self.stats_[f"max({values.name})"]
+        if least is None or greatest is None:
+            return values * float("nan")
+        return (values - least) / (1 if greatest - least < _TINY else greatest - least)
+
+
+class MaxAbsScaler(OfColumns):
+    """As parts of the largest absolute value."""
+
+    def _fit(self, ds):
+        self.stats_ = ds.aggregate(*(aggregate.AbsMax(column) for column in self.columns))
+        return self
+
+    def _column(self, values):
+        greatest = self.stats_[f"abs_max({values.name})"]
+        return values * float("nan") if greatest is None else values / (greatest or 1)
+
+
+class RobustScaler(OfColumns):
+    """Less their median, in distances between two quantiles.
+
+    Args:
+        columns: Of numbers.
+        quantile_range: The two, as parts from 0 to 1.
+        output_columns: Where they go; None: into the same columns.
+        quantile_precision: See aggregate.ApproximateQuantile.
+    """
+
+    DEFAULT_QUANTILE_PRECISION = 800
+
+    def __init__(
+        self,
+        columns: List[str],
+        quantile_range: Tuple[float, float] = (0.25, 0.75),
+        output_columns: Optional[List[str]] = None,
+        quantile_precision: int = DEFAULT_QUANTILE_PRECISION,
+    ):
+        super().__init__(columns, output_columns)
+        self.quantile_range, self.quantile_precision = tuple(quantile_range), quantile_precision
+
+    def _fit(self, ds):
+        low, high = self.quantile_range
+        of = [aggregate.ApproximateQuantile(column, [low, 0.5, high], self.quantile_precision) for column in self.columns]
+        found = ds.aggregate(*of)
+        for column in self.columns:
+            values = found[f"approx_quantile({column})"] or [None] * 3
+            for name, value in zip(("low_quantile", "median", "high_quantile"), values):
+                self.stats_[f"{name}({column})"] = value
+        return self
+
+    def _column(self, values):
+        low, median, high = (self.stats_[f"{name}({values.name})"] for name in ("low_quantile", "median", "high_quantile"))
+        if median is None:
+            return values * float("nan")
+        return values * 0.0 if high == low else (values - median) / (high - low)

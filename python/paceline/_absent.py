@@ -7,6 +7,8 @@ tree (python/tests/ray_tree.py), and raises each error.
 import sys
 from typing import Any, Dict, Optional, Tuple, Type
 
+from paceline import _absent_data
+
 _TASKS = "Paceline trains, and runs no tasks or actors; a program may use Ray's own beside it (import ray)"
 _DATA = "paceline.data has what scripts use; see its DataConfig and Dataset"
 _TUNE = "Paceline does not search hyperparameters; call fit() for each configuration"
@@ -111,7 +113,7 @@ class AbsentModuleError(ImportError, NotImplementedError):
 # The reason and the error of each name.
 ROWS: Dict[str, Tuple[str, Type[AbsentNameError]]] = {
     name: (why, kind)
-    for reasons, kind in ((_REASONS, AbsentNameError), (_REMOVED, RemovedNameError))
+    for reasons, kind in ((_REASONS, AbsentNameError), (_absent_data.REASONS, AbsentNameError), (_REMOVED, RemovedNameError))
     for why, names in reasons.items()
     for name in names.split()
 }

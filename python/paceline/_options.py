@@ -40,7 +40,7 @@ NO_EFFECT: Dict[str, Dict[str, str]] = {
         **dict.fromkeys(("compute", "concurrency", "max_calls", "scheduling_strategy"), _SAME_PROCESS),
         **dict.fromkeys(("num_cpus", "num_gpus", "memory", "resources", "ray_remote_args_fn"), _SAME_PROCESS),
         "ray_remote_args": _SAME_PROCESS,
-        **dict.fromkeys(("label_selector", "fallback_strategy", "locality_hints"), _ONE_MACHINE),
+        **dict.fromkeys(("label_selector", "fallback_strategy", "locality_hints", "accelerator_type"), _ONE_MACHINE),
         "runtime_env": OWN_ENVIRONMENT,
         "fetch_if_missing": "the columns are always found out",
         "parallelism": "override_num_blocks says it",

@@ -1,4 +1,4 @@
-"""Ray Train's public tree, as names: modules, what they define, parameters, members. Read from the sources in Ray's wheel,
+"""Ray Train's and Ray Data's public trees, as names: modules, what they define, parameters, members. Read from the sources in Ray's wheel,
 of which nothing is installed or run.
 
     .venv/bin/python python/tests/ray_tree.py
@@ -23,6 +23,9 @@ TREE = pathlib.Path(__file__).with_name("ray_tree.json")
 DOWNLOADS = ROOT / "build" / "test_downloads"  # kept between runs of the tests
 VERSION = re.search(r"^RAY_VERSION=(\S+)$", (ROOT / "versions.env").read_text(), re.MULTILINE)[1]
 PACKAGES = ("ray/train/", "ray/air/")
+# Of Ray Data the modules from which scripts import.
+DATA = ("", ".aggregate", ".block", ".collate_fn", ".context", ".datasource", ".expressions", ".iterator", ".preprocessor",
+        ".preprocessors")  # fmt: skip
 # Where a former class of the same name is kept in another module, today's counts.
 TODAY = ("ray.train", "ray.train.torch", "ray.train.v2.api.data_parallel_trainer")
 # What Ray's users are handed without importing it.
@@ -31,6 +34,7 @@ OBJECTS = (
     "ray.train.v2._internal.execution.context.TrainRunContext",
     "ray.train.v2._internal.execution.storage.StorageContext",
 )
+NOT_NAMES = re.compile(r"_|logger$|[A-Z]$")
 NOT_PUBLIC = re.compile(r"/(_|tests/|examples/|benchmarks/)")
 
 
@@ -56,7 +60,9 @@ class Module:
 
     def public(self):
         """What the module lists, else what it defines, and imports so that others import it from there."""
-        names = self.listed or [name for name in self.own if not re.match(r"_|logger$|[A-Z]$", name)]
+        names = self.listed or [name for name in self.own if not re.match(NOT_NAMES, name)]
+        if self.name.startswith("ray.data"):  # whose constants are the usual values of its own settings
+            names = [name for name in names if self.names.get(name, 0) is not None or not name.isupper()]
         return list(dict.fromkeys(name for name in names if not name.startswith("_")))
 
     def _read(self, body):
@@ -118,6 +124,7 @@ class Tree:
         for file in sorted(self._files):
             if file.startswith(PACKAGES) and not NOT_PUBLIC.search(file.replace("__init__.py", "")):
                 yield file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        yield from (f"ray.data{name}" for name in DATA)
 
     def public_names(self, module: Module):
         names = module.public()
@@ -125,9 +132,10 @@ class Tree:
             names += [name for source in module.starred if (one := self.module(source)) for name in one.public()]
         return dict.fromkeys(names)
 
-    def top(self):
-        """The modules and packages below ray."""
-        found = {re.match(r"ray/([a-z]\w*)(\.py|/__init__\.py)$", file) for file in self._files}
+    def below(self, package: str):
+        """The modules and packages of a package."""
+        begin = package.replace(".", "/")
+        found = {re.match(begin + r"/([a-z]\w*)(\.py|/__init__\.py)$", file) for file in self._files}
         return sorted(match[1] for match in found if match)
 
     def find(self, module: str, name: str):
@@ -205,9 +213,10 @@ def read(archive: zipfile.ZipFile):
             definitions[where] = tree.described(node, home)
         return where if node is not None else None
 
-    names = {"ray": dict.fromkeys(tree.top()) | {name: place("ray", name) for name in tree.module("ray").public()}}
+    names = {"ray": dict.fromkeys(tree.below("ray")) | {name: place("ray", name) for name in tree.module("ray").public()}}
     for module in tree.public_modules():
         names[module] = {name: place(module, name) for name in tree.public_names(tree.module(module))}
+    names["ray.data"] = dict.fromkeys(tree.below("ray.data")) | names["ray.data"]
     objects = [place(*one.rsplit(".", 1)) for one in OBJECTS]
     return {"version": VERSION, "names": names, "objects": objects, "definitions": dict(sorted(definitions.items()))}
 

@@ -1,4 +1,4 @@
-"""Ray Train's whole public tree is here, as ray_tree.json has it: modules, names, parameters, members, values of
+"""Ray Train's and Ray Data's whole public trees are here, as ray_tree.json has it: modules, names, parameters, members, values of
 enumerations. What is not has a row in paceline._absent; NOT_LIKE_RAYS has what is here in another form.
 """
 
@@ -26,7 +26,7 @@ from paceline.train import Checkpoint, DataConfig, ScalingConfig, TrainContext, 
 
 TREE = json.loads(ray_tree.TREE.read_text())
 # Where scripts should find a name; other modules may have it too.
-PLACES = ("train", "train.torch", "train.lightning")
+PLACES = ("train", "train.torch", "train.lightning", "data", "data.preprocessors")
 # Ray's classes of objects that no module offers, and what stands for them here.
 OBJECTS = {
     "RayContext": "_cluster.Context",
@@ -37,6 +37,9 @@ NOT_LIKE_RAYS = {
     "_cluster.Context(…)": "init() makes it",
     "train.callback.RunContext(…)": "callbacks get it",
     "train.storage_context.StorageContext(…)": "get_context().get_storage() makes it",
+    "data.Dataset(…)": "readers and steps make it",
+    "data.DataContext(…)": "get_current() has the one that counts",
+    "data.Schema(…)": "schema() makes it",
     "air.session.report(…)": "Ray AIR's; what Ray Train has added since is in paceline.train.report()",
 }
 
@@ -115,7 +118,8 @@ def attributes(cls):
         found |= {name for name, what in vars(one).items() if not isinstance(what, _absent._Absent)}
         found |= set(vars(one).get("__annotations__", ()))
         with contextlib.suppress(OSError, TypeError):  # of what is not written in Python
-            found |= set(re.findall(r"^ +self\.(\w+)(?:: [^=]+)? = ", inspect.getsource(one), re.MULTILINE))
+            for targets in re.findall(r"^ +(self\.\w+(?:, self\.\w+| = self\.\w+)*)(?:: [^=]+)? = ", inspect.getsource(one), re.MULTILINE):
+                found |= set(re.findall(r"self\.(\w+)", targets))
     return found
 
 

@@ -5,7 +5,7 @@ from paceline.data import expressions
 from paceline.data._plans import RandomSeedConfig
 from paceline.data._schema import Schema
 from paceline.data.compute import ActorPoolStrategy, TaskPoolStrategy
-from paceline.data.context import DataContext, ExecutionOptions, ExecutionResources
+from paceline.data.context import DataContext, DatasetContext, ExecutionOptions, ExecutionResources
 from paceline.data.dataset import Dataset, MaterializedDataset, MixStoppingCondition
 from paceline.data.datasource import (
     BlockBasedFileDatasink,
@@ -16,7 +16,7 @@ from paceline.data.datasource import (
     RowBasedFileDatasink,
     SaveMode,
 )
-from paceline.data.iterator import DataIterator
+from paceline.data.iterator import DataIterator, DatasetIterator
 from paceline.data.preprocessor import Preprocessor
 from paceline.data.read_api import (
     from_arrow,
@@ -40,9 +40,6 @@ from paceline.data.read_api import (
     read_parquet,
     read_text,
 )
-
-# Ray's older names.
-DatasetContext, DatasetIterator = DataContext, DataIterator
 
 __all__ = [
     "ActorPoolStrategy",

@@ -6,6 +6,7 @@ function does by chance depends on seed, epoch and rows alone; what the process 
 """
 
 import contextlib
+import hashlib
 import inspect
 import random
 import sys
@@ -121,6 +122,25 @@ class Sample:
     def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
         keep = numpy.random.default_rng((self.seed, key)).random(block.num_rows) < self.fraction
         return block.filter(pyarrow.array(keep))
+
+
+class Part:
+    """Keeps the rows of a test, or the others: by chance as Sample does, or by the hash of a column."""
+
+    def __init__(self, test_size: float, is_test: bool, seed: Optional[int], hash_column: Optional[str]):
+        self.test_size, self.is_test, self.seed, self.hash_column = test_size, is_test, seed, hash_column
+
+    def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
+        if self.hash_column is None:
+            in_test = numpy.random.default_rng((self.seed or 0, key)).random(block.num_rows) < self.test_size
+        else:
+            in_test = numpy.array([_part_of(value) < self.test_size for value in block.column(self.hash_column).to_pylist()], bool)
+        return block.filter(pyarrow.array(in_test == self.is_test))
+
+
+def _part_of(value):
+    """A number from 0 to 1, the same for the same value in every process."""
+    return 1 - (int.from_bytes(hashlib.blake2b(str(value).encode(), digest_size=8).digest(), "big") + 1) / 2**64
 
 
 _calls = threading.RLock()  # the generators are the process's: one function at a time has them

@@ -37,10 +37,12 @@ class RandomSeedConfig:
     Args:
         seed: None draws one.
         reseed_after_execution: Taken for Ray's scripts: each epoch has another order, which the seed and the epoch fix.
+        use_timestamp_as_default: Taken for Ray's scripts.
     """
 
     seed: Optional[int] = None
     reseed_after_execution: bool = True
+    use_timestamp_as_default: bool = False
 
 
 def seed(given: Any) -> int:
@@ -52,6 +54,11 @@ def seed(given: Any) -> int:
 def has_functions(plan) -> bool:
     """Whether a step, or where rows come from, is a function of Python."""
     return plan.function is not None or plan.source is not None or any(map(has_functions, plan.inputs))
+
+
+def has_rows(plan) -> bool:
+    """Whether rows are in memory."""
+    return bool(plan.rows) or any(map(has_rows, plan.inputs))
 
 
 def paths(plan):

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 import pyarrow
 import pyarrow.compute
 
+from paceline import _absent
 from paceline.data._aggregation import AggregateFn, AggregateFnV2, OfColumn
 from paceline.data._quantiles import QuantileSketch
 
@@ -291,8 +292,11 @@ class ValueCounter(OfColumn):
             return counts
         return {one["values"].as_py(): one["counts"].as_py() for one in column.value_counts()}
 
-    def combine(self, current_accumulator: Dict[Any, int], new: Dict[Any, int]) -> Dict[Any, int]:
-        return {**current_accumulator, **{value: current_accumulator.get(value, 0) + count for value, count in new.items()}}
+    def combine(self, current_accumulator: Dict[Any, int], new_accumulator: Dict[Any, int]) -> Dict[Any, int]:  # type: ignore[override]
+        counts = dict(current_accumulator)
+        for value, count in new_accumulator.items():
+            counts[value] = counts.get(value, 0) + count
+        return counts
 
     def finalize(self, accumulator: Dict[Any, int]) -> Dict[str, List[Any]]:
         return {"values": list(accumulator), "counts": list(accumulator.values())}
@@ -331,3 +335,5 @@ class ZeroPercentage(_Percentage):
         column = block.column(self._column)
         rows = block.num_rows - (column.null_count if self._ignore_nulls else 0)
         return [pyarrow.compute.sum(pyarrow.compute.equal(column, 0)).as_py() or 0, rows]
+
+_absent.explain(__name__)

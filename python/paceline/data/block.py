@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterator, List, Optional, Union
 
 import pyarrow
 
+from paceline import _absent
 from paceline.data import _blocks
 
 Block = Union[pyarrow.Table, Any]  # a table, a pandas.DataFrame, or a dict of arrays
@@ -18,12 +19,14 @@ class BlockMetadata:
         num_rows: None where only reading them tells.
         size_bytes: In memory, about.
         exec_stats: Taken for Ray's scripts.
+        task_exec_stats: Taken for Ray's scripts.
         input_files: Where they are.
     """
 
     num_rows: Optional[int]
     size_bytes: Optional[int]
     exec_stats: Any = None
+    task_exec_stats: Any = None
     input_files: Optional[List[str]] = None
 
 
@@ -79,3 +82,6 @@ class BlockAccessor:
 
     def _batch(self):
         return _blocks.joined(self._table.to_batches() or [pyarrow.RecordBatch.from_pylist([], schema=self._table.schema)])
+
+
+_absent.explain(__name__)

@@ -4,6 +4,7 @@ from typing import Any, Dict, Optional, Union
 
 import pyarrow
 
+from paceline import _absent
 from paceline._native import native
 
 
@@ -51,3 +52,6 @@ class DefaultCollateFn(ArrowBatchCollateFn):
 
         (block,) = batch.combine_chunks().to_batches() or [pyarrow.RecordBatch.from_pylist([], schema=batch.schema)]
         return _torch.typed(native.tensors_of(block), self.dtypes)
+
+
+_absent.explain(__name__)

@@ -135,3 +135,7 @@ class DataContext:
         given = (value for value in (limits.memory, limits.object_store_memory) if value and not math.isinf(value))
         memory = next(given, _READ_AHEAD_BYTES)
         return {"threads": max(1, int(threads)), "read_ahead_bytes": int(memory)}
+
+
+DatasetContext = DataContext  # Ray's older name
+_absent.explain(__name__)

@@ -3,10 +3,13 @@
 import enum
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
+import cloudpickle
+
 from paceline import _options
 from paceline._native import native
 from paceline.data import _blocks, _functions, _plans
 from paceline.data._writing import Writing
+from paceline.data.context import DataContext
 from paceline.data.iterator import DataIterator
 
 Seed = Union[None, int, _plans.RandomSeedConfig]
@@ -32,6 +35,7 @@ class Dataset(Writing):
 
     def __init__(self, plan):
         self._plan = plan
+        self._name: Optional[str] = None
 
     def __repr__(self) -> str:
         return f"Dataset({' -> '.join(self._plan.explain().splitlines())})"
@@ -44,6 +48,35 @@ class Dataset(Writing):
 
     def __iter__(self):
         raise TypeError("a Dataset is iterated with iter_rows(), iter_batches() or iter_torch_batches()")
+
+    @property
+    def name(self) -> Optional[str]:
+        """What set_name() has called it."""
+        return self._name
+
+    def set_name(self, name: Optional[str]) -> None:
+        """Calls it something, for the program's own use."""
+        self._name = name
+
+    @property
+    def context(self) -> DataContext:
+        """How datasets are read in this process."""
+        return DataContext.get_current()
+
+    def has_serializable_lineage(self) -> bool:
+        """Whether its rows are read from elsewhere, and so do not travel with it."""
+        return not _plans.has_rows(self._plan)
+
+    def serialize_lineage(self) -> bytes:
+        """Where its rows come from and what is done to them, as bytes."""
+        if not self.has_serializable_lineage():
+            raise ValueError("the dataset has rows in memory, so bytes of it would be a copy of them; write them to files")
+        return cloudpickle.dumps(self)
+
+    @staticmethod
+    def deserialize_lineage(serialized_ds: bytes) -> "Dataset":
+        """The dataset of serialize_lineage(). It runs code that is in them: only of those whom you trust."""
+        return cloudpickle.loads(serialized_ds)
 
     # Steps
 
@@ -110,8 +143,9 @@ class Dataset(Writing):
         function = _function("add_column", fn, None, None, None, None, resources)
         return self._apply(f"AddColumn({col})", True, _functions.AddColumn(function, col, batch_format))
 
-    def with_column(self, column_name: str, expr: Any) -> "Dataset":
+    def with_column(self, column_name: str, expr: Any, **resources: Any) -> "Dataset":
         """With a column that an expression computes, in the place of one that is called so."""
+        _options.take("Dataset", "with_column", resources)
         return self._step("with_column", name=column_name, expression=_expression(expr))
 
     def with_columns(self, exprs: Dict[str, Any], **resources: Any) -> "Dataset":
@@ -122,16 +156,19 @@ class Dataset(Writing):
             made = made.with_column(name, expr)
         return made
 
-    def select_columns(self, cols: Union[str, List[str]]) -> "Dataset":
+    def select_columns(self, cols: Union[str, List[str]], **resources: Any) -> "Dataset":
         """These columns alone. Of Parquet, Feather, ORC and CSV files nothing else is read but what steps before need."""
+        _options.take("Dataset", "select_columns", resources)
         return self._step("select_columns", columns=[cols] if isinstance(cols, str) else list(cols))
 
-    def drop_columns(self, cols: Union[str, List[str]]) -> "Dataset":
+    def drop_columns(self, cols: Union[str, List[str]], **resources: Any) -> "Dataset":
         """All columns but these."""
+        _options.take("Dataset", "drop_columns", resources)
         return self._step("drop_columns", columns=[cols] if isinstance(cols, str) else list(cols))
 
-    def rename_columns(self, names: Union[Dict[str, str], List[str]]) -> "Dataset":
+    def rename_columns(self, names: Union[Dict[str, str], List[str]], **resources: Any) -> "Dataset":
         """With other names: by the old ones, or a list of all new ones."""
+        _options.take("Dataset", "rename_columns", resources)
         if not isinstance(names, dict):
             names = dict(zip(self.schema().names, names))
         return self._step("rename_columns", names=names)
@@ -250,6 +287,25 @@ class Dataset(Writing):
             raise ValueError(f"test_size is {test_size}; allowed: 1 to {rows - 1}, since there are {rows} rows")
         mixed = self.random_shuffle(seed=_plans.seed(seed)) if shuffle else self
         return mixed._range(0, rows - test_size), mixed._range(rows - test_size, test_size)
+
+    def streaming_train_test_split(self, test_size: float, *, split_type: str = "random", hash_column: Optional[str] = None,
+                                   seed: Seed = None, **resources: Any) -> Tuple["Dataset", "Dataset"]:
+        """Two datasets, without a look at the rows before: each row is in one of them, in each epoch the same one.
+
+        Args:
+            test_size: About which part of the rows the second has.
+            split_type: "random": by chance; "hash": by the value of hash_column, so that rows of one value stay together.
+            hash_column: For "hash".
+            seed: For "random".
+        """
+        _options.take("Dataset", "streaming_train_test_split", resources)
+        if not 0 < test_size < 1:
+            raise ValueError(f"test_size is {test_size!r}; allowed: a part between 0 and 1")
+        if split_type not in ("random", "hash") or (split_type == "hash") != (hash_column is not None):
+            raise ValueError(f"split_type is {split_type!r} and hash_column {hash_column!r}; allowed: 'random', or 'hash' with one")
+        drawn = None if hash_column is not None else _plans.seed(seed)
+        parts = [_functions.Part(test_size, is_test, drawn, hash_column) for is_test in (False, True)]
+        return tuple(self._apply(f"{name}({test_size})", False, part) for name, part in zip(("Train", "Test"), parts))  # type: ignore[return-value]
 
     def streaming_split(self, n: int, *, equal: bool = False, **placement: Any) -> List[DataIterator]:
         """An iterator for each of n consumers, who share each epoch's rows.

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow.compute
 
+from paceline import _absent
+
 
 def col(name: str) -> pyarrow.compute.Expression:
     """The value of a column."""
@@ -78,3 +80,6 @@ def _comparison(node, make, text):
             raise ValueError(f"the expression {text!r} has a comparison that cannot be evaluated; use a function")
         made, left = part if made is None else made & part, right
     return made
+
+
+_absent.explain(__name__)

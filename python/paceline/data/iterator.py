@@ -282,3 +282,6 @@ def _device(device):
     from paceline.data import _datasets
 
     return _datasets.worker_device()
+
+
+DatasetIterator = DataIterator  # Ray's older name

@@ -6,6 +6,8 @@ from typing import Any, Dict, List, Mapping, Optional, Union
 
 import cloudpickle
 
+from paceline import _absent
+
 _MARK = b"CPKL:"
 
 
@@ -182,3 +184,6 @@ class _Step:
 
     def __call__(self, batch: Any) -> Any:
         return getattr(self.preprocessor, f"_transform_{self.kind}")(batch)
+
+
+_absent.explain(__name__)

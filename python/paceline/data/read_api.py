@@ -11,7 +11,7 @@ from paceline import _filesystem, _options
 from paceline._native import native
 from paceline.data import _blocks, _plans, _torch
 from paceline.data.dataset import Dataset, MaterializedDataset
-from paceline.data.datasource import Datasource, FileShuffleConfig
+from paceline.data.datasource import Datasource, FileShuffleConfig, Partitioning
 from paceline.data.datasource import datasource as _datasource
 
 
@@ -26,9 +26,10 @@ def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] =
             fixes it. ``file_extensions``:
             which files of folders and globs are read. ``ignore_missing_paths``: paths that do not exist are left out.
             ``override_num_blocks``: the rows in so many blocks. ``partitioning="hive"``: folders such as ``year=2024``
-            become columns. ``include_paths``: the column "path". ``filesystem``: one of pyarrow's or fsspec's, in which
+            become columns; here by default, None leaves them. ``include_paths``: the column "path". ``filesystem``: one of pyarrow's or fsspec's, in which
             the paths are.
     """
+    files.setdefault("partitioning", "hive")
     return _read("read_parquet", paths, files, **({} if columns is None else {"columns": list(columns)}))
 
 
@@ -110,7 +111,7 @@ def from_blocks(blocks: List[Any]) -> MaterializedDataset:
     return _of_blocks([_blocks.from_format(block, "from_blocks()") for block in blocks], None)
 
 
-def from_arrow(tables: Union[pyarrow.Table, List[pyarrow.Table]], *, override_num_blocks: Optional[int] = None) -> MaterializedDataset:
+def from_arrow(tables: Union[pyarrow.Table, List[pyarrow.Table]], override_num_blocks: Optional[int] = None) -> MaterializedDataset:
     """The rows of tables, which are not copied."""
     listed = tables if isinstance(tables, (list, tuple)) else [tables]
     blocks: List[pyarrow.RecordBatch] = []
@@ -122,7 +123,7 @@ def from_arrow(tables: Union[pyarrow.Table, List[pyarrow.Table]], *, override_nu
     return _of_blocks(blocks, override_num_blocks)
 
 
-def from_pandas(dfs: Any, *, override_num_blocks: Optional[int] = None) -> MaterializedDataset:
+def from_pandas(dfs: Any, override_num_blocks: Optional[int] = None) -> MaterializedDataset:
     """The rows of DataFrames."""
     listed = dfs if isinstance(dfs, (list, tuple)) else [dfs]
     return _of_blocks([_blocks.from_format(frame, "from_pandas()") for frame in listed], override_num_blocks)
@@ -179,6 +180,8 @@ def range_tensor(n: int, *, shape: Tuple[int, ...] = (1,), override_num_blocks: 
 
 def _read(kind, paths, files, **options):
     """A dataset of files, by the options that all readers take."""
+    if (scheme := files.get("partitioning")) is not None:
+        files["partitioning"] = Partitioning(scheme).style.value if isinstance(scheme, str) else scheme.style.value
     for name in ("file_extensions", "ignore_missing_paths", "partitioning", "include_paths"):
         if (value := files.pop(name, None)) is not None:
             options[name] = value

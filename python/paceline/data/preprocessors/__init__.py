@@ -1,5 +1,6 @@
 """Preprocessors: what is learnt from one dataset and done to the rows of others. They need pandas."""
 
+from paceline import _absent
 from paceline.data.preprocessors.batch_mapper import BatchMapper
 from paceline.data.preprocessors.chain import Chain
 from paceline.data.preprocessors.concatenator import Concatenator
@@ -38,3 +39,5 @@ __all__ = [
     "TorchVisionPreprocessor",
     "UniformKBinsDiscretizer",
 ]
+
+_absent.explain(__name__)

@@ -66,8 +66,6 @@ REASONS: Dict[str, str] = {
     "Paceline keeps no whole dataset, which this needs; do it once with another tool, and read what it writes": """
         data.Dataset.groupby data.Dataset.join data.Dataset.sort data.Dataset.to_random_access_dataset
         data.grouped_data data.random_access_dataset""",
-    "not there yet": """
-        data.Dataset.mix data.Dataset.zip data.MixStoppingCondition""",
     "aggregate() computes any number of values in one pass; stats() says what was read": """
         data.Dataset.summary data.DatasetSummary data.Dataset.get_stats_summary data.list_stats_summaries data.stats""",
     "Ray Data needs it inside; to_arrow_refs() and iter_batches(batch_size=None) give the blocks": """

@@ -45,6 +45,7 @@ NO_EFFECT: Dict[str, Dict[str, str]] = {
         "fetch_if_missing": "the columns are always found out",
         "parallelism": "override_num_blocks says it",
         "local_read": _ONE_MACHINE,
+        "lines": "each line of a JSON file has a row",
     },
     "DataConfig": {"execution_options": _EACH_READS, "enable_shard_locality": _ONE_MACHINE},
     "SyncConfig": {

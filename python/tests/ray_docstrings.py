@@ -1,25 +1,36 @@
-"""The examples in the docstrings of Ray Data, read from the sources in Ray's wheel, as programs for Paceline."""
+"""The examples in the docstrings of Ray Data, read from the sources in Ray's wheel, as programs for Paceline.
+
+    python ray_docstrings.py < PROGRAMS.json > OUTCOMES.json
+
+runs programs, each in a fork of one process that has imported Paceline. A program is a list of texts by name; the outcome
+of each text is what it has printed, and its error or null.
+"""
 
 import ast
+import contextlib
+import io
+import json
+import os
 import re
+import signal
+import sys
 import textwrap
 
 MODULES = ("dataset", "iterator", "read_api", "aggregate", "context", "collate_fn")
 PREPROCESSORS = ("chain", "concatenator", "discretizer", "encoder", "hasher", "imputer", "normalizer", "scaler", "tokenizer",
                  "transformer", "vectorizer")  # fmt: skip
-NETWORK = re.compile(r"(s3|gs|abfss?|https?|hdfs|mongodb|az)://")
 BLOCK = re.compile(r"^( *)\.\. (testcode|doctest|testoutput)::.*\n((?:\1 +.*\n|\s*\n)+)", re.MULTILINE)
+SECONDS = 60  # that a program may take
 
 
 def examples(archive):
-    """By name, such as "dataset.Dataset.map": the program, and what its parts are to print (None: nothing is said)."""
+    """By name, such as "dataset.Dataset.map": statements or programs, with what each is to print, where that is said."""
     files = [f"ray/data/{name}.py" for name in MODULES] + [f"ray/data/preprocessors/{name}.py" for name in PREPROCESSORS]
     for file in files:
         module = file.removeprefix("ray/data/").removesuffix(".py").replace("/", ".")
-        tree = ast.parse(archive.read(file).decode())
-        for owner, node in documented(tree, module):
+        for owner, node in documented(ast.parse(archive.read(file).decode()), module):
             if found := programs(ast.get_docstring(node) or ""):
-                yield owner, ported("\n".join(program for program, _ in found)), [shown for _, shown in found]
+                yield owner, [(re.sub(r"\bray\b", "paceline", program), shown) for program, shown in found]
 
 
 def documented(node, owner):
@@ -31,7 +42,7 @@ def documented(node, owner):
 
 
 def programs(docstring):
-    """Blocks of testcode with the testoutput behind them, and sessions of Python's prompt, block by block."""
+    """Blocks of testcode with the testoutput behind them, and statements at Python's prompt."""
     found = []
     for _, kind, text in BLOCK.findall(docstring + "\n"):
         body = textwrap.dedent(re.sub(r"^\s*:\w.*\n", "", text, flags=re.MULTILINE))
@@ -39,37 +50,72 @@ def programs(docstring):
             if found and "MOCK" not in text:
                 found[-1] = (found[-1][0], body.strip())
         elif ">>>" in body:
-            found.append(session(body))
+            found += session(body)
         else:
             found.append((body.strip() + "\n", None))
     outside = BLOCK.sub("", docstring + "\n")
-    if ">>>" in outside:
-        found.append(session(textwrap.dedent(outside)))
-    return found
+    return found + session(outside)
 
 
 def session(text):
-    """What is typed at the prompt, as a program that prints what the prompt would, and what that is."""
-    typed, shown = [], []
-    for line in text.splitlines():
-        line = line.strip("\n")
-        if match := re.match(r"\s*(>>>|\.\.\.) ?(.*)", line):
-            (typed.append if match[1] == ">>>" else lambda more: typed.append("\1" + more))(match[2])
-        elif line.strip() and typed:
+    """What is typed at the prompt, statement by statement, and what the prompt prints until an empty line."""
+    found, typed, shown = [], [], None
+    for line in [*text.splitlines(), ">>>"]:
+        if match := re.match(r"\s*(>>>|\.\.\.)(?: (.*)|$)", line):
+            if match[1] == ">>>" and typed:
+                found.append((printing("\n".join(typed)), "\n".join(shown) if shown else None))
+                typed = []
+            shown = []
+            typed.append(match[2] or "")
+        elif not line.strip():
+            shown, typed = (None, []) if not typed else (shown, typed)
+            if typed:
+                found.append((printing("\n".join(typed)), "\n".join(shown) if shown else None))
+                typed, shown = [], None
+        elif shown is not None and typed:
             shown.append(line.strip())
-    source = "\n".join(typed).replace("\1", "")
-    lines = []
+    return [(code, shown) for code, shown in found if code.strip() and "+SKIP" not in code]
+
+
+def printing(typed):
+    """The statement as the prompt has it: its value is printed."""
     try:
-        statements = ast.parse(source).body
-    except SyntaxError:  # one of Ray's has an open string
-        return source, None
-    for statement in statements:
-        code = ast.unparse(statement)
-        if isinstance(statement, ast.Expr):
-            code = f"_ = {code}\nif _ is not None:\n    print(repr(_))"
-        lines.append(code)
-    return "\n".join(lines) + "\n", "\n".join(shown)
+        tree = ast.parse(typed).body
+    except SyntaxError:  # of Ray's own
+        return typed
+    if len(tree) == 1 and isinstance(tree[0], ast.Expr):
+        return f"_ = {ast.unparse(tree[0])}  #{typed.rpartition('#')[2] if '# doctest' in typed else ''}\nif _ is not None:\n    print(repr(_))\n"
+    return typed + "\n"
 
 
-def ported(program):
-    return re.sub(r"\bray\b", "paceline", program)
+def outcomes(parts, folder):
+    """Of each part [what it prints, its error], in a fork."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(SECONDS)
+        os.chdir(folder)
+        names, found = {"__name__": "__main__", "paceline": paceline}, []
+        for part in parts:
+            said, error = io.StringIO(), None
+            try:
+                with contextlib.redirect_stdout(said):
+                    exec(compile(part, "example", "exec"), names)
+            except BaseException as raised:
+                error = f"{type(raised).__name__}: {raised}"[:500]
+            found.append([said.getvalue(), error])
+        with os.fdopen(writing, "w") as pipe:
+            json.dump(found, pipe)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else [["", f"no end within {SECONDS} s"]]
+
+
+if __name__ == "__main__":
+    import paceline.data  # once, for all
+
+    given = json.load(sys.stdin)
+    json.dump({name: outcomes(parts, given["folder"]) for name, parts in given["programs"].items()}, sys.stdout)

@@ -4,7 +4,9 @@ from typing import Any, Dict, List
 
 
 def text_of(steps: List[Dict[str, Any]]) -> str:
-    """A paragraph a step, and the step that took longest: what bounds the dataset."""
+    """A paragraph a step, and the step that took longest: what bounds the dataset. Nothing where nothing was read."""
+    if not any(step["blocks"] for step in steps):
+        return ""
     lines = []
     for number, step in enumerate(steps):
         busy = step["busy_ns"] / 1e9

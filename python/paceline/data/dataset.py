@@ -99,13 +99,13 @@ class Dataset(Writing):
         function = _function("flat_map", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
         return self._apply(f"FlatMap({function.name})", False, _functions.FlatMap(function))
 
-    def map_batches(self, fn: Callable, *, batch_size: Optional[int] = None, batch_format: Optional[str] = "default",
+    def map_batches(self, fn: Callable, *, batch_size: Union[None, int, str] = None, batch_format: Optional[str] = "default",
                     zero_copy_batch: bool = True, fn_args=None, fn_kwargs=None, fn_constructor_args=None,
                     fn_constructor_kwargs=None, udf_modifying_row_count: bool = True, **resources: Any) -> "Dataset":
         """Batches as what ``fn`` makes of them: a dict of arrays, a DataFrame or a Table, or a generator of these.
 
         Args:
-            batch_size: Rows of a batch; None for whole blocks. All batches but the last have so many, across blocks. Where
+            batch_size: Rows of a batch; None, or Ray's "auto" and "default", for whole blocks. All batches but the last have so many, across blocks. Where
                 rows are not counted before they are read (behind a filter; of CSV, JSON and text files), a batch is of
                 one block, whose last one may be smaller.
             batch_format: What the function gets: "numpy" ("default"), "pandas" or "pyarrow".
@@ -115,9 +115,12 @@ class Dataset(Writing):
         The other arguments are those of map().
         """
         _blocks.check_format(batch_format)
+        if batch_size in ("auto", "default"):
+            batch_size = None
+        rows = None if batch_size is None else _plans.count("batch_size", batch_size, 1)
         function = _function("map_batches", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
-        step = _functions.MapBatches(function, batch_size, batch_format, copies=not zero_copy_batch)
-        batched = self if batch_size is None else self._step("whole_batches", rows=_plans.count("batch_size", batch_size, 1))
+        step = _functions.MapBatches(function, rows, batch_format, copies=not zero_copy_batch)
+        batched = self if rows is None else self._step("whole_batches", rows=rows)
         return batched._apply(f"MapBatches({function.name})", not udf_modifying_row_count, step)
 
     def filter(self, fn: Optional[Callable] = None, expr: Any = None, *, fn_args=None, fn_kwargs=None,

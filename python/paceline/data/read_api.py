@@ -53,8 +53,15 @@ def read_csv(paths: Union[str, List[str]], *, parse_options: Any = None, read_op
     return _read("read_csv", paths, files, **options)
 
 
-def read_json(paths: Union[str, List[str]], **files: Any) -> Dataset:
-    """Rows of files of JSON lines (.json, .jsonl), compressed or not. `files`: as of read_parquet()."""
+def read_json(paths: Union[str, List[str]], *, lines: bool = True, **files: Any) -> Dataset:
+    """Rows of files of JSON lines (.json, .jsonl), compressed or not.
+
+    Args:
+        paths: As of read_parquet().
+        lines: Taken for Ray's scripts: each line has a row.
+        files: As of read_parquet().
+    """
+    _options.note("Dataset", [] if lines else ["lines"])
     return _read("read_json", paths, files)
 
 

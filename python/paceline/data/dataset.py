@@ -105,9 +105,9 @@ class Dataset(Writing):
         """Batches as what ``fn`` makes of them: a dict of arrays, a DataFrame or a Table, or a generator of these.
 
         Args:
-            batch_size: Rows of a batch; None, or Ray's "auto" and "default", for whole blocks. All batches but the last have so many, across blocks. Where
-                rows are not counted before they are read (behind a filter; of CSV, JSON and text files), a batch is of
-                one block, whose last one may be smaller.
+            batch_size: Rows of a batch; None, or Ray's "auto" and "default", for whole blocks. All batches but the last
+                have so many, across blocks. Where rows are not counted before they are read (behind a filter; of CSV,
+                JSON and text files), a batch is of one block, whose last one may be smaller.
             batch_format: What the function gets: "numpy" ("default"), "pandas" or "pyarrow".
             zero_copy_batch: False gives the function arrays that it may write to.
             udf_modifying_row_count: False where it gives one row for each row: then the number of rows stays known.

@@ -14,6 +14,8 @@ _shards: Dict[str, DataIterator] = {}
 class Datasets:
     """A trainer's datasets. They travel to the workers, which know what there is, and to the data process, which reads."""
 
+    limits: Dict[str, int]  # the driver's, where they have travelled
+
     def __init__(self, datasets: Dict[str, Any], data_config: Any):
         self.datasets, self.data_config = datasets, data_config
 

@@ -1,13 +1,12 @@
 #include "paceline/train/train_loop.h"
 
-#include "paceline/train/registry_internal.h"
+#include "paceline/core/registry.h"
 
 namespace paceline {
 namespace {
 
-train::Registry<TrainLoop>& train_loops() {
-  static train::Registry<TrainLoop> loops(
-      {"train loop", "the train loop given to TorchTrainer", "PACELINE_TRAIN_LOOP"});
+Registry<TrainLoop>& train_loops() {
+  static Registry<TrainLoop> loops({"train loop", "the train loop given to TorchTrainer", "PACELINE_TRAIN_LOOP"});
   return loops;
 }
 

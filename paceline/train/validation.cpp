@@ -1,12 +1,12 @@
 #include "paceline/train/validation.h"
 
-#include "paceline/train/registry_internal.h"
+#include "paceline/core/registry.h"
 
 namespace paceline {
 namespace {
 
-train::Registry<ValidationFn>& validations() {
-  static train::Registry<ValidationFn> functions(
+Registry<ValidationFn>& validations() {
+  static Registry<ValidationFn> functions(
       {"validation function", "the function of ValidationConfig", "PACELINE_VALIDATION"});
   return functions;
 }

@@ -5,6 +5,7 @@
 
 #include "paceline/data/operator/columns.h"
 #include "paceline/data/operator/expression.h"
+#include "paceline/data/operator/map_batches.h"
 #include "paceline/data/plan/steps_internal.h"
 
 namespace paceline::data {
@@ -34,6 +35,12 @@ Made make_filter(const Plan& plan) {
 Made make_with_column(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(auto value, expression_of(plan.options.at("expression")));
   return with_column(plan.options.at("name"), std::move(value));
+}
+
+Made make_map_batches(const Plan& plan) {
+  MapBatchesOptions options{.udf_modifying_row_count = plan.options.value("udf_modifying_row_count", true)};
+  if (plan.options.contains("batch_size")) options.batch_size = plan.options["batch_size"].get<int64_t>();
+  return map_batches(plan.options.at("function"), options);
 }
 
 Made function_of(const Plan& plan) {
@@ -92,9 +99,13 @@ Wanted pass_with_column(const Plan& plan, Wanted wanted) {
 }
 
 constexpr OperatorStep kOperatorSteps[] = {
-    {"select_columns", make_select, pass_select},        {"drop_columns", make_drop, pass_drop},
-    {"rename_columns", make_rename, pass_rename},        {"filter", make_filter, pass_filter},
-    {"with_column", make_with_column, pass_with_column}, {"function", function_of, nullptr},
+    {"select_columns", make_select, pass_select},
+    {"drop_columns", make_drop, pass_drop},
+    {"rename_columns", make_rename, pass_rename},
+    {"filter", make_filter, pass_filter},
+    {"with_column", make_with_column, pass_with_column},
+    {"map_batches", make_map_batches, nullptr},
+    {"function", function_of, nullptr},
 };
 
 }  // namespace
@@ -106,6 +117,11 @@ std::span<const OperatorStep> operator_steps() {
 arrow::Result<arrow::compute::Expression> expression_of(const Json& option) {
   ARROW_ASSIGN_OR_RAISE(std::string bytes, arrow::util::base64_decode(option.get<std::string>()));
   return arrow::compute::Deserialize(arrow::Buffer::FromString(std::move(bytes)));
+}
+
+arrow::Result<Json> option_of(const arrow::compute::Expression& expression) {
+  ARROW_ASSIGN_OR_RAISE(const auto bytes, arrow::compute::Serialize(expression));
+  return Json(arrow::util::base64_encode(std::string_view(*bytes)));
 }
 
 }  // namespace paceline::data

@@ -47,5 +47,7 @@ const Row* row_of(std::span<const Row> rows, std::string_view kind) {
 
 /// The expression that an option holds: Arrow's own format in base64.
 arrow::Result<arrow::compute::Expression> expression_of(const Json& option);
+/// An option that holds the expression.
+arrow::Result<Json> option_of(const arrow::compute::Expression& expression);
 
 }  // namespace paceline::data

@@ -8,7 +8,7 @@
 
 #include "paceline/core/error.h"
 
-namespace paceline::train {
+namespace paceline {
 
 /// `Function` is compared with ==.
 template <class Function>
@@ -60,4 +60,4 @@ class Registry {
   std::vector<std::pair<std::string, Function>> functions_;
 };
 
-}  // namespace paceline::train
+}  // namespace paceline

@@ -1,0 +1,184 @@
+#include "paceline/data/reader/epochs.h"
+
+#include <arrow/record_batch.h>
+
+#include <algorithm>
+
+#include "paceline/core/record.h"
+
+namespace paceline::data {
+namespace {
+
+constexpr int64_t kStateVersion = 1;
+
+#define PACELINE_EPOCH_STATE_FIELDS(FIELD)                                \
+  FIELD(int64_t, version, 0)                                              \
+  FIELD(uint64_t, fingerprint, 0)                                         \
+  FIELD(int64_t, seed, 0)                                                 \
+  FIELD(int64_t, epoch, 0)                                                \
+  FIELD(int64_t, rows, 0)        /* Position::rows */                     \
+  FIELD(int64_t, window, 0)      /* Position::window */                   \
+  FIELD(int64_t, row, 0)         /* Position::row */                      \
+  FIELD(int64_t, buffer_rows, 0) /* this and the others: StreamState's */ \
+  FIELD(int64_t, buffer, 0)                                               \
+  FIELD(int64_t, done, 0)
+PACELINE_RECORD(EpochState, PACELINE_EPOCH_STATE_FIELDS);
+
+template <typename Value>
+arrow::Status check_same(const char* name, const Value& got, const Value& wanted) {
+  if (got == wanted) return arrow::Status::OK();
+  return arrow::Status::Invalid("the state is of another dataset: its ", name, " is ", got, ", here it is ", wanted,
+                                ". The same files, unchanged, and the same steps with the same seed are needed");
+}
+
+}  // namespace
+
+arrow::Status EpochOptions::validate() const {
+  const auto check_rows = [](const char* name, const std::optional<int64_t>& rows) {
+    if (!rows || *rows >= 1) return arrow::Status::OK();
+    return arrow::Status::Invalid(name, " is ", *rows, "; allowed: a number of rows from 1, or none");
+  };
+  ARROW_RETURN_NOT_OK(check_rows("batch_size", batch_size));
+  ARROW_RETURN_NOT_OK(check_rows("local_shuffle_buffer_size", local_shuffle_buffer_size));
+  if (prefetch_batches < 0) {
+    return arrow::Status::Invalid("prefetch_batches is ", prefetch_batches, "; allowed: a number from 0");
+  }
+  if (local_shuffle_buffer_size && !batch_size) {
+    return arrow::Status::Invalid("local_shuffle_buffer_size needs a batch_size");
+  }
+  return arrow::Status::OK();
+}
+
+// Batches of one epoch, which keep their Epochs' place.
+class Epochs::Batches : public RankBatches {
+ public:
+  Batches(std::unique_ptr<RankBatches> batches, int64_t epoch, const StreamState& from, std::shared_ptr<Place> place,
+          std::shared_ptr<CountedSteps> steps)
+      : batches_(std::move(batches)), place_(std::move(place)), steps_(std::move(steps)), done_{epoch, from} {}
+
+  ~Batches() override {
+    if (batch_ != nullptr) settle();
+  }
+
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> next() override {
+    if (batch_ != nullptr && !settle()) return given(std::move(again_));
+    ARROW_ASSIGN_OR_RAISE(auto batch, batches_->next());
+    before_ = done_;
+    if (batch == nullptr) {
+      place_->done = place_->before = {.epoch = done_.epoch + 1, .state = {}};
+      return nullptr;
+    }
+    done_.state = batches_->state();
+    return given(std::move(batch));
+  }
+
+  bool is_ready() const override { return (batch_ != nullptr && steps_->is_void()) || batches_->is_ready(); }
+  const StreamState& state() const override { return done_.state; }
+
+ private:
+  std::shared_ptr<arrow::RecordBatch> given(std::shared_ptr<arrow::RecordBatch> batch) {
+    place_->done = done_;
+    place_->before = before_;
+    if (steps_ == nullptr) return batch;
+    steps_->begin();
+    place_->in_hand = steps_;
+    return batch_ = std::move(batch);
+  }
+
+  // The batch in hand is left: false where it is to be given again.
+  bool settle() {
+    const bool counts = !steps_->is_void();
+    if (counts) steps_->applied();
+    if (place_->in_hand == steps_) {
+      if (!counts) place_->done = place_->before;
+      place_->in_hand = nullptr;
+    }
+    again_ = std::move(batch_);
+    return counts;
+  }
+
+  const std::unique_ptr<RankBatches> batches_;
+  const std::shared_ptr<Place> place_;
+  const std::shared_ptr<CountedSteps> steps_;  // null: all count
+  Point before_;                               // in front of the batch given last
+  Point done_;                                 // behind it
+  std::shared_ptr<arrow::RecordBatch> batch_;  // in hand, where its step may be void
+  std::shared_ptr<arrow::RecordBatch> again_;  // whose step was
+};
+
+arrow::Result<std::unique_ptr<RankBatches>> Epochs::begin(const EpochOptions& options,
+                                                          std::shared_ptr<CountedSteps> steps) {
+  ARROW_RETURN_NOT_OK(options.validate());
+  Point from = next_;
+  if (from.state.done == 0) {  // otherwise a buffer is begun, whose size stays
+    const std::optional<int64_t>& buffer = options.local_shuffle_buffer_size;
+    from.state.buffer_rows = buffer ? std::max(*buffer, *options.batch_size) * share_.world_size : 0;
+  }
+  const BatchRequest request{.epoch = from.epoch,
+                             .from = from.state,
+                             .options = {.batch_size = options.batch_size.value_or(0),
+                                         .rank = share_.rank,
+                                         .world_size = share_.world_size,
+                                         .equal = options.equal.value_or(share_.equal),
+                                         .drop_last = options.drop_last,
+                                         .prefetch_batches = options.prefetch_batches},
+                             .local_shuffle_seed = options.local_shuffle_seed,
+                             .threads = options.threads,
+                             .read_ahead_bytes = options.read_ahead_bytes};
+  ARROW_ASSIGN_OR_RAISE(auto batches, reader_->batches(request));
+  next_ = {.epoch = from.epoch + 1, .state = {}};
+  resumed_ = false;
+  return std::make_unique<Batches>(std::move(batches), from.epoch, from.state, place_, std::move(steps));
+}
+
+arrow::Status Epochs::skip(int64_t rows) {
+  ARROW_ASSIGN_OR_RAISE(const StreamState state, reader_->skipped(next_.epoch, rows, next_.state));
+  begin_at({.epoch = next_.epoch, .state = state});
+  return arrow::Status::OK();
+}
+
+arrow::Result<std::optional<int64_t>> Epochs::rows() const {
+  ARROW_ASSIGN_OR_RAISE(const DatasetFacts facts, reader_->facts());
+  if (!facts.counts_rows) return std::nullopt;
+  return steps_of({.rows = facts.rows, .batch_size = 1, .world_size = share_.world_size, .equal = share_.equal},
+                  share_.rank);
+}
+
+arrow::Result<Json> Epochs::state() const {
+  ARROW_ASSIGN_OR_RAISE(const DatasetFacts facts, reader_->facts());
+  const auto& [epoch, state] = place_->now();
+  return Json(EpochState{.version = kStateVersion,
+                         .fingerprint = facts.fingerprint,
+                         .seed = facts.seed,
+                         .epoch = epoch,
+                         .rows = state.position.rows,
+                         .window = state.position.window,
+                         .row = state.position.row,
+                         .buffer_rows = state.buffer_rows,
+                         .buffer = state.buffer,
+                         .done = state.done});
+}
+
+arrow::Status Epochs::load_state(const Json& json) {
+  EpochState state;
+  try {
+    state = json.get<EpochState>();
+  } catch (const Json::exception& error) {
+    return arrow::Status::Invalid("this is no state of a dataset: ", error.what());
+  }
+  if (state.version != kStateVersion) {
+    return arrow::Status::Invalid("the state has version ", state.version, "; this is ", kStateVersion);
+  }
+  ARROW_ASSIGN_OR_RAISE(const DatasetFacts facts, reader_->facts());
+  ARROW_RETURN_NOT_OK(check_same("fingerprint", state.fingerprint, facts.fingerprint));
+  ARROW_RETURN_NOT_OK(check_same("seed", state.seed, facts.seed));
+  begin_at({.epoch = state.epoch,
+            .state = {.position = {.rows = state.rows, .window = state.window, .row = state.row},
+                      .buffer_rows = state.buffer_rows,
+                      .buffer = state.buffer,
+                      .done = state.done}});
+  resumed_ = true;
+  return arrow::Status::OK();
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,163 @@
+#include "paceline/data/reader/epochs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "paceline/data/testing_internal.h"
+
+namespace paceline::data {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::shared_ptr<DatasetReader> shuffled_numbers(int64_t rows, int64_t seed = 7) {
+  Plan plan{.kind = "numbers", .options = {{"rows", rows}}};
+  Plan shuffled{.kind = "shuffle",
+                .options = {{"what", "rows"}, {"seed", seed}},
+                .inputs = {std::make_shared<Plan>(std::move(plan))}};
+  return local_reader(open(shuffled).ValueOrDie());
+}
+
+using Rows = std::vector<int64_t>;
+
+Rows first_numbers(size_t rows) {
+  Rows numbers(rows);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+Rows next_rows(RankBatches& batches) {
+  const auto batch = batches.next().ValueOrDie();
+  return batch == nullptr ? Rows() : values_of(*batch);
+}
+
+Rows rows_left(RankBatches& batches) {
+  Rows rest;
+  for (Rows rows = next_rows(batches); !rows.empty(); rows = next_rows(batches)) {
+    rest.insert(rest.end(), rows.begin(), rows.end());
+  }
+  return rest;
+}
+
+Rows rows_left(Epochs& epochs, const EpochOptions& options = {.batch_size = 4}) {
+  return rows_left(*epochs.begin(options).ValueOrDie());
+}
+
+// A train loop's, which says itself what is void.
+struct Steps : CountedSteps {
+  void begin() override { is_void_ = false; }
+  bool is_void() const override { return is_void_; }
+  void applied() override { ++applied_; }
+  bool is_void_ = false;
+  int64_t applied_ = 0;
+};
+
+TEST(Epochs, EachIterationIsTheNextEpoch) {
+  Epochs epochs(shuffled_numbers(20), {});
+  const Rows first = rows_left(epochs);
+  EXPECT_EQ(epochs.epoch(), 1);
+  (void)next_rows(*epochs.begin({.batch_size = 4}).ValueOrDie());  // left early
+  const Rows third = rows_left(epochs);
+  EXPECT_EQ(third.size(), 20u);
+  EXPECT_NE(first, third);
+  epochs.set_epoch(0);
+  EXPECT_EQ(rows_left(epochs), first);
+  EXPECT_EQ(epochs.rows().ValueOrDie(), 20);
+}
+
+TEST(Epochs, AStateGoesOnAtAnyWorldSize) {
+  for (const std::optional<int64_t> buffer : {std::optional<int64_t>(), std::optional<int64_t>(8)}) {
+    const EpochOptions options{.batch_size = 3, .local_shuffle_buffer_size = buffer};
+    const auto reader = shuffled_numbers(40);
+    Epochs whole(reader, {});
+    const Rows all = rows_left(whole, options);
+    Epochs first(reader, {.rank = 0, .world_size = 2});
+    Epochs second(reader, {.rank = 1, .world_size = 2});
+    Rows seen;
+    {
+      auto a = first.begin(options).ValueOrDie();
+      auto b = second.begin(options).ValueOrDie();
+      for (int step = 0; step < 3; ++step) {
+        for (auto* batches : {a.get(), b.get()}) {
+          const Rows rows = next_rows(*batches);
+          seen.insert(seen.end(), rows.begin(), rows.end());
+        }
+      }
+    }
+    const Json state = first.state().ValueOrDie();
+    EXPECT_EQ(state, second.state().ValueOrDie());
+    EXPECT_LT(state.dump().size(), 1024u);
+    Epochs resumed(shuffled_numbers(40), {});
+    ASSERT_TRUE(resumed.load_state(state).ok());
+    const Rows rest = rows_left(resumed, options);
+    seen.insert(seen.end(), rest.begin(), rest.end());
+    EXPECT_EQ(resumed.epoch(), 1);
+    if (!buffer) {
+      EXPECT_EQ(seen, all);
+    }
+    std::ranges::sort(seen);
+    EXPECT_EQ(seen, first_numbers(40));
+  }
+}
+
+TEST(Epochs, AStateOfAnotherDatasetIsRefused) {
+  Epochs epochs(shuffled_numbers(20), {});
+  const Json state = epochs.state().ValueOrDie();
+  EXPECT_THAT(Epochs(shuffled_numbers(20, 8), {}).load_state(state).message(), HasSubstr("another dataset: its "));
+  EXPECT_THAT(Epochs(shuffled_numbers(21), {}).load_state(state).message(), HasSubstr("its fingerprint is"));
+  EXPECT_THAT(epochs.load_state(Json::object()).message(), HasSubstr("the state has version 0; this is 1"));
+  EXPECT_THAT(epochs.load_state({{"version", "1"}}).message(), HasSubstr("this is no state of a dataset"));
+}
+
+TEST(Epochs, SkippedRowsAreThoseOfAllRanks) {
+  const auto reader = shuffled_numbers(20);
+  Epochs whole(reader, {});
+  const Rows all = rows_left(whole);
+  Epochs half(reader, {.rank = 1, .world_size = 2});
+  ASSERT_TRUE(half.skip(12).ok());
+  EXPECT_EQ(rows_left(half), Rows(all.begin() + 16, all.end()));
+}
+
+TEST(Epochs, AVoidStepRepeatsItsBatch) {
+  const auto reader = shuffled_numbers(12);
+  Epochs whole(reader, {});
+  const Rows all = rows_left(whole);
+  const auto steps = std::make_shared<Steps>();
+  Epochs epochs(reader, {});
+  {
+    const auto batches = epochs.begin({.batch_size = 4}, steps).ValueOrDie();
+    const Rows first = next_rows(*batches);
+    const Rows second = next_rows(*batches);
+    const Json counted = epochs.state().ValueOrDie();
+    EXPECT_EQ(counted.at("rows"), 8);
+    steps->is_void_ = true;
+    EXPECT_EQ(epochs.state().ValueOrDie().at("rows"), 4);
+    EXPECT_EQ(next_rows(*batches), second);
+    EXPECT_EQ(epochs.state().ValueOrDie(), counted);
+    (void)next_rows(*batches);
+    steps->is_void_ = true;  // also the last one
+    EXPECT_EQ(next_rows(*batches), Rows(all.begin() + 8, all.end()));
+    EXPECT_EQ(next_rows(*batches), Rows());
+    EXPECT_EQ(steps->applied_, 3);
+    EXPECT_EQ(epochs.epoch(), 1);
+  }
+  {
+    const auto batches = epochs.begin({.batch_size = 4}, steps).ValueOrDie();
+    (void)next_rows(*batches);
+    steps->is_void_ = true;  // and then the loop is left
+  }
+  EXPECT_EQ(epochs.state().ValueOrDie().at("rows"), 0);
+}
+
+TEST(Epochs, NumbersThatAreNotAllowedAreErrors) {
+  const auto message = [](const EpochOptions& options) { return options.validate().message(); };
+  EXPECT_THAT(message({.batch_size = 0}), HasSubstr("batch_size is 0; allowed: a number of rows from 1"));
+  EXPECT_THAT(message({.prefetch_batches = -1}), HasSubstr("prefetch_batches is -1"));
+  EXPECT_THAT(message({.batch_size = std::nullopt, .local_shuffle_buffer_size = 5}), HasSubstr("needs a batch_size"));
+}
+
+}  // namespace
+}  // namespace paceline::data

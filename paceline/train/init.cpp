@@ -1,11 +1,14 @@
 #include "paceline/train/init.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <thread>
 
 #include "paceline/core/error.h"
+#include "paceline/train/data/dataset_shards.h"
 #include "paceline/train/driver.h"
 #include "paceline/train/launch_overrides_internal.h"
 #include "paceline/train/train_loop.h"
@@ -28,12 +31,23 @@ class OwnProgram final : public LanguageRuntime {
     return LanguageRuntime::connect(options, start);
   }
   Json train(const WorkerStart& start) override {
+    offer_datasets(start.attachment);
     start.progress.set_phase(Phase::training);
     return (*loop_)(Config(start.welcome.train_loop_config));
   }
   Metrics validate(const rpc::Welcome& welcome, std::string_view) override {
     const ValidationFn validate = find_validation(welcome.validation_fn);
     return validate(CheckpointAccess::published(welcome.checkpoint), Config(welcome.validation_config));
+  }
+  data::DataServiceOptions data_service(const rpc::Welcome&, std::string_view attachment) override {
+    const auto open = [datasets = decode_datasets(attachment)](
+                          const std::string& name) -> arrow::Result<std::shared_ptr<data::DatasetReader>> {
+      const auto plan = datasets.plans.find(name);
+      if (plan == datasets.plans.end()) return arrow::Status::KeyError("there is no dataset '", name, "'");
+      ARROW_ASSIGN_OR_RAISE(data::OpenPlan open, data::open(plan->second));
+      return data::local_reader(std::move(open));
+    };
+    return {.open = open, .threads = std::max(1U, std::thread::hardware_concurrency())};
   }
 
  private:

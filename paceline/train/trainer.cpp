@@ -1,5 +1,7 @@
 #include "paceline/train/trainer.h"
 
+#include "paceline/core/error.h"
+#include "paceline/train/data/dataset_shards.h"
 #include "paceline/train/train_loop.h"
 #include "paceline/train/training_run.h"
 
@@ -15,11 +17,27 @@ struct DriverNote {
 };
 [[gnu::section(".note.paceline"), gnu::used]] alignas(4) const DriverNote driver_note{9, 0, 1, "Paceline"};
 
+std::string encoded(const TorchTrainerOptions& options) {
+  options.dataset_config.validate();
+  train::RunDatasets datasets{.plans = {}, .config = options.dataset_config};
+  for (const auto& [name, dataset] : options.datasets) datasets.plans.emplace(name, dataset.plan());
+  for (const std::string& name : options.dataset_config.datasets_to_split.value_or(DatasetNames())) {
+    if (datasets.plans.contains(name)) continue;
+    throw ConfigError("DataConfig.datasets_to_split names \"" + name + "\", which is none of the trainer's datasets");
+  }
+  return train::encode_datasets(datasets);
+}
+
 }  // namespace
 
 TorchTrainer::TorchTrainer(TrainLoop loop, TorchTrainerOptions options) {
   train::TrainingRun run;
-  run.loop = loop;
+  const auto datasets = std::make_shared<const std::string>(encoded(options));
+  run.loop = [loop, datasets](const Config& config) {
+    train::offer_datasets(*datasets);
+    return loop(config);
+  };
+  run.attachment = *datasets;  // which the loop holds
   run.loop_name = train_loop_name(loop);
   run.train_loop_config = std::move(options.train_loop_config);
   run.scaling_config = std::move(options.scaling_config);
@@ -34,6 +52,7 @@ TorchTrainer::TorchTrainer(TrainLoop loop, TorchTrainerOptions options) {
   }
   run.resume_from_checkpoint = std::move(options.resume_from_checkpoint);
   train::prepare(run);
+  run.has_datasets = !datasets->empty() && run.scaling_config.num_workers.max != 0;
   run_ = std::make_shared<const train::TrainingRun>(std::move(run));
 }
 

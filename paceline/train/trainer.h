@@ -18,12 +18,16 @@
 // that torchrun need not wait.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "paceline/controller/callback.h"
 #include "paceline/core/config/run_config.h"
 #include "paceline/core/config/scaling_config.h"
+#include "paceline/data/dataset/dataset.h"
+#include "paceline/train/data/data_config.h"
 #include "paceline/train/result.h"
 #include "paceline/train/torch_config.h"
 #include "paceline/train/train_loop.h"
@@ -50,6 +54,10 @@ struct TorchTrainerOptions {
   /// A new run starts from this checkpoint: get_checkpoint() returns it until the run has a checkpoint of its own. A
   /// run that has one already continues from its own, with a warning.
   std::optional<Checkpoint> resume_from_checkpoint = std::nullopt;
+  /// Datasets by name; get_dataset_shard() returns a worker's share of one.
+  std::map<std::string, data::Dataset> datasets = {};
+  /// Which of them are split among the workers, and how; whether they go on after a restart where they were.
+  DataConfig dataset_config = {};
 };
 
 /// Runs a train loop with Paceline's controller.
@@ -59,7 +67,7 @@ struct TorchTrainerOptions {
 class TorchTrainer {
  public:
   /// Throws UsageError if `loop` is not registered with PACELINE_TRAIN_LOOP, or ValidationConfig::fn with
-  /// PACELINE_VALIDATION; ConfigError for a value that is not allowed.
+  /// PACELINE_VALIDATION; ConfigError for a value that is not allowed, or a dataset that cannot be sent to workers.
   ///
   /// If the compiler only says that no function matches, the name of a field may be misspelt. Put the type in front of
   /// the braces, as in `.scaling_config = ScalingConfig{.num_workers = 2}`: then the compiler names the field.

@@ -14,10 +14,14 @@
 #include <vector>
 
 #include "paceline/core/error.h"
-#include "paceline/data/executor/batch_stream.h"
 #include "paceline/data/plan/plan.h"
+#include "paceline/data/reader/epochs.h"
 #include "paceline/data/reader/reader.h"
+#include "paceline/data/reader/statistics_text.h"
+#include "paceline/train/data/dataset_shards.h"
+#include "paceline/train/data/step_batches.h"
 #include "paceline/train/data/tensors.h"
+#include "paceline/train/prepare_data_loader.h"
 #include "paceline/train/worker/language_runtime.h"
 #include "python/bindings/exception.h"
 #include "python/bindings/json.h"
@@ -176,32 +180,6 @@ std::vector<std::pair<int64_t, int64_t>> sizes_of(const data::Source& source) {
   return sizes;
 }
 
-py::dict state_to_python(const data::StreamState& state) {
-  py::dict fields;
-  fields["rows"] = state.position.rows;
-  fields["window"] = state.position.window;
-  fields["row"] = state.position.row;
-  fields["buffer_rows"] = state.buffer_rows;
-  fields["buffer"] = state.buffer;
-  fields["done"] = state.done;
-  return fields;
-}
-
-data::StreamState state_of(const py::dict& fields) {
-  const auto number = [&](const char* name) { return fields[name].cast<int64_t>(); };
-  return {.position = {.rows = number("rows"), .window = number("window"), .row = number("row")},
-          .buffer_rows = number("buffer_rows"),
-          .buffer = number("buffer"),
-          .done = number("done")};
-}
-
-data::Equal equal_of(const std::string& name) {
-  if (name == "drop") return data::Equal::drop;
-  if (name == "pad") return data::Equal::pad;
-  if (name == "repeat") return data::Equal::repeat;
-  return data::Equal::uneven;
-}
-
 py::dict tensors_of(const Batch& batch) {
   py::dict tensors;
   for (int i = 0; i < batch->num_columns(); ++i) {
@@ -266,7 +244,11 @@ auto without_gil(Call call) {
     const py::gil_scoped_release released;
     result = call();
   }
-  return value_of(std::move(result));
+  if constexpr (std::is_same_v<decltype(result), arrow::Status>) {
+    check(result);
+  } else {
+    return value_of(std::move(result));
+  }
 }
 
 void bind_reader(py::module_& module) {
@@ -275,37 +257,67 @@ void bind_reader(py::module_& module) {
            [](data::DatasetReader& reader) { return to_pyarrow(without_gil([&] { return reader.schema(); })); })
       .def("facts",
            [](data::DatasetReader& reader) { return to_python(Json(without_gil([&] { return reader.facts(); }))); })
+      .def("statistics", [](data::DatasetReader& reader) {
+        return to_python(Json(without_gil([&] { return reader.statistics(); })));
+      });
+}
+
+data::EpochOptions epoch_options(std::optional<int64_t> batch_size, bool drop_last, int64_t prefetch_batches,
+                                 std::optional<int64_t> local_shuffle_buffer_size,
+                                 std::optional<int64_t> local_shuffle_seed, int64_t threads, int64_t read_ahead_bytes) {
+  const data::EpochOptions options{.batch_size = batch_size,
+                                   .drop_last = drop_last,
+                                   .prefetch_batches = prefetch_batches,
+                                   .local_shuffle_buffer_size = local_shuffle_buffer_size,
+                                   .local_shuffle_seed = local_shuffle_seed.value_or(0),
+                                   .threads = threads,
+                                   .read_ahead_bytes = read_ahead_bytes};
+  throw_if_error(options.validate());
+  return options;
+}
+
+void bind_epochs(py::module_& module) {
+  const data::EpochOptions usual;
+  py::class_<data::EpochOptions>(module, "DataEpochOptions")
+      .def(py::init(&epoch_options), py::kw_only(), py::arg("batch_size") = usual.batch_size,
+           py::arg("drop_last") = usual.drop_last, py::arg("prefetch_batches") = usual.prefetch_batches,
+           py::arg("local_shuffle_buffer_size") = usual.local_shuffle_buffer_size,
+           py::arg("local_shuffle_seed") = py::none(), py::arg("threads") = usual.threads,
+           py::arg("read_ahead_bytes") = usual.read_ahead_bytes);
+  py::class_<data::Epochs, std::shared_ptr<data::Epochs>>(module, "DataEpochs")
+      .def(py::init([](std::shared_ptr<data::DatasetReader> reader, int64_t rank, int64_t world_size,
+                       const std::string& equal) {
+             return std::make_shared<data::Epochs>(
+                 std::move(reader),
+                 data::RankShare{.rank = rank, .world_size = world_size, .equal = train::equal_of(equal)});
+           }),
+           py::arg("reader"), py::arg("rank"), py::arg("world_size"), py::arg("equal"))
       .def(
-          "skipped",
-          [](data::DatasetReader& reader, int64_t epoch, int64_t rows, const py::dict& state) {
-            const data::StreamState from = state_of(state);
-            return state_to_python(without_gil([&] { return reader.skipped(epoch, rows, from); }));
+          "begin",
+          [](data::Epochs& epochs, const data::EpochOptions& options, bool in_train_loop) {
+            if (!in_train_loop) return std::make_unique<Batches>(without_gil([&] { return epochs.begin(options); }));
+            std::unique_ptr<data::RankBatches> batches;
+            {
+              const py::gil_scoped_release released;
+              batches = train::step_batches(epochs, options, train::loader_place(), true);
+            }
+            return std::make_unique<Batches>(std::move(batches));
           },
-          py::arg("epoch"), py::arg("rows"), py::arg("state"))
+          py::arg("options"), py::arg("in_train_loop") = false)
+      .def_property_readonly("epoch", &data::Epochs::epoch)
+      .def("set_epoch", &data::Epochs::set_epoch, py::arg("epoch"))
       .def(
-          "statistics",
-          [](data::DatasetReader& reader) { return to_python(Json(without_gil([&] { return reader.statistics(); }))); })
+          "skip", [](data::Epochs& epochs, int64_t rows) { without_gil([&] { return epochs.skip(rows); }); },
+          py::arg("rows"))
+      .def("rows", [](data::Epochs& epochs) { return without_gil([&] { return epochs.rows(); }); })
+      .def("state", [](data::Epochs& epochs) { return to_python(without_gil([&] { return epochs.state(); })); })
       .def(
-          "batches",
-          [](data::DatasetReader& reader, int64_t epoch, int64_t batch_size, int64_t rank, int64_t world_size,
-             const std::string& equal, bool drop_last, int64_t prefetch_batches, int64_t local_shuffle_seed,
-             int64_t threads, int64_t read_ahead_bytes, const py::dict& state) {
-            const data::BatchRequest request{.epoch = epoch,
-                                             .from = state_of(state),
-                                             .options = {.batch_size = batch_size,
-                                                         .rank = rank,
-                                                         .world_size = world_size,
-                                                         .equal = equal_of(equal),
-                                                         .drop_last = drop_last,
-                                                         .prefetch_batches = prefetch_batches},
-                                             .local_shuffle_seed = local_shuffle_seed,
-                                             .threads = threads,
-                                             .read_ahead_bytes = read_ahead_bytes};
-            return std::make_unique<Batches>(without_gil([&] { return reader.batches(request); }));
+          "load_state",
+          [](data::Epochs& epochs, const py::dict& fields) {
+            const Json state = to_json(fields, "the state");
+            without_gil([&] { return epochs.load_state(state); });
           },
-          py::arg("epoch"), py::arg("batch_size"), py::arg("rank"), py::arg("world_size"), py::arg("equal"),
-          py::arg("drop_last"), py::arg("prefetch_batches"), py::arg("local_shuffle_seed"), py::arg("threads"),
-          py::arg("read_ahead_bytes"), py::arg("state"));
+          py::arg("state"));
 }
 
 void bind_plans(py::module_& module) {
@@ -360,13 +372,12 @@ void bind_data(py::module_& module) {
              const Batch batch = next_of(batches.stream());
              return batch == nullptr ? py::object(py::none()) : to_pyarrow(batch);
            })
-      .def("next_tensors",
-           [](Batches& batches) -> py::object {
-             const Batch batch = next_of(batches.stream());
-             return batch == nullptr ? py::object(py::none()) : py::object(tensors_of(batch));
-           })
-      .def("state", [](Batches& batches) { return state_to_python(batches.stream().state()); });
+      .def("next_tensors", [](Batches& batches) -> py::object {
+        const Batch batch = next_of(batches.stream());
+        return batch == nullptr ? py::object(py::none()) : py::object(tensors_of(batch));
+      });
   bind_reader(module);
+  bind_epochs(module);
   bind_plans(module);
   py::class_<data::DataClient, std::shared_ptr<data::DataClient>>(module, "DataClient")
       .def("reader", &data::DataClient::reader, py::arg("name"));
@@ -387,15 +398,8 @@ void bind_data(py::module_& module) {
       py::arg("restored"),
       "The readers of the trainer's datasets in a worker; None where there is no data process. `restored` makes an "
       "exception of bytes, or None.");
-  module.def("steps_of", [](int64_t rows, int64_t batch_size, int64_t rank, int64_t world_size,
-                            const std::string& equal, bool drop_last) {
-    return data::steps_of({.rows = rows,
-                           .batch_size = batch_size,
-                           .world_size = world_size,
-                           .equal = equal_of(equal),
-                           .drop_last = drop_last},
-                          rank);
-  });
+  module.def("add_dataset_shard", &train::add_shard, py::arg("name"), py::arg("share"), py::arg("resume"),
+             py::call_guard<py::gil_scoped_release>());
   module.def("tensors_of", [](const py::handle& batch) { return tensors_of(from_pyarrow(batch)); });
 }
 

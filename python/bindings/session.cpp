@@ -129,6 +129,7 @@ void bind_session(py::module_& module) {
       .def("before_batch", &Loader::before_batch)
       .def("after_batch", &Loader::after_batch)
       .def("after_last_batch", &Loader::after_last_batch);
+  module.def("void_step", &void_step);
   module.def("show_progress", &train::show_progress, py::arg("label"), py::arg("done"), py::arg("total"),
              py::arg("rate"));
   module.def("barrier", &barrier, without_gil);

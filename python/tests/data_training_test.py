@@ -1,5 +1,8 @@
 """Datasets of a trainer: what its workers get."""
 
+import os
+import signal
+
 import pytest
 import torch
 
@@ -99,6 +102,42 @@ def test_a_restart_goes_on_where_the_checkpoint_was_taken(run_config, tmp_path):
     assert sorted(result.return_value) == list(range(30))
     whole = [row["id"] for row in paceline.data.range(30).random_shuffle(seed=5).take_all()]
     assert result.return_value == whole
+
+
+def test_with_resume_a_restart_goes_on_by_itself_at_another_world_size(run_config, tmp_path):
+    def loop():
+        size, seen = train.get_context().get_world_size(), []
+        for step, batch in enumerate(train.get_dataset_shard("train").iter_torch_batches(batch_size=6 // size)):
+            seen += batch["id"].tolist()
+            if step == 3 and size == 2:
+                os.kill(os.getpid(), signal.SIGKILL)  # behind the report of the third step
+            train.report({"step": step}, checkpoint=train.Checkpoint.from_dict({}))
+            train.get_checkpoint()  # it is published
+        return seen
+
+    options = {"datasets": {"train": paceline.data.range(30).random_shuffle(seed=5)},
+               "dataset_config": DataConfig(resume=True)}
+    config = run_config(name="resumed")
+    with pytest.raises(train.WorkerGroupError):
+        fit(loop, config, workers=2, **options)
+    whole = [row["id"] for row in paceline.data.range(30).random_shuffle(seed=5).take_all()]
+    assert fit(loop, config, workers=1, **options).return_value == whole[18:]
+
+
+def test_a_void_step_gets_its_batch_again(run_config):
+    def loop():
+        shard, seen, done = train.get_dataset_shard(), [], []
+        for batch in shard.iter_torch_batches(batch_size=2):
+            seen.append(batch["id"].tolist())
+            if len(seen) == 2:
+                shard.void_step()
+            done.append(shard.state_dict()["rows"])
+        return seen, done
+
+    result = fit(loop, run_config(), workers=1, datasets={"train": paceline.data.range(6)})
+    assert result.return_value == ([[0, 1], [2, 3], [2, 3], [4, 5]], [2, 2, 4, 6])
+    with pytest.raises(RuntimeError, match="get_dataset_shard"):
+        paceline.data.range(6).iterator().void_step()
 
 
 def test_in_this_process(run_config):

@@ -1,11 +1,14 @@
 #include "paceline/train/data/tensors.h"
 
 #include <arrow/array.h>
+#include <arrow/builder.h>
 #include <arrow/compute/cast.h>
 #include <arrow/extension_type.h>
+#include <arrow/record_batch.h>
 #include <arrow/type.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -13,33 +16,32 @@
 namespace paceline {
 namespace {
 
+struct NumberType {
+  arrow::Type::type column;
+  torch::ScalarType tensor;
+  std::shared_ptr<arrow::DataType> (*make)();
+};
+
+// Of numbers, which both hold in the same way.
+constexpr NumberType kNumberTypes[] = {
+    {arrow::Type::UINT8, torch::kUInt8, [] { return arrow::uint8(); }},
+    {arrow::Type::INT8, torch::kInt8, [] { return arrow::int8(); }},
+    {arrow::Type::INT16, torch::kInt16, [] { return arrow::int16(); }},
+    {arrow::Type::INT32, torch::kInt32, [] { return arrow::int32(); }},
+    {arrow::Type::INT64, torch::kInt64, [] { return arrow::int64(); }},
+    {arrow::Type::UINT16, torch::kUInt16, [] { return arrow::uint16(); }},
+    {arrow::Type::UINT32, torch::kUInt32, [] { return arrow::uint32(); }},
+    {arrow::Type::UINT64, torch::kUInt64, [] { return arrow::uint64(); }},
+    {arrow::Type::HALF_FLOAT, torch::kFloat16, [] { return arrow::float16(); }},
+    {arrow::Type::FLOAT, torch::kFloat32, [] { return arrow::float32(); }},
+    {arrow::Type::DOUBLE, torch::kFloat64, [] { return arrow::float64(); }},
+};
+
 std::optional<torch::ScalarType> scalar_type(arrow::Type::type type) {
-  switch (type) {
-    case arrow::Type::UINT8:
-      return torch::kUInt8;
-    case arrow::Type::INT8:
-      return torch::kInt8;
-    case arrow::Type::INT16:
-      return torch::kInt16;
-    case arrow::Type::INT32:
-      return torch::kInt32;
-    case arrow::Type::INT64:
-      return torch::kInt64;
-    case arrow::Type::UINT16:
-      return torch::kUInt16;
-    case arrow::Type::UINT32:
-      return torch::kUInt32;
-    case arrow::Type::UINT64:
-      return torch::kUInt64;
-    case arrow::Type::HALF_FLOAT:
-      return torch::kFloat16;
-    case arrow::Type::FLOAT:
-      return torch::kFloat32;
-    case arrow::Type::DOUBLE:
-      return torch::kFloat64;
-    default:
-      return std::nullopt;
+  for (const NumberType& row : kNumberTypes) {
+    if (row.column == type) return row.tensor;
   }
+  return std::nullopt;
 }
 
 // The innermost values of the column, and its shape behind the rows.
@@ -128,7 +130,89 @@ arrow::Result<torch::Tensor> flat(const std::shared_ptr<arrow::Array>& values) {
   return values->null_count() == 0 ? view(values, *type) : with_nan(values);
 }
 
+// The tensor's memory, which lives as long as the buffer.
+class TensorBuffer : public arrow::Buffer {
+ public:
+  explicit TensorBuffer(torch::Tensor tensor)
+      : Buffer(static_cast<const uint8_t*>(tensor.const_data_ptr()), static_cast<int64_t>(tensor.nbytes())),
+        tensor_(std::move(tensor)) {}
+
+ private:
+  const torch::Tensor tensor_;
+};
+
+// `values` has one dimension and is contiguous.
+arrow::Result<std::shared_ptr<arrow::Array>> flat_array(const torch::Tensor& values) {
+  if (values.scalar_type() == torch::kBool) {
+    arrow::BooleanBuilder builder;
+    ARROW_RETURN_NOT_OK(
+        builder.AppendValues(reinterpret_cast<const uint8_t*>(values.const_data_ptr<bool>()), values.numel()));
+    return builder.Finish();
+  }
+  for (const NumberType& row : kNumberTypes) {
+    if (row.tensor != values.scalar_type()) continue;
+    return arrow::MakeArray(
+        arrow::ArrayData::Make(row.make(), values.numel(), {nullptr, std::make_shared<TensorBuffer>(values)}, 0));
+  }
+  return arrow::Status::Invalid("it is a tensor of ", c10::toString(values.scalar_type()),
+                                ", which no column can hold; make float32 of it, for example");
+}
+
 }  // namespace
+
+arrow::Result<TensorBatch> to_tensors(const arrow::RecordBatch& rows) {
+  TensorBatch batch;
+  for (int i = 0; i < rows.num_columns(); ++i) {
+    const std::string& name = rows.schema()->field(i)->name();
+    auto tensor = to_tensor(rows.column(i));
+    if (!tensor.ok()) {
+      return arrow::Status::Invalid("the column '", name, "' cannot become a tensor: ", tensor.status().message());
+    }
+    batch[name] = *std::move(tensor);
+  }
+  return batch;
+}
+
+arrow::Result<std::shared_ptr<arrow::Array>> to_array(const torch::Tensor& tensor) {
+  if (!tensor.defined() || tensor.dim() == 0) {
+    return arrow::Status::Invalid("it is ", tensor.defined() ? "a single number" : "undefined",
+                                  "; wanted a tensor whose first dimension is the rows");
+  }
+  const torch::Tensor values = tensor.detach().to(torch::kCPU).contiguous();
+  ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Array> column, flat_array(values.view(-1)));
+  for (int64_t dimension = values.dim() - 1; dimension > 0; --dimension) {
+    const int64_t size = values.size(dimension);
+    if (size == 0)
+      return arrow::Status::Invalid("it has the shape ", c10::str(values.sizes()), ", of which no value is");
+    ARROW_ASSIGN_OR_RAISE(column, arrow::FixedSizeListArray::FromArrays(column, static_cast<int32_t>(size)));
+  }
+  return column;
+}
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> to_rows(const TensorBatch& batch,
+                                                           const std::vector<std::string>& order) {
+  std::vector<std::string> names;
+  for (const std::string& name : order) {
+    if (batch.contains(name)) names.push_back(name);
+  }
+  for (const auto& [name, tensor] : batch) {
+    if (std::ranges::find(order, name) == order.end()) names.push_back(name);
+  }
+  arrow::FieldVector fields;
+  arrow::ArrayVector columns;
+  for (const std::string& name : names) {
+    auto column = to_array(batch.at(name));
+    if (!column.ok()) return arrow::Status::Invalid("the column '", name, "': ", column.status().message());
+    if (!columns.empty() && (*column)->length() != columns.front()->length()) {
+      return arrow::Status::Invalid("columns have different lengths (", names.front(), ": ", columns.front()->length(),
+                                    ", ", name, ": ", (*column)->length(), ")");
+    }
+    fields.push_back(arrow::field(name, (*column)->type()));
+    columns.push_back(*std::move(column));
+  }
+  const int64_t rows = columns.empty() ? 0 : columns.front()->length();
+  return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), rows, std::move(columns));
+}
 
 arrow::Result<torch::Tensor> to_tensor(const std::shared_ptr<arrow::Array>& column) {
   ARROW_ASSIGN_OR_RAISE(Leaf leaf, leaf_of(column));

@@ -9,6 +9,10 @@
 #include <torch/types.h>
 
 #include <memory>
+#include <string>
+#include <vector>
+
+#include "paceline/train/data/batch.h"
 
 namespace paceline {
 
@@ -19,5 +23,15 @@ namespace paceline {
 /// integers become float64 with NaN (as in Ray Data and pandas). Invalid for texts and other types, for lists of
 /// different lengths, and for truth values with nulls, with what to do instead.
 arrow::Result<torch::Tensor> to_tensor(const std::shared_ptr<arrow::Array>& column);
+/// All columns, by name. Invalid as to_tensor(), with the column's name.
+arrow::Result<TensorBatch> to_tensors(const arrow::RecordBatch& rows);
+/// The column that to_tensor() makes the tensor of: its rows, as fixed-size lists where it has further dimensions.
+/// Numbers are not copied if they are contiguous and on the CPU. Invalid for a tensor without rows, such as a single
+/// number, and for types that Arrow has not.
+arrow::Result<std::shared_ptr<arrow::Array>> to_array(const torch::Tensor& tensor);
+/// All tensors as columns, first those of `order` that there are, then the others by name. Invalid as to_array(), with
+/// the column's name, and for columns of different lengths.
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> to_rows(const TensorBatch& batch,
+                                                           const std::vector<std::string>& order = {});
 
 }  // namespace paceline

@@ -210,7 +210,8 @@ StagePlace Session::next_stage() {
           .run_folder_id = run_folder_id_,
           .identity = options_.identity,
           .driver = options_.driver,
-          .number = ++stages_};
+          .number = ++stages_,
+          .positions = datasets_.positions()};
 }
 
 std::optional<Checkpoint> Session::checkpoint() {

@@ -27,6 +27,7 @@
 #include "paceline/rpc/messages.h"
 #include "paceline/state/step.h"
 #include "paceline/storage/location.h"
+#include "paceline/train/data/dataset_shards.h"
 #include "paceline/train/nan_watch.h"
 #include "paceline/train/session.h"
 #include "paceline/train/torch_config.h"
@@ -89,6 +90,8 @@ class Session {
   const SessionOptions& options() const { return options_; }
   comm::Group& group() const { return *options_.group; }
   const std::shared_ptr<StepLedger>& ledger() const { return ledger_; }
+  /// The datasets of the run.
+  DatasetShards& datasets() { return datasets_; }
 
   void report(const Metrics& metrics, const std::optional<Checkpoint>& checkpoint, const ReportOptions& options);
   /// Reports made so far in this session.
@@ -99,7 +102,7 @@ class Session {
   void finish();
   /// Begins a save(): gives its number. What an earlier one staged and nobody has reported is deleted.
   int64_t begin_save();
-  /// Where the next stage goes: stages are never reused.
+  /// Where the next stage goes, with where datasets are by now: stages are never reused.
   StagePlace next_stage();
   /// The save() at hand stages this; "" for nothing on this rank.
   void finish_save(Upload staged) { unreported_ = std::move(staged); }
@@ -178,6 +181,7 @@ class Session {
   SessionOptions options_;
   const storage::FileId run_folder_id_;
   std::shared_ptr<StepLedger> ledger_ = std::make_shared<StepLedger>();
+  DatasetShards datasets_;
   int64_t reports_ = 0;
   int64_t own_checkpoint_ = 0;  // number of the last report with a checkpoint that was handed over when it returned
   int64_t stages_ = 0;

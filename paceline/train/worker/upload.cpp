@@ -4,6 +4,7 @@
 #include "paceline/checkpoint/store.h"
 #include "paceline/core/error.h"
 #include "paceline/storage/local/durable.h"
+#include "paceline/train/data/dataset_shards.h"
 #include "paceline/train/worker/upload_internal.h"
 
 namespace paceline::train {
@@ -67,7 +68,9 @@ checkpoint::Stage StagePlace::create() const {
     throw StorageError("the run folder " + run_folder +
                        " is gone: it was deleted or moved, or its disk was unmounted, while the run trains");
   }
-  return value_or_throw(checkpoint::Stage::create(run_folder, identity, number, driver));
+  checkpoint::Stage stage = value_or_throw(checkpoint::Stage::create(run_folder, identity, number, driver));
+  if (!positions.empty()) stage.add_value(kPositions, positions);
+  return stage;
 }
 
 std::string StagePlace::folder() const {

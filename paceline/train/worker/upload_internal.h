@@ -7,6 +7,7 @@
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/checkpoint/stage.h"
 #include "paceline/core/ids.h"
+#include "paceline/core/json.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/train/session.h"
 
@@ -19,8 +20,9 @@ struct StagePlace {
   Identity identity;
   std::string driver;  // stage.h
   int64_t number = 0;
+  Json positions = Json::object();  // of the datasets, by name
 
-  /// StorageError when another folder has the run's name by now, or none.
+  /// With the positions among its values. StorageError when another folder has the run's name by now, or none.
   checkpoint::Stage create() const;
   /// Its folder, absolute, before it exists.
   std::string folder() const;

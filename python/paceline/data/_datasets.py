@@ -9,6 +9,7 @@ from paceline.data.iterator import DataIterator
 from paceline.train._exceptions import RemoteTraceback
 
 _shards: Dict[str, DataIterator] = {}
+_resume: Dict[str, bool] = {}  # of those that nobody has asked for yet: whether they go on where they were
 
 
 class Datasets:
@@ -55,12 +56,15 @@ class WithDatasets:
         client = native.data_client(_restored)  # None: this process reads for itself
         config = self.datasets.data_config
         _shards.clear()
+        _resume.clear()
         for name, dataset in self.datasets.made().items():
             is_split = config._splits(name)
             rank, size = (context.get_world_rank(), context.get_world_size()) if is_split else (0, 1)
             equal: Any = config._equal_of(name) if is_split else "uneven"
             reader = client.reader(name) if client else None
-            _shards[name] = DataIterator(dataset, rank, size, equal, context.get_local_world_size(), reader)
+            _shards[name] = DataIterator(dataset, rank, size, equal, context.get_local_world_size(), reader,
+                                         in_train_loop=True)
+            _resume[name] = config._resume
         try:
             return self.loop()
         finally:
@@ -80,8 +84,10 @@ def _restored(serialized: bytes) -> Optional[BaseException]:
 def shard(name: Optional[str]) -> DataIterator:
     """KeyError for a name that the trainer was not given."""
     if name is None and len(_shards) == 1:
-        return next(iter(_shards.values()))
+        name = next(iter(_shards))
     if name in _shards:
+        if name in _resume:
+            native.add_dataset_shard(name, _shards[name]._epochs, _resume.pop(name))
         return _shards[name]
     there = ", ".join(map(repr, _shards)) or "none (datasets=…)"
     raise KeyError(f"the trainer has no dataset {name!r}; it was given {there}")

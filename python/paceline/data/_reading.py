@@ -114,9 +114,7 @@ class Reading:
 
     def stats(self) -> str:
         """What has been read of this dataset in this process, step by step."""
-        from paceline.data import _stats
-
-        return _stats.text_of(self._reader.statistics())
+        return self._reader.stats()
 
     def explain(self) -> None:
         """Prints its steps."""

@@ -8,8 +8,6 @@ from paceline.data import _blocks, _torch
 from paceline.data.context import DataContext
 
 Equal = Literal["drop", "pad", "repeat", "uneven"]
-_START = {"rows": 0, "window": 0, "row": 0, "buffer_rows": 0, "buffer": 0, "done": 0}
-_VERSION = 1
 
 
 class DataIterator:
@@ -22,24 +20,24 @@ class DataIterator:
     """
 
     def __init__(self, dataset, rank: int = 0, world_size: int = 1, equal: Equal = "uneven", readers: int = 1,
-                 reader: Any = None):
+                 reader: Any = None, in_train_loop: bool = False):
         self._dataset, self._rank, self._world_size, self._equal = dataset, rank, world_size, equal
         self._readers = readers  # on this machine, which share its cores
         self._is_served = reader is not None  # by the node's data process
         if reader is not None:
             self._reader = reader
-        self._begin(0, _START)
+        self._in_train_loop = in_train_loop  # of which each batch is a step
 
     @functools.cached_property
     def _reader(self):
         return self._dataset._reader
 
-    def _begin(self, epoch: int, state: Dict[str, int]) -> None:
-        self._epoch, self._state = epoch, dict(state)  # how far it is
-        self._next = epoch, dict(state)  # what the next iteration begins with
+    @functools.cached_property
+    def _epochs(self):
+        return native.DataEpochs(self._reader, self._rank, self._world_size, self._equal)
 
     def __repr__(self) -> str:
-        return f"DataIterator(rank {self._rank} of {self._world_size}, epoch {self._epoch}, {self._dataset})"
+        return f"DataIterator(rank {self._rank} of {self._world_size}, {self._dataset})"
 
     # What is read
 
@@ -168,9 +166,7 @@ class DataIterator:
 
     def stats(self) -> str:
         """What has been read so far, step by step."""
-        from paceline.data import _stats
-
-        return _stats.text_of(self._reader.statistics())
+        return self._reader.stats()
 
     def materialize(self):
         """The whole dataset, with its rows in memory."""
@@ -178,28 +174,32 @@ class DataIterator:
 
     def __len__(self) -> int:
         """This rank's rows of an epoch. TypeError where they are not known before they are read (a filter)."""
-        facts = self._reader.facts()
-        if not facts["counts_rows"]:
+        rows = self._epochs.rows()
+        if rows is None:
             raise TypeError("the number of rows is not known before they are read (a filter, or a function that may "
                             "give more or fewer); count() reads them")
-        return native.steps_of(facts["rows"], 1, self._rank, self._world_size, self._equal, False)
+        return rows
 
     # Where it is
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration is this epoch, from its beginning."""
-        self._begin(int(epoch), _START)
+        """The next iteration is this epoch, from its beginning; if a state from its middle was loaded, from there."""
+        self._epochs.set_epoch(int(epoch))
 
     def skip(self, rows: int) -> None:
         """The next iteration passes over the next rows of the epoch: of all ranks together."""
-        epoch, state = self._next
-        self._begin(epoch, self._reader.skipped(epoch, int(rows), state))
+        self._epochs.skip(int(rows))
+
+    def void_step(self) -> None:
+        """Makes the step void that runs: its batch is given once more, and is not done in state_dict() and checkpoints.
+        Call it on every worker of a train loop, in the place of ``optimizer.step()``."""
+        if not self._in_train_loop:
+            raise RuntimeError("void_step() is for datasets of a train loop, which get_dataset_shard() returns")
+        native.void_step()
 
     def state_dict(self) -> Dict[str, Any]:
         """Where the next batch begins: a few numbers, the same on every rank after the same step."""
-        facts = self._reader.facts()
-        return {"version": _VERSION, "fingerprint": facts["fingerprint"], "seed": facts["seed"], "epoch": self._epoch,
-                **self._state}
+        return self._epochs.state()
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Goes on where state_dict() was called.
@@ -207,38 +207,26 @@ class DataIterator:
         Raises:
             ValueError: For a state of another dataset: other files, or other steps.
         """
-        facts = self._reader.facts()
-        if state.get("version") != _VERSION:
-            raise ValueError(f"the state has version {state.get('version')!r}; this is {_VERSION}")
-        for name in ("fingerprint", "seed"):
-            if state[name] != facts[name]:
-                raise ValueError(f"the state is of another dataset: its {name} is {state[name]}, here it is {facts[name]}. The "
-                                 "same files, unchanged, and the same steps with the same seed are needed")
-        self._begin(state["epoch"], {name: state[name] for name in _START})
+        self._epochs.load_state(state)
 
     def _options(self, prefetch_batches, batch_size, drop_last, buffer, seed):
-        for name, value in (("batch_size", batch_size), ("local_shuffle_buffer_size", buffer)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ValueError(f"{name} is {value!r}; allowed: a number of rows from 1, or None")
-        if isinstance(prefetch_batches, bool) or not isinstance(prefetch_batches, int) or prefetch_batches < 0:
-            raise ValueError(f"prefetch_batches is {prefetch_batches!r}; allowed: a number from 0")
-        if buffer is not None and batch_size is None:
-            raise ValueError("local_shuffle_buffer_size needs a batch_size")
-        if self._calls_functions():
-            prefetch_batches = 0  # as _limits() says
-        rows = max(buffer, batch_size) * self._world_size if buffer else 0
-        return {"batch_size": batch_size or 0, "drop_last": bool(drop_last), "prefetch_batches": prefetch_batches,
-                "local_shuffle_seed": int(seed or 0), "buffer_rows": rows}
+        options = {"batch_size": batch_size, "prefetch_batches": prefetch_batches, "local_shuffle_buffer_size": buffer,
+                   "local_shuffle_seed": seed}
+        for name, value in options.items():
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+                raise ValueError(f"{name} is {value!r}; allowed: a whole number")
+        native.DataEpochOptions(**options)  # ValueError for numbers that are not allowed
+        return {**options, "drop_last": bool(drop_last)}
 
     def _calls_functions(self):
         """Whether this process calls functions of Python to read."""
         return not self._is_served and self._dataset._has_functions()
 
-    def _limits(self):
+    def _limits(self) -> Dict[str, int]:
         limits = DataContext.get_current()._limits(self._readers)
         if self._calls_functions():
             # What they draw of the process's generators must not mix with what this thread draws: it calls them itself.
-            limits["threads"] = 0
+            limits.update(threads=0, prefetch_batches=0)
         return limits
 
 
@@ -249,20 +237,10 @@ class _Epochs:
         self._iterator, self._options, self._convert = iterator, options, convert
 
     def __iter__(self) -> Iterator[Any]:
-        mine, options = self._iterator, dict(self._options)
-        buffer_rows = options.pop("buffer_rows")
-        epoch, state = mine._next
-        mine._next = epoch + 1, dict(_START)
-        if not state["done"]:  # otherwise a buffer is begun, whose size stays
-            state["buffer_rows"] = buffer_rows
-        batches = mine._reader.batches(
-            epoch=epoch, rank=mine._rank, world_size=mine._world_size, equal=mine._equal, state=state, **options,
-            **mine._limits()
-        )
+        options = native.DataEpochOptions(**{**self._options, **self._iterator._limits()})
+        batches = self._iterator._epochs.begin(options, self._iterator._in_train_loop)
         while (batch := self._convert(batches)) is not None:
-            mine._epoch, mine._state = epoch, batches.state()
             yield batch
-        mine._epoch, mine._state = epoch + 1, dict(_START)
 
 
 class _Rows:

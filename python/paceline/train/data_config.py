@@ -18,6 +18,9 @@ class DataConfig:
             equally many, and fewer rows than there are workers are left out (as in Ray Train). ``"repeat"``: equally
             many, the first rows once more. ``"pad"``: the same, and the column ``is_padding`` tells these rows.
             ``"uneven"``: each row exactly once; workers may differ by a row, and so by a step. A dict has it by dataset.
+        resume: Whether datasets go on after a restart where the latest checkpoint was reported, in the middle of an
+            epoch and with any number of workers. Otherwise the train loop says it, with set_epoch() and
+            load_state_dict().
 
     Raises:
         TypeError: For another datasets_to_split.
@@ -31,6 +34,7 @@ class DataConfig:
         enable_shard_locality: bool = True,
         *,
         equal: Union[Equal, Dict[str, Equal]] = "drop",
+        resume: bool = False,
     ):
         if datasets_to_split != "all" and not isinstance(datasets_to_split, list):
             raise TypeError(f"DataConfig.datasets_to_split is {datasets_to_split!r}; allowed: 'all' or a list of names")
@@ -39,7 +43,7 @@ class DataConfig:
                 raise ValueError(f"DataConfig.equal is {one!r}; allowed: 'drop', 'pad', 'repeat', 'uneven'")
         given = {"execution_options": execution_options, "enable_shard_locality": enable_shard_locality}
         check_options("DataConfig", DataConfig, given)
-        self._datasets_to_split, self._equal = datasets_to_split, equal
+        self._datasets_to_split, self._equal, self._resume = datasets_to_split, equal, bool(resume)
 
     def _splits(self, name: str) -> bool:
         return self._datasets_to_split == "all" or name in self._datasets_to_split

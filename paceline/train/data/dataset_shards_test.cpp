@@ -1,0 +1,89 @@
+// Datasets of a trainer, in the calling process. tests/robustness/ has them in workers.
+#include "paceline/train/data/dataset_shards.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "paceline/data/dataset/read_api.h"
+#include "paceline/testing/temporary_folder.h"
+#include "paceline/train/checkpoint_state.h"
+#include "paceline/train/data/data_iterator.h"
+#include "paceline/train/trainer.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two epochs, a report for each batch; fails behind the batch of that number.
+Json read_datasets(const Config& config) {
+  auto shard = get_dataset_shard("train");
+  torch::nn::Linear model(1, 1);
+  Json seen = Json::array();
+  while (shard.epoch() < 2) {
+    const int64_t epoch = shard.epoch();
+    for (auto& batch : shard.iter_batches({.batch_size = 2})) {
+      seen.push_back({epoch, batch.at("id")[0].item<int64_t>()});
+      report({{"epoch", epoch}}, Checkpoint::save(model));
+      if (static_cast<int64_t>(seen.size()) == config.get<int64_t>("fail_at")) throw std::runtime_error("once");
+    }
+  }
+  return seen;
+}
+PACELINE_TRAIN_LOOP(read_datasets);
+
+class DatasetShardsTest : public ::testing::Test {
+ protected:
+  Result fit(int64_t fail_at, const data::Dataset& train, const DataConfig& config = {}) {
+    return TorchTrainer(read_datasets,
+                        {.train_loop_config = {{"fail_at", fail_at}},
+                         .scaling_config = {.num_workers = 0},
+                         .run_config = {.name = "run", .storage_path = folder_.path(), .log_level = "ERROR"},
+                         .datasets = {{"train", train}},
+                         .dataset_config = config})
+        .fit();
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(DatasetShardsTest, ARestartGoesOnBehindTheReportedBatch) {
+  const data::Dataset numbers = data::range(6);
+  EXPECT_THROW(fit(4, numbers), TrainingFailedError);
+  EXPECT_EQ(fit(-1, numbers).return_value, Json::parse("[[1,2],[1,4]]"));
+}
+
+TEST_F(DatasetShardsTest, WithoutResumeItBeginsAnew) {
+  const data::Dataset numbers = data::range(4);
+  EXPECT_THROW(fit(1, numbers), TrainingFailedError);
+  EXPECT_EQ(fit(-1, numbers, {.resume = false}).return_value, Json::parse("[[0,0],[0,2],[1,0],[1,2]]"));
+}
+
+TEST_F(DatasetShardsTest, AnotherDatasetCannotGoOnThere) {
+  EXPECT_THROW(fit(1, data::range(6)), TrainingFailedError);
+  try {
+    fit(-1, data::range(7));
+    FAIL();
+  } catch (const TrainingFailedError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the dataset \"train\" cannot go on where the checkpoint"));
+    EXPECT_THAT(error.what(), HasSubstr("its fingerprint is"));
+  }
+}
+
+TEST_F(DatasetShardsTest, WhatIsNotAllowedIsRefusedAtOnce) {
+  const auto message = [](const DataConfig& config) {
+    try {
+      TorchTrainer(read_datasets, {.datasets = {{"train", data::range(2)}}, .dataset_config = config});
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(message({.equal = "even"}), HasSubstr("DataConfig.equal is \"even\""));
+  EXPECT_THAT(message({.datasets_to_split = DatasetNames{"test"}}), HasSubstr("names \"test\", which is none of"));
+}
+
+}  // namespace
+}  // namespace paceline

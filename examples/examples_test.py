@@ -60,6 +60,7 @@ def test_quick_help(tmp_path, program):
     ("030_cifar10_vit", ["--num-workers", "3"], "512 photographs"),
     ("040_resume_after_failure", ["--num-workers", "3"], "--num-workers"),
     ("050_existing_torchrun_program", ["--steps", "many"], "--steps"),
+    ("060_vision_transformer_datasets", ["--num-workers", "3"], "128 photographs"),
 ])
 def test_quick_wrong_flag(tmp_path, program, arguments, named):
     done = subprocess.run([PROGRAMS / program, *arguments], cwd=tmp_path, capture_output=True, text=True)
@@ -142,3 +143,13 @@ def test_real_first_program(tmp_path):
     run(tmp_path, "010_first_program")
     checkpoints = sorted((tmp_path / "results" / "mnist-resnet18").glob("checkpoint_*"))
     assert len(checkpoints) == 2, "one after each epoch"
+
+
+def test_quick_datasets(tmp_path):
+    make_photographs(tmp_path / "data")
+    lines = run(tmp_path, "060_vision_transformer_datasets", "--num-workers", "2", "--batch-size", "16", "--classes", "4")
+    text = "\n".join(lines)
+    assert "48 photographs" in text and "label: int64" in text
+    assert "MapBatches(normalize)" in text and "Filter((label < 4))" in text
+    assert re.search(r"named [\d.]+ % of 16 unseen photographs rightly", text), text
+    assert (tmp_path / "data/cifar-10-parquet/train").is_dir()

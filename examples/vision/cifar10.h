@@ -22,7 +22,11 @@ class Cifar10 : public torch::data::datasets::BatchDataset<Cifar10, torch::data:
   /// data: [rows, 3, 32, 32] float32 in [-1, 1], red, green and blue; target: [rows] int64.
   torch::data::Example<> get_batch(torch::ArrayRef<size_t> rows) override;
   std::optional<size_t> size() const override { return labels_.size(0); }
+  /// [size, 3, 32, 32] uint8: red, green and blue.
+  const torch::Tensor& pixels() const { return pixels_; }
+  /// [size] int64.
+  const torch::Tensor& labels() const { return labels_; }
 
  private:
-  torch::Tensor pixels_, labels_;  // [size, 3, 32, 32] uint8; [size] int64
+  torch::Tensor pixels_, labels_;
 };

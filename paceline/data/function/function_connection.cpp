@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <chrono>
+
+#include "paceline/data/function/function_connection_internal.h"
+
+namespace paceline::data {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenLooks{100};
+
+}  // namespace
+
+FunctionConnection::FunctionConnection(std::unique_ptr<FunctionProcess> process)
+    : process_(std::move(process)), socket_(process_->take_socket()) {}
+
+template <class M>
+arrow::Status FunctionConnection::introduce(std::set<int64_t>& known, int64_t id, M message,
+                                            const Descriptor& descriptor) {
+  if (known.contains(id)) return arrow::Status::OK();
+  rpc::Envelope envelope = rpc::pack(message);
+  ARROW_ASSIGN_OR_RAISE(Descriptor same, descriptor.duplicate());
+  envelope.descriptors.push_back(std::move(same));
+  ARROW_RETURN_NOT_OK(socket_.send(std::move(envelope)));
+  known.insert(id);
+  return arrow::Status::OK();
+}
+
+arrow::Status FunctionConnection::send(FunctionCall call, const Descriptor& code, const SharedRegion& input,
+                                       const SharedRegion& output) {
+  for (const int64_t gone : call.gone_functions) functions_.erase(gone);
+  for (const int64_t gone : call.gone_regions) regions_.erase(gone);
+  call.input = input.id();
+  call.output = output.id();
+  ARROW_RETURN_NOT_OK(introduce(functions_, call.function, FunctionCode{call.function}, code));
+  ARROW_RETURN_NOT_OK(introduce(regions_, call.input, FunctionRegion{call.input}, input.descriptor()));
+  ARROW_RETURN_NOT_OK(introduce(regions_, call.output, FunctionRegion{call.output}, output.descriptor()));
+  return socket_.send(rpc::pack(call));
+}
+
+FunctionAnswer FunctionConnection::died(int64_t memory) {
+  process_->kill();  // where it lives, and speaks nonsense
+  return {.what = FunctionAnswer::Died{process_->wait(), memory}, .bytes = {}};
+}
+
+arrow::Result<FunctionAnswer> FunctionConnection::call(FunctionCall call, const Descriptor& code,
+                                                       const SharedRegion& input, const SharedRegion& output,
+                                                       int64_t memory) {
+  if (!send(std::move(call), code, input, output).ok()) return died(0);
+  bool is_there = memory == 0;
+  while (!is_there) {
+    auto waited = socket_.wait(kBetweenLooks);
+    is_there = !waited.ok() || *waited;  // receive() tells the error
+    const int64_t used = process_->memory();
+    if (used > memory) return died(used);
+  }
+  auto received = socket_.receive();
+  if (!received.ok() || !*received) return died(0);
+  FunctionAnswer answer;
+  answer.bytes = std::move((*received)->bytes);
+  if ((*received)->type == FunctionMade::kType) {
+    ARROW_ASSIGN_OR_RAISE(answer.what, rpc::unpack<FunctionMade>(**received));
+  } else {
+    ARROW_ASSIGN_OR_RAISE(answer.what, rpc::unpack<FunctionRaised>(**received));
+  }
+  return answer;
+}
+
+}  // namespace paceline::data

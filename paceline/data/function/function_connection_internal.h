@@ -1,0 +1,58 @@
+// A process that calls functions, as its pool sees it: what it knows already, one call at a time.
+//
+// Not thread-safe: of the call that has the process, except kill().
+#pragma once
+
+#include <arrow/result.h>
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/data/function/function_messages.h"
+#include "paceline/data/function/function_processes.h"
+#include "paceline/data/function/shared_regions.h"
+#include "paceline/rpc/blocking_socket.h"
+
+namespace paceline::data {
+
+/// How a call ended: the process may have ended instead of answering.
+struct FunctionAnswer {
+  struct Died {
+    std::optional<ExitStatus> status;
+    int64_t memory = 0;  // more than it may have: it was ended for that
+  };
+  std::variant<FunctionMade, FunctionRaised, Died> what;
+  std::string bytes;  // of the message
+};
+
+class FunctionConnection {
+ public:
+  explicit FunctionConnection(std::unique_ptr<FunctionProcess> process);
+
+  pid_t pid() const { return process_->pid(); }
+  void kill() { process_->kill(); }
+  /// Calls a function, of which `code` is the sealed memory, and waits for the answer. `memory`: what the process may
+  /// hold, 0 for any amount; it is looked at ten times a second and at the end. Invalid where it sends nonsense.
+  arrow::Result<FunctionAnswer> call(FunctionCall call, const Descriptor& code, const SharedRegion& input,
+                                     const SharedRegion& output, int64_t memory);
+  bool knows_function(int64_t function) const { return functions_.contains(function); }
+  const std::set<int64_t>& functions() const { return functions_; }
+  const std::set<int64_t>& regions() const { return regions_; }
+
+ private:
+  template <class M>
+  arrow::Status introduce(std::set<int64_t>& known, int64_t id, M message, const Descriptor& descriptor);
+  arrow::Status send(FunctionCall call, const Descriptor& code, const SharedRegion& input, const SharedRegion& output);
+  FunctionAnswer died(int64_t memory);
+
+  const std::unique_ptr<FunctionProcess> process_;
+  rpc::BlockingSocket socket_;
+  std::set<int64_t> functions_;  // that it has got
+  std::set<int64_t> regions_;
+};
+
+}  // namespace paceline::data

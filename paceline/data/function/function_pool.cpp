@@ -1,0 +1,181 @@
+#include "paceline/data/function/function_pool.h"
+
+#include <arrow/record_batch.h>
+#include <arrow/util/byte_size.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "paceline/core/posix/sealed_memory.h"
+#include "paceline/data/function/block_transfer.h"
+#include "paceline/data/function/function_connection_internal.h"
+
+namespace paceline::data {
+namespace {
+
+using Block = arrow::Result<std::shared_ptr<arrow::RecordBatch>>;
+
+std::string in_words(const std::optional<ExitStatus>& status) {
+  return status ? describe(*status) : "ended, nobody knows how";
+}
+
+}  // namespace
+
+FunctionPool::FunctionPool(std::shared_ptr<FunctionProcesses> processes, FunctionPoolOptions options)
+    : processes_(std::move(processes)),
+      memory_(options.memory),
+      owner_(::getpid()),
+      // For each process a block on its way there and one on its way back, and as many that are read meanwhile.
+      regions_(4 * options.variables.size()) {
+  for (auto& variables : options.variables)
+    seats_.push_back({.variables = std::move(variables), .connection = nullptr});
+}
+
+FunctionPool::~FunctionPool() {
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  for (const Seat& seat : seats_) {
+    if (seat.is_taken && seat.connection != nullptr) seat.connection->kill();
+  }
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return calls_ == 0; });
+}
+
+arrow::Result<int64_t> FunctionPool::add(std::string name, std::string_view code) {
+  ARROW_ASSIGN_OR_RAISE(Descriptor memory, SealedMemory::create("paceline function", {code}));
+  const std::lock_guard lock(mutex_);
+  functions_[++last_function_] = std::make_shared<const Function>(std::move(name), std::move(memory));
+  return last_function_;
+}
+
+void FunctionPool::remove(int64_t function) {
+  std::vector<std::shared_ptr<FunctionConnection>> ended;  // go without the lock
+  const std::lock_guard lock(mutex_);
+  functions_.erase(function);
+  if (!functions_.empty()) return;
+  for (Seat& seat : seats_) {
+    if (!seat.is_taken) ended.push_back(std::exchange(seat.connection, nullptr));
+  }
+}
+
+std::vector<pid_t> FunctionPool::pids() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<pid_t> pids;
+  for (const Seat& seat : seats_) {
+    if (seat.connection != nullptr) pids.push_back(seat.connection->pid());
+  }
+  return pids;
+}
+
+// A process that nobody has: one that knows the function, another one, or a new one; waits for one that is free.
+arrow::Result<FunctionPool::Seat*> FunctionPool::take_seat(int64_t function) {
+  const auto rank = [&](const Seat& seat) {
+    if (seat.is_taken) return 0;
+    if (seat.connection == nullptr) return 1;
+    return seat.connection->knows_function(function) ? 3 : 2;
+  };
+  std::unique_lock lock(mutex_);
+  std::vector<Seat>::iterator best;
+  changed_.wait(lock, [&] {
+    best = std::ranges::max_element(seats_, {}, rank);
+    return stopped_ || rank(*best) > 0;
+  });
+  if (stopped_) return arrow::Status::Cancelled("the processes that call functions are ending");
+  best->is_taken = true;
+  if (best->connection != nullptr) return &*best;
+  lock.unlock();
+  auto process = processes_->start(best->variables);
+  lock.lock();
+  if (process.ok() && !stopped_) {
+    best->connection = std::make_shared<FunctionConnection>(*std::move(process));
+    return &*best;
+  }
+  best->is_taken = false;
+  changed_.notify_all();
+  ARROW_RETURN_NOT_OK(process.status());
+  return arrow::Status::Cancelled("the processes that call functions are ending");
+}
+
+void FunctionPool::leave(Seat& seat, bool lives) {
+  std::shared_ptr<FunctionConnection> ended;  // goes without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lives || functions_.empty()) ended = std::exchange(seat.connection, nullptr);
+    seat.is_taken = false;
+  }
+  changed_.notify_all();
+}
+
+Block FunctionPool::call(int64_t number, const std::shared_ptr<arrow::RecordBatch>& block, uint64_t key) {
+  if (::getpid() != owner_) {
+    return arrow::Status::Invalid("processes that call functions belong to the process that started them, ", owner_,
+                                  "; this is a fork of it");
+  }
+  std::shared_ptr<const Function> function;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = functions_.find(number);
+    if (found == functions_.end()) return arrow::Status::Invalid("there is no function ", number);
+    function = found->second;
+    ++calls_;
+  }
+  Block made = try_twice(number, *function, *block, key);
+  const std::lock_guard lock(mutex_);
+  --calls_;
+  changed_.notify_all();
+  return made;
+}
+
+Block FunctionPool::try_twice(int64_t number, const Function& function, const arrow::RecordBatch& block, uint64_t key) {
+  const int64_t size = arrow::util::ReferencedBufferSize(block).ValueOr(0);
+  ARROW_ASSIGN_OR_RAISE(const auto input, regions_.take(size));
+  ARROW_ASSIGN_OR_RAISE(const int64_t input_bytes, write_block(block, *input));
+  std::string before;
+  while (true) {
+    ARROW_ASSIGN_OR_RAISE(const auto output, regions_.take(size));
+    ARROW_ASSIGN_OR_RAISE(Seat* const seat, take_seat(number));
+    FunctionCall call{.function = number, .key = key, .input_bytes = input_bytes};
+    note_what_is_gone(*seat->connection, call);
+    auto answer = seat->connection->call(std::move(call), function.code, *input, *output, memory_);
+    const auto* const died = answer.ok() ? std::get_if<FunctionAnswer::Died>(&answer->what) : nullptr;
+    leave(*seat, answer.ok() && died == nullptr);
+    ARROW_RETURN_NOT_OK(answer.status());
+    if (const auto* const made = std::get_if<FunctionMade>(&answer->what)) {
+      if (made->keeps_input) regions_.retire(*input);
+      return read_made(*made, answer->bytes, block, output);
+    }
+    if (const auto* const raised = std::get_if<FunctionRaised>(&answer->what)) {
+      if (raised->keeps_input) regions_.retire(*input);
+      return arrow::Status(arrow::StatusCode::UnknownError, function.name + " raised " + raised->text,
+                           std::make_shared<FunctionRaisedDetail>(std::move(answer->bytes), raised->traceback));
+    }
+    regions_.retire(*output);  // nobody knows what the process was writing there
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopped_) return arrow::Status::Cancelled("the processes that call functions are ending");
+    }
+    if (died->memory > 0) {
+      return arrow::Status::OutOfMemory(function.name, ": the process that called it held ", died->memory >> 20,
+                                        " MiB of memory, more than the ", memory_ >> 20,
+                                        " MiB of memory=…, and was ended. Allow it more, or give it smaller batches");
+    }
+    if (!before.empty()) {
+      return arrow::Status::ExecutionError(function.name, ": the process that called it ", before,
+                                           ", and with the same rows a second one ", in_words(died->status));
+    }
+    before = in_words(died->status);
+  }
+}
+
+void FunctionPool::note_what_is_gone(const FunctionConnection& connection, FunctionCall& call) const {
+  for (const int64_t region : connection.regions()) {
+    if (!regions_.has(region)) call.gone_regions.push_back(region);
+  }
+  const std::lock_guard lock(mutex_);
+  for (const int64_t function : connection.functions()) {
+    if (!functions_.contains(function)) call.gone_functions.push_back(function);
+  }
+}
+
+}  // namespace paceline::data

@@ -5,8 +5,10 @@
 #include <pybind11/stl.h>
 #include <torch/extension.h>
 
+#include <chrono>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +16,8 @@
 #include <vector>
 
 #include "paceline/core/error.h"
+#include "paceline/core/posix/thread.h"
+#include "paceline/data/function/function_pool.h"
 #include "paceline/data/plan/plan.h"
 #include "paceline/data/reader/epochs.h"
 #include "paceline/data/reader/reader.h"
@@ -56,11 +60,21 @@ Batch from_pyarrow(const py::handle& batch) {
   return value_or_throw(arrow::ImportRecordBatch(&array, &schema));
 }
 
-// The caller holds the GIL. A function's own exception comes out as itself.
+// Adds a note to an exception, which may have it already: an error is given again and again.
+void note(const py::object& exception, const std::string& text) {
+  try {
+    if (py::hasattr(exception, "__notes__") && exception.attr("__notes__").contains(text)) return;
+    exception.attr("add_note")(text);
+  } catch (const py::error_already_set&) {  // its class may be frozen
+  }
+}
+
+// The caller holds the GIL. A function's own exception comes out as itself, with a note of the rows.
 void check(const arrow::Status& status) {
   if (status.ok()) return;
   if (const RaisedStatus* raised = raised_in(status)) {
     const py::object& exception = raised->exception();
+    note(exception, status.message());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
     throw py::error_already_set();
   }
@@ -85,12 +99,28 @@ arrow::Result<Batch> called(const std::string& name, const Call& call) {
   }
 }
 
-// A function of Python: from a pyarrow.RecordBatch and a key to another. Its calls are one at a time, as the GIL has
-// it.
+// A function of Python: from a pyarrow.RecordBatch and a key to another. Until it is given processes, it is called
+// here, one call at a time, as the GIL has it.
 class PythonFunction : public data::Operator {
  public:
   PythonFunction(std::string name, bool keeps_rows, py::object function)
       : name_(std::move(name)), keeps_rows_(keeps_rows), function_(held(std::move(function))) {}
+  ~PythonFunction() override {
+    if (pool_ != nullptr) pool_->remove(number_);
+  }
+
+  // From now on processes of the pool call it; `code` is the function, pickled.
+  void call_in(std::shared_ptr<data::FunctionPool> pool, std::string_view code) {
+    const int64_t number = value_or_throw(pool->add(name_, code));
+    const std::lock_guard lock(mutex_);
+    if (pool_ != nullptr) pool_->remove(number_);
+    pool_ = std::move(pool);
+    number_ = number;
+  }
+  std::shared_ptr<data::FunctionPool> pool() const {
+    const std::lock_guard lock(mutex_);
+    return pool_;
+  }
 
   std::string name() const override { return name_; }
   bool keeps_rows() const override { return keeps_rows_; }
@@ -102,14 +132,33 @@ class PythonFunction : public data::Operator {
   }
 
   arrow::Result<Batch> apply(const Batch& block, uint64_t key) const override {
+    if (const auto pool = this->pool()) return with_exception(pool->call(number_, block, key));
     const py::gil_scoped_acquire gil;
     return called(name_, [&] { return from_pyarrow((*function_)(to_pyarrow(block), key)); });
   }
 
  private:
+  // What a function raised in its process becomes an exception of this one.
+  static arrow::Result<Batch> with_exception(arrow::Result<Batch> made) {
+    const auto detail = made.status().detail();
+    if (detail == nullptr || detail->type_id() != data::FunctionRaisedDetail::kType) return made;
+    const auto& raised = static_cast<const data::FunctionRaisedDetail&>(*detail);
+    const py::gil_scoped_acquire gil;
+    try {
+      py::object exception = py::module_::import("paceline.data._processes")
+                                 .attr("exception_of")(py::bytes(raised.pickled), raised.traceback);
+      return made.status().WithDetail(std::make_shared<RaisedStatus>(std::move(exception)));
+    } catch (const py::error_already_set& error) {
+      return made.status().WithMessage(made.status().message(), " (", utf8(error.value()), ")");
+    }
+  }
+
   const std::string name_;
   const bool keeps_rows_;
   const std::shared_ptr<py::object> function_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<data::FunctionPool> pool_;
+  int64_t number_ = 0;  // of the function, there
 };
 
 // Blocks of Python: a function from the number of a chunk to a pyarrow.RecordBatch.
@@ -193,8 +242,9 @@ py::dict tensors_of(const Batch& batch) {
   return tensors;
 }
 
-// Batches of an epoch. Their threads may be waiting for the GIL, so the stream goes without it, and before the
-// interpreter does: a program may end with an iteration that it has left. The caller holds the GIL.
+// Batches of an epoch. An iteration that is left does not wait for functions that are at work: its stream goes on a
+// thread of its own. Only the program's end waits for these, since the interpreter must outlive them. The caller holds
+// the GIL.
 class Batches {
  public:
   explicit Batches(std::unique_ptr<data::RankBatches> stream) : stream_(std::move(stream)) { all().insert(this); }
@@ -208,13 +258,21 @@ class Batches {
   }
   static void end_all() {
     for (Batches* batches : std::set<Batches*>(all())) batches->end();
+    const py::gil_scoped_release without_gil;
+    for (BackgroundThread& thread : ending()) thread.finish(std::chrono::hours(24));
   }
 
  private:
   void end() {
-    std::unique_ptr<data::RankBatches> stream = std::move(stream_);
-    const py::gil_scoped_release without_gil;
-    stream.reset();
+    if (stream_ == nullptr) return;
+    std::erase_if(ending(), [](BackgroundThread& thread) {
+      return thread.wait_until(BackgroundThread::Clock::now()) && thread.finish(std::chrono::hours(1));
+    });
+    ending().emplace_back([stream = std::move(stream_)]() mutable { stream.reset(); });
+  }
+  static std::vector<BackgroundThread>& ending() {
+    static std::vector<BackgroundThread> threads;
+    return threads;
   }
   static std::set<Batches*>& all() {
     static std::set<Batches*> batches;
@@ -225,9 +283,16 @@ class Batches {
 };
 
 // The next batch, or None at the end. Without the GIL where it has to be waited for: functions of Python may be what
-// makes it.
+// makes it. Ctrl-C ends the wait.
 Batch next_of(data::RankBatches& stream) {
   if (stream.is_ready()) return value_of(stream.next());
+  while (true) {
+    {
+      const py::gil_scoped_release without_gil;
+      if (stream.wait(std::chrono::milliseconds(100))) break;
+    }
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
   arrow::Result<Batch> batch = nullptr;
   {
     const py::gil_scoped_release without_gil;
@@ -325,7 +390,9 @@ void bind_plans(py::module_& module) {
       .def(py::init<std::string, bool, py::object>(), py::arg("name"), py::arg("keeps_rows"), py::arg("function"))
       .def_property_readonly("name", &PythonFunction::name)
       .def_property_readonly("keeps_rows", &PythonFunction::keeps_rows)
-      .def_property_readonly("function", &PythonFunction::function);
+      .def_property_readonly("function", &PythonFunction::function)
+      .def("call_in", &PythonFunction::call_in, py::arg("pool"), py::arg("code"))
+      .def_property_readonly("pool", &PythonFunction::pool);
   py::class_<PythonSource, std::shared_ptr<PythonSource>>(module, "DataSource")
       .def(py::init<std::string, std::vector<std::pair<int64_t, int64_t>>, bool, py::object>(), py::arg("name"),
            py::arg("chunks"), py::arg("counts_rows"), py::arg("function"))

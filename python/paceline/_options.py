@@ -12,7 +12,8 @@ from paceline import _notices
 _ONE_MACHINE = "all workers are on this machine"
 _NO_PREEMPTIONS = "nothing announces that a machine is taken away"
 _EACH_READS = "each worker reads with threads of its own; see paceline.data.DataContext"
-_SAME_PROCESS = "functions are called by the process that reads the dataset, one call at a time"
+_NO_FUNCTION = "no function is called for it"
+_OWN_PROCESSES = "functions are called by processes of this program; see concurrency, num_cpus, num_gpus and memory"
 _OWN_LOOP = "the train loop decides when it calls report(checkpoint=…)"
 _CONTROLLER = "the controller has no worker group of actors"
 _FSDP2 = "FSDP2 does this by itself"
@@ -37,9 +38,9 @@ NO_EFFECT: Dict[str, Dict[str, str]] = {
     "TorchConfig": {"init_method": "ranks meet over Paceline's own store"},
     "ValidationConfig": {"ray_remote_kwargs": "a validation is a process on this machine"},
     "Dataset": {
-        **dict.fromkeys(("compute", "concurrency", "max_calls", "scheduling_strategy"), _SAME_PROCESS),
-        **dict.fromkeys(("num_cpus", "num_gpus", "memory", "resources", "ray_remote_args_fn"), _SAME_PROCESS),
-        "ray_remote_args": _SAME_PROCESS,
+        **dict.fromkeys(("compute", "concurrency", "num_cpus", "num_gpus", "memory"), _NO_FUNCTION),
+        **dict.fromkeys(("max_calls", "scheduling_strategy", "resources", "ray_remote_args_fn"), _OWN_PROCESSES),
+        "ray_remote_args": _OWN_PROCESSES,
         **dict.fromkeys(("label_selector", "fallback_strategy", "locality_hints", "accelerator_type"), _ONE_MACHINE),
         "runtime_env": OWN_ENVIRONMENT,
         "fetch_if_missing": "the columns are always found out",

@@ -76,7 +76,7 @@ def _search_path():
     return [os.path.abspath(entry) for entry in sys.path]
 
 
-class _Pickler(cloudpickle.Pickler):
+class Pickler(cloudpickle.Pickler):
     """Modules of classes of their own (torch.ops, lazy packages) travel by name too, and as code the script of a driver
     that multiprocessing has spawned.
     """
@@ -99,7 +99,7 @@ class _Pickler(cloudpickle.Pickler):
 def _dumps(cargo):
     buffer = io.BytesIO()
     try:
-        _Pickler(buffer).dump(cargo)
+        Pickler(buffer).dump(cargo)
         return buffer.getvalue()
     except Exception as error:
         culprit = find_culprit(cargo)
@@ -110,7 +110,7 @@ def _dumps(cargo):
 def _dumps_stores(stores):
     buffer = io.BytesIO()
     try:
-        _Pickler(buffer).dump(stores)
+        Pickler(buffer).dump(stores)
     except Exception as error:
         given = stores.place.filesystem if stores.place else next(iter(stores.added.values()))
         given = getattr(getattr(given, "handler", given), "fs", None) or getattr(given, "handler", given)  # the user's
@@ -123,7 +123,7 @@ def _dumps_stores(stores):
 
 def _can_travel(value) -> bool:
     try:
-        _Pickler(io.BytesIO()).dump(value)
+        Pickler(io.BytesIO()).dump(value)
         return True
     except Exception:
         return False

@@ -62,11 +62,18 @@ def _killing(folder, at, how):
     return step
 
 
-@pytest.mark.parametrize("how", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os._exit(3)])
+def _end_data_process(how):
+    # Functions are called by processes that are forked from one that the data process has started.
+    with open(f"/proc/{os.getppid()}/stat") as stat:
+        os.kill(int(stat.read().rpartition(")")[2].split()[1]), how)
+    signal.pause()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
 def test_a_process_that_dies_costs_a_wait(run_config, tmp_path, how):
     dataset = paceline.data.range(60, override_num_blocks=12).random_shuffle(seed=4)
     undisturbed = seen_by(run_config, rows_of(epochs=2), datasets={"train": dataset})
-    dying = dataset.map_batches(_killing(tmp_path, 41, how), udf_modifying_row_count=False)
+    dying = dataset.map_batches(_killing(tmp_path, 41, lambda: _end_data_process(how)), udf_modifying_row_count=False)
     assert seen_by(run_config, rows_of(epochs=2), datasets={"train": dying}) == undisturbed
     assert (tmp_path / "killed").exists()
 

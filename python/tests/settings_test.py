@@ -231,7 +231,7 @@ def of_dataset(option):
         "parallelism": lambda: paceline.data.range(1, parallelism=2),
         "local_read": lambda: paceline.data.from_torch([torch.ones(1)], local_read=True),
     }
-    calls.get(option, lambda: one.map(dict, **{option: 1}))()
+    calls.get(option, lambda: one.random_shuffle(**{option: 1}))()
 
 
 GIVEN = {

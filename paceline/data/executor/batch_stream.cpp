@@ -59,6 +59,11 @@ bool BatchStream::is_ready() const {
   return !ready_.empty();
 }
 
+bool BatchStream::wait(std::chrono::milliseconds timeout) const {
+  std::unique_lock lock(mutex_);
+  return !thread_.joinable() || changed_.wait_for(lock, timeout, [&] { return !ready_.empty(); });
+}
+
 BatchStream::Batch BatchStream::next() {
   std::unique_lock lock(mutex_);
   if (thread_.joinable()) {

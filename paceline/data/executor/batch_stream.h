@@ -10,6 +10,7 @@
 
 #include <arrow/result.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -42,6 +43,9 @@ class RankBatches {
   virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> next() = 0;
   /// Whether next() has something to give at once.
   virtual bool is_ready() const = 0;
+  /// Waits for that, at most so long: for a caller that looks at something else now and then. Returns false when the
+  /// time is over, and true at once where next() itself makes the batch.
+  virtual bool wait(std::chrono::milliseconds) const { return true; }
   /// Behind the step whose batch next() has given last: what no rank has got yet.
   virtual const StreamState& state() const = 0;
 };
@@ -64,6 +68,7 @@ class BatchStream : public RankBatches {
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> next() override;
   bool is_ready() const override;
+  bool wait(std::chrono::milliseconds timeout) const override;
   const StreamState& state() const override { return state_; }
 
  private:
@@ -84,7 +89,7 @@ class BatchStream : public RankBatches {
 
   StreamState state_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::condition_variable changed_;
   std::deque<Made> ready_;
   bool stopped_ = false;
   std::thread thread_;

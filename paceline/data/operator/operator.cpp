@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <string>
 
 namespace paceline::data {
 namespace {
@@ -82,7 +83,8 @@ class Transformed : public Source {
     ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, source_->read(chunk, key));
     Batch made = counted(*statistics_, batch->num_rows(),
                          [&] { return step_->apply(batch, mix(key, static_cast<uint64_t>(chunk))); });
-    if (made.ok() && step_->keeps_rows() && (*made)->num_rows() != batch->num_rows()) {
+    if (!made.ok()) return made.status().WithMessage(made.status().message(), "; ", name_of(chunk));
+    if (step_->keeps_rows() && (*made)->num_rows() != batch->num_rows()) {
       return arrow::Status::Invalid(step_->name(), " must give one row for each row, but gave ", (*made)->num_rows(),
                                     " for ", batch->num_rows());
     }
@@ -90,6 +92,16 @@ class Transformed : public Source {
   }
 
  private:
+  // "block 3 (rows 90 to 119)", in the order of the source.
+  std::string name_of(int64_t chunk) const {
+    std::string name = "block " + std::to_string(chunk);
+    if (!source_->counts_rows()) return name;
+    const auto here = chunks().begin() + chunk;
+    int64_t first = 0;
+    for (auto before = chunks().begin(); before != here; ++before) first += before->rows;
+    return name + " (rows " + std::to_string(first) + " to " + std::to_string(first + here->rows - 1) + ")";
+  }
+
   const std::shared_ptr<const Source> source_;
   const std::shared_ptr<const Operator> step_;
   const std::shared_ptr<OperatorStatistics> statistics_;

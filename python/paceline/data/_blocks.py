@@ -220,13 +220,15 @@ def from_rows(rows: List[Any], name: str) -> pyarrow.RecordBatch:
     return _block(columns, name)
 
 
-def joined(blocks: List[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
-    """Blocks one after the other; types that differ become one that holds both."""
-    if len(blocks) == 1:
-        return blocks[0]
+def together(blocks: List[pyarrow.RecordBatch]) -> pyarrow.Table:
+    """Blocks one after the other, which are not copied unless types differ: these become one that holds both."""
     tables = [pyarrow.Table.from_batches([block]) for block in blocks]
-    table = pyarrow.concat_tables(tables, promote_options="permissive").combine_chunks()
-    batches = table.to_batches()
+    return tables[0] if len(tables) == 1 else pyarrow.concat_tables(tables, promote_options="permissive")
+
+
+def joined(table: pyarrow.Table) -> pyarrow.RecordBatch:
+    """A table as one block."""
+    batches = table.combine_chunks().to_batches()
     if batches:
         return batches[0]
     return pyarrow.RecordBatch.from_arrays([pyarrow.array([], field.type) for field in table.schema], schema=table.schema)

@@ -4,6 +4,7 @@ import pickle
 from typing import Any, Callable, Dict, Optional
 
 from paceline._native import native
+from paceline.data import _plans, _processes
 from paceline.data.context import DataContext
 from paceline.data.iterator import DataIterator
 from paceline.train._exceptions import RemoteTraceback
@@ -15,7 +16,8 @@ _resume: Dict[str, bool] = {}  # of those that nobody has asked for yet: whether
 class Datasets:
     """A trainer's datasets. They travel to the workers, which know what there is, and to the data process, which reads."""
 
-    limits: Dict[str, int]  # the driver's, where they have travelled
+    limits: Dict[str, int]  # the driver's, and its way to call functions: where this has come to
+    functions: str
 
     def __init__(self, datasets: Dict[str, Any], data_config: Any):
         self.datasets, self.data_config = datasets, data_config
@@ -24,23 +26,32 @@ class Datasets:
         return {name: one if hasattr(one, "streaming_split") else one() for name, one in self.datasets.items()}
 
     def service(self) -> "_Service":
-        return _Service(self.datasets, self.limits)
+        return _Service(self.datasets, self.limits, self.functions)
 
     def __getstate__(self):
         # Functions are called here, once, in the driver: all processes are to have the same dataset. So are its limits.
         limits = DataContext.get_current()._limits(readers=1)
-        return {"datasets": self.made(), "data_config": self.data_config, "limits": limits}
+        functions = DataContext.get_current().execution_options.functions
+        return {"datasets": self.made(), "data_config": self.data_config, "limits": limits, "functions": functions}
 
 
 class _Service:
     """What a data process serves (PythonProgram::data_service)."""
 
-    def __init__(self, datasets: Dict[str, Any], limits: Dict[str, int]):
+    def __init__(self, datasets: Dict[str, Any], limits: Dict[str, int], functions: str):
         self.datasets = datasets
-        self.threads, self.read_ahead_bytes = limits["threads"], limits["read_ahead_bytes"]
+        self.calls_in_processes = functions == "processes"
+        # Those that wait for processes of functions do not read meanwhile.
+        own = sum(function.function.function.compute.processes or 0 for function in self._functions(*datasets))
+        self.threads, self.read_ahead_bytes = limits["threads"] + own, limits["read_ahead_bytes"]
 
     def open(self, name: str) -> Any:
+        if self.calls_in_processes:
+            _processes.start(self._functions(name))
         return self.datasets[name]._reader
+
+    def _functions(self, *names):
+        return [function for name in names for function in _plans.functions(self.datasets[name]._plan)]
 
 
 class WithDatasets:

@@ -11,7 +11,7 @@ import inspect
 import random
 import sys
 import threading
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 import numpy
 import pyarrow
@@ -20,10 +20,11 @@ from paceline.data import _blocks
 
 
 class Function:
-    """A user's function or class with its arguments."""
+    """A user's function or class with its arguments, and where it is to run."""
 
     def __init__(self, fn: Callable, args: Iterable = (), kwargs: Optional[Dict[str, Any]] = None,
-                 constructor_args: Iterable = (), constructor_kwargs: Optional[Dict[str, Any]] = None):
+                 constructor_args: Iterable = (), constructor_kwargs: Optional[Dict[str, Any]] = None, compute: Any = None):
+        self.compute = compute  # paceline.data._compute.Compute
         self.fn, self.args, self.kwargs = fn, tuple(args or ()), dict(kwargs or {})
         self.constructor_args, self.constructor_kwargs = tuple(constructor_args or ()), dict(constructor_kwargs or {})
         if not inspect.isclass(fn) and (self.constructor_args or self.constructor_kwargs):
@@ -59,6 +60,10 @@ class MapBatches:
         self.copies = copies  # whether the function may write to what it gets
 
     def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
+        return _blocks.joined(self.table(block, key))
+
+    def table(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.Table:
+        """What it makes, part by part."""
         size = self.batch_size or max(block.num_rows, 1)
         made: List[pyarrow.RecordBatch] = []
         with _seeded(key):
@@ -72,7 +77,7 @@ class MapBatches:
                     made.extend(_blocks.from_format(part, self.function.name) for part in given)
                 else:
                     made.append(_blocks.from_format(given, self.function.name))
-        return _blocks.joined(made) if made else block.slice(0, 0)
+        return _blocks.together(made or [block.slice(0, 0)])
 
 
 class Map:
@@ -144,25 +149,37 @@ def _part_of(value):
 
 
 _calls = threading.RLock()  # the generators are the process's: one function at a time has them
+_restores = True
+
+
+def restore_generators(restores: bool) -> None:
+    """Whether what the process has drawn of its generators is put back after each call."""
+    global _restores
+    _restores = restores
 
 
 @contextlib.contextmanager
 def _seeded(key: int):
     with _calls:
-        yield from _with_generators(key)
+        former = _states() if _restores else None
+        random.seed(key)
+        numpy.random.seed(key % 2**32)
+        if torch := sys.modules.get("torch"):
+            torch.random.default_generator.manual_seed(key % 2**63)
+        try:
+            yield
+        finally:
+            if former:
+                _put_back(former)
 
 
-def _with_generators(key):
+def _states():
     torch = sys.modules.get("torch")
-    former: Tuple[Any, Any, Any] = (random.getstate(), numpy.random.get_state(), torch and torch.get_rng_state())
-    random.seed(key)
-    numpy.random.seed(key % 2**32)
-    if torch:
-        torch.random.default_generator.manual_seed(key % 2**63)
-    try:
-        yield
-    finally:
-        random.setstate(former[0])
-        numpy.random.set_state(former[1])
-        if torch:
-            torch.set_rng_state(former[2])
+    return random.getstate(), numpy.random.get_state(), torch and torch.get_rng_state()
+
+
+def _put_back(states):
+    random.setstate(states[0])
+    numpy.random.set_state(states[1])
+    if states[2] is not None:
+        sys.modules["torch"].set_rng_state(states[2])

@@ -51,14 +51,22 @@ def seed(given: Any) -> int:
     return random.SystemRandom().getrandbits(62) if number is None else int(number)
 
 
-def has_functions(plan) -> bool:
-    """Whether a step, or where rows come from, is a function of Python."""
-    return plan.function is not None or plan.source is not None or any(map(has_functions, plan.inputs))
+def has_sources(plan) -> bool:
+    """Whether where rows come from is a function of Python."""
+    return plan.source is not None or any(map(has_sources, plan.inputs))
 
 
 def has_rows(plan) -> bool:
     """Whether rows are in memory."""
     return bool(plan.rows) or any(map(has_rows, plan.inputs))
+
+
+def functions(plan):
+    """Its steps that call a function of the user's."""
+    for one in plan.inputs:
+        yield from functions(one)
+    if plan.function is not None and hasattr(plan.function.function, "function"):
+        yield plan.function
 
 
 def paths(plan):

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from paceline.data.dataset import MaterializedDataset
 
 
+_FEW = 1000  # rows for which no processes are started
+
+
 class Reading:
     """The part of Dataset that reads. Each call reads anew."""
 
@@ -76,7 +79,7 @@ class Reading:
     def take(self, limit: int = 20) -> List[Dict[str, Any]]:
         """The first rows, as dicts."""
         rows: List[Dict[str, Any]] = []
-        for block in self._blocks(batch_size=min(_plans.count("limit", limit), 1024)):
+        for block in self._blocks(min(_plans.count("limit", limit), 1024), here=limit <= _FEW):
             rows.extend(_blocks.to_rows(block))
             if len(rows) >= limit:
                 break
@@ -93,7 +96,7 @@ class Reading:
 
     def take_batch(self, batch_size: int = 20, *, batch_format: Optional[str] = "default") -> Any:
         """The first rows as one batch. ValueError where there are none."""
-        for block in self._blocks(batch_size=_plans.count("batch_size", batch_size)):
+        for block in self._blocks(_plans.count("batch_size", batch_size), here=batch_size <= _FEW):
             return _blocks.to_format(block, batch_format)
         raise ValueError("the dataset has no rows")
 
@@ -190,10 +193,7 @@ class Reading:
     def _reader(self):
         return self._plan.open()
 
-    def _has_functions(self) -> bool:
-        """Whether a step is a function of Python."""
-        return _plans.has_functions(self._plan)
-
-    def _blocks(self, batch_size: Optional[int] = None) -> Iterable[pyarrow.RecordBatch]:
-        for table in self.iter_batches(batch_size=batch_size, batch_format="pyarrow"):
+    def _blocks(self, batch_size: Optional[int] = None, here: bool = False) -> Iterable[pyarrow.RecordBatch]:
+        """`here`: no processes are started for functions, for there are few rows."""
+        for table in DataIterator(self, here=here).iter_batches(batch_size=batch_size, batch_format="pyarrow"):
             yield from table.combine_chunks().to_batches()

@@ -81,7 +81,7 @@ class BlockAccessor:
         return iter(_blocks.to_rows(self._batch()))
 
     def _batch(self):
-        return _blocks.joined(self._table.to_batches() or [pyarrow.RecordBatch.from_pylist([], schema=self._table.schema)])
+        return _blocks.joined(self._table)
 
 
 _absent.explain(__name__)

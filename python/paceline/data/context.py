@@ -5,7 +5,7 @@ import copy
 import dataclasses
 import math
 import os
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, Literal, Optional
 
 from paceline import _absent, _notices
 
@@ -54,6 +54,8 @@ class ExecutionOptions:
         verbose_progress: Taken for Ray's scripts.
         label_selector: Taken for Ray's scripts.
         locality_with_output: Taken for Ray's older scripts.
+        functions: What calls functions of yours: "processes" of their own, or "threads" of this process, one call at a
+            time (docs/data.md, "Functions").
     """
 
     resource_limits: ExecutionResources = dataclasses.field(default_factory=ExecutionResources)
@@ -63,6 +65,7 @@ class ExecutionOptions:
     verbose_progress: Optional[bool] = None
     label_selector: Optional[Dict[str, str]] = None
     locality_with_output: bool = False
+    functions: Literal["processes", "threads"] = "processes"
 
     def is_resource_limits_default(self) -> bool:
         """Whether nothing is limited."""

@@ -7,7 +7,7 @@ import cloudpickle
 
 from paceline import _options
 from paceline._native import native
-from paceline.data import _blocks, _functions, _plans
+from paceline.data import _blocks, _compute, _functions, _plans
 from paceline.data._writing import Writing
 from paceline.data.context import DataContext
 from paceline.data.iterator import DataIterator
@@ -88,7 +88,10 @@ class Dataset(Writing):
             fn: A function, or a class whose objects are called.
             fn_args: Given to it behind the row. fn_kwargs: Likewise, by name.
             fn_constructor_args: Given to the class. fn_constructor_kwargs: Likewise, by name.
-            resources: Of Ray's: num_cpus, concurrency, … They get a notice that they have no effect.
+            resources: Where it runs (docs/data.md, "Functions"). ``concurrency``: at most so many processes.
+                ``num_cpus``: cores for each of them. ``num_gpus``: GPUs that each alone sees, or a part of one.
+                ``memory``: bytes that each may hold; beyond that it is ended. ``compute``: an ActorPoolStrategy or a
+                TaskPoolStrategy. Other options of Ray's get a notice that they have no effect.
         """
         function = _function("map", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
         return self._apply(f"Map({function.name})", True, _functions.Map(function))
@@ -342,8 +345,8 @@ class MaterializedDataset(Dataset):
 def _function(step, fn, args, kwargs, constructor_args, constructor_kwargs, resources):
     if not callable(fn):
         raise TypeError(f"the function of a step is a {type(fn).__name__}, which cannot be called")
-    _options.take("Dataset", step, resources)
-    return _functions.Function(fn, args or (), kwargs, constructor_args or (), constructor_kwargs)
+    compute = _compute.taken_from(step, resources)
+    return _functions.Function(fn, args or (), kwargs, constructor_args or (), constructor_kwargs, compute)
 
 
 def _expression(expr: Any) -> str:

@@ -4,7 +4,7 @@ import functools
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Union
 
 from paceline._native import native
-from paceline.data import _blocks, _torch
+from paceline.data import _blocks, _plans, _processes, _torch
 from paceline.data.context import DataContext
 
 Equal = Literal["drop", "pad", "repeat", "uneven"]
@@ -20,10 +20,11 @@ class DataIterator:
     """
 
     def __init__(self, dataset, rank: int = 0, world_size: int = 1, equal: Equal = "uneven", readers: int = 1,
-                 reader: Any = None, in_train_loop: bool = False):
+                 reader: Any = None, in_train_loop: bool = False, here: bool = False):
         self._dataset, self._rank, self._world_size, self._equal = dataset, rank, world_size, equal
         self._readers = readers  # on this machine, which share its cores
         self._is_served = reader is not None  # by the node's data process
+        self._here = here  # whether functions that have no processes are called by this thread
         if reader is not None:
             self._reader = reader
         self._in_train_loop = in_train_loop  # of which each batch is a step
@@ -218,16 +219,19 @@ class DataIterator:
         native.DataEpochOptions(**options)  # ValueError for numbers that are not allowed
         return {**options, "drop_last": bool(drop_last)}
 
-    def _calls_functions(self):
-        """Whether this process calls functions of Python to read."""
-        return not self._is_served and self._dataset._has_functions()
-
-    def _limits(self) -> Dict[str, int]:
-        limits = DataContext.get_current()._limits(self._readers)
-        if self._calls_functions():
+    def _limits(self, options):
+        """`options` with what reading may use. Functions have their processes from here on, unless they have none."""
+        options = {**options, **DataContext.get_current()._limits(self._readers)}
+        functions = [] if self._is_served else list(_plans.functions(self._dataset._plan))
+        if not self._here and functions and DataContext.get_current().execution_options.functions == "processes":
+            _processes.start(functions, self._readers)
+        here = not self._is_served and _plans.has_sources(self._dataset._plan)
+        if here or any(function.pool is None for function in functions):
             # What they draw of the process's generators must not mix with what this thread draws: it calls them itself.
-            limits.update(threads=0, prefetch_batches=0)
-        return limits
+            return {**options, "threads": 0, "prefetch_batches": 0}
+        # Each process is to have a block, and others are read meanwhile.
+        busy = sum(pool.size for pool in {function.pool for function in functions})
+        return {**options, "threads": max(options["threads"], busy + bool(busy))}
 
 
 class _Epochs:
@@ -237,7 +241,7 @@ class _Epochs:
         self._iterator, self._options, self._convert = iterator, options, convert
 
     def __iter__(self) -> Iterator[Any]:
-        options = native.DataEpochOptions(**{**self._options, **self._iterator._limits()})
+        options = native.DataEpochOptions(**self._iterator._limits(self._options))
         batches = self._iterator._epochs.begin(options, self._iterator._in_train_loop)
         while (batch := self._convert(batches)) is not None:
             yield batch

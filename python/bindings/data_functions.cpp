@@ -1,0 +1,55 @@
+// data/function/: the processes that call functions of Python.
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "paceline/core/error.h"
+#include "paceline/data/function/forked_processes.h"
+#include "paceline/data/function/function_pool.h"
+#include "python/bindings/modules.h"
+
+namespace paceline::python {
+
+namespace py = pybind11;
+
+namespace {
+
+// Those that there are, which end with the program. The caller holds the GIL.
+std::vector<std::weak_ptr<data::ForkedProcesses>>& all() {
+  static std::vector<std::weak_ptr<data::ForkedProcesses>> all;
+  std::erase_if(all, [](const auto& one) { return one.expired(); });
+  return all;
+}
+
+void for_all(void (data::ForkedProcesses::*function)()) {
+  for (const auto& one : all()) {
+    if (const auto processes = one.lock()) ((*processes).*function)();
+  }
+}
+
+}  // namespace
+
+void bind_data_functions(py::module_& module) {
+  py::class_<data::ForkedProcesses, std::shared_ptr<data::ForkedProcesses>>(module, "FunctionProcesses")
+      .def(py::init([](int server) {
+             auto processes = std::make_shared<data::ForkedProcesses>(Descriptor(server));
+             all().push_back(processes);
+             return processes;
+           }),
+           py::arg("server"))
+      .def_static("end_all", [] { for_all(&data::ForkedProcesses::end); })
+      .def_static("let_go_in_fork", [] { for_all(&data::ForkedProcesses::let_go_in_fork); });
+  py::class_<data::FunctionPool, std::shared_ptr<data::FunctionPool>>(module, "FunctionPool")
+      .def(py::init([](std::shared_ptr<data::ForkedProcesses> processes,
+                       std::vector<std::map<std::string, std::string>> variables, int64_t memory) {
+             return std::make_shared<data::FunctionPool>(
+                 std::move(processes), data::FunctionPoolOptions{.variables = std::move(variables), .memory = memory});
+           }),
+           py::arg("processes"), py::arg("variables"), py::arg("memory"))
+      .def_property_readonly("size", &data::FunctionPool::size)
+      .def_property_readonly("pids", &data::FunctionPool::pids);
+}
+
+}  // namespace paceline::python

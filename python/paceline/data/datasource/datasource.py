@@ -93,7 +93,7 @@ class Tasks:
 
     def __call__(self, number: int) -> pyarrow.RecordBatch:
         made = [_blocks.from_format(block, self.name) for block in self.tasks[number]()]
-        return _blocks.joined(made) if made else pyarrow.RecordBatch.from_arrays([], [])
+        return _blocks.joined(_blocks.together(made)) if made else pyarrow.RecordBatch.from_arrays([], [])
 
 
 def plan_of(source: Datasource, parallelism: int) -> Any:

@@ -69,13 +69,7 @@ class FeatherSource : public Source {
     arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
     options.use_threads = false;
     options.included_fields = columns;
-    std::shared_ptr<arrow::io::RandomAccessFile> input;
-    if (file_system_->type_name() == "local") {
-      ARROW_ASSIGN_OR_RAISE(input, arrow::io::MemoryMappedFile::Open(file.info.path(), arrow::io::FileMode::READ));
-      ARROW_RETURN_NOT_OK(check_size(file.info, *input));
-    } else {
-      ARROW_ASSIGN_OR_RAISE(input, open_unchanged(*file_system_, file.info));
-    }
+    ARROW_ASSIGN_OR_RAISE(auto input, open_unchanged(*file_system_, file.info));
     return arrow::ipc::RecordBatchFileReader::Open(input, options);
   }
 

@@ -1,7 +1,7 @@
 // Arrow IPC files ("Feather", version 2) as a source: each record batch is a chunk.
 //
-// Local files are mapped into memory, so that a batch that is not compressed is not copied; whoever shortens a file
-// while it is read ends the program. Only the columns that are asked for are read.
+// Only the columns that are asked for are read. Files are not mapped into memory: whoever shortens one would end the
+// program, and the pages would be read by who uses them, beyond any budget, for no gain in speed.
 #pragma once
 
 #include <arrow/filesystem/type_fwd.h>

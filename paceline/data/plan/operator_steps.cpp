@@ -5,6 +5,7 @@
 
 #include "paceline/data/operator/columns.h"
 #include "paceline/data/operator/expression.h"
+#include "paceline/data/operator/forgiving.h"
 #include "paceline/data/operator/map_batches.h"
 #include "paceline/data/plan/steps_internal.h"
 
@@ -45,7 +46,8 @@ Made make_map_batches(const Plan& plan) {
 
 Made function_of(const Plan& plan) {
   if (plan.function == nullptr) return arrow::Status::Invalid("a step 'function' needs one");
-  return plan.function;
+  ARROW_ASSIGN_OR_RAISE(auto bad_rows, bad_rows_of(plan.options));
+  return bad_rows == nullptr ? plan.function : forgiving(plan.function, std::move(bad_rows));
 }
 
 Wanted pass_select(const Plan& plan, Wanted wanted) {

@@ -26,6 +26,7 @@ Wanted passed(const Plan& plan, Wanted wanted) {
 
 // The names of `wanted` in their order, where the reader, which may have been told names already, has them all.
 void choose_columns(Plan& reader, const std::vector<std::string>& wanted) {
+  if (reader.options.contains("on_error")) return;  // which rows are bad depends on the columns that are read
   if (wanted.empty()) return;  // files are read for the number of their rows, which not every format can do
   if (reader.options.contains("columns")) {
     const auto there = reader.options["columns"].get<std::vector<std::string>>();

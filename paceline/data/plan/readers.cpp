@@ -1,7 +1,12 @@
+#include <arrow/buffer.h>
 #include <arrow/filesystem/filesystem.h>
+#include <arrow/io/memory.h>
+#include <arrow/ipc/dictionary.h>
+#include <arrow/ipc/reader.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
+#include <arrow/util/base64.h>
 
 #include <algorithm>
 
@@ -122,6 +127,15 @@ std::vector<std::string> with_compression(const std::string& extension) {
   return {extension, extension + ".gz", extension + ".zst", extension + ".bz2", extension + ".lz4"};
 }
 
+// The option `column_types`: a schema as Arrow's IPC format has it, in base64. Without it, no column.
+arrow::Result<std::shared_ptr<arrow::Schema>> column_types_of(const Plan& plan) {
+  if (!plan.options.contains("column_types")) return arrow::schema({});
+  ARROW_ASSIGN_OR_RAISE(std::string bytes, arrow::util::base64_decode(plan.options["column_types"].get<std::string>()));
+  arrow::io::BufferReader input(arrow::Buffer::FromString(std::move(bytes)));
+  arrow::ipc::DictionaryMemo dictionaries;
+  return arrow::ipc::ReadSchema(&input, &dictionaries);
+}
+
 Opened read_parquet(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(Found found, files_of(plan, {"parquet"}));
   ParquetOptions options{.columns = found.columns};
@@ -140,6 +154,9 @@ Opened read_csv(const Plan& plan) {
   options.parse.delimiter = delimiter.front();
   options.read.column_names = plan.options.value("column_names", std::vector<std::string>());
   if (found.columns) options.convert.include_columns = *found.columns;
+  ARROW_ASSIGN_OR_RAISE(options.bad_rows, bad_rows_of(plan.options));
+  ARROW_ASSIGN_OR_RAISE(const auto types, column_types_of(plan));
+  for (const auto& field : types->fields()) options.convert.column_types[field->name()] = field->type();
   return with_places(found, csv_source(found.file_system, found.files, options));
 }
 
@@ -147,7 +164,11 @@ Opened read_json(const Plan& plan) {
   std::vector<std::string> usual = with_compression("json");
   std::ranges::copy(with_compression("jsonl"), std::back_inserter(usual));
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, std::move(usual)));
-  return with_places(found, json_source(found.file_system, found.files));
+  JsonOptions options;
+  ARROW_ASSIGN_OR_RAISE(options.bad_rows, bad_rows_of(plan.options));
+  ARROW_ASSIGN_OR_RAISE(const auto types, column_types_of(plan));
+  if (types->num_fields() > 0) options.column_types = types;
+  return with_places(found, json_source(found.file_system, found.files, options));
 }
 
 Opened read_feather(const Plan& plan) {
@@ -162,8 +183,9 @@ Opened read_orc(const Plan& plan) {
 
 Opened read_text(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {}));
-  return with_places(found, text_source(found.file_system, found.files,
-                                        {.drop_empty_lines = plan.options.value("drop_empty_lines", true)}));
+  TextOptions options{.drop_empty_lines = plan.options.value("drop_empty_lines", true)};
+  ARROW_ASSIGN_OR_RAISE(options.bad_rows, bad_rows_of(plan.options));
+  return with_places(found, text_source(found.file_system, found.files, options));
 }
 
 Opened read_binary_files(const Plan& plan) {

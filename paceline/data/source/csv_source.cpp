@@ -12,7 +12,9 @@
 #include <arrow/util/byte_size.h>
 
 #include <algorithm>
+#include <unordered_map>
 
+#include "paceline/data/source/csv_rows_internal.h"
 #include "paceline/data/source/file_access_internal.h"
 #include "paceline/data/source/line_source_internal.h"
 #include "paceline/storage/objects/parallel.h"
@@ -20,18 +22,17 @@
 namespace paceline::data {
 namespace {
 
-// What is known of a file that is read in several chunks: those after the first do not have its first lines.
-struct CsvHead {
-  bool has_quotes = false;
-  std::vector<std::string> names;
-};
-
 class CsvSource : public LineSource {
  public:
   CsvSource(std::shared_ptr<arrow::fs::FileSystem> file_system, std::vector<arrow::fs::FileInfo> files,
             const CsvOptions& options)
-      : LineSource("CSV", std::move(file_system), std::move(files)), options_(options), heads_(files_.size()) {
+      : LineSource("CSV", std::move(file_system), std::move(files), options.bad_rows),
+        options_(options),
+        names_(files_.size()) {
     options_.read.use_threads = false;
+    for (const auto& file : files_) {
+      places_.push_back(std::make_unique<CsvPlaces>(file_system_, file, options_.parse));
+    }
   }
 
   arrow::Status open() {
@@ -45,7 +46,12 @@ class CsvSource : public LineSource {
     if (!sampled.is_all && has_quotes(*first)) {
       ARROW_ASSIGN_OR_RAISE(first, whole_rows(first));
     }
-    const auto table = parse_table(first, options_.read, /*has_line_breaks=*/true);
+    // Bad values are those of rows that are read, not of the sample.
+    std::unordered_map<std::string, std::shared_ptr<arrow::DataType>> given;
+    if (bad_rows_ != nullptr) std::swap(given, options_.convert.column_types);
+    const auto table =
+        parse_table(first, options_.read, /*has_line_breaks=*/true, /*skips_ragged=*/bad_rows_ != nullptr);
+    if (bad_rows_ != nullptr) std::swap(given, options_.convert.column_types);
     if (!table.ok()) return in_file(kind_, path_of(first_file_), table.status());
     const std::vector<std::string> names = (*table)->schema()->field_names();
     for (const std::string& name : names) {
@@ -53,11 +59,23 @@ class CsvSource : public LineSource {
       return in_file(kind_, path_of(first_file_),
                      arrow::Status::Invalid("two columns are called '", name, "'; give others in column_names"));
     }
-    ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(
-        files_.size(), [this](size_t i) { return in_file(kind_, files_[i].path(), read_head(i)); }));
-    ARROW_RETURN_NOT_OK(cut(
-        options_.chunk_bytes, [this](size_t i) { return is_whole(i); }, first->size(), (*table)->num_rows(),
-        arrow::util::ReferencedBufferSize(**table).ValueOr(0), (*table)->schema()));
+    // Rows after the first line are read without it: in later chunks, and where bad rows are left out.
+    ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(files_.size(), [this](size_t i) {
+      return is_whole(i) && bad_rows_ == nullptr ? arrow::Status::OK() : read_names(i);
+    }));
+    arrow::FieldVector fields = (*table)->schema()->fields();
+    for (auto& field : fields) {
+      const auto type = options_.convert.column_types.find(field->name());
+      if (type != options_.convert.column_types.end()) field = field->WithType(type->second);
+    }
+    const auto schema = with_known_types(
+        arrow::schema(fields), [&](const Lines& lines, const LineRange& block) { return types_of(lines, block); });
+    ARROW_RETURN_NOT_OK(cut(options_.chunk_bytes,
+                            {.text_bytes = first->size(),
+                             .rows = (*table)->num_rows(),
+                             .bytes = arrow::util::ReferencedBufferSize(**table).ValueOr(0),
+                             .schema = schema},
+                            options_print()));
     for (const auto& field : schema_->fields()) options_.convert.column_types[field->name()] = field->type();
     // From here on in this order, whatever the order in a file.
     if (options_.convert.include_columns.empty()) options_.convert.include_columns = schema_->field_names();
@@ -67,26 +85,41 @@ class CsvSource : public LineSource {
  protected:
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const std::shared_ptr<arrow::Buffer>& lines,
                                                            const LineRange& range) const override {
-    const bool is_whole_file = is_whole(static_cast<size_t>(range.file));
-    if (!is_whole_file && !options_.cut_quoted && has_quotes(*lines)) {
-      return arrow::Status::Invalid(
-          "it has quotes, though its first block has none, and has been cut at line breaks, which may be in quotes; "
-          "set newlines_in_values if some are, and cut_quoted if none is");
-    }
     if (lines->size() == 0) return arrow::RecordBatch::MakeEmpty(schema_);
-    arrow::csv::ReadOptions read = options_.read;
-    if (!range.is_first()) {
-      read.column_names = heads_[static_cast<size_t>(range.file)].names;
-      read.autogenerate_column_names = false;
-      read.skip_rows = read.skip_rows_after_names = 0;
-    }
-    const auto table = parse_table(lines, read, is_whole_file);
+    const arrow::csv::ReadOptions read = range.is_first() ? options_.read : options_behind_names(range.file);
+    const auto table = parse_table(lines, read, !options_.cut_quoted && has_quotes(*lines));
     if (!table.ok()) {
       return table.status().WithMessage(table.status().message(), "; types are those that the first lines of ",
                                         path_of(first_file_), " have: ", in_a_line(*schema_),
                                         "; give others in column_types");
     }
     return (*table)->CombineChunksToBatch();
+  }
+
+  arrow::Result<Lines> read_text(const LineRange& range) const override {
+    ARROW_ASSIGN_OR_RAISE(Lines lines, LineSource::read_text(range));
+    const auto file = static_cast<size_t>(range.file);
+    const bool may_be_cut_in_quotes =
+        options_.parse.newlines_in_values || (!options_.cut_quoted && has_quotes(*lines.text));
+    if (is_whole(file) || !may_be_cut_in_quotes) return lines;
+    return places_[file]->rows_of(range, options_.chunk_bytes);
+  }
+
+  std::vector<Span> rows_of(std::string_view lines, const LineRange& range) const override {
+    std::vector<Span> rows;
+    CsvPlace place;
+    size_t first = 0;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (!place.ends_row(lines[i], options_.parse)) continue;
+      rows.push_back({first, i + 1 - first});
+      first = i + 1;
+    }
+    if (first < lines.size()) rows.push_back({first, lines.size() - first});
+    if (!range.is_first()) return rows;
+    const bool has_names = options_.read.column_names.empty() && !options_.read.autogenerate_column_names;
+    const auto before = static_cast<size_t>(options_.read.skip_rows + options_.read.skip_rows_after_names) + has_names;
+    rows.erase(rows.begin(), rows.begin() + static_cast<int64_t>(std::min(before, rows.size())));
+    return rows;
   }
 
  private:
@@ -111,28 +144,68 @@ class CsvSource : public LineSource {
     return whole->size() > 0 ? whole : lines;
   }
 
-  // Whether the file is a chunk, with all line breaks that it has.
   bool is_whole(size_t file) const {
-    return is_compressed(files_[file].path()) || files_[file].size() <= options_.chunk_bytes ||
-           options_.parse.newlines_in_values || (heads_[file].has_quotes && !options_.cut_quoted);
+    return is_compressed(files_[file].path()) || files_[file].size() <= options_.chunk_bytes;
   }
 
-  arrow::Status read_head(size_t file) {
-    if (is_whole(file)) return arrow::Status::OK();
-    ARROW_ASSIGN_OR_RAISE(const FirstLines first, first_lines(*file_system_, files_[file], kFirstBlockBytes));
-    heads_[file].has_quotes = has_quotes(*first.lines);
-    if (is_whole(file)) return arrow::Status::OK();
-    arrow::csv::ConvertOptions convert;  // the names alone are wanted
-    convert.default_column_type = arrow::binary();
-    ARROW_ASSIGN_OR_RAISE(const auto table, read_table(first.lines, options_.read, options_.parse, convert));
-    heads_[file].names = table->schema()->field_names();
+  // For rows that are not those of the file's beginning.
+  arrow::csv::ReadOptions options_behind_names(int64_t file) const {
+    arrow::csv::ReadOptions read = options_.read;
+    read.column_names = names_[static_cast<size_t>(file)];
+    read.autogenerate_column_names = false;
+    read.skip_rows = read.skip_rows_after_names = 0;
+    return read;
+  }
+
+  // Of rows that need not be those of the file's beginning.
+  arrow::Result<std::shared_ptr<arrow::Schema>> types_of(const Lines& lines, const LineRange& block) {
+    const auto file = static_cast<size_t>(block.file);
+    if (!block.is_first() && names_[file].empty()) ARROW_RETURN_NOT_OK(read_names(file));
+    const arrow::csv::ReadOptions read = block.is_first() ? options_.read : options_behind_names(block.file);
+    ARROW_ASSIGN_OR_RAISE(const auto table,
+                          parse_table(lines.text, read, /*has_line_breaks=*/true, /*skips_ragged=*/true));
+    return table->schema();
+  }
+
+  uint64_t options_print() const {
+    const arrow::csv::ParseOptions& parse = options_.parse;
+    std::string text = {parse.delimiter, parse.quoting ? parse.quote_char : '\0', parse.double_quote ? 'd' : 's',
+                        parse.escaping ? parse.escape_char : '\0', parse.ignore_empty_lines ? 'i' : 'k'};
+    for (const int64_t skipped : {int64_t{options_.read.skip_rows}, int64_t{options_.read.skip_rows_after_names}}) {
+      text += " " + std::to_string(skipped);
+    }
+    return mix_text(options_.read.column_names.empty() && !options_.read.autogenerate_column_names, text);
+  }
+
+  static arrow::csv::InvalidRowResult skip_row(const arrow::csv::InvalidRow&) {
+    return arrow::csv::InvalidRowResult::Skip;
+  }
+
+  arrow::Status read_names(size_t file) {
+    auto names = names_of_columns(files_[file]);
+    if (!names.ok()) return in_file(kind_, files_[file].path(), names.status());
+    names_[file] = *std::move(names);
     return arrow::Status::OK();
   }
 
-  arrow::Result<std::shared_ptr<arrow::Table>> parse_table(const std::shared_ptr<arrow::Buffer>& lines,
-                                                           const arrow::csv::ReadOptions& read,
-                                                           bool has_line_breaks) const {
+  arrow::Result<std::vector<std::string>> names_of_columns(const arrow::fs::FileInfo& file) const {
+    ARROW_ASSIGN_OR_RAISE(const FirstLines first, first_lines(*file_system_, file, kFirstBlockBytes));
+    if (first.lines->size() == 0) return std::vector<std::string>();
+    arrow::csv::ConvertOptions convert;  // the names alone are wanted
+    convert.default_column_type = arrow::binary();
     arrow::csv::ParseOptions parse = options_.parse;
+    parse.invalid_row_handler = skip_row;
+    parse.newlines_in_values = true;
+    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Buffer> rows, whole_rows(first.lines));
+    ARROW_ASSIGN_OR_RAISE(const auto table, read_table(rows, options_.read, parse, convert));
+    return table->schema()->field_names();
+  }
+
+  arrow::Result<std::shared_ptr<arrow::Table>> parse_table(const std::shared_ptr<arrow::Buffer>& lines,
+                                                           const arrow::csv::ReadOptions& read, bool has_line_breaks,
+                                                           bool skips_ragged = false) const {
+    arrow::csv::ParseOptions parse = options_.parse;
+    if (skips_ragged) parse.invalid_row_handler = skip_row;
     parse.newlines_in_values |= has_line_breaks;
     return read_table(lines, read, parse, options_.convert);
   }
@@ -151,7 +224,8 @@ class CsvSource : public LineSource {
   }
 
   CsvOptions options_;
-  std::vector<CsvHead> heads_;
+  std::vector<std::vector<std::string>> names_;     // of each file's columns, where they are needed
+  std::vector<std::unique_ptr<CsvPlaces>> places_;  // of each file
 };
 
 }  // namespace

@@ -1,14 +1,15 @@
 // CSV files as a source: rows of lines, with types that are found in the first of them.
 //
-// Chunks are byte ranges that begin and end with lines; how many rows one has is known when it is read. A line break in
-// a quoted field ends no row, but where one is cannot be told without reading all that stands before it. So a file
-// whose first block has a quote is one chunk, unless `cut_quoted` says that no field has a line break. Files that end
-// with .gz, .zst, .bz2 or .lz4 are decompressed, and are a chunk each.
+// Chunks are byte ranges that begin and end with rows; how many rows one has is known when it is read. A line break in
+// quotes ends no row, but where one is cannot be told without reading all that stands before it. So what stands before
+// a chunk that has quotes is read once more for it, unless `cut_quoted` says that no field has a line break. No field
+// may be larger than a chunk. Files that end with .gz, .zst, .bz2 or .lz4 are decompressed, and are a chunk each.
 #pragma once
 
 #include <arrow/csv/options.h>
 #include <arrow/filesystem/type_fwd.h>
 
+#include "paceline/data/source/bad_rows.h"
 #include "paceline/data/source/source.h"
 
 namespace paceline::data {
@@ -17,13 +18,15 @@ struct CsvOptions {
   /// Arrow's options. `block_size` and `use_threads` have no effect. Without `column_names`, and without
   /// `autogenerate_column_names`, the first line of each file has the names.
   arrow::csv::ReadOptions read = arrow::csv::ReadOptions::Defaults();
-  /// With `newlines_in_values` each file is a chunk.
   arrow::csv::ParseOptions parse = arrow::csv::ParseOptions::Defaults();
   /// `column_types` are the types of columns that are not to be found by what is in them; `include_columns` the columns
   /// to read.
   arrow::csv::ConvertOptions convert = arrow::csv::ConvertOptions::Defaults();
-  /// Whether files with quotes are cut, too: say so where no field has a line break.
+  /// That no field has a line break: spares reading files with quotes twice.
   bool cut_quoted = false;
+  /// What becomes of lines with too few or too many fields, and of values that do not fit; a null pointer where they
+  /// are errors. A value in the first block fits always: it says what the type is.
+  std::shared_ptr<BadRows> bad_rows;
   /// Bytes of a file that one chunk has; its last line may go on beyond.
   int64_t chunk_bytes = int64_t{8} << 20;
 };

@@ -11,6 +11,7 @@
 #include <arrow/util/byte_size.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "paceline/data/source/file_access_internal.h"
 #include "paceline/data/source/line_source_internal.h"
@@ -25,7 +26,7 @@ class JsonSource : public LineSource {
  public:
   JsonSource(std::shared_ptr<arrow::fs::FileSystem> file_system, std::vector<arrow::fs::FileInfo> files,
              const JsonOptions& options)
-      : LineSource("JSON", std::move(file_system), std::move(files)), options_(options) {}
+      : LineSource("JSON", std::move(file_system), std::move(files), options.bad_rows), options_(options) {}
 
   arrow::Status open() {
     ARROW_ASSIGN_OR_RAISE(const FirstLines first, sample());
@@ -39,13 +40,24 @@ class JsonSource : public LineSource {
     if (!is_blank) {
       arrow::json::ParseOptions parse = arrow::json::ParseOptions::Defaults();
       parse.explicit_schema = options_.column_types;
-      const auto batch = arrow::json::ParseOne(parse, part_of(first.lines, text_of(*first.lines, {})));
+      const std::string_view text = text_of(*first.lines, {});
+      auto batch = arrow::json::ParseOne(parse, part_of(first.lines, text));
+      if (!batch.ok() && bad_rows_ != nullptr) batch = parse_good_sample(text, parse);
       if (!batch.ok()) return in_file(kind_, path_of(first_file_), batch.status());
       schema = (*batch)->schema();
       rows = (*batch)->num_rows();
       bytes = arrow::util::ReferencedBufferSize(**batch).ValueOr(0);
     }
-    return cut(options_.chunk_bytes, [](size_t) { return false; }, first.lines->size(), rows, bytes, std::move(schema));
+    schema = with_known_types(
+        schema, [&](const Lines& lines, const LineRange& block) -> arrow::Result<std::shared_ptr<arrow::Schema>> {
+          ARROW_ASSIGN_OR_RAISE(const auto batch,
+                                arrow::json::ParseOne(arrow::json::ParseOptions::Defaults(),
+                                                      part_of(lines.text, text_of(*lines.text, block))));
+          return batch->schema();
+        });
+    return cut(options_.chunk_bytes,
+               {.text_bytes = first.lines->size(), .rows = rows, .bytes = bytes, .schema = schema},
+               options_.ignore_other_fields);
   }
 
  protected:
@@ -81,6 +93,29 @@ class JsonSource : public LineSource {
   }
 
  private:
+  // A sample without the lines that do not go with those before them. They are quarantined when they are read.
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse_good_sample(std::string_view text,
+                                                                       const arrow::json::ParseOptions& parse) const {
+    const std::vector<Span> rows = rows_of(text, {});
+    std::string good;
+    arrow::Result<std::shared_ptr<arrow::RecordBatch>> made = arrow::Status::Invalid("no line is a row");
+    const std::function<void(size_t, size_t)> add = [&](size_t first, size_t end) {
+      const Span& last = rows[end - 1];
+      std::string more = good;
+      more += text.substr(rows[first].first, last.first + last.size - rows[first].first);
+      auto batch = arrow::json::ParseOne(parse, arrow::Buffer::FromString(more));
+      if (batch.ok()) {
+        good = std::move(more);
+        made = std::move(batch);
+      } else if (end - first > 1) {
+        add(first, first + (end - first) / 2);
+        add(first + (end - first) / 2, end);
+      }
+    };
+    if (!rows.empty()) add(0, rows.size());
+    return made;
+  }
+
   // `text` is in `lines`.
   static std::shared_ptr<arrow::Buffer> part_of(const std::shared_ptr<arrow::Buffer>& lines, std::string_view text) {
     return arrow::SliceBuffer(lines, text.data() - lines->data_as<char>(), static_cast<int64_t>(text.size()));

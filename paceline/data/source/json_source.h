@@ -6,6 +6,7 @@
 
 #include <arrow/filesystem/type_fwd.h>
 
+#include "paceline/data/source/bad_rows.h"
 #include "paceline/data/source/source.h"
 
 namespace paceline::data {
@@ -15,6 +16,8 @@ struct JsonOptions {
   std::shared_ptr<arrow::Schema> column_types;
   /// Leaves out what the first block does not have, and `column_types` neither; otherwise it is an error.
   bool ignore_other_fields = false;
+  /// What becomes of lines that are no object, or whose values do not fit; a null pointer where they are errors.
+  std::shared_ptr<BadRows> bad_rows;
   /// Bytes of a file that one chunk has; its last line may go on beyond.
   int64_t chunk_bytes = int64_t{8} << 20;
 };

@@ -36,6 +36,13 @@ TEST_F(JsonSourceTest, LinesAreRows) {
   expect_column(*table, "s", arrow::utf8(), R"(["a\nb", null, "c"])");
 }
 
+TEST_F(JsonSourceTest, TypesOfEmptyColumnsAreFoundLater) {
+  const auto table =
+      all_rows(**open({write("a", "{\"n\": null, \"l\": [null]}\n"), write("b", "{\"n\": 1, \"l\": [2]}\n")}));
+  expect_column(*table, "n", arrow::int64(), "[null, 1]");
+  expect_column(*table, "l", arrow::list(arrow::int64()), "[[null], [2]]");
+}
+
 TEST_F(JsonSourceTest, ValuesInValues) {
   const auto table = all_rows(**open({write("a", "{\"l\": [1, 2], \"o\": {\"x\": 1.5}}\n{\"l\": []}\n")}));
   expect_column(*table, "l", arrow::list(arrow::int64()), "[[1, 2], []]");

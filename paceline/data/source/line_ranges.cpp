@@ -17,13 +17,12 @@ constexpr int64_t kCompressionRatio = 4;         // of text, about
 
 }  // namespace
 
-std::vector<LineRange> line_ranges(const std::vector<arrow::fs::FileInfo>& files, int64_t chunk_bytes,
-                                   const std::function<bool(size_t file)>& keep_whole) {
+std::vector<LineRange> line_ranges(const std::vector<arrow::fs::FileInfo>& files, int64_t chunk_bytes) {
   std::vector<LineRange> ranges;
   for (size_t i = 0; i < files.size(); ++i) {
     const int64_t size = files[i].size();
     const auto file = static_cast<int64_t>(i);
-    if (is_compressed(files[i].path()) || (size > 0 && keep_whole(i))) {
+    if (is_compressed(files[i].path())) {
       ranges.push_back({.file = file, .begin = 0, .end = kWhole});
       continue;
     }
@@ -34,9 +33,12 @@ std::vector<LineRange> line_ranges(const std::vector<arrow::fs::FileInfo>& files
   return ranges;
 }
 
-arrow::Result<std::shared_ptr<arrow::Buffer>> read_lines(arrow::fs::FileSystem& file_system,
-                                                         const arrow::fs::FileInfo& file, const LineRange& range) {
-  if (range.end == kWhole) return read_decompressed(file_system, file, kWhole);
+arrow::Result<Lines> read_lines(arrow::fs::FileSystem& file_system, const arrow::fs::FileInfo& file,
+                                const LineRange& range) {
+  if (range.end == kWhole) {
+    ARROW_ASSIGN_OR_RAISE(auto all, read_decompressed(file_system, file, kWhole));
+    return Lines{.text = std::move(all)};
+  }
   ARROW_ASSIGN_OR_RAISE(auto input, open_unchanged(file_system, file));
   // The byte before the range says whether a line begins with it.
   const int64_t from = range.begin == 0 ? 0 : range.begin - 1;
@@ -45,7 +47,7 @@ arrow::Result<std::shared_ptr<arrow::Buffer>> read_lines(arrow::fs::FileSystem& 
   size_t first = 0;
   if (range.begin > 0) {
     first = view_of(*buffer).substr(0, static_cast<size_t>(range.end - 1 - from)).find('\n');
-    if (first == std::string_view::npos) return arrow::SliceBuffer(buffer, 0, 0);
+    if (first == std::string_view::npos) return Lines{.text = arrow::SliceBuffer(buffer, 0, 0)};
     ++first;
   }
   size_t search = static_cast<size_t>(range.end - 1 - from);  // the last line may end with the range's last byte
@@ -53,7 +55,8 @@ arrow::Result<std::shared_ptr<arrow::Buffer>> read_lines(arrow::fs::FileSystem& 
     const size_t end = view_of(*buffer).find('\n', search);
     if (end != std::string_view::npos || until == file.size()) {
       const size_t size = end == std::string_view::npos ? static_cast<size_t>(buffer->size()) : end + 1;
-      return arrow::SliceBuffer(buffer, static_cast<int64_t>(first), static_cast<int64_t>(size - first));
+      return Lines{.text = arrow::SliceBuffer(buffer, static_cast<int64_t>(first), static_cast<int64_t>(size - first)),
+                   .offset = from + static_cast<int64_t>(first)};
     }
     // A long line: twice as much each time, so that its bytes are not copied too often.
     search = static_cast<size_t>(buffer->size());

@@ -9,7 +9,6 @@
 #include <arrow/type_fwd.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -31,13 +30,16 @@ struct LineRange {
   bool is_first() const { return begin == 0; }
 };
 
-/// Ranges of `chunk_bytes` each. Files that are compressed, and those for which `keep_whole` says so, are one; an empty
-/// file has none.
-std::vector<LineRange> line_ranges(const std::vector<arrow::fs::FileInfo>& files, int64_t chunk_bytes,
-                                   const std::function<bool(size_t file)>& keep_whole);
+/// Ranges of `chunk_bytes` each. A file that is compressed is one; an empty file has none.
+std::vector<LineRange> line_ranges(const std::vector<arrow::fs::FileInfo>& files, int64_t chunk_bytes);
+/// The lines that begin in a range.
+struct Lines {
+  std::shared_ptr<arrow::Buffer> text;
+  int64_t offset = 0;  ///< of the first in the file, decompressed
+};
 /// The lines that begin in the range, decompressed. The last may lack its "\n" where the file does.
-arrow::Result<std::shared_ptr<arrow::Buffer>> read_lines(arrow::fs::FileSystem& file_system,
-                                                         const arrow::fs::FileInfo& file, const LineRange& range);
+arrow::Result<Lines> read_lines(arrow::fs::FileSystem& file_system, const arrow::fs::FileInfo& file,
+                                const LineRange& range);
 struct FirstLines {
   std::shared_ptr<arrow::Buffer> lines;
   bool is_all = false;  ///< the file has no others

@@ -5,20 +5,28 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "paceline/data/source/bad_rows.h"
 #include "paceline/data/source/line_ranges_internal.h"
 #include "paceline/data/source/source.h"
 
 namespace paceline::data {
 
+/// Bytes of a text.
+struct Span {
+  size_t first = 0;
+  size_t size = 0;
+};
+
 /// Rows are not counted before they are read, which would take as long as reading them: chunks() has what the first
 /// block of the first file makes likely.
 class LineSource : public Source {
  public:
-  /// `kind` is for messages: "CSV".
+  /// `kind` is for messages: "CSV". `bad_rows`: what becomes of them; a null pointer where they are errors.
   LineSource(std::string kind, std::shared_ptr<arrow::fs::FileSystem> file_system,
-             std::vector<arrow::fs::FileInfo> files);
+             std::vector<arrow::fs::FileInfo> files, std::shared_ptr<BadRows> bad_rows);
 
   arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return schema_; }
   const std::vector<ChunkSize>& chunks() const override { return chunks_; }
@@ -30,21 +38,41 @@ class LineSource : public Source {
   /// The rows of whole lines. An error does not need to name the file.
   virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const std::shared_ptr<arrow::Buffer>& lines,
                                                                    const LineRange& range) const = 0;
+  /// The lines of a range. An error does not need to name the file.
+  virtual arrow::Result<Lines> read_text(const LineRange& range) const;
+  /// Where the rows of whole lines are: parse() reads any of them that follow each other as those of a range that is
+  /// not the first. By default a row is a line.
+  virtual std::vector<Span> rows_of(std::string_view lines, const LineRange& range) const;
 
   /// The first lines of the first file that has some, which is `first_file_`; none where no file has a line.
   arrow::Result<FirstLines> sample();
-  /// Makes the chunks. The sample has `rows` rows of so many `bytes`.
-  arrow::Status cut(int64_t chunk_bytes, const std::function<bool(size_t file)>& keep_whole, int64_t sample_bytes,
-                    int64_t rows, int64_t bytes, std::shared_ptr<arrow::Schema> schema);
+  /// What a sample says of all files.
+  struct Sample {
+    int64_t text_bytes = 0;
+    int64_t rows = 0;
+    int64_t bytes = 0;  ///< of the rows
+    std::shared_ptr<arrow::Schema> schema;
+  };
+  /// Makes the chunks. `options`: a number of what else the rows depend on.
+  arrow::Status cut(int64_t chunk_bytes, const Sample& sample, uint64_t options);
+  /// `schema`, with the types of columns that have only nulls in the sample from blocks all over the files, as `infer`
+  /// finds them there. Where these have none either, the type stays null.
+  std::shared_ptr<arrow::Schema> with_known_types(
+      std::shared_ptr<arrow::Schema> schema,
+      const std::function<arrow::Result<std::shared_ptr<arrow::Schema>>(const Lines&, const LineRange&)>& infer) const;
   const std::string& path_of(int64_t file) const;
 
   const std::string kind_;
   const std::shared_ptr<arrow::fs::FileSystem> file_system_;
   const std::vector<arrow::fs::FileInfo> files_;
+  const std::shared_ptr<BadRows> bad_rows_;
   int64_t first_file_ = 0;
   std::shared_ptr<arrow::Schema> schema_;
 
  private:
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse_good(const Lines& lines, const LineRange& range,
+                                                                const arrow::Status& status) const;
+
   std::vector<LineRange> ranges_;
   std::vector<ChunkSize> chunks_;
   uint64_t fingerprint_ = 0;

@@ -20,15 +20,18 @@ class TextSource : public LineSource {
  public:
   TextSource(std::shared_ptr<arrow::fs::FileSystem> file_system, std::vector<arrow::fs::FileInfo> files,
              const TextOptions& options)
-      : LineSource("text", std::move(file_system), std::move(files)), options_(options) {}
+      : LineSource("text", std::move(file_system), std::move(files), options.bad_rows), options_(options) {}
 
   arrow::Status open() {
     ARROW_ASSIGN_OR_RAISE(const FirstLines first, sample());
     const int64_t bytes = first.lines->size();
     const int64_t rows = std::ranges::count(view_of(*first.lines), '\n');
-    return cut(
-        options_.chunk_bytes, [](size_t) { return false; }, bytes, rows, bytes,
-        arrow::schema({arrow::field("text", arrow::utf8())}));
+    return cut(options_.chunk_bytes,
+               {.text_bytes = bytes,
+                .rows = rows,
+                .bytes = bytes,
+                .schema = arrow::schema({arrow::field("text", arrow::utf8())})},
+               options_.drop_empty_lines);
   }
 
  protected:

@@ -6,6 +6,7 @@
 
 #include <arrow/filesystem/type_fwd.h>
 
+#include "paceline/data/source/bad_rows.h"
 #include "paceline/data/source/source.h"
 
 namespace paceline::data {
@@ -13,6 +14,8 @@ namespace paceline::data {
 struct TextOptions {
   /// Leaves out lines without a character. A "\r" before the "\n" is part of the line's end.
   bool drop_empty_lines = true;
+  /// What becomes of lines that are not UTF-8; a null pointer where they are errors.
+  std::shared_ptr<BadRows> bad_rows;
   /// Bytes of a file that one chunk has; its last line may go on beyond.
   int64_t chunk_bytes = int64_t{8} << 20;
 };

@@ -1,0 +1,58 @@
+#include "paceline/data/operator/forgiving.h"
+
+#include <arrow/array.h>
+#include <arrow/record_batch.h>
+#include <arrow/scalar.h>
+#include <arrow/type.h>
+
+namespace paceline::data {
+namespace {
+
+// The row as texts, for people to read.
+Json shown(const arrow::RecordBatch& block, int64_t row) {
+  constexpr size_t kLongest = 1000;
+  Json texts = Json::object();
+  for (int column = 0; column < block.num_columns(); ++column) {
+    const auto value = block.column(column)->GetScalar(row);
+    std::string text = value.ok() ? (*value)->ToString() : value.status().message();
+    if (text.size() > kLongest) text = text.substr(0, kLongest) + "…";
+    texts[block.column_name(column)] = std::move(text);
+  }
+  return texts;
+}
+
+class Forgiving : public Operator {
+ public:
+  Forgiving(std::shared_ptr<const Operator> step, std::shared_ptr<BadRows> bad_rows)
+      : step_(std::move(step)), bad_rows_(std::move(bad_rows)) {}
+
+  std::string name() const override { return step_->name(); }
+  bool keeps_rows() const override { return step_->keeps_rows() && bad_rows_->options().on_error == OnError::replace; }
+  uint64_t fingerprint() const override { return mix(step_->fingerprint(), bad_rows_->fingerprint()); }
+
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>& input) const override {
+    return step_->schema(input);
+  }
+
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply(const std::shared_ptr<arrow::RecordBatch>& block,
+                                                           uint64_t key) const override {
+    auto made = step_->apply(block, key);
+    if (made.ok()) return made;
+    return bad_rows_->without_bad(
+        block->num_rows(), made.status(),
+        [&](int64_t first, int64_t rows) { return step_->apply(block->Slice(first, rows), key); },
+        [&](int64_t row) { return Json{{"step", step_->name()}, {"row", shown(*block, row)}}; });
+  }
+
+ private:
+  const std::shared_ptr<const Operator> step_;
+  const std::shared_ptr<BadRows> bad_rows_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Operator> forgiving(std::shared_ptr<const Operator> step, std::shared_ptr<BadRows> bad_rows) {
+  return std::make_shared<Forgiving>(std::move(step), std::move(bad_rows));
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,128 @@
+#include "paceline/data/source/bad_rows.h"
+
+#include <arrow/memory_pool.h>
+#include <arrow/record_batch.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "paceline/core/posix/descriptor.h"
+#include "paceline/data/executor/gather.h"
+#include "paceline/data/order/permutation.h"
+
+namespace paceline::data {
+namespace {
+
+// In one call, so that lines of several processes do not mix.
+arrow::Status append(const std::string& path, const std::string& lines) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!file || ::write(file.get(), lines.data(), lines.size()) != static_cast<ssize_t>(lines.size())) {
+    return arrow::Status::IOError("cannot write to the quarantine of bad rows, ", path, ": ", std::strerror(errno));
+  }
+  return arrow::Status::OK();
+}
+
+bool is_fault_of_rows(const arrow::Status& status) {
+  return !status.IsOutOfMemory() && !status.IsCancelled();
+}
+
+}  // namespace
+
+struct BadRows::Parts {
+  struct Good {
+    int64_t first = 0;
+    int64_t last = 0;  // the row to take the place of bad ones behind: with OnError::replace not of the same place
+    std::shared_ptr<arrow::RecordBatch> made;
+  };
+  struct Bad {
+    int64_t row = 0;
+    arrow::Status status;
+  };
+  std::vector<Good> good;
+  std::vector<Bad> bad;
+};
+
+arrow::Status BadRows::sort_out(int64_t first, int64_t rows, const Attempt& attempt, Parts& parts) const {
+  auto made = attempt(first, rows);
+  if (made.ok()) {
+    parts.good.push_back({first, first + rows - 1, *std::move(made)});
+    return arrow::Status::OK();
+  }
+  if (!is_fault_of_rows(made.status())) return made.status();
+  if (rows == 1) {
+    parts.bad.push_back({first, made.status()});
+    return arrow::Status::OK();
+  }
+  ARROW_RETURN_NOT_OK(sort_out(first, rows / 2, attempt, parts));
+  return sort_out(first + rows / 2, rows - rows / 2, attempt, parts);
+}
+
+arrow::Status BadRows::quarantine(const Parts& parts, const Describe& describe) {
+  std::string lines;
+  const std::lock_guard lock(mutex_);
+  for (const Parts::Bad& bad : parts.bad) {
+    Json line = describe(bad.row);
+    line["error"] = bad.status.message();
+    const std::string text = encode_json(line) + "\n";
+    const uint64_t print = mix_text(0, text);
+    if (&bad == &parts.bad.front()) blocks_.insert(print);
+    if (known_.insert(print).second) lines += text;
+  }
+  if (options_.most_blocks >= 0 && static_cast<int64_t>(blocks_.size()) > options_.most_blocks) {
+    const arrow::Status& first = parts.bad.front().status;
+    return first.WithMessage("more than ", options_.most_blocks,
+                             " blocks have bad rows, as many as may; the next is: ", first.message());
+  }
+  return options_.quarantine.empty() || lines.empty() ? arrow::Status::OK() : append(options_.quarantine, lines);
+}
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> BadRows::without_bad(int64_t rows, const arrow::Status& status,
+                                                                        const Attempt& attempt,
+                                                                        const Describe& describe) {
+  if (rows == 0 || !is_fault_of_rows(status)) return status;
+  Parts parts;
+  if (rows == 1) {
+    parts.bad.push_back({0, status});
+  } else {
+    ARROW_RETURN_NOT_OK(sort_out(0, rows / 2, attempt, parts));
+    ARROW_RETURN_NOT_OK(sort_out(rows / 2, rows - rows / 2, attempt, parts));
+  }
+  if (!parts.bad.empty()) ARROW_RETURN_NOT_OK(quarantine(parts, describe));
+  if (options_.on_error == OnError::replace) {
+    if (parts.good.empty()) {
+      return status.WithMessage("none of a block's ", rows,
+                                " rows is good, so that none can take the place of others: ", status.message());
+    }
+    for (const Parts::Bad& bad : parts.bad) {
+      const auto after = std::ranges::upper_bound(parts.good, bad.row, {}, &Parts::Good::first);
+      const int64_t good = after == parts.good.begin() ? after->first : std::prev(after)->last;
+      ARROW_ASSIGN_OR_RAISE(auto made, attempt(good, 1));
+      parts.good.insert(after, {bad.row, good, std::move(made)});
+    }
+  }
+  if (parts.good.empty()) return attempt(0, 0);
+  arrow::RecordBatchVector batches;
+  std::vector<RowRun> runs;
+  for (Parts::Good& good : parts.good) {
+    runs.push_back({static_cast<int64_t>(runs.size()), 0, good.made->num_rows()});
+    batches.push_back(std::move(good.made));
+  }
+  return gather(batches, runs, arrow::default_memory_pool());
+}
+
+arrow::Result<std::shared_ptr<BadRows>> bad_rows_of(const Json& options) {
+  const std::string on_error = options.value("on_error", std::string("raise"));
+  if (on_error == "raise") return nullptr;
+  if (on_error != "skip" && on_error != "replace") {
+    return arrow::Status::Invalid("on_error is '", on_error, "'; allowed: 'raise', 'skip', 'replace'");
+  }
+  return std::make_shared<BadRows>(BadRowOptions{.on_error = on_error == "skip" ? OnError::skip : OnError::replace,
+                                                 .quarantine = options.value("quarantine", std::string()),
+                                                 .most_blocks = options.value("most_errored_blocks", int64_t{-1})});
+}
+
+}  // namespace paceline::data

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "paceline/data/plan/steps_internal.h"
+#include "paceline/data/source/cache.h"
 #include "paceline/data/source/combined.h"
 #include "paceline/data/source/ordered_rows_internal.h"
 #include "paceline/data/source/views.h"
@@ -44,6 +45,26 @@ OpenedPlan repartition(const Plan& plan, std::vector<OpenPlan> inputs) {
   OpenPlan open = std::move(inputs.front());
   ARROW_ASSIGN_OR_RAISE(open.source, counted(open.source, std::numeric_limits<int64_t>::max(), cores()));
   open.source = repartitioned(open.source, plan.options.at("blocks"));
+  return open;
+}
+
+bool has_rows_in_memory(const Plan& plan) {
+  return plan.kind == "rows" ||
+         std::ranges::any_of(plan.inputs, [](const auto& input) { return has_rows_in_memory(*input); });
+}
+
+OpenedPlan cache_of(const Plan& plan, std::vector<OpenPlan> inputs) {
+  CacheOptions options;
+  options.path = plan.options.value("path", options.path);
+  options.bytes = plan.options.value("bytes", options.bytes);
+  options.version = mix_text(0, plan.options.value("version", std::string()));
+  if (!options.path.empty() && has_rows_in_memory(plan)) {
+    return arrow::Status::Invalid(
+        "rows that are in memory have no name by which a cache on a disk would know them; "
+        "write them to files, or leave the path out");
+  }
+  OpenPlan open = std::move(inputs.front());
+  ARROW_ASSIGN_OR_RAISE(open.source, cached(open.source, options));
   return open;
 }
 
@@ -127,6 +148,7 @@ constexpr SourceStep kSourceSteps[] = {
     {"shuffle", "Shuffle", false, shuffle, pass_all},
     {"range", "Slice", false, range_of_rows, pass_range},
     {"repartition", "Repartition", false, repartition, pass_all},
+    {"cache", "Cache", false, cache_of, nullptr},
     {"whole_batches", "WholeBatches", false, whole_batches, pass_all},
     {"union", "Union", true, union_of, nullptr},
     {"mix", "Mix", true, mix_of, nullptr},

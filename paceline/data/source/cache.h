@@ -1,0 +1,35 @@
+// Blocks that are made once and kept, in memory or on a local disk.
+//
+// The rows are those of the first epoch in every epoch: what steps before do by chance is drawn once, so that it does
+// not depend on what is in the cache. Blocks are kept until they take as many bytes as they may; those that find no
+// room are made anew each time. (Whoever reads all blocks in turn would find none of them in a cache that drops the
+// oldest.)
+//
+// On a disk a block is a file, Arrow's IPC stream with a checksum behind it, in a folder that is named by the source's
+// fingerprint. Files are written under another name and renamed, so several processes may share a folder. A file that
+// is damaged is made anew. Where there is no room, folders of other sources go, the one that was opened longest ago
+// first.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "paceline/data/source/source.h"
+
+namespace paceline::data {
+
+struct CacheOptions {
+  int64_t bytes = std::numeric_limits<int64_t>::max();  ///< of all blocks that are kept
+  std::string path;                                     ///< of a local folder, made if need be; empty for memory
+  uint64_t version = 0;  ///< of what the fingerprint does not say, such as a function's code
+};
+
+/// IOError where the folder cannot be made. Any thread may read; a failure to write is none to read: the block is then
+/// not kept.
+arrow::Result<std::shared_ptr<const Source>> cached(std::shared_ptr<const Source> source, const CacheOptions& options);
+
+}  // namespace paceline::data

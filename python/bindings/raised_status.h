@@ -35,8 +35,11 @@ class RaisedStatus : public arrow::StatusDetail {
   const std::shared_ptr<pybind11::object> exception_;
 };
 
+/// Cancelled for what is no error of a function: KeyboardInterrupt and its like.
 inline arrow::Status status_of(const std::string& what, pybind11::object exception) {
-  return arrow::Status(arrow::StatusCode::UnknownError, what, std::make_shared<RaisedStatus>(std::move(exception)));
+  const bool is_error = PyObject_IsInstance(exception.ptr(), PyExc_Exception) == 1;
+  return arrow::Status(is_error ? arrow::StatusCode::UnknownError : arrow::StatusCode::Cancelled, what,
+                       std::make_shared<RaisedStatus>(std::move(exception)));
 }
 
 /// Null for a status without one.

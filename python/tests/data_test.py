@@ -1,5 +1,6 @@
 """paceline.data: datasets in one process, against pyarrow, numpy and pandas."""
 
+import json
 import pathlib
 import pickle
 import subprocess
@@ -204,6 +205,83 @@ def test_functions_get_whole_batches_across_blocks(folder):
     assert sizes(dataset.filter(expr="x != 5"), 64) == [29, 30, 30, 10] + [30, 30, 30, 10] * 2
     with pytest.raises(ValueError, match="batch_size is 0"):
         dataset.map_batches(lambda batch: batch, batch_size=0)
+
+
+def doubled(batch, log):
+    with open(log, "a") as file:
+        file.write(".")
+    return {"x": batch["x"] * 2}
+
+
+def test_a_cache_spares_functions_their_work(folder, tmp_path):
+    log = tmp_path / "log"
+
+    def calls():
+        return len(log.read_text())
+
+    dataset = paceline.data.read_parquet(folder).map_batches(doubled, fn_kwargs={"log": str(log)})
+    kept = dataset.cache().random_shuffle(seed=1).iterator().iter_batches()
+    first, second = ([x for batch in kept for x in batch["x"].tolist()] for _ in range(2))
+    assert sorted(first) == sorted(second) == list(range(0, 600, 2)) and first != second
+    blocks = dataset.num_blocks()
+    assert calls() == blocks
+    on_disk = dataset.cache(path=str(tmp_path / "cache"))
+    assert numbers(on_disk) == list(range(0, 600, 2)) and calls() == 2 * blocks
+    assert numbers(dataset.cache(path=str(tmp_path / "cache"))) == list(range(0, 600, 2)) and calls() == 2 * blocks
+    other = paceline.data.read_parquet(folder).map_batches(lambda batch: {"x": batch["x"] + 1})
+    assert numbers(other.cache(path=str(tmp_path / "cache"))) == list(range(1, 301))
+    with pytest.raises(Exception, match="rows that are in memory have no name"):
+        paceline.data.from_items([1]).cache(path=str(tmp_path / "cache")).count()
+
+
+def test_bad_rows_are_skipped_or_replaced(folder, tmp_path):
+    dataset = paceline.data.read_parquet(folder).repartition(4)
+    quarantine = tmp_path / "quarantine" / "bad.jsonl"
+    quarantine.parent.mkdir()
+
+    def picky(row):
+        if row["x"] in (7, 8, 299):
+            raise ValueError(f"not {row['x']}")
+        return {"x": row["x"]}
+
+    def picky_batch(batch):
+        return {"x": numpy.array([picky({"x": x})["x"] for x in batch["x"]])}
+
+    good = [x for x in range(300) if x not in (7, 8, 299)]
+    skipped = dataset.map(picky, on_error="skip", quarantine=str(quarantine))
+    assert numbers(skipped) == good and skipped.count() == 297
+    bad = {line["row"]["x"]: line["error"] for line in map(json.loads, quarantine.read_text().splitlines())}
+    assert sorted(bad) == ["299", "7", "8"] and "not 299" in bad["299"]
+    replaced = numbers(dataset.map(picky, on_error="replace"))
+    assert replaced == [6 if x in (7, 8) else min(x, 298) for x in range(300)]
+    assert len(dataset.map(picky, on_error="replace").iterator()) == 300
+    assert numbers(dataset.map_batches(picky_batch, batch_size=64, on_error="skip")) == good
+    # Ranks agree on the rows, and on their number.
+    parts = [[row["x"] for row in one.iter_rows()] for one in skipped.streaming_split(2, equal=True)]
+    assert sorted(parts[0] + parts[1]) == good[:296]
+    with pytest.raises(ValueError, match="not 7"):
+        numbers(dataset.map(picky))
+    with pytest.raises(ValueError, match="allowed: 'raise', 'skip', 'replace'"):
+        dataset.map(picky, on_error="ignore")
+
+
+def test_bad_lines_are_quarantined(tmp_path):
+    path, quarantine = tmp_path / "a.csv", tmp_path / "bad.jsonl"
+    path.write_text("x,name\n1,a\n2,b,c\nthree,d\n4,e\n")
+    types = pyarrow.csv.ConvertOptions(column_types={"x": pyarrow.int64()})
+    dataset = paceline.data.read_csv(str(path), convert_options=types, on_error="skip", quarantine=str(quarantine))
+    assert numbers(dataset) == [1, 4]
+    assert [row["x"] for row in dataset.select_columns(["x"]).take_all()] == [1, 4]
+    lines = [json.loads(line) for line in quarantine.read_text().splitlines()]
+    assert [(line["path"], line["offset"], line["text"]) for line in lines[:2]] == [
+        (str(path), 11, "2,b,c\n"), (str(path), 17, "three,d\n")]
+    (tmp_path / "a.json").write_text('{"x": 1}\n{"x": "two"}\n{"x": 3}\n')
+    context = paceline.data.DataContext.get_current()
+    context.max_errored_blocks = 1
+    try:
+        assert numbers(paceline.data.read_json(str(tmp_path / "a.json"))) == [1, 3]
+    finally:
+        context.max_errored_blocks = 0
 
 
 def test_only_what_is_wanted_is_read(folder, capsys):

@@ -1,13 +1,18 @@
 """Plans of datasets: what they are made of, and how they travel to other processes."""
 
+import contextlib
 import dataclasses
+import hashlib
+import inspect
+import os
 import random
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 import pyarrow
 
 from paceline import _filesystem
 from paceline._native import native
+from paceline.data.context import DataContext
 
 
 def of_blocks(blocks):
@@ -45,6 +50,23 @@ class RandomSeedConfig:
     use_timestamp_as_default: bool = False
 
 
+def bad_rows(on_error: Optional[str], quarantine: Optional[str]) -> Dict[str, Any]:
+    """The options of a step that say what becomes of bad rows; None: what the DataContext says."""
+    options: Dict[str, Any] = {}
+    if on_error is None:
+        most = DataContext.get_current().max_errored_blocks
+        on_error = "skip" if most else "raise"
+        if most > 0:
+            options["most_errored_blocks"] = most
+    if on_error not in ("raise", "skip", "replace"):
+        raise ValueError(f"on_error is {on_error!r}; allowed: 'raise', 'skip', 'replace'")
+    if quarantine is not None:
+        if on_error == "raise":
+            raise ValueError("a quarantine is for on_error='skip' and 'replace'")
+        options["quarantine"] = os.path.abspath(quarantine)  # workers may have another current directory
+    return {"on_error": on_error, **options} if on_error != "raise" else {}
+
+
 def seed(given: Any) -> int:
     """A number, or that of a RandomSeedConfig. Drawn once: every process that opens the plan has the same."""
     number = getattr(given, "seed", given)
@@ -67,6 +89,23 @@ def functions(plan):
         yield from functions(one)
     if plan.function is not None and hasattr(plan.function.function, "function"):
         yield plan.function
+
+
+def version(plan) -> str:
+    """Another text where a function of the plan is another: of its code, and what it holds."""
+    import cloudpickle
+
+    digest = hashlib.sha256()
+    for one in plan.inputs:
+        digest.update(version(one).encode())
+    for held in (plan.function, plan.source):
+        if held is None:
+            continue
+        step = held.function
+        digest.update(cloudpickle.dumps(step))  # of a module's function that is its name
+        with contextlib.suppress(AttributeError, OSError, TypeError):
+            digest.update(inspect.getsource(step.function.fn).encode())
+    return digest.hexdigest()
 
 
 def paths(plan):

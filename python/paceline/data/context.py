@@ -85,6 +85,8 @@ class DataContext:
 
     def __init__(self) -> None:
         self.execution_options = ExecutionOptions()
+        #: Steps that are made from now on leave out bad rows, in so many blocks at most; -1: in any number, 0: in none.
+        self.max_errored_blocks = 0
         self._others: Dict[str, Any] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:

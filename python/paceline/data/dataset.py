@@ -1,6 +1,7 @@
 """Dataset: where rows come from and what is done to them, step by step, with Ray Data's names."""
 
 import enum
+import os
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 import cloudpickle
@@ -81,30 +82,35 @@ class Dataset(Writing):
     # Steps
 
     def map(self, fn: Callable, *, fn_args=None, fn_kwargs=None, fn_constructor_args=None, fn_constructor_kwargs=None,
-            **resources: Any) -> "Dataset":
+            on_error: Optional[str] = None, quarantine: Optional[str] = None, **resources: Any) -> "Dataset":
         """Each row as what ``fn`` makes of it, from a dict to a dict.
 
         Args:
             fn: A function, or a class whose objects are called.
             fn_args: Given to it behind the row. fn_kwargs: Likewise, by name.
             fn_constructor_args: Given to the class. fn_constructor_kwargs: Likewise, by name.
+            on_error: What becomes of a row for which ``fn`` raises: "raise", an error; "skip", it is left out; "replace",
+                a good row of its block takes its place. None: what ``DataContext.max_errored_blocks`` says.
+            quarantine: Path of a file to which such rows are added, as JSON lines.
             resources: Where it runs (docs/data.md, "Functions"). ``concurrency``: at most so many processes.
                 ``num_cpus``: cores for each of them. ``num_gpus``: GPUs that each alone sees, or a part of one.
                 ``memory``: bytes that each may hold; beyond that it is ended. ``compute``: an ActorPoolStrategy or a
                 TaskPoolStrategy. Other options of Ray's get a notice that they have no effect.
         """
         function = _function("map", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
-        return self._apply(f"Map({function.name})", True, _functions.Map(function))
+        return self._apply(f"Map({function.name})", True, _functions.Map(function), on_error, quarantine)
 
     def flat_map(self, fn: Callable, *, fn_args=None, fn_kwargs=None, fn_constructor_args=None,
-                 fn_constructor_kwargs=None, **resources: Any) -> "Dataset":
+                 fn_constructor_kwargs=None, on_error: Optional[str] = None, quarantine: Optional[str] = None,
+                 **resources: Any) -> "Dataset":
         """Each row as the rows that ``fn`` makes of it, from a dict to a list of dicts. Arguments as of map()."""
         function = _function("flat_map", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
-        return self._apply(f"FlatMap({function.name})", False, _functions.FlatMap(function))
+        return self._apply(f"FlatMap({function.name})", False, _functions.FlatMap(function), on_error, quarantine)
 
     def map_batches(self, fn: Callable, *, batch_size: Union[None, int, str] = None, batch_format: Optional[str] = "default",
                     zero_copy_batch: bool = True, fn_args=None, fn_kwargs=None, fn_constructor_args=None,
-                    fn_constructor_kwargs=None, udf_modifying_row_count: bool = True, **resources: Any) -> "Dataset":
+                    fn_constructor_kwargs=None, udf_modifying_row_count: bool = True,
+                    on_error: Optional[str] = None, quarantine: Optional[str] = None, **resources: Any) -> "Dataset":
         """Batches as what ``fn`` makes of them: a dict of arrays, a DataFrame or a Table, or a generator of these.
 
         Args:
@@ -115,7 +121,8 @@ class Dataset(Writing):
             zero_copy_batch: False gives the function arrays that it may write to.
             udf_modifying_row_count: False where it gives one row for each row: then the number of rows stays known.
 
-        The other arguments are those of map().
+        The other arguments are those of map(). With on_error "skip" or "replace", a batch for which ``fn`` raises is given
+        to it in parts, down to single rows.
         """
         _blocks.check_format(batch_format)
         if batch_size in ("auto", "default"):
@@ -124,10 +131,11 @@ class Dataset(Writing):
         function = _function("map_batches", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
         step = _functions.MapBatches(function, rows, batch_format, copies=not zero_copy_batch)
         batched = self if rows is None else self._step("whole_batches", rows=rows)
-        return batched._apply(f"MapBatches({function.name})", not udf_modifying_row_count, step)
+        return batched._apply(f"MapBatches({function.name})", not udf_modifying_row_count, step, on_error, quarantine)
 
     def filter(self, fn: Optional[Callable] = None, expr: Any = None, *, fn_args=None, fn_kwargs=None,
-               fn_constructor_args=None, fn_constructor_kwargs=None, **resources: Any) -> "Dataset":
+               fn_constructor_args=None, fn_constructor_kwargs=None, on_error: Optional[str] = None,
+               quarantine: Optional[str] = None, **resources: Any) -> "Dataset":
         """The rows for which a condition is true.
 
         Args:
@@ -141,7 +149,7 @@ class Dataset(Writing):
         if expr is not None:
             return self._step("filter", expression=_expression(expr))
         function = _function("filter", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
-        return self._apply(f"Filter({function.name})", False, _functions.Filter(function))
+        return self._apply(f"Filter({function.name})", False, _functions.Filter(function), on_error, quarantine)
 
     def add_column(self, col: str, fn: Callable, *, batch_format: Optional[str] = "pandas", **resources: Any) -> "Dataset":
         """With a column of what ``fn`` makes of each batch, a value for each row."""
@@ -202,6 +210,22 @@ class Dataset(Writing):
                 raise ValueError(f"there are {len(weights)} weights for {1 + len(other)} datasets; wanted: one for each")
             options["weights"] = [float(weight) for weight in weights]
         return self._with("mix", other, **options)
+
+    def cache(self, path: Optional[str] = None, bytes: Optional[int] = None) -> "Dataset":  # noqa: A002
+        """The same rows, which are made once: later epochs take them from the cache, in their own order. What steps before
+        do by chance is drawn once. Not Ray Data's.
+
+        Args:
+            path: A local folder, in which other processes and later runs find them too. By default they are in memory.
+            bytes: That they may take; 1 GiB by default in memory. What finds no room is made anew in each epoch. On a disk,
+                datasets that were opened longer ago make room.
+        """
+        options: Dict[str, Any] = {}
+        if path is not None:
+            options = {"path": os.path.abspath(path), "version": _plans.version(self._plan)}
+        if bytes is not None or path is None:
+            options["bytes"] = _plans.count("bytes", 1 << 30 if bytes is None else bytes)
+        return self._step("cache", **options)
 
     def zip(self, *other: "Dataset") -> "Dataset":
         """Row by row the columns of this and of other datasets, which have equally many rows. A name that is there
@@ -330,9 +354,10 @@ class Dataset(Writing):
     def _step(self, kind: str, **options: Any) -> "Dataset":
         return Dataset(native.DataPlan(kind, options, [self._plan]))
 
-    def _apply(self, name: str, keeps_rows: bool, step: Any) -> "Dataset":
+    def _apply(self, name: str, keeps_rows: bool, step: Any, on_error: Optional[str] = None,
+               quarantine: Optional[str] = None) -> "Dataset":
         function = native.DataFunction(name, keeps_rows, step)
-        return Dataset(native.DataPlan("function", {}, [self._plan], function))
+        return Dataset(native.DataPlan("function", _plans.bad_rows(on_error, quarantine), [self._plan], function))
 
     def _range(self, first: int, rows: int) -> "Dataset":
         return self._step("range", first=first, rows=rows)

@@ -1,5 +1,6 @@
 """Where datasets come from: files, and what is in memory already."""
 
+import base64
 import builtins
 import os
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
@@ -34,13 +35,18 @@ def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] =
 
 
 def read_csv(paths: Union[str, List[str]], *, parse_options: Any = None, read_options: Any = None,
-             convert_options: Any = None, **files: Any) -> Dataset:
+             convert_options: Any = None, on_error: Optional[str] = None, quarantine: Optional[str] = None,
+             **files: Any) -> Dataset:
     """Rows of CSV files, compressed or not. Types are those of the first block of the first file.
 
     Args:
         parse_options: A pyarrow.csv.ParseOptions, of which the delimiter counts.
         read_options: A pyarrow.csv.ReadOptions, of which the column_names count.
-        convert_options: A pyarrow.csv.ConvertOptions, of which include_columns count.
+        convert_options: A pyarrow.csv.ConvertOptions, of which include_columns and column_types count.
+        on_error: What becomes of a line with too few or too many fields, or a value that does not fit: "raise", an
+            error; "skip", it is left out; "replace", a good line takes its place. None: what
+            ``DataContext.max_errored_blocks`` says. What stands in the first block fits unless column_types says else.
+        quarantine: Path of a file to which such lines are added, as JSON lines with path, offset, text and error.
         files: As of read_parquet().
     """
     options: Dict[str, Any] = {}
@@ -50,19 +56,28 @@ def read_csv(paths: Union[str, List[str]], *, parse_options: Any = None, read_op
         options["column_names"] = list(read_options.column_names)
     if convert_options is not None and convert_options.include_columns:
         options["columns"] = list(convert_options.include_columns)
-    return _read("read_csv", paths, files, **options)
+    if convert_options is not None and convert_options.column_types:
+        options["column_types"] = _encoded(pyarrow.schema(list(convert_options.column_types.items())))
+    return _read("read_csv", paths, files, **options, **_plans.bad_rows(on_error, quarantine))
 
 
-def read_json(paths: Union[str, List[str]], *, lines: bool = True, **files: Any) -> Dataset:
-    """Rows of files of JSON lines (.json, .jsonl), compressed or not.
+def read_json(paths: Union[str, List[str]], *, lines: bool = True, parse_options: Any = None,
+              on_error: Optional[str] = None, quarantine: Optional[str] = None, **files: Any) -> Dataset:
+    """Rows of files of JSON lines (.json, .jsonl), compressed or not. Types are those of the first block of the first
+    file.
 
     Args:
-        paths: As of read_parquet().
         lines: Taken for Ray's scripts: each line has a row.
+        parse_options: A pyarrow.json.ParseOptions, of which the explicit_schema counts.
+        on_error: What becomes of a line that is no object, or has values that do not fit: as of read_csv().
+        quarantine: As of read_csv().
         files: As of read_parquet().
     """
     _options.note("Dataset", [] if lines else ["lines"])
-    return _read("read_json", paths, files)
+    options = _plans.bad_rows(on_error, quarantine)
+    if parse_options is not None and parse_options.explicit_schema is not None:
+        options["column_types"] = _encoded(parse_options.explicit_schema)
+    return _read("read_json", paths, files, **options)
 
 
 def read_feather(paths: Union[str, List[str]], *, columns: Optional[List[str]] = None, **files: Any) -> Dataset:
@@ -75,9 +90,12 @@ def read_orc(paths: Union[str, List[str]], *, columns: Optional[List[str]] = Non
     return _read("read_orc", paths, files, **({} if columns is None else {"columns": list(columns)}))
 
 
-def read_text(paths: Union[str, List[str]], *, drop_empty_lines: bool = True, **files: Any) -> Dataset:
-    """A row for each line of UTF-8, as the column "text". `files`: as of read_parquet()."""
-    return _read("read_text", paths, files, drop_empty_lines=bool(drop_empty_lines))
+def read_text(paths: Union[str, List[str]], *, drop_empty_lines: bool = True, on_error: Optional[str] = None,
+              quarantine: Optional[str] = None, **files: Any) -> Dataset:
+    """A row for each line of UTF-8, as the column "text". on_error, quarantine: of lines that are not UTF-8, as of
+    read_csv(). `files`: as of read_parquet()."""
+    options = _plans.bad_rows(on_error, quarantine)
+    return _read("read_text", paths, files, drop_empty_lines=bool(drop_empty_lines), **options)
 
 
 def read_binary_files(paths: Union[str, List[str]], **files: Any) -> Dataset:
@@ -208,6 +226,11 @@ def _located(path, filesystem):
     """A path as the core takes it."""
     place = _filesystem.given(path.removeprefix("local://"), filesystem)
     return place.location if place is not None else path.removeprefix("local://")
+
+
+def _encoded(schema: pyarrow.Schema) -> str:
+    """A schema as the core takes it."""
+    return base64.b64encode(schema.serialize()).decode()
 
 
 def _parted(dataset, blocks):

@@ -62,10 +62,14 @@ def _killing(folder, at, how):
     return step
 
 
-def _end_data_process(how):
+def _data_process():
     # Functions are called by processes that are forked from one that the data process has started.
     with open(f"/proc/{os.getppid()}/stat") as stat:
-        os.kill(int(stat.read().rpartition(")")[2].split()[1]), how)
+        return int(stat.read().rpartition(")")[2].split()[1])
+
+
+def _end_data_process(how):
+    os.kill(_data_process(), how)
     signal.pause()
 
 
@@ -190,7 +194,9 @@ def test_killed_at_random_no_row_is_lost_or_twice(run_config, seed):
 
     dataset = paceline.data.range(200, override_num_blocks=10).random_shuffle(seed=seed)
     undisturbed = seen_by(run_config, rows_of(epochs=2), datasets={"train": dataset})
-    with_pid = dataset.map_batches(_pid, udf_modifying_row_count=False)
+    with_pid = dataset.map_batches(
+        lambda batch: {**batch, "pid": [_data_process()] * len(batch["id"])}, udf_modifying_row_count=False
+    )
     ranks = seen_by(run_config, loop, datasets={"train": with_pid})
     for rows, wanted in zip(ranks, undisturbed):
         assert sum(rows, []) == sum((batch for epoch in wanted for batch in epoch), [])
@@ -200,7 +206,7 @@ def test_one_that_stands_still_is_replaced(run_config, tmp_path):
     config = run_config()
     config.failure_config = train.FailureConfig(heartbeat_timeout_s=1)
     stopping = paceline.data.range(40, override_num_blocks=8).map_batches(
-        _killing(tmp_path, 17, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+        _killing(tmp_path, 17, lambda: _end_data_process(signal.SIGSTOP))
     )
     ranks = seen_by(lambda: config, rows_of(), datasets={"train": stopping})
     assert sorted(sum((batch for rank in ranks for epoch in rank for batch in epoch), [])) == list(range(40))

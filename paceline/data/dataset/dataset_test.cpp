@@ -125,7 +125,8 @@ TEST(Dataset, ReadersTakeOptions) {
   const testing::TemporaryFolder folder;
   std::ofstream(folder.path() + "/a.csv") << "1;2\n3;4\n";
   const Dataset rows =
-      read_csv(folder.path() + "/a.csv", {.delimiter = ';', .column_names = {"x", "y"}, .files = {.columns = std::vector<std::string>{"y"}}});
+      read_csv(folder.path() + "/a.csv",
+               {.delimiter = ';', .column_names = {"x", "y"}, .files = {.columns = std::vector<std::string>{"y"}}});
   EXPECT_THAT(rows_of(rows), ElementsAre(2, 4));
   EXPECT_THAT(message_of([] { read_parquet({}); }), HasSubstr("read_parquet() was given no path"));
   EXPECT_THAT(message_of([] { read_text("a", {.shuffle = "rows"}); }), HasSubstr("allowed: \"files\""));

@@ -113,9 +113,9 @@ TEST_F(BadRowsTest, LinesOfCsv) {
     const auto rows = all_rows(**csv_source(file_system_, infos({path}), options));
     EXPECT_THAT(strings_of(*rows, 0), ElementsAre("1", "3", "6"));
     EXPECT_THAT(strings_of(*rows, 1), ElementsAre("a", "d\nd", "f"));
+    if (bytes < 1000) continue;  // a chunk without a good row has none to take the place of others
     options.bad_rows = policy(OnError::replace);
     const auto replaced = all_rows(**csv_source(file_system_, infos({path}), options));
-    if (bytes < 1000) continue;  // which row takes the place of others depends on the chunk
     EXPECT_THAT(strings_of(*replaced, 0), ElementsAre("1", "1", "3", "3", "3", "6"));
   }
   std::set<std::string> texts;

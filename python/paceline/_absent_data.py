@@ -18,7 +18,7 @@ _SETTINGS = """
     hash_shuffle_compression hash_shuffle_operator_actor_num_cpus_override hash_shuffle_reduce_batch_size
     hash_shuffle_reduce_get_timeout_s iceberg_config isolate_read_workers issue_detectors_config
     join_operator_actor_num_cpus_override lance_config large_args_threshold log_internal_stack_trace
-    max_consecutive_actor_init_deaths max_errored_blocks max_hash_shuffle_aggregators
+    max_consecutive_actor_init_deaths max_hash_shuffle_aggregators
     max_hash_shuffle_finalization_batch_size max_map_retries max_tasks_in_flight_per_actor
     memory_usage_poll_interval_s min_hash_shuffle_aggregator_wait_time_in_s min_parallelism
     object_store_memory_pressure_fraction object_store_reservation_overshoot_ratio op_resource_reservation_enabled

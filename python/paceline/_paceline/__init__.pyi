@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'index_of_best', 'is_driver', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'steps_of', 'storage_schemes', 'tensors_of', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'index_of_best', 'is_driver', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'tensors_of', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -105,13 +105,15 @@ class DataReader:
         ...
     def statistics(self) -> typing.Any:
         ...
+    def stats(self) -> str:
+        ...
 class DataEpochOptions:
     def __init__(self, *, batch_size: typing.SupportsInt | typing.SupportsIndex | None = 256, drop_last: bool = False, prefetch_batches: typing.SupportsInt | typing.SupportsIndex = 1, local_shuffle_buffer_size: typing.SupportsInt | typing.SupportsIndex | None = None, local_shuffle_seed: typing.SupportsInt | typing.SupportsIndex | None = None, threads: typing.SupportsInt | typing.SupportsIndex = 2, read_ahead_bytes: typing.SupportsInt | typing.SupportsIndex = 268435456) -> None:
         ...
 class DataEpochs:
     def __init__(self, reader: DataReader, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, equal: str) -> None:
         ...
-    def begin(self, options: DataEpochOptions) -> DataBatches:
+    def begin(self, options: DataEpochOptions, in_train_loop: bool = False) -> DataBatches:
         ...
     def load_state(self, state: dict) -> None:
         ...
@@ -139,6 +141,9 @@ class DataFunction:
         ...
     @property
     def name(self) -> str:
+        ...
+    @property
+    def pool(self) -> FunctionPool:
         ...
 class DataSource:
     def __init__(self, name: str, chunks: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]], counts_rows: bool, function: typing.Any) -> None:
@@ -339,6 +344,8 @@ class Result:
     @property
     def worker_errors(self) -> dict[int, str]:
         ...
+def add_dataset_shard(name: str, share: DataEpochs, resume: bool) -> None:
+    ...
 def add_file_system(id: str, system: typing.Any) -> None:
     ...
 def backend_for(chosen: str, device: str) -> str:
@@ -435,6 +442,8 @@ def train_loop_begins() -> None:
     """
     Called by train() of a worker's program before the loop's first line.
     """
+def void_step() -> None:
+    ...
 def watch_gradient(name: str, parameter: torch.Tensor) -> None:
     ...
 def without_credentials(arg0: str) -> str:

@@ -100,7 +100,9 @@ int main(int argc, char** argv) {
     }
     if (const char* path = ::getenv("RESUME_FROM")) options.resume_from_checkpoint = Checkpoint::from_directory(path);
     options.validation_config = paceline::ValidationConfig{.fn = look_at, .task_config = {.config = {{"bias", 2.5}}}};
-    options.datasets = {{"train", paceline::data::range(30).random_shuffle({.seed = 5})}};
+    if (name == "dataset_rows") {
+      options.datasets = {{"train", paceline::data::range(30).random_shuffle({.seed = 5})}};
+    }
     options.run_config.name = argc > 3 ? std::optional<std::string>(argv[3]) : std::nullopt;
     options.run_config.storage_path = storage;
     options.run_config.failure_config.max_failures = static_cast<int64_t>(number("MAX_FAILURES", 0));

@@ -116,6 +116,7 @@ class Dataset {
   /// The steps that are taken, one a line.
   std::string explain() const;
 
+  /// Its steps: what travels to the processes that read it.
   const Plan& plan() const;
   /// Who reads it in this process; opened when it is first asked for.
   std::shared_ptr<DatasetReader> reader() const;

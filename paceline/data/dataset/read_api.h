@@ -19,10 +19,15 @@ namespace paceline::data {
 /// One path or several: `read_parquet("images/")`, `read_parquet({"a.parquet", "b.parquet"})`.
 class Paths {
  public:
-  Paths(const char* path) : paths_{path} {}                            // NOLINT: implicit
-  Paths(std::string path) : paths_{std::move(path)} {}                 // NOLINT: implicit
-  Paths(std::initializer_list<std::string> paths) : paths_(paths) {}   // NOLINT: implicit
+  /// One path, or a pattern with `*`.
+  Paths(const char* path) : paths_{path} {}  // NOLINT: implicit
+  /// The same.
+  Paths(std::string path) : paths_{std::move(path)} {}  // NOLINT: implicit
+  /// Several paths, all in one file system.
+  Paths(std::initializer_list<std::string> paths) : paths_(paths) {}  // NOLINT: implicit
+  /// The same.
   Paths(std::vector<std::string> paths) : paths_(std::move(paths)) {}  // NOLINT: implicit
+  /// As they were given.
   const std::vector<std::string>& all() const { return paths_; }
 
  private:
@@ -44,6 +49,7 @@ struct FileOptions {
 
 /// How CSV files are read.
 struct CsvFileOptions {
+  /// Between the values of a line: one character.
   char delimiter = ',';
   std::vector<std::string> column_names = {};  ///< empty: those of the first line
   FileOptions files = {};

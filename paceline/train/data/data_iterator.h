@@ -29,7 +29,7 @@ struct IterBatchesOptions {
   bool drop_last = false;                   ///< leaves out a last batch of fewer rows
   /// Rows are mixed once more, at least so many at a time, another way in each epoch.
   std::optional<int64_t> local_shuffle_buffer_size = std::nullopt;
-  int64_t local_shuffle_seed = 0;
+  int64_t local_shuffle_seed = 0;                      ///< of that
   std::optional<torch::Device> device = std::nullopt;  ///< where tensors are to be; nullopt: where the worker computes
   bool pin_memory = true;                              ///< copy to a GPU through page-locked memory
   bool evaluation = false;                             ///< batches do not count as training steps
@@ -81,12 +81,14 @@ class BatchRange {
     mutable std::optional<Batch> batch_;
   };
 
+  /// Made by DataIterator::iter_batches().
   BatchRange(std::shared_ptr<data::Epochs> epochs, IterBatchesOptions options, LoaderPlace place, int64_t threads)
       : epochs_(std::move(epochs)), options_(std::move(options)), place_(std::move(place)), threads_(threads) {}
   /// Begins the next epoch, or what is left of one, and waits for the first batch.
   Iterator begin() const {
     return Iterator(std::make_unique<train::BatchIteration>(*epochs_, options_, place_, threads_));
   }
+  /// Behind the last batch.
   std::default_sentinel_t end() const { return {}; }
 
  private:

@@ -59,6 +59,7 @@ struct CsvFileOptions {
 Dataset read_parquet(const Paths& paths, const FileOptions& options = {});
 /// Rows of CSV files, compressed or not. Types are those of the first block of the first file.
 Dataset read_csv(const Paths& paths, const CsvFileOptions& options = {});
+  /// Which files, and which of their columns.
 /// Rows of files of JSON lines (.json, .jsonl), compressed or not.
 Dataset read_json(const Paths& paths, const FileOptions& options = {});
 /// Rows of Arrow's IPC files (.feather, .arrow, .ipc): each record batch is a block.

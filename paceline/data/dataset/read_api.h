@@ -52,6 +52,7 @@ struct CsvFileOptions {
   /// Between the values of a line: one character.
   char delimiter = ',';
   std::vector<std::string> column_names = {};  ///< empty: those of the first line
+  /// Which files, and which of their columns.
   FileOptions files = {};
 };
 
@@ -59,7 +60,6 @@ struct CsvFileOptions {
 Dataset read_parquet(const Paths& paths, const FileOptions& options = {});
 /// Rows of CSV files, compressed or not. Types are those of the first block of the first file.
 Dataset read_csv(const Paths& paths, const CsvFileOptions& options = {});
-  /// Which files, and which of their columns.
 /// Rows of files of JSON lines (.json, .jsonl), compressed or not.
 Dataset read_json(const Paths& paths, const FileOptions& options = {});
 /// Rows of Arrow's IPC files (.feather, .arrow, .ipc): each record batch is a block.

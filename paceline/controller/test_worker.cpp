@@ -115,11 +115,14 @@ class TestWorker {
     changed_.wait(lock, [&] { return stopped_ || committed_ >= report.index; });
   }
 
+  // From whichever process answers: one may die instead.
   void read_data() {
-    const auto socket = connection_.connect_data();
     char text[32] = {};
-    if (!socket.ok() || ::read(socket->get(), text, sizeof text - 1) <= 0) return;
-    answer_.push_back(std::string(text));
+    while (!stops_in(0)) {
+      const auto socket = connection_.connect_data();
+      if (!socket.ok()) return;
+      if (::read(socket->get(), text, sizeof text - 1) > 0) return answer_.push_back(std::string(text));
+    }
   }
 
   void ask(int64_t report) {

@@ -9,7 +9,9 @@
 namespace paceline::data {
 
 ReadPool::ReadPool(int threads, int64_t budget_bytes)
-    : ledger_(std::make_shared<Ledger>(budget_bytes)), buffers_(std::make_shared<LargeBuffers>(ledger_)) {
+    : ledger_(std::make_shared<Ledger>(budget_bytes)),
+      buffers_(std::make_shared<LargeBuffers>(ledger_)),
+      reads_ahead_(threads > 0) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -73,7 +75,7 @@ Cursor* ReadPool::longest_waiting() const {
 }
 
 Cursor* ReadPool::least_ahead() const {
-  if (threads_.empty()) return nullptr;
+  if (!reads_ahead_) return nullptr;
   Cursor* least = nullptr;
   for (const Windows* windows : all_) {
     for (Cursor* cursor : windows->cursors_) {

@@ -61,6 +61,7 @@ class ReadPool {
 
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<LargeBuffers> buffers_;
+  const bool reads_ahead_;
   std::vector<Windows*> all_;
   uint64_t clock_ = 0;  // goes on with each step of a cursor
   uint64_t waits_ = 0;  // so far, of cursors

@@ -203,7 +203,7 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
     }
     // Who begins with this window gets rows of it before they are mixed, one by one out of the chunks.
     const auto begins = [&](const Cursor* cursor) { return cursor->wanted_ == number && cursor->is_first_; };
-    const bool has_beginner = std::ranges::any_of(cursors_, begins) && !pool_->threads_.empty();
+    const bool has_beginner = std::ranges::any_of(cursors_, begins) && pool_->reads_ahead_;
     if (slot.status.ok() && (slot.mixing == nullptr || has_beginner)) {
       slot.ready = std::move(slot.reading);
     } else if (slot.mixing != nullptr) {
@@ -305,7 +305,7 @@ arrow::Result<std::shared_ptr<const LoadedWindow>> Cursor::take(int64_t number) 
     moved_ = pool.clock_;
     windows_->ledger_->changed().notify_all();
     while (state() == nullptr) {
-      if (!pool.threads_.empty() || !pool.work_once(lock, this)) windows_->ledger_->changed().wait(lock);
+      if (pool.reads_ahead_ || !pool.work_once(lock, this)) windows_->ledger_->changed().wait(lock);
     }
     wanted_ = -1;
   }

@@ -21,7 +21,8 @@ namespace paceline::data {
 
 struct DataClientOptions {
   /// Gives a socket to a data process, and waits for one to be there. Called on the client's thread, also after the
-  /// first process has gone. Its error is final: everything that waits gets it.
+  /// first process has gone. Its error is final: everything that waits gets it. A client may end while this waits, and
+  /// does not wait for it: what it uses must live on.
   std::function<arrow::Result<Descriptor>()> connect;
   /// Makes the error that the data process has had of its text and what DataServiceOptions::serialized() made of it.
   std::function<arrow::Status(const arrow::Status& text, const std::string& serialized)> restored;

@@ -38,30 +38,28 @@ class Counting : public Source {
 // A data process that can die, and one rank's way to it.
 class Node {
  public:
-  explicit Node(std::shared_ptr<const Source> source, OrderOptions order = {}, int64_t arena_bytes = 0)
-      : source_(std::move(source)), order_(order), arena_bytes_(arena_bytes) {
+  explicit Node(std::shared_ptr<const Source> source, OrderOptions order = {}, int64_t arena_bytes = 0) {
+    options_.open = [source, order](const std::string& name) -> arrow::Result<std::shared_ptr<DatasetReader>> {
+      if (name != "train") return arrow::Status::KeyError("there is no dataset '", name, "'");
+      return local_reader({.source = source, .order = order, .statistics = {}});
+    };
+    options_.serialized = [](const arrow::Status& status) { return "pickled " + status.message(); };
+    options_.arena_bytes = arena_bytes;
     restart();
   }
 
   void restart() {
-    const std::lock_guard lock(mutex_);
-    service_.reset();
-    service_ =
-        start_data_service({.open = [this](const std::string& name) -> arrow::Result<std::shared_ptr<DatasetReader>> {
-                              if (name != "train") return arrow::Status::KeyError("there is no dataset '", name, "'");
-                              return local_reader({.source = source_, .order = order_, .statistics = {}});
-                            },
-                            .serialized = [](const arrow::Status& status) { return "pickled " + status.message(); },
-                            .arena_bytes = arena_bytes_});
+    const std::lock_guard lock(running_->mutex);
+    running_->service.reset();
+    running_->service = start_data_service(options_);
   }
 
   std::shared_ptr<DataClient> client() {
-    return make_data_client({.connect = [this]() -> arrow::Result<Descriptor> {
-                               const std::lock_guard lock(mutex_);
-                               ++connections;
-                               if (service_ == nullptr) return arrow::Status::IOError("the run ends");
+    return make_data_client({.connect = [running = running_]() -> arrow::Result<Descriptor> {
+                               const std::lock_guard lock(running->mutex);
+                               if (running->service == nullptr) return arrow::Status::IOError("the run ends");
                                ARROW_ASSIGN_OR_RAISE(auto ends, make_socket_pair());
-                               service_->serve(std::move(ends.first));
+                               running->service->serve(std::move(ends.first));
                                return std::move(ends.second);
                              },
                              .restored =
@@ -71,23 +69,23 @@ class Node {
   }
 
   std::vector<DatasetFigures> figures() {
-    const std::lock_guard lock(mutex_);
-    return service_->figures();
+    const std::lock_guard lock(running_->mutex);
+    return running_->service->figures();
   }
 
   void end() {
-    const std::lock_guard lock(mutex_);
-    service_.reset();
+    const std::lock_guard lock(running_->mutex);
+    running_->service.reset();
   }
 
-  std::atomic<int> connections = 0;
-
  private:
-  const std::shared_ptr<const Source> source_;
-  const OrderOptions order_;
-  const int64_t arena_bytes_;
-  std::mutex mutex_;
-  std::unique_ptr<DataService> service_;
+  struct Running {
+    std::mutex mutex;
+    std::unique_ptr<DataService> service;
+  };
+
+  DataServiceOptions options_;
+  const std::shared_ptr<Running> running_ = std::make_shared<Running>();  // a client's thread may ask after its end
 };
 
 Numbers rest_of(RankBatches& batches) {

@@ -11,7 +11,6 @@ from paceline import _notices
 
 _ONE_MACHINE = "all workers are on this machine"
 _NO_PREEMPTIONS = "nothing announces that a machine is taken away"
-_EACH_READS = "each worker reads with threads of its own; see paceline.data.DataContext"
 _NO_FUNCTION = "no function is called for it"
 _OWN_PROCESSES = "functions are called by processes of this program; see concurrency, num_cpus, num_gpus and memory"
 _OWN_LOOP = "the train loop decides when it calls report(checkpoint=…)"
@@ -48,7 +47,7 @@ NO_EFFECT: Dict[str, Dict[str, str]] = {
         "local_read": _ONE_MACHINE,
         "lines": "each line of a JSON file has a row",
     },
-    "DataConfig": {"execution_options": _EACH_READS, "enable_shard_locality": _ONE_MACHINE},
+    "DataConfig": {"enable_shard_locality": _ONE_MACHINE},
     "SyncConfig": {
         "sync_period": "report() brings files away at once",
         "sync_timeout": "report() brings files away at once",

@@ -60,6 +60,24 @@ def test_functions_of_the_script_come_along(run_config):
     assert sorted(sum(first[0] + second[0], [])) == list(range(100, 108))
 
 
+def test_datasets_have_options_of_their_own(run_config):
+    def caller(batch):
+        return {"process": [os.getpid()] * len(batch["id"])}
+
+    def loop():
+        return [{row["process"] for row in train.get_dataset_shard(name).iter_rows()} for name in ("train", "test")]
+
+    datasets = {name: paceline.data.range(200).repartition(20).map_batches(caller) for name in ("train", "test")}
+    one = paceline.data.ExecutionOptions(resource_limits=paceline.data.ExecutionResources(cpu=1))
+    threads = paceline.data.ExecutionOptions(functions="threads")
+    config = DataConfig(execution_options={"train": one, "test": threads})
+    (callers, servers), (others, other_servers) = seen_by(run_config, loop, datasets=datasets, dataset_config=config)
+    assert len(callers | others) == 1, "one core, one process"
+    assert len(servers | other_servers) == 1 and servers != callers, "the data process itself"
+    with pytest.raises(TypeError, match="execution_options is 8; allowed: paceline.data.ExecutionOptions"):
+        DataConfig(execution_options=8)
+
+
 def test_rows_can_be_repeated_or_marked_as_padding(run_config):
     def loop():
         batches = train.get_dataset_shard("train").iter_batches(batch_size=2)

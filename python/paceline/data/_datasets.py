@@ -16,8 +16,7 @@ _resume: Dict[str, bool] = {}  # of those that nobody has asked for yet: whether
 class Datasets:
     """A trainer's datasets. They travel to the workers, which know what there is, and to the data process, which reads."""
 
-    limits: Dict[str, int]  # the driver's, and its way to call functions: where this has come to
-    functions: str
+    options: Dict[str, Any]  # how each is read, in the data process
 
     def __init__(self, datasets: Dict[str, Any], data_config: Any):
         self.datasets, self.data_config = datasets, data_config
@@ -26,28 +25,30 @@ class Datasets:
         return {name: one if hasattr(one, "streaming_split") else one() for name, one in self.datasets.items()}
 
     def service(self) -> "_Service":
-        return _Service(self.datasets, self.limits, self.functions)
+        return _Service(self.datasets, self.options)
 
     def __getstate__(self):
-        # Functions are called here, once, in the driver: all processes are to have the same dataset. So are its limits.
-        limits = DataContext.get_current()._limits(readers=1)
-        functions = DataContext.get_current().execution_options.functions
-        return {"datasets": self.made(), "data_config": self.data_config, "limits": limits, "functions": functions}
+        # Functions are called here, once, in the driver: all processes are to have the same dataset. So are its options.
+        usual = DataContext.get_current().execution_options
+        options = {name: self.data_config._execution_options_of(name) or usual for name in self.datasets}
+        return {"datasets": self.made(), "data_config": self.data_config, "options": options}
 
 
 class _Service:
     """What a data process serves (PythonProgram::data_service)."""
 
-    def __init__(self, datasets: Dict[str, Any], limits: Dict[str, int], functions: str):
-        self.datasets = datasets
-        self.calls_in_processes = functions == "processes"
+    def __init__(self, datasets: Dict[str, Any], options: Dict[str, Any]):
+        self.datasets, self.options = datasets, options
+        # One process reads them all: datasets with options of their own add theirs, and the others share what they have.
+        limits = [one._limits(readers=1) for one in {id(one): one for one in options.values()}.values()]
         # Those that wait for processes of functions do not read meanwhile.
         own = sum(function.function.function.compute.processes or 0 for function in self._functions(*datasets))
-        self.threads, self.read_ahead_bytes = limits["threads"] + own, limits["read_ahead_bytes"]
+        self.threads = max(one["threads"] for one in limits) + own
+        self.read_ahead_bytes = sum(one["read_ahead_bytes"] for one in limits)
 
     def open(self, name: str) -> Any:
-        if self.calls_in_processes:
-            _processes.start(self._functions(name))
+        if self.options[name].functions == "processes":
+            _processes.start(self._functions(name), self.options[name])
         return self.datasets[name]._reader
 
     def _functions(self, *names):

@@ -22,7 +22,6 @@ from typing import Any, List, Optional, Set
 from paceline import _function_process, _travel
 from paceline._native import native
 from paceline.data import _compute
-from paceline.data.context import DataContext
 
 _LAST_PATIENCE_S = 10.0
 
@@ -56,10 +55,10 @@ class _Server:
         return self._common
 
 
-def start(functions: List[Any], readers: int = 1) -> None:
-    """From now on processes call these DataFunctions; there are as many as DataContext allows, otherwise as there are
+def start(functions: List[Any], options: Any, readers: int = 1) -> None:
+    """From now on processes call these DataFunctions; there are as many as ExecutionOptions allow, otherwise as there are
     cores but one for each of `readers` on this machine. TypeError, naming the culprit, for one that cannot be pickled."""
-    cpu = DataContext.get_current().execution_options.resource_limits.cpu
+    cpu = options.resource_limits.cpu
     cores = (os.cpu_count() or 1) / readers - 1 if cpu is None or math.isinf(cpu) else cpu
     with _lock:
         if new := [function for function in functions if function.pool is None]:

@@ -74,6 +74,15 @@ class ExecutionOptions:
     def validate(self) -> None:
         """Ray's check, which always passes: no resources are excluded."""
 
+    def _limits(self, readers: int) -> Dict[str, int]:
+        """What one of `readers` on this machine may use."""
+        limits = self.resource_limits
+        cores = (os.cpu_count() or 1) / readers
+        threads = cores if limits.cpu is None or math.isinf(limits.cpu) else limits.cpu
+        given = (value for value in (limits.memory, limits.object_store_memory) if value and not math.isinf(value))
+        memory = next(given, _READ_AHEAD_BYTES)
+        return {"threads": max(1, int(threads)), "read_ahead_bytes": int(memory)}
+
 
 class DataContext:
     """How datasets are read in this process: ``DataContext.get_current()`` is the one that counts.
@@ -131,15 +140,6 @@ class DataContext:
     def copy(self) -> "DataContext":
         """One with the same options."""
         return copy.deepcopy(self)
-
-    def _limits(self, readers: int) -> Dict[str, int]:
-        """What one of `readers` on this machine may use."""
-        limits = self.execution_options.resource_limits
-        cores = (os.cpu_count() or 1) / readers
-        threads = cores if limits.cpu is None or math.isinf(limits.cpu) else limits.cpu
-        given = (value for value in (limits.memory, limits.object_store_memory) if value and not math.isinf(value))
-        memory = next(given, _READ_AHEAD_BYTES)
-        return {"threads": max(1, int(threads)), "read_ahead_bytes": int(memory)}
 
 
 DatasetContext = DataContext  # Ray's older name

@@ -221,10 +221,11 @@ class DataIterator:
 
     def _limits(self, options):
         """`options` with what reading may use. Functions have their processes from here on, unless they have none."""
-        options = {**options, **DataContext.get_current()._limits(self._readers)}
+        execution = DataContext.get_current().execution_options
+        options = {**options, **execution._limits(self._readers)}
         functions = [] if self._is_served else list(_plans.functions(self._dataset._plan))
-        if not self._here and functions and DataContext.get_current().execution_options.functions == "processes":
-            _processes.start(functions, self._readers)
+        if not self._here and functions and execution.functions == "processes":
+            _processes.start(functions, execution, self._readers)
         here = not self._is_served and _plans.has_sources(self._dataset._plan)
         if here or any(function.pool is None for function in functions):
             # What they draw of the process's generators must not mix with what this thread draws: it calls them itself.

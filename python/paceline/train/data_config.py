@@ -12,7 +12,9 @@ class DataConfig:
 
     Args:
         datasets_to_split: ``"all"``, or their names; each worker gets all rows of the others.
-        execution_options: How datasets are read: one value for all of them, or values by name.
+        execution_options: How datasets are read: a `paceline.data.ExecutionOptions` for all of them, or a dict of them
+            by name; by default those of the driver's `DataContext`. One process of the machine reads all datasets: the
+            memory of several options adds up.
         enable_shard_locality: Whether a worker prefers data that is on its machine.
         equal: What becomes of the rows at an epoch's end that the workers cannot share evenly. ``"drop"``: they get
             equally many, and fewer rows than there are workers are left out (as in Ray Train). ``"repeat"``: equally
@@ -23,7 +25,7 @@ class DataConfig:
             load_state_dict().
 
     Raises:
-        TypeError: For another datasets_to_split.
+        TypeError: For another datasets_to_split, and for options that are none.
         ValueError: For another equal.
     """
 
@@ -41,12 +43,20 @@ class DataConfig:
         for one in equal.values() if isinstance(equal, dict) else [equal]:
             if one not in ("drop", "pad", "repeat", "uneven"):
                 raise ValueError(f"DataConfig.equal is {one!r}; allowed: 'drop', 'pad', 'repeat', 'uneven'")
-        given = {"execution_options": execution_options, "enable_shard_locality": enable_shard_locality}
-        check_options("DataConfig", DataConfig, given)
+        for one in execution_options.values() if isinstance(execution_options, dict) else [execution_options]:
+            if one is not None and not hasattr(one, "resource_limits"):
+                raise TypeError(f"DataConfig.execution_options is {execution_options!r}; allowed: "
+                                "paceline.data.ExecutionOptions, or a dict of them by the datasets' names")
+        check_options("DataConfig", DataConfig, {"enable_shard_locality": enable_shard_locality})
+        self._execution_options = execution_options
         self._datasets_to_split, self._equal, self._resume = datasets_to_split, equal, bool(resume)
 
     def _splits(self, name: str) -> bool:
         return self._datasets_to_split == "all" or name in self._datasets_to_split
+
+    def _execution_options_of(self, name: str) -> Any:
+        options = self._execution_options
+        return options.get(name) if isinstance(options, dict) else options
 
     def _equal_of(self, name: str) -> Equal:
         return self._equal.get(name, "drop") if isinstance(self._equal, dict) else self._equal

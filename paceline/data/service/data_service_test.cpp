@@ -47,6 +47,9 @@ class Node {
     options_.arena_bytes = arena_bytes;
     restart();
   }
+  ~Node() { end(); }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
 
   void restart() {
     const std::lock_guard lock(running_->mutex);

@@ -1,5 +1,6 @@
 // What a data process has done so far, as it keeps it in the run folder (run_layout::data_figures) while it reads, and
-// as the command line shows it. Times in seconds where the name says so; counts since the process began.
+// as the command line shows it. Counts since the process began; times in seconds, of all threads together. The names
+// are those of Ray Data's metrics where it has the like.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,26 @@
 namespace paceline {
 
 // What one step of a dataset's plan has done.
-#define PACELINE_OPERATOR_FIGURES_FIELDS(FIELD)               \
-  FIELD(std::string, name, "")                                \
-  FIELD(int64_t, blocks, 0)                                   \
-  FIELD(int64_t, rows_in, 0)                                  \
-  FIELD(int64_t, rows_out, 0)                                 \
-  FIELD(int64_t, bytes_out, 0)                                \
-  FIELD(int64_t, busy_ns, 0)    /* of all threads together */ \
-  FIELD(int64_t, longest_ns, 0) /* for one block */
+#define PACELINE_OPERATOR_FIGURES_FIELDS(FIELD)                                                   \
+  FIELD(std::string, name, "")                                                                    \
+  FIELD(int64_t, num_task_outputs_generated, 0) /* blocks */                                      \
+  FIELD(int64_t, num_row_inputs_received, 0)                                                      \
+  FIELD(int64_t, rows_task_outputs_generated, 0)                                                  \
+  FIELD(int64_t, bytes_task_outputs_generated, 0)                                                 \
+  FIELD(int64_t, num_tasks_running, 0)                  /* blocks that are worked on now */       \
+  FIELD(double, block_generation_time, 0.0)             /* without waiting */                     \
+  FIELD(double, block_generation_time_min, 0.0)         /* of one block */                        \
+  FIELD(double, block_generation_time_max, 0.0)         /* likewise */                            \
+  FIELD(double, block_generation_time_p50, 0.0)         /* likewise, rounded up by 9 % at most */ \
+  FIELD(double, block_generation_time_p95, 0.0)         /* likewise */                            \
+  FIELD(double, task_submission_backpressure_time, 0.0) /* waiting for a process of functions */
 PACELINE_RECORD(OperatorFigures, PACELINE_OPERATOR_FIGURES_FIELDS);
+
+// How many rows one thread would make of it if it did nothing else; 0 where nothing is known.
+inline double rows_per_second(const OperatorFigures& step) {
+  const double busy = step.block_generation_time;
+  return busy > 0 ? static_cast<double>(step.rows_task_outputs_generated) / busy : 0;
+}
 
 // What one rank has got of a dataset.
 #define PACELINE_RANK_FIGURES_FIELDS(FIELD)                         \

@@ -180,7 +180,7 @@ def test_the_run_folder_has_its_figures(run_config):
     with open(os.path.join(folder, "data", name)) as file:
         (dataset,) = json.load(file)["datasets"]
     assert (dataset["name"], [rank["rows"] for rank in dataset["ranks"]]) == ("train", [6, 6])
-    assert dataset["steps"][0]["rows_out"] >= 12  # a worker that comes late has rows read again
+    assert dataset["steps"][0]["rows_task_outputs_generated"] >= 12  # a worker that comes late has rows read again
 
 
 @pytest.mark.parametrize("seed", range(2))

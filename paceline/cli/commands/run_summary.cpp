@@ -80,10 +80,10 @@ void write_dataset(const DatasetFigures& dataset, std::ostream& text) {
     const RankFigures& worst = *std::ranges::max_element(dataset.ranks, {}, waited_share);
     text << ", rank " << worst.rank << " most (" << percent_text(waited_share(worst)) << ")";
   }
-  const auto slowest = std::ranges::max_element(dataset.steps, {}, &OperatorFigures::busy_ns);
-  if (slowest != dataset.steps.end() && slowest->busy_ns > 0) {
-    const double rate = static_cast<double>(slowest->rows_out) / (static_cast<double>(slowest->busy_ns) / 1e9);
-    text << "; slowest step: " << printable(slowest->name) << ", " << std::llround(rate) << " rows/s in one thread";
+  const auto slowest = std::ranges::max_element(dataset.steps, {}, &OperatorFigures::block_generation_time);
+  if (slowest != dataset.steps.end() && slowest->block_generation_time > 0) {
+    text << "; slowest step: " << printable(slowest->name) << ", " << std::llround(rows_per_second(*slowest))
+         << " rows/s in one thread";
   }
   text << "\n";
 }

@@ -58,7 +58,8 @@ TEST(RunSummary, TellsHowLongRanksWaitForData) {
   recorder.train();
   const DatasetFigures train{
       .name = "train",
-      .steps = {{.name = "ReadParquet", .rows_out = 1000, .busy_ns = 500'000'000}, {.name = "Filter", .busy_ns = 1}},
+      .steps = {{.name = "ReadParquet", .rows_task_outputs_generated = 1000, .block_generation_time = 0.5},
+                {.name = "Filter", .block_generation_time = 1e-9}},
       .ranks = {{.rank = 0, .rows = 400, .bytes = 4096, .waited_s = 1, .open_s = 10},
                 {.rank = 1, .rows = 400, .bytes = 4096, .waited_s = 3, .open_s = 10}}};
   std::filesystem::create_directory(folder / "data");

@@ -10,6 +10,7 @@
 #include "paceline/core/posix/sealed_memory.h"
 #include "paceline/data/function/block_transfer.h"
 #include "paceline/data/function/function_connection_internal.h"
+#include "paceline/data/operator/durations.h"
 
 namespace paceline::data {
 namespace {
@@ -77,10 +78,13 @@ arrow::Result<FunctionPool::Seat*> FunctionPool::take_seat(int64_t function) {
   };
   std::unique_lock lock(mutex_);
   std::vector<Seat>::iterator best;
-  changed_.wait(lock, [&] {
-    best = std::ranges::max_element(seats_, {}, rank);
-    return stopped_ || rank(*best) > 0;
-  });
+  {
+    const Waiting waiting;
+    changed_.wait(lock, [&] {
+      best = std::ranges::max_element(seats_, {}, rank);
+      return stopped_ || rank(*best) > 0;
+    });
+  }
   if (stopped_) return arrow::Status::Cancelled("the processes that call functions are ending");
   best->is_taken = true;
   if (best->connection != nullptr) return &*best;

@@ -16,14 +16,14 @@ using Batch = arrow::Result<std::shared_ptr<arrow::RecordBatch>>;
 // Calls `make`, which gives a block of `rows_in` rows' worth, and counts it.
 template <typename Make>
 Batch counted(OperatorStatistics& statistics, int64_t rows_in, Make make) {
+  ++statistics.in_hand;
   const auto start = std::chrono::steady_clock::now();
+  const auto waited_before = Waiting::of_this_thread();
   Batch batch = make();
-  const int64_t took =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
-  statistics.busy_ns += took;
-  int64_t longest = statistics.longest_ns;
-  while (longest < took && !statistics.longest_ns.compare_exchange_weak(longest, took)) {
-  }
+  const auto waited = Waiting::of_this_thread() - waited_before;
+  statistics.busy.add(std::chrono::steady_clock::now() - start - waited);
+  statistics.waited_ns += waited.count();
+  --statistics.in_hand;
   if (!batch.ok()) return batch;
   ++statistics.blocks;
   statistics.rows_in += rows_in;

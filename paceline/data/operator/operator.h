@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "paceline/data/operator/durations.h"
 #include "paceline/data/source/source.h"
 
 namespace paceline::data {
@@ -42,8 +43,9 @@ struct OperatorStatistics {
   std::atomic<int64_t> rows_in = 0;
   std::atomic<int64_t> rows_out = 0;
   std::atomic<int64_t> bytes_out = 0;
-  std::atomic<int64_t> busy_ns = 0;     ///< of all threads together
-  std::atomic<int64_t> longest_ns = 0;  ///< for one block
+  std::atomic<int64_t> in_hand = 0;    ///< blocks that are worked on now
+  Durations busy;                      ///< for a block, without Waiting
+  std::atomic<int64_t> waited_ns = 0;  ///< for others (Waiting), of all threads together
 };
 
 /// The source whose chunks are those of `source`, each with the operator applied.

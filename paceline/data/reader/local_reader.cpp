@@ -1,3 +1,4 @@
+#include <chrono>
 #include <map>
 #include <mutex>
 
@@ -6,6 +7,10 @@
 
 namespace paceline::data {
 namespace {
+
+double seconds(std::chrono::duration<double> duration) {
+  return duration.count();
+}
 
 class LocalReader : public DatasetReader {
  public:
@@ -42,13 +47,19 @@ class LocalReader : public DatasetReader {
   arrow::Result<std::vector<OperatorFigures>> statistics() override {
     std::vector<OperatorFigures> all;
     for (const auto& step : plan_.statistics) {
+      const Durations& busy = step->busy;
       all.push_back({.name = step->name,
-                     .blocks = step->blocks,
-                     .rows_in = step->rows_in,
-                     .rows_out = step->rows_out,
-                     .bytes_out = step->bytes_out,
-                     .busy_ns = step->busy_ns,
-                     .longest_ns = step->longest_ns});
+                     .num_task_outputs_generated = step->blocks,
+                     .num_row_inputs_received = step->rows_in,
+                     .rows_task_outputs_generated = step->rows_out,
+                     .bytes_task_outputs_generated = step->bytes_out,
+                     .num_tasks_running = step->in_hand,
+                     .block_generation_time = seconds(busy.sum()),
+                     .block_generation_time_min = seconds(busy.shortest()),
+                     .block_generation_time_max = seconds(busy.longest()),
+                     .block_generation_time_p50 = seconds(busy.quantile(0.5)),
+                     .block_generation_time_p95 = seconds(busy.quantile(0.95)),
+                     .task_submission_backpressure_time = seconds(std::chrono::nanoseconds(step->waited_ns))});
     }
     return all;
   }

@@ -25,22 +25,34 @@ std::string grouped(double number) {
 }  // namespace
 
 std::string statistics_text(const std::vector<OperatorFigures>& steps) {
-  if (std::ranges::all_of(steps, [](const OperatorFigures& step) { return step.blocks == 0; })) return "";
+  const auto is_new = [](const OperatorFigures& step) { return step.num_task_outputs_generated == 0; };
+  if (std::ranges::all_of(steps, is_new)) return "";
   std::string text;
   for (size_t number = 0; number < steps.size(); ++number) {
     const OperatorFigures& step = steps[number];
-    text += "Operator " + std::to_string(number) + " " + step.name + ": " + std::to_string(step.blocks) + " blocks\n";
-    text += "* Rows: " + (step.rows_in > 0 ? std::to_string(step.rows_in) + " in, " : std::string()) +
-            std::to_string(step.rows_out) + " out\n";
-    text += line("* Bytes: %.1f MB out", static_cast<double>(step.bytes_out) / 1e6);
-    text += line("* Busy: %.3f s in all threads, %.1f ms for the longest block",
-                 static_cast<double>(step.busy_ns) / 1e9, static_cast<double>(step.longest_ns) / 1e6);
+    const int64_t blocks = step.num_task_outputs_generated;
+    const auto mean = [&](double sum) { return blocks == 0 ? 0 : sum / static_cast<double>(blocks); };
+    text += "Operator " + std::to_string(number) + " " + step.name + ": " + std::to_string(blocks) + " blocks\n";
+    const int64_t rows_in = step.num_row_inputs_received;
+    const auto rows = static_cast<double>(step.rows_task_outputs_generated);
+    const auto bytes = static_cast<double>(step.bytes_task_outputs_generated);
+    text += "* Rows: " + (rows_in > 0 ? std::to_string(rows_in) + " in, " : std::string()) +
+            line("%.0f out, %.0f in a block", rows, mean(rows));
+    text += line("* Bytes: %.1f MB out, %.1f MB in a block", bytes / 1e6, mean(bytes) / 1e6);
+    text += line("* Busy: %.3f s in all threads", step.block_generation_time);
+    text += line("* Time of a block: %.1f ms min, %.1f ms max, %.1f ms mean, %.1f ms median, %.1f ms at 95 %%",
+                 step.block_generation_time_min * 1e3, step.block_generation_time_max * 1e3,
+                 mean(step.block_generation_time) * 1e3, step.block_generation_time_p50 * 1e3,
+                 step.block_generation_time_p95 * 1e3);
+    if (step.task_submission_backpressure_time > 0) {
+      text += line("* Waited: %.3f s for a process that calls functions", step.task_submission_backpressure_time);
+    }
   }
   // A step that reads holds those before it no more than a function does: each has only its own time.
-  const auto busiest = std::ranges::max_element(steps, {}, &OperatorFigures::busy_ns);
-  if (busiest == steps.end() || busiest->busy_ns == 0) return text;
-  const double rate = static_cast<double>(busiest->rows_out) / (static_cast<double>(busiest->busy_ns) / 1e9);
-  return text + "Bottleneck: " + busiest->name + ", which makes " + grouped(rate) + " rows/s in one thread\n";
+  const auto busiest = std::ranges::max_element(steps, {}, &OperatorFigures::block_generation_time);
+  if (busiest->block_generation_time == 0) return text;
+  return text + "Bottleneck: " + busiest->name + ", which makes " + grouped(rows_per_second(*busiest)) +
+         " rows/s in one thread\n";
 }
 
 }  // namespace paceline::data

@@ -43,10 +43,21 @@ inline double rows_per_second(const OperatorFigures& step) {
   FIELD(double, open_s, 0.0)   /* from the begin of an epoch to its end, all of them */
 PACELINE_RECORD(RankFigures, PACELINE_RANK_FIGURES_FIELDS);
 
+// What is read ahead of a dataset, for all who consume it.
+#define PACELINE_READ_AHEAD_FIGURES_FIELDS(FIELD)                                            \
+  FIELD(int64_t, num_external_outqueue_blocks, 0) /* in memory now */                        \
+  FIELD(int64_t, num_external_outqueue_bytes, 0)  /* likewise */                             \
+  FIELD(int64_t, windows_read, 0)                                                            \
+  FIELD(int64_t, windows_taken, 0)                  /* by consumers; several take one */     \
+  FIELD(double, task_output_backpressure_time, 0.0) /* waiting for consumers to make room */ \
+  FIELD(double, input_wait_time, 0.0)               /* consumers, for windows */
+PACELINE_RECORD(ReadAheadFigures, PACELINE_READ_AHEAD_FIGURES_FIELDS);
+
 #define PACELINE_DATASET_FIGURES_FIELDS(FIELD)                       \
   FIELD(std::string, name, "")                                       \
   FIELD(std::vector<OperatorFigures>, steps, {}) /* first to last */ \
-  FIELD(std::vector<RankFigures>, ranks, {})     /* by rank */
+  FIELD(ReadAheadFigures, read_ahead, {})                            \
+  FIELD(std::vector<RankFigures>, ranks, {}) /* by rank */
 PACELINE_RECORD(DatasetFigures, PACELINE_DATASET_FIGURES_FIELDS);
 
 #define PACELINE_DATA_FIGURES_FIELDS(FIELD) \

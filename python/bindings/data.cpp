@@ -322,9 +322,6 @@ void bind_reader(py::module_& module) {
            [](data::DatasetReader& reader) { return to_pyarrow(without_gil([&] { return reader.schema(); })); })
       .def("facts",
            [](data::DatasetReader& reader) { return to_python(Json(without_gil([&] { return reader.facts(); }))); })
-      .def(
-          "statistics",
-          [](data::DatasetReader& reader) { return to_python(Json(without_gil([&] { return reader.statistics(); }))); })
       .def("stats", [](data::DatasetReader& reader) {
         return data::statistics_text(without_gil([&] { return reader.statistics(); }));
       });

@@ -96,7 +96,7 @@ TEST(Dataset, FunctionsOfTheProgramAreFoundByName) {
   EXPECT_THAT(rows_of(made), ElementsAre(100, 101, 102, 103, 104));
   EXPECT_THAT(rows_of(range(5).map_batches("first_row", {.batch_size = 2})), ElementsAre(0, 2, 4));
   EXPECT_THAT(made.explain(), HasSubstr("MapBatches(add_hundred)"));
-  EXPECT_THAT(made.stats(), HasSubstr("MapBatches(add_hundred): 1 blocks\n* Rows: 5 in, 5 out"));
+  EXPECT_THAT(made.stats(), HasSubstr("MapBatches(add_hundred): 1 blocks\n* Rows: 5 in, 5 out, 5 in a block"));
   const auto travelled = decode_plans(arrow::Buffer::FromString(encode_plans({{"x", made.plan()}}).ValueOrDie()));
   EXPECT_EQ(rows_of(Dataset(travelled.ValueOrDie().at("x"))), rows_of(made));
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <tuple>
 
@@ -27,7 +28,12 @@ ReadPool::~ReadPool() {
 void ReadPool::work() {
   std::unique_lock lock(ledger_->mutex());
   while (!stopped_) {
-    if (!work_once(lock, nullptr)) ledger_->changed().wait(lock);
+    held_back_ = nullptr;
+    if (work_once(lock, nullptr)) continue;
+    const std::shared_ptr<ReadAheadStatistics> held_back = held_back_;
+    const auto since = std::chrono::steady_clock::now();
+    ledger_->changed().wait(lock);
+    if (held_back != nullptr) held_back->waited_for_room_ns += (std::chrono::steady_clock::now() - since).count();
   }
 }
 
@@ -58,6 +64,7 @@ std::optional<ReadPool::Task> ReadPool::next_task(const Cursor* only_for, Window
     if (ledger_->has_room(cursor->windows_->cost_of_next(cursor->ahead_))) {
       return start(*cursor->windows_, cursor->ahead_);
     }
+    held_back_ = cursor->windows_->statistics_;
   }
   return std::nullopt;
 }

@@ -63,8 +63,9 @@ class ReadPool {
   const std::shared_ptr<LargeBuffers> buffers_;
   const bool reads_ahead_;
   std::vector<Windows*> all_;
-  uint64_t clock_ = 0;  // goes on with each step of a cursor
-  uint64_t waits_ = 0;  // so far, of cursors
+  uint64_t clock_ = 0;                              // goes on with each step of a cursor
+  uint64_t waits_ = 0;                              // so far, of cursors
+  std::shared_ptr<ReadAheadStatistics> held_back_;  // of what would be read next if there was room
   bool stopped_ = false;
   std::vector<std::thread> threads_;
 };

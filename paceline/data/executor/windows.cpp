@@ -6,6 +6,7 @@
 #include <arrow/util/byte_size.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #include "paceline/data/executor/gather_internal.h"
@@ -36,8 +37,13 @@ std::vector<RowRun> LoadedWindow::runs(int64_t first, int64_t count) const {
   return runs_of(counts, part, 0, count);
 }
 
-Windows::Windows(std::shared_ptr<const Source> source, EpochOrder order, std::shared_ptr<ReadPool> pool)
-    : source_(std::move(source)), order_(std::move(order)), pool_(std::move(pool)), ledger_(pool_->ledger()) {
+Windows::Windows(std::shared_ptr<const Source> source, EpochOrder order, std::shared_ptr<ReadPool> pool,
+                 std::shared_ptr<ReadAheadStatistics> statistics)
+    : source_(std::move(source)),
+      order_(std::move(order)),
+      pool_(std::move(pool)),
+      ledger_(pool_->ledger()),
+      statistics_(std::move(statistics)) {
   const std::lock_guard lock(ledger_->mutex());
   pool_->all_.push_back(this);
 }
@@ -46,6 +52,18 @@ Windows::~Windows() {
   std::unique_lock lock(ledger_->mutex());
   std::erase(pool_->all_, this);
   ledger_->changed().wait(lock, [this] { return at_work_ == 0; });
+}
+
+std::pair<int64_t, int64_t> Windows::in_memory() const {
+  int64_t chunks = 0;
+  int64_t bytes = 0;
+  const std::lock_guard lock(ledger_->mutex());
+  for (const auto& [number, slot] : slots_) {
+    if (slot.ready == nullptr) continue;
+    chunks += window(number).chunks;
+    for (const Ledger::Reservation& reservation : slot.ready->reservations) bytes += reservation.bytes();
+  }
+  return {chunks, bytes};
 }
 
 bool Windows::has_unread(int64_t number) const {
@@ -82,6 +100,7 @@ int64_t Windows::start_next(int64_t number) {
     slot.reading = std::make_shared<LoadedWindow>();
     slot.reading->chunks.resize(static_cast<size_t>(window(number).chunks));
     slot.left = window(number).chunks;
+    ++statistics_->windows_read;
     if (const int64_t bytes = cost_of_mixed(number); bytes > 0) {
       slot.mixed = std::make_shared<LoadedWindow>();
       slot.mixed->reservations.push_back(Ledger::reserve_locked(ledger_, bytes));
@@ -304,12 +323,15 @@ arrow::Result<std::shared_ptr<const LoadedWindow>> Cursor::take(int64_t number) 
     waits_since_ = ++pool.waits_;
     moved_ = pool.clock_;
     windows_->ledger_->changed().notify_all();
+    const auto since = std::chrono::steady_clock::now();
     while (state() == nullptr) {
       if (pool.reads_ahead_ || !pool.work_once(lock, this)) windows_->ledger_->changed().wait(lock);
     }
+    if (pool.reads_ahead_) windows_->statistics_->waited_ns += (std::chrono::steady_clock::now() - since).count();
     wanted_ = -1;
   }
   is_first_ = false;
+  ++windows_->statistics_->windows_taken;
   const Windows::Slot* slot = state();
   if (!slot->status.ok()) return slot->status;
   return slot->ready;

@@ -13,9 +13,11 @@
 #include <arrow/result.h>
 #include <arrow/type_fwd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "paceline/data/executor/ledger.h"
@@ -42,11 +44,21 @@ struct LoadedWindow {
   std::vector<RowRun> runs(int64_t first, int64_t count) const;
 };
 
+/// What is done with windows, of all epochs of a dataset. Thread-safe: those who read see each number as it is at the
+/// time.
+struct ReadAheadStatistics {
+  std::atomic<int64_t> windows_read = 0;
+  std::atomic<int64_t> windows_taken = 0;       ///< by cursors
+  std::atomic<int64_t> waited_for_room_ns = 0;  ///< by the pool's threads, with something to read
+  std::atomic<int64_t> waited_ns = 0;           ///< by cursors, for windows
+};
+
 /// What is read of one source in one order. Made once, and shared by those who consume it.
 class Windows {
  public:
   /// `order`: of the source's chunks. Nothing is read before a cursor takes its first window.
-  Windows(std::shared_ptr<const Source> source, EpochOrder order, std::shared_ptr<ReadPool> pool);
+  Windows(std::shared_ptr<const Source> source, EpochOrder order, std::shared_ptr<ReadPool> pool,
+          std::shared_ptr<ReadAheadStatistics> statistics = std::make_shared<ReadAheadStatistics>());
   /// Waits for reads that are under way.
   ~Windows();
   Windows(const Windows&) = delete;
@@ -55,6 +67,8 @@ class Windows {
   const Source& source() const { return *source_; }
   const EpochOrder& order() const { return order_; }
   ReadPool& pool() const { return *pool_; }
+  /// Chunks that are in memory now, and their bytes as the ledger counts them.
+  std::pair<int64_t, int64_t> in_memory() const;
 
  private:
   friend class Cursor;
@@ -104,6 +118,7 @@ class Windows {
   const EpochOrder order_;
   const std::shared_ptr<ReadPool> pool_;
   const std::shared_ptr<Ledger> ledger_;
+  const std::shared_ptr<ReadAheadStatistics> statistics_;
   std::map<int64_t, Slot> slots_;
   std::vector<int64_t> to_mix_;  // windows that have pieces which no thread has begun
   std::vector<Cursor*> cursors_;

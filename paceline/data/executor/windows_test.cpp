@@ -163,6 +163,22 @@ TEST(Windows, AConsumerThatStopsHoldsNobodyBack) {
   for (size_t row = 0; row < of_stopped.size(); ++row) ASSERT_EQ(of_stopped[row], static_cast<int64_t>(row));
 }
 
+TEST(Windows, CountWhatIsReadAndTaken) {
+  const auto source = std::make_shared<CountingReads>(numbered_chunks(10, 100));
+  const auto pool = std::make_shared<ReadPool>(2, 4 * 800);
+  const auto statistics = std::make_shared<ReadAheadStatistics>();
+  const auto windows = std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}), pool, statistics);
+  RowStream first(windows);
+  RowStream second(windows);
+  for (int step = 0; step < 10; ++step) {
+    for (RowStream* stream : {&first, &second}) ASSERT_EQ((*stream->next(100))->num_rows(), 100);
+    EXPECT_LE(windows->in_memory().second, 4 * 800);
+  }
+  EXPECT_EQ(statistics->windows_read, 10);
+  EXPECT_EQ(statistics->windows_taken, 20);
+  EXPECT_GT(statistics->waited_ns, 0) << "for the first window at least";
+}
+
 TEST(Windows, AnErrorReachesEachConsumerInItsPlace) {
   const auto source = std::make_shared<CountingReads>(numbered_chunks(5, 100), /*broken=*/2);
   for (const int threads : {0, 2}) {

@@ -44,22 +44,32 @@ class LocalReader : public DatasetReader {
     return stream.state();
   }
 
-  arrow::Result<std::vector<OperatorFigures>> statistics() override {
-    std::vector<OperatorFigures> all;
+  arrow::Result<DatasetFigures> statistics() override {
+    DatasetFigures all;
     for (const auto& step : plan_.statistics) {
       const Durations& busy = step->busy;
-      all.push_back({.name = step->name,
-                     .num_task_outputs_generated = step->blocks,
-                     .num_row_inputs_received = step->rows_in,
-                     .rows_task_outputs_generated = step->rows_out,
-                     .bytes_task_outputs_generated = step->bytes_out,
-                     .num_tasks_running = step->in_hand,
-                     .block_generation_time = seconds(busy.sum()),
-                     .block_generation_time_min = seconds(busy.shortest()),
-                     .block_generation_time_max = seconds(busy.longest()),
-                     .block_generation_time_p50 = seconds(busy.quantile(0.5)),
-                     .block_generation_time_p95 = seconds(busy.quantile(0.95)),
-                     .task_submission_backpressure_time = seconds(std::chrono::nanoseconds(step->waited_ns))});
+      all.steps.push_back({.name = step->name,
+                           .num_task_outputs_generated = step->blocks,
+                           .num_row_inputs_received = step->rows_in,
+                           .rows_task_outputs_generated = step->rows_out,
+                           .bytes_task_outputs_generated = step->bytes_out,
+                           .num_tasks_running = step->in_hand,
+                           .block_generation_time = seconds(busy.sum()),
+                           .block_generation_time_min = seconds(busy.shortest()),
+                           .block_generation_time_max = seconds(busy.longest()),
+                           .block_generation_time_p50 = seconds(busy.quantile(0.5)),
+                           .block_generation_time_p95 = seconds(busy.quantile(0.95)),
+                           .task_submission_backpressure_time = seconds(std::chrono::nanoseconds(step->waited_ns))});
+    }
+    ReadAheadFigures& ahead = all.read_ahead;
+    ahead.windows_read = read_ahead_->windows_read;
+    ahead.windows_taken = read_ahead_->windows_taken;
+    ahead.task_output_backpressure_time = seconds(std::chrono::nanoseconds(read_ahead_->waited_for_room_ns));
+    ahead.input_wait_time = seconds(std::chrono::nanoseconds(read_ahead_->waited_ns));
+    for (const std::shared_ptr<Windows>& windows : windows_that_live()) {
+      const auto [blocks, bytes] = windows->in_memory();
+      ahead.num_external_outqueue_blocks += blocks;
+      ahead.num_external_outqueue_bytes += bytes;
     }
     return all;
   }
@@ -71,6 +81,15 @@ class LocalReader : public DatasetReader {
     return EpochOrder(plan_.source->chunks(), order);
   }
 
+  std::vector<std::shared_ptr<Windows>> windows_that_live() {
+    std::vector<std::shared_ptr<Windows>> all;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [epoch, known] : windows_) {
+      if (auto windows = known.lock()) all.push_back(std::move(windows));
+    }
+    return all;
+  }
+
   // Those of the epoch that a stream has already, if one has.
   std::shared_ptr<Windows> windows_of(int64_t epoch, const std::shared_ptr<ReadPool>& pool) {
     const std::lock_guard lock(mutex_);
@@ -78,13 +97,14 @@ class LocalReader : public DatasetReader {
     std::weak_ptr<Windows>& known = windows_[{epoch, pool.get()}];
     std::shared_ptr<Windows> windows = known.lock();
     if (windows == nullptr) {
-      windows = std::make_shared<Windows>(plan_.source, order_of(epoch), pool);
+      windows = std::make_shared<Windows>(plan_.source, order_of(epoch), pool, read_ahead_);
       known = windows;
     }
     return windows;
   }
 
   const OpenPlan plan_;
+  const std::shared_ptr<ReadAheadStatistics> read_ahead_ = std::make_shared<ReadAheadStatistics>();
   std::mutex mutex_;
   std::map<std::pair<int64_t, const ReadPool*>, std::weak_ptr<Windows>> windows_;  // by epoch
 };

@@ -53,8 +53,8 @@ class DatasetReader {
   virtual arrow::Result<std::unique_ptr<RankBatches>> batches(const BatchRequest& request) = 0;
   /// Where the epoch goes on behind the next `rows` rows of all ranks.
   virtual arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) = 0;
-  /// Of each step, the first one first.
-  virtual arrow::Result<std::vector<OperatorFigures>> statistics() = 0;
+  /// What has been done so far, without a name and ranks.
+  virtual arrow::Result<DatasetFigures> statistics() = 0;
 };
 
 /// Reads in the calling process.

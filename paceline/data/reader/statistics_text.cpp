@@ -24,7 +24,8 @@ std::string grouped(double number) {
 
 }  // namespace
 
-std::string statistics_text(const std::vector<OperatorFigures>& steps) {
+std::string statistics_text(const DatasetFigures& figures) {
+  const std::vector<OperatorFigures>& steps = figures.steps;
   const auto is_new = [](const OperatorFigures& step) { return step.num_task_outputs_generated == 0; };
   if (std::ranges::all_of(steps, is_new)) return "";
   std::string text;
@@ -47,6 +48,16 @@ std::string statistics_text(const std::vector<OperatorFigures>& steps) {
     if (step.task_submission_backpressure_time > 0) {
       text += line("* Waited: %.3f s for a process that calls functions", step.task_submission_backpressure_time);
     }
+  }
+  if (const ReadAheadFigures& ahead = figures.read_ahead; ahead.windows_read > 0) {
+    const int64_t again = std::max<int64_t>(ahead.windows_taken - ahead.windows_read, 0);
+    text +=
+        line("Read ahead: %ld windows, taken %ld times, %ld of them without being read again",
+             static_cast<long>(ahead.windows_read), static_cast<long>(ahead.windows_taken), static_cast<long>(again));
+    text += line("* In memory: %ld blocks, %.1f MB", static_cast<long>(ahead.num_external_outqueue_blocks),
+                 static_cast<double>(ahead.num_external_outqueue_bytes) / 1e6);
+    text += line("* Waited: threads %.3f s for consumers to make room; consumers %.3f s for windows",
+                 ahead.task_output_backpressure_time, ahead.input_wait_time);
   }
   // A step that reads holds those before it no more than a function does: each has only its own time.
   const auto busiest = std::ranges::max_element(steps, {}, &OperatorFigures::block_generation_time);

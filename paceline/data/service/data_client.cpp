@@ -327,10 +327,10 @@ class RemoteReader : public DatasetReader {
     return skipped.state;
   }
 
-  arrow::Result<std::vector<OperatorFigures>> statistics() override {
+  arrow::Result<DatasetFigures> statistics() override {
     ARROW_ASSIGN_OR_RAISE(const auto reply, client_->ask(rpc::pack(StatisticsRequest{dataset_})));
-    ARROW_ASSIGN_OR_RAISE(const auto statistics, rpc::unpack<StatisticsReply>(reply));
-    return statistics.steps;
+    ARROW_ASSIGN_OR_RAISE(auto statistics, rpc::unpack<StatisticsReply>(reply));
+    return std::move(statistics.figures);
   }
 
  private:

@@ -85,9 +85,10 @@ class Service : public DataService {
   std::vector<DatasetFigures> figures() override {
     std::vector<DatasetFigures> all;
     for (const auto& [name, reader] : datasets_.open()) {
-      all.push_back({.name = name,
-                     .steps = reader->statistics().ValueOr(std::vector<OperatorFigures>{}),
-                     .ranks = given_.of(name)});
+      DatasetFigures figures = reader->statistics().ValueOr(DatasetFigures{});
+      figures.name = name;
+      figures.ranks = given_.of(name);
+      all.push_back(std::move(figures));
     }
     return all;
   }

@@ -187,8 +187,8 @@ arrow::Result<rpc::Envelope> ServedRank::answer(const rpc::Envelope& question) {
     return rpc::pack(FactsReply{std::move(facts)});
   }
   if (question.type == StatisticsRequest::kType) {
-    ARROW_ASSIGN_OR_RAISE(auto steps, reader->statistics());
-    return rpc::pack(StatisticsReply{std::move(steps)});
+    ARROW_ASSIGN_OR_RAISE(DatasetFigures figures, reader->statistics());
+    return rpc::pack(StatisticsReply{std::move(figures)});
   }
   if (question.type == SkipRequest::kType) {
     ARROW_ASSIGN_OR_RAISE(const auto skip, rpc::unpack<SkipRequest>(question));

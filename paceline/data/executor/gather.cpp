@@ -13,8 +13,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "paceline/data/executor/gather_internal.h"
 #include "paceline/data/executor/mixing.h"
+#include "paceline/data/executor/row_copies.h"
 
 namespace paceline::data {
 namespace {

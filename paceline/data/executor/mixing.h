@@ -16,8 +16,8 @@
 #include <mutex>
 #include <vector>
 
-#include "paceline/data/executor/gather_internal.h"
 #include "paceline/data/executor/large_buffers.h"
+#include "paceline/data/executor/row_copies.h"
 
 namespace paceline::data {
 

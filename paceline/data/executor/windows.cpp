@@ -9,8 +9,8 @@
 #include <chrono>
 #include <limits>
 
-#include "paceline/data/executor/gather_internal.h"
 #include "paceline/data/executor/read_pool.h"
+#include "paceline/data/executor/row_copies.h"
 
 namespace paceline::data {
 namespace {

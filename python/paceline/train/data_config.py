@@ -43,8 +43,8 @@ class DataConfig:
         for one in equal.values() if isinstance(equal, dict) else [equal]:
             if one not in ("drop", "pad", "repeat", "uneven"):
                 raise ValueError(f"DataConfig.equal is {one!r}; allowed: 'drop', 'pad', 'repeat', 'uneven'")
-        for one in execution_options.values() if isinstance(execution_options, dict) else [execution_options]:
-            if one is not None and not hasattr(one, "resource_limits"):
+        for options in execution_options.values() if isinstance(execution_options, dict) else [execution_options]:
+            if options is not None and not hasattr(options, "resource_limits"):
                 raise TypeError(f"DataConfig.execution_options is {execution_options!r}; allowed: "
                                 "paceline.data.ExecutionOptions, or a dict of them by the datasets' names")
         check_options("DataConfig", DataConfig, {"enable_shard_locality": enable_shard_locality})

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "paceline/core/json.h"
 #include "paceline/core/run_layout.h"
+#include "paceline/storage/local/durable.h"
 
 namespace paceline::run {
 
@@ -16,8 +15,8 @@ std::vector<DataFigures> read_data_figures(const std::string& run_folder) {
   const std::filesystem::path folder = std::filesystem::path(run_folder) / run_layout::kData;
   for (const auto& entry : std::filesystem::directory_iterator(folder, problem)) {
     if (entry.path().extension() != ".json") continue;
-    std::ifstream file(entry.path());
-    const auto json = decode_json(std::string(std::istreambuf_iterator<char>(file), {}));
+    const auto text = storage::read_file(entry.path());
+    const auto json = text.ok() ? decode_json(*text) : text.status();
     if (!json.ok()) continue;
     try {
       all.push_back(json->get<DataFigures>());

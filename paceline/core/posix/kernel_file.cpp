@@ -2,14 +2,15 @@
 
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace paceline {
 
 std::string read_kernel_file(const std::string& path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();  // an iterator over it would throw where reading fails: /proc has files of processes that end
+  return text.str();
 }
 
 std::string parse_kernel_value(std::string_view text, std::string_view name) {

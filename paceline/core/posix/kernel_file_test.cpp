@@ -21,6 +21,7 @@ TEST(KernelFile, Numbers) {
   EXPECT_EQ(parse_kernel_number("oom_kill", "oom_kill"), std::nullopt);
   EXPECT_EQ(parse_kernel_number("oom_kill 99999999999999999999", "oom_kill"), std::nullopt);
   EXPECT_EQ(parse_kernel_number(read_kernel_file("/proc/no/such"), "oom_kill"), std::nullopt);
+  EXPECT_EQ(read_kernel_file("/proc/self/mem"), "") << "it can be opened, and reading is an error";
 }
 
 }  // namespace

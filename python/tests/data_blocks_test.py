@@ -25,3 +25,8 @@ def test_arrows_tensors_come_in_their_shape(tmp_path):
         assert torch.equal(batch["t"], torch.from_numpy(tensors))
         shuffled = dataset.random_shuffle(seed=1).take_batch(4)
         assert (shuffled["t"] == tensors[shuffled["i"]]).all()
+
+
+def test_a_schema_shows_tensors_by_type_and_shape():
+    tensors = paceline.data.from_numpy(numpy.zeros((2, 32, 32, 3), numpy.uint8)).add_column("id", lambda batch: numpy.arange(2))
+    assert str(tensors.schema()) == "Column  Type\n------  ----\ndata    uint8[32, 32, 3]\nid      int64"

@@ -5,6 +5,17 @@ from typing import Any, List
 import pyarrow
 
 
+def _text_of(kind: Any) -> str:
+    """Of tensors ``uint8[32, 32, 3]``, of others what Arrow calls them."""
+    if isinstance(kind, pyarrow.FixedShapeTensorType):
+        return f"{kind.value_type}{list(kind.shape)}"
+    shape = []
+    while pyarrow.types.is_fixed_size_list(kind):
+        shape.append(kind.list_size)
+        kind = kind.value_type
+    return f"{kind}{shape}" if shape else str(kind)
+
+
 class Schema:
     """The columns of a dataset: their names and Arrow's types. It has all that a pyarrow.Schema has.
 
@@ -45,5 +56,5 @@ class Schema:
 
     def __repr__(self) -> str:
         width = max(map(len, ["Column", *self.names]))
-        rows = [("Column", "Type"), ("------", "----"), *zip(self.names, map(str, self.types))]
+        rows = [("Column", "Type"), ("------", "----"), *zip(self.names, map(_text_of, self.types))]
         return "\n".join(f"{name:{width}}  {kind}" for name, kind in rows)

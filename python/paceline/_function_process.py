@@ -49,7 +49,10 @@ class Connection:
         descriptors: List[int] = []
         header = b""
         while len(header) < _HEADER.size:
-            part, more, _, _ = socket.recv_fds(self.socket, _HEADER.size - len(header), 16, socket.MSG_CMSG_CLOEXEC)
+            try:
+                part, more, _, _ = socket.recv_fds(self.socket, _HEADER.size - len(header), 16, socket.MSG_CMSG_CLOEXEC)
+            except ConnectionResetError:  # it has closed before it had read all
+                return None
             if not part:
                 return None
             header, descriptors = header + part, descriptors + more

@@ -21,8 +21,9 @@ arrow::Status check_files(std::string_view kind, const std::vector<arrow::fs::Fi
 /// A fingerprint with a file's path, size and time.
 uint64_t mix_file(uint64_t fingerprint, const arrow::fs::FileInfo& file);
 
-/// IOError where the file is not as long as it was when it was listed.
-arrow::Status check_size(const arrow::fs::FileInfo& file, arrow::io::RandomAccessFile& input);
+/// IOError where the file is not as it was when it was listed: gone, of another size, or written again. A request, to
+/// an object store, which would else give parts of the old file and the new one.
+arrow::Status check_unchanged(arrow::fs::FileSystem& file_system, const arrow::fs::FileInfo& file);
 /// Opens a file, and does that.
 arrow::Result<std::shared_ptr<arrow::io::RandomAccessFile>> open_unchanged(arrow::fs::FileSystem& file_system,
                                                                            const arrow::fs::FileInfo& file);

@@ -104,5 +104,15 @@ TEST_F(TextSourceTest, TheFingerprintIsOfFilesAndChunks) {
   EXPECT_NE(print, open({a}, {.chunk_bytes = 4})->get()->fingerprint());
 }
 
+TEST_F(TextSourceTest, AFileThatIsWrittenAgainIsAnErrorEvenIfItIsAsLong) {
+  const std::string path = write("a.txt", "old");
+  const auto source = text_source(file_system_, infos({path}), {}).ValueOrDie();
+  write("a.txt", "new");
+  std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(5));
+  EXPECT_THAT(source->read(0, 0).status().message(), AllOf(HasSubstr(path), HasSubstr("has been written again")));
+  std::filesystem::remove(path);
+  EXPECT_FALSE(source->read(0, 0).ok());
+}
+
 }  // namespace
 }  // namespace paceline::data

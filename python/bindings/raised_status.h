@@ -29,7 +29,7 @@ class RaisedStatus : public arrow::StatusDetail {
   const char* type_id() const override { return kType; }
   std::string ToString() const override { return "an exception of Python"; }
   const pybind11::object& exception() const { return *exception_; }
-  static constexpr const char* kType = "paceline::python::RaisedStatus";
+  static constexpr char kType[] = "paceline::python::RaisedStatus";
 
  private:
   const std::shared_ptr<pybind11::object> exception_;

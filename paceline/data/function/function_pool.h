@@ -34,7 +34,7 @@ class FunctionRaisedDetail : public arrow::StatusDetail {
       : pickled(std::move(pickled_exception)), traceback(std::move(traceback_text)) {}
   const char* type_id() const override { return kType; }
   std::string ToString() const override { return traceback; }
-  static constexpr const char* kType = "paceline::data::FunctionRaisedDetail";
+  static constexpr char kType[] = "paceline::data::FunctionRaisedDetail";
 
   const std::string pickled;  ///< "" where it could not be pickled
   const std::string traceback;

@@ -256,6 +256,12 @@ class Batches {
     if (stream_ == nullptr) throw UsageError("the program ends: there are no further batches");
     return *stream_;
   }
+  static void end(std::unique_ptr<data::RankBatches> stream) {
+    std::erase_if(ending(), [](BackgroundThread& thread) {
+      return thread.wait_until(BackgroundThread::Clock::now()) && thread.finish(std::chrono::hours(1));
+    });
+    ending().emplace_back([stream = std::move(stream)]() mutable { stream.reset(); });
+  }
   static void end_all() {
     for (Batches* batches : std::set<Batches*>(all())) batches->end();
     const py::gil_scoped_release without_gil;
@@ -264,11 +270,7 @@ class Batches {
 
  private:
   void end() {
-    if (stream_ == nullptr) return;
-    std::erase_if(ending(), [](BackgroundThread& thread) {
-      return thread.wait_until(BackgroundThread::Clock::now()) && thread.finish(std::chrono::hours(1));
-    });
-    ending().emplace_back([stream = std::move(stream_)]() mutable { stream.reset(); });
+    if (stream_ != nullptr) end(std::move(stream_));
   }
   static std::vector<BackgroundThread>& ending() {
     static std::vector<BackgroundThread> threads;
@@ -280,6 +282,32 @@ class Batches {
   }
 
   std::unique_ptr<data::RankBatches> stream_;
+};
+
+// What is begun of the next epoch ends as Batches do. The caller holds the GIL.
+class PythonEpochs : public data::Epochs {
+ public:
+  PythonEpochs(std::shared_ptr<data::DatasetReader> reader, const data::RankShare& share)
+      : Epochs(std::move(reader), share) {
+    all().insert(this);
+  }
+  ~PythonEpochs() {
+    all().erase(this);
+    end_begun();
+  }
+  static void end_all() {
+    for (PythonEpochs* epochs : all()) epochs->end_begun();
+    const py::gil_scoped_acquire gil;  // the worker's session may be the last that has it
+  }
+
+ private:
+  void end_begun() {
+    if (auto begun = take_begun()) python::Batches::end(std::move(begun));
+  }
+  static std::set<PythonEpochs*>& all() {
+    static std::set<PythonEpochs*> epochs;
+    return epochs;
+  }
 };
 
 // The next batch, or None at the end. Without the GIL where it has to be waited for: functions of Python may be what
@@ -329,12 +357,14 @@ void bind_reader(py::module_& module) {
 
 data::EpochOptions epoch_options(std::optional<int64_t> batch_size, bool drop_last, int64_t prefetch_batches,
                                  std::optional<int64_t> local_shuffle_buffer_size,
-                                 std::optional<int64_t> local_shuffle_seed, int64_t threads, int64_t read_ahead_bytes) {
+                                 std::optional<int64_t> local_shuffle_seed, bool begins_next, int64_t threads,
+                                 int64_t read_ahead_bytes) {
   const data::EpochOptions options{.batch_size = batch_size,
                                    .drop_last = drop_last,
                                    .prefetch_batches = prefetch_batches,
                                    .local_shuffle_buffer_size = local_shuffle_buffer_size,
                                    .local_shuffle_seed = local_shuffle_seed.value_or(0),
+                                   .begins_next = begins_next,
                                    .threads = threads,
                                    .read_ahead_bytes = read_ahead_bytes};
   throw_if_error(options.validate());
@@ -347,19 +377,19 @@ void bind_epochs(py::module_& module) {
       .def(py::init(&epoch_options), py::kw_only(), py::arg("batch_size") = usual.batch_size,
            py::arg("drop_last") = usual.drop_last, py::arg("prefetch_batches") = usual.prefetch_batches,
            py::arg("local_shuffle_buffer_size") = usual.local_shuffle_buffer_size,
-           py::arg("local_shuffle_seed") = py::none(), py::arg("threads") = usual.threads,
-           py::arg("read_ahead_bytes") = usual.read_ahead_bytes);
-  py::class_<data::Epochs, std::shared_ptr<data::Epochs>>(module, "DataEpochs")
+           py::arg("local_shuffle_seed") = py::none(), py::arg("begins_next") = usual.begins_next,
+           py::arg("threads") = usual.threads, py::arg("read_ahead_bytes") = usual.read_ahead_bytes);
+  py::class_<PythonEpochs, std::shared_ptr<PythonEpochs>>(module, "DataEpochs")
       .def(py::init([](std::shared_ptr<data::DatasetReader> reader, int64_t rank, int64_t world_size,
                        const std::string& equal) {
-             return std::make_shared<data::Epochs>(
+             return std::make_shared<PythonEpochs>(
                  std::move(reader),
                  data::RankShare{.rank = rank, .world_size = world_size, .equal = train::equal_of(equal)});
            }),
            py::arg("reader"), py::arg("rank"), py::arg("world_size"), py::arg("equal"))
       .def(
           "begin",
-          [](data::Epochs& epochs, const data::EpochOptions& options, bool in_train_loop) {
+          [](PythonEpochs& epochs, const data::EpochOptions& options, bool in_train_loop) {
             if (!in_train_loop) return std::make_unique<Batches>(without_gil([&] { return epochs.begin(options); }));
             std::unique_ptr<data::RankBatches> batches;
             {
@@ -369,16 +399,16 @@ void bind_epochs(py::module_& module) {
             return std::make_unique<Batches>(std::move(batches));
           },
           py::arg("options"), py::arg("in_train_loop") = false)
-      .def_property_readonly("epoch", &data::Epochs::epoch)
-      .def("set_epoch", &data::Epochs::set_epoch, py::arg("epoch"))
+      .def_property_readonly("epoch", &PythonEpochs::epoch)
+      .def("set_epoch", &PythonEpochs::set_epoch, py::arg("epoch"))
       .def(
-          "skip", [](data::Epochs& epochs, int64_t rows) { without_gil([&] { return epochs.skip(rows); }); },
+          "skip", [](PythonEpochs& epochs, int64_t rows) { without_gil([&] { return epochs.skip(rows); }); },
           py::arg("rows"))
-      .def("rows", [](data::Epochs& epochs) { return without_gil([&] { return epochs.rows(); }); })
-      .def("state", [](data::Epochs& epochs) { return to_python(without_gil([&] { return epochs.state(); })); })
+      .def("rows", [](PythonEpochs& epochs) { return without_gil([&] { return epochs.rows(); }); })
+      .def("state", [](PythonEpochs& epochs) { return to_python(without_gil([&] { return epochs.state(); })); })
       .def(
           "load_state",
-          [](data::Epochs& epochs, const py::dict& fields) {
+          [](PythonEpochs& epochs, const py::dict& fields) {
             const Json state = to_json(fields, "the state");
             without_gil([&] { return epochs.load_state(state); });
           },
@@ -432,7 +462,10 @@ void bind_plans(py::module_& module) {
 }  // namespace
 
 void bind_data(py::module_& module) {
-  py::module_::import("atexit").attr("register")(py::cpp_function(&Batches::end_all));
+  py::module_::import("atexit").attr("register")(py::cpp_function([] {
+    PythonEpochs::end_all();
+    Batches::end_all();
+  }));
   py::class_<Batches>(module, "DataBatches")
       .def("next",
            [](Batches& batches) -> py::object {
@@ -465,8 +498,12 @@ void bind_data(py::module_& module) {
       py::arg("restored"),
       "The readers of the trainer's datasets in a worker; None where there is no data process. `restored` makes an "
       "exception of bytes, or None.");
-  module.def("add_dataset_shard", &train::add_shard, py::arg("name"), py::arg("share"), py::arg("resume"),
-             py::call_guard<py::gil_scoped_release>());
+  module.def(
+      "add_dataset_shard",
+      [](const std::string& name, std::shared_ptr<PythonEpochs> share, bool resume) {
+        train::add_shard(name, std::move(share), resume);
+      },
+      py::arg("name"), py::arg("share"), py::arg("resume"), py::call_guard<py::gil_scoped_release>());
   module.def("tensors_of", [](const py::handle& batch) { return tensors_of(from_pyarrow(batch)); });
 }
 

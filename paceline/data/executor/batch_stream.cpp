@@ -27,7 +27,10 @@ BatchStream::BatchStream(std::shared_ptr<const Source> source, const EpochOrder&
     : BatchStream(own_windows(std::move(source), order, stream), options, from) {}
 
 BatchStream::BatchStream(std::shared_ptr<Windows> windows, const BatchStreamOptions& options, const StreamState& from)
-    : options_(options), rows_(std::move(windows), options.local_shuffle_key, from), state_(from) {
+    : options_(options),
+      rows_(std::move(windows), options.local_shuffle_key, from,
+            options.begins_early ? Reading::when_there_is_room : Reading::ahead),
+      state_(from) {
   if (options_.prefetch_batches > 0) thread_ = std::thread([this] { make_ahead(); });
 }
 
@@ -37,6 +40,7 @@ BatchStream::~BatchStream() {
     stopped_ = true;
   }
   changed_.notify_all();
+  if (options_.begins_early) read();  // so that the thread does not wait for room
   if (thread_.joinable()) thread_.join();
 }
 
@@ -78,6 +82,7 @@ BatchStream::Batch BatchStream::next() {
   Made made = std::move(ready_.front());
   ready_.pop_front();
   state_ = made.after;
+  is_near_end_ = made.is_near_end;
   lock.unlock();
   changed_.notify_all();
   return std::move(made.batch);
@@ -87,6 +92,7 @@ BatchStream::Made BatchStream::make() {
   Made made;
   made.batch = make_batch();
   made.after = rows_.state();
+  made.is_near_end = rows_.is_near_end();
   return made;
 }
 
@@ -137,7 +143,7 @@ BatchStream::Batch BatchStream::padded(const std::shared_ptr<arrow::RecordBatch>
     };
     if (batch != nullptr) add(batch);
     for (int64_t missing = slice.padding; missing > 0; first = 0) {
-      RowStream again(rows_.windows(), {}, /*reads_ahead=*/false);
+      RowStream again(rows_.windows(), {}, Reading::when_asked);
       ARROW_RETURN_NOT_OK(again.skip(first));
       ARROW_ASSIGN_OR_RAISE(auto part, again.next(missing));
       if (part == nullptr) continue;  // `first` is beyond the end: from the beginning once more

@@ -30,6 +30,8 @@ struct BatchStreamOptions {
   bool drop_last = false;          ///< leaves out the whole last step if it is smaller than the others
   int64_t prefetch_batches = 1;    ///< prepared ahead; 0: each is made when it is asked for
   uint64_t local_shuffle_key = 0;  ///< of seed and epoch, for StreamState::buffer_rows
+  bool begins_early = false;       ///< until RankBatches::read(), others that are read go first
+  friend bool operator==(const BatchStreamOptions&, const BatchStreamOptions&) = default;
 };
 
 /// The name of the column of truth values that Equal::pad adds: whether the row is padding.
@@ -48,12 +50,19 @@ class RankBatches {
   virtual bool wait(std::chrono::milliseconds) const { return true; }
   /// Behind the step whose batch next() has given last: what no rank has got yet.
   virtual const StreamState& state() const = 0;
+  /// Whether all that is left of the epoch is in memory or being read: time to begin the next one, early.
+  virtual bool is_near_end() const { return false; }
+  /// Batches that were begun early are read from now on. Any thread may call it.
+  virtual void read() {}
 };
 
 /// Batches of one epoch, made in the calling process.
 ///
 ///     BatchStream batches(source, EpochOrder(source->chunks(), {}), {}, {.batch_size = 32, .rank = 1, .world_size =
 ///     2}); ARROW_ASSIGN_OR_RAISE(auto batch, batches.next());  // rows 32 … 63
+///
+/// Of an epoch that is begun early no more is read than what the batches to prefetch need, and only where nobody else
+/// needs the room.
 class BatchStream : public RankBatches {
  public:
   /// Of windows that other streams may use as well: those of other ranks, of the same epoch.
@@ -70,12 +79,15 @@ class BatchStream : public RankBatches {
   bool is_ready() const override;
   bool wait(std::chrono::milliseconds timeout) const override;
   const StreamState& state() const override { return state_; }
+  bool is_near_end() const override { return is_near_end_; }
+  void read() override { rows_.set_reading(Reading::ahead); }
 
  private:
   using Batch = arrow::Result<std::shared_ptr<arrow::RecordBatch>>;
   struct Made {
     Batch batch = nullptr;
     StreamState after;
+    bool is_near_end = false;
   };
 
   Made make();
@@ -85,9 +97,10 @@ class BatchStream : public RankBatches {
   void make_ahead();
 
   const BatchStreamOptions options_;
-  MixedStream rows_;  // the thread's, once there is one
+  MixedStream rows_;  // the thread's, once there is one, but for what any thread may call
 
   StreamState state_;
+  bool is_near_end_ = false;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::deque<Made> ready_;

@@ -15,6 +15,8 @@ struct Scene {
   OrderOptions order;
   BatchStreamOptions batches;
   int64_t buffer_rows = 0;
+  int threads = 2;
+  std::shared_ptr<Windows> windows;  // of all streams
 };
 
 // A source that counts its rows, or one that does not, in any order, with batches of any kind.
@@ -26,21 +28,25 @@ Scene random_scene(std::mt19937_64& random) {
                  .seed = static_cast<int64_t>(random() % 100),
                  .window_bytes = static_cast<int64_t>(random() % 1500)};
   scene.batches = {.batch_size = static_cast<int64_t>(1 + random() % 20),
-                   .prefetch_batches = static_cast<int64_t>(random() % 3),
+                   .prefetch_batches = random() % 4 == 0 ? 2 : 0,
                    .local_shuffle_key = random()};
+  scene.threads = static_cast<int>(random() % 3);
   if (random() % 2 == 0) scene.buffer_rows = static_cast<int64_t>(1 + random() % 60);
   return scene;
 }
 
-std::unique_ptr<BatchStream> stream_of(const Scene& scene, int64_t rank, int64_t world_size, Equal equal,
+std::unique_ptr<BatchStream> stream_of(Scene& scene, int64_t rank, int64_t world_size, Equal equal,
                                        StreamState from = {}) {
   BatchStreamOptions options = scene.batches;
   options.rank = rank;
   options.world_size = world_size;
   options.equal = equal;
   from.buffer_rows = scene.buffer_rows;
-  return std::make_unique<BatchStream>(scene.source, EpochOrder(scene.source->chunks(), scene.order),
-                                       StreamOptions{.threads = 2, .read_ahead_bytes = 1000}, options, from);
+  if (scene.windows == nullptr) {
+    scene.windows = own_windows(scene.source, EpochOrder(scene.source->chunks(), scene.order),
+                                {.threads = scene.threads, .read_ahead_bytes = 1000});
+  }
+  return std::make_unique<BatchStream>(scene.windows, options, from);
 }
 
 std::vector<std::vector<int64_t>> rest_of(BatchStream& stream) {
@@ -63,7 +69,7 @@ std::vector<int64_t> joined(const std::vector<std::vector<std::vector<int64_t>>>
 TEST(BatchStream, RanksShareOneStreamWhateverTheirNumber) {
   for (uint64_t seed = 0; seed < 120; ++seed) {
     std::mt19937_64 random(seed);
-    const Scene scene = random_scene(random);
+    Scene scene = random_scene(random);
     std::vector<int64_t> alone;
     for (const auto& batch : rest_of(*stream_of(scene, 0, 1, Equal::uneven))) {
       alone.insert(alone.end(), batch.begin(), batch.end());

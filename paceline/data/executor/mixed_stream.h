@@ -29,8 +29,8 @@ struct StreamState {
 class MixedStream {
  public:
   /// `key`: of seed and epoch. `from.buffer_rows` is how many rows are mixed.
-  MixedStream(std::shared_ptr<Windows> windows, uint64_t key, const StreamState& from)
-      : key_(key), rows_(std::move(windows), from.position), state_(from) {}
+  MixedStream(std::shared_ptr<Windows> windows, uint64_t key, const StreamState& from, Reading reading = Reading::ahead)
+      : key_(key), rows_(std::move(windows), from.position, reading), state_(from) {}
 
   /// As of RowStream.
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> next(int64_t rows);
@@ -38,6 +38,8 @@ class MixedStream {
   arrow::Result<int64_t> ahead(int64_t rows);
   /// Rows of the window in which the next row is, from that on; 0 at the end. Only without buffers.
   arrow::Result<int64_t> left_of_window() { return rows_.left_of_window(); }
+  void set_reading(Reading reading) { rows_.set_reading(reading); }
+  bool is_near_end() { return rows_.is_near_end(); }
   const StreamState& state() const { return state_; }
   const std::shared_ptr<Windows>& windows() const { return rows_.windows(); }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace paceline::data {
 
@@ -61,10 +62,12 @@ std::optional<ReadPool::Task> ReadPool::next_task(const Cursor* only_for, Window
     return start(*cursor->windows_, cursor->wanted_);
   }
   if (const Cursor* cursor = least_ahead()) {
-    if (ledger_->has_room(cursor->windows_->cost_of_next(cursor->ahead_))) {
-      return start(*cursor->windows_, cursor->ahead_);
-    }
-    held_back_ = cursor->windows_->statistics_;
+    const int64_t cost = cursor->windows_->cost_of_next(cursor->ahead_);
+    const bool is_early = cursor->reading_ == Reading::when_there_is_room;
+    if (!is_early && !ledger_->has_room(cost)) drop_last_wanted(Windows::kLater - 1, dropped);
+    if (!dropped.empty()) return std::nullopt;
+    if (ledger_->has_room(cost)) return start(*cursor->windows_, cursor->ahead_);
+    if (!is_early) held_back_ = cursor->windows_->statistics_;
   }
   return std::nullopt;
 }
@@ -74,7 +77,8 @@ Cursor* ReadPool::longest_waiting() const {
   Cursor* longest = nullptr;
   for (const Windows* windows : all_) {
     for (Cursor* cursor : windows->cursors_) {
-      if (cursor->wanted_ < 0 || !windows->has_unread(cursor->wanted_)) continue;
+      if (cursor->wanted_ < 0 || cursor->reading_ == Reading::when_there_is_room) continue;
+      if (!windows->has_unread(cursor->wanted_)) continue;
       if (longest == nullptr || cursor->waits_since_ < longest->waits_since_) longest = cursor;
     }
   }
@@ -86,8 +90,16 @@ Cursor* ReadPool::least_ahead() const {
   Cursor* least = nullptr;
   for (const Windows* windows : all_) {
     for (Cursor* cursor : windows->cursors_) {
-      if (!cursor->is_awake_ || !cursor->reads_ahead_ || windows->first_unread(*cursor) == windows->count()) continue;
-      if (least == nullptr || cursor->ahead_ - cursor->window_ < least->ahead_ - least->window_) least = cursor;
+      const int64_t unread = windows->first_unread(*cursor);
+      // One that reads when there is room gets what it takes from here.
+      const int64_t end = cursor->reading_ == Reading::ahead                ? windows->count()
+                          : cursor->reading_ == Reading::when_there_is_room ? cursor->wanted_ + 1
+                                                                            : 0;
+      if (!cursor->is_awake_ || unread >= end) continue;
+      const auto turn = [](const Cursor& one) {
+        return std::pair(one.reading_ == Reading::when_there_is_room, one.ahead_ - one.window_);
+      };
+      if (least == nullptr || turn(*cursor) < turn(*least)) least = cursor;
     }
   }
   return least;
@@ -111,7 +123,7 @@ ReadPool::Task ReadPool::start(Windows& windows, int64_t number) {
 
 void ReadPool::make_room(int64_t bytes, Windows::Dropped& dropped) {
   if (ledger_->has_room(bytes) || drop_of_stopped(dropped)) return;
-  drop_last_wanted(dropped);
+  drop_last_wanted(0, dropped);
 }
 
 // All windows that are there only for consumers that have stopped: since they last went on, the others have done so
@@ -130,11 +142,10 @@ bool ReadPool::drop_of_stopped(Windows::Dropped& dropped) {
   return !dropped.empty();
 }
 
-// The window that is furthest before its next consumer, but none that one is in.
-void ReadPool::drop_last_wanted(Windows::Dropped& dropped) {
+// The window that is furthest before its next consumer, and more than `distance` windows.
+void ReadPool::drop_last_wanted(int64_t distance, Windows::Dropped& dropped) {
   Windows* furthest = nullptr;
   std::map<int64_t, Windows::Slot>::iterator last;
-  int64_t distance = 0;
   for (Windows* windows : all_) {
     for (auto slot = windows->slots_.begin(); slot != windows->slots_.end(); ++slot) {
       const int64_t before = windows->distance_of(slot->first);

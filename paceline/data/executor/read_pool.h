@@ -3,7 +3,8 @@
 // What a consumer waits for comes first; then the windows that consumers will want next, those who have least ahead of
 // them first, as long as the budget has room. For what is waited for, windows are dropped if the budget has no room:
 // those of consumers that have stopped, then those that are wanted last. Only if nothing can be dropped it is read
-// beyond the budget, so that a chunk larger than the budget is slow, not a deadlock.
+// beyond the budget, so that a chunk larger than the budget is slow, not a deadlock. Consumers that have begun early
+// come behind all others, for which their windows are dropped.
 //
 // Any thread may use a pool. Windows hold it, so it ends with the last of them.
 #pragma once
@@ -57,7 +58,7 @@ class ReadPool {
   std::optional<Task> start_mixing(const Cursor* only_for);
   void make_room(int64_t bytes, Windows::Dropped& dropped);
   bool drop_of_stopped(Windows::Dropped& dropped);
-  void drop_last_wanted(Windows::Dropped& dropped);
+  void drop_last_wanted(int64_t distance, Windows::Dropped& dropped);
 
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<LargeBuffers> buffers_;

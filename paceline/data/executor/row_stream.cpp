@@ -16,8 +16,8 @@ std::shared_ptr<Windows> own_windows(std::shared_ptr<const Source> source, Epoch
                                    std::make_shared<ReadPool>(options.threads, options.read_ahead_bytes));
 }
 
-RowStream::RowStream(std::shared_ptr<Windows> windows, const Position& position, bool reads_ahead)
-    : windows_(std::move(windows)), position_(position), cursor_(windows_, position.window, reads_ahead) {}
+RowStream::RowStream(std::shared_ptr<Windows> windows, const Position& position, Reading reading)
+    : windows_(std::move(windows)), position_(position), cursor_(windows_, position.window, reading) {}
 
 RowStream::RowStream(std::shared_ptr<const Source> source, EpochOrder order, const StreamOptions& options)
     : RowStream(own_windows(std::move(source), std::move(order), options), options.position) {}

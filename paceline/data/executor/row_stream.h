@@ -50,8 +50,7 @@ class RowStream {
     std::vector<std::shared_ptr<const LoadedWindow>> windows;
   };
 
-  /// `reads_ahead`: whether more is read than what is asked for.
-  explicit RowStream(std::shared_ptr<Windows> windows, const Position& position = {}, bool reads_ahead = true);
+  explicit RowStream(std::shared_ptr<Windows> windows, const Position& position = {}, Reading reading = Reading::ahead);
   /// `order`: of the source's chunks.
   RowStream(std::shared_ptr<const Source> source, EpochOrder order, const StreamOptions& options);
   RowStream(const RowStream&) = delete;
@@ -68,6 +67,10 @@ class RowStream {
   arrow::Result<int64_t> ahead(int64_t rows);
   /// How many rows of the window in which the next row is there are from that on; 0 at the end.
   arrow::Result<int64_t> left_of_window();
+  /// From now on. Any thread may call it.
+  void set_reading(Reading reading) { cursor_.set_reading(reading); }
+  /// Whether all that is left of the epoch is in memory or being read. Any thread may call it.
+  bool is_near_end() { return cursor_.is_near_end(); }
   /// Goes on at `position`, one that position() gave in a stream of the same source and order.
   void seek(const Position& position);
   const Position& position() const { return position_; }

@@ -121,7 +121,9 @@ int64_t Windows::start_mixing(int64_t number) {
 }
 
 bool Windows::is_waited_for(int64_t number) const {
-  return std::ranges::any_of(cursors_, [&](const Cursor* cursor) { return cursor->wanted_ == number; });
+  return std::ranges::any_of(cursors_, [&](const Cursor* cursor) {
+    return cursor->wanted_ == number && cursor->reading_ != Reading::when_there_is_room;
+  });
 }
 
 int64_t Windows::first_unread(Cursor& cursor) const {
@@ -129,10 +131,11 @@ int64_t Windows::first_unread(Cursor& cursor) const {
   return cursor.ahead_;
 }
 
-// How many windows its next consumer is before it.
+// How many windows its next consumer is before it, or kLater.
 int64_t Windows::distance_of(int64_t number) const {
-  int64_t distance = count();
+  int64_t distance = kLater;
   for (const Cursor* cursor : cursors_) {
+    if (cursor->reading_ == Reading::when_there_is_room) continue;
     if (cursor->window_ <= number) distance = std::min(distance, number - cursor->window_);
   }
   return distance;
@@ -294,8 +297,8 @@ arrow::Status Windows::put_in_order(int64_t number, LoadedWindow& loaded, std::s
   return arrow::Status::OK();
 }
 
-Cursor::Cursor(std::shared_ptr<Windows> windows, int64_t window, bool reads_ahead)
-    : windows_(std::move(windows)), reads_ahead_(reads_ahead), window_(window), ahead_(window) {
+Cursor::Cursor(std::shared_ptr<Windows> windows, int64_t window, Reading reading)
+    : windows_(std::move(windows)), reading_(reading), window_(window), ahead_(window) {
   const std::lock_guard lock(windows_->ledger_->mutex());
   moved_ = ++windows_->pool_->clock_;
   windows_->cursors_.push_back(this);
@@ -327,7 +330,9 @@ arrow::Result<std::shared_ptr<const LoadedWindow>> Cursor::take(int64_t number) 
     while (state() == nullptr) {
       if (pool.reads_ahead_ || !pool.work_once(lock, this)) windows_->ledger_->changed().wait(lock);
     }
-    if (pool.reads_ahead_) windows_->statistics_->waited_ns += (std::chrono::steady_clock::now() - since).count();
+    const bool is_early = reading_ == Reading::when_there_is_room;
+    if (pool.reads_ahead_ && !is_early)
+      windows_->statistics_->waited_ns += (std::chrono::steady_clock::now() - since).count();
     wanted_ = -1;
   }
   is_first_ = false;
@@ -335,6 +340,19 @@ arrow::Result<std::shared_ptr<const LoadedWindow>> Cursor::take(int64_t number) 
   const Windows::Slot* slot = state();
   if (!slot->status.ok()) return slot->status;
   return slot->ready;
+}
+
+void Cursor::set_reading(Reading reading) {
+  {
+    const std::lock_guard lock(windows_->ledger_->mutex());
+    reading_ = reading;
+  }
+  windows_->ledger_->changed().notify_all();
+}
+
+bool Cursor::is_near_end() {
+  const std::lock_guard lock(windows_->ledger_->mutex());
+  return windows_->first_unread(*this) == windows_->count();
 }
 
 void Cursor::move_to(int64_t number) {

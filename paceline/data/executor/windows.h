@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -85,6 +86,8 @@ class Windows {
     int64_t left = 0;     // chunks that are not there yet; then pieces
     int64_t at_work = 0;  // threads
   };
+  // Of windows that only consumers want which have begun early.
+  static constexpr int64_t kLater = std::numeric_limits<int64_t>::max();
   // What is dropped; it goes once the ledger's mutex is free.
   using Dropped = std::vector<std::shared_ptr<const void>>;
 
@@ -127,11 +130,18 @@ class Windows {
   bool has_long_values_ = false;  // so that rows are not mixed ahead
 };
 
+/// What is read for a consumer.
+enum class Reading {
+  ahead,               ///< what it takes, and what comes behind that
+  when_asked,          ///< only what it takes
+  when_there_is_room,  ///< it begins early: only what it takes, where nobody else needs the room
+};
+
 /// A consumer of windows.
 class Cursor {
  public:
-  /// From window number `window` on. `reads_ahead`: whether the windows behind those that it takes are read as well.
-  Cursor(std::shared_ptr<Windows> windows, int64_t window, bool reads_ahead = true);
+  /// From window number `window` on.
+  Cursor(std::shared_ptr<Windows> windows, int64_t window, Reading reading = Reading::ahead);
   ~Cursor();
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
@@ -139,6 +149,10 @@ class Cursor {
   /// Waits for a window, which must not be before those that are left. An error of the source is given at each call.
   /// Keep what is given no longer than it is used: it cannot make room meanwhile.
   arrow::Result<std::shared_ptr<const LoadedWindow>> take(int64_t number);
+  /// From now on. Any thread may call it.
+  void set_reading(Reading reading);
+  /// Whether all that is left of the epoch is there or being read. Any thread may call it.
+  bool is_near_end();
   /// Leaves the windows before `number`. It may also go back.
   void move_to(int64_t number);
 
@@ -147,7 +161,7 @@ class Cursor {
   friend class Windows;
 
   const std::shared_ptr<Windows> windows_;
-  const bool reads_ahead_;
+  Reading reading_;
   int64_t window_;       // the first that it needs
   int64_t ahead_;        // before it, all from window_ on are there or being read
   int64_t wanted_ = -1;  // which it waits for

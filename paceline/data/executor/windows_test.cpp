@@ -196,5 +196,60 @@ TEST(Windows, AnErrorReachesEachConsumerInItsPlace) {
   }
 }
 
+int64_t rows_of(BatchStream& stream) {
+  int64_t rows = 0;
+  while (const auto batch = stream.next().ValueOrDie()) rows += batch->num_rows();
+  return rows;
+}
+
+// The next epoch may be begun before this one ends: it costs one window until somebody reads it.
+TEST(Windows, AnEpochThatNobodyReadsYetReadsNoFurtherThanItsFirstBatch) {
+  const auto source = std::make_shared<CountingReads>(numbered_chunks(20, 100));
+  const auto pool = std::make_shared<ReadPool>(2, 100'000);
+  const auto windows_of = [&](int64_t epoch) {
+    return std::make_shared<Windows>(source, EpochOrder(source->chunks(), {.epoch = epoch}), pool);
+  };
+  BatchStream now(windows_of(0), {.batch_size = 100, .prefetch_batches = 1});
+  ASSERT_EQ((*now.next())->num_rows(), 100);
+  while (!now.is_near_end()) ASSERT_TRUE(now.next().ok());
+  BatchStream following(windows_of(1), {.batch_size = 100, .prefetch_batches = 1, .begins_early = true});
+  while (!following.is_ready()) std::this_thread::yield();
+  while (const auto batch = now.next().ValueOrDie()) ASSERT_FALSE(following.is_near_end());
+  EXPECT_LE(source->all_reads(), 20 + 2);  // one that is given, one that is prefetched
+  following.read();
+  EXPECT_EQ(rows_of(following), 2000);
+  EXPECT_EQ(source->all_reads(), 40);
+}
+
+TEST(Windows, WhatIsBegunEarlyMakesRoomForWhatIsRead) {
+  const auto source = std::make_shared<CountingReads>(numbered_chunks(20, 100));
+  const auto later = std::make_shared<CountingReads>(numbered_chunks(20, 100));
+  const auto pool = std::make_shared<ReadPool>(1, 5 * 800);
+  const auto windows_of = [&](const std::shared_ptr<CountingReads>& one) {
+    return std::make_shared<Windows>(one, EpochOrder(one->chunks(), {}), pool);
+  };
+  BatchStream following(windows_of(later), {.batch_size = 100, .prefetch_batches = 1, .begins_early = true});
+  while (later->all_reads() < 2) std::this_thread::yield();
+  RowStream running(windows_of(source));
+  ASSERT_EQ((*running.next(50))->num_rows(), 50);
+  while (source->all_reads() < 5) std::this_thread::yield();  // all that there may be
+  EXPECT_EQ(all_of(running, 50).size(), 1950u);
+  EXPECT_EQ(source->all_reads(), 20);
+  EXPECT_LE(pool->ledger()->peak(), 5 * 800);
+  following.read();
+  EXPECT_EQ(rows_of(following), 2000);
+}
+
+TEST(Windows, WhatIsBegunEarlyCanEndWithoutRoom) {
+  const auto source = numbered_chunks(3, 100);
+  const auto pool = std::make_shared<ReadPool>(1, 800);
+  const auto windows = std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}), pool);
+  RowStream running(windows);
+  ASSERT_EQ((*running.next(50))->num_rows(), 50);
+  const auto later = std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}), pool);
+  BatchStream(later, {.prefetch_batches = 1, .begins_early = true});
+  EXPECT_EQ(all_of(running, 50).size(), 250u);
+}
+
 }  // namespace
 }  // namespace paceline::data

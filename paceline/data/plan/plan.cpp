@@ -1,5 +1,7 @@
 #include "paceline/data/plan/plan.h"
 
+#include <algorithm>
+
 #include "paceline/data/plan/push_down.h"
 #include "paceline/data/plan/readers_internal.h"
 #include "paceline/data/plan/steps_internal.h"
@@ -83,10 +85,17 @@ std::string lines_of(const Plan& plan) {
   return text + line_of(plan) + "\n";
 }
 
+bool calls_functions(const Plan& plan) {
+  return plan.function != nullptr || plan.source != nullptr || plan.kind == "map_batches" ||
+         std::ranges::any_of(plan.inputs, [](const auto& input) { return calls_functions(*input); });
+}
+
 }  // namespace
 
 arrow::Result<OpenPlan> open(const Plan& plan) {
-  return open_as_it_is(pushed_down(plan));
+  ARROW_ASSIGN_OR_RAISE(OpenPlan open, open_as_it_is(pushed_down(plan)));
+  open.calls_functions = calls_functions(plan);
+  return open;
 }
 
 std::string explain(const Plan& plan) {

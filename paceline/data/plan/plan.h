@@ -35,6 +35,7 @@ struct OpenPlan {
   std::shared_ptr<const Source> source;
   OrderOptions order;                                           ///< shuffle and seed, as the plan has them
   std::vector<std::shared_ptr<OperatorStatistics>> statistics;  ///< of each step that does something to rows
+  bool calls_functions = false;                                 ///< of users, where rows begin or for each block
 };
 
 /// Finds the files, reads what is needed to know the chunks, and puts the steps together. Invalid or IOError where that

@@ -49,12 +49,18 @@ arrow::Status EpochOptions::validate() const {
   return arrow::Status::OK();
 }
 
-// Batches of one epoch, which keep their Epochs' place.
+// Batches of one epoch, which keep their Epochs' place, and begin the next one.
 class Epochs::Batches : public RankBatches {
  public:
-  Batches(std::unique_ptr<RankBatches> batches, int64_t epoch, const StreamState& from, std::shared_ptr<Place> place,
+  Batches(std::unique_ptr<RankBatches> batches, const Point& from, std::shared_ptr<Place> place,
           std::shared_ptr<CountedSteps> steps)
-      : batches_(std::move(batches)), place_(std::move(place)), steps_(std::move(steps)), done_{epoch, from} {}
+      : batches_(std::move(batches)), place_(std::move(place)), steps_(std::move(steps)), done_(from) {}
+
+  void begin_early(std::shared_ptr<DatasetReader> reader, const BatchRequest& request, std::shared_ptr<Begun> begun) {
+    reader_ = std::move(reader);
+    next_ = request;
+    begun_ = std::move(begun);
+  }
 
   ~Batches() override {
     if (batch_ != nullptr) settle();
@@ -69,13 +75,25 @@ class Epochs::Batches : public RankBatches {
       return nullptr;
     }
     done_.state = batches_->state();
+    if (next_ && batches_->is_near_end()) begin_next();
     return given(std::move(batch));
   }
 
-  bool is_ready() const override { return (batch_ != nullptr && steps_->is_void()) || batches_->is_ready(); }
+  bool is_ready() const override { return repeats() || batches_->is_ready(); }
+  bool wait(std::chrono::milliseconds timeout) const override { return repeats() || batches_->wait(timeout); }
   const StreamState& state() const override { return done_.state; }
 
  private:
+  bool repeats() const { return batch_ != nullptr && steps_->is_void(); }
+
+  // An error comes again when the epoch is due.
+  void begin_next() {
+    begun_->request = *next_;
+    next_->options.begins_early = true;
+    begun_->batches = reader_->batches(*next_).ValueOr(nullptr);
+    next_.reset();
+  }
+
   std::shared_ptr<arrow::RecordBatch> given(std::shared_ptr<arrow::RecordBatch> batch) {
     place_->done = done_;
     place_->before = before_;
@@ -104,31 +122,57 @@ class Epochs::Batches : public RankBatches {
   Point done_;                                 // behind it
   std::shared_ptr<arrow::RecordBatch> batch_;  // in hand, where its step may be void
   std::shared_ptr<arrow::RecordBatch> again_;  // whose step was
+  std::shared_ptr<DatasetReader> reader_;
+  std::optional<BatchRequest> next_;  // to be begun early
+  std::shared_ptr<Begun> begun_;
 };
+
+// An epoch of mixed buffers has them from its beginning, of a size that stays.
+BatchRequest Epochs::request_of(const Point& from, const EpochOptions& options) const {
+  StreamState state = from.state;
+  if (state.done == 0) {
+    const std::optional<int64_t>& buffer = options.local_shuffle_buffer_size;
+    state.buffer_rows = buffer ? std::max(*buffer, *options.batch_size) * share_.world_size : 0;
+  }
+  return {.epoch = from.epoch,
+          .from = state,
+          .options = {.batch_size = options.batch_size.value_or(0),
+                      .rank = share_.rank,
+                      .world_size = share_.world_size,
+                      .equal = options.equal.value_or(share_.equal),
+                      .drop_last = options.drop_last,
+                      .prefetch_batches = options.prefetch_batches},
+          .local_shuffle_seed = options.local_shuffle_seed,
+          .threads = options.threads,
+          .read_ahead_bytes = options.read_ahead_bytes};
+}
 
 arrow::Result<std::unique_ptr<RankBatches>> Epochs::begin(const EpochOptions& options,
                                                           std::shared_ptr<CountedSteps> steps) {
   ARROW_RETURN_NOT_OK(options.validate());
-  Point from = next_;
-  if (from.state.done == 0) {  // otherwise a buffer is begun, whose size stays
-    const std::optional<int64_t>& buffer = options.local_shuffle_buffer_size;
-    from.state.buffer_rows = buffer ? std::max(*buffer, *options.batch_size) * share_.world_size : 0;
+  const BatchRequest request = request_of(next_, options);
+  std::unique_ptr<RankBatches> batches = take_begun();
+  if (batches != nullptr && begun_->request == request) {
+    batches->read();
+  } else {
+    batches.reset();
+    ARROW_ASSIGN_OR_RAISE(batches, reader_->batches(request));
   }
-  const BatchRequest request{.epoch = from.epoch,
-                             .from = from.state,
-                             .options = {.batch_size = options.batch_size.value_or(0),
-                                         .rank = share_.rank,
-                                         .world_size = share_.world_size,
-                                         .equal = options.equal.value_or(share_.equal),
-                                         .drop_last = options.drop_last,
-                                         .prefetch_batches = options.prefetch_batches},
-                             .local_shuffle_seed = options.local_shuffle_seed,
-                             .threads = options.threads,
-                             .read_ahead_bytes = options.read_ahead_bytes};
-  ARROW_ASSIGN_OR_RAISE(auto batches, reader_->batches(request));
-  next_ = {.epoch = from.epoch + 1, .state = {}};
+  auto given =
+      std::make_unique<Batches>(std::move(batches), Point{request.epoch, request.from}, place_, std::move(steps));
+  next_ = {.epoch = request.epoch + 1, .state = {}};
   resumed_ = false;
-  return std::make_unique<Batches>(std::move(batches), from.epoch, from.state, place_, std::move(steps));
+  if (begins_next(options)) given->begin_early(reader_, request_of(next_, options), begun_);
+  return given;
+}
+
+bool Epochs::begins_next(const EpochOptions& options) {
+  if (!options.begins_next || options.prefetch_batches == 0 || options.threads == 0) return false;
+  if (!calls_functions_) {
+    const auto facts = reader_->facts();
+    if (facts.ok()) calls_functions_ = facts->calls_functions;
+  }
+  return calls_functions_ && !*calls_functions_;
 }
 
 arrow::Status Epochs::skip(int64_t rows) {

@@ -3,6 +3,10 @@
 // Each iteration is the next epoch, also after one that was left early. Batches are slices of global batches
 // (executor/batch_stream.h), so a state that one rank stores is good for all, at any world size. One thread calls the
 // functions; what they give may outlive the Epochs.
+//
+// When all that is left of an epoch is in memory, the next one is begun, so that its first batches are there when they
+// are asked for. It takes only memory that nobody else needs. Not where that calls functions of users, who may never
+// want them called, nor where nothing is prefetched.
 #pragma once
 
 #include <arrow/result.h>
@@ -32,6 +36,7 @@ struct EpochOptions {
   std::optional<int64_t> local_shuffle_buffer_size = std::nullopt;
   int64_t local_shuffle_seed = 0;
   std::optional<Equal> equal = std::nullopt;      ///< instead of RankShare's
+  bool begins_next = true;                        ///< whether another epoch is likely: see Epochs
   int64_t threads = 2;                            ///< as BatchRequest has it
   int64_t read_ahead_bytes = int64_t{256} << 20;  ///< likewise
 
@@ -81,6 +86,10 @@ class Epochs {
   /// other files, other steps, another seed.
   arrow::Status load_state(const Json& state);
 
+  /// What is begun of the next epoch, or a null pointer: for who ends it elsewhere, since a read that is under way is
+  /// waited for.
+  std::unique_ptr<RankBatches> take_begun() { return std::move(begun_->batches); }
+
   const std::shared_ptr<DatasetReader>& reader() const { return reader_; }
   const RankShare& share() const { return share_; }
 
@@ -98,6 +107,14 @@ class Epochs {
     const Point& now() const { return in_hand != nullptr && in_hand->is_void() ? before : done; }
   };
 
+  // An epoch that is begun before anybody reads it.
+  struct Begun {
+    BatchRequest request;
+    std::unique_ptr<RankBatches> batches;
+  };
+
+  BatchRequest request_of(const Point& from, const EpochOptions& options) const;
+  bool begins_next(const EpochOptions& options);
   void begin_at(const Point& point) {
     *place_ = {.done = point, .before = point};
     next_ = point;
@@ -107,8 +124,10 @@ class Epochs {
   const std::shared_ptr<DatasetReader> reader_;
   const RankShare share_;
   const std::shared_ptr<Place> place_ = std::make_shared<Place>();
+  const std::shared_ptr<Begun> begun_ = std::make_shared<Begun>();
   Point next_;            // what the next iteration begins with
   bool resumed_ = false;  // a loaded state waits for it
+  std::optional<bool> calls_functions_;
 };
 
 }  // namespace paceline::data

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "paceline/data/operator/columns.h"
 #include "paceline/data/testing_internal.h"
 
 namespace paceline::data {
@@ -150,6 +151,72 @@ TEST(Epochs, AVoidStepRepeatsItsBatch) {
     steps->is_void_ = true;  // and then the loop is left
   }
   EXPECT_EQ(epochs.state().ValueOrDie().at("rows"), 0);
+}
+
+// Tells what is asked of a reader.
+class Observed : public DatasetReader {
+ public:
+  explicit Observed(std::shared_ptr<DatasetReader> reader) : reader_(std::move(reader)) {}
+  arrow::Result<DatasetFacts> facts() override { return reader_->facts(); }
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() override { return reader_->schema(); }
+  arrow::Result<std::unique_ptr<RankBatches>> batches(const BatchRequest& request) override {
+    asked.emplace_back(request.epoch, request.options.begins_early);
+    return reader_->batches(request);
+  }
+  arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) override {
+    return reader_->skipped(epoch, rows, from);
+  }
+  arrow::Result<DatasetFigures> statistics() override { return reader_->statistics(); }
+
+  std::vector<std::pair<int64_t, bool>> asked;  // epochs, and whether early
+
+ private:
+  const std::shared_ptr<DatasetReader> reader_;
+};
+
+using Asked = std::vector<std::pair<int64_t, bool>>;
+
+TEST(Epochs, TheNextOneIsBegunBeforeThisOneEnds) {
+  Epochs plain(shuffled_numbers(20), {});
+  const EpochOptions options{.batch_size = 4, .local_shuffle_buffer_size = 8};
+  const Rows first = rows_left(plain, {.batch_size = 4, .local_shuffle_buffer_size = 8, .begins_next = false});
+  const Rows second = rows_left(plain, options);
+  const auto reader = std::make_shared<Observed>(shuffled_numbers(20));
+  Epochs epochs(reader, {});
+  EXPECT_EQ(rows_left(epochs, options), first);
+  EXPECT_EQ(reader->asked, (Asked{{0, false}, {1, true}}));
+  epochs.set_epoch(1);
+  EXPECT_EQ(rows_left(epochs, options), second);
+  EXPECT_EQ(reader->asked, (Asked{{0, false}, {1, true}, {2, true}}));
+  epochs.set_epoch(1);  // not the one that is begun
+  EXPECT_EQ(rows_left(epochs, options), second);
+  EXPECT_EQ(reader->asked.size(), 5u);
+  (void)rows_left(epochs, {.batch_size = 5});  // nor as it is begun
+  EXPECT_EQ(reader->asked, (Asked{{0, false}, {1, true}, {2, true}, {1, false}, {2, true}, {2, false}, {3, true}}));
+}
+
+TEST(Epochs, TheNextOneIsNotBegunWhereNobodyMayWantIt) {
+  const auto asked = [](std::shared_ptr<DatasetReader> of, const EpochOptions& options) {
+    const auto reader = std::make_shared<Observed>(std::move(of));
+    Epochs epochs(reader, {});
+    (void)rows_left(epochs, options);
+    return reader->asked;
+  };
+  EXPECT_EQ(asked(shuffled_numbers(20), {.begins_next = false}), (Asked{{0, false}}));
+  EXPECT_EQ(asked(shuffled_numbers(20), {.prefetch_batches = 0}), (Asked{{0, false}}));
+  EXPECT_EQ(asked(shuffled_numbers(20), {.threads = 0}), (Asked{{0, false}}));
+  Plan numbers{.kind = "numbers", .options = {{"rows", 5}}};
+  Plan function{.kind = "function", .inputs = {std::make_shared<Plan>(std::move(numbers))}};
+  function.function = select_columns({"id"});
+  EXPECT_EQ(asked(local_reader(open(function).ValueOrDie()), {}), (Asked{{0, false}}));
+}
+
+TEST(Epochs, WhatIsBegunCanBeTaken) {
+  Epochs epochs(shuffled_numbers(20), {});
+  (void)rows_left(epochs);
+  EXPECT_NE(epochs.take_begun(), nullptr);
+  EXPECT_EQ(epochs.take_begun(), nullptr);
+  EXPECT_EQ(rows_left(epochs).size(), 20u);
 }
 
 TEST(Epochs, NumbersThatAreNotAllowedAreErrors) {

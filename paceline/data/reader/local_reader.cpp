@@ -20,7 +20,8 @@ class LocalReader : public DatasetReader {
     DatasetFacts facts{.fingerprint = plan_.source->fingerprint(),
                        .seed = plan_.order.seed,
                        .counts_rows = plan_.source->counts_rows(),
-                       .blocks = static_cast<int64_t>(plan_.source->chunks().size())};
+                       .blocks = static_cast<int64_t>(plan_.source->chunks().size()),
+                       .calls_functions = plan_.calls_functions};
     for (const ChunkSize& chunk : plan_.source->chunks()) {
       facts.rows += chunk.rows;
       facts.bytes += chunk.bytes;

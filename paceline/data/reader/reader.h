@@ -21,13 +21,14 @@
 namespace paceline::data {
 
 // What is known of a dataset before its rows are read.
-#define PACELINE_DATASET_FACTS_FIELDS(FIELD)                                                           \
-  FIELD(uint64_t, fingerprint, 0) /* of the files and the steps */                                     \
-  FIELD(int64_t, seed, 0)         /* of the order */                                                   \
-  FIELD(bool, counts_rows, true)  /* whether `rows` is how many there are: a filter may leave fewer */ \
-  FIELD(int64_t, rows, 0)         /* of an epoch */                                                    \
-  FIELD(int64_t, bytes, 0)        /* that they take in memory, about */                                \
-  FIELD(int64_t, blocks, 0)       /* each of which is read alone */
+#define PACELINE_DATASET_FACTS_FIELDS(FIELD)                                                               \
+  FIELD(uint64_t, fingerprint, 0)     /* of the files and the steps */                                     \
+  FIELD(int64_t, seed, 0)             /* of the order */                                                   \
+  FIELD(bool, counts_rows, true)      /* whether `rows` is how many there are: a filter may leave fewer */ \
+  FIELD(int64_t, rows, 0)             /* of an epoch */                                                    \
+  FIELD(int64_t, bytes, 0)            /* that they take in memory, about */                                \
+  FIELD(int64_t, blocks, 0)           /* each of which is read alone */                                    \
+  FIELD(bool, calls_functions, false) /* of users, for each block */
 PACELINE_RECORD(DatasetFacts, PACELINE_DATASET_FACTS_FIELDS);
 
 /// A rank's batches of one epoch.
@@ -38,6 +39,7 @@ struct BatchRequest {
   int64_t local_shuffle_seed = 0;
   int64_t threads = 2;                            ///< as StreamOptions has it; a data process has its own
   int64_t read_ahead_bytes = int64_t{256} << 20;  ///< likewise
+  friend bool operator==(const BatchRequest&, const BatchRequest&) = default;
 };
 
 /// Reads one dataset.

@@ -27,6 +27,7 @@ struct RemoteStream {
   struct Arrived {
     std::shared_ptr<arrow::Buffer> slot;
     StreamState after;
+    bool is_near_end = false;
   };
   std::deque<Arrived> arrived;
   std::chrono::duration<double> waited{};  // that the data process has not been told of
@@ -85,7 +86,15 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
     const std::lock_guard lock(mutex_);
     arrived.swap(stream->arrived);
     streams_.erase(stream->asked.stream);
+    if (stream->asked.begins_early) stream->told = std::chrono::steady_clock::now();  // nobody has read it
     send(rpc::pack(with_times(CloseStream{.stream = stream->asked.stream}, *stream)));
+  }
+
+  void read(RemoteStream& stream) {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(stream.asked.begins_early, false)) return;
+    stream.told = std::chrono::steady_clock::now();
+    send(rpc::pack(ReadStream{.stream = stream.asked.stream}));
   }
 
   // The next batch; nothing at the end. `ahead`: whether another is asked for at once.
@@ -221,7 +230,7 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
       if (stream == streams_.end()) return arrow::Status::OK();
       --stream->second->owed;
       stream->second->asked.from = batch.state;
-      stream->second->arrived.push_back({std::move(slot), batch.state});
+      stream->second->arrived.push_back({std::move(slot), batch.state, batch.is_near_end});
     } else if (message.type == StreamEnded::kType) {
       ARROW_ASSIGN_OR_RAISE(const auto ended, rpc::unpack<StreamEnded>(message));
       end(ended.stream, arrow::Status::OK(), &ended.state);
@@ -276,15 +285,19 @@ class RemoteBatches : public RankBatches {
       return nullptr;
     }
     state_ = arrived->after;
+    is_near_end_ = arrived->is_near_end;
     return batch_in(std::move(arrived->slot));
   }
   bool is_ready() const override { return client_->is_ready(*stream_); }
   const StreamState& state() const override { return state_; }
+  bool is_near_end() const override { return is_near_end_; }
+  void read() override { client_->read(*stream_); }
 
  private:
   const std::shared_ptr<Client> client_;
   const bool is_ahead_;
   StreamState state_;
+  bool is_near_end_ = false;
   const std::shared_ptr<RemoteStream> stream_;
 };
 
@@ -317,7 +330,8 @@ class RemoteReader : public DatasetReader {
                                                       .world_size = request.options.world_size,
                                                       .equal = request.options.equal,
                                                       .drop_last = request.options.drop_last,
-                                                      .local_shuffle_seed = request.local_shuffle_seed},
+                                                      .local_shuffle_seed = request.local_shuffle_seed,
+                                                      .begins_early = request.options.begins_early},
                                            request.options.prefetch_batches);
   }
 

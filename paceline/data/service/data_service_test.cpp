@@ -135,6 +135,27 @@ TEST(DataService, GivesTheBatchesOfALocalReader) {
   }
 }
 
+TEST(DataService, AnEpochCanBeBegunEarly) {
+  std::mt19937_64 random(3);
+  const auto source = random_source(random, 12);
+  Node node(source);
+  const auto reader = node.client()->reader("train");
+  const BatchRequest request{.options = {.batch_size = 5, .prefetch_batches = 2}};
+  const Numbers wanted = rest_of(**reader->batches(request));
+  BatchRequest early = request;
+  early.options.begins_early = true;
+  const auto following = reader->batches(early).ValueOrDie();
+  while (!following->is_ready()) std::this_thread::yield();
+  (void)reader->batches(early).ValueOrDie();  // is left at once
+  node.restart();
+  following->read();
+  EXPECT_EQ(rest_of(*following), wanted);
+  EXPECT_TRUE(following->is_near_end());
+  const auto rows = static_cast<int64_t>(wanted.size());
+  EXPECT_GE(node.figures().at(0).ranks.at(0).rows, rows - 2 * 5);  // since the restart
+  EXPECT_LE(node.figures().at(0).ranks.at(0).rows, rows);          // without the stream that nobody read
+}
+
 TEST(DataService, AnotherProcessGoesOnWhereTheLastOneDied) {
   std::mt19937_64 random(4);
   for (int round = 0; round < 40; ++round) {

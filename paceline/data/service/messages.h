@@ -28,11 +28,12 @@ NLOHMANN_JSON_SERIALIZE_ENUM(
 PACELINE_MESSAGE(ArenaOpened, "arena_opened", PACELINE_ARENA_OPENED_FIELDS);
 
 // A batch of a stream: the bytes of an Arrow IPC stream in the arena.
-#define PACELINE_BATCH_MADE_FIELDS(FIELD) \
-  FIELD(int64_t, stream, 0)               \
-  FIELD(int64_t, offset, 0)               \
-  FIELD(int64_t, bytes, 0)                \
-  FIELD(StreamState, state, {}) /* behind it */
+#define PACELINE_BATCH_MADE_FIELDS(FIELD)         \
+  FIELD(int64_t, stream, 0)                       \
+  FIELD(int64_t, offset, 0)                       \
+  FIELD(int64_t, bytes, 0)                        \
+  FIELD(StreamState, state, {})   /* behind it */ \
+  FIELD(bool, is_near_end, false) /* of the epoch: see RankBatches */
 PACELINE_MESSAGE(BatchMade, "batch_made", PACELINE_BATCH_MADE_FIELDS);
 
 #define PACELINE_STREAM_ENDED_FIELDS(FIELD) \
@@ -60,8 +61,13 @@ PACELINE_MESSAGE(ReadFailed, "read_failed", PACELINE_READ_FAILED_FIELDS);
   FIELD(int64_t, world_size, 1)                                    \
   FIELD(Equal, equal, Equal::uneven)                               \
   FIELD(bool, drop_last, false)                                    \
-  FIELD(int64_t, local_shuffle_seed, 0)
+  FIELD(int64_t, local_shuffle_seed, 0)                            \
+  FIELD(bool, begins_early, false) /* until ReadStream */
 PACELINE_MESSAGE(OpenStream, "open_stream", PACELINE_OPEN_STREAM_FIELDS);
+
+// What was begun early is read from now on.
+#define PACELINE_READ_STREAM_FIELDS(FIELD) FIELD(int64_t, stream, 0)
+PACELINE_MESSAGE(ReadStream, "read_stream", PACELINE_READ_STREAM_FIELDS);
 
 // So many batches more. `waited_s`: how long the train loop has waited since the stream's last message, `open_s`: how
 // long ago that was.

@@ -1,6 +1,8 @@
 #include <arrow/ipc/writer.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "paceline/core/posix/thread.h"
 #include "paceline/data/service/batch_memory_internal.h"
 #include "paceline/data/service/served_rank_internal.h"
@@ -22,7 +24,10 @@ ServedRank::~ServedRank() {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
-    for (const auto& [number, stream] : streams_) stream->closed = true;
+    for (const auto& [number, stream] : streams_) {
+      stream->closed = true;
+      stream->go_on();
+    }
   }
   changed_.notify_all();
   socket_.shut_down();
@@ -72,6 +77,14 @@ arrow::Status ServedRank::take(rpc::Envelope message) {
       note(*stream->second, {.waited_s = want.waited_s, .open_s = want.open_s});
     }
     changed_.notify_all();
+  } else if (message.type == ReadStream::kType) {
+    ARROW_ASSIGN_OR_RAISE(const auto read, rpc::unpack<ReadStream>(message));
+    const std::lock_guard lock(mutex_);
+    const auto stream = streams_.find(read.stream);
+    if (stream == streams_.end()) return arrow::Status::OK();
+    stream->second->is_read = true;
+    stream->second->go_on();
+    for (const RankFigures& made : std::exchange(stream->second->unread, {})) note(*stream->second, made);
   } else if (message.type == OpenStream::kType) {
     ARROW_ASSIGN_OR_RAISE(auto asked, rpc::unpack<OpenStream>(message));
     open(std::move(asked));
@@ -102,6 +115,7 @@ void ServedRank::close(const CloseStream& asked) {
   if (stream == streams_.end()) return;
   note(*stream->second, {.waited_s = asked.waited_s, .open_s = asked.open_s});
   stream->second->closed = true;
+  stream->second->go_on();  // so that it does not wait for room
   closed_.push_back(std::move(stream->second));
   streams_.erase(stream);
   changed_.notify_all();
@@ -110,6 +124,16 @@ void ServedRank::close(const CloseStream& asked) {
 void ServedRank::note(const Stream& stream, RankFigures more) {
   more.rank = stream.asked.rank;
   given_.add(stream.asked.dataset, more);
+}
+
+// What is begun early counts once it is read.
+void ServedRank::note_made(Stream& stream, const RankFigures& made) {
+  const std::lock_guard lock(mutex_);
+  if (stream.is_read || !stream.asked.begins_early) {
+    note(stream, made);
+  } else {
+    stream.unread.push_back(made);
+  }
 }
 
 // False once the stream is closed.
@@ -124,12 +148,15 @@ void ServedRank::give(Stream& stream) {
   const arrow::Status status = give_batches(stream);
   // Where the rank cannot be told, it is gone, and its end comes to the listener.
   if (!status.ok()) (void)send(failure(status, stream.asked.stream));
+  std::shared_ptr<RankBatches> done;  // goes without the lock
+  const std::lock_guard lock(mutex_);
+  done.swap(stream.batches);
 }
 
 arrow::Status ServedRank::give_batches(Stream& stream) {
   const OpenStream& asked = stream.asked;
   ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<DatasetReader> reader, options_.open(asked.dataset));
-  ARROW_ASSIGN_OR_RAISE(const auto batches,
+  ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<RankBatches> batches,
                         reader->batches({.epoch = asked.epoch,
                                          .from = asked.from,
                                          .options = {.batch_size = asked.batch_size,
@@ -137,17 +164,26 @@ arrow::Status ServedRank::give_batches(Stream& stream) {
                                                      .world_size = asked.world_size,
                                                      .equal = asked.equal,
                                                      .drop_last = asked.drop_last,
-                                                     .prefetch_batches = 0},  // this thread is ahead of the rank
+                                                     .prefetch_batches = 0,  // this thread is ahead of the rank
+                                                     .begins_early = asked.begins_early},
                                          .local_shuffle_seed = asked.local_shuffle_seed,
                                          .threads = options_.threads,
                                          .read_ahead_bytes = options_.read_ahead_bytes}));
+  {
+    const std::lock_guard lock(mutex_);
+    stream.batches = batches;
+    if (stream.is_read || stream.closed) stream.go_on();
+  }
   while (waits_until_wanted(stream)) {
     ARROW_ASSIGN_OR_RAISE(const auto batch, batches->next());
     if (batch == nullptr) return send(rpc::pack(StreamEnded{.stream = asked.stream, .state = batches->state()}));
     ARROW_ASSIGN_OR_RAISE(const Slot slot, write_batch(*batch, *arena_));
-    note(stream, {.batches = 1, .rows = batch->num_rows(), .bytes = slot.bytes});
-    ARROW_RETURN_NOT_OK(send(rpc::pack(
-        BatchMade{.stream = asked.stream, .offset = slot.offset, .bytes = slot.bytes, .state = batches->state()})));
+    note_made(stream, {.batches = 1, .rows = batch->num_rows(), .bytes = slot.bytes});
+    ARROW_RETURN_NOT_OK(send(rpc::pack(BatchMade{.stream = asked.stream,
+                                                 .offset = slot.offset,
+                                                 .bytes = slot.bytes,
+                                                 .state = batches->state(),
+                                                 .is_near_end = batches->is_near_end()})));
   }
   return arrow::Status::OK();
 }

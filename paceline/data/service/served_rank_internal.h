@@ -38,8 +38,14 @@ class ServedRank {
   struct Stream {
     OpenStream asked;
     int64_t wanted = 0;  // batches that are to be made
+    bool is_read = false;
     bool closed = false;
+    std::shared_ptr<RankBatches> batches;  // once it is open
     std::thread thread;
+    std::vector<RankFigures> unread;  // of batches that were made early
+    void go_on() const {
+      if (batches != nullptr) batches->read();
+    }
   };
 
   void listen();
@@ -55,6 +61,7 @@ class ServedRank {
   arrow::Status send(rpc::Envelope message) { return socket_.send(std::move(message)); }
 
   void note(const Stream& stream, RankFigures more);
+  void note_made(Stream& stream, const RankFigures& made);
 
   const DataServiceOptions& options_;
   const std::shared_ptr<Ledger> ledger_;

@@ -107,7 +107,7 @@ class DataReader:
     def stats(self) -> str:
         ...
 class DataEpochOptions:
-    def __init__(self, *, batch_size: typing.SupportsInt | typing.SupportsIndex | None = 256, drop_last: bool = False, prefetch_batches: typing.SupportsInt | typing.SupportsIndex = 1, local_shuffle_buffer_size: typing.SupportsInt | typing.SupportsIndex | None = None, local_shuffle_seed: typing.SupportsInt | typing.SupportsIndex | None = None, threads: typing.SupportsInt | typing.SupportsIndex = 2, read_ahead_bytes: typing.SupportsInt | typing.SupportsIndex = 268435456) -> None:
+    def __init__(self, *, batch_size: typing.SupportsInt | typing.SupportsIndex | None = 256, drop_last: bool = False, prefetch_batches: typing.SupportsInt | typing.SupportsIndex = 1, local_shuffle_buffer_size: typing.SupportsInt | typing.SupportsIndex | None = None, local_shuffle_seed: typing.SupportsInt | typing.SupportsIndex | None = None, begins_next: bool = True, threads: typing.SupportsInt | typing.SupportsIndex = 2, read_ahead_bytes: typing.SupportsInt | typing.SupportsIndex = 268435456) -> None:
         ...
 class DataEpochs:
     def __init__(self, reader: DataReader, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, equal: str) -> None:

@@ -30,15 +30,15 @@ class Reading:
 
     def iter_rows(self) -> Iterable[Dict[str, Any]]:
         """DataIterator.iter_rows() of a new iterator."""
-        return self.iterator().iter_rows()
+        return DataIterator(self, once=True).iter_rows()
 
     def iter_batches(self, **options: Any) -> Iterable[Any]:
         """DataIterator.iter_batches() of a new iterator."""
-        return self.iterator().iter_batches(**options)
+        return DataIterator(self, once=True).iter_batches(**options)
 
     def iter_torch_batches(self, **options: Any) -> Iterable[Any]:
         """DataIterator.iter_torch_batches() of a new iterator."""
-        return self.iterator().iter_torch_batches(**options)
+        return DataIterator(self, once=True).iter_torch_batches(**options)
 
     def to_torch(self, **options: Any):
         """DataIterator.to_torch() of a new iterator."""
@@ -195,5 +195,5 @@ class Reading:
 
     def _blocks(self, batch_size: Optional[int] = None, here: bool = False) -> Iterable[pyarrow.RecordBatch]:
         """`here`: no processes are started for functions, for there are few rows."""
-        for table in DataIterator(self, here=here).iter_batches(batch_size=batch_size, batch_format="pyarrow"):
+        for table in DataIterator(self, here=here, once=True).iter_batches(batch_size=batch_size, batch_format="pyarrow"):
             yield from table.combine_chunks().to_batches()

@@ -20,10 +20,11 @@ class DataIterator:
     """
 
     def __init__(self, dataset, rank: int = 0, world_size: int = 1, equal: Equal = "uneven", readers: int = 1,
-                 reader: Any = None, in_train_loop: bool = False, here: bool = False):
+                 reader: Any = None, in_train_loop: bool = False, here: bool = False, once: bool = False):
         self._dataset, self._rank, self._world_size, self._equal = dataset, rank, world_size, equal
         self._readers = readers  # on this machine, which share its cores
         self._is_served = reader is not None  # by the node's data process
+        self._once = once  # whether a second epoch is not likely
         self._here = here  # whether functions that have no processes are called by this thread
         if reader is not None:
             self._reader = reader
@@ -222,7 +223,7 @@ class DataIterator:
     def _limits(self, options):
         """`options` with what reading may use. Functions have their processes from here on, unless they have none."""
         execution = DataContext.get_current().execution_options
-        options = {**options, **execution._limits(self._readers)}
+        options = {**options, **execution._limits(self._readers), "begins_next": not self._once}
         functions = [] if self._is_served else list(_plans.functions(self._dataset._plan))
         if not self._here and functions and execution.functions == "processes":
             _processes.start(functions, execution, self._readers)

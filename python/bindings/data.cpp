@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "paceline/core/error.h"
+#include "paceline/core/posix/forks.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/data/function/function_pool.h"
 #include "paceline/data/plan/plan.h"
@@ -106,20 +107,21 @@ class PythonFunction : public data::Operator {
   PythonFunction(std::string name, bool keeps_rows, py::object function)
       : name_(std::move(name)), keeps_rows_(keeps_rows), function_(held(std::move(function))) {}
   ~PythonFunction() override {
-    if (pool_ != nullptr) pool_->remove(number_);
+    if (place_->pool != nullptr) place_->pool->remove(place_->number);
   }
 
   // From now on processes of the pool call it; `code` is the function, pickled.
   void call_in(std::shared_ptr<data::FunctionPool> pool, std::string_view code) {
     const int64_t number = value_or_throw(pool->add(name_, code));
-    const std::lock_guard lock(mutex_);
-    if (pool_ != nullptr) pool_->remove(number_);
-    pool_ = std::move(pool);
-    number_ = number;
+    const std::lock_guard lock(place_->mutex);
+    if (place_->pool != nullptr) place_->pool->remove(place_->number);
+    place_->pool = std::move(pool);
+    place_->number = number;
   }
+  // None in a fork of the process that has them.
   std::shared_ptr<data::FunctionPool> pool() const {
-    const std::lock_guard lock(mutex_);
-    return pool_;
+    const std::lock_guard lock(place_->mutex);
+    return place_->pool;
   }
 
   std::string name() const override { return name_; }
@@ -132,7 +134,7 @@ class PythonFunction : public data::Operator {
   }
 
   arrow::Result<Batch> apply(const Batch& block, uint64_t key) const override {
-    if (const auto pool = this->pool()) return with_exception(pool->call(number_, block, key));
+    if (const auto pool = this->pool()) return with_exception(pool->call(place_->number, block, key));
     const py::gil_scoped_acquire gil;
     return called(name_, [&] { return from_pyarrow((*function_)(to_pyarrow(block), key)); });
   }
@@ -156,9 +158,12 @@ class PythonFunction : public data::Operator {
   const std::string name_;
   const bool keeps_rows_;
   const std::shared_ptr<py::object> function_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<data::FunctionPool> pool_;
-  int64_t number_ = 0;  // of the function, there
+  struct Place {
+    std::mutex mutex;
+    std::shared_ptr<data::FunctionPool> pool;
+    int64_t number = 0;  // of the function, there
+  };
+  const PerProcess<Place> place_;
 };
 
 // Blocks of Python: a function from the number of a chunk to a pyarrow.RecordBatch.
@@ -273,12 +278,12 @@ class Batches {
     if (stream_ != nullptr) end(std::move(stream_));
   }
   static std::vector<BackgroundThread>& ending() {
-    static std::vector<BackgroundThread> threads;
-    return threads;
+    static const PerProcess<std::vector<BackgroundThread>> kThreads;
+    return *kThreads;
   }
   static std::set<Batches*>& all() {
-    static std::set<Batches*> batches;
-    return batches;
+    static const PerProcess<std::set<Batches*>> kBatches;
+    return *kBatches;
   }
 
   std::unique_ptr<data::RankBatches> stream_;
@@ -292,12 +297,12 @@ class PythonEpochs : public data::Epochs {
     all().insert(this);
   }
   ~PythonEpochs() {
+    const py::gil_scoped_acquire gil;  // the worker's session may be the last that has it
     all().erase(this);
     end_begun();
   }
   static void end_all() {
     for (PythonEpochs* epochs : all()) epochs->end_begun();
-    const py::gil_scoped_acquire gil;  // the worker's session may be the last that has it
   }
 
  private:
@@ -305,8 +310,8 @@ class PythonEpochs : public data::Epochs {
     if (auto begun = take_begun()) python::Batches::end(std::move(begun));
   }
   static std::set<PythonEpochs*>& all() {
-    static std::set<PythonEpochs*> epochs;
-    return epochs;
+    static const PerProcess<std::set<PythonEpochs*>> kEpochs;
+    return *kEpochs;
   }
 };
 

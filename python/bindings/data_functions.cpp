@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "paceline/core/error.h"
+#include "paceline/core/posix/forks.h"
 #include "paceline/data/function/forked_processes.h"
 #include "paceline/data/function/function_pool.h"
 #include "python/bindings/modules.h"
@@ -44,7 +45,7 @@ void bind_data_functions(py::module_& module) {
   py::class_<data::FunctionPool, std::shared_ptr<data::FunctionPool>>(module, "FunctionPool")
       .def(py::init([](std::shared_ptr<data::ForkedProcesses> processes,
                        std::vector<std::map<std::string, std::string>> variables, int64_t memory) {
-             return std::make_shared<data::FunctionPool>(
+             return make_shared_at_home<data::FunctionPool>(
                  std::move(processes), data::FunctionPoolOptions{.variables = std::move(variables), .memory = memory});
            }),
            py::arg("processes"), py::arg("variables"), py::arg("memory"))

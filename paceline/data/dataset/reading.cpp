@@ -37,7 +37,7 @@ arrow::Status write_file(const std::shared_ptr<arrow::RecordBatch>& block, const
 }  // namespace
 
 std::shared_ptr<DatasetReader> Dataset::reader() const {
-  const std::lock_guard lock(shared_->mutex);
+  const std::lock_guard lock(*shared_->mutex);
   if (shared_->reader == nullptr) shared_->reader = local_reader(value_or_throw(open(plan())));
   return shared_->reader;
 }

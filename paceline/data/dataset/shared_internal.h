@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "paceline/core/posix/forks.h"
 #include "paceline/data/dataset/dataset.h"
 
 namespace paceline::data {
@@ -12,7 +13,7 @@ namespace paceline::data {
 struct Dataset::Shared {
   explicit Shared(Plan of) : plan(std::make_shared<const Plan>(std::move(of))) {}
   const std::shared_ptr<const Plan> plan;
-  std::mutex mutex;
+  const PerProcess<std::mutex> mutex;
   std::shared_ptr<DatasetReader> reader;  // once it was asked for
 };
 

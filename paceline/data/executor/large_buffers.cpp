@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "paceline/core/posix/forks.h"
+
 namespace paceline::data {
 namespace {
 
@@ -23,11 +25,18 @@ class LargeBuffers::Buffer : public arrow::MutableBuffer {
       : arrow::MutableBuffer(mapping.begin, bytes), store_(std::move(store)), mapping_(mapping) {}
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() override { store_->give_back(mapping_); }
+  ~Buffer() override {
+    if (home_.is_here()) {
+      store_->give_back(mapping_);
+    } else {
+      munmap(mapping_.memory, static_cast<size_t>(mapping_.bytes));
+    }
+  }
 
  private:
   const std::shared_ptr<LargeBuffers> store_;
   const Mapping mapping_;
+  const HomeProcess home_;
 };
 
 LargeBuffers::~LargeBuffers() {

@@ -1,12 +1,11 @@
 #include "paceline/data/executor/read_pool.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <tuple>
 #include <utility>
+
+#include "paceline/core/posix/forks.h"
 
 namespace paceline::data {
 
@@ -159,11 +158,13 @@ void ReadPool::drop_last_wanted(int64_t distance, Windows::Dropped& dropped) {
 }
 
 std::shared_ptr<ReadPool> shared_pool(int threads, int64_t budget_bytes) {
-  static std::mutex mutex;
-  // A process that was forked has none of its parent's threads.
-  static std::map<std::tuple<pid_t, int, int64_t>, std::weak_ptr<ReadPool>> pools;
-  const std::lock_guard lock(mutex);
-  std::weak_ptr<ReadPool>& known = pools[{getpid(), threads, budget_bytes}];
+  struct Pools {
+    std::mutex mutex;
+    std::map<std::pair<int, int64_t>, std::weak_ptr<ReadPool>> known;
+  };
+  static const auto* const kPools = new PerProcess<Pools>();  // never ends: streams may end later than statics
+  const std::lock_guard lock((*kPools)->mutex);
+  std::weak_ptr<ReadPool>& known = (*kPools)->known[{threads, budget_bytes}];
   std::shared_ptr<ReadPool> pool = known.lock();
   if (pool == nullptr) {
     pool = std::make_shared<ReadPool>(threads, budget_bytes);

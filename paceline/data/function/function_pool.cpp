@@ -2,7 +2,6 @@
 
 #include <arrow/record_batch.h>
 #include <arrow/util/byte_size.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -26,7 +25,6 @@ std::string in_words(const std::optional<ExitStatus>& status) {
 FunctionPool::FunctionPool(std::shared_ptr<FunctionProcesses> processes, FunctionPoolOptions options)
     : processes_(std::move(processes)),
       memory_(options.memory),
-      owner_(::getpid()),
       // For each process a block on its way there and one on its way back, and as many that are read meanwhile.
       regions_(4 * options.variables.size()) {
   for (auto& variables : options.variables)
@@ -51,6 +49,7 @@ arrow::Result<int64_t> FunctionPool::add(std::string name, std::string_view code
 }
 
 void FunctionPool::remove(int64_t function) {
+  if (!home_.is_here()) return;
   std::vector<std::shared_ptr<FunctionConnection>> ended;  // go without the lock
   const std::lock_guard lock(mutex_);
   functions_.erase(function);
@@ -112,9 +111,9 @@ void FunctionPool::leave(Seat& seat, bool lives) {
 }
 
 Block FunctionPool::call(int64_t number, const std::shared_ptr<arrow::RecordBatch>& block, uint64_t key) {
-  if (::getpid() != owner_) {
-    return arrow::Status::Invalid("processes that call functions belong to the process that started them, ", owner_,
-                                  "; this is a fork of it");
+  if (!home_.is_here()) {
+    return arrow::Status::Invalid("processes that call functions belong to the process that started them, ",
+                                  home_.pid(), "; this is a fork of it");
   }
   std::shared_ptr<const Function> function;
   {

@@ -4,7 +4,8 @@
 // instead of answering, the call is made once more in a new one, with the same key, so that the function meets the same
 // chance; when that one ends too, the call fails. Processes stay until the pool goes, or has no function any more.
 //
-// Thread-safe. The pool is of the process that made it: in one that it forks, calls are errors.
+// Thread-safe. The pool is of the process that made it: in a fork of that, calls are errors. A pool that a fork may
+// inherit is made by make_shared_at_home(), so that it does not end there.
 #pragma once
 
 #include <arrow/result.h>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/core/posix/forks.h"
 #include "paceline/data/function/function_processes.h"
 #include "paceline/data/function/shared_regions.h"
 
@@ -93,7 +95,7 @@ class FunctionPool {
 
   const std::shared_ptr<FunctionProcesses> processes_;
   const int64_t memory_;
-  const pid_t owner_;
+  const HomeProcess home_;
   SharedRegions regions_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

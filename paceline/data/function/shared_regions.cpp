@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "paceline/core/posix/forks.h"
+
 namespace paceline::data {
 namespace {
 
@@ -71,8 +73,9 @@ arrow::Result<std::shared_ptr<SharedRegion>> SharedRegions::take(int64_t bytes) 
     region = std::make_unique<SharedRegion>(id, std::move(memory));
   }
   ARROW_RETURN_NOT_OK(region->reserve(bytes));
-  return std::shared_ptr<SharedRegion>(region.release(), [store = store_](SharedRegion* last) {
-    give_back(*store, std::unique_ptr<SharedRegion>(last));
+  return std::shared_ptr<SharedRegion>(region.release(), [store = store_, home = HomeProcess()](SharedRegion* last) {
+    std::unique_ptr<SharedRegion> free(last);
+    if (home.is_here()) give_back(*store, std::move(free));
   });
 }
 

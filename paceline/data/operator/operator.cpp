@@ -8,6 +8,8 @@
 #include <mutex>
 #include <string>
 
+#include "paceline/core/posix/forks.h"
+
 namespace paceline::data {
 namespace {
 
@@ -61,22 +63,23 @@ class Transformed : public Source {
   uint64_t fingerprint() const override { return mix(source_->fingerprint(), step_->fingerprint()); }
 
   arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override {
-    const std::lock_guard lock(mutex_);
-    if (schema_ != nullptr) return schema_;
+    const std::lock_guard lock(known_->mutex);
+    std::shared_ptr<arrow::Schema>& schema = known_->schema;
+    if (schema != nullptr) return schema;
     ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Schema> input, source_->schema());
-    ARROW_ASSIGN_OR_RAISE(schema_, step_->schema(input));
+    ARROW_ASSIGN_OR_RAISE(schema, step_->schema(input));
     const auto count = static_cast<int64_t>(chunks().size());
-    for (int64_t chunk = 0; chunk < count && schema_ == nullptr; ++chunk) {
+    for (int64_t chunk = 0; chunk < count && schema == nullptr; ++chunk) {
       ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, read(chunk, 0));
       // A function's columns of no rows may have no type; those of the last chunk are better than none.
-      if (batch->num_rows() > 0 || chunk + 1 == count) schema_ = batch->schema();
+      if (batch->num_rows() > 0 || chunk + 1 == count) schema = batch->schema();
     }
-    if (schema_ == nullptr) {  // there is no chunk
+    if (schema == nullptr) {  // there is no chunk
       ARROW_ASSIGN_OR_RAISE(const auto nothing, arrow::RecordBatch::MakeEmpty(input));
       ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, step_->apply(nothing, 0));
-      schema_ = batch->schema();
+      schema = batch->schema();
     }
-    return schema_;
+    return schema;
   }
 
   Batch read(int64_t chunk, uint64_t key) const override {
@@ -105,8 +108,11 @@ class Transformed : public Source {
   const std::shared_ptr<const Source> source_;
   const std::shared_ptr<const Operator> step_;
   const std::shared_ptr<OperatorStatistics> statistics_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<arrow::Schema> schema_;
+  struct Known {
+    std::mutex mutex;
+    std::shared_ptr<arrow::Schema> schema;
+  };
+  const PerProcess<Known> known_;
 };
 
 }  // namespace

@@ -88,9 +88,11 @@ class Epochs::Batches : public RankBatches {
 
   // An error comes again when the epoch is due.
   void begin_next() {
-    begun_->request = *next_;
-    next_->options.begins_early = true;
-    begun_->batches = reader_->batches(*next_).ValueOr(nullptr);
+    if (begun_->batches == nullptr) {
+      BatchRequest early = *next_;
+      early.options.begins_early = true;
+      *begun_ = {.home = {}, .request = *next_, .batches = reader_->batches(early).ValueOr(nullptr)};
+    }
     next_.reset();
   }
 
@@ -152,7 +154,7 @@ arrow::Result<std::unique_ptr<RankBatches>> Epochs::begin(const EpochOptions& op
   ARROW_RETURN_NOT_OK(options.validate());
   const BatchRequest request = request_of(next_, options);
   std::unique_ptr<RankBatches> batches = take_begun();
-  if (batches != nullptr && begun_->request == request) {
+  if (batches != nullptr && begun_->home.is_here() && begun_->request == request) {
     batches->read();
   } else {
     batches.reset();

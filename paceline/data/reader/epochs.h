@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "paceline/core/json.h"
+#include "paceline/core/posix/forks.h"
 #include "paceline/data/reader/reader.h"
 
 namespace paceline::data {
@@ -109,6 +110,7 @@ class Epochs {
 
   // An epoch that is begun before anybody reads it.
   struct Begun {
+    HomeProcess home;
     BatchRequest request;
     std::unique_ptr<RankBatches> batches;
   };

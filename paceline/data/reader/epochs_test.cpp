@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
+#include <tuple>
 
+#include "paceline/data/executor/read_pool.h"
 #include "paceline/data/operator/columns.h"
 #include "paceline/data/testing_internal.h"
+#include "paceline/testing/in_fork.h"
 
 namespace paceline::data {
 namespace {
@@ -217,6 +221,34 @@ TEST(Epochs, WhatIsBegunCanBeTaken) {
   EXPECT_NE(epochs.take_begun(), nullptr);
   EXPECT_EQ(epochs.take_begun(), nullptr);
   EXPECT_EQ(rows_left(epochs).size(), 20u);
+}
+
+// A fork has none of its parent's threads, and may find what they had in their hands locked.
+TEST(Epochs, AForkForgetsWhatItsParentReadsAndReadsItself) {
+  const auto reader = shuffled_numbers(20'000);
+  const EpochOptions options{.batch_size = 100};
+  const auto pool = shared_pool(static_cast<int>(options.threads), options.read_ahead_bytes);
+  const Rows all = [&] {
+    Epochs whole(reader, {});
+    return rows_left(whole, options);
+  }();
+  Epochs epochs(reader, {});
+  auto batches = epochs.begin(options).ValueOrDie();
+  auto later = epochs.begin(options).ValueOrDie();
+  std::ignore = next_rows(*later);
+  for (int step = 0; step < 20; ++step) {
+    std::ignore = next_rows(*batches);
+    std::unique_lock lock(pool->ledger()->mutex(), std::defer_lock);
+    if (step % 2 == 0) lock.lock();
+    EXPECT_TRUE(testing::holds_in_fork([&] {
+      if (!batches->next().status().IsInvalid()) return false;
+      batches.reset();
+      epochs.set_epoch(0);
+      return rows_left(epochs, options) == all;
+    }));
+  }
+  EXPECT_EQ(rows_left(*batches).size(), all.size() - 2000);
+  EXPECT_EQ(rows_left(*later).size(), all.size() - 100);
 }
 
 TEST(Epochs, NumbersThatAreNotAllowedAreErrors) {

@@ -2,7 +2,9 @@
 #include <map>
 #include <mutex>
 
+#include "paceline/core/posix/forks.h"
 #include "paceline/data/executor/read_pool.h"
+#include "paceline/data/reader/home_batches_internal.h"
 #include "paceline/data/reader/reader.h"
 
 namespace paceline::data {
@@ -36,7 +38,7 @@ class LocalReader : public DatasetReader {
     options.local_shuffle_key =
         mix(static_cast<uint64_t>(request.local_shuffle_seed), static_cast<uint64_t>(request.epoch));
     const auto pool = shared_pool(static_cast<int>(request.threads), request.read_ahead_bytes);
-    return std::make_unique<BatchStream>(windows_of(request.epoch, pool), options, request.from);
+    return at_home(std::make_unique<BatchStream>(windows_of(request.epoch, pool), options, request.from));
   }
 
   arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) override {
@@ -84,8 +86,8 @@ class LocalReader : public DatasetReader {
 
   std::vector<std::shared_ptr<Windows>> windows_that_live() {
     std::vector<std::shared_ptr<Windows>> all;
-    const std::lock_guard lock(mutex_);
-    for (const auto& [epoch, known] : windows_) {
+    const std::lock_guard lock(known_->mutex);
+    for (const auto& [epoch, known] : known_->windows) {
       if (auto windows = known.lock()) all.push_back(std::move(windows));
     }
     return all;
@@ -93,9 +95,9 @@ class LocalReader : public DatasetReader {
 
   // Those of the epoch that a stream has already, if one has.
   std::shared_ptr<Windows> windows_of(int64_t epoch, const std::shared_ptr<ReadPool>& pool) {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(windows_, [](const auto& other) { return other.second.expired(); });
-    std::weak_ptr<Windows>& known = windows_[{epoch, pool.get()}];
+    const std::lock_guard lock(known_->mutex);
+    std::erase_if(known_->windows, [](const auto& other) { return other.second.expired(); });
+    std::weak_ptr<Windows>& known = known_->windows[{epoch, pool.get()}];
     std::shared_ptr<Windows> windows = known.lock();
     if (windows == nullptr) {
       windows = std::make_shared<Windows>(plan_.source, order_of(epoch), pool, read_ahead_);
@@ -106,8 +108,11 @@ class LocalReader : public DatasetReader {
 
   const OpenPlan plan_;
   const std::shared_ptr<ReadAheadStatistics> read_ahead_ = std::make_shared<ReadAheadStatistics>();
-  std::mutex mutex_;
-  std::map<std::pair<int64_t, const ReadPool*>, std::weak_ptr<Windows>> windows_;  // by epoch
+  struct Known {
+    std::mutex mutex;
+    std::map<std::pair<int64_t, const ReadPool*>, std::weak_ptr<Windows>> windows;  // by epoch
+  };
+  const PerProcess<Known> known_;
 };
 
 }  // namespace

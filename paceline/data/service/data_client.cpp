@@ -13,7 +13,9 @@
 #include <optional>
 #include <thread>
 
+#include "paceline/core/posix/forks.h"
 #include "paceline/core/posix/thread.h"
+#include "paceline/data/reader/home_batches_internal.h"
 #include "paceline/data/service/batch_memory_internal.h"
 #include "paceline/data/service/data_link_internal.h"
 
@@ -53,6 +55,7 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
 
   // The answer to a question, of a data process that is there: where one dies over it, the next one is asked.
   arrow::Result<rpc::Envelope> ask(const rpc::Envelope& question) {
+    ARROW_RETURN_NOT_OK(check_home());
     std::unique_lock lock(mutex_);
     begin_to_listen();
     const int64_t number = ++last_number_;
@@ -67,6 +70,12 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
     lock.unlock();
     if (reply->type == ReadFailed::kType) return failure_in(*reply);
     return *std::move(reply);
+  }
+
+  arrow::Status check_home() const {
+    if (home_.is_here()) return arrow::Status::OK();
+    return arrow::Status::Invalid("the data process makes batches for process ", home_.pid(),
+                                  ", of which this one is a fork: read them there (a DataLoader with num_workers=0)");
   }
 
   std::shared_ptr<RemoteStream> open(OpenStream asked, int64_t wanted) {
@@ -257,6 +266,7 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
     return options_.restored && !message.bytes.empty() ? options_.restored(status, message.bytes) : status;
   }
 
+  const HomeProcess home_;
   const DataClientOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -321,18 +331,19 @@ class RemoteReader : public DatasetReader {
   }
 
   arrow::Result<std::unique_ptr<RankBatches>> batches(const BatchRequest& request) override {
-    return std::make_unique<RemoteBatches>(client_,
-                                           OpenStream{.dataset = dataset_,
-                                                      .epoch = request.epoch,
-                                                      .from = request.from,
-                                                      .batch_size = request.options.batch_size,
-                                                      .rank = request.options.rank,
-                                                      .world_size = request.options.world_size,
-                                                      .equal = request.options.equal,
-                                                      .drop_last = request.options.drop_last,
-                                                      .local_shuffle_seed = request.local_shuffle_seed,
-                                                      .begins_early = request.options.begins_early},
-                                           request.options.prefetch_batches);
+    ARROW_RETURN_NOT_OK(client_->check_home());
+    return at_home(std::make_unique<RemoteBatches>(client_,
+                                                   OpenStream{.dataset = dataset_,
+                                                              .epoch = request.epoch,
+                                                              .from = request.from,
+                                                              .batch_size = request.options.batch_size,
+                                                              .rank = request.options.rank,
+                                                              .world_size = request.options.world_size,
+                                                              .equal = request.options.equal,
+                                                              .drop_last = request.options.drop_last,
+                                                              .local_shuffle_seed = request.local_shuffle_seed,
+                                                              .begins_early = request.options.begins_early},
+                                                   request.options.prefetch_batches));
   }
 
   arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) override {
@@ -359,7 +370,7 @@ std::shared_ptr<DatasetReader> Client::reader(const std::string& name) {
 }  // namespace
 
 std::shared_ptr<DataClient> make_data_client(DataClientOptions options) {
-  return std::make_shared<Client>(std::move(options));
+  return make_shared_at_home<Client>(std::move(options));
 }
 
 }  // namespace paceline::data

@@ -1,3 +1,4 @@
+#include "paceline/core/posix/forks.h"
 #include "paceline/data/service/data_link_internal.h"
 
 namespace paceline::data {
@@ -9,11 +10,14 @@ class SlotBuffer : public arrow::MutableBuffer {
   SlotBuffer(std::shared_ptr<DataLink> link, uint8_t* data, const BatchMade& batch)
       : MutableBuffer(data, batch.bytes), link_(std::move(link)), offset_(batch.offset) {}
   // A process that is gone has no use for it.
-  ~SlotBuffer() override { (void)link_->send(rpc::pack(FreeSlot{.offset = offset_})); }
+  ~SlotBuffer() override {
+    if (home_.is_here()) (void)link_->send(rpc::pack(FreeSlot{.offset = offset_}));
+  }
 
  private:
   const std::shared_ptr<DataLink> link_;
   const int64_t offset_;
+  const HomeProcess home_;
 };
 
 }  // namespace

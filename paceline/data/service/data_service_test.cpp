@@ -8,6 +8,7 @@
 #include "paceline/core/posix/socket_pair.h"
 #include "paceline/data/service/data_client.h"
 #include "paceline/data/testing_internal.h"
+#include "paceline/testing/in_fork.h"
 
 namespace paceline::data {
 namespace {
@@ -154,6 +155,30 @@ TEST(DataService, AnEpochCanBeBegunEarly) {
   const auto rows = static_cast<int64_t>(wanted.size());
   EXPECT_GE(node.figures().at(0).ranks.at(0).rows, rows - 2 * 5);  // since the restart
   EXPECT_LE(node.figures().at(0).ranks.at(0).rows, rows);          // without the stream that nobody read
+}
+
+TEST(DataService, AForkOfARankLeavesItsBatchesAlone) {
+  std::mt19937_64 random(3);
+  Node node(random_source(random, 12));
+  auto client = node.client();
+  const auto reader = client->reader("train");
+  const BatchRequest request{.options = {.batch_size = 5}};
+  const Numbers wanted = rest_of(**reader->batches(request));
+  auto batches = reader->batches(request).ValueOrDie();
+  auto first = batches->next().ValueOrDie();
+  Numbers got = values_of(*first);
+  EXPECT_TRUE(testing::holds_in_fork([&] {
+    const bool is_refused = batches->next().status().IsInvalid() && reader->batches(request).status().IsInvalid() &&
+                            reader->facts().status().IsInvalid();
+    first.reset();
+    batches.reset();
+    client.reset();
+    return is_refused;
+  }));
+  const Numbers rest = rest_of(*batches);
+  got.insert(got.end(), rest.begin(), rest.end());
+  EXPECT_EQ(got, wanted);
+  EXPECT_EQ(values_of(*first), Numbers(wanted.begin(), wanted.begin() + 5));  // the slot is not used again
 }
 
 TEST(DataService, AnotherProcessGoesOnWhereTheLastOneDied) {

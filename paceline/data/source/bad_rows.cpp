@@ -63,16 +63,17 @@ arrow::Status BadRows::sort_out(int64_t first, int64_t rows, const Attempt& atte
 
 arrow::Status BadRows::quarantine(const Parts& parts, const Describe& describe) {
   std::string lines;
-  const std::lock_guard lock(mutex_);
+  Met& met = *met_;
+  const std::lock_guard lock(met.mutex);
   for (const Parts::Bad& bad : parts.bad) {
     Json line = describe(bad.row);
     line["error"] = bad.status.message();
     const std::string text = encode_json(line) + "\n";
     const uint64_t print = mix_text(0, text);
-    if (&bad == &parts.bad.front()) blocks_.insert(print);
-    if (known_.insert(print).second) lines += text;
+    if (&bad == &parts.bad.front()) met.blocks.insert(print);
+    if (met.lines.insert(print).second) lines += text;
   }
-  if (options_.most_blocks >= 0 && static_cast<int64_t>(blocks_.size()) > options_.most_blocks) {
+  if (options_.most_blocks >= 0 && static_cast<int64_t>(met.blocks.size()) > options_.most_blocks) {
     const arrow::Status& first = parts.bad.front().status;
     return first.WithMessage("more than ", options_.most_blocks,
                              " blocks have bad rows, as many as may; the next is: ", first.message());

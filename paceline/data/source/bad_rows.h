@@ -17,6 +17,7 @@
 #include <string>
 
 #include "paceline/core/json.h"
+#include "paceline/core/posix/forks.h"
 
 namespace paceline::data {
 
@@ -52,9 +53,12 @@ class BadRows {
   arrow::Status quarantine(const Parts& parts, const Describe& describe);
 
   const BadRowOptions options_;
-  std::mutex mutex_;
-  std::set<uint64_t> known_;   // lines that are in the quarantine
-  std::set<uint64_t> blocks_;  // the first bad row of each
+  struct Met {
+    std::mutex mutex;
+    std::set<uint64_t> lines;   // that are in the quarantine
+    std::set<uint64_t> blocks;  // the first bad row of each
+  };
+  const PerProcess<Met> met_;
 };
 
 /// Of a step's options: `on_error` ("raise", "skip" or "replace"), `quarantine`, `most_errored_blocks`. A null pointer

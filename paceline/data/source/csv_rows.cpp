@@ -35,17 +35,18 @@ bool CsvPlace::ends_row(char byte, const arrow::csv::ParseOptions& options) {
 
 arrow::Result<CsvPlace> CsvPlaces::place_of(const LineRange& range, int64_t range_bytes) {
   const auto number = static_cast<size_t>(range.begin / range_bytes);
-  const std::lock_guard lock(mutex_);
-  if (number < places_.size()) return places_[number];
+  const std::lock_guard lock(known_->mutex);
+  std::vector<CsvPlace>& places = known_->places;
+  if (number < places.size()) return places[number];
   ARROW_ASSIGN_OR_RAISE(const auto input, open_unchanged(*file_system_, file_));
-  while (places_.size() <= number) {
-    const auto begin = static_cast<int64_t>(places_.size() - 1) * range_bytes;
+  while (places.size() <= number) {
+    const auto begin = static_cast<int64_t>(places.size() - 1) * range_bytes;
     ARROW_ASSIGN_OR_RAISE(const auto buffer, read_exactly(*input, begin, range_bytes));
-    CsvPlace place = places_.back();
+    CsvPlace place = places.back();
     for (const char byte : view_of(*buffer)) place.ends_row(byte, options_);
-    places_.push_back(place);
+    places.push_back(place);
   }
-  return places_[number];
+  return places[number];
 }
 
 arrow::Result<Lines> CsvPlaces::rows_of(const LineRange& range, int64_t range_bytes) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "paceline/core/posix/forks.h"
 #include "paceline/data/source/line_ranges_internal.h"
 
 namespace paceline::data {
@@ -44,8 +45,11 @@ class CsvPlaces {
   const std::shared_ptr<arrow::fs::FileSystem> file_system_;
   const arrow::fs::FileInfo file_;
   const arrow::csv::ParseOptions options_;
-  std::mutex mutex_;
-  std::vector<CsvPlace> places_ = {CsvPlace()};
+  struct Known {
+    std::mutex mutex;
+    std::vector<CsvPlace> places = {CsvPlace()};
+  };
+  const PerProcess<Known> known_;
 };
 
 }  // namespace paceline::data

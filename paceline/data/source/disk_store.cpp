@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "paceline/core/posix/forks.h"
 #include "paceline/data/source/block_store_internal.h"
 #include "paceline/data/source/file_access_internal.h"
 #include "paceline/storage/checksum.h"
@@ -99,7 +100,7 @@ class DiskStore : public BlockStore {
 
   // Whether `bytes` more may be kept; counts them.
   bool make_room(int64_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(*mutex_);
     if (used_ + bytes > bytes_ && !is_full_) {
       used_ = bytes_in(path_);  // other processes write, too
       drop_others(bytes);
@@ -129,7 +130,7 @@ class DiskStore : public BlockStore {
   const fs::path path_;
   const fs::path folder_;
   const int64_t bytes_;
-  std::mutex mutex_;
+  const PerProcess<std::mutex> mutex_;
   int64_t used_ = 0;
   bool is_full_ = false;  // of blocks of this source
 };

@@ -40,8 +40,9 @@ arrow::Result<std::vector<std::shared_ptr<arrow::RecordBatch>>> OrderedRows::rea
 
 std::shared_ptr<const OrderedRows::Pass> OrderedRows::pass_of(uint64_t key) const {
   constexpr size_t kPasses = 4;  // of two epochs, each with a source that has begun again
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<const Pass>& known = passes_[key];
+  const std::lock_guard lock(passes_->mutex);
+  auto& passes = passes_->known;
+  std::shared_ptr<const Pass>& known = passes[key];
   if (known != nullptr) return known;
   Pass pass{.source = of_.source, .begins = {}};
   if (of_.order.shuffle != Shuffle::none) {
@@ -57,8 +58,7 @@ std::shared_ptr<const OrderedRows::Pass> OrderedRows::pass_of(uint64_t key) cons
   }
   auto made = std::make_shared<const Pass>(std::move(pass));
   known = made;
-  if (passes_.size() > kPasses)
-    passes_.erase(passes_.begin()->first == key ? std::next(passes_.begin()) : passes_.begin());
+  if (passes.size() > kPasses) passes.erase(passes.begin()->first == key ? std::next(passes.begin()) : passes.begin());
   return made;
 }
 

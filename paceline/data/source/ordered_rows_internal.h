@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "paceline/core/posix/forks.h"
 #include "paceline/data/source/views.h"
 
 namespace paceline::data {
@@ -41,8 +42,11 @@ class OrderedRows {
   const OrderedSource of_;
   int64_t rows_ = 0;
   int64_t bytes_ = 0;
-  mutable std::mutex mutex_;
-  mutable std::map<uint64_t, std::shared_ptr<const Pass>> passes_;  // those that were used last
+  struct Passes {
+    std::mutex mutex;
+    std::map<uint64_t, std::shared_ptr<const Pass>> known;  // those that were used last
+  };
+  const PerProcess<Passes> passes_;
 };
 
 }  // namespace paceline::data

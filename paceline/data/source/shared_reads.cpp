@@ -9,6 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "paceline/core/posix/forks.h"
+
 namespace paceline::data {
 namespace {
 
@@ -24,26 +26,28 @@ class SharedReads : public Source {
   uint64_t fingerprint() const override { return source_->fingerprint(); }
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t key) const override {
-    std::unique_lock lock(mutex_);
+    State& state = *state_;
+    std::unique_lock lock(state.mutex);
     const std::pair which(chunk, key);
     while (true) {
-      const auto found = reads_.find(which);
-      if (found == reads_.end()) break;
+      const auto found = state.reads.find(which);
+      if (found == state.reads.end()) break;
       if (auto batch = found->second.batch.lock()) return batch;
       if (!found->second.is_under_way) break;
-      done_.wait(lock);
+      state.done.wait(lock);
     }
-    reads_[which].is_under_way = true;
+    state.reads[which].is_under_way = true;
     lock.unlock();
     auto batch = source_->read(chunk, key);
     lock.lock();
-    reads_.erase(which);  // after an error the next one tries for himself
+    state.reads.erase(which);  // after an error the next one tries for himself
     if (batch.ok()) {
-      std::erase_if(reads_, [](const auto& read) { return !read.second.is_under_way && read.second.batch.expired(); });
-      reads_[which].batch = *batch;
-      keep(*batch);
+      std::erase_if(state.reads,
+                    [](const auto& read) { return !read.second.is_under_way && read.second.batch.expired(); });
+      state.reads[which].batch = *batch;
+      keep(state, *batch);
     }
-    done_.notify_all();
+    state.done.notify_all();
     return batch;
   }
 
@@ -57,21 +61,25 @@ class SharedReads : public Source {
     int64_t bytes = 0;
   };
 
-  void keep(const std::shared_ptr<arrow::RecordBatch>& batch) const {
-    kept_.push_back({batch, static_cast<int64_t>(arrow::util::ReferencedBufferSize(*batch).ValueOr(0))});
-    kept_bytes_ += kept_.back().bytes;
-    while (kept_bytes_ > kBytesKept) {
-      kept_bytes_ -= kept_.front().bytes;
-      kept_.pop_front();
+  struct State {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::map<std::pair<int64_t, uint64_t>, Read> reads;
+    std::deque<Kept> kept;  // the oldest first
+    int64_t kept_bytes = 0;
+  };
+
+  static void keep(State& state, const std::shared_ptr<arrow::RecordBatch>& batch) {
+    state.kept.push_back({batch, static_cast<int64_t>(arrow::util::ReferencedBufferSize(*batch).ValueOr(0))});
+    state.kept_bytes += state.kept.back().bytes;
+    while (state.kept_bytes > kBytesKept) {
+      state.kept_bytes -= state.kept.front().bytes;
+      state.kept.pop_front();
     }
   }
 
   const std::shared_ptr<const Source> source_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable done_;
-  mutable std::map<std::pair<int64_t, uint64_t>, Read> reads_;
-  mutable std::deque<Kept> kept_;  // the oldest first
-  mutable int64_t kept_bytes_ = 0;
+  const PerProcess<State> state_;
 };
 
 }  // namespace

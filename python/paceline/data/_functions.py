@@ -8,6 +8,7 @@ function does by chance depends on seed, epoch and rows alone; what the process 
 import contextlib
 import hashlib
 import inspect
+import os
 import random
 import sys
 import threading
@@ -150,6 +151,14 @@ def _part_of(value):
 
 _calls = threading.RLock()  # the generators are the process's: one function at a time has them
 _restores = True
+
+
+def _free_in_fork():
+    global _calls
+    _calls = threading.RLock()  # a thread may have had it that is not here
+
+
+os.register_at_fork(after_in_child=_free_in_fork)
 
 
 def restore_generators(restores: bool) -> None:

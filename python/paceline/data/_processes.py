@@ -133,9 +133,9 @@ def _end():
 
 
 def _let_go():
-    global _latest
+    global _latest, _lock
     native.FunctionProcesses.let_go_in_fork()
-    _latest = None
+    _latest, _lock = None, threading.Lock()  # a thread may have had it that is not here
     _started.clear()
 
 

@@ -1,0 +1,21 @@
+// A check in a fork of the test program: for what a fork does with its parent's objects.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace paceline::testing {
+
+/// Whether `check` gives true there, within ten seconds. It must not use the test's assertions.
+template <class Check>
+bool holds_in_fork(Check check) {
+  const pid_t fork = ::fork();
+  if (fork == 0) {
+    ::alarm(10);
+    ::_exit(check() ? 0 : 1);
+  }
+  int status = 0;
+  return ::waitpid(fork, &status, 0) == fork && status == 0;
+}
+
+}  // namespace paceline::testing

@@ -10,6 +10,7 @@
 #include "paceline/data/function/forked_processes.h"
 #include "paceline/data/function/function_pool.h"
 #include "python/bindings/modules.h"
+#include "python/bindings/raised_status.h"
 
 namespace paceline::python {
 
@@ -24,6 +25,16 @@ std::vector<std::weak_ptr<data::ForkedProcesses>>& all() {
   return all;
 }
 
+arrow::Result<Descriptor> begun(const py::object& begin) {
+  const py::gil_scoped_acquire gil;
+  try {
+    return Descriptor(begin().cast<int>());
+  } catch (const std::exception& error) {
+    return arrow::Status::IOError("the process from which those that call functions are forked cannot be started: ",
+                                  error.what());
+  }
+}
+
 void for_all(void (data::ForkedProcesses::*function)()) {
   for (const auto& one : all()) {
     if (const auto processes = one.lock()) ((*processes).*function)();
@@ -34,12 +45,14 @@ void for_all(void (data::ForkedProcesses::*function)()) {
 
 void bind_data_functions(py::module_& module) {
   py::class_<data::ForkedProcesses, std::shared_ptr<data::ForkedProcesses>>(module, "FunctionProcesses")
-      .def(py::init([](int server) {
-             auto processes = std::make_shared<data::ForkedProcesses>(Descriptor(server));
+      .def(py::init([](py::object begin) {
+             const int server = begin().cast<int>();
+             auto processes = std::make_shared<data::ForkedProcesses>(
+                 Descriptor(server), [begin = held(std::move(begin))] { return begun(*begin); });
              all().push_back(processes);
              return processes;
            }),
-           py::arg("server"))
+           py::arg("begin"))
       .def_static("end_all", [] { for_all(&data::ForkedProcesses::end); })
       .def_static("let_go_in_fork", [] { for_all(&data::ForkedProcesses::let_go_in_fork); });
   py::class_<data::FunctionPool, std::shared_ptr<data::FunctionPool>>(module, "FunctionPool")

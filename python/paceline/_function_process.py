@@ -26,6 +26,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 _HEADER = struct.Struct("<4sIQB3x")  # of a frame (paceline/rpc/frame.h)
 _GRACE_S = 5.0  # for a process that nobody needs any more, to end by itself
+_STOPPED_GRACE_S = 1.0  # for a process that somebody has stopped, to go on
 _LAST_GRACE_S = 1.0  # when the program has ended
 _PR_SET_PDEATHSIG = 1
 
@@ -90,8 +91,16 @@ class _Server:
         self._connection = connection
         self._children: Dict[int, _Child] = {}
         self._deadlines: Dict[int, float] = {}  # of children that are to end by themselves
+        self._stopped: Dict[int, float] = {}  # deadlines of children that are stopped
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection.socket, selectors.EVENT_READ)
+        self._signals, wakes = socket.socketpair()
+        self._wakes = wakes
+        for end in (self._signals, wakes):
+            end.setblocking(False)
+        self._selector.register(self._signals, selectors.EVENT_READ)
+        signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def run(self) -> Optional[Connection]:
         """Returns in each process that it forks, with its connection; None at the end of the server."""
@@ -100,6 +109,10 @@ class _Server:
                 if key.data is not None:
                     self._reap(key.data)
                     continue
+                if key.fileobj is self._signals:
+                    self._signals.recv(4096)
+                    self._look_for_stopped()
+                    continue
                 message = self._connection.receive()
                 if message is None:
                     return self._end()
@@ -107,13 +120,25 @@ class _Server:
                     self._deadlines[message.body["pid"]] = time.monotonic() + _GRACE_S
                 if message.kind == "fork" and (forked := self._fork(message.body["variables"])):
                     return forked
-            for pid, deadline in list(self._deadlines.items()):
-                if deadline <= time.monotonic():
+            for deadlines in (self._deadlines, self._stopped):
+                for pid in [pid for pid, deadline in deadlines.items() if deadline <= time.monotonic()]:
+                    del deadlines[pid]
+                    if deadlines is self._stopped:
+                        print(f"paceline: process {pid}, which calls functions of a dataset, is stopped, so it is ended, "
+                              "and another one makes its block", file=sys.stderr, flush=True)
                     _kill(pid)
-                    del self._deadlines[pid]
 
     def _patience(self):
-        return max(0.0, min(self._deadlines.values()) - time.monotonic()) if self._deadlines else None
+        deadlines = [*self._deadlines.values(), *self._stopped.values()]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+    def _look_for_stopped(self):
+        for pid in self._children:
+            while news := os.waitid(os.P_PID, pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG):
+                if news.si_code == os.CLD_STOPPED:
+                    self._stopped[pid] = time.monotonic() + _STOPPED_GRACE_S
+                else:
+                    self._stopped.pop(pid, None)
 
     def _fork(self, variables):
         ours, its = socket.socketpair()
@@ -146,8 +171,11 @@ class _Server:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._selector.close()
-        self._connection.socket.close()
+        for end in (self._connection.socket, self._signals, self._wakes):
+            end.close()
         for child in self._children.values():
             os.close(child.pidfd)
             os.close(child.status)
@@ -155,6 +183,7 @@ class _Server:
     def _reap(self, pid):
         child = self._children.pop(pid)
         self._deadlines.pop(pid, None)
+        self._stopped.pop(pid, None)
         _kill(pid)  # what it has left in its group; its number is its own until it has been waited for
         _, status = os.waitpid(pid, 0)
         self._selector.unregister(child.pidfd)
@@ -168,6 +197,7 @@ class _Server:
     def _end(self):
         """Processes that wait for a call have seen the end, too; one that is in a function is killed."""
         self._selector.unregister(self._connection.socket)
+        self._selector.unregister(self._signals)
         deadline = time.monotonic() + _LAST_GRACE_S
         while self._children and (left := deadline - time.monotonic()) > 0:
             for key, _ in self._selector.select(left):

@@ -151,6 +151,45 @@ def test_a_crash_is_tried_again(tmp_path):
     assert (tmp_path / "crashed").exists()
 
 
+def test_a_stopped_process_is_replaced(tmp_path):
+    def stops_once(batch):
+        if batch["id"][0] == 30 and not (tmp_path / "stopped").exists():
+            (tmp_path / "stopped").touch()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return pid_of(batch)
+
+    dataset = rows().map_batches(stops_once, concurrency=1)
+    batches = list(dataset.iter_batches())
+    assert [row for batch in batches for row in batch["id"].tolist()] == list(range(100))
+    assert (tmp_path / "stopped").exists() and len({pid for batch in batches for pid in batch["pid"]}) == 2
+
+
+def test_a_process_that_is_stopped_for_a_moment_goes_on():
+    def stops(batch):
+        if batch["id"][0] == 30:
+            stopped = f"grep -q '^State:.T' /proc/{os.getpid()}/status && kill -CONT {os.getpid()}"
+            continues = f"while kill -0 {os.getpid()} && ! {{ {stopped}; }}; do :; done"
+            with subprocess.Popen(["sh", "-c", continues], start_new_session=True):
+                os.kill(os.getpid(), signal.SIGSTOP)
+        return pid_of(batch)
+
+    assert len(set(column(rows().map_batches(stops, concurrency=1), "pid"))) == 1
+
+
+def test_a_fork_server_that_dies_is_started_again():
+    def server_of(batch):
+        return {"server": numpy.full(len(batch["id"]), os.getppid())}
+
+    dataset = rows().map_batches(server_of, concurrency=2)
+    (server,) = set(column(dataset, "server"))
+    pidfd = os.pidfd_open(server)
+    os.kill(server, signal.SIGKILL)
+    assert has_ended(pidfd)
+    os.close(pidfd)
+    again = set(column(dataset, "server"))
+    assert len(again) == 1 and server not in again
+
+
 def test_a_second_crash_is_an_error_that_names_the_rows():
     def crashes(batch):
         if batch["id"][0] == 30:

@@ -33,6 +33,7 @@ struct FakeCall {
 
 /// What the process does then: ends by a signal, raises an exception, or gives a block.
 struct FakeCrash {
+  static constexpr int kNobodyKnows = -1;
   int signal = SIGSEGV;
 };
 struct FakeRaise {
@@ -124,7 +125,10 @@ class FakeProcess : public FunctionProcess {
   pid_t pid() const override { return pid_; }
   Descriptor take_socket() override { return std::move(socket_); }
   void kill() override { server_->end(SIGKILL); }
-  std::optional<ExitStatus> wait() override { return ExitStatus{.signal = server_->signal()}; }
+  std::optional<ExitStatus> wait() override {
+    if (server_->signal() == FakeCrash::kNobodyKnows) return std::nullopt;
+    return ExitStatus{.signal = server_->signal()};
+  }
   int64_t memory() const override { return memory_; }
 
  private:
@@ -148,7 +152,14 @@ class FakeProcesses : public FunctionProcesses {
     ARROW_ASSIGN_OR_RAISE(auto ends, make_socket_pair());
     auto server = std::make_shared<FakeServer>(number, function_, std::move(ends.second));
     threads_.emplace_back([server] { server->serve(); });
+    servers_.push_back(server);
     return std::make_unique<FakeProcess>(1000 + number, std::move(ends.first), std::move(server), memory);
+  }
+
+  /// A process is killed, from outside.
+  void end(int process) {
+    const std::lock_guard lock(mutex_);
+    servers_.at(static_cast<size_t>(process))->end(SIGKILL);
   }
 
   std::vector<std::map<std::string, std::string>> variables;  ///< of each that was started
@@ -158,6 +169,7 @@ class FakeProcesses : public FunctionProcesses {
   const std::function<FakeReply(const FakeCall&)> function_;
   std::mutex mutex_;
   std::vector<std::thread> threads_;
+  std::vector<std::shared_ptr<FakeServer>> servers_;
 };
 
 }  // namespace paceline::data

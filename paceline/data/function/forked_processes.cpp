@@ -53,31 +53,63 @@ class ForkedProcesses::Process : public FunctionProcess {
   const Descriptor end_;
 };
 
+ForkedProcesses::ForkedProcesses(Descriptor server, Begin begin)
+    : begin_(std::move(begin)), connection_(std::make_shared<Connection>(std::move(server))) {}
+
+// Without the mutex, which a thread may have that is not there.
 void ForkedProcesses::let_go_in_fork() {
   const Descriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ::dup3(nothing.get(), connection_->socket.descriptor(), O_CLOEXEC);
 }
 
-ForkedProcesses::ForkedProcesses(Descriptor server) : connection_(std::make_shared<Connection>(std::move(server))) {}
+void ForkedProcesses::end() {
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  connection_->socket.shut_down();
+}
+
+std::shared_ptr<ForkedProcesses::Connection> ForkedProcesses::connection() const {
+  const std::lock_guard lock(mutex_);
+  return connection_;
+}
+
+arrow::Status ForkedProcesses::begin_again() {
+  const auto gone = arrow::Status::IOError("the process from which those that call functions are forked has ended");
+  {
+    const std::lock_guard lock(mutex_);
+    if (has_ended_) return gone;
+  }
+  ARROW_ASSIGN_OR_RAISE(Descriptor server, begin_());
+  auto connection = std::make_shared<Connection>(std::move(server));
+  const std::lock_guard lock(mutex_);
+  if (has_ended_) return gone;
+  connection_ = std::move(connection);
+  return arrow::Status::OK();
+}
+
+arrow::Result<rpc::Envelope> ForkedProcesses::ask(Connection& server,
+                                                  const std::map<std::string, std::string>& variables) {
+  ARROW_RETURN_NOT_OK(server.socket.send(rpc::pack(ForkFunctionProcess{variables})));
+  ARROW_ASSIGN_OR_RAISE(auto answer, server.socket.receive());
+  if (!answer) return arrow::Status::IOError("it has closed the connection");
+  return *std::move(answer);
+}
 
 arrow::Result<std::unique_ptr<FunctionProcess>> ForkedProcesses::start(
     const std::map<std::string, std::string>& variables) {
-  const std::lock_guard lock(connection_->mutex);
-  arrow::Status status = connection_->socket.send(rpc::pack(ForkFunctionProcess{variables}));
-  if (status.ok()) {
-    auto answer = connection_->socket.receive();
-    if (answer.ok() && *answer) return process_of(std::move(**answer));
-    status = answer.status();
+  const std::lock_guard lock(starting_);
+  auto answer = ask(*connection(), variables);
+  if (!answer.ok()) {
+    ARROW_RETURN_NOT_OK(begin_again());
+    answer = ask(*connection(), variables);
   }
-  return arrow::Status::IOError("the process from which those that call functions are forked has ended",
-                                status.ok() ? "" : ": ", status.message(),
-                                "; what it wrote to standard error says why");
-}
-
-arrow::Result<std::unique_ptr<FunctionProcess>> ForkedProcesses::process_of(rpc::Envelope answer) {
-  ARROW_ASSIGN_OR_RAISE(const auto forked, rpc::unpack<FunctionProcessForked>(answer));
-  if (answer.descriptors.size() == 3) {
-    return std::make_unique<Process>(connection_, static_cast<pid_t>(forked.pid), std::move(answer.descriptors));
+  if (!answer.ok()) {
+    return arrow::Status::IOError("the process from which those that call functions are forked has ended, and another ",
+                                  "one too: ", answer.status().message(), "; what it wrote to standard error says why");
+  }
+  ARROW_ASSIGN_OR_RAISE(const auto forked, rpc::unpack<FunctionProcessForked>(*answer));
+  if (answer->descriptors.size() == 3) {
+    return std::make_unique<Process>(connection(), static_cast<pid_t>(forked.pid), std::move(answer->descriptors));
   }
   return arrow::Status::IOError("a process that calls functions cannot be forked: ", forked.error);
 }

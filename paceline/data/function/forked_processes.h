@@ -7,6 +7,7 @@
 
 #include <arrow/result.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -32,15 +33,17 @@ PACELINE_MESSAGE(FunctionProcessForked, "forked", PACELINE_FUNCTION_PROCESS_FORK
 #define PACELINE_END_FUNCTION_PROCESS_FIELDS(FIELD) FIELD(int64_t, pid, 0)
 PACELINE_MESSAGE(EndFunctionProcess, "end", PACELINE_END_FUNCTION_PROCESS_FIELDS);
 
-/// Those of one server. Thread-safe.
+/// Those of one server, and of another one if that ends before it is to. Thread-safe.
 class ForkedProcesses : public FunctionProcesses {
  public:
-  /// Takes over the connection to a server.
-  explicit ForkedProcesses(Descriptor server);
+  /// Starts a server, and gives the connection to it.
+  using Begin = std::function<arrow::Result<Descriptor>()>;
+  /// `server`: the connection to the first one.
+  ForkedProcesses(Descriptor server, Begin begin);
 
   arrow::Result<std::unique_ptr<FunctionProcess>> start(const std::map<std::string, std::string>& variables) override;
   /// Ends the server, and all processes with it: calls that are under way meet their end.
-  void end() { connection_->socket.shut_down(); }
+  void end();
   /// In a fork of the program: closes the fork's descriptor of the connection, so that the server sees the program's
   /// end. Nothing else may be done with it there.
   void let_go_in_fork();
@@ -48,13 +51,18 @@ class ForkedProcesses : public FunctionProcesses {
  private:
   struct Connection {
     explicit Connection(Descriptor server) : socket(std::move(server)) {}
-    std::mutex mutex;  // of a request and its answer
     rpc::BlockingSocket socket;
   };
   class Process;
-  arrow::Result<std::unique_ptr<FunctionProcess>> process_of(rpc::Envelope answer);
+  std::shared_ptr<Connection> connection() const;
+  arrow::Status begin_again();
+  static arrow::Result<rpc::Envelope> ask(Connection& server, const std::map<std::string, std::string>& variables);
 
-  const std::shared_ptr<Connection> connection_;  // its processes hold it, too
+  const Begin begin_;
+  std::mutex starting_;  // of a request and its answer
+  mutable std::mutex mutex_;
+  std::shared_ptr<Connection> connection_;  // its processes hold it, too
+  bool has_ended_ = false;
 };
 
 }  // namespace paceline::data

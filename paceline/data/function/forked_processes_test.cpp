@@ -21,23 +21,29 @@ class FakeForkServer {
   explicit FakeForkServer(std::function<rpc::Envelope(const rpc::StringMap&)> forked) {
     auto ends = make_socket_pair().ValueOrDie();
     ours = std::move(ends.first);
-    thread_ = std::thread(
-        [forked = std::move(forked), socket = std::make_shared<rpc::BlockingSocket>(std::move(ends.second))] {
-          while (true) {
-            auto message = socket->receive();
-            if (!message.ok() || !*message) return;
-            if ((*message)->type != ForkFunctionProcess::kType) continue;
-            if (!socket->send(forked(rpc::unpack<ForkFunctionProcess>(**message)->variables)).ok()) return;
-          }
-        });
+    socket_ = std::make_shared<rpc::BlockingSocket>(std::move(ends.second));
+    thread_ = std::thread([forked = std::move(forked), socket = socket_] {
+      while (true) {
+        auto message = socket->receive();
+        if (!message.ok() || !*message) return;
+        if ((*message)->type != ForkFunctionProcess::kType) continue;
+        if (!socket->send(forked(rpc::unpack<ForkFunctionProcess>(**message)->variables)).ok()) return;
+      }
+    });
   }
   ~FakeForkServer() { thread_.join(); }
+  void end() { socket_->shut_down(); }
 
   Descriptor ours;
 
  private:
+  std::shared_ptr<rpc::BlockingSocket> socket_;
   std::thread thread_;
 };
+
+arrow::Result<Descriptor> no_other() {
+  return arrow::Status::IOError("another server has ended, too");
+}
 
 // A process that has ended with `wait_status`.
 rpc::Envelope ended(int64_t pid, int wait_status) {
@@ -55,7 +61,7 @@ rpc::Envelope ended(int64_t pid, int wait_status) {
 TEST(ForkedProcesses, TellHowAProcessHasEnded) {
   FakeForkServer server(
       [](const rpc::StringMap& variables) { return ended(std::stoll(variables.at("PID")), SIGSEGV); });
-  ForkedProcesses processes(std::move(server.ours));
+  ForkedProcesses processes(std::move(server.ours), no_other);
   const auto process = processes.start({{"PID", "7"}}).ValueOrDie();
   EXPECT_EQ(process->pid(), 7);
   EXPECT_EQ(process->wait()->signal, SIGSEGV);
@@ -64,7 +70,7 @@ TEST(ForkedProcesses, TellHowAProcessHasEnded) {
 
 TEST(ForkedProcesses, MeasureMemoryOfTheirOwn) {
   FakeForkServer server([](const rpc::StringMap&) { return ended(::getpid(), 0); });
-  ForkedProcesses processes(std::move(server.ours));
+  ForkedProcesses processes(std::move(server.ours), no_other);
   const auto process = processes.start({}).ValueOrDie();
   const int64_t before = process->memory();
   const std::vector<char> more(64 << 20, 'x');
@@ -75,10 +81,29 @@ TEST(ForkedProcesses, SayWhyThereIsNone) {
   FakeForkServer server([](const rpc::StringMap&) {
     return rpc::pack(FunctionProcessForked{.error = "Resource temporarily unavailable"});
   });
-  ForkedProcesses processes(std::move(server.ours));
+  ForkedProcesses processes(std::move(server.ours), no_other);
   EXPECT_THAT(processes.start({}).status().message(), HasSubstr("Resource temporarily unavailable"));
   processes.end();
   EXPECT_THAT(processes.start({}).status().message(), HasSubstr("has ended"));
+}
+
+TEST(ForkedProcesses, AnotherServerTakesThePlaceOfOneThatHasEnded) {
+  std::vector<std::unique_ptr<FakeForkServer>> servers;
+  const auto begin = [&]() -> arrow::Result<Descriptor> {
+    const auto number = static_cast<int64_t>(servers.size());
+    servers.push_back(std::make_unique<FakeForkServer>([number](const rpc::StringMap&) { return ended(number, 0); }));
+    return std::move(servers.back()->ours);
+  };
+  ForkedProcesses processes(begin().ValueOrDie(), begin);
+  const auto of_first = processes.start({}).ValueOrDie();
+  EXPECT_EQ(of_first->pid(), 0);
+  servers.front()->end();
+  const auto of_second = processes.start({}).ValueOrDie();
+  EXPECT_EQ(of_second->pid(), 1);
+  EXPECT_EQ(processes.start({}).ValueOrDie()->pid(), 1);
+  processes.end();
+  EXPECT_THAT(processes.start({}).status().message(), HasSubstr("has ended"));
+  EXPECT_EQ(servers.size(), 2u);
 }
 
 }  // namespace

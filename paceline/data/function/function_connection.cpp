@@ -42,6 +42,11 @@ FunctionAnswer FunctionConnection::died(int64_t memory) {
   return {.what = FunctionAnswer::Died{process_->wait(), memory}, .bytes = {}};
 }
 
+bool FunctionConnection::has_ended() {
+  const auto waited = socket_.wait(std::chrono::milliseconds(0));  // nothing comes unasked but the end
+  return !waited.ok() || *waited;
+}
+
 arrow::Result<FunctionAnswer> FunctionConnection::call(FunctionCall call, const Descriptor& code,
                                                        const SharedRegion& input, const SharedRegion& output,
                                                        int64_t memory) {

@@ -35,6 +35,8 @@ class FunctionConnection {
 
   pid_t pid() const { return process_->pid(); }
   void kill() { process_->kill(); }
+  /// Whether it has ended between two calls.
+  bool has_ended();
   /// Calls a function, of which `code` is the sealed memory, and waits for the answer. `memory`: what the process may
   /// hold, 0 for any amount; it is looked at ten times a second and at the end. Invalid where it sends nonsense.
   arrow::Result<FunctionAnswer> call(FunctionCall call, const Descriptor& code, const SharedRegion& input,

@@ -135,9 +135,14 @@ Block FunctionPool::try_twice(int64_t number, const Function& function, const ar
   ARROW_ASSIGN_OR_RAISE(const auto input, regions_.take(size));
   ARROW_ASSIGN_OR_RAISE(const int64_t input_bytes, write_block(block, *input));
   std::string before;
+  size_t lost = 0;
   while (true) {
     ARROW_ASSIGN_OR_RAISE(const auto output, regions_.take(size));
     ARROW_ASSIGN_OR_RAISE(Seat* const seat, take_seat(number));
+    if (seat->connection->has_ended()) {
+      leave(*seat, false);
+      continue;
+    }
     FunctionCall call{.function = number, .key = key, .input_bytes = input_bytes};
     note_what_is_gone(*seat->connection, call);
     auto answer = seat->connection->call(std::move(call), function.code, *input, *output, memory_);
@@ -163,6 +168,8 @@ Block FunctionPool::try_twice(int64_t number, const Function& function, const ar
                                         " MiB of memory, more than the ", memory_ >> 20,
                                         " MiB of memory=…, and was ended. Allow it more, or give it smaller batches");
     }
+    // One of which nobody knows how it has ended went with all the others: not for what it was called with.
+    if (!died->status && ++lost <= seats_.size()) continue;
     if (!before.empty()) {
       return arrow::Status::ExecutionError(function.name, ": the process that called it ", before,
                                            ", and with the same rows a second one ", in_words(died->status));

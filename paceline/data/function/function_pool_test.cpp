@@ -6,8 +6,10 @@
 #include <future>
 #include <latch>
 
+#include "paceline/core/posix/forks.h"
 #include "paceline/data/function/fake_processes_internal.h"
 #include "paceline/data/testing_internal.h"
+#include "paceline/testing/in_fork.h"
 
 namespace paceline::data {
 namespace {
@@ -107,6 +109,54 @@ TEST(FunctionPool, ASecondCrashIsAnErrorOfTheseRowsAlone) {
   EXPECT_TRUE(status.IsExecutionError());
   EXPECT_THAT(status.message(), AllOf(HasSubstr("Map(f)"), HasSubstr("SIGSEGV"), HasSubstr("SIGKILL")));
   EXPECT_EQ(values_of(*pool.call(function, numbers_of({2}), 0).ValueOrDie()), (std::vector<int64_t>{2}));
+}
+
+TEST(FunctionPool, AProcessThatEndsBetweenCallsIsNoCrashOfTheNextOne) {
+  const auto processes = std::make_shared<FakeProcesses>([&](const FakeCall& call) -> FakeReply {
+    if (call.process == 1) return FakeCrash{};
+    return plus_key(call);
+  });
+  FunctionPool pool(processes, of_processes(1));
+  const int64_t function = pool.add("f", "code").ValueOrDie();
+  EXPECT_TRUE(pool.call(function, numbers_of({1}), 0).ok());
+  processes->end(0);
+  EXPECT_EQ(values_of(*pool.call(function, numbers_of({5}), 3).ValueOrDie()), (std::vector<int64_t>{8}));
+  EXPECT_EQ(pool.pids(), (std::vector<pid_t>{1002}));
+}
+
+TEST(FunctionPool, ProcessesThatEndWithTheirServerHaveNotCrashed) {
+  int crashes = 2;  // as many processes as there are
+  FunctionPool pool(std::make_shared<FakeProcesses>([&](const FakeCall& call) -> FakeReply {
+                      if (crashes-- > 0) return FakeCrash{FakeCrash::kNobodyKnows};
+                      return plus_key(call);
+                    }),
+                    of_processes(2));
+  const int64_t function = pool.add("f", "code").ValueOrDie();
+  EXPECT_EQ(values_of(*pool.call(function, numbers_of({5}), 3).ValueOrDie()), (std::vector<int64_t>{8}));
+  crashes = 100;
+  EXPECT_THAT(pool.call(function, numbers_of({5}), 3).status().message(), HasSubstr("nobody knows how"));
+  EXPECT_EQ(crashes, 100 - 4);
+}
+
+TEST(FunctionPool, AForkForgetsItsParentsProcesses) {
+  std::latch is_called(1), ends(1);
+  auto pool = make_shared_at_home<FunctionPool>(std::make_shared<FakeProcesses>([&](const FakeCall& call) {
+                                                  is_called.count_down();
+                                                  ends.wait();
+                                                  return plus_key(call);
+                                                }),
+                                                of_processes(2));
+  const int64_t function = pool->add("f", "code").ValueOrDie();
+  auto under_way = called(*pool, function, 1);
+  is_called.wait();
+  EXPECT_TRUE(testing::holds_in_fork([&] {
+    const bool is_refused = pool->call(function, numbers_of({1}), 0).status().IsInvalid();
+    pool->remove(function);
+    pool.reset();
+    return is_refused;
+  }));
+  ends.count_down();
+  EXPECT_EQ(values_of(**under_way.get()), (std::vector<int64_t>{1}));
 }
 
 TEST(FunctionPool, AnExceptionIsNotTriedAgain) {

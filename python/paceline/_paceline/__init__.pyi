@@ -82,7 +82,7 @@ class FunctionProcesses:
     @staticmethod
     def let_go_in_fork() -> None:
         ...
-    def __init__(self, server: typing.SupportsInt | typing.SupportsIndex) -> None:
+    def __init__(self, begin: typing.Any) -> None:
         ...
 class FunctionPool:
     def __init__(self, processes: FunctionProcesses, variables: collections.abc.Sequence[collections.abc.Mapping[str, str]], memory: typing.SupportsInt | typing.SupportsIndex) -> None:

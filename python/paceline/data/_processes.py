@@ -7,6 +7,7 @@ or an iteration of it.
 """
 
 import atexit
+import functools
 import io
 import json
 import math
@@ -31,18 +32,11 @@ _started: List[subprocess.Popen] = []  # which have not been waited for
 
 
 class _Server:
-    """A fork server. It ends when no pool has its processes any more."""
+    """A fork server, and another one if it dies. It ends when no pool has its processes any more."""
 
     def __init__(self, modules: Set[str]):
         self.modules = modules
-        ours, its = socket.socketpair()
-        path = [os.path.abspath(entry) for entry in sys.path]
-        begin = [sys.executable, "-c", _function_process.BOOT, json.dumps([path, sys.argv]), str(its.fileno())]
-        with its:
-            _started.append(subprocess.Popen(
-                [*begin, json.dumps(sorted(modules)), "[]"], pass_fds=[its.fileno()], stdin=subprocess.DEVNULL,
-                start_new_session=True))  # Ctrl-C is for the program
-        self.processes = native.FunctionProcesses(ours.detach())
+        self.processes = native.FunctionProcesses(functools.partial(_begin, sorted(modules)))
         self._common: Any = None  # the pool that functions have in common; it has no processes while it has no functions
 
     def pool(self, compute: _compute.Compute, cores: float, name: str) -> Any:
@@ -53,6 +47,18 @@ class _Server:
         if self._common is None or self._common.size != len(variables):
             self._common = native.FunctionPool(self.processes, variables, 0)
         return self._common
+
+
+def _begin(modules):
+    """Starts a fork server. Our end of the connection to it."""
+    ours, its = socket.socketpair()
+    path = [os.path.abspath(entry) for entry in sys.path]
+    program = [sys.executable, "-c", _function_process.BOOT, json.dumps([path, sys.argv]), str(its.fileno())]
+    with its:
+        _started.append(subprocess.Popen(
+            [*program, json.dumps(modules), "[]"], pass_fds=[its.fileno()], stdin=subprocess.DEVNULL,
+            start_new_session=True))  # Ctrl-C is for the program
+    return ours.detach()
 
 
 def start(functions: List[Any], options: Any, readers: int = 1) -> None:

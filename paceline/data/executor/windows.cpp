@@ -168,10 +168,19 @@ void Windows::drop_of_sleepers(Dropped& dropped) {
     const auto here = slot++;
     if (may_drop(*here)) drop(here, dropped);
   }
+  expects_more_ = false;  // who comes now has to begin with what is gone
 }
 
-// The windows that all consumers have left.
+void Windows::expect_more(bool more) {
+  Dropped dropped;  // ends last, without the lock
+  const std::lock_guard lock(ledger_->mutex());
+  expects_more_ = more;
+  drop_passed(dropped);
+}
+
+// The windows that all consumers have left, unless others are to come.
 void Windows::drop_passed(Dropped& dropped) {
+  if (expects_more_) return;
   int64_t first = count();
   for (const Cursor* cursor : cursors_) first = std::min(first, cursor->window_);
   for (auto slot = slots_.begin(); slot != slots_.end() && slot->first < first;) {

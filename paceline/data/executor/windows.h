@@ -71,6 +71,10 @@ class Windows {
   /// Chunks that are in memory now, and their bytes as the ledger counts them.
   std::pair<int64_t, int64_t> in_memory() const;
 
+  /// Whether consumers are still to come that begin where the first one has begun. Until they do, windows that all have
+  /// left stay for them. When these have to make room, nothing is kept any more.
+  void expect_more(bool more);
+
  private:
   friend class Cursor;
   friend class ReadPool;
@@ -125,6 +129,7 @@ class Windows {
   std::map<int64_t, Slot> slots_;
   std::vector<int64_t> to_mix_;  // windows that have pieces which no thread has begun
   std::vector<Cursor*> cursors_;
+  bool expects_more_ = false;
   int64_t at_work_ = 0;           // threads
   double expansion_ = 1.0;        // bytes of chunks, by what their source has said; the largest so far
   bool has_long_values_ = false;  // so that rows are not mixed ahead

@@ -10,6 +10,8 @@
 namespace paceline::data {
 namespace {
 
+constexpr int64_t kEpochsAhead = 2;  // by which one consumer may be before another that finds its windows there
+
 double seconds(std::chrono::duration<double> duration) {
   return duration.count();
 }
@@ -38,7 +40,9 @@ class LocalReader : public DatasetReader {
     options.local_shuffle_key =
         mix(static_cast<uint64_t>(request.local_shuffle_seed), static_cast<uint64_t>(request.epoch));
     const auto pool = shared_pool(static_cast<int>(request.threads), request.read_ahead_bytes);
-    return at_home(std::make_unique<BatchStream>(windows_of(request.epoch, pool), options, request.from));
+    auto stream = std::make_unique<BatchStream>(windows_of(request, pool), options, request.from);
+    has_come({request.epoch, pool.get()});
+    return at_home(std::move(stream));
   }
 
   arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) override {
@@ -84,33 +88,58 @@ class LocalReader : public DatasetReader {
     return EpochOrder(plan_.source->chunks(), order);
   }
 
+  using Key = std::pair<int64_t, const ReadPool*>;  // an epoch
+  struct Shared {
+    std::weak_ptr<Windows> windows;
+    std::shared_ptr<Windows> kept;  // while consumers are missing
+    int64_t missing = 0;
+  };
+
   std::vector<std::shared_ptr<Windows>> windows_that_live() {
     std::vector<std::shared_ptr<Windows>> all;
     const std::lock_guard lock(known_->mutex);
-    for (const auto& [epoch, known] : known_->windows) {
-      if (auto windows = known.lock()) all.push_back(std::move(windows));
+    for (const auto& [epoch, shared] : known_->windows) {
+      if (auto windows = shared.windows.lock()) all.push_back(std::move(windows));
     }
     return all;
   }
 
   // Those of the epoch that a stream has already, if one has.
-  std::shared_ptr<Windows> windows_of(int64_t epoch, const std::shared_ptr<ReadPool>& pool) {
+  std::shared_ptr<Windows> windows_of(const BatchRequest& request, const std::shared_ptr<ReadPool>& pool) {
     const std::lock_guard lock(known_->mutex);
-    std::erase_if(known_->windows, [](const auto& other) { return other.second.expired(); });
-    std::weak_ptr<Windows>& known = known_->windows[{epoch, pool.get()}];
-    std::shared_ptr<Windows> windows = known.lock();
+    std::erase_if(known_->windows, [](const auto& other) { return other.second.windows.expired(); });
+    Shared& shared = known_->windows[{request.epoch, pool.get()}];
+    std::shared_ptr<Windows> windows = shared.windows.lock();
     if (windows == nullptr) {
-      windows = std::make_shared<Windows>(plan_.source, order_of(epoch), pool, read_ahead_);
-      known = windows;
+      windows = std::make_shared<Windows>(plan_.source, order_of(request.epoch), pool, read_ahead_);
+      shared = {.windows = windows, .missing = request.consumers};
+      if (request.consumers > 1) {
+        windows->expect_more(true);
+        shared.kept = windows;
+      }
     }
     return windows;
+  }
+
+  // A consumer of the epoch has its stream. Those of former epochs that still miss one have waited long enough.
+  void has_come(const Key& key) {
+    std::vector<std::shared_ptr<Windows>> complete;  // change without the lock
+    {
+      const std::lock_guard lock(known_->mutex);
+      --known_->windows[key].missing;
+      for (auto& [other, shared] : known_->windows) {
+        if (shared.missing > 0 && other.first > key.first - kEpochsAhead) continue;
+        if (shared.kept != nullptr) complete.push_back(std::move(shared.kept));
+      }
+    }
+    for (const auto& windows : complete) windows->expect_more(false);
   }
 
   const OpenPlan plan_;
   const std::shared_ptr<ReadAheadStatistics> read_ahead_ = std::make_shared<ReadAheadStatistics>();
   struct Known {
     std::mutex mutex;
-    std::map<std::pair<int64_t, const ReadPool*>, std::weak_ptr<Windows>> windows;  // by epoch
+    std::map<Key, Shared> windows;
   };
   const PerProcess<Known> known_;
 };

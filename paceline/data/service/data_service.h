@@ -1,7 +1,9 @@
 // The data process's work: reads datasets and hands out their batches to the ranks of the node.
 //
-// Each rank has a socket and an arena. Whatever ranks ask, each dataset is opened once, and its blocks are read once
-// for all streams that go through the same epoch. A rank that asks for nothing holds nobody up: it holds its own slots.
+// Each rank has a socket and an arena. Whatever ranks ask, each dataset is opened once. Its blocks are read once in an
+// epoch for the ranks that share its rows, in whatever order they begin; again only for one that is so far behind the
+// others that the budget has no room for what is between them. A rank that asks for nothing holds nobody up: it holds
+// its own slots.
 //
 // Threading: serve() from any thread. A rank has a thread that listens, one that answers questions, and one for each
 // stream. A rank that ends, or says what is no message of service/messages.h, is let go of with all it had.

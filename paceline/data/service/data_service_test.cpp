@@ -221,6 +221,46 @@ TEST(DataService, ReadsOnceForAllRanks) {
   EXPECT_LE(source->reads, 20);
 }
 
+std::shared_ptr<Counting> blocks_of(int64_t blocks, int64_t rows) {
+  arrow::RecordBatchVector all;
+  for (int64_t block = 0; block < blocks; ++block) all.push_back(numbers_of(Numbers(static_cast<size_t>(rows), block)));
+  return std::make_shared<Counting>(memory_source(numbers_of({})->schema(), all).ValueOrDie());
+}
+
+TEST(DataService, ReadsOnceAlsoForRanksThatBeginLater) {
+  const auto source = blocks_of(20, 12);
+  Node node(source, {.shuffle = Shuffle::rows, .seed = 1});
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    size_t rows = 0;
+    for (int64_t rank = 0; rank < 3; ++rank) {  // one after the other has had all of the epoch
+      const auto reader = node.client()->reader("train");
+      rows += rest_of(**reader->batches(
+                          {.epoch = epoch,
+                           .options = {.batch_size = 5, .rank = rank, .world_size = 3, .prefetch_batches = 2}}))
+                  .size();
+    }
+    EXPECT_EQ(rows, 240U);
+    EXPECT_EQ(source->reads, 20 * (epoch + 1));
+  }
+}
+
+TEST(DataService, WhatIsKeptForOtherRanksMakesRoom) {
+  const auto source = blocks_of(20, 1000);
+  const auto reader = local_reader({.source = source, .order = {}, .statistics = {}});
+  const auto batches_of = [&](int64_t rank, int64_t epoch) {
+    return reader
+        ->batches({.epoch = epoch,
+                   .options = {.batch_size = 100, .rank = rank, .world_size = 2, .prefetch_batches = 0},
+                   .read_ahead_bytes = 40'000,  // of five blocks
+                   .consumers = 2})
+        .ValueOrDie();
+  };
+  EXPECT_EQ(rest_of(*batches_of(0, 0)).size(), 10'000U);
+  EXPECT_EQ(source->reads, 20) << "the first has read on, though the other has not come";
+  EXPECT_EQ(rest_of(*batches_of(1, 0)).size(), 10'000U);
+  EXPECT_EQ(source->reads, 40);
+}
+
 TEST(DataService, ARankWritesToItsBatchesAlone) {
   std::mt19937_64 random(6);
   Node node(random_source(random, 3));

@@ -168,7 +168,8 @@ arrow::Status ServedRank::give_batches(Stream& stream) {
                                                      .begins_early = asked.begins_early},
                                          .local_shuffle_seed = asked.local_shuffle_seed,
                                          .threads = options_.threads,
-                                         .read_ahead_bytes = options_.read_ahead_bytes}));
+                                         .read_ahead_bytes = options_.read_ahead_bytes,
+                                         .consumers = asked.world_size}));  // of which all are on this node
   {
     const std::lock_guard lock(mutex_);
     stream.batches = batches;

@@ -19,6 +19,10 @@ arrow::Status MixedStream::fill() {
   state_.position = rows_.position();
   ARROW_ASSIGN_OR_RAISE(buffer_, rows_.next(state_.buffer_rows));
   if (buffer_ == nullptr) return arrow::Status::OK();
+  if (state_.done > buffer_->num_rows()) {
+    return arrow::Status::Invalid("the state says that ", state_.done, " rows of a buffer are done which has ",
+                                  buffer_->num_rows());
+  }
   const auto order = shuffled(buffer_->num_rows(), mix(key_, static_cast<uint64_t>(state_.buffer)));
   ARROW_ASSIGN_OR_RAISE(buffer_, take_all({buffer_}, {order.begin(), order.end()}, arrow::default_memory_pool(),
                                           windows()->pool().buffers()));

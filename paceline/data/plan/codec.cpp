@@ -94,7 +94,9 @@ arrow::Result<std::vector<std::shared_ptr<arrow::RecordBatch>>> rows_of(const st
   arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
   options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;  // where the bytes begin anywhere
   ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchStreamReader::Open(stream, options));
-  return reader->ToRecordBatches();
+  ARROW_ASSIGN_OR_RAISE(auto batches, reader->ToRecordBatches());
+  for (const auto& batch : batches) ARROW_RETURN_NOT_OK(batch->ValidateFull());
+  return batches;
 }
 
 arrow::Result<std::map<std::string, Plan>> decoded(const EncodedPlans& encoded,
@@ -106,6 +108,9 @@ arrow::Result<std::map<std::string, Plan>> decoded(const EncodedPlans& encoded,
   };
   for (const EncodedStep& step : encoded.steps) {
     Plan plan{.kind = step.kind, .options = step.options};
+    if (!plan.options.is_object()) {
+      return arrow::Status::Invalid("the options of step '", plan.kind, "' are no object: ", plan.options.dump());
+    }
     for (const int64_t input : step.inputs) {
       ARROW_ASSIGN_OR_RAISE(plan.inputs.emplace_back(), step_at(input));
     }

@@ -82,7 +82,12 @@ arrow::Result<OpenPlan> open_as_it_is(const Plan& plan) {
 std::string lines_of(const Plan& plan) {
   std::string text;
   for (const auto& input : plan.inputs) text += lines_of(*input);
-  return text + line_of(plan) + "\n";
+  try {
+    text += line_of(plan);
+  } catch (const Json::exception&) {
+    text += with_options(plan.kind, plan.options);  // open() says what is wrong with them
+  }
+  return text + "\n";
 }
 
 bool calls_functions(const Plan& plan) {

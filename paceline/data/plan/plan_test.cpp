@@ -33,6 +33,11 @@ TEST(Plan, PutsItsStepsTogether) {
       step("range", {{"first", 1}, {"rows", 4}}, {step("union", Json::object(), {rows({1, 2, 3}), rows({4, 5, 6})})});
   EXPECT_EQ(all_of(*plan), (std::vector<int64_t>{2, 3, 4, 5}));
   EXPECT_EQ(data::open(*step("repartition", {{"blocks", 2}}, {plan}))->source->chunks().size(), 2u);
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_LT(data::open(*step("repartition", {{"blocks", most}}, {plan}))->source->chunks().size(), 1000u);
+  EXPECT_TRUE(data::open(*step("whole_batches", {{"rows", most}}, {plan})).ok());
+  EXPECT_FALSE(data::open(*step("repartition", {{"blocks", 0}}, {plan})).ok());
+  EXPECT_FALSE(data::open(*step("range", {{"first", 3}, {"rows", most}}, {plan})).ok());
   EXPECT_EQ(explain(*plan), "Rows\nRows\nUnion\nSlice(first=1, rows=4)\n");
 }
 

@@ -29,9 +29,9 @@ void choose_columns(Plan& reader, const std::vector<std::string>& wanted) {
   if (reader.options.contains("on_error")) return;  // which rows are bad depends on the columns that are read
   if (wanted.empty()) return;  // files are read for the number of their rows, which not every format can do
   if (reader.options.contains("columns")) {
-    const auto there = reader.options["columns"].get<std::vector<std::string>>();
+    const Json& there = reader.options["columns"];
     const bool has_all = std::ranges::all_of(
-        wanted, [&](const std::string& name) { return std::ranges::find(there, name) != there.end(); });
+        wanted, [&](const std::string& name) { return std::find(there.begin(), there.end(), name) != there.end(); });
     if (!has_all) return;  // an error, which a later step explains
   }
   reader.options["columns"] = wanted;

@@ -31,7 +31,11 @@ OpenedPlan shuffle(const Plan& plan, std::vector<OpenPlan> inputs) {
 OpenedPlan range_of_rows(const Plan& plan, std::vector<OpenPlan> inputs) {
   OpenPlan open = std::move(inputs.front());
   const int64_t first = plan.options.value("first", int64_t{0});
-  const int64_t rows = plan.options.value("rows", std::numeric_limits<int64_t>::max() - first);
+  const int64_t most = std::numeric_limits<int64_t>::max() - std::max<int64_t>(first, 0);
+  const int64_t rows = plan.options.value("rows", most);
+  if (first < 0 || rows < 0 || rows > most) {
+    return arrow::Status::Invalid("rows ", first, " + ", rows, " of a dataset; wanted: numbers from 0");
+  }
   ARROW_ASSIGN_OR_RAISE(open.source, counted(open.source, first + rows, cores()));
   if (open.order.shuffle != Shuffle::none) {
     open.source = ordered(open.source, EpochOrder(open.source->chunks(), open.order));
@@ -44,7 +48,9 @@ OpenedPlan range_of_rows(const Plan& plan, std::vector<OpenPlan> inputs) {
 OpenedPlan repartition(const Plan& plan, std::vector<OpenPlan> inputs) {
   OpenPlan open = std::move(inputs.front());
   ARROW_ASSIGN_OR_RAISE(open.source, counted(open.source, std::numeric_limits<int64_t>::max(), cores()));
-  open.source = repartitioned(open.source, plan.options.at("blocks"));
+  const int64_t blocks = plan.options.at("blocks");
+  if (blocks < 1) return arrow::Status::Invalid("repartition() to ", blocks, " blocks; wanted: at least 1");
+  open.source = repartitioned(open.source, blocks);
   return open;
 }
 

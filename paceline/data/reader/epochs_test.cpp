@@ -258,5 +258,29 @@ TEST(Epochs, NumbersThatAreNotAllowedAreErrors) {
   EXPECT_THAT(message({.batch_size = std::nullopt, .local_shuffle_buffer_size = 5}), HasSubstr("needs a batch_size"));
 }
 
+TEST(Epochs, PlacesThatAreNotInTheEpochAreErrors) {
+  Epochs epochs(shuffled_numbers(20), {});
+  const Json state = epochs.state().ValueOrDie();
+  for (const auto& [name, value] : std::vector<std::pair<std::string, int64_t>>{{"window", -1},
+                                                                                {"window", 2},
+                                                                                {"row", -1},
+                                                                                {"rows", -1},
+                                                                                {"buffer_rows", -1},
+                                                                                {"buffer", -1},
+                                                                                {"done", 1}}) {
+    Json wrong = state;
+    wrong[name] = value;
+    ASSERT_TRUE(epochs.load_state(wrong).ok());
+    EXPECT_THAT(epochs.begin({}).status().message(), HasSubstr("no such place in the epoch")) << name;
+  }
+  Json wrong = state;
+  wrong["buffer_rows"] = wrong["done"] = 30;  // there are 20
+  ASSERT_TRUE(epochs.load_state(wrong).ok());
+  EXPECT_THAT(epochs.begin({}).ValueOrDie()->next().status().message(), HasSubstr("30 rows of a buffer are done"));
+  ASSERT_TRUE(epochs.load_state(state).ok());
+  EXPECT_THAT(epochs.skip(-1).message(), HasSubstr("skip() of -1 rows"));
+  EXPECT_EQ(rows_left(epochs).size(), 20U);
+}
+
 }  // namespace
 }  // namespace paceline::data

@@ -11,6 +11,30 @@ namespace paceline::data {
 namespace {
 
 constexpr int64_t kEpochsAhead = 2;  // by which one consumer may be before another that finds its windows there
+constexpr int64_t kMostRows = int64_t{1} << 40;  // of a step: sums of them are numbers still
+
+// A state may come from a file, a request from another process.
+arrow::Status check_state(const StreamState& state, int64_t windows) {
+  const auto& [rows, window, row] = state.position;
+  if (rows >= 0 && window >= 0 && window <= windows && row >= 0 && state.buffer_rows >= 0 && state.buffer >= 0 &&
+      state.done >= 0 && state.done <= state.buffer_rows) {
+    return arrow::Status::OK();
+  }
+  return arrow::Status::Invalid("there is no such place in the epoch, which has ", windows, " windows: rows ", rows,
+                                ", window ", window, ", row ", row, ", buffer ", state.buffer, " of ",
+                                state.buffer_rows, " rows, of which ", state.done,
+                                " are done; is the state one that state_dict() gave?");
+}
+
+arrow::Status check_request(const BatchRequest& request) {
+  const BatchStreamOptions& options = request.options;
+  if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
+    return arrow::Status::Invalid("rank ", options.rank, " of ", options.world_size);
+  }
+  if (options.batch_size >= 0 && options.batch_size <= kMostRows / options.world_size) return arrow::Status::OK();
+  return arrow::Status::Invalid("batch_size is ", options.batch_size, "; allowed: 0 to ",
+                                kMostRows / options.world_size);
+}
 
 double seconds(std::chrono::duration<double> duration) {
   return duration.count();
@@ -36,17 +60,23 @@ class LocalReader : public DatasetReader {
   arrow::Result<std::shared_ptr<arrow::Schema>> schema() override { return plan_.source->schema(); }
 
   arrow::Result<std::unique_ptr<RankBatches>> batches(const BatchRequest& request) override {
+    ARROW_RETURN_NOT_OK(check_request(request));
     BatchStreamOptions options = request.options;
     options.local_shuffle_key =
         mix(static_cast<uint64_t>(request.local_shuffle_seed), static_cast<uint64_t>(request.epoch));
     const auto pool = shared_pool(static_cast<int>(request.threads), request.read_ahead_bytes);
-    auto stream = std::make_unique<BatchStream>(windows_of(request, pool), options, request.from);
+    auto windows = windows_of(request, pool);
+    ARROW_RETURN_NOT_OK(check_state(request.from, static_cast<int64_t>(windows->order().windows().size())));
+    auto stream = std::make_unique<BatchStream>(std::move(windows), options, request.from);
     has_come({request.epoch, pool.get()});
     return at_home(std::move(stream));
   }
 
   arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) override {
-    MixedStream stream(own_windows(plan_.source, order_of(epoch), {}), 0, from);
+    if (rows < 0) return arrow::Status::Invalid("skip() of ", rows, " rows; allowed: 0 or more");
+    EpochOrder order = order_of(epoch);
+    ARROW_RETURN_NOT_OK(check_state(from, static_cast<int64_t>(order.windows().size())));
+    MixedStream stream(own_windows(plan_.source, std::move(order), {}), 0, from);
     ARROW_RETURN_NOT_OK(stream.skip(rows));
     return stream.state();
   }

@@ -35,6 +35,7 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> batch_in(std::shared_ptr<arro
   std::shared_ptr<arrow::RecordBatch> batch;
   ARROW_RETURN_NOT_OK(reader->ReadNext(&batch));
   if (batch == nullptr) return arrow::Status::IOError("the data process sent a slot without a batch");
+  ARROW_RETURN_NOT_OK(batch->Validate());
   return batch;
 }
 

@@ -22,6 +22,15 @@ namespace {
 // Arrow's parser takes this much at once in good time, and a decompressed file may be far larger.
 constexpr size_t kParsedAtOnce = size_t{64} << 20;
 
+// As Arrow parses it, which crashes where the first row is null.
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse_rows(const arrow::json::ParseOptions& options,
+                                                              const std::shared_ptr<arrow::Buffer>& text) {
+  std::string_view rest = view_of(*text);
+  rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n\xEF\xBB\xBF"), rest.size()));
+  if (rest.starts_with("null")) return arrow::Status::Invalid("a row is null; wanted: an object");
+  return arrow::json::ParseOne(options, text);
+}
+
 class JsonSource : public LineSource {
  public:
   JsonSource(std::shared_ptr<arrow::fs::FileSystem> file_system, std::vector<arrow::fs::FileInfo> files,
@@ -41,7 +50,7 @@ class JsonSource : public LineSource {
       arrow::json::ParseOptions parse = arrow::json::ParseOptions::Defaults();
       parse.explicit_schema = options_.column_types;
       const std::string_view text = text_of(*first.lines, {});
-      auto batch = arrow::json::ParseOne(parse, part_of(first.lines, text));
+      auto batch = parse_rows(parse, part_of(first.lines, text));
       if (!batch.ok() && bad_rows_ != nullptr) batch = parse_good_sample(text, parse);
       if (!batch.ok()) return in_file(kind_, path_of(first_file_), batch.status());
       schema = (*batch)->schema();
@@ -50,9 +59,8 @@ class JsonSource : public LineSource {
     }
     schema = with_known_types(
         schema, [&](const Lines& lines, const LineRange& block) -> arrow::Result<std::shared_ptr<arrow::Schema>> {
-          ARROW_ASSIGN_OR_RAISE(const auto batch,
-                                arrow::json::ParseOne(arrow::json::ParseOptions::Defaults(),
-                                                      part_of(lines.text, text_of(*lines.text, block))));
+          ARROW_ASSIGN_OR_RAISE(const auto batch, parse_rows(arrow::json::ParseOptions::Defaults(),
+                                                             part_of(lines.text, text_of(*lines.text, block))));
           return batch->schema();
         });
     return cut(options_.chunk_bytes,
@@ -74,7 +82,7 @@ class JsonSource : public LineSource {
       if (text.empty()) break;
       size_t end = text.size() > kParsedAtOnce ? text.find('\n', kParsedAtOnce) : std::string_view::npos;
       end = std::min(end, text.size());
-      auto batch = arrow::json::ParseOne(parse, part_of(lines, text.substr(0, end)));
+      auto batch = parse_rows(parse, part_of(lines, text.substr(0, end)));
       if (!batch.ok()) {
         return batch.status().WithMessage(batch.status().message(), "; columns and types are those that the first ",
                                           "lines of ", path_of(first_file_), " have: ", types(),
@@ -103,7 +111,7 @@ class JsonSource : public LineSource {
       const Span& last = rows[end - 1];
       std::string more = good;
       more += text.substr(rows[first].first, last.first + last.size - rows[first].first);
-      auto batch = arrow::json::ParseOne(parse, arrow::Buffer::FromString(more));
+      auto batch = parse_rows(parse, arrow::Buffer::FromString(more));
       if (batch.ok()) {
         good = std::move(more);
         made = std::move(batch);

@@ -92,6 +92,8 @@ TEST_F(JsonSourceTest, ErrorsNameTheFile) {
   EXPECT_THAT(open({cut}).status().message(), HasSubstr(cut));
   const std::string array = write("array", "[{\"n\": 1}]\n");
   EXPECT_THAT(open({array}).status().message(), HasSubstr(array));
+  const std::string null = write("null", "\n null\n{\"n\": 1}\n");
+  EXPECT_THAT(open({null}).status().message(), AllOf(HasSubstr(null), HasSubstr("a row is null")));
   const std::string a = write("a", "{\"n\": 1}\n");
   const auto source = open({a, cut}).ValueOrDie();
   EXPECT_THAT(source->read(1, 0).status().message(), HasSubstr(cut));

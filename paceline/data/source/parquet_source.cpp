@@ -13,6 +13,7 @@
 #include <parquet/metadata.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "paceline/data/order/permutation.h"
 #include "paceline/data/source/decode_leaf_internal.h"
@@ -35,6 +36,7 @@ struct ParquetColumn {
 constexpr const char* kParquet = "Parquet";
 constexpr int64_t kRowsSkippedAtOnce = 4096;
 constexpr int64_t kBytesReadAtOnce = int64_t{1} << 20;
+constexpr double kMostPieces = 1 << 20;  // of a row group: who says that there are more is damaged
 
 struct ParquetFile {
   arrow::fs::FileInfo info;
@@ -87,7 +89,8 @@ class ParquetSource : public Source {
       for (int group = 0; group < files_[file].footer->num_row_groups(); ++group) {
         const auto metadata = files_[file].footer->RowGroup(group);
         if (options.filter && !may_pass(filter, *all, files_[file].manifest, *metadata)) continue;
-        add_chunks(static_cast<int64_t>(file), group, *metadata, options.bytes_of_chunk);
+        ARROW_RETURN_NOT_OK(in_file(kParquet, files_[file].info.path(),
+                                    add_chunks(static_cast<int64_t>(file), group, *metadata, options.bytes_of_chunk)));
       }
     }
     fingerprint_ = mix(mix_text(fingerprint_, schema_->ToString()), static_cast<uint64_t>(options.bytes_of_chunk));
@@ -145,36 +148,46 @@ class ParquetSource : public Source {
     }
   }
 
-  void add_chunks(int64_t number, int group, const parquet::RowGroupMetaData& metadata, int64_t bytes_of_chunk) {
+  arrow::Status add_chunks(int64_t number, int group, const parquet::RowGroupMetaData& metadata,
+                           int64_t bytes_of_chunk) {
     const int64_t rows = metadata.num_rows();
-    int64_t bytes = 0;
+    double bytes = 0;
     for (const ParquetColumn& column : files_[static_cast<size_t>(number)].columns) {
       if (column.leaves.empty()) continue;
       // Parquet keeps small integers as wider ones, so what it says of them is too much.
       if (const auto fixed = fixed_bytes_of_row(*arrow::schema({column.field}))) {
-        bytes += static_cast<int64_t>(*fixed * static_cast<double>(rows));
+        bytes += *fixed * static_cast<double>(rows);
         continue;
       }
       // Not the row group's own total, in which some writers count compressed bytes. What stands there once and is
       // meant often (a dictionary) takes more room decoded.
       for (const int leaf : column.leaves) {
         const auto chunk = metadata.ColumnChunk(leaf);
-        const int64_t decoded = chunk->num_values() * parquet::GetTypeByteSize(chunk->type());
+        const auto decoded = static_cast<double>(chunk->num_values()) * parquet::GetTypeByteSize(chunk->type());
         const bool is_wide = chunk->type() != parquet::Type::BOOLEAN && chunk->type() != parquet::Type::BYTE_ARRAY &&
                              chunk->type() != parquet::Type::FIXED_LEN_BYTE_ARRAY;
-        bytes += std::max(chunk->total_uncompressed_size(), is_wide ? decoded : 0);
+        bytes += std::max(static_cast<double>(chunk->total_uncompressed_size()), is_wide ? decoded : 0);
       }
     }
-    const int64_t pieces =
-        std::clamp<int64_t>((bytes + bytes_of_chunk - 1) / bytes_of_chunk, 1, std::max<int64_t>(rows, 1));
+    const double wanted = std::clamp(std::ceil(bytes / static_cast<double>(bytes_of_chunk)), 1.0,
+                                     std::max(static_cast<double>(rows), 1.0));
+    if (rows < 0 || wanted > kMostPieces) {
+      return arrow::Status::Invalid("row group ", group, " says that it has ", rows, " rows of ", bytes,
+                                    " bytes; is the file damaged?");
+    }
+    const auto pieces = static_cast<int64_t>(wanted);
+    bytes = std::clamp(bytes, 0.0, kMostPieces * static_cast<double>(bytes_of_chunk));
     for (int64_t piece = 0; piece < pieces; ++piece) {
-      const int64_t first = rows * piece / pieces;
-      const RowRange range{.first = first, .rows = rows * (piece + 1) / pieces - first};
+      const auto begin_of = [&](int64_t number_of_piece) {
+        return static_cast<int64_t>(static_cast<__int128>(rows) * number_of_piece / pieces);
+      };
+      const int64_t first = begin_of(piece);
+      const RowRange range{.first = first, .rows = begin_of(piece + 1) - first};
       const double part = rows == 0 ? 1 : static_cast<double>(range.rows) / static_cast<double>(rows);
-      chunks_.push_back(
-          {.rows = range.rows, .bytes = static_cast<int64_t>(static_cast<double>(bytes) * part), .file = number});
+      chunks_.push_back({.rows = range.rows, .bytes = static_cast<int64_t>(bytes * part), .file = number});
       parts_.push_back({.group = group, .range = range});
     }
+    return arrow::Status::OK();
   }
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_rows(const ParquetFile& file, int group,

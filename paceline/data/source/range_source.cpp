@@ -13,14 +13,14 @@
 namespace paceline::data {
 namespace {
 
+constexpr int64_t kValueBytes = sizeof(int64_t);
+constexpr int64_t kMostChunks = int64_t{1} << 24;  // their list is in memory
+
 class RangeSource : public Source {
  public:
   // `values`: numbers of a row.
-  RangeSource(int64_t rows, std::shared_ptr<arrow::Field> field, int64_t values, int64_t chunk_bytes)
-      : rows_(rows),
-        schema_(arrow::schema({std::move(field)})),
-        values_(values),
-        chunk_rows_(std::max<int64_t>(1, chunk_bytes / kValueBytes / std::max<int64_t>(values, 1))) {
+  RangeSource(int64_t rows, std::shared_ptr<arrow::Field> field, int64_t values, int64_t chunk_rows)
+      : rows_(rows), schema_(arrow::schema({std::move(field)})), values_(values), chunk_rows_(chunk_rows) {
     for (int64_t first = 0; first < rows; first += chunk_rows_) {
       const int64_t count = std::min(chunk_rows_, rows - first);
       chunks_.push_back({.rows = count, .bytes = count * values * kValueBytes});
@@ -44,14 +44,21 @@ class RangeSource : public Source {
   }
 
  private:
-  static constexpr int64_t kValueBytes = sizeof(int64_t);
-
   const int64_t rows_;
   const std::shared_ptr<arrow::Schema> schema_;
   const int64_t values_;
   const int64_t chunk_rows_;
   std::vector<ChunkSize> chunks_;
 };
+
+arrow::Result<std::unique_ptr<Source>> make_range(int64_t rows, std::shared_ptr<arrow::Field> field, int64_t values,
+                                                  int64_t chunk_bytes) {
+  const int64_t chunk_rows = std::max<int64_t>(1, chunk_bytes / kValueBytes / std::max<int64_t>(values, 1));
+  if (rows / chunk_rows < kMostChunks) {
+    return std::make_unique<RangeSource>(rows, std::move(field), values, chunk_rows);
+  }
+  return arrow::Status::Invalid("a range of ", rows, " rows has more than ", kMostChunks, " blocks");
+}
 
 }  // namespace
 
@@ -61,10 +68,10 @@ arrow::Result<std::unique_ptr<Source>> range_source(int64_t rows, const std::opt
   if (options.chunk_bytes <= 0) {
     return arrow::Status::Invalid("chunk_bytes is ", options.chunk_bytes, "; it must be positive");
   }
-  if (!shape) return std::make_unique<RangeSource>(rows, arrow::field("id", arrow::int64()), 1, options.chunk_bytes);
+  if (!shape) return make_range(rows, arrow::field("id", arrow::int64()), 1, options.chunk_bytes);
   ARROW_ASSIGN_OR_RAISE(auto type, tensor_type(arrow::int64(), *shape));
   ARROW_ASSIGN_OR_RAISE(const int64_t values, count_values(*shape));
-  return std::make_unique<RangeSource>(rows, arrow::field("data", std::move(type)), values, options.chunk_bytes);
+  return make_range(rows, arrow::field("data", std::move(type)), values, options.chunk_bytes);
 }
 
 }  // namespace paceline::data

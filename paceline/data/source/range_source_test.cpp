@@ -37,6 +37,7 @@ TEST(RangeSourceTest, WhatCannotBeIsRefused) {
   EXPECT_FALSE(range_source(1, {{int64_t{1} << 40}}).ok());
   EXPECT_FALSE(range_source(1, {{1 << 30, 1 << 30, 1 << 30}}).ok());
   EXPECT_FALSE(range_source(1, std::nullopt, {.chunk_bytes = 0}).ok());
+  EXPECT_FALSE(range_source(std::numeric_limits<int64_t>::max()).ok());
 }
 
 TEST(RangeSourceTest, TheFingerprintIsOfRowsAndShape) {

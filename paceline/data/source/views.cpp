@@ -208,8 +208,9 @@ std::shared_ptr<const Source> range_of(std::shared_ptr<const Source> source, int
 std::shared_ptr<const Source> repartitioned(std::shared_ptr<const Source> source, int64_t chunks) {
   const int64_t rows = rows_of(*source);
   std::vector<int64_t> ends;
-  for (int64_t chunk = 1; chunk <= chunks; ++chunk) {
-    const auto end = static_cast<__int128>(rows) * chunk / chunks;
+  const int64_t with_rows = std::min(chunks, rows);
+  for (int64_t chunk = 1; chunk <= with_rows; ++chunk) {
+    const auto end = static_cast<__int128>(rows) * chunk / with_rows;
     ends.push_back(static_cast<int64_t>(end));
   }
   return std::make_shared<Pieces>(std::move(source), 0, ends, static_cast<uint64_t>(chunks));
@@ -222,7 +223,7 @@ std::shared_ptr<const Source> in_multiples(std::shared_ptr<const Source> source,
   bool has_other_ends = false;
   for (const ChunkSize& chunk : source->chunks()) {
     end += chunk.rows;
-    const int64_t multiple = std::min(all, (end + rows - 1) / rows * rows);
+    const int64_t multiple = end % rows == 0 ? end : std::min(all - end, rows - end % rows) + end;
     has_other_ends |= multiple != end;
     if (ends.empty() || ends.back() < multiple) ends.push_back(multiple);
   }

@@ -255,8 +255,8 @@ class Dataset(Writing):
         if (num_blocks is None) == (target_num_rows_per_block is None):
             raise ValueError("repartition() takes either num_blocks or target_num_rows_per_block")
         if num_blocks is None:
-            num_blocks = max(1, -(-self.count() // _plans.count("target_num_rows_per_block", target_num_rows_per_block)))
-        parted = self._step("repartition", blocks=_plans.count("num_blocks", num_blocks))
+            num_blocks = max(1, -(-self.count() // _plans.count("target_num_rows_per_block", target_num_rows_per_block, 1)))
+        parted = self._step("repartition", blocks=_plans.count("num_blocks", num_blocks, 1))
         return parted.random_shuffle() if shuffle else parted
 
     def random_sample(self, fraction: float, *, seed: Seed = None) -> "Dataset":

@@ -237,6 +237,19 @@ def test_a_state_is_behind_what_was_given_not_behind_what_was_prefetched(prefetc
         assert seen + rows(batches(later, 5)) == whole
 
 
+def test_places_that_no_epoch_has_are_errors():
+    iterator = odd_blocks().iterator()
+    with pytest.raises(ValueError, match="skip.* of -1 rows"):
+        iterator.skip(-1)
+    state = iterator.state_dict()
+    for name, value in (("window", -5), ("window", 99), ("row", -1), ("done", 3)):
+        iterator.load_state_dict({**state, name: value})
+        with pytest.raises(ValueError, match="no such place in the epoch"):
+            list(iterator.iter_batches())
+    with pytest.raises(ValueError, match="num_blocks is 0"):
+        odd_blocks().repartition(0)
+
+
 # Ranks
 
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <tuple>
@@ -261,13 +262,9 @@ TEST(Epochs, NumbersThatAreNotAllowedAreErrors) {
 TEST(Epochs, PlacesThatAreNotInTheEpochAreErrors) {
   Epochs epochs(shuffled_numbers(20), {});
   const Json state = epochs.state().ValueOrDie();
-  for (const auto& [name, value] : std::vector<std::pair<std::string, int64_t>>{{"window", -1},
-                                                                                {"window", 2},
-                                                                                {"row", -1},
-                                                                                {"rows", -1},
-                                                                                {"buffer_rows", -1},
-                                                                                {"buffer", -1},
-                                                                                {"done", 1}}) {
+  const std::map<std::string, int64_t> wrong_numbers = {
+      {"window", -1}, {"row", -1}, {"rows", -1}, {"buffer", -1}, {"done", 1}};
+  for (const auto& [name, value] : wrong_numbers) {
     Json wrong = state;
     wrong[name] = value;
     ASSERT_TRUE(epochs.load_state(wrong).ok());

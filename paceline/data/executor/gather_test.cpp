@@ -1,10 +1,14 @@
 #include "paceline/data/executor/gather.h"
 
 #include <arrow/array.h>
+#include <arrow/builder.h>
+#include <arrow/compute/api_vector.h>
+#include <arrow/compute/initialize.h>
 #include <arrow/extension/uuid.h>
 #include <arrow/json/from_string.h>
 #include <arrow/record_batch.h>
 #include <arrow/scalar.h>
+#include <arrow/table.h>
 #include <arrow/type.h>
 #include <gtest/gtest.h>
 
@@ -132,6 +136,56 @@ TEST(Gather, TypesThatArrowsFunctionsDoNotKnow) {
     ASSERT_TRUE(batch->ValidateFull().ok());
     ASSERT_TRUE(batch->schema()->Equals(*schema));
     EXPECT_EQ(text_of({batch}, all_rows(4)), text_of(batches, rows));
+  }
+}
+
+// Of so many rows that columns are mixed in several bins; also of some of the rows, and of rows that come twice.
+TEST(Mixing, TakesManyRowsInAnyOrder) {
+  ASSERT_TRUE(arrow::compute::Initialize().ok());
+  constexpr int64_t kRows = 70'000;
+  arrow::RecordBatchVector batches;
+  int64_t next = 0;
+  const auto numbers = [&](const auto& type, int64_t rows) {
+    std::unique_ptr<arrow::ArrayBuilder> builder;
+    EXPECT_TRUE(arrow::MakeBuilder(arrow::default_memory_pool(), type, &builder).ok());
+    for (int64_t row = 0; row < rows; ++row) {
+      EXPECT_TRUE(builder->AppendScalar(*arrow::MakeScalar(type, (next + row) % 120).ValueOrDie()).ok());
+    }
+    return builder->Finish().ValueOrDie();
+  };
+  const auto schema = arrow::schema(
+      {field("a", arrow::int8()), field("b", arrow::int16()), field("c", arrow::float32()), field("d", arrow::int64()),
+       field("e", arrow::fixed_size_list(arrow::int8(), 3)), field("f", arrow::fixed_size_list(arrow::float32(), 3))});
+  for (const int64_t rows : {kRows, int64_t{0}, kRows / 2, int64_t{1}}) {
+    arrow::ArrayVector columns;
+    for (const auto& column : schema->fields()) {
+      const auto* const list = dynamic_cast<const arrow::FixedSizeListType*>(column->type().get());
+      if (list == nullptr) {
+        columns.push_back(numbers(column->type(), rows));
+      } else {
+        const auto items = numbers(list->value_type(), rows * list->list_size());
+        columns.push_back(arrow::FixedSizeListArray::FromArrays(items, list->list_size()).ValueOrDie());
+      }
+    }
+    batches.push_back(arrow::RecordBatch::Make(schema, rows, columns));
+    next += rows;
+  }
+  std::vector<uint32_t> order(static_cast<size_t>(next));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 random(3);
+  std::ranges::shuffle(order, random);
+  const std::vector<uint32_t> some(order.begin(), order.begin() + kRows);
+  std::vector<uint32_t> twice = order;
+  twice[0] = twice[1];
+  const auto whole = arrow::Table::FromRecordBatches(batches).ValueOrDie()->CombineChunksToBatch().ValueOrDie();
+  for (const auto& rows : {order, some, twice}) {
+    const auto taken = take_all(batches, rows, arrow::default_memory_pool()).ValueOrDie();
+    const arrow::UInt32Array places(static_cast<int64_t>(rows.size()), arrow::Buffer::Wrap(rows));
+    ASSERT_TRUE(taken->ValidateFull().ok());
+    for (int column = 0; column < schema->num_fields(); ++column) {
+      const auto wanted = arrow::compute::Take(*whole->column(column), places).ValueOrDie();
+      EXPECT_TRUE(taken->column(column)->Equals(*wanted)) << schema->field(column)->name();
+    }
   }
 }
 

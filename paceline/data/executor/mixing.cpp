@@ -11,43 +11,72 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace paceline::data {
 namespace {
 
-// From so many bytes on, a row is copied from where it is: it fills cache lines of its own.
-constexpr int64_t kWideRow = 64;
 constexpr int64_t kBytesOfPiece = int64_t{4} << 20;
 constexpr int64_t kRowsFetchedAhead = 8;
 constexpr int64_t kAlignment = 64;
 
+// A bin of numbers fits into a core's own cache, and its rows can be counted with 16 bits.
+constexpr size_t kRowsOfBin = size_t{1} << 16;
+
+// A row's bytes, whose number is known when this is compiled.
 template <size_t kBytes>
-void take_values(const uint8_t* source, uint8_t* target, const std::vector<uint32_t>& rows) {
-  struct Value {
-    uint8_t bytes[kBytes];
-  };
-  const auto* from = reinterpret_cast<const Value*>(source);
-  auto* to = reinterpret_cast<Value*>(target);
-  for (size_t i = 0; i < rows.size(); ++i) to[i] = from[rows[i]];
+struct Value {
+  uint8_t bytes[kBytes];
+  static constexpr size_t size() { return kBytes; }
+};
+
+template <typename Row>
+void deal(const uint8_t* source, uint8_t* target, std::span<const uint32_t> places) {
+  const auto* __restrict from = reinterpret_cast<const Row*>(source);
+  auto* __restrict to = reinterpret_cast<Row*>(target);
+  for (size_t i = 0; i < places.size(); ++i) to[places[i]] = from[i];
 }
 
-void take_values(const uint8_t* source, uint8_t* target, const std::vector<uint32_t>& rows, int64_t bytes_of_row) {
-  switch (bytes_of_row) {
-    case 1:
-      return take_values<1>(source, target, rows);
-    case 2:
-      return take_values<2>(source, target, rows);
-    case 4:
-      return take_values<4>(source, target, rows);
-    case 8:
-      return take_values<8>(source, target, rows);
-    default:
-      break;
+template <typename Row>
+void take(const uint8_t* source, uint8_t* target, std::span<const uint16_t> places) {
+  const auto* __restrict from = reinterpret_cast<const Row*>(source);
+  auto* __restrict to = reinterpret_cast<Row*>(target);
+  size_t i = 0;
+  for (; i + 4 <= places.size(); i += 4) {  // by one load of four places, a quarter faster
+    uint64_t four = 0;
+    std::memcpy(&four, &places[i], sizeof four);
+    to[i] = from[four & 0xffff];
+    to[i + 1] = from[(four >> 16) & 0xffff];
+    to[i + 2] = from[(four >> 32) & 0xffff];
+    to[i + 3] = from[four >> 48];
   }
-  const auto width = static_cast<size_t>(bytes_of_row);
-  for (const uint32_t row : rows) {
-    std::memcpy(target, source + row * width, width);
-    target += width;
+  for (; i < places.size(); ++i) to[i] = from[places[i]];
+}
+
+// Calls `what` with a Row of so many bytes; false where they are of another number than rows have mostly.
+template <typename What>
+bool with_row_type(int64_t bytes, const What& what) {
+  switch (bytes) {
+    case 1:
+      what(Value<1>());
+      return true;
+    case 2:
+      what(Value<2>());
+      return true;
+    case 4:
+      what(Value<4>());
+      return true;
+    case 8:
+      what(Value<8>());
+      return true;
+    case 12:
+      what(Value<12>());
+      return true;
+    case 16:
+      what(Value<16>());
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -68,10 +97,11 @@ arrow::Result<std::unique_ptr<Mixing>> Mixing::make(const std::vector<std::share
 
 arrow::Status Mixing::prepare(const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches) {
   for (const auto& batch : batches) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + batch->num_rows());
+  const bool bins_are_known = find_bins();
   const auto rows = static_cast<int64_t>(rows_.size());
   int64_t plain_bytes_in_all = 0;
   const auto bytes_of = [&](const Column& column) {
-    return (rows * column.leaf.bytes_of_row + kAlignment - 1) / kAlignment * kAlignment;
+    return ((rows + 1) * column.leaf.bytes_of_row + kAlignment - 1) / kAlignment * kAlignment;  // one for unwanted rows
   };
   for (int number = 0; number < schema_->num_fields(); ++number) {
     auto column = std::make_unique<Column>();
@@ -92,7 +122,8 @@ arrow::Status Mixing::prepare(const std::vector<std::shared_ptr<arrow::RecordBat
     if (column.is_plain) {
       column.values = arrow::SliceMutableBuffer(block, offset, rows * column.leaf.bytes_of_row);
       offset += bytes_of(column);
-      if (column.leaf.bytes_of_row >= kWideRow) {
+      column.is_narrow = bins_are_known && with_row_type(column.leaf.bytes_of_row, [](auto) {});
+      if (!column.is_narrow) {
         rows_of_piece = std::max<int64_t>(1, kBytesOfPiece / column.leaf.bytes_of_row);
       }
     }
@@ -109,36 +140,55 @@ arrow::Status Mixing::run(int64_t piece) {
   Column& column = *columns_[mine.column];
   if (!column.is_plain) {
     ARROW_ASSIGN_OR_RAISE(column.mixed, taken(column));
-  } else if (column.leaf.bytes_of_row >= kWideRow) {
-    mix_wide(column, mine.first, mine.rows);
+  } else if (column.is_narrow) {
+    mix_narrow(column);
   } else {
-    ARROW_RETURN_NOT_OK(mix_narrow(column));
+    mix_wide(column, mine.first, mine.rows);
   }
   if (--column.pieces_left == 0) column.parts.clear();
   return arrow::Status::OK();
 }
 
-// The parts one behind the other, which also brings them near, then their values.
-arrow::Status Mixing::mix_narrow(const Column& column) {
-  const int64_t width = column.leaf.bytes_of_row;
-  const uint8_t* source = plain_bytes(*column.parts.front(), column.leaf);
-  std::shared_ptr<arrow::Buffer> whole;
-  if (column.parts.size() > 1) {
-    ARROW_ASSIGN_OR_RAISE(whole, scratch(ends_.back() * width));
-    uint8_t* target = whole->mutable_data();
+// False where a row is wanted twice: it has one place only.
+bool Mixing::find_bins() {
+  const size_t rows = rows_.size();
+  dealt_.assign(static_cast<size_t>(ends_.back()), static_cast<uint32_t>(rows));  // unwanted
+  for (size_t place = 0; place < rows; ++place) {
+    uint32_t& bin = dealt_[rows_[place]];
+    if (bin != rows) return false;
+    bin = static_cast<uint32_t>(place / kRowsOfBin);
+  }
+  std::vector<uint32_t> next;  // place in each bin
+  for (size_t first = 0; first < rows; first += kRowsOfBin) next.push_back(static_cast<uint32_t>(first));
+  for (uint32_t& place : dealt_) {
+    if (place != rows) place = next[place]++;
+  }
+  of_bin_.resize(rows);
+  for (size_t place = 0; place < rows; ++place) {
+    of_bin_[place] = static_cast<uint16_t>(dealt_[rows_[place]] % kRowsOfBin);
+  }
+  return true;
+}
+
+void Mixing::mix_narrow(const Column& column) const {
+  with_row_type(column.leaf.bytes_of_row, [&]<typename Row>(Row) {
+    uint8_t* const target = column.values->mutable_data();
+    const std::span<const uint32_t> dealt(dealt_);
+    int64_t first = 0;
     for (const auto& part : column.parts) {
-      const auto bytes = static_cast<size_t>(part->length() * width);
-      if (bytes > 0) std::memcpy(target, plain_bytes(*part, column.leaf), bytes);
-      target += bytes;
+      const auto rows = static_cast<size_t>(part->length());
+      deal<Row>(plain_bytes(*part, column.leaf), target, dealt.subspan(static_cast<size_t>(first), rows));
+      first += part->length();
     }
-    source = whole->data();
-  }
-  take_values(source, column.values->mutable_data(), rows_, width);
-  if (whole != nullptr) {
-    const std::lock_guard lock(mutex_);
-    scratches_.push_back(std::move(whole));
-  }
-  return arrow::Status::OK();
+    const std::span<const uint16_t> of_bin(of_bin_);
+    std::vector<uint8_t> bin(std::min(of_bin.size(), kRowsOfBin) * Row::size());
+    for (size_t place = 0; place < of_bin.size(); place += kRowsOfBin) {
+      const size_t rows = std::min(of_bin.size() - place, kRowsOfBin);
+      uint8_t* const here = target + place * Row::size();
+      std::memcpy(bin.data(), here, rows * Row::size());
+      take<Row>(bin.data(), here, of_bin.subspan(place, rows));
+    }
+  });
 }
 
 void Mixing::mix_wide(const Column& column, int64_t first, int64_t rows) const {
@@ -185,19 +235,6 @@ arrow::Result<std::shared_ptr<arrow::Array>> Mixing::taken(const Column& column)
   for (const auto& part : column.parts) counts.push_back(part->length());
   const std::vector<int64_t> order(rows_.begin(), rows_.end());
   return gather_any(column.parts, runs_of(counts, order, 0, std::ssize(order)), pool_);
-}
-
-arrow::Result<std::shared_ptr<arrow::Buffer>> Mixing::scratch(int64_t bytes) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find_if(scratches_, [&](const auto& buffer) { return buffer->size() >= bytes; });
-    if (found != scratches_.end()) {
-      std::shared_ptr<arrow::Buffer> buffer = std::move(*found);
-      scratches_.erase(found);
-      return buffer;
-    }
-  }
-  return buffers_->allocate(bytes, pool_);
 }
 
 std::shared_ptr<arrow::RecordBatch> Mixing::finish() {

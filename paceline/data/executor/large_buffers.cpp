@@ -1,12 +1,16 @@
 #include "paceline/data/executor/large_buffers.h"
 
+#include <arrow/array/data.h>
 #include <arrow/buffer.h>
 #include <arrow/memory_pool.h>
+#include <arrow/record_batch.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "paceline/core/posix/forks.h"
 
@@ -27,17 +31,33 @@ class LargeBuffers::Buffer : public arrow::MutableBuffer {
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() override {
     if (home_.is_here()) {
+      reservation_.reset();  // what it was counts as room for what is kept
       store_->give_back(mapping_);
     } else {
       munmap(mapping_.memory, static_cast<size_t>(mapping_.bytes));
     }
   }
 
+  void hold(std::shared_ptr<Ledger::Reservation> reservation) { reservation_ = std::move(reservation); }
+
  private:
   const std::shared_ptr<LargeBuffers> store_;
   const Mapping mapping_;
+  std::shared_ptr<Ledger::Reservation> reservation_;
   const HomeProcess home_;
 };
+
+void LargeBuffers::hold(const arrow::RecordBatch& batch, const std::shared_ptr<Ledger::Reservation>& reservation) {
+  const std::function<void(const arrow::ArrayData&)> hold_of = [&](const arrow::ArrayData& data) {
+    for (const auto& part : data.buffers) {
+      for (auto buffer = part; buffer != nullptr; buffer = buffer->parent()) {
+        if (auto* const large = dynamic_cast<Buffer*>(buffer.get())) large->hold(reservation);
+      }
+    }
+    for (const auto& child : data.child_data) hold_of(*child);
+  };
+  for (const auto& column : batch.column_data()) hold_of(*column);
+}
 
 LargeBuffers::~LargeBuffers() {
   for (const Mapping& mapping : kept_) munmap(mapping.memory, static_cast<size_t>(mapping.bytes));
@@ -77,8 +97,11 @@ arrow::Result<LargeBuffers::Mapping> LargeBuffers::mapping_for(int64_t bytes) {
   mapping.memory = static_cast<uint8_t*>(memory);
   mapping.begin = mapping.memory + (kPage - reinterpret_cast<uintptr_t>(memory) % kPage) % kPage;
   madvise(mapping.begin, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // where it is refused, pages are small
-  const std::lock_guard lock(mutex_);
-  used_bytes_ += mapping.usable;
+  {
+    const std::lock_guard lock(mutex_);
+    used_bytes_ += mapping.usable;
+  }
+  keep_what_has_room();
   return mapping;
 }
 
@@ -113,6 +136,25 @@ void LargeBuffers::keep_what_has_room() {
     }
   }
   for (const Mapping& mapping : unneeded) munmap(mapping.memory, static_cast<size_t>(mapping.bytes));
+}
+
+namespace {
+
+thread_local std::shared_ptr<LargeBuffers> decodes_into;
+
+}  // namespace
+
+DecodesInto::DecodesInto(std::shared_ptr<LargeBuffers> buffers)
+    : former_(std::exchange(decodes_into, std::move(buffers))) {}
+
+DecodesInto::~DecodesInto() {
+  decodes_into = former_;
+}
+
+arrow::Result<std::shared_ptr<arrow::Buffer>> allocate_decoded(int64_t bytes, arrow::MemoryPool* pool) {
+  if (decodes_into != nullptr) return decodes_into->allocate(bytes, pool);
+  ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> buffer, arrow::AllocateBuffer(bytes, pool));
+  return buffer;
 }
 
 int64_t LargeBuffers::bytes() const {

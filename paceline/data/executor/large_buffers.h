@@ -2,7 +2,8 @@
 //
 // Fresh memory costs more than mixing rows into it: the kernel clears each page first. So a buffer that ends leaves its
 // memory to the next one, as far as the ledger has room for it, or has reserved room for the buffers that are expected.
-// Large pages make the first use cheaper.
+// Large pages make the first use cheaper. A buffer can hold the reservation of what it is a part of: then the ledger
+// counts that until the memory goes, whoever has it.
 //
 // Any thread may use a store and end its buffers, which keep it, but not while it holds the ledger's mutex.
 #pragma once
@@ -46,6 +47,8 @@ class LargeBuffers : public std::enable_shared_from_this<LargeBuffers> {
 
   /// A buffer of `bytes`, whose content is arbitrary; of `pool` where it is not large.
   arrow::Result<std::shared_ptr<arrow::Buffer>> allocate(int64_t bytes, arrow::MemoryPool* pool);
+  /// The batch's buffers that come from a store hold this reservation until they end. Nobody else has the batch yet.
+  static void hold(const arrow::RecordBatch& batch, const std::shared_ptr<Ledger::Reservation>& reservation);
   /// Bytes of buffers that are there, and of memory that is kept.
   int64_t bytes() const;
 
@@ -70,5 +73,20 @@ class LargeBuffers : public std::enable_shared_from_this<LargeBuffers> {
   int64_t used_bytes_ = 0;
   int64_t expected_ = 0;
 };
+
+/// While it lives, what this thread decodes comes from `buffers`.
+class DecodesInto {
+ public:
+  explicit DecodesInto(std::shared_ptr<LargeBuffers> buffers);
+  ~DecodesInto();
+  DecodesInto(const DecodesInto&) = delete;
+  DecodesInto& operator=(const DecodesInto&) = delete;
+
+ private:
+  const std::shared_ptr<LargeBuffers> former_;
+};
+
+/// Memory for values that this thread decodes; of `pool` where no store is set, or where it is not much.
+arrow::Result<std::shared_ptr<arrow::Buffer>> allocate_decoded(int64_t bytes, arrow::MemoryPool* pool);
 
 }  // namespace paceline::data

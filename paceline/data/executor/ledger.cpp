@@ -23,18 +23,34 @@ Ledger::Reservation Ledger::reserve_locked(const std::shared_ptr<Ledger>& ledger
 }
 
 void Ledger::Reservation::resize(int64_t bytes) {
-  if (ledger_ == nullptr || bytes == bytes_) return;
+  if (ledger_ == nullptr || bytes == bytes_ || !ledger_->home_.is_here()) return;
   {
     const std::lock_guard lock(ledger_->mutex_);
-    ledger_->add(bytes - bytes_);
+    if (in_batches_) {
+      ledger_->in_batches_ += bytes - bytes_;
+    } else {
+      ledger_->add(bytes - bytes_);
+    }
   }
   if (bytes < bytes_) ledger_->changed_.notify_all();
   bytes_ = bytes;
 }
 
+void Ledger::Reservation::leave_to_batches() {
+  if (ledger_ == nullptr || in_batches_ || !ledger_->home_.is_here()) return;
+  {
+    const std::lock_guard lock(ledger_->mutex_);
+    ledger_->add(-bytes_);
+    ledger_->in_batches_ += bytes_;
+    in_batches_ = true;
+  }
+  ledger_->changed_.notify_all();
+}
+
 Ledger::Reservation Ledger::Reservation::split(int64_t bytes) {
   Reservation part;
   part.ledger_ = ledger_;
+  part.in_batches_ = in_batches_;
   part.bytes_ = std::min(bytes, bytes_);
   bytes_ -= part.bytes_;
   return part;

@@ -3,14 +3,20 @@
 // Whoever is going to need memory reserves it first, and gives the reservation back by ending it. Nobody is refused:
 // whether there is room is asked before (ReadPool does), and what a consumer waits for may go beyond the budget.
 //
+// A batch that a consumer keeps may keep a whole chunk in memory. It counts as well, but no more than a quarter of the
+// budget does: who collects batches is not to stop all reading.
+//
 // Any thread may use a ledger and end a reservation, but not while it holds mutex(), which ending takes. Those who wait
 // for room wait on changed() with that mutex: so no release goes unnoticed between their look and their sleep.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+
+#include "paceline/core/posix/forks.h"
 
 namespace paceline::data {
 
@@ -36,6 +42,8 @@ class Ledger {
     int64_t bytes() const { return bytes_; }
     /// For `bytes` from now on, once the need is known better.
     void resize(int64_t bytes);
+    /// From now on nobody holds them but batches of consumers.
+    void leave_to_batches();
     /// Some of its bytes as a reservation of their own, at most all.
     Reservation split(int64_t bytes);
 
@@ -44,10 +52,12 @@ class Ledger {
     void swap(Reservation& other) noexcept {
       std::swap(ledger_, other.ledger_);
       std::swap(bytes_, other.bytes_);
+      std::swap(in_batches_, other.in_batches_);
     }
 
     std::shared_ptr<Ledger> ledger_;
     int64_t bytes_ = 0;
+    bool in_batches_ = false;
   };
 
   explicit Ledger(int64_t budget) : budget_(budget) {}
@@ -58,7 +68,8 @@ class Ledger {
 
   int64_t budget() const { return budget_; }
   /// Whether so much more fits. The caller holds mutex().
-  bool has_room(int64_t bytes) const { return held_ + bytes <= budget_; }
+  bool has_room(int64_t bytes) const { return held_ + std::min(in_batches_, budget_ / 4) + bytes <= budget_; }
+  /// Without what only batches hold.
   int64_t held() const;
   /// The most that has been held at a time.
   int64_t peak() const;
@@ -70,9 +81,11 @@ class Ledger {
   void add(int64_t bytes);
 
   const int64_t budget_;
+  const HomeProcess home_;  // in its forks, ending a reservation does nothing
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   int64_t held_ = 0;
+  int64_t in_batches_ = 0;
   int64_t peak_ = 0;
 };
 

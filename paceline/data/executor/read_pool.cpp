@@ -115,7 +115,7 @@ std::optional<ReadPool::Task> ReadPool::start_mixing(const Cursor* only_for) {
 }
 
 ReadPool::Task ReadPool::start(Windows& windows, int64_t number) {
-  const int64_t cost = windows.cost_of_next(number);
+  const int64_t cost = windows.cost_of_reading(number);  // where it is to be mixed, start_next() reserves the room
   const int64_t chunk = windows.start_next(number);
   return {.windows = &windows, .window = number, .chunk = chunk, .reservation = Ledger::reserve_locked(ledger_, cost)};
 }

@@ -19,6 +19,10 @@ namespace {
 // together of the chunks.
 constexpr int64_t kBytesOfLongValue = 64;
 
+std::shared_ptr<Ledger::Reservation> shared_reservation(Ledger::Reservation reservation) {
+  return std::make_shared<Ledger::Reservation>(std::move(reservation));
+}
+
 bool has_long_values(const arrow::Schema& schema) {
   int64_t bytes = 0;
   for (const auto& field : schema.fields()) {
@@ -30,6 +34,16 @@ bool has_long_values(const arrow::Schema& schema) {
 }
 
 }  // namespace
+
+// Memory that batches still hold stays reserved.
+LoadedWindow::~LoadedWindow() {
+  const std::vector<std::weak_ptr<Ledger::Reservation>> held(reservations.begin(), reservations.end());
+  reservations.clear();
+  chunks.clear();
+  for (const auto& reservation : held) {
+    if (const auto still_there = reservation.lock()) still_there->leave_to_batches();
+  }
+}
 
 std::vector<RowRun> LoadedWindow::runs(int64_t first, int64_t count) const {
   if (order.empty()) return runs_of(counts, {}, first, count);
@@ -61,7 +75,7 @@ std::pair<int64_t, int64_t> Windows::in_memory() const {
   for (const auto& [number, slot] : slots_) {
     if (slot.ready == nullptr) continue;
     chunks += window(number).chunks;
-    for (const Ledger::Reservation& reservation : slot.ready->reservations) bytes += reservation.bytes();
+    for (const auto& reservation : slot.ready->reservations) bytes += reservation->bytes();
   }
   return {chunks, bytes};
 }
@@ -87,10 +101,16 @@ int64_t Windows::cost_of_mixed(int64_t number) const {
   return cost;
 }
 
-int64_t Windows::cost_of_next(int64_t number) const {
+// Of the window's next chunk.
+int64_t Windows::cost_of_reading(int64_t number) const {
   const auto slot = slots_.find(number);
-  if (slot != slots_.end()) return cost_of_chunk(window(number).first_chunk + slot->second.started);
-  return cost_of_chunk(window(number).first_chunk) + cost_of_mixed(number);
+  const int64_t place = window(number).first_chunk + (slot == slots_.end() ? 0 : slot->second.started);
+  const int64_t chunk = order_.chunks()[static_cast<size_t>(place)];
+  return cost_of_chunk(place) + source_->chunks()[static_cast<size_t>(chunk)].bytes_to_read;
+}
+
+int64_t Windows::cost_of_next(int64_t number) const {
+  return cost_of_reading(number) + (slots_.contains(number) ? 0 : cost_of_mixed(number));
 }
 
 // The chunk's place in the order.
@@ -99,11 +119,12 @@ int64_t Windows::start_next(int64_t number) {
   if (slot.reading == nullptr) {
     slot.reading = std::make_shared<LoadedWindow>();
     slot.reading->chunks.resize(static_cast<size_t>(window(number).chunks));
+    slot.reading->reservations.resize(static_cast<size_t>(window(number).chunks));
     slot.left = window(number).chunks;
     ++statistics_->windows_read;
     if (const int64_t bytes = cost_of_mixed(number); bytes > 0) {
       slot.mixed = std::make_shared<LoadedWindow>();
-      slot.mixed->reservations.push_back(Ledger::reserve_locked(ledger_, bytes));
+      slot.mixed->reservations.push_back(shared_reservation(Ledger::reserve_locked(ledger_, bytes)));
       slot.mixed->expectations.emplace_back(pool_->buffers(), bytes);
     }
   }
@@ -192,7 +213,11 @@ void Windows::drop_passed(Dropped& dropped) {
 
 void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservation) {
   const int64_t of_source = order_.chunks()[static_cast<size_t>(chunk)];
-  auto batch = source_->read(of_source, order_.key());
+  const auto batch_of_source = [&] {
+    const DecodesInto buffers(pool_->buffers());
+    return source_->read(of_source, order_.key());
+  };
+  auto batch = batch_of_source();
   const ChunkSize& listed = source_->chunks()[static_cast<size_t>(of_source)];
   int64_t bytes = listed.bytes;
   std::shared_ptr<arrow::Schema> schema;
@@ -205,15 +230,19 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
     }
   }
   reservation.resize(batch.ok() ? bytes : 0);
+  auto held = shared_reservation(std::move(reservation));
+  if (batch.ok()) LargeBuffers::hold(**batch, held);
 
   std::unique_lock lock(ledger_->mutex());
   if (listed.bytes > 0) {
     expansion_ = std::max(expansion_, static_cast<double>(bytes) / static_cast<double>(listed.bytes));
   }
   Slot& slot = slots_.at(number);
+  Dropped dropped;
   if (batch.ok()) {
-    slot.reading->chunks[static_cast<size_t>(chunk - window(number).first_chunk)] = std::move(*batch);
-    slot.reading->reservations.push_back(std::move(reservation));
+    const auto place = static_cast<size_t>(chunk - window(number).first_chunk);
+    slot.reading->chunks[place] = std::move(*batch);
+    slot.reading->reservations[place] = std::move(held);
     has_long_values_ = has_long_values(*schema);
   } else if (slot.status.ok()) {
     slot.status = batch.status();
@@ -238,10 +267,11 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
     if (slot.status.ok() && (slot.mixing == nullptr || has_beginner)) {
       slot.ready = std::move(slot.reading);
     } else if (slot.mixing != nullptr) {
-      slot.reading->chunks.clear();  // what is mixed goes, column by column
+      // What is mixed goes, column by column.
+      for (auto& part : slot.reading->chunks) dropped.push_back(std::move(part));
+      slot.reading->chunks.clear();
     }
   }
-  Dropped dropped;
   finish(slot, lock, dropped);
 }
 
@@ -256,6 +286,7 @@ void Windows::mix(int64_t number, int64_t piece) {
   Dropped dropped;
   if (--slot.left == 0 && slot.status.ok()) {
     slot.mixed->chunks = {mixing->finish()};
+    LargeBuffers::hold(*slot.mixed->chunks.front(), slot.mixed->reservations.front());
     slot.mixed->rows = slot.mixed->chunks.front()->num_rows();
     slot.mixed->counts = {slot.mixed->rows};
     dropped.insert(dropped.end(), {std::move(slot.ready), std::move(slot.reading), std::move(slot.mixing)});
@@ -284,7 +315,7 @@ arrow::Status Windows::put_in_order(int64_t number, LoadedWindow& loaded, std::s
   for (size_t i = 0; i < loaded.chunks.size(); ++i) {
     loaded.counts.push_back(loaded.chunks[i]->num_rows());
     loaded.rows += loaded.chunks[i]->num_rows();
-    bytes += loaded.reservations[i].bytes();
+    bytes += loaded.reservations[i]->bytes();
   }
   if (loaded.rows > std::numeric_limits<uint32_t>::max()) {
     return arrow::Status::Invalid("a window of ", loaded.rows, " rows cannot be mixed; 2^32 - 1 are possible");
@@ -292,14 +323,16 @@ arrow::Status Windows::put_in_order(int64_t number, LoadedWindow& loaded, std::s
   const std::vector<int64_t> order = order_.mixed(window(number), loaded.counts);
   loaded.order.assign(order.begin(), order.end());
   if (order.empty()) return arrow::Status::OK();
-  loaded.reservations.push_back(Ledger::reserve(ledger_, loaded.rows * static_cast<int64_t>(sizeof(uint32_t))));
+  loaded.reservations.push_back(
+      shared_reservation(Ledger::reserve(ledger_, loaded.rows * static_cast<int64_t>(sizeof(uint32_t)))));
   if (has_long_values(*loaded.chunks.front()->schema())) {
     mixed.reset();
     return arrow::Status::OK();
   }
+  loaded.reservations.back()->resize(loaded.reservations.back()->bytes() + loaded.rows * Mixing::kBytesOfRow);
   if (mixed == nullptr) mixed = std::make_shared<LoadedWindow>();
-  if (mixed->reservations.empty()) mixed->reservations.push_back(Ledger::reserve(ledger_, 0));
-  mixed->reservations.front().resize(bytes);
+  if (mixed->reservations.empty()) mixed->reservations.push_back(shared_reservation(Ledger::reserve(ledger_, 0)));
+  mixed->reservations.front()->resize(bytes);
   ARROW_ASSIGN_OR_RAISE(mixing,
                         Mixing::make(loaded.chunks, loaded.order, pool_->buffers(), arrow::default_memory_pool()));
   mixed->expectations.clear();

@@ -33,13 +33,18 @@ class ReadPool;
 
 /// A window in memory. The ledger counts it until the last pointer to it goes.
 struct LoadedWindow {
+  LoadedWindow() = default;
+  LoadedWindow(const LoadedWindow&) = delete;
+  LoadedWindow& operator=(const LoadedWindow&) = delete;
+  ~LoadedWindow();
+
   std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;  ///< one, where the rows are mixed already
   std::vector<int64_t> counts;                              ///< rows of each
   int64_t rows = 0;
   /// Which row comes first, second, …, counted through the chunks; empty where they come as they stand.
   std::vector<uint32_t> order;
-  std::vector<LargeBuffers::Expectation> expectations;  ///< before its rows are mixed into it
-  std::vector<Ledger::Reservation> reservations;
+  std::vector<LargeBuffers::Expectation> expectations;             ///< before its rows are mixed into it
+  std::vector<std::shared_ptr<Ledger::Reservation>> reservations;  ///< one for each chunk; then others
 
   /// The rows from `first` on; `chunk` is an index of `chunks`.
   std::vector<RowRun> runs(int64_t first, int64_t count) const;
@@ -102,6 +107,7 @@ class Windows {
   bool has_unread(int64_t number) const;
   int64_t cost_of_chunk(int64_t place) const;
   int64_t cost_of_mixed(int64_t number) const;
+  int64_t cost_of_reading(int64_t number) const;
   int64_t cost_of_next(int64_t number) const;
   int64_t start_next(int64_t number);
   int64_t first_unread(Cursor& cursor) const;

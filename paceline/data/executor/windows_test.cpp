@@ -1,9 +1,11 @@
 #include "paceline/data/executor/windows.h"
 
+#include <arrow/buffer.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <random>
 #include <thread>
 
@@ -249,6 +251,53 @@ TEST(Windows, WhatIsBegunEarlyCanEndWithoutRoom) {
   const auto later = std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}), pool);
   BatchStream(later, {.prefetch_batches = 1, .begins_early = true});
   EXPECT_EQ(all_of(running, 50).size(), 250u);
+}
+
+// Numbers in buffers of megabytes, as the decoders of tensors make them.
+class LargeChunks : public Source {
+ public:
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override {
+    return arrow::schema({arrow::field("row", arrow::int64())});
+  }
+  const std::vector<ChunkSize>& chunks() const override { return chunks_; }
+  bool counts_rows() const override { return true; }
+  uint64_t fingerprint() const override { return 1; }
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
+    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> bytes,
+                          allocate_decoded(chunks_[0].bytes, arrow::default_memory_pool()));
+    std::memset(bytes->mutable_data(), static_cast<int>(chunk), static_cast<size_t>(bytes->size()));
+    const auto numbers = std::make_shared<arrow::Int64Array>(chunks_[0].rows, std::move(bytes));
+    ARROW_ASSIGN_OR_RAISE(const auto all, schema());
+    return arrow::RecordBatch::Make(all, chunks_[0].rows, {numbers});
+  }
+
+ private:
+  static constexpr int64_t kRows = 300'000;
+  const std::vector<ChunkSize> chunks_{4, {.rows = kRows, .bytes = kRows * 8}};
+};
+
+TEST(Windows, WhatOnlyABatchHoldsIsCountedUntilItGoes) {
+  const auto source = std::make_shared<LargeChunks>();
+  const auto has_room = [](Ledger& ledger, int64_t bytes) {
+    const std::lock_guard lock(ledger.mutex());
+    return ledger.has_room(bytes);
+  };
+  for (const Shuffle shuffle : {Shuffle::none, Shuffle::rows}) {
+    constexpr int64_t kBudget = 100'000'000;
+    auto pool = std::make_shared<ReadPool>(2, kBudget);
+    const std::shared_ptr<Ledger> ledger = pool->ledger();
+    auto stream = std::make_unique<RowStream>(
+        std::make_shared<Windows>(source, EpochOrder(source->chunks(), {.shuffle = shuffle}), std::move(pool)));
+    ASSERT_EQ((*stream->next(1000))->num_rows(), 1000);
+    ASSERT_EQ((*stream->next(600'000))->num_rows(), 600'000);  // until rows come mixed, those that are mixed
+    std::shared_ptr<arrow::RecordBatch> batch = *stream->next(1000);
+    stream.reset();
+    EXPECT_EQ(ledger->held(), 0);
+    EXPECT_FALSE(has_room(*ledger, kBudget - 2'000'000));
+    EXPECT_TRUE(has_room(*ledger, kBudget / 4 * 3));
+    batch.reset();
+    EXPECT_TRUE(has_room(*ledger, kBudget));
+  }
 }
 
 }  // namespace

@@ -41,8 +41,9 @@ struct OrderOptions {
 /// What an order needs to know of a chunk.
 struct ChunkSize {
   int64_t rows = 0;
-  int64_t bytes = 0;  ///< decoded
-  int64_t file = 0;   ///< chunks of one file stand together in the source's list
+  int64_t bytes = 0;          ///< decoded
+  int64_t file = 0;           ///< chunks of one file stand together in the source's list
+  int64_t bytes_to_read = 0;  ///< that are in memory besides while it is read
 };
 
 /// A row of a chunk.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "paceline/data/executor/large_buffers.h"
 #include "paceline/data/source/decode_leaf_internal.h"
 #include "paceline/data/source/ray_tensor_internal.h"
 
@@ -92,7 +93,7 @@ arrow::Result<std::shared_ptr<arrow::Array>> decode_leaf(parquet::RowGroupReader
   const TensorLayout layout = *tensor_layout(*type);
   const int64_t count = range.rows * layout.values_of_row;
   ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> values,
-                        arrow::AllocateBuffer(count * layout.value_type->byte_width(), pool));
+                        allocate_decoded(count * layout.value_type->byte_width(), pool));
   const std::shared_ptr<parquet::ColumnReader> column = row_group.Column(leaf);
   ARROW_RETURN_NOT_OK(reader_of(layout.value_type->id(), column->type())(*column, range.first * layout.values_of_row,
                                                                          values->mutable_data(), count));

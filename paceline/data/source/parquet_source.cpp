@@ -37,6 +37,8 @@ constexpr const char* kParquet = "Parquet";
 constexpr int64_t kRowsSkippedAtOnce = 4096;
 constexpr int64_t kBytesReadAtOnce = int64_t{1} << 20;
 constexpr double kMostPieces = 1 << 20;  // of a row group: who says that there are more is damaged
+// From so many on, the bytes of a column are read page by page: they need not be in memory all at once.
+constexpr int64_t kLongColumn = int64_t{4} << 20;
 
 struct ParquetFile {
   arrow::fs::FileInfo info;
@@ -105,7 +107,7 @@ class ParquetSource : public Source {
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
     const ParquetFile& file = files_[static_cast<size_t>(chunks_[static_cast<size_t>(chunk)].file)];
     const Part& part = parts_[static_cast<size_t>(chunk)];
-    auto batch = read_rows(file, part.group, part.range);
+    auto batch = read_rows(file, part);
     if (batch.ok()) batch = fit_to_schema(**batch, schema_);
     if (!batch.ok()) return in_file(kParquet, file.info.path(), batch.status());
     return batch;
@@ -152,8 +154,12 @@ class ParquetSource : public Source {
                            int64_t bytes_of_chunk) {
     const int64_t rows = metadata.num_rows();
     double bytes = 0;
+    int64_t longest = 0;  // bytes of a column in the file: one is read after the other
     for (const ParquetColumn& column : files_[static_cast<size_t>(number)].columns) {
       if (column.leaves.empty()) continue;
+      for (const int leaf : column.leaves) {
+        longest = std::max(longest, metadata.ColumnChunk(leaf)->total_compressed_size());
+      }
       // Parquet keeps small integers as wider ones, so what it says of them is too much.
       if (const auto fixed = fixed_bytes_of_row(*arrow::schema({column.field}))) {
         bytes += *fixed * static_cast<double>(rows);
@@ -177,6 +183,10 @@ class ParquetSource : public Source {
     }
     const auto pieces = static_cast<int64_t>(wanted);
     bytes = std::clamp(bytes, 0.0, kMostPieces * static_cast<double>(bytes_of_chunk));
+    longest = std::min(longest, files_[static_cast<size_t>(number)].info.size());  // a damaged file may say anything
+    // A request to an object store takes its time: there columns are read whole.
+    const bool page_by_page = pieces > 1 || (longest >= kLongColumn && file_system_->type_name() == "local");
+    if (page_by_page) longest = std::min(longest, 2 * kBytesReadAtOnce);
     for (int64_t piece = 0; piece < pieces; ++piece) {
       const auto begin_of = [&](int64_t number_of_piece) {
         return static_cast<int64_t>(static_cast<__int128>(rows) * number_of_piece / pieces);
@@ -184,16 +194,25 @@ class ParquetSource : public Source {
       const int64_t first = begin_of(piece);
       const RowRange range{.first = first, .rows = begin_of(piece + 1) - first};
       const double part = rows == 0 ? 1 : static_cast<double>(range.rows) / static_cast<double>(rows);
-      chunks_.push_back({.rows = range.rows, .bytes = static_cast<int64_t>(bytes * part), .file = number});
-      parts_.push_back({.group = group, .range = range});
+      chunks_.push_back({.rows = range.rows,
+                         .bytes = static_cast<int64_t>(bytes * part),
+                         .file = number,
+                         .bytes_to_read = std::max<int64_t>(longest, 0)});
+      parts_.push_back({.group = group, .range = range, .page_by_page = page_by_page});
     }
     return arrow::Status::OK();
   }
 
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_rows(const ParquetFile& file, int group,
-                                                               const RowRange& range) const {
-    ARROW_ASSIGN_OR_RAISE(std::unique_ptr<parquet::ParquetFileReader> reader,
-                          reader_of(file, range.rows < file.footer->RowGroup(group)->num_rows()));
+  // Of a row group.
+  struct Part {
+    int group = 0;
+    RowRange range;
+    bool page_by_page = false;
+  };
+
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_rows(const ParquetFile& file, const Part& part) const {
+    const auto& [group, range, page_by_page] = part;
+    ARROW_ASSIGN_OR_RAISE(std::unique_ptr<parquet::ParquetFileReader> reader, reader_of(file, page_by_page));
     BEGIN_PARQUET_CATCH_EXCEPTIONS
     const std::shared_ptr<parquet::RowGroupReader> row_group = reader->RowGroup(group);
     const int64_t all_rows = row_group->metadata()->num_rows();
@@ -260,11 +279,6 @@ class ParquetSource : public Source {
     ARROW_ASSIGN_OR_RAISE(const auto table, arrow::Table::FromRecordBatches(batches->schema(), wanted));
     return table->CombineChunksToBatch();
   }
-
-  struct Part {
-    int group = 0;
-    RowRange range;
-  };
 
   const std::shared_ptr<arrow::fs::FileSystem> file_system_;
   std::vector<ParquetFile> files_;

@@ -277,6 +277,7 @@ def test_processes_end_with_the_dataset():
     assert has_ended(pidfds[0])
 
 
+# With two processes: one alone might get the second block first, which one of two threads has read.
 PROGRAM = """if True:
     import os, time
     import numpy, paceline.data
@@ -285,7 +286,7 @@ PROGRAM = """if True:
         if batch["id"][0] > 0:
             time.sleep(1000)
         return batch
-    for batch in paceline.data.range(20, override_num_blocks=2).map_batches(tell, concurrency=1).iter_batches(batch_size=10):
+    for batch in paceline.data.range(20, override_num_blocks=2).map_batches(tell, concurrency=2).iter_batches(batch_size=10):
         print(flush=True)
         %s"""
 

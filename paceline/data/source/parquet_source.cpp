@@ -88,12 +88,11 @@ class ParquetSource : public Source {
     for (size_t file = 0; file < files_.size(); ++file) {
       find_columns(files_[file]);
       fingerprint_ = mix_file(fingerprint_, files_[file].info);
-      for (int group = 0; group < files_[file].footer->num_row_groups(); ++group) {
-        const auto metadata = files_[file].footer->RowGroup(group);
-        if (options.filter && !may_pass(filter, *all, files_[file].manifest, *metadata)) continue;
-        ARROW_RETURN_NOT_OK(in_file(kParquet, files_[file].info.path(),
-                                    add_chunks(static_cast<int64_t>(file), group, *metadata, options.bytes_of_chunk)));
-      }
+      const auto may_have_rows = [&](const parquet::RowGroupMetaData& group) {
+        return !options.filter || may_pass(filter, *all, files_[file].manifest, group);
+      };
+      ARROW_RETURN_NOT_OK(in_file(kParquet, files_[file].info.path(),
+                                  add_row_groups(static_cast<int64_t>(file), may_have_rows, options.bytes_of_chunk)));
     }
     fingerprint_ = mix(mix_text(fingerprint_, schema_->ToString()), static_cast<uint64_t>(options.bytes_of_chunk));
     return arrow::Status::OK();
@@ -148,6 +147,19 @@ class ParquetSource : public Source {
       }
       file.columns.push_back(std::move(column));
     }
+  }
+
+  // Damaged ones are an error.
+  template <typename Predicate>
+  arrow::Status add_row_groups(int64_t file, const Predicate& may_have_rows, int64_t bytes_of_chunk) {
+    BEGIN_PARQUET_CATCH_EXCEPTIONS
+    const parquet::FileMetaData& footer = *files_[static_cast<size_t>(file)].footer;
+    for (int group = 0; group < footer.num_row_groups(); ++group) {
+      const auto metadata = footer.RowGroup(group);
+      if (may_have_rows(*metadata)) ARROW_RETURN_NOT_OK(add_chunks(file, group, *metadata, bytes_of_chunk));
+    }
+    return arrow::Status::OK();
+    END_PARQUET_CATCH_EXCEPTIONS
   }
 
   arrow::Status add_chunks(int64_t number, int group, const parquet::RowGroupMetaData& metadata,

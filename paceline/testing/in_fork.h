@@ -6,6 +6,13 @@
 
 namespace paceline::testing {
 
+// The thread sanitizer mixes up the threads of a fork with those of its parent, and ends the fork.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kForksMayStartThreads = false;
+#else
+constexpr bool kForksMayStartThreads = true;
+#endif
+
 /// Whether `check` gives true there, within ten seconds. It must not use the test's assertions.
 template <class Check>
 bool holds_in_fork(Check check) {

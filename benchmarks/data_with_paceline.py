@@ -25,7 +25,7 @@ class PacelineData:
         return paceline.data.read_parquet(table.folder, columns=table.columns)
 
     def batches(self, table: Table):
-        return self.dataset(table).iter_torch_batches(batch_size=BATCH_SIZE)
+        return self.dataset(table).iterator().iter_torch_batches(batch_size=BATCH_SIZE)  # as of a shard
 
     def shuffled(self, table: Table):
         return self.dataset(table).random_shuffle(seed=1).iter_torch_batches(batch_size=BATCH_SIZE)

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "paceline/data/executor/gather.h"
+#include "paceline/data/executor/reading_memory.h"
 
 namespace paceline::data {
 namespace {
@@ -150,7 +151,7 @@ BatchStream::Batch BatchStream::padded(const std::shared_ptr<arrow::RecordBatch>
       missing -= part->num_rows();
       add(std::move(part));
     }
-    ARROW_ASSIGN_OR_RAISE(whole, gather(parts, runs, arrow::default_memory_pool()));
+    ARROW_ASSIGN_OR_RAISE(whole, gather(parts, runs, reading_memory()));
   }
   if (options_.equal != Equal::pad) return whole;
   return with_padding_column(*whole, slice.rows);

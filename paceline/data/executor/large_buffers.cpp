@@ -18,8 +18,6 @@ namespace paceline::data {
 namespace {
 
 constexpr int64_t kPage = int64_t{2} << 20;
-// What is kept in any case: the memory that mixing a column takes for a moment.
-constexpr int64_t kAlwaysKept = int64_t{8} << 20;
 
 }  // namespace
 
@@ -123,13 +121,21 @@ void LargeBuffers::expect(int64_t bytes) {
   if (bytes < 0) keep_what_has_room();
 }
 
+void LargeBuffers::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+  }
+  keep_what_has_room();
+}
+
 // The oldest go first.
 void LargeBuffers::keep_what_has_room() {
   const int64_t room = std::max<int64_t>(ledger_->budget() - ledger_->held(), 0);
   std::vector<Mapping> unneeded;
   {
     const std::lock_guard lock(mutex_);
-    while (!kept_.empty() && kept_bytes_ > expected_ + room + kAlwaysKept) {
+    while (!kept_.empty() && (is_closed_ || kept_bytes_ > expected_ + room)) {
       kept_bytes_ -= kept_.front().usable;
       unneeded.push_back(kept_.front());
       kept_.erase(kept_.begin());

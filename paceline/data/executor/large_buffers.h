@@ -49,6 +49,8 @@ class LargeBuffers : public std::enable_shared_from_this<LargeBuffers> {
   arrow::Result<std::shared_ptr<arrow::Buffer>> allocate(int64_t bytes, arrow::MemoryPool* pool);
   /// The batch's buffers that come from a store hold this reservation until they end. Nobody else has the batch yet.
   static void hold(const arrow::RecordBatch& batch, const std::shared_ptr<Ledger::Reservation>& reservation);
+  /// From now on no memory is kept: nobody allocates any more, and batches may hold buffers for long.
+  void close();
   /// Bytes of buffers that are there, and of memory that is kept.
   int64_t bytes() const;
 
@@ -72,6 +74,7 @@ class LargeBuffers : public std::enable_shared_from_this<LargeBuffers> {
   int64_t kept_bytes_ = 0;
   int64_t used_bytes_ = 0;
   int64_t expected_ = 0;
+  bool is_closed_ = false;
 };
 
 /// While it lives, what this thread decodes comes from `buffers`.

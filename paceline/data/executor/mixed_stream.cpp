@@ -7,6 +7,7 @@
 
 #include "paceline/data/executor/gather.h"
 #include "paceline/data/executor/read_pool.h"
+#include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/order/permutation.h"
 
 namespace paceline::data {
@@ -24,8 +25,8 @@ arrow::Status MixedStream::fill() {
                                   buffer_->num_rows());
   }
   const auto order = shuffled(buffer_->num_rows(), mix(key_, static_cast<uint64_t>(state_.buffer)));
-  ARROW_ASSIGN_OR_RAISE(buffer_, take_all({buffer_}, {order.begin(), order.end()}, arrow::default_memory_pool(),
-                                          windows()->pool().buffers()));
+  ARROW_ASSIGN_OR_RAISE(
+      buffer_, take_all({buffer_}, {order.begin(), order.end()}, reading_memory(), windows()->pool().buffers()));
   return arrow::Status::OK();
 }
 
@@ -75,7 +76,7 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> MixedStream::next(int64_t row
     rows -= taken;
   }
   if (buffers.empty()) return nullptr;
-  return gather(buffers, runs, arrow::default_memory_pool());
+  return gather(buffers, runs, reading_memory());
 }
 
 }  // namespace paceline::data

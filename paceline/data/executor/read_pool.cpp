@@ -23,6 +23,7 @@ ReadPool::~ReadPool() {
   }
   ledger_->changed().notify_all();
   for (std::thread& thread : threads_) thread.join();
+  buffers_->close();
 }
 
 void ReadPool::work() {

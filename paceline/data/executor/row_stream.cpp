@@ -7,6 +7,7 @@
 
 #include "paceline/data/executor/gather.h"
 #include "paceline/data/executor/read_pool.h"
+#include "paceline/data/executor/reading_memory.h"
 
 namespace paceline::data {
 
@@ -107,7 +108,7 @@ arrow::Result<RowStream::Rows> RowStream::next_held(int64_t rows) {
     }
     first = std::max<int64_t>(first - counted_[window].rows, 0);
   }
-  ARROW_ASSIGN_OR_RAISE(next.batch, gather(chunks, runs, arrow::default_memory_pool()));
+  ARROW_ASSIGN_OR_RAISE(next.batch, gather(chunks, runs, reading_memory()));
   position_.rows += rows;
   position_.row += rows;
   leave_windows();

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "paceline/data/executor/read_pool.h"
+#include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/executor/row_copies.h"
 
 namespace paceline::data {
@@ -333,8 +334,7 @@ arrow::Status Windows::put_in_order(int64_t number, LoadedWindow& loaded, std::s
   if (mixed == nullptr) mixed = std::make_shared<LoadedWindow>();
   if (mixed->reservations.empty()) mixed->reservations.push_back(shared_reservation(Ledger::reserve(ledger_, 0)));
   mixed->reservations.front()->resize(bytes);
-  ARROW_ASSIGN_OR_RAISE(mixing,
-                        Mixing::make(loaded.chunks, loaded.order, pool_->buffers(), arrow::default_memory_pool()));
+  ARROW_ASSIGN_OR_RAISE(mixing, Mixing::make(loaded.chunks, loaded.order, pool_->buffers(), reading_memory()));
   mixed->expectations.clear();
   return arrow::Status::OK();
 }

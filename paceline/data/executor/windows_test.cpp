@@ -286,6 +286,7 @@ TEST(Windows, WhatOnlyABatchHoldsIsCountedUntilItGoes) {
     constexpr int64_t kBudget = 100'000'000;
     auto pool = std::make_shared<ReadPool>(2, kBudget);
     const std::shared_ptr<Ledger> ledger = pool->ledger();
+    const std::shared_ptr<LargeBuffers> buffers = pool->buffers();
     auto stream = std::make_unique<RowStream>(
         std::make_shared<Windows>(source, EpochOrder(source->chunks(), {.shuffle = shuffle}), std::move(pool)));
     ASSERT_EQ((*stream->next(1000))->num_rows(), 1000);
@@ -295,7 +296,9 @@ TEST(Windows, WhatOnlyABatchHoldsIsCountedUntilItGoes) {
     EXPECT_EQ(ledger->held(), 0);
     EXPECT_FALSE(has_room(*ledger, kBudget - 2'000'000));
     EXPECT_TRUE(has_room(*ledger, kBudget / 4 * 3));
+    EXPECT_LT(buffers->bytes(), 5 * 2'400'000) << "what only a store keeps goes with its pool";
     batch.reset();
+    EXPECT_EQ(buffers->bytes(), 0);
     EXPECT_TRUE(has_room(*ledger, kBudget));
   }
 }

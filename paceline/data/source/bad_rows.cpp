@@ -12,6 +12,7 @@
 
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/data/executor/gather.h"
+#include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/order/permutation.h"
 
 namespace paceline::data {
@@ -112,7 +113,7 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> BadRows::without_bad(int64_t 
     runs.push_back({static_cast<int64_t>(runs.size()), 0, good.made->num_rows()});
     batches.push_back(std::move(good.made));
   }
-  return gather(batches, runs, arrow::default_memory_pool());
+  return gather(batches, runs, reading_memory());
 }
 
 arrow::Result<std::shared_ptr<BadRows>> bad_rows_of(const Json& options) {

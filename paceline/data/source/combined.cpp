@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "paceline/data/executor/gather.h"
+#include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/source/ordered_rows_internal.h"
 
 namespace paceline::data {
@@ -106,7 +107,7 @@ class Interleaved : public Combined {
     picks.reserve(static_cast<size_t>(rows));
     for (const int32_t source : order_.sources(first, rows))
       picks.push_back(static_cast<uint32_t>(next[static_cast<size_t>(source)]++));
-    return take_all(batches, std::move(picks), arrow::default_memory_pool());
+    return take_all(batches, std::move(picks), reading_memory());
   }
 
  private:
@@ -148,7 +149,7 @@ class Zipped : public Combined {
       ARROW_ASSIGN_OR_RAISE(const Part part, inputs_[i]->read(first_of(chunk), rows, mix(key, i), 0));
       std::vector<RowRun> runs;
       for (const auto& batch : part) runs.push_back({static_cast<int64_t>(runs.size()), 0, batch->num_rows()});
-      ARROW_ASSIGN_OR_RAISE(const auto batch, gather(part, runs, arrow::default_memory_pool()));
+      ARROW_ASSIGN_OR_RAISE(const auto batch, gather(part, runs, reading_memory()));
       for (const auto& field : batch->schema()->fields()) add(field, fields);
       for (const auto& array : batch->columns()) arrays.push_back(array);
     }

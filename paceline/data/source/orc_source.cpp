@@ -7,6 +7,7 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
+#include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/order/permutation.h"
 #include "paceline/data/source/file_access_internal.h"
 #include "paceline/data/source/schema_merge_internal.h"
@@ -74,7 +75,7 @@ class OrcSource : public Source {
  private:
   arrow::Result<std::unique_ptr<ORCFileReader>> reader_of(const OrcFile& file) const {
     ARROW_ASSIGN_OR_RAISE(auto input, open_unchanged(*file_system_, file.info));
-    return ORCFileReader::Open(std::move(input), arrow::default_memory_pool());
+    return ORCFileReader::Open(std::move(input), reading_memory());
   }
 
   arrow::Status read_footer(OrcFile& file) const {

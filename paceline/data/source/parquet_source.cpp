@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/order/permutation.h"
 #include "paceline/data/source/decode_leaf_internal.h"
 #include "paceline/data/source/file_access_internal.h"
@@ -117,7 +118,7 @@ class ParquetSource : public Source {
                                                                        bool page_by_page) const {
     ARROW_ASSIGN_OR_RAISE(auto input, open_unchanged(*file_system_, file.info));
     BEGIN_PARQUET_CATCH_EXCEPTIONS
-    auto properties = parquet::default_reader_properties();
+    parquet::ReaderProperties properties(reading_memory());
     if (page_by_page) {  // instead of whole columns of the row group
       properties.enable_buffered_stream();
       properties.set_buffer_size(kBytesReadAtOnce);
@@ -242,10 +243,10 @@ class ParquetSource : public Source {
       if (column.leaves.size() == 1 &&
           is_plain_leaf(*column.field, descriptor, *row_group->metadata()->ColumnChunk(leaf), all_rows)) {
         ARROW_ASSIGN_OR_RAISE(arrays.back(),
-                              decode_leaf(*row_group, leaf, column.field->type(), range, arrow::default_memory_pool()));
+                              decode_leaf(*row_group, leaf, column.field->type(), range, reading_memory()));
       } else if (column.leaves.size() == 1 && !is_whole && is_flat(*column.field, descriptor)) {
         ARROW_ASSIGN_OR_RAISE(arrays.back(),
-                              decode_flat(*row_group, leaf, column.field->type(), range, arrow::default_memory_pool()));
+                              decode_flat(*row_group, leaf, column.field->type(), range, reading_memory()));
       } else {
         places.push_back(arrays.size() - 1);
         leaves.insert(leaves.end(), column.leaves.begin(), column.leaves.end());
@@ -270,8 +271,8 @@ class ParquetSource : public Source {
   static arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_others(
       std::unique_ptr<parquet::ParquetFileReader> reader, int group, const std::vector<int>& leaves,
       const RowRange& range, bool is_whole) {
-    ARROW_ASSIGN_OR_RAISE(auto arrow_reader, parquet::arrow::FileReader::Make(arrow::default_memory_pool(),
-                                                                              std::move(reader), reader_properties()));
+    ARROW_ASSIGN_OR_RAISE(auto arrow_reader,
+                          parquet::arrow::FileReader::Make(reading_memory(), std::move(reader), reader_properties()));
     if (is_whole) {
       ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Table> table, arrow_reader->ReadRowGroup(group, leaves));
       return table->CombineChunksToBatch();

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/source/ray_tensor_internal.h"
 
 namespace paceline::data {
@@ -94,8 +95,8 @@ arrow::Result<std::shared_ptr<arrow::Array>> lists_as_tensors(const std::shared_
   const auto inner = nested(outer.value_type(), values->data(), tensors.length() * outer.list_size());
   std::shared_ptr<arrow::Buffer> validity = tensors.null_count() > 0 ? tensors.null_bitmap() : nullptr;
   if (validity != nullptr && tensors.offset() > 0) {  // a slice of what was decoded
-    ARROW_ASSIGN_OR_RAISE(validity, arrow::internal::CopyBitmap(arrow::default_memory_pool(), validity->data(),
-                                                                tensors.offset(), tensors.length()));
+    ARROW_ASSIGN_OR_RAISE(
+        validity, arrow::internal::CopyBitmap(reading_memory(), validity->data(), tensors.offset(), tensors.length()));
   }
   return arrow::MakeArray(arrow::ArrayData::Make(type, tensors.length(), {std::move(validity)}, {inner}));
 }

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "paceline/data/executor/gather.h"
+#include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/source/shared_reads.h"
 #include "paceline/storage/objects/parallel.h"
 
@@ -109,7 +110,7 @@ class Pieces : public Source {
       all.push_back({static_cast<int64_t>(batches.size()), run.first, run.rows});
       batches.push_back(std::move(batch));
     }
-    return gather(batches, all, arrow::default_memory_pool());
+    return gather(batches, all, reading_memory());
   }
 
  private:
@@ -144,7 +145,7 @@ class Ordered : public Source {
       batches.push_back(std::move(batch));
     }
     const std::vector<RowRun> runs = runs_of(counts, order_.mixed(window, counts), 0, window.rows);
-    return gather(batches, runs, arrow::default_memory_pool());
+    return gather(batches, runs, reading_memory());
   }
 
  private:

@@ -20,8 +20,8 @@ class ExecutionResources:
         cpu: Threads that read and decode; by default as many as there are cores for each worker of the machine.
         gpu: Taken for Ray's scripts.
         object_store_memory: As memory, where that is not given.
-        memory: Bytes of blocks that are read ahead, by default 256 MiB. What is being decoded or mixed, and batches that
-            a program keeps, come on top of it.
+        memory: Bytes of blocks that are read ahead, of what is being decoded or mixed, and of batches, by default
+            256 MiB. Batches that a program keeps count up to a quarter of it.
     """
 
     cpu: Optional[float] = None

@@ -88,9 +88,9 @@ class _Code:
     def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.Table:
         if self._function is None:
             assert self._descriptor is not None
-            with open(self._descriptor, "rb", buffering=0, closefd=False) as file:
-                file.seek(0)
-                self._function = pickle.load(file)
+            # Other processes read it at the same time, and share the place to which a file has been read.
+            with mmap.mmap(self._descriptor, 0, prot=mmap.PROT_READ) as code:
+                self._function = pickle.loads(code)
             os.close(self._descriptor)
             self._descriptor = None
         if hasattr(self._function, "table"):

@@ -9,9 +9,15 @@
 
 namespace paceline::data {
 
+int threads_reading_ahead(int threads, int64_t windows_ahead) {
+  const int64_t too_many = std::max<int64_t>(windows_ahead - 2 * int64_t{threads}, 0) / 2;
+  return static_cast<int>(std::max<int64_t>(threads - too_many, 1));
+}
+
 ReadPool::ReadPool(int threads, int64_t budget_bytes)
     : ledger_(std::make_shared<Ledger>(budget_bytes)),
       buffers_(std::make_shared<LargeBuffers>(ledger_)),
+      most_threads_(threads),
       reads_ahead_(threads > 0) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
@@ -30,7 +36,10 @@ void ReadPool::work() {
   std::unique_lock lock(ledger_->mutex());
   while (!stopped_) {
     held_back_ = nullptr;
-    if (work_once(lock, nullptr)) continue;
+    ++at_work_;
+    const bool has_worked = work_once(lock, nullptr);
+    --at_work_;
+    if (has_worked) continue;
     const std::shared_ptr<ReadAheadStatistics> held_back = held_back_;
     const auto since = std::chrono::steady_clock::now();
     ledger_->changed().wait(lock);
@@ -61,7 +70,7 @@ std::optional<ReadPool::Task> ReadPool::next_task(const Cursor* only_for, Window
     if (!dropped.empty()) return std::nullopt;
     return start(*cursor->windows_, cursor->wanted_);
   }
-  if (const Cursor* cursor = least_ahead()) {
+  if (const Cursor* cursor = least_ahead(); cursor != nullptr && has_thread_for(cursor->ahead_ - cursor->window_)) {
     const int64_t cost = cursor->windows_->cost_of_next(cursor->ahead_);
     const bool is_early = cursor->reading_ == Reading::when_there_is_room;
     if (!is_early && !ledger_->has_room(cost)) drop_last_wanted(Windows::kLater - 1, dropped);
@@ -105,10 +114,17 @@ Cursor* ReadPool::least_ahead() const {
   return least;
 }
 
+// The thread that asks counts as at work.
+bool ReadPool::has_thread_for(int64_t windows_ahead) const {
+  return at_work_ <= threads_reading_ahead(most_threads_, windows_ahead);
+}
+
 std::optional<ReadPool::Task> ReadPool::start_mixing(const Cursor* only_for) {
   for (Windows* windows : all_) {
     for (const int64_t number : windows->to_mix_) {
       if (only_for != nullptr && (only_for->windows_.get() != windows || only_for->wanted_ != number)) continue;
+      if (only_for == nullptr && !windows->is_waited_for(number) && !has_thread_for(windows->distance_of(number)))
+        continue;
       return Task{.windows = windows, .window = number, .piece = windows->start_mixing(number)};
     }
   }

@@ -6,6 +6,9 @@
 // beyond the budget, so that a chunk larger than the budget is slow, not a deadlock. Consumers that have begun early
 // come behind all others, for which their windows are dropped.
 //
+// How many threads are at work is found as it goes, so that a trainer on the same cores has them: all while somebody
+// waits, and the fewer the further consumers are from waiting (threads_reading_ahead()).
+//
 // Any thread may use a pool. Windows hold it, so it ends with the last of them.
 #pragma once
 
@@ -20,10 +23,16 @@
 
 namespace paceline::data {
 
+/// How many of `threads` may read for a consumer that has `windows_ahead` windows before it, which are there or being
+/// read: all of them up to two windows a thread, then one less for each two windows more, and one at the end. Where the
+/// consumer takes windows as fast as they are read it has few before it, so all threads read; where it is slower there
+/// come to be as many as it takes few threads to keep.
+int threads_reading_ahead(int threads, int64_t windows_ahead);
+
 /// Shared by all Windows of a process: see windows.h.
 class ReadPool {
  public:
-  /// `threads`: that read and decode; with 0 each consumer does that for itself, and nothing is read ahead.
+  /// `threads`: that read and decode, at most; with 0 each consumer does that for itself, and nothing is read ahead.
   ReadPool(int threads, int64_t budget_bytes);
   /// Ends the threads.
   ~ReadPool();
@@ -56,13 +65,16 @@ class ReadPool {
   Cursor* least_ahead() const;
   Task start(Windows& windows, int64_t number);
   std::optional<Task> start_mixing(const Cursor* only_for);
+  bool has_thread_for(int64_t windows_ahead) const;
   void make_room(int64_t bytes, Windows::Dropped& dropped);
   bool drop_of_stopped(Windows::Dropped& dropped);
   void drop_last_wanted(int64_t distance, Windows::Dropped& dropped);
 
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<LargeBuffers> buffers_;
+  const int most_threads_;
   const bool reads_ahead_;
+  int at_work_ = 0;  // threads of the pool
   std::vector<Windows*> all_;
   uint64_t clock_ = 0;                              // goes on with each step of a cursor
   uint64_t waits_ = 0;                              // so far, of cursors

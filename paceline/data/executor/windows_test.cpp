@@ -165,6 +165,44 @@ TEST(Windows, AConsumerThatStopsHoldsNobodyBack) {
   for (size_t row = 0; row < of_stopped.size(); ++row) ASSERT_EQ(of_stopped[row], static_cast<int64_t>(row));
 }
 
+TEST(ReadPool, FewerThreadsReadAheadTheMoreThereIs) {
+  const auto of_four = [](int64_t windows_ahead) { return threads_reading_ahead(4, windows_ahead); };
+  EXPECT_EQ(of_four(0), 4);
+  EXPECT_EQ(of_four(9), 4);
+  EXPECT_EQ(of_four(10), 3);
+  EXPECT_EQ(of_four(14), 1);
+  EXPECT_EQ(of_four(1000), 1);
+  EXPECT_EQ(threads_reading_ahead(1, 0), 1);
+}
+
+// Notes how many read at once.
+class CrowdedReads : public CountingReads {
+ public:
+  using CountingReads::CountingReads;
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t key) const override {
+    const int begun_before = begun++;
+    if (++reading > threads_reading_ahead(4, begun_before)) ++too_many;
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // so that the others come meanwhile
+    auto batch = CountingReads::read(chunk, key);
+    --reading;
+    return batch;
+  }
+  mutable std::atomic<int> begun = 0;
+  mutable std::atomic<int> reading = 0;
+  mutable std::atomic<int> too_many = 0;
+};
+
+TEST(Windows, ThreadsLeaveTheCoresToAConsumerThatHasEnoughBeforeIt) {
+  const auto source = std::make_shared<CrowdedReads>(numbered_chunks(40, 10));
+  const auto windows = std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}),
+                                                 std::make_shared<ReadPool>(4, int64_t{1} << 30));
+  RowStream stream(windows);
+  ASSERT_EQ((*stream.next(1))->num_rows(), 1);
+  while (source->all_reads() < 40) std::this_thread::yield();
+  EXPECT_EQ(source->too_many, 0);
+  EXPECT_EQ(all_of(stream, 64).size(), 399u);
+}
+
 TEST(Windows, CountWhatIsReadAndTaken) {
   const auto source = std::make_shared<CountingReads>(numbered_chunks(10, 100));
   const auto pool = std::make_shared<ReadPool>(2, 4 * 800);

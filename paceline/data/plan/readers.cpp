@@ -11,10 +11,10 @@
 #include <algorithm>
 
 #include "paceline/core/json.h"
+#include "paceline/data/plan/csv_options_internal.h"
 #include "paceline/data/plan/readers_internal.h"
 #include "paceline/data/plan/steps_internal.h"
 #include "paceline/data/source/binary_source.h"
-#include "paceline/data/source/csv_source.h"
 #include "paceline/data/source/feather_source.h"
 #include "paceline/data/source/files.h"
 #include "paceline/data/source/json_source.h"
@@ -44,8 +44,35 @@ struct Found {
   std::optional<std::vector<std::string>> columns;      // which of the files' own are read
 };
 
+// An option such as `column_types`: a schema as Arrow's IPC format has it, in base64. Without it, no column.
+arrow::Result<std::shared_ptr<arrow::Schema>> schema_of(const Plan& plan, const char* option) {
+  if (!plan.options.contains(option)) return arrow::schema({});
+  ARROW_ASSIGN_OR_RAISE(std::string bytes, arrow::util::base64_decode(plan.options[option].get<std::string>()));
+  arrow::io::BufferReader input(arrow::Buffer::FromString(std::move(bytes)));
+  arrow::ipc::DictionaryMemo dictionaries;
+  return arrow::ipc::ReadSchema(&input, &dictionaries);
+}
+
+// What the step says of folders. Options: partitioning, "hive" or "dir"; partition_base_dir, where a path is taken as
+// those of the files are; partition_fields, names; partition_types, a schema as `column_types` is.
+arrow::Status take_partitioning(const Plan& plan, PlaceOptions& options) {
+  const std::string style = plan.options["partitioning"];
+  if (style != "hive" && style != "dir") {
+    return arrow::Status::Invalid("partitioning is '", style, "'; allowed: 'hive', 'dir'");
+  }
+  options.folders = style == "hive" ? FolderStyle::hive : FolderStyle::named;
+  if (plan.options.contains("partition_base_dir")) {
+    ARROW_ASSIGN_OR_RAISE(const Place place, open_location(plan.options["partition_base_dir"]));
+    options.base_dir = place.path;
+  }
+  options.names = plan.options.value("partition_fields", std::vector<std::string>());
+  ARROW_ASSIGN_OR_RAISE(const auto types, schema_of(plan, "partition_types"));
+  for (const auto& field : types->fields()) options.types[field->name()] = field->type();
+  return arrow::Status::OK();
+}
+
 // The files that the step names. Options: paths; file_extensions, by default `usual`; ignore_missing_paths; columns;
-// partitioning, "hive" or absent; include_paths.
+// partitioning or absent; include_paths.
 arrow::Result<Found> files_of(const Plan& plan, std::vector<std::string> usual) {
   Found found;
   std::vector<std::string> paths;
@@ -64,9 +91,7 @@ arrow::Result<Found> files_of(const Plan& plan, std::vector<std::string> usual) 
                       .ignore_missing_paths = plan.options.value("ignore_missing_paths", false)};
   ARROW_ASSIGN_OR_RAISE(found.files, list_files(*found.file_system, paths, options));
   if (plan.options.contains("partitioning")) {
-    const std::string style = plan.options["partitioning"];
-    if (style != "hive") return arrow::Status::Invalid("partitioning is '", style, "'; allowed: 'hive'");
-    found.place_options.hive = true;
+    ARROW_RETURN_NOT_OK(take_partitioning(plan, found.place_options));
   }
   found.place_options.include_paths = plan.options.value("include_paths", false);
   ARROW_ASSIGN_OR_RAISE(found.places, columns_of_places(found.files, found.place_options));
@@ -127,15 +152,6 @@ std::vector<std::string> with_compression(const std::string& extension) {
   return {extension, extension + ".gz", extension + ".zst", extension + ".bz2", extension + ".lz4"};
 }
 
-// The option `column_types`: a schema as Arrow's IPC format has it, in base64. Without it, no column.
-arrow::Result<std::shared_ptr<arrow::Schema>> column_types_of(const Plan& plan) {
-  if (!plan.options.contains("column_types")) return arrow::schema({});
-  ARROW_ASSIGN_OR_RAISE(std::string bytes, arrow::util::base64_decode(plan.options["column_types"].get<std::string>()));
-  arrow::io::BufferReader input(arrow::Buffer::FromString(std::move(bytes)));
-  arrow::ipc::DictionaryMemo dictionaries;
-  return arrow::ipc::ReadSchema(&input, &dictionaries);
-}
-
 Opened read_parquet(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(Found found, files_of(plan, {"parquet"}));
   ParquetOptions options{.columns = found.columns};
@@ -148,14 +164,10 @@ Opened read_parquet(const Plan& plan) {
 
 Opened read_csv(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, with_compression("csv")));
-  CsvOptions options;
-  const std::string delimiter = plan.options.value("delimiter", std::string(","));
-  if (delimiter.size() != 1) return arrow::Status::Invalid("the delimiter is '", delimiter, "'; wanted: one character");
-  options.parse.delimiter = delimiter.front();
-  options.read.column_names = plan.options.value("column_names", std::vector<std::string>());
+  ARROW_ASSIGN_OR_RAISE(CsvOptions options, csv_options_of(plan.options));
   if (found.columns) options.convert.include_columns = *found.columns;
   ARROW_ASSIGN_OR_RAISE(options.bad_rows, bad_rows_of(plan.options));
-  ARROW_ASSIGN_OR_RAISE(const auto types, column_types_of(plan));
+  ARROW_ASSIGN_OR_RAISE(const auto types, schema_of(plan, "column_types"));
   for (const auto& field : types->fields()) options.convert.column_types[field->name()] = field->type();
   return with_places(found, csv_source(found.file_system, found.files, options));
 }
@@ -166,7 +178,7 @@ Opened read_json(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, std::move(usual)));
   JsonOptions options;
   ARROW_ASSIGN_OR_RAISE(options.bad_rows, bad_rows_of(plan.options));
-  ARROW_ASSIGN_OR_RAISE(const auto types, column_types_of(plan));
+  ARROW_ASSIGN_OR_RAISE(const auto types, schema_of(plan, "column_types"));
   if (types->num_fields() > 0) options.column_types = types;
   return with_places(found, json_source(found.file_system, found.files, options));
 }
@@ -191,10 +203,14 @@ Opened read_text(const Plan& plan) {
 Opened read_binary_files(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(const Found found, files_of(plan, {}));
   BinaryOptions options{.include_paths = found.place_options.include_paths};
-  if (!found.place_options.hive) return binary_source(found.file_system, found.files, options);
+  if (found.place_options.folders == FolderStyle::none) {
+    return binary_source(found.file_system, found.files, options);
+  }
   options.chunk_bytes = 0;  // a file each: a chunk of several would be in several folders
   ARROW_ASSIGN_OR_RAISE(auto source, binary_source(found.file_system, found.files, options));
-  ARROW_ASSIGN_OR_RAISE(auto folders, columns_of_places(found.files, {.hive = true}));  // the source has the paths
+  PlaceOptions places = found.place_options;
+  places.include_paths = false;  // the source has them
+  ARROW_ASSIGN_OR_RAISE(auto folders, columns_of_places(found.files, places));
   return with_columns_of_places(std::move(source), std::move(folders), found.all_columns);
 }
 

@@ -174,6 +174,14 @@ class CsvSource : public LineSource {
     for (const int64_t skipped : {int64_t{options_.read.skip_rows}, int64_t{options_.read.skip_rows_after_names}}) {
       text += " " + std::to_string(skipped);
     }
+    const arrow::csv::ConvertOptions& convert = options_.convert;
+    for (const auto* values : {&convert.null_values, &convert.true_values, &convert.false_values}) {
+      for (const std::string& value : *values) text += std::to_string(value.size()) + value;
+      text += '/';
+    }
+    text += {convert.decimal_point, convert.strings_can_be_null ? 's' : '-',
+             convert.quoted_strings_can_be_null ? 'q' : '-'};
+    for (const auto& parser : convert.timestamp_parsers) text += std::string(parser->kind()) + parser->format();
     return mix_text(options_.read.column_names.empty() && !options_.read.autogenerate_column_names, text);
   }
 

@@ -14,6 +14,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #include "paceline/data/order/permutation.h"
 #include "paceline/data/source/parquet_pruning_internal.h"
@@ -72,6 +73,25 @@ arrow::Result<std::shared_ptr<arrow::Array>> column_of_texts(const std::vector<s
   }
   return built<arrow::StringBuilder>(
       texts, [](auto& builder, const std::string& text) { return builder.Append(as_utf8(text)); });
+}
+
+arrow::Result<std::shared_ptr<arrow::Array>> column_of_type(const std::string& key,
+                                                            const std::shared_ptr<arrow::DataType>& type,
+                                                            const std::vector<std::optional<std::string>>& texts) {
+  ARROW_ASSIGN_OR_RAISE(const auto builder, arrow::MakeBuilder(type));
+  for (const auto& text : texts) {
+    if (!text) {
+      ARROW_RETURN_NOT_OK(builder->AppendNull());
+      continue;
+    }
+    const auto value = arrow::Scalar::Parse(type, *text);
+    if (!value.ok()) {
+      return arrow::Status::Invalid("a folder says ", key, "=", *text, ", which is not of the type ", type->ToString(),
+                                    " that it is to be");
+    }
+    ARROW_RETURN_NOT_OK(builder->AppendScalar(**value));
+  }
+  return builder->Finish();
 }
 
 arrow::Status path_is_taken(const std::string& path) {
@@ -156,15 +176,36 @@ class WithPlaces : public Source {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> hive_values(const std::string& path) {
+arrow::Result<std::vector<std::pair<std::string, std::string>>> folder_values(const std::string& path,
+                                                                              const PlaceOptions& options) {
   std::vector<std::pair<std::string, std::string>> values;
-  size_t from = 0;
-  for (size_t end = path.find('/'); end != std::string::npos; from = end + 1, end = path.find('/', from)) {
-    const std::string folder = path.substr(from, end - from);
-    const size_t equals = folder.find('=');
+  std::string below = options.base_dir;
+  if (!below.empty() && !below.ends_with('/')) below += '/';
+  if (options.folders == FolderStyle::none || !path.starts_with(below)) return values;
+  std::vector<std::string> folders;
+  std::stringstream parts(path.substr(below.size(), path.rfind('/') + 1 - below.size()));
+  for (std::string folder; std::getline(parts, folder, '/');) {
+    if (!folder.empty()) folders.push_back(folder);
+  }
+  if (options.folders == FolderStyle::named && folders.size() != options.names.size()) {
+    return arrow::Status::Invalid(path, " has ", folders.size(), " folders below '", below, "', and field_names has ",
+                                  options.names.size(), "; give base_dir and a name for each folder below it");
+  }
+  for (size_t i = 0; i < folders.size(); ++i) {
+    if (options.folders == FolderStyle::named) {
+      values.emplace_back(options.names[i], arrow::util::UriUnescape(folders[i]));
+      continue;
+    }
+    const size_t equals = folders[i].find('=');
     if (equals == std::string::npos || equals == 0) continue;
-    values.emplace_back(arrow::util::UriUnescape(folder.substr(0, equals)),
-                        arrow::util::UriUnescape(folder.substr(equals + 1)));
+    values.emplace_back(arrow::util::UriUnescape(folders[i].substr(0, equals)),
+                        arrow::util::UriUnescape(folders[i].substr(equals + 1)));
+  }
+  const auto key = &std::pair<std::string, std::string>::first;
+  if (!options.names.empty() && !std::ranges::equal(values, options.names, {}, key)) {
+    std::string wanted;
+    for (const std::string& name : options.names) wanted += name + "=…/";
+    return arrow::Status::Invalid("the folders of ", path, " are not those of field_names, ", wanted);
   }
   return values;
 }
@@ -173,8 +214,9 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> columns_of_places(const std::
                                                                      const PlaceOptions& options) {
   std::vector<std::string> keys;  // as they appear
   std::map<std::string, std::vector<std::optional<std::string>>> texts;
-  for (size_t file = 0; options.hive && file < files.size(); ++file) {
-    for (auto& [key, value] : hive_values(files[file].path())) {
+  for (size_t file = 0; file < files.size(); ++file) {
+    ARROW_ASSIGN_OR_RAISE(auto of_file, folder_values(files[file].path(), options));
+    for (auto& [key, value] : of_file) {
       auto& values = texts[key];
       if (values.empty()) {
         keys.push_back(key);
@@ -186,7 +228,10 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> columns_of_places(const std::
   arrow::FieldVector fields;
   arrow::ArrayVector arrays;
   for (const std::string& key : keys) {
-    ARROW_ASSIGN_OR_RAISE(arrays.emplace_back(), column_of_texts(texts.at(key)));
+    const auto type = options.types.find(key);
+    ARROW_ASSIGN_OR_RAISE(arrays.emplace_back(), type == options.types.end()
+                                                     ? column_of_texts(texts.at(key))
+                                                     : column_of_type(key, type->second, texts.at(key)));
     fields.push_back(arrow::field(key, arrays.back()->type()));
   }
   if (options.include_paths) {

@@ -18,10 +18,24 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 TEST(Partitioning, ReadsFolders) {
-  EXPECT_THAT(hive_values("/d/a=1/x/b=c%20d/f=g"), ElementsAre(Pair("a", "1"), Pair("b", "c d")));
-  EXPECT_THAT(hive_values("a=1/f"), ElementsAre(Pair("a", "1")));
-  EXPECT_THAT(hive_values("/=1/a=/f"), ElementsAre(Pair("a", "")));
-  EXPECT_THAT(hive_values("f=1"), ElementsAre());
+  const auto hive = [](const std::string& path, const std::string& base_dir = "") {
+    return *folder_values(path, {.folders = FolderStyle::hive, .base_dir = base_dir});
+  };
+  EXPECT_THAT(hive("/d/a=1/x/b=c%20d/f=g"), ElementsAre(Pair("a", "1"), Pair("b", "c d")));
+  EXPECT_THAT(hive("a=1/f"), ElementsAre(Pair("a", "1")));
+  EXPECT_THAT(hive("/=1/a=/f"), ElementsAre(Pair("a", "")));
+  EXPECT_THAT(hive("f=1"), ElementsAre());
+  EXPECT_THAT(hive("/a=1/d/b=2/f", "/a=1/d"), ElementsAre(Pair("b", "2")));
+  EXPECT_THAT(hive("/a=1/other/b=2/f", "/a=1/d"), ElementsAre());
+  EXPECT_THAT(hive("/a=1/f", "/a=1"), ElementsAre());
+}
+
+TEST(Partitioning, NamesFolders) {
+  const PlaceOptions options{.folders = FolderStyle::named, .base_dir = "/d", .names = {"year", "country"}};
+  EXPECT_THAT(*folder_values("/d/2024/costa%20rica/f", options),
+              ElementsAre(Pair("year", "2024"), Pair("country", "costa rica")));
+  EXPECT_THAT(folder_values("/d/2024/f", options).status().message(),
+              HasSubstr("/d/2024/f has 1 folders below '/d/', and field_names has 2"));
 }
 
 class PartitioningTest : public FilesTest {
@@ -75,7 +89,7 @@ TEST_F(PartitioningTest, WholeFilesToo) {
 }
 
 TEST_F(PartitioningTest, Errors) {
-  EXPECT_THAT(open("read_csv", {{"partitioning", "dir"}}).status().message(), HasSubstr("allowed: 'hive'"));
+  EXPECT_THAT(open("read_csv", {{"partitioning", "tree"}}).status().message(), HasSubstr("allowed: 'hive', 'dir'"));
   write("y=2/k=a/f.csv", "path\n1\n");
   EXPECT_THAT(open("read_csv", {{"include_paths", true}}).status().message(), HasSubstr("has one already"));
 }

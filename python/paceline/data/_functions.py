@@ -73,6 +73,8 @@ class MapBatches:
                 batch = _blocks.to_format(block.slice(first, size), self.batch_format)
                 if self.copies and isinstance(batch, dict):
                     batch = {name: values.copy() for name, values in batch.items()}
+                elif self.copies and self.batch_format == "pandas":
+                    batch = batch.copy()
                 given = self.function(batch)
                 if inspect.isgenerator(given):
                     made.extend(_blocks.from_format(part, self.function.name) for part in given)

@@ -147,6 +147,11 @@ class Dataset(Writing):
         if (fn is None) == (expr is None):
             raise ValueError("filter() takes either a function or expr=…")
         if expr is not None:
+            of_functions = {"fn_args": fn_args, "fn_kwargs": fn_kwargs, "fn_constructor_args": fn_constructor_args,
+                            "fn_constructor_kwargs": fn_constructor_kwargs, "on_error": on_error, "quarantine": quarantine}
+            if useless := [name for name, value in of_functions.items() if value is not None]:
+                raise ValueError(f"filter(expr=…) calls no function: leave out {', '.join(useless)}")
+            _compute.taken_from("filter", resources)
             return self._step("filter", expression=_expression(expr))
         function = _function("filter", fn, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, resources)
         return self._apply(f"Filter({function.name})", False, _functions.Filter(function), on_error, quarantine)
@@ -184,7 +189,11 @@ class Dataset(Writing):
         """With other names: by the old ones, or a list of all new ones."""
         _options.take("Dataset", "rename_columns", resources)
         if not isinstance(names, dict):
-            names = dict(zip(self.schema().names, names))
+            columns = self.schema().names
+            if len(names) != len(columns):
+                raise ValueError(f"rename_columns() was given {len(names)} names for {len(columns)} columns, {columns}; give "
+                                 "one for each, or a dict of those that change")
+            names = dict(zip(columns, names))
         return self._step("rename_columns", names=names)
 
     def limit(self, limit: int) -> "Dataset":

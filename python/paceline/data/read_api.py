@@ -10,7 +10,7 @@ import pyarrow
 
 from paceline import _filesystem, _options
 from paceline._native import native
-from paceline.data import _blocks, _plans, _torch
+from paceline.data import _blocks, _csv, _plans, _torch
 from paceline.data.dataset import Dataset, MaterializedDataset
 from paceline.data.datasource import Datasource, FileShuffleConfig, Partitioning
 from paceline.data.datasource import datasource as _datasource
@@ -27,8 +27,8 @@ def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] =
             fixes it. ``file_extensions``:
             which files of folders and globs are read. ``ignore_missing_paths``: paths that do not exist are left out.
             ``override_num_blocks``: the rows in so many blocks. ``partitioning="hive"``: folders such as ``year=2024``
-            become columns; here by default, None leaves them. ``include_paths``: the column "path". ``filesystem``: one of pyarrow's or fsspec's, in which
-            the paths are.
+            become columns; here by default, None leaves them; a Partitioning says more. ``include_paths``: the column
+            "path". ``filesystem``: one of pyarrow's or fsspec's, in which the paths are.
     """
     files.setdefault("partitioning", "hive")
     return _read("read_parquet", paths, files, **({} if columns is None else {"columns": list(columns)}))
@@ -40,20 +40,16 @@ def read_csv(paths: Union[str, List[str]], *, parse_options: Any = None, read_op
     """Rows of CSV files, compressed or not. Types are those of the first block of the first file.
 
     Args:
-        parse_options: A pyarrow.csv.ParseOptions, of which the delimiter counts.
-        read_options: A pyarrow.csv.ReadOptions, of which the column_names count.
-        convert_options: A pyarrow.csv.ConvertOptions, of which include_columns and column_types count.
+        parse_options: A pyarrow.csv.ParseOptions.
+        read_options: A pyarrow.csv.ReadOptions.
+        convert_options: A pyarrow.csv.ConvertOptions. Of all three, what is not known here is an error.
         on_error: What becomes of a line with too few or too many fields, or a value that does not fit: "raise", an
             error; "skip", it is left out; "replace", a good line takes its place. None: what
             ``DataContext.max_errored_blocks`` says. What stands in the first block fits unless column_types says else.
         quarantine: Path of a file to which such lines are added, as JSON lines with path, offset, text and error.
         files: As of read_parquet().
     """
-    options: Dict[str, Any] = {}
-    if parse_options is not None:
-        options["delimiter"] = parse_options.delimiter
-    if read_options is not None and read_options.column_names:
-        options["column_names"] = list(read_options.column_names)
+    options = _csv.options(parse_options, read_options, convert_options)
     if convert_options is not None and convert_options.include_columns:
         options["columns"] = list(convert_options.include_columns)
     if convert_options is not None and convert_options.column_types:
@@ -205,9 +201,9 @@ def range_tensor(n: int, *, shape: Tuple[int, ...] = (1,), override_num_blocks: 
 
 def _read(kind, paths, files, **options):
     """A dataset of files, by the options that all readers take."""
-    if (scheme := files.get("partitioning")) is not None:
-        files["partitioning"] = Partitioning(scheme).style.value if isinstance(scheme, str) else scheme.style.value
-    for name in ("file_extensions", "ignore_missing_paths", "partitioning", "include_paths"):
+    if (scheme := files.pop("partitioning", None)) is not None:
+        options.update(_partitioning(scheme, files.get("filesystem")))
+    for name in ("file_extensions", "ignore_missing_paths", "include_paths"):
         if (value := files.pop(name, None)) is not None:
             options[name] = value
     shuffle, blocks = files.pop("shuffle", None), files.pop("override_num_blocks", None)
@@ -220,6 +216,20 @@ def _read(kind, paths, files, **options):
     if not shuffle:
         return dataset
     return dataset._step("shuffle", what="files", seed=_plans.seed(None if shuffle == "files" else shuffle))
+
+
+def _partitioning(scheme, filesystem) -> Dict[str, Any]:
+    """What a plan says of folders."""
+    if not isinstance(scheme, Partitioning):
+        scheme = Partitioning(scheme)
+    options: Dict[str, Any] = {"partitioning": scheme.style.value}
+    if scheme.base_dir is not None:
+        options["partition_base_dir"] = _located(os.fspath(scheme.base_dir), scheme.filesystem or filesystem)
+    if scheme.field_names:
+        options["partition_fields"] = list(scheme.field_names)
+    if scheme.field_types:
+        options["partition_types"] = _encoded(scheme._schema())
+    return options
 
 
 def _located(path, filesystem):

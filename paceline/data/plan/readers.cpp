@@ -62,7 +62,7 @@ arrow::Status take_partitioning(const Plan& plan, PlaceOptions& options) {
   }
   options.folders = style == "hive" ? FolderStyle::hive : FolderStyle::named;
   if (plan.options.contains("partition_base_dir")) {
-    ARROW_ASSIGN_OR_RAISE(const Place place, open_location(plan.options["partition_base_dir"]));
+    ARROW_ASSIGN_OR_RAISE(const Place place, open_location(plan.options["partition_base_dir"].get<std::string>()));
     options.base_dir = place.path;
   }
   options.names = plan.options.value("partition_fields", std::vector<std::string>());

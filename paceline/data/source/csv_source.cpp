@@ -10,6 +10,7 @@
 #include <arrow/table.h>
 #include <arrow/type.h>
 #include <arrow/util/byte_size.h>
+#include <arrow/util/value_parsing.h>
 
 #include <algorithm>
 #include <unordered_map>

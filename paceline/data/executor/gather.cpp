@@ -123,7 +123,7 @@ Leaf leaf_of(const std::shared_ptr<arrow::DataType>& type) {
   const bool is_plain = arrow::is_primitive(leaf.type->id()) && leaf.type->id() != arrow::Type::BOOL;
   if (!is_plain && leaf.type->id() != arrow::Type::FIXED_SIZE_BINARY) return {};
   leaf.bytes_of_row = values_of_row * leaf.type->byte_width();
-  return leaf;
+  return leaf.bytes_of_row > 0 ? leaf : Leaf();
 }
 
 const uint8_t* plain_bytes(const arrow::Array& array, const Leaf& leaf) {

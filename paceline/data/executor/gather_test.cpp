@@ -108,6 +108,16 @@ TEST(Gather, TakesAllRowsInAnyOrder) {
   EXPECT_EQ(text_of({batch}, all_rows(30)), text_of(batches, rows));
 }
 
+// Tensors of a shape with a zero, of which a row has no byte.
+TEST(Gather, TakesRowsWithoutBytes) {
+  const auto type = arrow::fixed_size_list(arrow::int32(), 0);
+  const auto array = arrow::json::ArrayFromJSONString(type, "[[], [], []]").ValueOrDie();
+  const auto batch = arrow::RecordBatch::Make(arrow::schema({arrow::field("x", type)}), 3, {array});
+  EXPECT_TRUE(take_all({batch}, {2, 0, 1}, arrow::default_memory_pool()).ValueOrDie()->Equals(*batch));
+  const std::vector<RowRun> runs = {{0, 2, 1}, {0, 0, 2}};
+  EXPECT_TRUE(gather({batch, batch}, runs, arrow::default_memory_pool()).ValueOrDie()->Equals(*batch));
+}
+
 TEST(Gather, RowsInSequenceAreNotCopied) {
   const arrow::RecordBatchVector batches = {batch_of(0, 20, false)};
   const auto batch = gather(batches, std::vector<RowRun>{{0, 4, 2}, {0, 6, 1}}, arrow::default_memory_pool());

@@ -10,6 +10,7 @@
 #include "paceline/data/executor/gather.h"
 #include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/source/ordered_rows_internal.h"
+#include "paceline/data/source/schema_merge_internal.h"
 
 namespace paceline::data {
 namespace {
@@ -69,16 +70,10 @@ class Interleaved : public Combined {
       bytes += of_row * static_cast<double>(all[i]);
     }
     make_chunks(order_.rows(), static_cast<int64_t>(bytes));
+    for (const auto& input : inputs_) schema_.add([&input] { return input->source().schema(); });
   }
 
-  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override {
-    std::vector<std::shared_ptr<arrow::Schema>> schemas;
-    for (const auto& input : inputs_) {
-      ARROW_ASSIGN_OR_RAISE(auto schema, input->source().schema());
-      schemas.push_back(schema->RemoveMetadata());
-    }
-    return arrow::UnifySchemas(schemas, arrow::Field::MergeOptions::Permissive());
-  }
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return schema_.schema(); }
 
   uint64_t fingerprint() const override { return mix(Combined::fingerprint(), order_.fingerprint()); }
 
@@ -107,11 +102,13 @@ class Interleaved : public Combined {
     picks.reserve(static_cast<size_t>(rows));
     for (const int32_t source : order_.sources(first, rows))
       picks.push_back(static_cast<uint32_t>(next[static_cast<size_t>(source)]++));
-    return take_all(batches, std::move(picks), reading_memory());
+    ARROW_ASSIGN_OR_RAISE(auto mixed, take_all(batches, std::move(picks), reading_memory()));
+    return schema_.fit(std::move(mixed));
   }
 
  private:
   const MixOrder order_;
+  SchemaOfAll schema_;
 };
 
 class Zipped : public Combined {

@@ -137,4 +137,22 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> fit_to_schema(const arrow::Re
   return arrow::RecordBatch::Make(schema, batch.num_rows(), std::move(arrays));
 }
 
+arrow::Result<std::shared_ptr<arrow::Schema>> SchemaOfAll::schema() const {
+  const std::lock_guard lock(known_->mutex);
+  if (known_->schema != nullptr) return known_->schema;
+  std::vector<std::shared_ptr<arrow::Schema>> schemas;
+  for (const auto& source : sources_) {
+    ARROW_ASSIGN_OR_RAISE(const auto schema, source());
+    schemas.push_back(schema->RemoveMetadata());
+  }
+  ARROW_ASSIGN_OR_RAISE(known_->schema, arrow::UnifySchemas(schemas, arrow::Field::MergeOptions::Permissive()));
+  return known_->schema;
+}
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> SchemaOfAll::fit(std::shared_ptr<arrow::RecordBatch> batch) const {
+  ARROW_ASSIGN_OR_RAISE(const auto all, schema());
+  if (batch->schema()->Equals(*all, /*check_metadata=*/false)) return batch;
+  return fit_to_schema(*batch, all);
+}
+
 }  // namespace paceline::data

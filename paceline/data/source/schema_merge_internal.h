@@ -7,10 +7,14 @@
 #include <arrow/result.h>
 #include <arrow/type_fwd.h>
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "paceline/core/posix/forks.h"
 
 namespace paceline::data {
 
@@ -24,6 +28,29 @@ arrow::Result<std::shared_ptr<arrow::Schema>> merge_schemas(const std::vector<st
 /// value that the wider type does not hold, as a float64 does not hold every int64.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> fit_to_schema(const arrow::RecordBatch& batch,
                                                                  const std::shared_ptr<arrow::Schema>& schema);
+
+/// The schema of the rows of several sources together: found when it is first asked for, since a function's columns are
+/// known when it has been called. Thread-safe.
+class SchemaOfAll {
+ public:
+  /// `schema`: of a source's rows.
+  void add(std::function<arrow::Result<std::shared_ptr<arrow::Schema>>()> schema) {
+    sources_.push_back(std::move(schema));
+  }
+  /// Columns in the order in which they first appear, each of a type that holds its values of all sources.
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const;
+  /// A batch of one of the sources, with the columns and types of all: so that batches are alike wherever they come
+  /// from.
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> fit(std::shared_ptr<arrow::RecordBatch> batch) const;
+
+ private:
+  struct Known {
+    std::mutex mutex;
+    std::shared_ptr<arrow::Schema> schema;
+  };
+  std::vector<std::function<arrow::Result<std::shared_ptr<arrow::Schema>>()>> sources_;
+  const PerProcess<Known> known_;
+};
 
 /// Bytes that a row takes once decoded; nullopt where the types do not say, as for strings and lists.
 std::optional<double> fixed_bytes_of_row(const arrow::Schema& schema);

@@ -10,6 +10,7 @@
 
 #include "paceline/data/executor/gather.h"
 #include "paceline/data/executor/reading_memory.h"
+#include "paceline/data/source/schema_merge_internal.h"
 #include "paceline/data/source/shared_reads.h"
 #include "paceline/storage/objects/parallel.h"
 
@@ -23,6 +24,7 @@ class Concatenated : public Source {
   explicit Concatenated(std::vector<std::shared_ptr<const Source>> sources) : sources_(std::move(sources)) {
     int64_t file = 0;
     for (const auto& source : sources_) {
+      schema_.add([&source] { return source->schema(); });
       begins_.push_back(static_cast<int64_t>(chunks_.size()));
       int64_t last = -1;
       for (ChunkSize chunk : source->chunks()) {
@@ -34,14 +36,7 @@ class Concatenated : public Source {
     }
   }
 
-  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override {
-    std::vector<std::shared_ptr<arrow::Schema>> schemas;
-    for (const auto& source : sources_) {
-      ARROW_ASSIGN_OR_RAISE(auto schema, source->schema());
-      schemas.push_back(std::move(schema));
-    }
-    return arrow::UnifySchemas(schemas, arrow::Field::MergeOptions::Permissive());
-  }
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return schema_.schema(); }
   const std::vector<ChunkSize>& chunks() const override { return chunks_; }
   bool counts_rows() const override {
     return std::ranges::all_of(sources_, [](const auto& source) { return source->counts_rows(); });
@@ -49,7 +44,8 @@ class Concatenated : public Source {
   Batch read(int64_t chunk, uint64_t key) const override {
     const auto source = std::ranges::upper_bound(begins_, chunk) - begins_.begin() - 1;
     const auto at = static_cast<size_t>(source);
-    return sources_[at]->read(chunk - begins_[at], mix(key, at));
+    ARROW_ASSIGN_OR_RAISE(auto batch, sources_[at]->read(chunk - begins_[at], mix(key, at)));
+    return schema_.fit(std::move(batch));
   }
   uint64_t fingerprint() const override {
     uint64_t print = 1;
@@ -59,6 +55,7 @@ class Concatenated : public Source {
 
  private:
   const std::vector<std::shared_ptr<const Source>> sources_;
+  SchemaOfAll schema_;
   std::vector<int64_t> begins_;  // of each source, in chunks_
   std::vector<ChunkSize> chunks_;
 };

@@ -1,10 +1,14 @@
 #include "paceline/data/source/views.h"
 
+#include <arrow/array.h>
+#include <arrow/json/from_string.h>
+#include <arrow/record_batch.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
+#include "paceline/data/source/combined.h"
 #include "paceline/data/testing_internal.h"
 
 namespace paceline::data {
@@ -58,6 +62,30 @@ TEST(Views, HaveTheRowsOfTheirSources) {
                                                               .window_bytes = static_cast<int64_t>(random() % 999)})));
     std::ranges::sort(mixed);
     ASSERT_EQ(mixed, rows);
+  }
+}
+
+std::shared_ptr<const Source> column_of(const char* name, const std::shared_ptr<arrow::DataType>& type,
+                                        const char* values) {
+  const auto array = arrow::json::ArrayFromJSONString(type, values).ValueOrDie();
+  const auto batch = arrow::RecordBatch::Make(arrow::schema({arrow::field(name, type)}), array->length(), {array});
+  return memory_source(batch->schema(), {batch}).ValueOrDie();
+}
+
+// Otherwise two ranks would have other columns in the same step.
+TEST(Views, BlocksOfDifferentSourcesHaveTheSameColumns) {
+  const auto numbers = column_of("x", arrow::int64(), "[1, 2]");
+  const auto halves = column_of("x", arrow::float64(), "[0.5, 2]");
+  const auto others = column_of("y", arrow::int64(), "[3]");
+  const OrderOptions order;
+  for (const auto& all :
+       {concatenated({numbers, halves, others}), interleaved({{numbers, order}, {halves, order}, {others, order}},
+                                                             MixOrder({1, 1, 1}, {2, 2, 1}, MixStop::all))}) {
+    const auto schema = all->schema().ValueOrDie();
+    EXPECT_EQ(schema->ToString(), "x: double\ny: int64");
+    for (int64_t chunk = 0; chunk < std::ssize(all->chunks()); ++chunk) {
+      EXPECT_TRUE(all->read(chunk, 0).ValueOrDie()->schema()->Equals(schema));
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 """What Dataset has to write its rows: to files, and to sinks of users' own.
 
-Blocks are written one after the other, in this process; only the rows of one file are in memory. A file is there whole or
-not at all, and where a write fails, none of its files stay.
+Blocks are written one after the other, in this process; only the rows of one file are in memory. Files appear together
+when all are written, and where a write fails, none of them stay.
 """
 
 from typing import Any, Callable, Dict, List, Optional
@@ -37,11 +37,11 @@ class Writing(Reading):
 
         Args:
             path: The folder: a path, or a URI (docs/storage.md).
-            partition_cols: Rows go to folders such as ``year=2024`` by the values of these columns.
+            partition_cols: Rows go to folders such as ``year=2024`` by the values of these columns, which the files lack.
             filesystem: One of pyarrow's or fsspec's, in which `path` is.
             try_create_dir: Whether the folder is made.
             arrow_open_stream_args: Of pyarrow's open_output_stream().
-            filename_provider: Names the files.
+            filename_provider: Names the files. Its names must differ; one that is there is an error, but for "overwrite".
             arrow_parquet_args_fn: Gives arguments of pyarrow.parquet.write_table(), for each file.
             min_rows_per_file: Blocks are put together until a file has so many rows; num_rows_per_file is the same.
             max_rows_per_file: A file has at most so many.
@@ -120,7 +120,11 @@ class Writing(Reading):
         **pandas_json_args: Any,
     ) -> None:
         """Files of JSON lines in a folder, one for each block. Arguments: as of write_parquet(), and of
-        pandas.DataFrame.to_json()."""
+        pandas.DataFrame.to_json().
+
+        Numbers have all digits, timestamps are ISO texts in their own unit. With any argument of to_json() but
+        ``orient="records"`` and ``lines=True``, pandas writes, in its ways (docs/data.md, "Writing").
+        """
         from paceline.data.datasource._formats import JsonDatasink
 
         files = _files(filesystem, try_create_dir, arrow_open_stream_args, filename_provider, mode)

@@ -1,17 +1,15 @@
 """The sinks behind write_parquet(), write_csv() and their like."""
 
 import posixpath
-import urllib.parse
 from typing import Any, Callable, Dict, List, Optional
 
 import pyarrow
-import pyarrow.compute
 
 from paceline.data.block import BlockAccessor
+from paceline.data.datasource import _json
+from paceline.data.datasource._folders import by_folder
 from paceline.data.datasource.datasink import TaskContext
 from paceline.data.datasource.file_datasink import BlockBasedFileDatasink
-
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ParquetDatasink(BlockBasedFileDatasink):
@@ -23,9 +21,7 @@ class ParquetDatasink(BlockBasedFileDatasink):
     def write_block(self, block: BlockAccessor, block_index: int, ctx: TaskContext) -> None:
         table = block.to_arrow()
         name = self.filename_provider.get_filename_for_block(table, ctx.kwargs["write_uuid"], ctx.task_idx, block_index)
-        for folder, part in _partitions(table, self._partition_cols or []):
-            if folder and self.try_create_dir:
-                self.filesystem.create_dir(posixpath.join(self.path, folder), recursive=True)
+        for folder, part in by_folder(table, self._partition_cols or []):
             rows = self._max_rows or max(1, part.num_rows)
             for number, first in enumerate(range(0, part.num_rows, rows)):
                 some = part.slice(first, rows)
@@ -69,7 +65,11 @@ class JsonDatasink(BlockBasedFileDatasink):
         self._options = options
 
     def write_block_to_file(self, block: BlockAccessor, file: pyarrow.NativeFile) -> None:
-        block.to_pandas().to_json(file, **{"orient": "records", "lines": True, **self._options()})
+        options = {**_json.PANDAS_OPTIONS, **self._options()}
+        if options == _json.PANDAS_OPTIONS:
+            _json.write_lines(block.to_arrow(), file)
+        else:  # numbers as exact as pandas can
+            _json.frame_of(block).to_json(file, **{"double_precision": 15, **options})
 
 
 class NumpyDatasink(BlockBasedFileDatasink):
@@ -81,23 +81,6 @@ class NumpyDatasink(BlockBasedFileDatasink):
         import numpy
 
         numpy.save(file, block.to_numpy(self._column))
-
-
-def _partitions(table, columns):
-    """The rows of each combination of values, without these columns, and its folder."""
-    if not columns:
-        return [("", table)]
-    parts = []
-    for values in table.select(columns).group_by(columns, use_threads=False).aggregate([]).to_pylist():
-        rows = None
-        for name, value in values.items():
-            column = table.column(name)
-            same = pyarrow.compute.is_null(column) if value is None else pyarrow.compute.equal(column, value)
-            rows = same if rows is None else pyarrow.compute.and_(rows, same)
-        folder = "/".join(f"{name}={_NO_VALUE if value is None else urllib.parse.quote(str(value), safe=' ')}"
-                          for name, value in values.items())
-        parts.append((folder, table.filter(rows).drop_columns(columns)))
-    return parts
 
 
 def _numbered(name, number):

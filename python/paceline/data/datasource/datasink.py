@@ -76,8 +76,8 @@ class Datasink:
     def on_write_complete(self, write_result: WriteResult) -> None:
         """After the last rows."""
 
-    def on_write_failed(self, error: Exception) -> None:
-        """Instead of that, when something has raised an error."""
+    def on_write_failed(self, error: BaseException) -> None:
+        """Instead of that, when something has raised an error, or Ctrl-C was pressed."""
 
     def get_name(self) -> str:
         """By default of the class."""
@@ -92,6 +92,14 @@ class Datasink:
     def min_rows_per_write(self) -> Optional[int]:
         """How many rows a call of write() is to have at least; None for those of a block."""
         return None
+
+    # What holds for files, also where a derived class has methods of the names above without calling those here.
+
+    def _complete(self, write_result: WriteResult) -> None:
+        """Before on_write_complete()."""
+
+    def _withdraw(self) -> None:
+        """Before on_write_failed()."""
 
 
 def write(dataset: Any, sink: Datasink) -> None:
@@ -108,21 +116,26 @@ def write(dataset: Any, sink: Datasink) -> None:
         for number, tables in enumerate(_parts(blocks, sink.min_rows_per_write or 1)):
             context = TaskContext(number, f"Write{sink.get_name()}", {"write_uuid": write_uuid})
             returned = sink.write(tables, context)
-            rows, size = sum(table.num_rows for table in tables), sum(table.nbytes for table in tables)
-            result = WriteResult.combine(result, WriteResult(rows, size, [returned]))
+            result.num_rows += sum(table.num_rows for table in tables)
+            result.size_bytes += sum(table.nbytes for table in tables)
+            result.write_returns.append(returned)
+        sink._complete(result)
         sink.on_write_complete(result)
-    except Exception as error:
+    except BaseException as error:
+        sink._withdraw()
         sink.on_write_failed(error)
         raise
 
 
-def _parts(blocks, rows):
+def _parts(blocks, least):
     tables: List[pyarrow.Table] = []
+    rows = 0
     for block in blocks:
         if block.num_rows:
             tables.append(pyarrow.Table.from_batches([block]))
-        if sum(table.num_rows for table in tables) >= rows:
+            rows += block.num_rows
+        if rows >= least:
             yield tables
-            tables = []
+            tables, rows = [], 0
     if tables:
         yield tables

@@ -1,19 +1,18 @@
 """Sinks that write files into a folder: a file for each part of the rows, or for each row."""
 
-import posixpath
 from typing import Any, Dict, Iterable, List, Optional
 
 import pyarrow
 
 from paceline import _notices
 from paceline.data.block import Block, BlockAccessor
-from paceline.data.datasource import _files
+from paceline.data.datasource import _files, _unfinished
 from paceline.data.datasource.datasink import Datasink, SaveMode, TaskContext, WriteResult
 from paceline.data.datasource.filename_provider import FilenameProvider
 
 
 class _FileDatasink(Datasink):
-    """Files that are whole or not there. Where the write fails, none of its files stay, and what was there does."""
+    """Files that appear when all are written. Where the write fails, none of them stay, and what was there does."""
 
     _wants_schema = False  # on_write_start() comes before anything is read: there may be nothing to write
 
@@ -36,9 +35,15 @@ class _FileDatasink(Datasink):
         self.mode = SaveMode(mode)
         if self.mode is SaveMode.UPSERT:
             raise ValueError("mode is 'upsert'; allowed for files: create, append, overwrite, ignore, error")
+        self._begin()
+
+    def _begin(self):
         self.has_created_dir = self._skips = False
         self._former: List[str] = []  # what goes in the end
-        self._written: List[str] = []
+        self._made_folders: List[str] = []
+        self._unfinished = _unfinished.UnfinishedFiles(
+            self.filesystem, self.path, self.open_stream_args, self.mode is SaveMode.OVERWRITE, self.try_create_dir
+        )
 
     def on_write_start(self, schema: Optional[pyarrow.Schema] = None) -> None:
         """Looks what is there already.
@@ -48,22 +53,33 @@ class _FileDatasink(Datasink):
         """
         from pyarrow import fs
 
-        there = self.filesystem.get_file_info(self.path)
-        if there.type != fs.FileType.NotFound:
-            if self.mode in (SaveMode.ERROR, SaveMode.CREATE):
-                raise ValueError(
-                    f"{self.unresolved_path} is there already, and mode is {self.mode.value!r}; write elsewhere, or with "
-                    "'append', 'overwrite' or 'ignore'"
-                )
-            if self.mode is SaveMode.IGNORE:
-                _notices.give_once(f"nothing is written to {self.unresolved_path}, which is there already (mode 'ignore')")
-                self._skips = True
-            elif self.mode is SaveMode.OVERWRITE:
-                found = self.filesystem.get_file_info(fs.FileSelector(self.path, recursive=True))
-                self._former = [one.path for one in found if one.is_file]
+        self._begin()
+        kind = self.filesystem.get_file_info(self.path).type
+        # Object stores have such files of mode "overwrite" alone, and listing a folder may take many requests.
+        looks = self.mode is SaveMode.OVERWRITE or not _files.is_store(self.filesystem)
+        if kind == fs.FileType.Directory and looks and _unfinished.remove_abandoned(self.filesystem, self.path):
+            self._made_folders = [self.path]  # by the write that was killed
+        elif kind != fs.FileType.NotFound:
+            self._meet()
         elif self.try_create_dir:
-            self.filesystem.create_dir(self.path, recursive=True)
-            self.has_created_dir = True
+            self._made_folders = _files.make_folder(self.filesystem, self.path)
+        self.has_created_dir = bool(self._made_folders)
+
+    def _meet(self):
+        """What is there already."""
+        from pyarrow import fs
+
+        if self.mode in (SaveMode.ERROR, SaveMode.CREATE):
+            raise ValueError(
+                f"{self.unresolved_path} is there already, and mode is {self.mode.value!r}; write elsewhere, or with "
+                "'append', 'overwrite' or 'ignore'"
+            )
+        if self.mode is SaveMode.IGNORE:
+            _notices.give_once(f"nothing is written to {self.unresolved_path}, which is there already (mode 'ignore')")
+            self._skips = True
+        elif self.mode is SaveMode.OVERWRITE:
+            found = self.filesystem.get_file_info(fs.FileSelector(self.path, recursive=True))
+            self._former = [one.path for one in found if one.is_file and not _unfinished.is_unfinished(one.path, self.path)]
 
     def write(self, blocks: Iterable[Block], ctx: TaskContext) -> None:
         """The blocks of a part, as one."""
@@ -78,21 +94,28 @@ class _FileDatasink(Datasink):
         raise NotImplementedError
 
     def on_write_complete(self, write_result: WriteResult) -> None:
-        """Removes what is overwritten, and a folder that was made in vain."""
-        for path in set(self._former) - set(self._written):
-            _files.remove(self.filesystem, path)
-        if self.has_created_dir and not write_result.num_rows:
-            self.filesystem.delete_dir(self.path)
+        """After the last rows; the files are there."""
+        self._complete(write_result)
 
-    def on_write_failed(self, error: Exception) -> None:
-        """Removes what has been written."""
-        for path in set(self._written) - set(self._former):
-            _files.remove(self.filesystem, path)
+    def on_write_failed(self, error: BaseException) -> None:
+        """Instead of that; no file of this write is there."""
+        self._withdraw()
+
+    def _complete(self, write_result):
+        if self._skips:
+            return
+        self._unfinished.finish(self._former)
+        if not write_result.num_rows:
+            _files.remove_empty(self.filesystem, self._made_folders)
+        self._made_folders = []
+
+    def _withdraw(self):
+        self._unfinished.abandon()
+        _files.remove_empty(self.filesystem, self._made_folders)
+        self._made_folders = []
 
     def _write_file(self, name, write):
-        path = posixpath.join(self.path, name)
-        self._written.append(path)
-        _files.write_whole(self.filesystem, path, write, self.open_stream_args)
+        self._unfinished.add(name, write)
 
 
 class RowBasedFileDatasink(_FileDatasink):

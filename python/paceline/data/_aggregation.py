@@ -118,7 +118,7 @@ class OfColumn(AggregateFnV2):
 
 
 def of(dataset: Any, aggregates: Iterable[AggregateFn]) -> Dict[str, Any]:
-    """The results by name, of one pass over the rows."""
+    """The results by name, of one pass over the rows. Of several of one name, the second is called ``name_2``."""
     aggregates = list(aggregates)
     columns = dict.fromkeys(one._column for one in aggregates)
     if columns and None not in columns:
@@ -128,4 +128,16 @@ def of(dataset: Any, aggregates: Iterable[AggregateFn]) -> Dict[str, Any]:
         table = pyarrow.Table.from_batches([block])
         for place, one in enumerate(aggregates):
             accumulators[place] = one.merge(accumulators[place], one.accumulate_block(one.init(None), table))
-    return {one.name: one.finalize(accumulator) for one, accumulator in zip(aggregates, accumulators)}
+    results: Dict[str, Any] = {}
+    for one, accumulator in zip(aggregates, accumulators):
+        results[_free_name(one.name, results)] = one.finalize(accumulator)
+    return results
+
+
+def _free_name(name, taken):
+    """As Ray numbers them."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free

@@ -2,6 +2,12 @@
 
 An aggregate makes an accumulator of each block (a pyarrow.Table) and merges these in the order of the rows. Nothing else
 is held in memory; of AsList, Quantile, Unique and ValueCounter the accumulators hold values.
+
+Results are the same for every cut of the rows into blocks; those of floating-point numbers but for how sums are rounded.
+Integers and decimals are summed exactly, whatever their type: a sum of integers is an int of Python, which has no end.
+NaN is a value, not a null: sums, means and standard deviations with one are NaN. Min, Max, AbsMax, Quantile and
+ApproximateQuantile pass over it, as Arrow does, and are NaN where there is nothing else. Unique, CountDistinct and
+ValueCounter take all NaN for one value.
 """
 
 import math
@@ -12,6 +18,7 @@ import pyarrow.compute
 
 from paceline import _absent
 from paceline.data._aggregation import AggregateFn, AggregateFnV2, OfColumn
+from paceline.data._exact import added, in_one_type, sum_of, with_one_nan
 from paceline.data._quantiles import QuantileSketch
 
 __all__ = [
@@ -50,7 +57,7 @@ class Count(AggregateFnV2):
 
 
 class Sum(OfColumn):
-    """The sum of a column."""
+    """The sum of a column, which is exact for integers and decimals."""
 
     _kind = "sum"
 
@@ -59,19 +66,35 @@ class Sum(OfColumn):
 
     def aggregate_block(self, block: pyarrow.Table) -> Any:
         values = self._values(block)
-        return None if values is None else pyarrow.compute.sum(values).as_py()
+        return None if values is None else sum_of(values)
 
     def combine(self, current_accumulator: Any, new: Any) -> Any:
-        return current_accumulator + new
+        return added(current_accumulator, new)
 
 
 class _Extreme(OfColumn):
+    def __init__(self, on, ignore_nulls, alias_name, zero_factory):
+        super().__init__(on, ignore_nulls, alias_name, lambda: _OfNoRows(zero_factory()))
+
     def aggregate_block(self, block):
         values = self._values(block)
-        return None if values is None else self._of(pyarrow.compute.min_max(values))
+        return None if values is None else self._of(pyarrow.compute.min_max(in_one_type(values)))
 
     def combine(self, current_accumulator, new):
-        return self._better(current_accumulator, new)
+        # NaN would stay where it comes first, or be lost where it comes second and there is nothing else.
+        if isinstance(current_accumulator, _OfNoRows) or current_accumulator != current_accumulator:
+            return new
+        return current_accumulator if new != new else self._better(current_accumulator, new)
+
+    def finalize(self, accumulator):
+        return accumulator.value if isinstance(accumulator, _OfNoRows) else accumulator
+
+
+class _OfNoRows:
+    """The extreme before there are rows, which no value is compared with."""
+
+    def __init__(self, value):
+        self.value = value
 
 
 class Min(_Extreme):
@@ -128,10 +151,10 @@ class Mean(OfColumn):
 
     def aggregate_block(self, block: pyarrow.Table) -> Any:
         values = self._values(block)
-        return None if values is None else [pyarrow.compute.sum(values).as_py(), len(values)]
+        return None if values is None else [sum_of(values), len(values)]
 
     def combine(self, current_accumulator: Any, new: Any) -> Any:
-        return [current_accumulator[0] + new[0], current_accumulator[1] + new[1]]
+        return [added(current_accumulator[0], new[0]), current_accumulator[1] + new[1]]
 
     def finalize(self, accumulator: Any) -> Any:
         return accumulator[0] / accumulator[1] if accumulator[1] else math.nan
@@ -204,7 +227,8 @@ class Quantile(_Listed):
     def finalize(self, accumulator: Any) -> Any:
         if not len(accumulator) or accumulator.null_count:
             return None
-        return pyarrow.compute.quantile(accumulator, q=self._q)[0].as_py()
+        found = pyarrow.compute.quantile(in_one_type(accumulator), q=self._q)[0].as_py()
+        return math.nan if found is None else found  # there was nothing but NaN
 
 
 class ApproximateQuantile(OfColumn):
@@ -224,13 +248,16 @@ class ApproximateQuantile(OfColumn):
 
     def aggregate_block(self, block: pyarrow.Table) -> Any:
         values = self._values(block)
-        return None if values is None else QuantileSketch(self._precision, values.cast(pyarrow.float64()).to_numpy())
+        if values is None:
+            return None
+        numbers = values.cast(pyarrow.float64(), safe=False).to_numpy()
+        return QuantileSketch(self._precision, numbers[numbers == numbers])
 
     def combine(self, current_accumulator: QuantileSketch, new: QuantileSketch) -> QuantileSketch:
         return current_accumulator.merged(new)
 
     def finalize(self, accumulator: QuantileSketch) -> List[float]:
-        return accumulator.quantiles(self._quantiles)
+        return accumulator.quantiles(self._quantiles) or [math.nan] * len(self._quantiles)
 
 
 class Unique(OfColumn):
@@ -253,7 +280,7 @@ class Unique(OfColumn):
             values = (tuple(value) if isinstance(value, list) else value for value in values)
         else:
             values = column.unique().to_pylist()
-        return dict.fromkeys(value for value in values if value is not None or not self._ignore_nulls)
+        return dict.fromkeys(with_one_nan(value) for value in values if value is not None or not self._ignore_nulls)
 
     def combine(self, current_accumulator: Dict[Any, None], new: Dict[Any, None]) -> Dict[Any, None]:
         return {**current_accumulator, **new}
@@ -284,13 +311,16 @@ class ValueCounter(OfColumn):
 
     def aggregate_block(self, block: pyarrow.Table) -> Dict[Any, int]:
         column = block.column(self._column).combine_chunks()
+        counts: Dict[Any, int] = {}
         if pyarrow.types.is_nested(column.type):
-            counts: Dict[Any, int] = {}
             for value in column.to_pylist():
-                value = tuple(value) if isinstance(value, list) else value
+                value = with_one_nan(tuple(value) if isinstance(value, list) else value)
                 counts[value] = counts.get(value, 0) + 1
             return counts
-        return {one["values"].as_py(): one["counts"].as_py() for one in column.value_counts()}
+        for one in column.value_counts():
+            value = with_one_nan(one["values"].as_py())
+            counts[value] = counts.get(value, 0) + one["counts"].as_py()  # Arrow has 0.0 and -0.0, which are equal
+        return counts
 
     def combine(self, current_accumulator: Dict[Any, int], new_accumulator: Dict[Any, int]) -> Dict[Any, int]:  # type: ignore[override]
         counts = dict(current_accumulator)

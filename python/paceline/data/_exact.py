@@ -1,0 +1,49 @@
+"""Sums that no type of Arrow holds, and NaN as a value that equals itself: what aggregates need so that the cut of the rows
+into blocks does not change them."""
+
+import decimal
+import math
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
+
+_DIGITS = decimal.Context(prec=160)  # a decimal256 has 76
+
+
+def sum_of(values: pyarrow.Array) -> Any:
+    """Of numbers without nulls, of which there is at least one."""
+    kind = values.type
+    if pyarrow.types.is_int64(kind) or pyarrow.types.is_uint64(kind):
+        return _of_wide_integers(values)
+    if pyarrow.types.is_decimal(kind):
+        values = values.cast(pyarrow.decimal256(76, kind.scale))  # Arrow's sums have the digits of their type, and wrap
+    return pyarrow.compute.sum(in_one_type(values)).as_py()
+
+
+def _of_wide_integers(values):
+    """Arrow's sums of 64-bit integers wrap: where these could, the halves of the numbers are summed apart."""
+    extremes = pyarrow.compute.min_max(values)
+    if max(-extremes["min"].as_py(), extremes["max"].as_py()) * len(values) < 2**63:
+        return pyarrow.compute.sum(values).as_py()
+    high = pyarrow.compute.shift_right(values, pyarrow.scalar(32, values.type))
+    low = pyarrow.compute.bit_wise_and(values, pyarrow.scalar(2**32 - 1, values.type))
+    return (pyarrow.compute.sum(high).as_py() << 32) + pyarrow.compute.sum(low).as_py()
+
+
+def added(first: Any, second: Any) -> Any:
+    """Two sums. Python rounds decimals to 28 digits unless it is told otherwise."""
+    both = isinstance(first, decimal.Decimal) and isinstance(second, decimal.Decimal)
+    return _DIGITS.add(first, second) if both else first + second
+
+
+def in_one_type(values: pyarrow.Array) -> pyarrow.Array:
+    """Half-precision numbers as doubles: Arrow has few functions for them."""
+    return values.cast(pyarrow.float64()) if pyarrow.types.is_float16(values.type) else values
+
+
+def with_one_nan(value: Any) -> Any:
+    """The value, with the same object for every NaN: only that is equal to itself in a dict, also within a tuple."""
+    if isinstance(value, tuple):
+        return tuple(map(with_one_nan, value))
+    return math.nan if isinstance(value, float) and value != value else value

@@ -3,7 +3,11 @@
 import collections
 from typing import Any, Dict, List, Optional
 
-from paceline.data import _aggregation
+import numpy
+import pyarrow
+import pyarrow.compute
+
+from paceline.data import _aggregation, aggregate
 from paceline.data._aggregation import OfColumn
 from paceline.data.preprocessor import Preprocessor
 
@@ -18,13 +22,54 @@ class OfColumns(Preprocessor):
         self.columns, self.output_columns = list(columns), list(output_columns or columns)
 
     def _transform_pandas(self, frame):
-        for column, output in zip(self.columns, self.output_columns):
-            frame[output] = self._column(frame[column])
+        return self._with(frame, [self._column(frame[column]) for column in self.columns])
+
+    def _with(self, frame, made):
+        """The frame with its outputs, which may be columns that others of them are made of: so all are made before."""
+        for output, values in zip(self.output_columns, made):
+            frame[output] = values
         return frame
 
     def _column(self, values: Any) -> Any:
         """A pandas.Series as what it makes of it. Its name is the column's."""
         raise NotImplementedError
+
+
+class OfNumbers(OfColumns):
+    """One that computes. Whole numbers are doubles for it, as narrow ones would wrap or come to an end."""
+
+    def _transform_pandas(self, frame):
+        return self._with(frame, [self._column(as_doubles(frame[column])) for column in self.columns])
+
+
+def as_doubles(values: Any) -> Any:
+    """A pandas.Series of whole numbers or truth values as one of doubles, with NaN for nulls; any other as it is."""
+    if values.dtype.kind not in "iub":
+        return values
+    import pandas
+
+    return pandas.Series(values.to_numpy(dtype="float64", na_value=numpy.nan), values.index, name=values.name)
+
+
+class KnownMean(aggregate.Mean):
+    """The mean, for which NaN is a null."""
+
+    def _values(self, block):
+        return _known(super()._values(block))
+
+
+class KnownStd(aggregate.Std):
+    """The standard deviation, for which NaN is a null."""
+
+    def _values(self, block):
+        return _known(super()._values(block))
+
+
+def _known(values):
+    if values is None or not pyarrow.types.is_floating(values.type):
+        return values
+    known = values.filter(pyarrow.compute.invert(pyarrow.compute.is_nan(values)))
+    return known if len(known) else None
 
 
 class Counts(OfColumn):

@@ -10,13 +10,21 @@ from paceline.data.preprocessor import Preprocessor
 _log = logging.getLogger(__name__)
 
 
+def _has_nan(values):
+    if values.dtype != object:
+        return bool(values.isna().any()) or (values.dtype.kind == "f" and not numpy.isfinite(values.to_numpy()).all())
+    arrays = (numpy.asarray(value) for value in values)  # columns of arrays, and of numbers as Python has them
+    return any(array.dtype == object and any(one is None for one in array.flat)
+               or array.dtype.kind == "f" and not numpy.isfinite(array).all() for array in arrays)
+
+
 class Concatenator(Preprocessor):
     """An array for each row, of the values of several columns, which go.
 
     Args:
         columns: In the order of the array.
         output_column_name: The new column.
-        dtype: Of the array.
+        dtype: Of the array. One of whole numbers is an error where a column has nulls or NaN.
         raise_if_missing: Whether columns that are not there are an error; otherwise there is a warning.
         flatten: Whether columns that are arrays themselves are put one behind the other.
     """
@@ -38,12 +46,26 @@ class Concatenator(Preprocessor):
             _log.warning(message)
         if self.flatten:
             rows = [numpy.concatenate([numpy.atleast_1d(value) for value in row]) for row in zip(*(frame[c] for c in there))]
-            rows = [row if self.dtype is None else row.astype(self.dtype) for row in rows]
+            if self.dtype is not None:
+                self._refuse_nan(frame, there)
+                rows = [row.astype(self.dtype) for row in rows]
         else:
+            self._refuse_nan(frame, there)
             rows = list(numpy.column_stack([frame[column].to_numpy(dtype=self.dtype) for column in there]))
         frame = frame.drop(columns=there)
         frame[self.output_column_name] = rows
         return frame
+
+    def _refuse_nan(self, frame, columns):
+        """Whole numbers have no NaN: numpy would make the smallest of them of it."""
+        if self.dtype is None or numpy.dtype(self.dtype).kind not in "iub":
+            return
+        for column in columns:
+            if _has_nan(frame[column]):
+                raise ValueError(
+                    f"the column {column!r} has nulls, NaN or infinite numbers, which {numpy.dtype(self.dtype)} has "
+                    "not; fill them first, as with SimpleImputer, or filter them, or take a dtype of floating-point numbers"
+                )
 
     def get_output_columns(self) -> List[str]:
         return [self.output_column_name]

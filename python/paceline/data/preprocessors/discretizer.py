@@ -82,7 +82,7 @@ class UniformKBinsDiscretizer(_OfBins):
         found = ds.aggregate(*of, *(aggregate.Max(column) for column in self.columns))
         for column in self.columns:
             least, greatest = found[f"min({column})"], found[f"max({column})"]
-            if least is None:
+            if least is None or least != least:
                 raise ValueError(f"the column {column!r} has no values to find bins for")
             self.stats_[column] = _edges(float(least), float(greatest), self._bins_of(column), self.right)
         return self

@@ -8,6 +8,11 @@ from paceline.data.preprocessor import Preprocessor
 from paceline.data.preprocessors._text import place_of
 
 
+def _wide(numbers):
+    """Counts of a few bits as such whose sums have room."""
+    return numbers.astype(numpy.int64) if numbers.dtype.kind in "iub" and numbers.dtype != numpy.uint64 else numbers
+
+
 class FeatureHasher(Preprocessor):
     """For each row an array of `num_features` sums: a column counts at the place that the hash of its name says.
 
@@ -24,7 +29,7 @@ class FeatureHasher(Preprocessor):
         self.columns, self.num_features, self.output_column = list(columns), num_features, output_column
 
     def _transform_pandas(self, frame):
-        numbers = [frame[column].to_numpy() for column in self.columns]
+        numbers = [_wide(frame[column].to_numpy()) for column in self.columns]
         sums = numpy.zeros((len(frame), self.num_features), dtype=numpy.result_type(*numbers))
         for column, values in zip(self.columns, numbers):
             sums[:, place_of(column, self.num_features)] += values

@@ -2,13 +2,12 @@
 
 from typing import Any, List, Optional
 
-from paceline.data import aggregate
-from paceline.data.preprocessors._columns import OfColumns, counts_of
+from paceline.data.preprocessors._columns import KnownMean, OfColumns, counts_of
 from paceline.data.preprocessors.encoder import is_null
 
 
 class SimpleImputer(OfColumns):
-    """Fills nulls, and columns that are not there.
+    """Fills nulls and NaN, and columns that are not there.
 
     Args:
         columns: Those with nulls.
@@ -30,7 +29,7 @@ class SimpleImputer(OfColumns):
 
     def _fit(self, ds):
         if self.strategy == "mean":
-            self.stats_ = ds.aggregate(*(aggregate.Mean(column) for column in self.columns))
+            self.stats_ = ds.aggregate(*(KnownMean(column) for column in self.columns))
             return self
         for column, counts in counts_of(ds, self.columns).items():
             known = [(value, count) for value, count in counts.most_common() if not is_null(value)]
@@ -38,15 +37,15 @@ class SimpleImputer(OfColumns):
         return self
 
     def _transform_pandas(self, frame):
-        for column, output in zip(self.columns, self.output_columns):
-            value = self.fill_value if self.strategy == "constant" else self.stats_[f"{self.strategy}({column})"]
-            if value is None:
-                raise ValueError(f"the column {column!r} had no values to learn from, so there is nothing to fill its nulls with")
-            if column not in frame.columns:
-                frame[output] = value
-                continue
-            values = frame[column]
-            if values.dtype.name == "category" and value not in values.cat.categories:
-                values = values.cat.add_categories([value])
-            frame[output] = values.fillna(value)
-        return frame
+        return self._with(frame, [self._filled(frame, column) for column in self.columns])
+
+    def _filled(self, frame, column):
+        value = self.fill_value if self.strategy == "constant" else self.stats_[f"{self.strategy}({column})"]
+        if value is None:
+            raise ValueError(f"the column {column!r} had no values to learn from, so there is nothing to fill its nulls with")
+        if column not in frame.columns:
+            return value
+        values = frame[column]
+        if values.dtype.name == "category" and value not in values.cat.categories:
+            values = values.cat.add_categories([value])
+        return values.fillna(value)

@@ -1,19 +1,19 @@
-"""Numbers in other units."""
+"""Numbers in other units. What is learnt passes over nulls and NaN, which stay."""
 
 from typing import List, Optional, Tuple
 
 from paceline.data import aggregate
-from paceline.data.preprocessors._columns import OfColumns
+from paceline.data.preprocessors._columns import KnownMean, KnownStd, OfNumbers
 
 _TINY = 1e-8  # what is smaller is no spread
 
 
-class StandardScaler(OfColumns):
-    """Less their mean, in standard deviations (of all rows: ddof is 0)."""
+class StandardScaler(OfNumbers):
+    """Less their mean, in standard deviations (of all rows: ddof is 0). Nulls and NaN count in neither."""
 
     def _fit(self, ds):
-        of = [aggregate.Mean(column) for column in self.columns]
-        self.stats_ = ds.aggregate(*of, *(aggregate.Std(column, ddof=0) for column in self.columns))
+        of = [KnownMean(column) for column in self.columns]
+        self.stats_ = ds.aggregate(*of, *(KnownStd(column, ddof=0) for column in self.columns))
         return self
 
     def _column(self, values):
@@ -23,7 +23,7 @@ class StandardScaler(OfColumns):
         return (values - mean) / (1 if std < _TINY else std)
 
 
-class MinMaxScaler(OfColumns):
+class MinMaxScaler(OfNumbers):
     """From 0 for the smallest to 1 for the largest."""
 
     def _fit(self, ds):
@@ -38,7 +38,7 @@ class MinMaxScaler(OfColumns):
         return (values - least) / (1 if greatest - least < _TINY else greatest - least)
 
 
-class MaxAbsScaler(OfColumns):
+class MaxAbsScaler(OfNumbers):
     """As parts of the largest absolute value."""
 
     def _fit(self, ds):
@@ -50,7 +50,7 @@ class MaxAbsScaler(OfColumns):
         return values * float("nan") if greatest is None else values / (greatest or 1)
 
 
-class RobustScaler(OfColumns):
+class RobustScaler(OfNumbers):
     """Less their median, in distances between two quantiles.
 
     Args:

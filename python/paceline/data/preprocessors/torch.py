@@ -29,10 +29,11 @@ class TorchVisionPreprocessor(OfColumns):
         return "numpy"
 
     def _transform_numpy(self, batch):
-        for column, output in zip(self.columns, self.output_columns):
-            images = batch[column]
-            batch[output] = self._applied(images) if self.batched else [self._applied(image) for image in images]
-        return batch
+        made = [self._of_column(batch[column]) for column in self.columns]
+        return {**batch, **dict(zip(self.output_columns, made))}
+
+    def _of_column(self, images):
+        return self._applied(images) if self.batched else [self._applied(image) for image in images]
 
     def _applied(self, images):
         import torch

@@ -4,10 +4,10 @@ from typing import List, Optional
 
 import numpy
 
-from paceline.data.preprocessors._columns import OfColumns
+from paceline.data.preprocessors._columns import OfNumbers
 
 
-class PowerTransformer(OfColumns):
+class PowerTransformer(OfNumbers):
     """The power transform of Yeo and Johnson (2000), or of Box and Cox (1964), which is for positive numbers.
 
     Args:

@@ -77,9 +77,9 @@ class MapBatches:
                     batch = batch.copy()
                 given = self.function(batch)
                 if inspect.isgenerator(given):
-                    made.extend(_blocks.from_format(part, self.function.name) for part in given)
+                    made.extend(_blocks.from_format(part, self.function.name, block.schema) for part in given)
                 else:
-                    made.append(_blocks.from_format(given, self.function.name))
+                    made.append(_blocks.from_format(given, self.function.name, block.schema))
         return _blocks.together(made or [block.slice(0, 0)])
 
 
@@ -90,14 +90,14 @@ class Map:
     def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
         with _seeded(key):
             rows = [self.function(row) for row in _blocks.to_rows(block)]
-        return _blocks.from_rows(rows, self.function.name) if rows else block
+        return _blocks.from_rows(rows, self.function.name, block.schema) if rows else block
 
 
 class FlatMap(Map):
     def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
         with _seeded(key):
             rows = [made for row in _blocks.to_rows(block) for made in self.function(row)]
-        return _blocks.from_rows(rows, self.function.name) if rows else block.slice(0, 0)
+        return _blocks.from_rows(rows, self.function.name, block.schema) if rows else block.slice(0, 0)
 
 
 class Filter(Map):

@@ -83,6 +83,11 @@ def has_rows(plan) -> bool:
     return bool(plan.rows) or any(map(has_rows, plan.inputs))
 
 
+def keeps_blocks(plan) -> bool:
+    """Whether the blocks that an epoch reads are those of the epoch before: rows in memory, or cache()."""
+    return bool(plan.rows) or plan.kind == "cache" or any(map(keeps_blocks, plan.inputs))
+
+
 def functions(plan):
     """Its steps that call a function of the user's."""
     for one in plan.inputs:

@@ -36,15 +36,31 @@ def typed(batch: Dict[str, Any], dtypes: Any) -> Dict[str, Any]:
     """Tensors with a dtype for all, or for some columns of a dict.
 
     Raises:
-        ValueError: For columns that are not there.
+        ValueError: For columns that are not there, and for NaN as whole numbers or truth values.
     """
     if dtypes is None:
         return batch
     if not isinstance(dtypes, dict):
-        return {name: tensor.to(dtypes) for name, tensor in batch.items()}
+        return {name: _as(tensor, dtypes, name) for name, tensor in batch.items()}
     if missing := [name for name in dtypes if name not in batch]:
         raise ValueError(f"dtypes names the columns {missing}, which the batch has not; it has {list(batch)}")
-    return {name: tensor.to(dtypes[name]) if name in dtypes else tensor for name, tensor in batch.items()}
+    return {name: _as(tensor, dtypes[name], name) if name in dtypes else tensor for name, tensor in batch.items()}
+
+
+def _as(tensor, dtype, name):
+    """A column's tensor with a dtype. What torch makes of NaN as a whole number is any number."""
+    holds_nan = dtype.is_floating_point or dtype.is_complex
+    if not holds_nan and tensor.is_floating_point() and not tensor.isfinite().all():
+        raise ValueError(
+            f"the column {name!r} has nulls, NaN or infinite numbers, which {dtype} has not; fill them first, as with "
+            "preprocessors.SimpleImputer, or filter them, or take a floating-point dtype"
+        )
+    return tensor.to(dtype)
+
+
+def owned(batch: Dict[str, Any]) -> Dict[str, Any]:
+    """Tensors whose memory is nobody else's."""
+    return {name: tensor.clone() for name, tensor in batch.items()}
 
 
 def placed(batch: Any, place: Any, pin_memory: bool) -> Any:
@@ -70,7 +86,7 @@ def pairs(batches: Iterable[Dict[str, Any]], label_column: Any, feature_columns:
     import torch
 
     def joined(batch, names, dtype):
-        columns = [batch[name] if dtype is None else batch[name].to(dtype) for name in names]
+        columns = [batch[name] if dtype is None else _as(batch[name], dtype, name) for name in names]
         if unsqueeze_features:
             columns = [column.reshape(len(column), 1) if column.ndim == 1 else column for column in columns]
         if len(columns) == 1:
@@ -92,7 +108,8 @@ def pairs(batches: Iterable[Dict[str, Any]], label_column: Any, feature_columns:
             for batch in batches:
                 label = None
                 if label_column is not None:
-                    label = batch[label_column] if label_dtype is None else batch[label_column].to(label_dtype)
+                    label = batch[label_column]
+                    label = label if label_dtype is None else _as(label, label_dtype, label_column)
                     label = label.reshape(-1, 1) if unsqueeze_label and label.ndim == 1 else label
                 yield features_of(batch), label
 

@@ -100,18 +100,24 @@ class DataIterator:
 
         Raises:
             TypeError: For a column that cannot be a tensor, such as texts, when its batch is due.
+            ValueError: Where dtypes makes whole numbers or truth values of a column with nulls or NaN.
 
-        Tensors that needed no copy share memory with the dataset: write to a clone().
+        Tensors of rows in memory and of cache() are copies: what is written there, later epochs do not see. Others may
+        share memory with what was read, and with one another where columns are the same: write to a clone().
         """
         if collate_fn is not None and dtypes is not None:
             raise ValueError("collate_fn and dtypes exclude each other: the function gives the tensors' types")
         options = self._options(prefetch_batches, batch_size, drop_last, local_shuffle_buffer_size, local_shuffle_seed)
         place = _device(device)
+        stays = not self._is_served and _plans.keeps_blocks(self._dataset._plan)  # what is written there, epochs after see
 
         def convert(batches):
             if collate_fn is None:
                 batch = batches.next_tensors()
-                return None if batch is None else _torch.placed(_torch.typed(batch, dtypes), place, pin_memory)
+                if batch is None:
+                    return None
+                batch = _torch.owned(batch) if stays else batch
+                return _torch.placed(_torch.typed(batch, dtypes), place, pin_memory)
             block = batches.next()
             if block is None:
                 return None

@@ -151,9 +151,9 @@ def from_pandas(dfs: Any, override_num_blocks: Optional[int] = None) -> Material
 
 
 def from_numpy(ndarrays: Union[numpy.ndarray, List[numpy.ndarray]]) -> MaterializedDataset:
-    """The rows of arrays, along their first dimension, as the column "data"."""
+    """The rows of arrays, along their first dimension, as the column "data". They are copied."""
     listed = ndarrays if isinstance(ndarrays, (list, tuple)) else [ndarrays]
-    return _of_blocks([_blocks.from_format({"data": array}, "from_numpy()") for array in listed], None)
+    return _of_blocks([_blocks.from_format({"data": numpy.array(array)}, "from_numpy()") for array in listed], None)
 
 
 def from_arrow_refs(tables: Any) -> MaterializedDataset:

@@ -1,4 +1,9 @@
-"""Expressions of columns, which Arrow evaluates: ``col("x") * 2 > lit(3)``."""
+"""Expressions of columns, which Arrow evaluates: ``col("x") * 2 > lit(3)``, or the text ``"x * 2 > 3"``.
+
+A text means what it means in Python: ``/`` gives a double, also of whole numbers, and ``//`` one that is rounded down.
+With col() and lit() operators are Arrow's, as in Ray Data: ``col("x") / 2`` of whole numbers is a whole number, without
+what is behind the point; ``col("x").cast("float64") / 2`` has it.
+"""
 
 import ast
 import base64
@@ -11,7 +16,7 @@ from paceline import _absent
 
 
 def col(name: str) -> pyarrow.compute.Expression:
-    """The value of a column."""
+    """The value of a column, as an expression of pyarrow.compute, whose operators it has."""
     return pyarrow.compute.field(name)
 
 
@@ -30,14 +35,21 @@ def encoded(expression: Any) -> str:
     return base64.b64encode(serialized).decode()
 
 
-_BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+def _divided(left, right):
+    """As Python does it: Arrow would leave out what is behind the point where both are whole numbers."""
+    return left.cast("float64", safe=False) / right.cast("float64", safe=False)
+
+
+_BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: _divided,
+           ast.FloorDiv: lambda left, right: pyarrow.compute.floor(_divided(left, right)),
            ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
 _COMPARISON = {ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Lt: operator.lt, ast.LtE: operator.le,
                ast.Eq: operator.eq, ast.NotEq: operator.ne}
 
 
 def parsed(text: str) -> pyarrow.compute.Expression:
-    """An expression of Python's syntax: names are columns; and, or, not, in, comparisons, + - * /."""
+    """An expression of Python's syntax: names are columns; and, or, not, in, comparisons, + - * / //. The two divisions
+    are of doubles, and give such."""
     try:
         tree = ast.parse(text, mode="eval")
     except SyntaxError as error:

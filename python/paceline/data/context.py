@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterator, Literal, Optional
 from paceline import _absent, _notices
 
 _READ_AHEAD_BYTES = 256 << 20
+_CORES = os.cpu_count() or 1  # asked once: the answer comes from a file, and each epoch begins with it
 
 
 @dataclasses.dataclass
@@ -77,7 +78,7 @@ class ExecutionOptions:
     def _limits(self, readers: int) -> Dict[str, int]:
         """What one of `readers` on this machine may use."""
         limits = self.resource_limits
-        cores = (os.cpu_count() or 1) / readers
+        cores = _CORES / readers
         threads = cores if limits.cpu is None or math.isinf(limits.cpu) else limits.cpu
         given = (value for value in (limits.memory, limits.object_store_memory) if value and not math.isinf(value))
         memory = next(given, _READ_AHEAD_BYTES)

@@ -5,14 +5,24 @@
 #include <arrow/memory_pool.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
+#include <arrow/util/byte_size.h>
 
 #include <algorithm>
 
 #include "paceline/data/executor/gather.h"
+#include "paceline/data/executor/read_pool.h"
 #include "paceline/data/executor/reading_memory.h"
 
 namespace paceline::data {
 namespace {
+
+// Of what is read ahead, the part that batches may have which are prepared beyond those to prefetch: no more, since
+// ranks that part company read windows for themselves.
+constexpr int64_t kPartAhead = 64;
+constexpr int64_t kMostBytesAhead = int64_t{1} << 20;
+constexpr int64_t kMostBatchesAhead = 16;
+// Rows may have texts of any length: their bytes are looked at again after so many batches.
+constexpr int64_t kBatchesOfOneSize = 16;
 
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> with_padding_column(const arrow::RecordBatch& batch, int64_t real) {
   arrow::BooleanBuilder builder;
@@ -31,7 +41,9 @@ BatchStream::BatchStream(std::shared_ptr<Windows> windows, const BatchStreamOpti
     : options_(options),
       rows_(std::move(windows), options.local_shuffle_key, from,
             options.begins_early ? Reading::when_there_is_room : Reading::ahead),
-      state_(from) {
+      bytes_ahead_(std::min(kMostBytesAhead, rows_.windows()->pool().ledger()->budget() / kPartAhead)),
+      state_(from),
+      is_early_(options.begins_early) {
   if (options_.prefetch_batches > 0) thread_ = std::thread([this] { make_ahead(); });
 }
 
@@ -45,13 +57,30 @@ BatchStream::~BatchStream() {
   if (thread_.joinable()) thread_.join();
 }
 
+void BatchStream::read() {
+  rows_.set_reading(Reading::ahead);
+  {
+    const std::lock_guard lock(mutex_);
+    is_early_ = false;
+  }
+  changed_.notify_all();
+}
+
+// For a batch of so many bytes, if those that are ready were `times` as many.
+bool BatchStream::has_room(int64_t bytes, int64_t times) const {
+  const int64_t ready = std::ssize(ready_);
+  if (ready < options_.prefetch_batches) return true;
+  return !is_early_ && times * ready_bytes_ + bytes <= bytes_ahead_ && times * ready < kMostBatchesAhead;
+}
+
 void BatchStream::make_ahead() {
   while (true) {
     Made made = make();
     const bool is_last = !made.batch.ok() || *made.batch == nullptr;
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopped_ || static_cast<int64_t>(ready_.size()) < options_.prefetch_batches; });
+    if (!has_room(made.bytes, 1)) changed_.wait(lock, [&] { return stopped_ || has_room(made.bytes, 2); });
     if (stopped_) return;
+    ready_bytes_ += made.bytes;
     ready_.push_back(std::move(made));
     lock.unlock();
     changed_.notify_all();
@@ -82,10 +111,12 @@ BatchStream::Batch BatchStream::next() {
   }
   Made made = std::move(ready_.front());
   ready_.pop_front();
+  ready_bytes_ -= made.bytes;
   state_ = made.after;
   is_near_end_ = made.is_near_end;
+  const bool is_room = has_room(made.bytes, 2);
   lock.unlock();
-  changed_.notify_all();
+  if (is_room) changed_.notify_all();
   return std::move(made.batch);
 }
 
@@ -94,6 +125,13 @@ BatchStream::Made BatchStream::make() {
   made.batch = make_batch();
   made.after = rows_.state();
   made.is_near_end = rows_.is_near_end();
+  if (made.batch.ok() && *made.batch != nullptr && (*made.batch)->num_rows() > 0) {
+    const arrow::RecordBatch& batch = **made.batch;
+    if (made_++ % kBatchesOfOneSize == 0) {
+      bytes_of_row_ = arrow::util::ReferencedBufferSize(batch).ValueOr(kMostBytesAhead) / batch.num_rows() + 1;
+    }
+    made.bytes = batch.num_rows() * bytes_of_row_;
+  }
   return made;
 }
 

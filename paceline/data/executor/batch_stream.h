@@ -28,7 +28,7 @@ struct BatchStreamOptions {
   int64_t world_size = 1;
   Equal equal = Equal::uneven;
   bool drop_last = false;          ///< leaves out the whole last step if it is smaller than the others
-  int64_t prefetch_batches = 1;    ///< prepared ahead; 0: each is made when it is asked for
+  int64_t prefetch_batches = 1;    ///< prepared ahead, of small ones more; 0: each is made when it is asked for
   uint64_t local_shuffle_key = 0;  ///< of seed and epoch, for StreamState::buffer_rows
   bool begins_early = false;       ///< until RankBatches::read(), others that are read go first
   friend bool operator==(const BatchStreamOptions&, const BatchStreamOptions&) = default;
@@ -61,6 +61,9 @@ class RankBatches {
 ///     BatchStream batches(source, EpochOrder(source->chunks(), {}), {}, {.batch_size = 32, .rank = 1, .world_size =
 ///     2}); ARROW_ASSIGN_OR_RAISE(auto batch, batches.next());  // rows 32 … 63
 ///
+/// Of small batches some more are prepared, and the thread sleeps until half of them are gone: to wake it for each
+/// would cost more than the batch.
+///
 /// Of an epoch that is begun early no more is read than what the batches to prefetch need, and only where nobody else
 /// needs the room.
 class BatchStream : public RankBatches {
@@ -80,7 +83,7 @@ class BatchStream : public RankBatches {
   bool wait(std::chrono::milliseconds timeout) const override;
   const StreamState& state() const override { return state_; }
   bool is_near_end() const override { return is_near_end_; }
-  void read() override { rows_.set_reading(Reading::ahead); }
+  void read() override;
 
  private:
   using Batch = arrow::Result<std::shared_ptr<arrow::RecordBatch>>;
@@ -88,8 +91,10 @@ class BatchStream : public RankBatches {
     Batch batch = nullptr;
     StreamState after;
     bool is_near_end = false;
+    int64_t bytes = 0;  // about
   };
 
+  bool has_room(int64_t bytes, int64_t times) const;
   Made make();
   Batch make_batch();
   arrow::Result<Slice> slice(int64_t* rows);
@@ -98,12 +103,17 @@ class BatchStream : public RankBatches {
 
   const BatchStreamOptions options_;
   MixedStream rows_;  // the thread's, once there is one, but for what any thread may call
+  const int64_t bytes_ahead_;
+  int64_t made_ = 0;  // batches; this and the next are of who makes them
+  int64_t bytes_of_row_ = 0;
 
   StreamState state_;
   bool is_near_end_ = false;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::deque<Made> ready_;
+  int64_t ready_bytes_ = 0;
+  bool is_early_ = false;  // nobody reads yet
   bool stopped_ = false;
   std::thread thread_;
 };

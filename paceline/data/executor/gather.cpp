@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "paceline/data/executor/mixing.h"
 #include "paceline/data/executor/row_copies.h"
 
 namespace paceline::data {
@@ -186,15 +185,6 @@ arrow::Result<Batches> alike(const Batches& batches, arrow::MemoryPool* pool) {
   const auto differs = [&](const auto& batch) { return !batch->schema()->Equals(*schema, /*check_metadata=*/false); };
   if (std::ranges::none_of(batches, differs)) return batches;
   return with_one_schema(batches, pool);
-}
-
-arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(const Batches& batches, std::vector<uint32_t> rows,
-                                                            arrow::MemoryPool* pool,
-                                                            std::shared_ptr<LargeBuffers> buffers) {
-  if (buffers == nullptr) buffers = std::make_shared<LargeBuffers>(std::make_shared<Ledger>(0));
-  ARROW_ASSIGN_OR_RAISE(const auto mixing, Mixing::make(batches, std::move(rows), std::move(buffers), pool));
-  for (int64_t piece = 0; piece < mixing->pieces(); ++piece) ARROW_RETURN_NOT_OK(mixing->run(piece));
-  return mixing->finish();
 }
 
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(const Batches& batches, std::span<const RowRun> all,

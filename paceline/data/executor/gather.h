@@ -26,10 +26,10 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(
     const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::span<const RowRun> runs,
     arrow::MemoryPool* pool);
 
-/// Rows of `batches`, which are at least one, in the order `rows`: numbers counted through the batches. See mixing.h;
-/// `buffers` may be a null pointer.
+/// Rows of `batches`, which are at least one, in the order `rows`: numbers counted through the batches. Large
+/// columns come from `buffers`, which may be a null pointer.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(
     const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::vector<uint32_t> rows,
-    arrow::MemoryPool* pool, std::shared_ptr<LargeBuffers> buffers = nullptr);
+    arrow::MemoryPool* pool, const std::shared_ptr<LargeBuffers>& buffers = nullptr);
 
 }  // namespace paceline::data

@@ -49,6 +49,8 @@ class LargeBuffers : public std::enable_shared_from_this<LargeBuffers> {
   arrow::Result<std::shared_ptr<arrow::Buffer>> allocate(int64_t bytes, arrow::MemoryPool* pool);
   /// The batch's buffers that come from a store hold this reservation until they end. Nobody else has the batch yet.
   static void hold(const arrow::RecordBatch& batch, const std::shared_ptr<Ledger::Reservation>& reservation);
+  /// Gives back what is kept without room for it. Whoever is going to need memory that is none of this store's does so.
+  void keep_what_has_room();
   /// From now on no memory is kept: nobody allocates any more, and batches may hold buffers for long.
   void close();
   /// Bytes of buffers that are there, and of memory that is kept.
@@ -66,7 +68,6 @@ class LargeBuffers : public std::enable_shared_from_this<LargeBuffers> {
   arrow::Result<Mapping> mapping_for(int64_t bytes);
   void give_back(const Mapping& mapping);
   void expect(int64_t bytes);
-  void keep_what_has_room();
 
   const std::shared_ptr<Ledger> ledger_;
   mutable std::mutex mutex_;

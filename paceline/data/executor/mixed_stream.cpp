@@ -24,9 +24,8 @@ arrow::Status MixedStream::fill() {
     return arrow::Status::Invalid("the state says that ", state_.done, " rows of a buffer are done which has ",
                                   buffer_->num_rows());
   }
-  const auto order = shuffled(buffer_->num_rows(), mix(key_, static_cast<uint64_t>(state_.buffer)));
-  ARROW_ASSIGN_OR_RAISE(
-      buffer_, take_all({buffer_}, {order.begin(), order.end()}, reading_memory(), windows()->pool().buffers()));
+  auto order = shuffled<uint32_t>(buffer_->num_rows(), mix(key_, static_cast<uint64_t>(state_.buffer)));
+  ARROW_ASSIGN_OR_RAISE(buffer_, take_all({buffer_}, std::move(order), reading_memory(), windows()->pool().buffers()));
   return arrow::Status::OK();
 }
 

@@ -55,15 +55,16 @@ bool ReadPool::work_once(std::unique_lock<std::mutex>& lock, const Cursor* only_
   if (!task && dropped.empty()) return false;
   lock.unlock();
   dropped.clear();
-  if (task && task->piece >= 0) task->windows->mix(task->window, task->piece);
-  if (task && task->piece < 0) task->windows->read(task->window, task->chunk, std::move(task->reservation));
+  if (task) {
+    buffers_->keep_what_has_room();
+    task->windows->read(task->window, task->chunk, std::move(task->reservation), std::move(task->of_mixed));
+  }
   lock.lock();
   return true;
 }
 
 // None also where windows have been dropped, to be asked again once they are gone.
 std::optional<ReadPool::Task> ReadPool::next_task(const Cursor* only_for, Windows::Dropped& dropped) {
-  if (std::optional<Task> mixing = start_mixing(only_for)) return mixing;
   if (only_for != nullptr && !only_for->windows_->has_unread(only_for->wanted_)) return std::nullopt;
   if (const Cursor* cursor = only_for != nullptr ? only_for : longest_waiting()) {
     make_room(cursor->windows_->cost_of_next(cursor->wanted_), dropped);
@@ -119,22 +120,16 @@ bool ReadPool::has_thread_for(int64_t windows_ahead) const {
   return at_work_ <= threads_reading_ahead(most_threads_, windows_ahead);
 }
 
-std::optional<ReadPool::Task> ReadPool::start_mixing(const Cursor* only_for) {
-  for (Windows* windows : all_) {
-    for (const int64_t number : windows->to_mix_) {
-      if (only_for != nullptr && (only_for->windows_.get() != windows || only_for->wanted_ != number)) continue;
-      if (only_for == nullptr && !windows->is_waited_for(number) && !has_thread_for(windows->distance_of(number)))
-        continue;
-      return Task{.windows = windows, .window = number, .piece = windows->start_mixing(number)};
-    }
-  }
-  return std::nullopt;
-}
-
 ReadPool::Task ReadPool::start(Windows& windows, int64_t number) {
-  const int64_t cost = windows.cost_of_reading(number);  // where it is to be mixed, start_next() reserves the room
+  const int64_t cost = windows.cost_of_next(number);
   const int64_t chunk = windows.start_next(number);
-  return {.windows = &windows, .window = number, .chunk = chunk, .reservation = Ledger::reserve_locked(ledger_, cost)};
+  Task task{.windows = &windows,
+            .window = number,
+            .chunk = chunk,
+            .reservation = Ledger::reserve_locked(ledger_, cost),
+            .of_mixed = std::nullopt};
+  if (windows.order_.mixes_rows()) task.of_mixed.emplace(buffers_, windows.cost_of_chunk(chunk));
+  return task;
 }
 
 void ReadPool::make_room(int64_t bytes, Windows::Dropped& dropped) {

@@ -40,20 +40,20 @@ class ReadPool {
   ReadPool& operator=(const ReadPool&) = delete;
 
   const std::shared_ptr<Ledger>& ledger() const { return ledger_; }
-  /// For what is mixed.
+  /// For what is decoded and mixed.
   const std::shared_ptr<LargeBuffers>& buffers() const { return buffers_; }
 
  private:
   friend class Cursor;
   friend class Windows;
 
-  // A chunk to read, for which room is reserved, or a piece to mix.
+  // A chunk to read, for which room is reserved.
   struct Task {
     Windows* windows = nullptr;
     int64_t window = 0;
-    int64_t chunk = -1;  // its place in the order
-    int64_t piece = -1;
+    int64_t chunk = 0;  // its place in the order
     Ledger::Reservation reservation;
+    std::optional<LargeBuffers::Expectation> of_mixed;
   };
 
   void work();
@@ -64,7 +64,6 @@ class ReadPool {
   Cursor* longest_waiting() const;
   Cursor* least_ahead() const;
   Task start(Windows& windows, int64_t number);
-  std::optional<Task> start_mixing(const Cursor* only_for);
   bool has_thread_for(int64_t windows_ahead) const;
   void make_room(int64_t bytes, Windows::Dropped& dropped);
   bool drop_of_stopped(Windows::Dropped& dropped);

@@ -31,6 +31,11 @@ std::shared_ptr<arrow::ArrayData> wrapped(const std::shared_ptr<arrow::DataType>
 arrow::Result<std::shared_ptr<arrow::Array>> gather_any(const arrow::ArrayVector& parts, std::span<const RowRun> runs,
                                                         arrow::MemoryPool* pool);
 
+/// Rows of `parts`, which are at least one of one type, whatever it is, in the order `rows`: numbers counted through
+/// them.
+arrow::Result<std::shared_ptr<arrow::Array>> take_any(const arrow::ArrayVector& parts,
+                                                      const std::vector<uint32_t>& rows, arrow::MemoryPool* pool);
+
 /// A batch of the schema's names, and the types of the arrays, which may have become wider.
 std::shared_ptr<arrow::RecordBatch> batch_of(const arrow::Schema& schema, int64_t rows, arrow::ArrayVector arrays);
 

@@ -27,6 +27,7 @@ void RowStream::seek(const Position& position) {
   position_ = position;
   counted_.clear();
   rows_counted_ = 0;
+  mixed_.reset();
   cursor_.move_to(position.window);
 }
 
@@ -86,6 +87,20 @@ arrow::Status RowStream::skip(int64_t rows) {
   return arrow::Status::OK();
 }
 
+// The window's rows from `first` on.
+arrow::Status RowStream::add_bins(const MixedBins& bins, int64_t first, int64_t rows,
+                                  std::vector<std::shared_ptr<arrow::RecordBatch>>& chunks, std::vector<RowRun>& runs) {
+  for (const int64_t end = first + rows; first < end;) {
+    ARROW_ASSIGN_OR_RAISE(mixed_, bins.at(first));
+    const int64_t of_bin = first - mixed_->first;
+    const int64_t count = std::min(end - first, mixed_->batch->num_rows() - of_bin);
+    runs.push_back({std::ssize(chunks), of_bin, count});
+    chunks.push_back(mixed_->batch);
+    first += count;
+  }
+  return arrow::Status::OK();
+}
+
 arrow::Result<RowStream::Rows> RowStream::next_held(int64_t rows) {
   ARROW_ASSIGN_OR_RAISE(rows, ahead(rows));
   Rows next;
@@ -98,11 +113,15 @@ arrow::Result<RowStream::Rows> RowStream::next_held(int64_t rows) {
     const int64_t wanted = std::min(left, counted_[window].rows - first);
     if (wanted > 0) {
       ARROW_ASSIGN_OR_RAISE(Loaded loaded, this->loaded(window));
-      for (RowRun run : loaded->runs(first, wanted)) {
-        run.chunk += static_cast<int64_t>(chunks.size());
-        runs.push_back(run);
+      if (loaded->bins != nullptr) {
+        ARROW_RETURN_NOT_OK(add_bins(*loaded->bins, first, wanted, chunks, runs));
+      } else {
+        for (RowRun run : loaded->runs(first, wanted)) {
+          run.chunk += static_cast<int64_t>(chunks.size());
+          runs.push_back(run);
+        }
+        chunks.insert(chunks.end(), loaded->chunks.begin(), loaded->chunks.end());
       }
-      chunks.insert(chunks.end(), loaded->chunks.begin(), loaded->chunks.end());
       next.windows.push_back(std::move(loaded));
       left -= wanted;
     }

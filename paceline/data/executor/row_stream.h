@@ -1,7 +1,8 @@
 // The rows of an epoch in their order, out of windows that a pool of threads reads ahead (windows.h).
 //
 // What the stream gives depends on source, order and position alone: never on the number of threads, the budget or
-// other streams of the same windows. It holds no window between calls, so a stream that nobody reads of pins no memory.
+// other streams of the same windows. It holds no window between calls, only some thousand rows where they are mixed, so
+// a stream that nobody reads of pins hardly any memory.
 //
 // One thread calls the functions. Batches are the caller's, and may outlive the stream; a batch that is a slice of a
 // chunk keeps that chunk in memory beyond the budget.
@@ -87,12 +88,15 @@ class RowStream {
 
   arrow::Status count_window();
   arrow::Result<Loaded> loaded(size_t window);
+  arrow::Status add_bins(const MixedBins& bins, int64_t first, int64_t rows,
+                         std::vector<std::shared_ptr<arrow::RecordBatch>>& chunks, std::vector<RowRun>& runs);
   void leave_windows();
 
   const std::shared_ptr<Windows> windows_;
   Position position_;
-  std::deque<Counted> counted_;  // windows from position_.window on
-  int64_t rows_counted_ = 0;     // in them
+  std::deque<Counted> counted_;             // windows from position_.window on
+  int64_t rows_counted_ = 0;                // in them
+  std::shared_ptr<const MixedRows> mixed_;  // of which the last rows were
   Cursor cursor_;
 };
 

@@ -1,5 +1,6 @@
 #include "paceline/data/executor/windows.h"
 
+#include <arrow/buffer.h>
 #include <arrow/memory_pool.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
@@ -8,7 +9,9 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <span>
 
+#include "paceline/data/executor/gather.h"
 #include "paceline/data/executor/read_pool.h"
 #include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/executor/row_copies.h"
@@ -16,9 +19,11 @@
 namespace paceline::data {
 namespace {
 
-// Mixing a window costs memory and a pass over it. Where the values of a row are this long, batches are as soon put
-// together of the chunks.
+// Mixing chunks costs a pass over them. Where the values of a row are this long, batches are as soon put together of
+// the chunks as they are.
 constexpr int64_t kBytesOfLongValue = 64;
+// Smaller ones are dealt together, once the window is there.
+constexpr int64_t kRowsToDeal = 4096;
 
 std::shared_ptr<Ledger::Reservation> shared_reservation(Ledger::Reservation reservation) {
   return std::make_shared<Ledger::Reservation>(std::move(reservation));
@@ -41,15 +46,14 @@ LoadedWindow::~LoadedWindow() {
   const std::vector<std::weak_ptr<Ledger::Reservation>> held(reservations.begin(), reservations.end());
   reservations.clear();
   chunks.clear();
+  bins.reset();
   for (const auto& reservation : held) {
     if (const auto still_there = reservation.lock()) still_there->leave_to_batches();
   }
 }
 
 std::vector<RowRun> LoadedWindow::runs(int64_t first, int64_t count) const {
-  if (order.empty()) return runs_of(counts, {}, first, count);
-  const std::vector<int64_t> part(order.begin() + first, order.begin() + first + count);
-  return runs_of(counts, part, 0, count);
+  return runs_of(counts, order, first, count);
 }
 
 Windows::Windows(std::shared_ptr<const Source> source, EpochOrder order, std::shared_ptr<ReadPool> pool,
@@ -83,8 +87,8 @@ std::pair<int64_t, int64_t> Windows::in_memory() const {
 
 bool Windows::has_unread(int64_t number) const {
   const auto slot = slots_.find(number);
-  return slot == slots_.end() || (slot->second.mixing == nullptr && slot->second.status.ok() &&
-                                  slot->second.ready == nullptr && slot->second.started < window(number).chunks);
+  return slot == slots_.end() ||
+         (slot->second.status.ok() && slot->second.ready == nullptr && slot->second.started < window(number).chunks);
 }
 
 int64_t Windows::cost_of_chunk(int64_t place) const {
@@ -93,25 +97,13 @@ int64_t Windows::cost_of_chunk(int64_t place) const {
   return static_cast<int64_t>(bytes * expansion_);
 }
 
-// What a window is mixed into is reserved with its first chunk.
-int64_t Windows::cost_of_mixed(int64_t number) const {
-  if (!order_.mixes_rows() || has_long_values_) return 0;
-  int64_t cost = 0;
-  const Window& all = window(number);
-  for (int64_t place = all.first_chunk; place < all.first_chunk + all.chunks; ++place) cost += cost_of_chunk(place);
-  return cost;
-}
-
-// Of the window's next chunk.
-int64_t Windows::cost_of_reading(int64_t number) const {
+// Of the window's next chunk, while it is read: one to be mixed is then there twice.
+int64_t Windows::cost_of_next(int64_t number) const {
   const auto slot = slots_.find(number);
   const int64_t place = window(number).first_chunk + (slot == slots_.end() ? 0 : slot->second.started);
   const int64_t chunk = order_.chunks()[static_cast<size_t>(place)];
-  return cost_of_chunk(place) + source_->chunks()[static_cast<size_t>(chunk)].bytes_to_read;
-}
-
-int64_t Windows::cost_of_next(int64_t number) const {
-  return cost_of_reading(number) + (slots_.contains(number) ? 0 : cost_of_mixed(number));
+  return cost_of_chunk(place) * (order_.mixes_rows() && !has_long_values_ ? 2 : 1) +
+         source_->chunks()[static_cast<size_t>(chunk)].bytes_to_read;
 }
 
 // The chunk's place in the order.
@@ -123,23 +115,11 @@ int64_t Windows::start_next(int64_t number) {
     slot.reading->reservations.resize(static_cast<size_t>(window(number).chunks));
     slot.left = window(number).chunks;
     ++statistics_->windows_read;
-    if (const int64_t bytes = cost_of_mixed(number); bytes > 0) {
-      slot.mixed = std::make_shared<LoadedWindow>();
-      slot.mixed->reservations.push_back(shared_reservation(Ledger::reserve_locked(ledger_, bytes)));
-      slot.mixed->expectations.emplace_back(pool_->buffers(), bytes);
-    }
+    slot.dealt.resize(static_cast<size_t>(window(number).chunks));
   }
   ++slot.at_work;
   ++at_work_;
   return window(number).first_chunk + slot.started++;
-}
-
-int64_t Windows::start_mixing(int64_t number) {
-  Slot& slot = slots_.at(number);
-  ++slot.at_work;
-  ++at_work_;
-  if (slot.started + 1 == slot.mixing->pieces()) std::erase(to_mix_, number);
-  return slot.started++;
 }
 
 bool Windows::is_waited_for(int64_t number) const {
@@ -174,9 +154,10 @@ void Windows::drop(std::map<int64_t, Slot>::iterator slot, Dropped& dropped) {
     if (cursor->window_ <= slot->first) cursor->ahead_ = std::min(cursor->ahead_, slot->first);
   }
   Slot& gone = slot->second;
-  dropped.insert(dropped.end(),
-                 {std::move(gone.ready), std::move(gone.reading), std::move(gone.mixing), std::move(gone.mixed)});
-  std::erase(to_mix_, slot->first);
+  dropped.insert(dropped.end(), {std::move(gone.ready), std::move(gone.reading)});
+  for (auto& part : gone.dealt) {
+    if (part) dropped.push_back(std::move(part->batch));
+  }
   slots_.erase(slot);
 }
 
@@ -207,29 +188,38 @@ void Windows::drop_passed(Dropped& dropped) {
   for (const Cursor* cursor : cursors_) first = std::min(first, cursor->window_);
   for (auto slot = slots_.begin(); slot != slots_.end() && slot->first < first;) {
     const auto here = slot++;
-    std::erase(to_mix_, here->first);
     if (here->second.at_work == 0) drop(here, dropped);
   }
 }
 
-void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservation) {
+void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservation,
+                   std::optional<LargeBuffers::Expectation> of_mixed) {
   const int64_t of_source = order_.chunks()[static_cast<size_t>(chunk)];
   const auto batch_of_source = [&] {
     const DecodesInto buffers(pool_->buffers());
     return source_->read(of_source, order_.key());
   };
-  auto batch = batch_of_source();
   const ChunkSize& listed = source_->chunks()[static_cast<size_t>(of_source)];
+  auto batch = batch_of_source();
   int64_t bytes = listed.bytes;
-  std::shared_ptr<arrow::Schema> schema;
   if (batch.ok()) {
-    schema = (*batch)->schema();
     bytes = arrow::util::ReferencedBufferSize(**batch).ValueOr(bytes);
     if (source_->counts_rows() && (*batch)->num_rows() != listed.rows) {
       batch = arrow::Status::Invalid("chunk ", of_source, " has ", (*batch)->num_rows(),
                                      " rows; its source has listed ", listed.rows);
     }
   }
+  std::optional<DealtRows> in_bins;
+  if (batch.ok() && can_deal(**batch)) {
+    auto rows = dealt(number, chunk - window(number).first_chunk, *batch);
+    if (rows.ok()) {
+      batch = rows->batch;
+      in_bins = *std::move(rows);
+    } else {
+      batch = rows.status();
+    }
+  }
+  of_mixed.reset();
   reservation.resize(batch.ok() ? bytes : 0);
   auto held = shared_reservation(std::move(reservation));
   if (batch.ok()) LargeBuffers::hold(**batch, held);
@@ -241,57 +231,21 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
   Slot& slot = slots_.at(number);
   Dropped dropped;
   if (batch.ok()) {
+    has_long_values_ = has_long_values(*(*batch)->schema());
     const auto place = static_cast<size_t>(chunk - window(number).first_chunk);
     slot.reading->chunks[place] = std::move(*batch);
     slot.reading->reservations[place] = std::move(held);
-    has_long_values_ = has_long_values(*schema);
+    slot.dealt[place] = std::move(in_bins);
   } else if (slot.status.ok()) {
     slot.status = batch.status();
   }
   if (--slot.left == 0 && slot.status.ok()) {
-    std::shared_ptr<LoadedWindow> mixed = std::move(slot.mixed);
-    std::shared_ptr<Mixing> mixing;
     lock.unlock();
-    arrow::Status status = put_in_order(number, *slot.reading, mixed, mixing);
+    arrow::Status status = put_in_order(number, *slot.reading, std::move(slot.dealt));
     lock.lock();
+    slot.dealt.clear();
     slot.status = std::move(status);
-    slot.mixed = std::move(mixed);
-    slot.mixing = std::move(mixing);
-    if (slot.mixing != nullptr) {  // drop_passed() sees to it if nobody wants it any more
-      slot.started = 0;
-      slot.left = slot.mixing->pieces();
-      to_mix_.push_back(number);
-    }
-    // Who begins with this window gets rows of it before they are mixed, one by one out of the chunks.
-    const auto begins = [&](const Cursor* cursor) { return cursor->wanted_ == number && cursor->is_first_; };
-    const bool has_beginner = std::ranges::any_of(cursors_, begins) && pool_->reads_ahead_;
-    if (slot.status.ok() && (slot.mixing == nullptr || has_beginner)) {
-      slot.ready = std::move(slot.reading);
-    } else if (slot.mixing != nullptr) {
-      // What is mixed goes, column by column.
-      for (auto& part : slot.reading->chunks) dropped.push_back(std::move(part));
-      slot.reading->chunks.clear();
-    }
-  }
-  finish(slot, lock, dropped);
-}
-
-void Windows::mix(int64_t number, int64_t piece) {
-  std::unique_lock lock(ledger_->mutex());
-  Slot& slot = slots_.at(number);
-  const std::shared_ptr<Mixing> mixing = slot.mixing;
-  lock.unlock();
-  arrow::Status status = mixing->run(piece);
-  lock.lock();
-  if (!status.ok() && slot.status.ok()) slot.status = std::move(status);
-  Dropped dropped;
-  if (--slot.left == 0 && slot.status.ok()) {
-    slot.mixed->chunks = {mixing->finish()};
-    LargeBuffers::hold(*slot.mixed->chunks.front(), slot.mixed->reservations.front());
-    slot.mixed->rows = slot.mixed->chunks.front()->num_rows();
-    slot.mixed->counts = {slot.mixed->rows};
-    dropped.insert(dropped.end(), {std::move(slot.ready), std::move(slot.reading), std::move(slot.mixing)});
-    slot.ready = std::move(slot.mixed);
+    if (slot.status.ok()) slot.ready = std::move(slot.reading);
   }
   finish(slot, lock, dropped);
 }
@@ -308,34 +262,90 @@ void Windows::finish(Slot& slot, std::unique_lock<std::mutex>& lock, Dropped& dr
   lock.unlock();
 }
 
-// The order of a window of which each chunk is there, and how its rows get into it, if they are to be mixed: no other
-// thread has it.
-arrow::Status Windows::put_in_order(int64_t number, LoadedWindow& loaded, std::shared_ptr<LoadedWindow>& mixed,
-                                    std::shared_ptr<Mixing>& mixing) const {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < loaded.chunks.size(); ++i) {
-    loaded.counts.push_back(loaded.chunks[i]->num_rows());
-    loaded.rows += loaded.chunks[i]->num_rows();
-    bytes += loaded.reservations[i]->bytes();
+// Whether its rows can be dealt without the window's other chunks.
+bool Windows::can_deal(const arrow::RecordBatch& chunk) const {
+  return order_.mixes_rows() && source_->counts_rows() && chunk.num_rows() >= kRowsToDeal &&
+         !has_long_values(*chunk.schema());
+}
+
+// `chunk`: its place in the window, of which the rows are as many as are listed.
+arrow::Result<DealtRows> Windows::dealt(int64_t number, int64_t chunk,
+                                        const std::shared_ptr<arrow::RecordBatch>& rows) const {
+  const WindowMix mix = order_.mix_of(window(number), window(number).rows);
+  const int64_t count = rows->num_rows();
+  ARROW_ASSIGN_OR_RAISE(const auto memory,
+                        arrow::AllocateBuffer(count * static_cast<int64_t>(sizeof(uint16_t)), reading_memory()));
+  const std::span bins(reinterpret_cast<uint16_t*>(memory->mutable_data()), static_cast<size_t>(count));
+  mix.find_bins(chunk, bins);
+  return deal(rows, bins, mix.bins(), *pool_->buffers(), reading_memory());
+}
+
+// The order of a window of which each chunk is there: no other thread has it.
+arrow::Status Windows::put_in_order(int64_t number, LoadedWindow& loaded,
+                                    std::vector<std::optional<DealtRows>> dealt) const {
+  for (const auto& chunk : loaded.chunks) {
+    loaded.counts.push_back(chunk->num_rows());
+    loaded.rows += chunk->num_rows();
   }
-  if (loaded.rows > std::numeric_limits<uint32_t>::max()) {
-    return arrow::Status::Invalid("a window of ", loaded.rows, " rows cannot be mixed; 2^32 - 1 are possible");
+  if (!order_.mixes_rows() || loaded.rows == 0) return arrow::Status::OK();
+  if (loaded.rows > WindowMix::kMostRows) {
+    return arrow::Status::Invalid("a window of ", loaded.rows, " rows cannot be mixed; ", WindowMix::kMostRows,
+                                  " are possible");
   }
-  const std::vector<int64_t> order = order_.mixed(window(number), loaded.counts);
-  loaded.order.assign(order.begin(), order.end());
-  if (order.empty()) return arrow::Status::OK();
+  const bool some_are_dealt = std::ranges::any_of(dealt, [](const auto& rows) { return rows.has_value(); });
+  if (some_are_dealt || !has_long_values(*loaded.chunks.front()->schema())) {
+    return put_into_bins(number, loaded, std::move(dealt));
+  }
   loaded.reservations.push_back(
       shared_reservation(Ledger::reserve(ledger_, loaded.rows * static_cast<int64_t>(sizeof(uint32_t)))));
-  if (has_long_values(*loaded.chunks.front()->schema())) {
-    mixed.reset();
+  loaded.order = order_.mixed(window(number), loaded.counts);
+  return arrow::Status::OK();
+}
+
+// Deals what is not dealt yet: chunks without many rows together, so that a bin has few parts.
+arrow::Status Windows::put_into_bins(int64_t number, LoadedWindow& loaded,
+                                     std::vector<std::optional<DealtRows>> dealt) const {
+  const WindowMix mix = order_.mix_of(window(number), loaded.rows);
+  std::vector<DealtRows> parts;
+  std::vector<std::shared_ptr<arrow::RecordBatch>> together;
+  std::vector<RowRun> runs;
+  std::vector<uint16_t> bins;
+  const auto deal_together = [&]() -> arrow::Status {
+    if (bins.empty()) return arrow::Status::OK();
+    ARROW_ASSIGN_OR_RAISE(const auto rows, gather(together, runs, reading_memory()));
+    ARROW_ASSIGN_OR_RAISE(DealtRows part, deal(rows, bins, mix.bins(), *pool_->buffers(), reading_memory()));
+    parts.push_back(std::move(part));
+    together.clear();
+    runs.clear();
+    bins.clear();
     return arrow::Status::OK();
+  };
+  for (size_t chunk = 0; chunk < loaded.chunks.size(); ++chunk) {
+    const std::shared_ptr<arrow::RecordBatch> rows = std::move(loaded.chunks[chunk]);
+    if (dealt[chunk]) {
+      ARROW_RETURN_NOT_OK(deal_together());
+      parts.push_back(*std::move(dealt[chunk]));
+      continue;
+    }
+    const size_t before = bins.size();
+    bins.resize(before + static_cast<size_t>(rows->num_rows()));
+    mix.find_bins(static_cast<int64_t>(chunk), std::span(bins).subspan(before));
+    runs.push_back({std::ssize(together), 0, rows->num_rows()});
+    together.push_back(rows);
+    if (std::ssize(bins) >= kRowsToDeal) ARROW_RETURN_NOT_OK(deal_together());
   }
-  loaded.reservations.back()->resize(loaded.reservations.back()->bytes() + loaded.rows * Mixing::kBytesOfRow);
-  if (mixed == nullptr) mixed = std::make_shared<LoadedWindow>();
-  if (mixed->reservations.empty()) mixed->reservations.push_back(shared_reservation(Ledger::reserve(ledger_, 0)));
-  mixed->reservations.front()->resize(bytes);
-  ARROW_ASSIGN_OR_RAISE(mixing, Mixing::make(loaded.chunks, loaded.order, pool_->buffers(), reading_memory()));
-  mixed->expectations.clear();
+  ARROW_RETURN_NOT_OK(deal_together());
+  std::vector<std::shared_ptr<arrow::RecordBatch>> batches;
+  for (const DealtRows& part : parts) batches.push_back(part.batch);
+  ARROW_ASSIGN_OR_RAISE(batches, alike(batches, reading_memory()));
+  for (size_t part = 0; part < parts.size(); ++part) parts[part].batch = batches[part];
+  loaded.chunks.clear();
+  int64_t bytes = 0;
+  for (const auto& reservation : loaded.reservations) bytes += reservation->bytes();
+  auto mixed = std::make_unique<MixedBins>(mix, std::move(parts), bytes, reading_memory());
+  // Consumers have some bins each, most of them the same ones.
+  loaded.reservations.push_back(shared_reservation(Ledger::reserve(ledger_, mixed->bytes_together())));
+  loaded.bins = std::move(mixed);
   return arrow::Status::OK();
 }
 
@@ -377,7 +387,6 @@ arrow::Result<std::shared_ptr<const LoadedWindow>> Cursor::take(int64_t number) 
       windows_->statistics_->waited_ns += (std::chrono::steady_clock::now() - since).count();
     wanted_ = -1;
   }
-  is_first_ = false;
   ++windows_->statistics_->windows_taken;
   const Windows::Slot* slot = state();
   if (!slot->status.ok()) return slot->status;

@@ -2,9 +2,9 @@
 //
 // A consumer is a Cursor. It takes windows one after another, and the threads of a ReadPool read what comes next, for
 // all consumers of all Windows of the pool within one budget. Consumers that go roughly in step take the same windows:
-// each chunk is read, decoded and mixed once. A window stays until no consumer needs it, or until it has to make room
-// for what another consumer waits for; then it is read again if it is wanted after all. So a consumer that stops holds
-// nobody back.
+// each chunk is read and decoded once, and what is mixed is mixed once (mixed_bins.h). A window stays until no consumer
+// needs it, or until it has to make room for what another consumer waits for; then it is read again if it is wanted
+// after all. So a consumer that stops holds nobody back.
 //
 // Each cursor belongs to one thread at a time; several may be used at once. What a window holds depends on source and
 // order alone.
@@ -18,11 +18,12 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "paceline/data/executor/ledger.h"
-#include "paceline/data/executor/mixing.h"
+#include "paceline/data/executor/mixed_bins.h"
 #include "paceline/data/order/epoch_order.h"
 #include "paceline/data/source/source.h"
 
@@ -38,15 +39,15 @@ struct LoadedWindow {
   LoadedWindow& operator=(const LoadedWindow&) = delete;
   ~LoadedWindow();
 
-  std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;  ///< one, where the rows are mixed already
+  std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;  ///< none where there are `bins`
   std::vector<int64_t> counts;                              ///< rows of each
   int64_t rows = 0;
+  std::unique_ptr<const MixedBins> bins;  ///< where rows are mixed, unless their values are long
   /// Which row comes first, second, …, counted through the chunks; empty where they come as they stand.
   std::vector<uint32_t> order;
-  std::vector<LargeBuffers::Expectation> expectations;             ///< before its rows are mixed into it
   std::vector<std::shared_ptr<Ledger::Reservation>> reservations;  ///< one for each chunk; then others
 
-  /// The rows from `first` on; `chunk` is an index of `chunks`.
+  /// The rows from `first` on, where there are no bins; `chunk` is an index of `chunks`.
   std::vector<RowRun> runs(int64_t first, int64_t count) const;
 };
 
@@ -87,12 +88,11 @@ class Windows {
   // A window that is there, or about to be.
   struct Slot {
     std::shared_ptr<LoadedWindow> reading;
+    std::vector<std::optional<DealtRows>> dealt;  // chunks, as soon as they are read, where that can be
     std::shared_ptr<const LoadedWindow> ready;
-    std::shared_ptr<Mixing> mixing;
-    std::shared_ptr<LoadedWindow> mixed;  // what that gives
     arrow::Status status;
-    int64_t started = 0;  // chunks that are read or being read; then pieces that are mixed
-    int64_t left = 0;     // chunks that are not there yet; then pieces
+    int64_t started = 0;  // chunks that are read or being read
+    int64_t left = 0;     // chunks that are not there yet
     int64_t at_work = 0;  // threads
   };
   // Of windows that only consumers want which have begun early.
@@ -106,8 +106,6 @@ class Windows {
   // The following are called with the ledger's mutex held.
   bool has_unread(int64_t number) const;
   int64_t cost_of_chunk(int64_t place) const;
-  int64_t cost_of_mixed(int64_t number) const;
-  int64_t cost_of_reading(int64_t number) const;
   int64_t cost_of_next(int64_t number) const;
   int64_t start_next(int64_t number);
   int64_t first_unread(Cursor& cursor) const;
@@ -117,15 +115,16 @@ class Windows {
   void drop_of_sleepers(Dropped& dropped);
   void drop_passed(Dropped& dropped);
 
-  int64_t start_mixing(int64_t number);
   bool is_waited_for(int64_t number) const;
   void finish(Slot& slot, std::unique_lock<std::mutex>& lock, Dropped& dropped);
 
   // Without it.
-  void read(int64_t number, int64_t chunk, Ledger::Reservation reservation);
-  void mix(int64_t number, int64_t piece);
-  arrow::Status put_in_order(int64_t number, LoadedWindow& loaded, std::shared_ptr<LoadedWindow>& mixed,
-                             std::shared_ptr<Mixing>& mixing) const;
+  void read(int64_t number, int64_t chunk, Ledger::Reservation reservation,
+            std::optional<LargeBuffers::Expectation> of_mixed);
+  bool can_deal(const arrow::RecordBatch& chunk) const;
+  arrow::Result<DealtRows> dealt(int64_t number, int64_t chunk, const std::shared_ptr<arrow::RecordBatch>& rows) const;
+  arrow::Status put_in_order(int64_t number, LoadedWindow& loaded, std::vector<std::optional<DealtRows>> dealt) const;
+  arrow::Status put_into_bins(int64_t number, LoadedWindow& loaded, std::vector<std::optional<DealtRows>> dealt) const;
 
   const std::shared_ptr<const Source> source_;
   const EpochOrder order_;
@@ -133,12 +132,11 @@ class Windows {
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<ReadAheadStatistics> statistics_;
   std::map<int64_t, Slot> slots_;
-  std::vector<int64_t> to_mix_;  // windows that have pieces which no thread has begun
   std::vector<Cursor*> cursors_;
   bool expects_more_ = false;
   int64_t at_work_ = 0;           // threads
   double expansion_ = 1.0;        // bytes of chunks, by what their source has said; the largest so far
-  bool has_long_values_ = false;  // so that rows are not mixed ahead
+  bool has_long_values_ = false;  // so that rows are not dealt
 };
 
 /// What is read for a consumer.
@@ -178,7 +176,6 @@ class Cursor {
   int64_t wanted_ = -1;  // which it waits for
   uint64_t waits_since_ = 0;
   uint64_t moved_ = 0;     // when it has last gone on or waited, on the pool's clock
-  bool is_first_ = true;   // has taken none so far
   bool is_awake_ = false;  // has taken one, and none had to make room since
 };
 

@@ -127,6 +127,42 @@ TEST(Windows, ManyThreadsConsumeAtOnce) {
   }
 }
 
+// Of so many rows that they are mixed in several bins, with chunks of all sizes.
+TEST(Windows, ManyRowsComeAsTheOrderSays) {
+  arrow::RecordBatchVector batches;
+  int64_t next = 0;
+  for (const int64_t rows : {9000, 10, 20, 0, 5000, 4096, 30, 20'000}) {
+    Numbers values(static_cast<size_t>(rows));
+    for (int64_t& value : values) value = next++;
+    batches.push_back(numbers_of(values));
+  }
+  const std::shared_ptr<const Source> all = memory_source(batches[0]->schema(), batches).ValueOrDie();
+  const std::shared_ptr<const Source> odd = std::make_shared<OddRows>(all);
+  for (const auto& source : {all, odd}) {
+    for (const int64_t window_bytes : {int64_t{100'000}, int64_t{1} << 30}) {
+      const EpochOrder order(source->chunks(), {.shuffle = Shuffle::rows, .seed = 3, .window_bytes = window_bytes});
+      Numbers wanted;
+      for (const Window& window : order.windows()) {
+        Numbers counts;
+        Numbers values;  // as the chunks have them
+        for (int64_t place = window.first_chunk; place < window.first_chunk + window.chunks; ++place) {
+          const auto rows = values_of(**source->read(order.chunks()[static_cast<size_t>(place)], order.key()));
+          counts.push_back(std::ssize(rows));
+          values.insert(values.end(), rows.begin(), rows.end());
+        }
+        for (const uint32_t row : order.mixed(window, counts)) wanted.push_back(values[row]);
+      }
+      for (const int threads : {0, 1, 3}) {
+        RowStream stream(source, order, {.threads = threads, .read_ahead_bytes = 300'000});
+        ASSERT_EQ(all_of(stream, 1000), wanted) << threads << " threads";
+      }
+      RowStream stream(source, order, {});
+      ASSERT_TRUE(stream.skip(10'001).ok());
+      ASSERT_EQ(all_of(stream, 20'000), Numbers(wanted.begin() + 10'001, wanted.end()));
+    }
+  }
+}
+
 TEST(Windows, ConsumersInStepReadEachChunkOnce) {
   for (const int threads : {0, 1, 3}) {
     const auto source = std::make_shared<CountingReads>(numbered_chunks(40, 100));
@@ -328,11 +364,12 @@ TEST(Windows, WhatOnlyABatchHoldsIsCountedUntilItGoes) {
     auto stream = std::make_unique<RowStream>(
         std::make_shared<Windows>(source, EpochOrder(source->chunks(), {.shuffle = shuffle}), std::move(pool)));
     ASSERT_EQ((*stream->next(1000))->num_rows(), 1000);
-    ASSERT_EQ((*stream->next(600'000))->num_rows(), 600'000);  // until rows come mixed, those that are mixed
+    ASSERT_EQ((*stream->next(600'000))->num_rows(), 600'000);
     std::shared_ptr<arrow::RecordBatch> batch = *stream->next(1000);
     stream.reset();
     EXPECT_EQ(ledger->held(), 0);
-    EXPECT_FALSE(has_room(*ledger, kBudget - 2'000'000));
+    // A mixed batch holds a few thousand rows that are its own, another one the chunk.
+    EXPECT_EQ(has_room(*ledger, kBudget - 2'000'000), shuffle == Shuffle::rows);
     EXPECT_TRUE(has_room(*ledger, kBudget / 4 * 3));
     EXPECT_LT(buffers->bytes(), 5 * 2'400'000) << "what only a store keeps goes with its pool";
     batch.reset();

@@ -78,21 +78,24 @@ RowPlace EpochOrder::at(int64_t position) const {
   return {chunks_[static_cast<size_t>(window.first_chunk + run.chunk)], run.first};
 }
 
-std::vector<int64_t> EpochOrder::mixed(const Window& window, std::span<const int64_t> counts) const {
+std::vector<uint32_t> EpochOrder::mixed(const Window& window, std::span<const int64_t> counts) const {
   if (!mixes_rows_) return {};
-  // The key is that of the window's place: two windows of one size are not mixed alike.
-  return shuffled(std::accumulate(counts.begin(), counts.end(), int64_t{0}),
-                  mix(key_, static_cast<uint64_t>(window.first_chunk) + 1));
+  return mix_of(window, std::accumulate(counts.begin(), counts.end(), int64_t{0})).order(counts);
 }
 
-std::vector<RowRun> runs_of(std::span<const int64_t> counts, std::span<const int64_t> mixed, int64_t first,
+// The key is that of the window's place: two windows of one size are not mixed alike.
+WindowMix EpochOrder::mix_of(const Window& window, int64_t rows) const {
+  return {mix(key_, static_cast<uint64_t>(window.first_chunk) + 1), rows};
+}
+
+std::vector<RowRun> runs_of(std::span<const int64_t> counts, std::span<const uint32_t> mixed, int64_t first,
                             int64_t rows) {
   std::vector<int64_t> ends(counts.size());
   std::partial_sum(counts.begin(), counts.end(), ends.begin());
   std::vector<RowRun> runs;
   runs.reserve(mixed.empty() ? 2 : static_cast<size_t>(rows));
   for (int64_t next = first; next < first + rows;) {
-    const int64_t row = mixed.empty() ? next : mixed[static_cast<size_t>(next)];
+    const int64_t row = mixed.empty() ? next : int64_t{mixed[static_cast<size_t>(next)]};
     const auto chunk = std::ranges::upper_bound(ends, row);
     const int64_t of_chunk = row - (chunk == ends.begin() ? 0 : *std::prev(chunk));
     const int64_t count = mixed.empty() ? std::min(first + rows - next, *chunk - row) : 1;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "paceline/data/order/permutation.h"
+#include "paceline/data/order/window_mix.h"
 
 namespace paceline::data {
 
@@ -95,7 +96,9 @@ class EpochOrder {
   RowPlace at(int64_t position) const;
   /// The order of a window's rows, whose chunks have `counts` rows each: which of them, counted through the window's
   /// chunks, comes first, second, …. Empty where they come as they stand.
-  std::vector<int64_t> mixed(const Window& window, std::span<const int64_t> counts) const;
+  std::vector<uint32_t> mixed(const Window& window, std::span<const int64_t> counts) const;
+  /// How its rows are mixed, if they are, which are `rows` in all.
+  WindowMix mix_of(const Window& window, int64_t rows) const;
 
  private:
   uint64_t key_;
@@ -108,7 +111,7 @@ class EpochOrder {
 
 /// The `first`-th row of an order, first + 1, … as runs: of chunks with `counts` rows each, mixed as
 /// EpochOrder::mixed() says. `chunk` is an index of `counts`.
-std::vector<RowRun> runs_of(std::span<const int64_t> counts, std::span<const int64_t> mixed, int64_t first,
+std::vector<RowRun> runs_of(std::span<const int64_t> counts, std::span<const uint32_t> mixed, int64_t first,
                             int64_t rows);
 
 }  // namespace paceline::data

@@ -52,20 +52,4 @@ int64_t Permutation::operator[](int64_t place) const {
   return static_cast<int64_t>(number);
 }
 
-std::vector<int64_t> shuffled(int64_t size, uint64_t key) {
-  std::vector<int64_t> order(static_cast<size_t>(size));
-  uint64_t state = key;
-  for (size_t i = 0; i < order.size(); ++i) {
-    state += kGolden;
-    uint64_t bits = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
-    bits ^= bits >> 31;
-    // A number below i + 1: off by less than one in 2^64 / i, which no data set can show.
-    const auto other = static_cast<size_t>((static_cast<unsigned __int128>(bits) * (i + 1)) >> 64);
-    order[i] = order[other];
-    order[other] = static_cast<int64_t>(i);
-  }
-  return order;
-}
-
 }  // namespace paceline::data

@@ -39,7 +39,33 @@ class Permutation {
   int half_bits_;  // of each half of a number in the network
 };
 
-/// 0 … size - 1 in an order by `key`.
-std::vector<int64_t> shuffled(int64_t size, uint64_t key);
+/// Numbers by chance, one after the other: SplitMix64.
+class RandomNumbers {
+ public:
+  explicit RandomNumbers(uint64_t key) : state_(key) {}
+  uint64_t next() {
+    state_ += 0x9e3779b97f4a7c15;
+    uint64_t bits = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
+    return bits ^ (bits >> 31);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+/// 0 … size - 1, which `Number` can hold, in an order by `key`.
+template <typename Number>
+std::vector<Number> shuffled(int64_t size, uint64_t key) {
+  std::vector<Number> order(static_cast<size_t>(size));
+  RandomNumbers numbers(key);
+  for (size_t i = 0; i < order.size(); ++i) {
+    // A number below i + 1: off by less than one in 2^64 / i, which no data set can show.
+    const auto other = static_cast<size_t>((static_cast<unsigned __int128>(numbers.next()) * (i + 1)) >> 64);
+    order[i] = order[other];
+    order[other] = static_cast<Number>(i);
+  }
+  return order;
+}
 
 }  // namespace paceline::data

@@ -141,6 +141,9 @@ class Ordered : public Source {
       counts.push_back(batch->num_rows());
       batches.push_back(std::move(batch));
     }
+    if (order_.mixes_rows() && window.rows > WindowMix::kMostRows) {
+      return arrow::Status::Invalid("a window of ", window.rows, " rows cannot be mixed");
+    }
     const std::vector<RowRun> runs = runs_of(counts, order_.mixed(window, counts), 0, window.rows);
     return gather(batches, runs, reading_memory());
   }

@@ -56,7 +56,7 @@ class DataIterator:
         """Batches of this rank, one epoch an iteration.
 
         Args:
-            prefetch_batches: How many are prepared ahead. They come in the same order for any number.
+            prefetch_batches: How many are prepared ahead; of small ones more. They come in the same order for any number.
             batch_size: Rows; None for whole blocks.
             batch_format: "numpy" ("default"): a dict of arrays, which are read-only where they need no copy; "pandas": a
                 DataFrame; "pyarrow": a Table.

@@ -10,6 +10,7 @@ PYBIND11_MODULE(_paceline, module) {
   paceline::python::bind_checkpoint(module);
   paceline::python::bind_controller(module);
   paceline::python::bind_data_functions(module);
+  paceline::python::bind_data_steps(module);
   paceline::python::bind_data(module);
   paceline::python::bind_session(module);
   paceline::python::bind_storage(module);

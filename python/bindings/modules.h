@@ -12,6 +12,7 @@ void bind_checkpoint(pybind11::module_& module);
 void bind_controller(pybind11::module_& module);
 void bind_data(pybind11::module_& module);
 void bind_data_functions(pybind11::module_& module);
+void bind_data_steps(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
 void bind_storage(pybind11::module_& module);
 void bind_trainer(pybind11::module_& module);

@@ -31,9 +31,72 @@ def test_a_streaming_split_puts_each_row_into_one_part(folder):
         in_train, in_test = numbers(train), numbers(test)
         assert sorted(in_train + in_test) == list(range(300)) and 40 < len(in_test) < 110
         again = dataset.random_shuffle(seed=1).streaming_train_test_split(0.25, **options)[1]
-        assert "hash_column" not in options or sorted(numbers(again)) == in_test  # values stay in their part
+        for part, rows in ((train, in_train), (test, in_test), (again, in_test), (train.random_shuffle(seed=7), in_train),
+                           (test.select_columns(["x"]), in_test), (train.map(lambda row: row), in_train)):
+            batches = part.iterator().iter_batches()
+            for _ in range(3):  # a row stays in its part, in every epoch and whatever is done to the rows
+                assert sorted(value for batch in batches for value in batch["x"].tolist()) == rows
     with pytest.raises(ValueError, match="split_type is 'hash'"):
         dataset.streaming_train_test_split(0.25, split_type="hash")
+
+
+def scaled(batch, by=1):
+    return {"x": batch["x"] * by}
+
+
+def test_a_state_of_other_arguments_or_seeds_is_refused(folder):
+    dataset = paceline.data.read_parquet(folder)
+
+    def made(**arguments):
+        return dataset.map_batches(scaled, **arguments)
+
+    def accepts(one, other):
+        iterator = other.iterator()
+        try:
+            iterator.load_state_dict(one.iterator().state_dict())
+        except ValueError as error:
+            assert "of another dataset" in str(error)
+            return False
+        return True
+
+    assert accepts(made(fn_args=(2,)), made(fn_args=(2,)))
+    for other in ({"fn_args": (3,)}, {"fn_kwargs": {"by": 2}}, {"fn_args": (2,), "batch_format": "pandas"}):
+        assert not accepts(made(fn_args=(2,)), made(**other))
+    assert not accepts(dataset.map_batches(scaled), dataset.map_batches(scaled, on_error="skip"))
+    samples = [dataset.random_sample(0.5, seed=1), dataset.random_sample(0.5, seed=2), dataset.random_sample(0.4, seed=1),
+               *dataset.streaming_train_test_split(0.5, seed=1),
+               *dataset.streaming_train_test_split(0.5, split_type="hash", hash_column="x"),
+               dataset.streaming_train_test_split(0.5, split_type="hash", hash_column="square")[0]]
+    for place, one in enumerate(samples):
+        # random_sample() takes what streaming_train_test_split() of its seed takes for tests.
+        assert [accepts(one, other) for other in samples] == [other in (place, {0: 4, 4: 0}.get(place)) for other in range(8)]
+    with pytest.raises(ValueError, match="give them one"):  # a seed
+        dataset.random_sample(0.5).iterator().load_state_dict(dataset.random_sample(0.5).iterator().state_dict())
+
+
+def test_a_shuffle_without_a_seed_goes_on_in_another_program(folder):
+    def shuffled():
+        return paceline.data.read_parquet(folder).random_shuffle().iterator()
+
+    before, after = shuffled(), shuffled()
+    seen = next(iter(before.iter_batches(batch_size=100)))["x"].tolist()
+    after.load_state_dict(before.state_dict())
+    rest = [value for batch in after.iter_batches(batch_size=100) for value in batch["x"].tolist()]
+    assert sorted(seen + rest) == list(range(300))
+    with pytest.raises(ValueError, match="its seed is"):
+        paceline.data.read_parquet(folder).random_shuffle(seed=1).iterator().load_state_dict(before.state_dict())
+
+
+def test_parts_of_nothing_are_told(folder, capsys):
+    dataset = paceline.data.read_parquet(folder)
+    assert dataset.take(0) == []
+    dataset.show(0)
+    assert capsys.readouterr().out == ""
+    for call in (lambda: dataset.split(0, equal=True), lambda: dataset.split(0), lambda: dataset.take_batch(0)):
+        with pytest.raises(ValueError, match="is 0; allowed: a whole number from 1"):
+            call()
+    with pytest.raises(ValueError, match="allowed: 1 to 299, since there are 300 rows"):
+        dataset.train_test_split(300)
 
 
 def test_a_dataset_without_rows_in_memory_becomes_bytes(folder):

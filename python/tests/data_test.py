@@ -310,6 +310,15 @@ def test_parts_and_unions(folder):
     assert dataset.repartition(5).num_blocks() == 5 and numbers(dataset.repartition(5)) == list(range(300))
     sample = numbers(dataset.random_sample(0.5, seed=1))
     assert 110 < len(sample) < 190 and sample == numbers(dataset.random_sample(0.5, seed=1))
+    sampled = dataset.random_sample(0.5, seed=1)
+    assert sampled.count() == len(sample) == len(sampled.iterator())
+    for same in (sampled, sampled.random_shuffle(seed=3), sampled.repartition(4), sampled.limit(300),
+                 sampled.filter(expr="x >= 0"), sampled.mix(sampled.limit(0))):
+        batches = same.iterator().iter_batches()
+        for _ in range(3):
+            assert sorted(value for batch in batches for value in batch["x"].tolist()) == sample
+    assert sum(part.count() for part in sampled.split(3)) == len(sample)
+    assert sampled.zip(sampled.rename_columns({"x": "y"})).count() == len(sample)
 
 
 def test_mixtures_are_exact_to_the_row():

@@ -7,6 +7,7 @@
 #include "paceline/data/operator/expression.h"
 #include "paceline/data/operator/forgiving.h"
 #include "paceline/data/operator/map_batches.h"
+#include "paceline/data/operator/part_by_hash.h"
 #include "paceline/data/plan/steps_internal.h"
 
 namespace paceline::data {
@@ -41,7 +42,20 @@ Made make_with_column(const Plan& plan) {
 Made make_map_batches(const Plan& plan) {
   MapBatchesOptions options{.udf_modifying_row_count = plan.options.value("udf_modifying_row_count", true)};
   if (plan.options.contains("batch_size")) options.batch_size = plan.options["batch_size"].get<int64_t>();
-  return map_batches(plan.options.at("function"), options);
+  options.on_error = plan.options.value("on_error", options.on_error);
+  options.quarantine = plan.options.value("quarantine", options.quarantine);
+  const int form = plan.options.value("form", static_cast<int>(FunctionForm::batches));
+  if (form < 0 || form > static_cast<int>(FunctionForm::column)) {
+    return arrow::Status::Invalid("form is ", form, "; allowed: 0 to ", static_cast<int>(FunctionForm::column));
+  }
+  return map_batches(plan.options.at("function"), options, static_cast<FunctionForm>(form),
+                     plan.options.value("column", std::string()));
+}
+
+Made make_part_by_hash(const Plan& plan) {
+  return part_by_hash({.column = plan.options.at("column"),
+                       .fraction = plan.options.at("fraction"),
+                       .complement = plan.options.value("complement", false)});
 }
 
 Made function_of(const Plan& plan) {
@@ -85,6 +99,11 @@ Wanted pass_filter(const Plan& plan, Wanted wanted) {
   return wanted;
 }
 
+Wanted pass_part_by_hash(const Plan& plan, Wanted wanted) {
+  if (wanted.columns) add_names(*wanted.columns, {plan.options.at("column")});
+  return wanted;
+}
+
 Wanted pass_with_column(const Plan& plan, Wanted wanted) {
   const std::string name = plan.options.at("name");
   const auto value = expression_of(plan.options.at("expression"));
@@ -101,13 +120,10 @@ Wanted pass_with_column(const Plan& plan, Wanted wanted) {
 }
 
 constexpr OperatorStep kOperatorSteps[] = {
-    {"select_columns", make_select, pass_select},
-    {"drop_columns", make_drop, pass_drop},
-    {"rename_columns", make_rename, pass_rename},
-    {"filter", make_filter, pass_filter},
-    {"with_column", make_with_column, pass_with_column},
-    {"map_batches", make_map_batches, nullptr},
-    {"function", function_of, nullptr},
+    {"select_columns", make_select, pass_select},        {"drop_columns", make_drop, pass_drop},
+    {"rename_columns", make_rename, pass_rename},        {"filter", make_filter, pass_filter},
+    {"with_column", make_with_column, pass_with_column}, {"part_by_hash", make_part_by_hash, pass_part_by_hash},
+    {"map_batches", make_map_batches, nullptr},          {"function", function_of, nullptr},
 };
 
 }  // namespace

@@ -10,9 +10,10 @@
 namespace paceline::data {
 namespace {
 
-arrow::Result<OpenPlan> open_as_it_is(const Plan& plan);
+arrow::Result<OpenPlan> open_as_it_is(const Plan& plan, bool stays);
 
-arrow::Result<OpenPlan> open_step(const Plan& plan) {
+// `stays`: as of SourceStep::open().
+arrow::Result<OpenPlan> open_step(const Plan& plan, bool stays) {
   if (const Reader* const reader = row_of(readers(), plan.kind)) {
     ARROW_ASSIGN_OR_RAISE(auto source, reader->open(plan));
     auto statistics = std::make_shared<OperatorStatistics>(std::string(reader->name));
@@ -30,9 +31,10 @@ arrow::Result<OpenPlan> open_step(const Plan& plan) {
   }
   std::vector<OpenPlan> inputs;
   for (const auto& input : plan.inputs) {
-    ARROW_ASSIGN_OR_RAISE(inputs.emplace_back(), open_as_it_is(*input));
+    const bool takes_part = on_sources != nullptr && on_sources->takes_part;
+    ARROW_ASSIGN_OR_RAISE(inputs.emplace_back(), open_as_it_is(*input, stays || takes_part));
   }
-  if (on_sources != nullptr) return on_sources->open(plan, std::move(inputs));
+  if (on_sources != nullptr) return on_sources->open(plan, std::move(inputs), stays);
   ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<const Operator> step, on_blocks->make(plan));
   OpenPlan open = std::move(inputs.front());
   open.statistics.push_back(std::make_shared<OperatorStatistics>(step->name()));
@@ -70,9 +72,9 @@ std::string line_of(const Plan& plan) {
   return with_options(row != nullptr ? row->name : plan.kind, plan.options);
 }
 
-arrow::Result<OpenPlan> open_as_it_is(const Plan& plan) {
+arrow::Result<OpenPlan> open_as_it_is(const Plan& plan, bool stays) {
   try {
-    return open_step(plan);
+    return open_step(plan, stays);
   } catch (const Json::exception& error) {
     return arrow::Status::Invalid("the options of step '", plan.kind, "' are ", plan.options.dump(), ": ",
                                   error.what());
@@ -98,7 +100,7 @@ bool calls_functions(const Plan& plan) {
 }  // namespace
 
 arrow::Result<OpenPlan> open(const Plan& plan) {
-  ARROW_ASSIGN_OR_RAISE(OpenPlan open, open_as_it_is(pushed_down(plan)));
+  ARROW_ASSIGN_OR_RAISE(OpenPlan open, open_as_it_is(pushed_down(plan), false));
   open.calls_functions = calls_functions(plan);
   return open;
 }

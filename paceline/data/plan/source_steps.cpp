@@ -3,10 +3,12 @@
 #include <limits>
 #include <thread>
 
+#include "paceline/data/plan/readers_internal.h"
 #include "paceline/data/plan/steps_internal.h"
 #include "paceline/data/source/cache.h"
 #include "paceline/data/source/combined.h"
 #include "paceline/data/source/ordered_rows_internal.h"
+#include "paceline/data/source/sampled.h"
 #include "paceline/data/source/views.h"
 
 namespace paceline::data {
@@ -18,17 +20,18 @@ size_t cores() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
-OpenedPlan shuffle(const Plan& plan, std::vector<OpenPlan> inputs) {
+OpenedPlan shuffle(const Plan& plan, std::vector<OpenPlan> inputs, bool) {
   OpenPlan open = std::move(inputs.front());
   const std::string what = plan.options.at("what");
   const Shuffle asked = what == "rows" ? Shuffle::rows : what == "chunks" ? Shuffle::chunks : Shuffle::files;
   open.order.shuffle = std::max(open.order.shuffle, asked);
   open.order.seed = plan.options.value("seed", int64_t{0});
+  open.order.seed_is_drawn = plan.options.value("drawn", false);
   return open;
 }
 
 // Rows first … first + rows - 1 of the input's order.
-OpenedPlan range_of_rows(const Plan& plan, std::vector<OpenPlan> inputs) {
+OpenedPlan range_of_rows(const Plan& plan, std::vector<OpenPlan> inputs, bool) {
   OpenPlan open = std::move(inputs.front());
   const int64_t first = plan.options.value("first", int64_t{0});
   const int64_t most = std::numeric_limits<int64_t>::max() - std::max<int64_t>(first, 0);
@@ -45,7 +48,19 @@ OpenedPlan range_of_rows(const Plan& plan, std::vector<OpenPlan> inputs) {
   return open;
 }
 
-OpenedPlan repartition(const Plan& plan, std::vector<OpenPlan> inputs) {
+OpenedPlan random_sample(const Plan& plan, std::vector<OpenPlan> inputs, bool) {
+  OpenPlan open = std::move(inputs.front());
+  const SampleOptions options{.fraction = plan.options.at("fraction"),
+                              .seed = plan.options.at("seed"),
+                              .complement = plan.options.value("complement", false)};
+  if (!(options.fraction >= 0 && options.fraction <= 1)) {
+    return arrow::Status::Invalid("fraction is ", options.fraction, "; allowed: 0 to 1");
+  }
+  open.source = sampled(open.source, options);
+  return open;
+}
+
+OpenedPlan repartition(const Plan& plan, std::vector<OpenPlan> inputs, bool) {
   OpenPlan open = std::move(inputs.front());
   ARROW_ASSIGN_OR_RAISE(open.source, counted(open.source, std::numeric_limits<int64_t>::max(), cores()));
   const int64_t blocks = plan.options.at("blocks");
@@ -59,7 +74,7 @@ bool has_rows_in_memory(const Plan& plan) {
          std::ranges::any_of(plan.inputs, [](const auto& input) { return has_rows_in_memory(*input); });
 }
 
-OpenedPlan cache_of(const Plan& plan, std::vector<OpenPlan> inputs) {
+OpenedPlan cache_of(const Plan& plan, std::vector<OpenPlan> inputs, bool) {
   CacheOptions options;
   options.path = plan.options.value("path", options.path);
   options.bytes = plan.options.value("bytes", options.bytes);
@@ -75,7 +90,7 @@ OpenedPlan cache_of(const Plan& plan, std::vector<OpenPlan> inputs) {
 }
 
 // Blocks of whole batches, where it is known without reading how many rows there are.
-OpenedPlan whole_batches(const Plan& plan, std::vector<OpenPlan> inputs) {
+OpenedPlan whole_batches(const Plan& plan, std::vector<OpenPlan> inputs, bool) {
   OpenPlan open = std::move(inputs.front());
   const int64_t rows = plan.options.at("rows");
   if (rows < 1) return arrow::Status::Invalid("batches of ", rows, " rows; wanted: at least 1");
@@ -84,7 +99,7 @@ OpenedPlan whole_batches(const Plan& plan, std::vector<OpenPlan> inputs) {
 }
 
 // Where one is shuffled, all are.
-OpenedPlan union_of(const Plan&, std::vector<OpenPlan> inputs) {
+OpenedPlan union_of(const Plan&, std::vector<OpenPlan> inputs, bool) {
   OpenPlan all;
   std::vector<std::shared_ptr<const Source>> sources;
   for (OpenPlan& input : inputs) {
@@ -97,17 +112,17 @@ OpenedPlan union_of(const Plan&, std::vector<OpenPlan> inputs) {
 }
 
 // The inputs with rows that are counted, each in its own order, and all their statistics.
-arrow::Result<std::vector<OrderedSource>> ordered_inputs(std::vector<OpenPlan>& inputs, OpenPlan& all) {
+arrow::Result<std::vector<OrderedSource>> ordered_inputs(std::vector<OpenPlan>& inputs, bool stays, OpenPlan& all) {
   std::vector<OrderedSource> ordered;
   for (OpenPlan& input : inputs) {
     ARROW_ASSIGN_OR_RAISE(auto source, counted(input.source, std::numeric_limits<int64_t>::max(), cores()));
-    ordered.push_back({.source = std::move(source), .order = input.order});
+    ordered.push_back({.source = std::move(source), .order = input.order, .stays = stays});
     all.statistics.insert(all.statistics.end(), input.statistics.begin(), input.statistics.end());
   }
   return ordered;
 }
 
-OpenedPlan mix_of(const Plan& plan, std::vector<OpenPlan> inputs) {
+OpenedPlan mix_of(const Plan& plan, std::vector<OpenPlan> inputs, bool stays) {
   const auto weights = plan.options.value("weights", std::vector<double>(inputs.size(), 1.0));
   if (weights.size() != inputs.size() ||
       !std::ranges::all_of(weights, [](double weight) { return weight > 0 && std::isfinite(weight); })) {
@@ -118,7 +133,7 @@ OpenedPlan mix_of(const Plan& plan, std::vector<OpenPlan> inputs) {
   const bool is_known = stop == "first" || stop == "all" || stop == "repeat";
   if (!is_known) return arrow::Status::Invalid("stop is '", stop, "'; allowed: 'first', 'all', 'repeat'");
   OpenPlan open;
-  ARROW_ASSIGN_OR_RAISE(auto ordered, ordered_inputs(inputs, open));
+  ARROW_ASSIGN_OR_RAISE(auto ordered, ordered_inputs(inputs, stays, open));
   std::vector<int64_t> rows;
   for (const OrderedSource& input : ordered) rows.push_back(OrderedRows(input).rows());
   MixOrder order(weights, rows, stop == "first" ? MixStop::first : stop == "all" ? MixStop::all : MixStop::repeat);
@@ -126,9 +141,9 @@ OpenedPlan mix_of(const Plan& plan, std::vector<OpenPlan> inputs) {
   return open;
 }
 
-OpenedPlan zip_of(const Plan&, std::vector<OpenPlan> inputs) {
+OpenedPlan zip_of(const Plan&, std::vector<OpenPlan> inputs, bool stays) {
   OpenPlan open;
-  ARROW_ASSIGN_OR_RAISE(auto ordered, ordered_inputs(inputs, open));
+  ARROW_ASSIGN_OR_RAISE(auto ordered, ordered_inputs(inputs, stays, open));
   ARROW_ASSIGN_OR_RAISE(open.source, zipped(std::move(ordered)));
   return open;
 }
@@ -150,15 +165,32 @@ Wanted pass_range(const Plan& plan, Wanted wanted) {
   return wanted;
 }
 
+// By chance a row is taken by its number, where nothing in front of it leaves rows out; otherwise by its chunk, which
+// are others where fewer columns are read.
+bool keeps_rows(const Plan& plan) {
+  constexpr std::string_view kKinds[] = {"select_columns", "drop_columns", "rename_columns", "with_column", "shuffle"};
+  if (row_of(readers(), plan.kind) != nullptr)
+    return plan.kind == "read_parquet" || plan.kind == "read_feather" || plan.kind == "read_orc";
+  return std::ranges::find(kKinds, plan.kind) != std::end(kKinds) &&
+         std::ranges::all_of(plan.inputs, [](const auto& input) { return keeps_rows(*input); });
+}
+
+Wanted pass_sample(const Plan& plan, Wanted wanted) {
+  if (!std::ranges::all_of(plan.inputs, [](const auto& input) { return keeps_rows(*input); })) return {};
+  wanted.conditions.clear();
+  return wanted;
+}
+
 constexpr SourceStep kSourceSteps[] = {
-    {"shuffle", "Shuffle", false, shuffle, pass_all},
-    {"range", "Slice", false, range_of_rows, pass_range},
-    {"repartition", "Repartition", false, repartition, pass_all},
-    {"cache", "Cache", false, cache_of, nullptr},
-    {"whole_batches", "WholeBatches", false, whole_batches, pass_all},
-    {"union", "Union", true, union_of, nullptr},
-    {"mix", "Mix", true, mix_of, nullptr},
-    {"zip", "Zip", true, zip_of, nullptr},
+    {"shuffle", "Shuffle", false, false, shuffle, pass_all},
+    {"range", "Slice", false, true, range_of_rows, pass_range},
+    {"random_sample", "RandomSample", false, true, random_sample, pass_sample},
+    {"repartition", "Repartition", false, false, repartition, pass_all},
+    {"cache", "Cache", false, false, cache_of, nullptr},
+    {"whole_batches", "WholeBatches", false, false, whole_batches, pass_all},
+    {"union", "Union", true, false, union_of, nullptr},
+    {"mix", "Mix", true, false, mix_of, nullptr},
+    {"zip", "Zip", true, false, zip_of, nullptr},
 };
 
 }  // namespace

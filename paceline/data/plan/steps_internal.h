@@ -28,8 +28,12 @@ struct SourceStep {
   std::string_view kind;  ///< Plan::kind
   std::string_view name;  ///< as plans show it
   bool takes_several;     ///< inputs; otherwise one
-  /// Makes it of its opened inputs. May throw Json::exception for options of another type.
-  arrow::Result<OpenPlan> (*open)(const Plan& plan, std::vector<OpenPlan> inputs);
+  /// It takes a part of the rows by where they stand: so its inputs are opened such that a row stands in the same place
+  /// in every epoch.
+  bool takes_part;
+  /// Makes it of its opened inputs. `stays`: whether a step behind it takes such a part. May throw Json::exception for
+  /// options of another type.
+  arrow::Result<OpenPlan> (*open)(const Plan& plan, std::vector<OpenPlan> inputs, bool stays);
   Wanted (*pass)(const Plan& plan, Wanted wanted);  ///< as of OperatorStep
 };
 

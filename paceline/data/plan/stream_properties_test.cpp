@@ -14,6 +14,7 @@
 #include <random>
 
 #include "paceline/data/executor/batch_stream.h"
+#include "paceline/data/plan/edit.h"
 #include "paceline/data/plan/plan.h"
 #include "paceline/data/source/source_testing_internal.h"
 #include "paceline/data/testing_internal.h"
@@ -97,7 +98,7 @@ class StreamProperties : public FilesTest, public ::testing::WithParamInterface<
   Made random_plan(Random& random, int depth = 0) {
     Made plan = files(random, 1000 * depth++);
     for (int64_t steps = below(random, 4); steps > 0; --steps) {
-      switch (below(random, 7)) {
+      switch (below(random, 9)) {
         case 0:
           plan = plan_of("filter", keep_some(), {plan});
           break;
@@ -112,6 +113,12 @@ class StreamProperties : public FilesTest, public ::testing::WithParamInterface<
           break;
         case 4:
           plan = plan_of("mix", {{"weights", {3.0, 1.0}}}, {plan, files(random, 1000 * depth++)});
+          break;
+        case 5:
+          plan = sampled_plan(plan, 0.7, below(random, 9)).ValueOrDie();
+          break;
+        case 6:
+          plan = plan_of("zip", Json::object(), {plan, plan_of("shuffle", {{"what", "rows"}}, {plan})});
           break;
         default:
           plan =
@@ -217,6 +224,46 @@ TEST_P(StreamProperties, AStateGoesOnAtAnyWorldSize) {
       }
     }
     ASSERT_EQ(got + rest_of(epoch.ranks({.world_size = 1 + below(random, 4), .threads = 2}, state)), wanted);
+  }
+}
+
+std::vector<int64_t> sorted_rows(const Plan& plan, int64_t epoch, int threads) {
+  OpenPlan open = data::open(plan).ValueOrDie();
+  open.order.epoch = epoch;
+  BatchStream stream(open.source, EpochOrder(open.source->chunks(), open.order),
+                     StreamOptions{.threads = threads, .read_ahead_bytes = 500}, BatchStreamOptions{.batch_size = 7},
+                     {});
+  std::vector<int64_t> rows;
+  for (auto batch = stream.next().ValueOrDie(); batch != nullptr; batch = stream.next().ValueOrDie()) {
+    for (const int64_t value : values_of(*batch)) rows.push_back(value);
+  }
+  std::ranges::sort(rows);
+  return rows;
+}
+
+// What is for tests never comes in training, in no epoch, however the rows are shuffled before and behind.
+TEST_P(StreamProperties, PartsHaveTheSameRowsInEveryEpoch) {
+  for (uint64_t seed = 200; seed < 230; ++seed) {
+    Random random(seed);
+    const Made plan = random_plan(random);
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + explain(*plan));
+    const std::vector<int64_t> all = sorted_rows(*plan, 0, 0);
+    std::vector<TwoPlans> splits{
+        streaming_train_and_test(plan, 0.3, {.seed = below(random, 9)}).ValueOrDie(),
+        streaming_train_and_test(plan, 0.3, {.split_type = "hash", .hash_column = "row"}).ValueOrDie()};
+    if (all.size() > 3) splits.push_back(train_and_test(plan, std::ssize(all), 0.3, random() % 2, 4).ValueOrDie());
+    for (auto& [train, test] : splits) {
+      const std::vector<int64_t> tested = sorted_rows(*test, 0, 0);
+      for (int64_t epoch = 0; epoch < 3; ++epoch) {
+        std::vector<int64_t> rows = sorted_rows(*train, epoch, static_cast<int>(below(random, 3)));
+        ASSERT_EQ(sorted_rows(*test, epoch, 2), tested) << explain(*test);
+        rows.insert(rows.end(), tested.begin(), tested.end());
+        std::ranges::sort(rows);
+        ASSERT_EQ(rows, all) << explain(*train);
+        if (epoch == 0) train = shuffled_plan(train, "rows", below(random, 9));
+        if (epoch == 1 && !tested.empty()) test = shuffled_plan(test, "chunks", 3);
+      }
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 // Several sources as one, row by row: mixed by weights, or side by side.
 //
-// Each input keeps its own order, shuffled or not, in each epoch. Chunks are pieces of the common order, about as large
-// as those of the inputs. A row of the result is found by its position alone.
+// Each input keeps its own order, shuffled or not, in each epoch, or in all the same (OrderedSource::stays). Chunks are
+// pieces of the common order, about as large as those of the inputs. A row of the result is found by its position
+// alone.
 #pragma once
 
 #include <arrow/result.h>

@@ -22,8 +22,8 @@ uint64_t OrderedRows::fingerprint() const {
 
 arrow::Result<std::vector<std::shared_ptr<arrow::RecordBatch>>> OrderedRows::read(int64_t first, int64_t rows,
                                                                                   uint64_t key, uint64_t pass) const {
+  const std::shared_ptr<const Pass> order = pass_of(mix(of_.stays ? 0 : key, pass));
   key = mix(key, pass);
-  const std::shared_ptr<const Pass> order = pass_of(key);
   std::vector<std::shared_ptr<arrow::RecordBatch>> parts;
   auto chunk = std::ranges::upper_bound(order->begins, first) - order->begins.begin() - 1;
   for (const int64_t end = first + rows; first < end; ++chunk) {

@@ -26,7 +26,8 @@ class OrderedRows {
   /// Of source and order.
   uint64_t fingerprint() const;
   /// The rows at positions first … first + rows - 1, 0 ≤ first ≤ first + rows ≤ this->rows(), as batches that are
-  /// slices of what the source gives. `key` is the epoch's; `pass` tells several orders of an epoch apart.
+  /// slices of what the source gives. `key` is the epoch's; `pass` tells several orders of an epoch apart. Where the
+  /// order stays, only what is done to rows by chance depends on `key`.
   arrow::Result<std::vector<std::shared_ptr<arrow::RecordBatch>>> read(int64_t first, int64_t rows, uint64_t key,
                                                                        uint64_t pass) const;
 

@@ -38,6 +38,7 @@ std::shared_ptr<const Source> ordered(std::shared_ptr<const Source> source, Epoc
 struct OrderedSource {
   std::shared_ptr<const Source> source;  ///< which counts its rows
   OrderOptions order;
+  bool stays = false;  ///< whether every epoch has the same order
 };
 
 }  // namespace paceline::data

@@ -6,7 +6,6 @@ function does by chance depends on seed, epoch and rows alone; what the process 
 """
 
 import contextlib
-import hashlib
 import inspect
 import os
 import random
@@ -121,34 +120,22 @@ class AddColumn:
         return pyarrow.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
-class Sample:
-    """Keeps each row with a probability, by the generator that the block's key seeds."""
-
-    def __init__(self, fraction: float, seed: int):
-        self.fraction, self.seed = fraction, seed
-
-    def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
-        keep = numpy.random.default_rng((self.seed, key)).random(block.num_rows) < self.fraction
-        return block.filter(pyarrow.array(keep))
+def arguments(step: Any) -> str:
+    """What a step and its function were given, as a text, so that a step with others is told apart."""
+    function = step.function
+    given = [function.args, function.kwargs, function.constructor_args, function.constructor_kwargs]
+    return repr(_plain([*given, getattr(step, "batch_size", None), getattr(step, "batch_format", None)]))
 
 
-class Part:
-    """Keeps the rows of a test, or the others: by chance as Sample does, or by the hash of a column."""
-
-    def __init__(self, test_size: float, is_test: bool, seed: Optional[int], hash_column: Optional[str]):
-        self.test_size, self.is_test, self.seed, self.hash_column = test_size, is_test, seed, hash_column
-
-    def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
-        if self.hash_column is None:
-            in_test = numpy.random.default_rng((self.seed or 0, key)).random(block.num_rows) < self.test_size
-        else:
-            in_test = numpy.array([_part_of(value) < self.test_size for value in block.column(self.hash_column).to_pylist()], bool)
-        return block.filter(pyarrow.array(in_test == self.is_test))
-
-
-def _part_of(value):
-    """A number from 0 to 1, the same for the same value in every process."""
-    return 1 - (int.from_bytes(hashlib.blake2b(str(value).encode(), digest_size=8).digest(), "big") + 1) / 2**64
+def _plain(value):
+    """Numbers and texts as they are; of other objects their type, since their texts may be others in each process."""
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return [(_plain(key), _plain(one)) for key, one in value.items()]
+    return type(value).__qualname__
 
 
 _calls = threading.RLock()  # the generators are the process's: one function at a time has them

@@ -5,7 +5,6 @@ import dataclasses
 import hashlib
 import inspect
 import os
-import random
 from typing import Any, Dict, Optional
 
 import pyarrow
@@ -67,10 +66,10 @@ def bad_rows(on_error: Optional[str], quarantine: Optional[str]) -> Dict[str, An
     return {"on_error": on_error, **options} if on_error != "raise" else {}
 
 
-def seed(given: Any) -> int:
-    """A number, or that of a RandomSeedConfig. Drawn once: every process that opens the plan has the same."""
+def seed(given: Any) -> Optional[int]:
+    """A number, or that of a RandomSeedConfig. None: the step draws one, so that every process that opens the plan has it."""
     number = getattr(given, "seed", given)
-    return random.SystemRandom().getrandbits(62) if number is None else int(number)
+    return None if number is None else int(number)
 
 
 def has_sources(plan) -> bool:
@@ -113,13 +112,6 @@ def version(plan) -> str:
     return digest.hexdigest()
 
 
-def paths(plan):
-    """What it reads, without keys."""
-    yield from map(native.without_credentials, plan.options.get("paths", []))
-    for one in plan.inputs:
-        yield from paths(one)
-
-
 def described(plan):
     """A plan as plain objects, which can be pickled, with the file systems that were given as objects."""
     return _steps_of(plan), _filesystem.added_of(_locations(plan))
@@ -133,7 +125,7 @@ def made_of(description):
 
 
 def _steps_of(plan):
-    function = plan.function and (plan.function.name, plan.function.keeps_rows, plan.function.function)
+    function = plan.function and (plan.function.name, plan.function.keeps_rows, plan.function.function, plan.function.arguments)
     source = plan.source and (plan.source.name, plan.source.chunks, plan.source.counts_rows, plan.source.function)
     return plan.kind, plan.options, [_steps_of(one) for one in plan.inputs], function, plan.rows, source
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 import pyarrow
 
 from paceline import _options
+from paceline._native import native
 from paceline.data import _blocks, _plans
 from paceline.data._schema import Schema
 from paceline.data.iterator import DataIterator
@@ -74,12 +75,14 @@ class Reading:
 
     def input_files(self) -> List[str]:
         """What it was told to read."""
-        return sorted(set(_plans.paths(self._plan)))
+        return native.input_files(self._plan)
 
     def take(self, limit: int = 20) -> List[Dict[str, Any]]:
         """The first rows, as dicts."""
         rows: List[Dict[str, Any]] = []
-        for block in self._blocks(min(_plans.count("limit", limit), 1024), here=limit <= _FEW):
+        if _plans.count("limit", limit) == 0:
+            return rows
+        for block in self._blocks(min(limit, 1024), here=limit <= _FEW):
             rows.extend(_blocks.to_rows(block))
             if len(rows) >= limit:
                 break
@@ -96,7 +99,7 @@ class Reading:
 
     def take_batch(self, batch_size: int = 20, *, batch_format: Optional[str] = "default") -> Any:
         """The first rows as one batch. ValueError where there are none."""
-        for block in self._blocks(_plans.count("batch_size", batch_size), here=batch_size <= _FEW):
+        for block in self._blocks(_plans.count("batch_size", batch_size, 1), here=batch_size <= _FEW):
             return _blocks.to_format(block, batch_format)
         raise ValueError("the dataset has no rows")
 

@@ -198,7 +198,7 @@ class Dataset(Writing):
 
     def limit(self, limit: int) -> "Dataset":
         """The first rows of the order."""
-        return self._step("range", rows=_plans.count("limit", limit))
+        return Dataset(native.limited_plan(self._plan, _plans.count("limit", limit)))
 
     def union(self, *other: "Dataset") -> "Dataset":
         """The rows of this and of other datasets. Where one is shuffled, all rows are."""
@@ -250,12 +250,12 @@ class Dataset(Writing):
             seed: Of the order: the same seed and epoch give the same order. None draws one now.
         """
         _options.take("Dataset", "random_shuffle", resources)
-        shuffled = self._step("shuffle", what="rows", seed=_plans.seed(seed))
+        shuffled = Dataset(native.shuffled_plan(self._plan, "rows", _plans.seed(seed)))
         return shuffled.repartition(num_blocks) if num_blocks else shuffled
 
     def randomize_block_order(self, *, seed: Seed = None) -> "Dataset":
         """Blocks in another order in each epoch, their rows as they stand."""
-        return self._step("shuffle", what="chunks", seed=_plans.seed(seed))
+        return Dataset(native.shuffled_plan(self._plan, "chunks", _plans.seed(seed)))
 
     def repartition(self, num_blocks: Optional[int] = None, target_num_rows_per_block: Optional[int] = None, *,
                     shuffle: bool = False, **resources: Any) -> "Dataset":
@@ -269,10 +269,8 @@ class Dataset(Writing):
         return parted.random_shuffle() if shuffle else parted
 
     def random_sample(self, fraction: float, *, seed: Seed = None) -> "Dataset":
-        """About this part of the rows, each by chance; the same ones in each epoch."""
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"fraction is {fraction!r}; allowed: 0 to 1")
-        return self._apply(f"RandomSample({fraction})", False, _functions.Sample(fraction, _plans.seed(seed)))
+        """About this part of the rows, each by chance; the same ones in each epoch, however they are shuffled."""
+        return Dataset(native.sampled_plan(self._plan, fraction, _plans.seed(seed)))
 
     # Parts
 
@@ -283,29 +281,16 @@ class Dataset(Writing):
             equal: All have equally many rows; fewer than n are left out.
         """
         _options.take("Dataset", "split", placement)
-        rows = self.count()
-        if equal:
-            size = rows // n
-            return [self._range(part * size, size) for part in range(n)]
-        ends = [rows * (part + 1) // n for part in range(n)]
-        return [self._range(first, end - first) for first, end in zip([0, *ends], ends)]
+        parts = native.split_plan(self._plan, self.count(), _plans.count("n", n, 1), equal)
+        return [Dataset(part) for part in parts]
 
     def split_at_indices(self, indices: List[int]) -> List["Dataset"]:
         """The rows before the first index, from there to the second, …, and from the last on."""
-        if list(indices) != sorted(indices) or any(index < 0 for index in indices):
-            raise ValueError(f"indices are {indices}; wanted: numbers from 0, sorted")
-        ends = [*indices, 2**62]
-        return [self._range(first, end - first) for first, end in zip([0, *indices], ends)]
+        return [Dataset(part) for part in native.split_plan_at(self._plan, indices)]
 
     def split_proportionately(self, proportions: List[float]) -> List["Dataset"]:
         """A dataset for each proportion, and one for what is left."""
-        if not proportions or any(part <= 0 for part in proportions) or sum(proportions) >= 1:
-            raise ValueError(f"proportions are {proportions}; wanted: numbers above 0 whose sum is below 1")
-        rows, ends, done = self.count(), [], 0.0
-        for part in proportions:
-            done += part
-            ends.append(int(rows * done))
-        return self.split_at_indices(ends)
+        return [Dataset(part) for part in native.split_plan_by(self._plan, self.count(), proportions)]
 
     def train_test_split(self, test_size: Union[int, float], *, shuffle: bool = False, seed: Optional[int] = None,
                          stratify: Optional[str] = None) -> Tuple["Dataset", "Dataset"]:
@@ -317,19 +302,13 @@ class Dataset(Writing):
         """
         if stratify is not None:
             raise NotImplementedError("train_test_split(stratify=…) is not there yet; filter by class and split each")
-        rows = self.count()
-        if isinstance(test_size, float):
-            if not 0 < test_size < 1:
-                raise ValueError(f"test_size is {test_size}; allowed: a part between 0 and 1, or a number of rows")
-            test_size = -int(-rows * test_size // 1)
-        if not 0 < test_size < rows:
-            raise ValueError(f"test_size is {test_size}; allowed: 1 to {rows - 1}, since there are {rows} rows")
-        mixed = self.random_shuffle(seed=_plans.seed(seed)) if shuffle else self
-        return mixed._range(0, rows - test_size), mixed._range(rows - test_size, test_size)
+        train, test = native.train_and_test(self._plan, self.count(), test_size, shuffle, _plans.seed(seed))
+        return Dataset(train), Dataset(test)
 
     def streaming_train_test_split(self, test_size: float, *, split_type: str = "random", hash_column: Optional[str] = None,
                                    seed: Seed = None, **resources: Any) -> Tuple["Dataset", "Dataset"]:
-        """Two datasets, without a look at the rows before: each row is in one of them, in each epoch the same one.
+        """Two datasets, without a look at the rows before: each row is in one of them, in each epoch the same one, however
+        rows are shuffled.
 
         Args:
             test_size: About which part of the rows the second has.
@@ -338,13 +317,8 @@ class Dataset(Writing):
             seed: For "random".
         """
         _options.take("Dataset", "streaming_train_test_split", resources)
-        if not 0 < test_size < 1:
-            raise ValueError(f"test_size is {test_size!r}; allowed: a part between 0 and 1")
-        if split_type not in ("random", "hash") or (split_type == "hash") != (hash_column is not None):
-            raise ValueError(f"split_type is {split_type!r} and hash_column {hash_column!r}; allowed: 'random', or 'hash' with one")
-        drawn = None if hash_column is not None else _plans.seed(seed)
-        parts = [_functions.Part(test_size, is_test, drawn, hash_column) for is_test in (False, True)]
-        return tuple(self._apply(f"{name}({test_size})", False, part) for name, part in zip(("Train", "Test"), parts))  # type: ignore[return-value]
+        parts = native.streaming_train_and_test(self._plan, test_size, split_type, hash_column, _plans.seed(seed))
+        return Dataset(parts[0]), Dataset(parts[1])
 
     def streaming_split(self, n: int, *, equal: bool = False, **placement: Any) -> List[DataIterator]:
         """An iterator for each of n consumers, who share each epoch's rows.
@@ -365,11 +339,8 @@ class Dataset(Writing):
 
     def _apply(self, name: str, keeps_rows: bool, step: Any, on_error: Optional[str] = None,
                quarantine: Optional[str] = None) -> "Dataset":
-        function = native.DataFunction(name, keeps_rows, step)
+        function = native.DataFunction(name, keeps_rows, step, _functions.arguments(step))
         return Dataset(native.DataPlan("function", _plans.bad_rows(on_error, quarantine), [self._plan], function))
-
-    def _range(self, first: int, rows: int) -> "Dataset":
-        return self._step("range", first=first, rows=rows)
 
 
 class MaterializedDataset(Dataset):

@@ -215,7 +215,7 @@ def _read(kind, paths, files, **options):
     dataset = _parted(Dataset(native.DataPlan(kind, {"paths": located, **options}, [])), blocks)
     if not shuffle:
         return dataset
-    return dataset._step("shuffle", what="files", seed=_plans.seed(None if shuffle == "files" else shuffle))
+    return Dataset(native.shuffled_plan(dataset._plan, "files", _plans.seed(None if shuffle == "files" else shuffle)))
 
 
 def _partitioning(scheme, filesystem) -> Dict[str, Any]:

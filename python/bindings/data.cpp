@@ -104,8 +104,12 @@ arrow::Result<Batch> called(const std::string& name, const Call& call) {
 // here, one call at a time, as the GIL has it.
 class PythonFunction : public data::Operator {
  public:
-  PythonFunction(std::string name, bool keeps_rows, py::object function)
-      : name_(std::move(name)), keeps_rows_(keeps_rows), function_(held(std::move(function))) {}
+  // `arguments`: of the function and its step, as a text.
+  PythonFunction(std::string name, bool keeps_rows, py::object function, std::string arguments)
+      : name_(std::move(name)),
+        keeps_rows_(keeps_rows),
+        function_(held(std::move(function))),
+        arguments_(std::move(arguments)) {}
   ~PythonFunction() override {
     if (place_->pool != nullptr) place_->pool->remove(place_->number);
   }
@@ -126,7 +130,9 @@ class PythonFunction : public data::Operator {
 
   std::string name() const override { return name_; }
   bool keeps_rows() const override { return keeps_rows_; }
-  uint64_t fingerprint() const override { return data::mix_text(1, name_); }
+  // Not of the function's code, which may be mended between two attempts.
+  uint64_t fingerprint() const override { return data::mix_text(data::mix_text(1, name_), arguments_); }
+  const std::string& arguments() const { return arguments_; }
   const py::object& function() const { return *function_; }
 
   arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>&) const override {
@@ -158,6 +164,7 @@ class PythonFunction : public data::Operator {
   const std::string name_;
   const bool keeps_rows_;
   const std::shared_ptr<py::object> function_;
+  const std::string arguments_;
   struct Place {
     std::mutex mutex;
     std::shared_ptr<data::FunctionPool> pool;
@@ -422,7 +429,9 @@ void bind_epochs(py::module_& module) {
 
 void bind_plans(py::module_& module) {
   py::class_<PythonFunction, std::shared_ptr<PythonFunction>>(module, "DataFunction")
-      .def(py::init<std::string, bool, py::object>(), py::arg("name"), py::arg("keeps_rows"), py::arg("function"))
+      .def(py::init<std::string, bool, py::object, std::string>(), py::arg("name"), py::arg("keeps_rows"),
+           py::arg("function"), py::arg("arguments"))
+      .def_property_readonly("arguments", &PythonFunction::arguments)
       .def_property_readonly("name", &PythonFunction::name)
       .def_property_readonly("keeps_rows", &PythonFunction::keeps_rows)
       .def_property_readonly("function", &PythonFunction::function)

@@ -34,7 +34,8 @@ enum class Shuffle {
 struct OrderOptions {
   Shuffle shuffle = Shuffle::none;
   int64_t seed = 0;
-  int64_t epoch = 0;  ///< from 0
+  bool seed_is_drawn = false;  ///< nobody has chosen it
+  int64_t epoch = 0;           ///< from 0
   /// With Shuffle::rows: a window takes chunks until it holds this many bytes (as decoded), and at least one chunk.
   int64_t window_bytes = int64_t{64} << 20;
 };

@@ -28,7 +28,9 @@ template <typename Value>
 arrow::Status check_same(const char* name, const Value& got, const Value& wanted) {
   if (got == wanted) return arrow::Status::OK();
   return arrow::Status::Invalid("the state is of another dataset: its ", name, " is ", got, ", here it is ", wanted,
-                                ". The same files, unchanged, and the same steps with the same seed are needed");
+                                ". The same files, unchanged, and the same steps with the same seeds are needed; "
+                                "steps that are given no seed (random_sample(), a split of a random_shuffle()) draw "
+                                "another one each time: give them one");
 }
 
 }  // namespace
@@ -137,6 +139,7 @@ BatchRequest Epochs::request_of(const Point& from, const EpochOptions& options) 
     state.buffer_rows = buffer ? std::max(*buffer, *options.batch_size) * share_.world_size : 0;
   }
   return {.epoch = from.epoch,
+          .seed = seed_,
           .from = state,
           .options = {.batch_size = options.batch_size.value_or(0),
                       .rank = share_.rank,
@@ -178,7 +181,7 @@ bool Epochs::begins_next(const EpochOptions& options) {
 }
 
 arrow::Status Epochs::skip(int64_t rows) {
-  ARROW_ASSIGN_OR_RAISE(const StreamState state, reader_->skipped(next_.epoch, rows, next_.state));
+  ARROW_ASSIGN_OR_RAISE(const StreamState state, reader_->skipped(next_.epoch, seed_, rows, next_.state));
   begin_at({.epoch = next_.epoch, .state = state});
   return arrow::Status::OK();
 }
@@ -195,7 +198,7 @@ arrow::Result<Json> Epochs::state() const {
   const auto& [epoch, state] = place_->now();
   return Json(EpochState{.version = kStateVersion,
                          .fingerprint = facts.fingerprint,
-                         .seed = facts.seed,
+                         .seed = seed_.value_or(facts.seed),
                          .epoch = epoch,
                          .rows = state.position.rows,
                          .window = state.position.window,
@@ -217,7 +220,11 @@ arrow::Status Epochs::load_state(const Json& json) {
   }
   ARROW_ASSIGN_OR_RAISE(const DatasetFacts facts, reader_->facts());
   ARROW_RETURN_NOT_OK(check_same("fingerprint", state.fingerprint, facts.fingerprint));
-  ARROW_RETURN_NOT_OK(check_same("seed", state.seed, facts.seed));
+  if (facts.seed_is_drawn) {
+    seed_ = state.seed;
+  } else {
+    ARROW_RETURN_NOT_OK(check_same("seed", state.seed, facts.seed));
+  }
   begin_at({.epoch = state.epoch,
             .state = {.position = {.rows = state.rows, .window = state.window, .row = state.row},
                       .buffer_rows = state.buffer_rows,

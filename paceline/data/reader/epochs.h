@@ -84,7 +84,8 @@ class Epochs {
   /// Where the next batch begins: less than 1 KB, the same on every rank after the same step.
   arrow::Result<Json> state() const;
   /// The next iteration goes on where state() was called. Invalid for what is no state, or one of another dataset:
-  /// other files, other steps, another seed.
+  /// other files, other steps, another seed. Where nobody has chosen the seed of the order, that of the state counts
+  /// from now on.
   arrow::Status load_state(const Json& state);
 
   /// What is begun of the next epoch, or a null pointer: for who ends it elsewhere, since a read that is under way is
@@ -127,8 +128,9 @@ class Epochs {
   const RankShare share_;
   const std::shared_ptr<Place> place_ = std::make_shared<Place>();
   const std::shared_ptr<Begun> begun_ = std::make_shared<Begun>();
-  Point next_;            // what the next iteration begins with
-  bool resumed_ = false;  // a loaded state waits for it
+  Point next_;                   // what the next iteration begins with
+  bool resumed_ = false;         // a loaded state waits for it
+  std::optional<int64_t> seed_;  // of a state that was loaded, if nobody has chosen one
   std::optional<bool> calls_functions_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "paceline/data/executor/read_pool.h"
 #include "paceline/data/operator/columns.h"
+#include "paceline/data/plan/edit.h"
 #include "paceline/data/testing_internal.h"
 #include "paceline/testing/in_fork.h"
 
@@ -72,6 +73,35 @@ TEST(Epochs, EachIterationIsTheNextEpoch) {
   epochs.set_epoch(0);
   EXPECT_EQ(rows_left(epochs), first);
   EXPECT_EQ(epochs.rows().ValueOrDie(), 20);
+}
+
+// The plan of a program that draws its seed, as it is after a restart.
+TEST(Epochs, AStateBringsTheSeedThatNobodyHasChosen) {
+  const auto numbers = std::make_shared<const Plan>(Plan{.kind = "numbers", .options = {{"rows", 40}}});
+  const auto reader = [](const SharedPlan& plan) { return local_reader(open(*plan).ValueOrDie()); };
+  Epochs before(reader(shuffled_plan(numbers, "rows", std::nullopt)), {});
+  Rows seen = next_rows(*before.begin({.batch_size = 15}).ValueOrDie());
+  const Json state = before.state().ValueOrDie();
+  before.set_epoch(1);
+  const Rows next = rows_left(before);
+
+  Epochs after(reader(shuffled_plan(numbers, "rows", std::nullopt)), {});
+  EXPECT_NE(rows_left(after), next);
+  ASSERT_TRUE(after.load_state(state).ok());
+  EXPECT_EQ(after.state().ValueOrDie(), state);
+  const Rows rest = rows_left(after);
+  seen.insert(seen.end(), rest.begin(), rest.end());
+  std::ranges::sort(seen);
+  EXPECT_EQ(seen, first_numbers(40));
+  EXPECT_EQ(rows_left(after), next);  // later epochs are those of the seed, too
+  ASSERT_TRUE(after.load_state(state).ok());
+  ASSERT_TRUE(after.skip(25).ok());
+  EXPECT_EQ(rows_left(after), Rows());
+
+  EXPECT_THAT(Epochs(shuffled_numbers(40), {}).load_state(state).message(), HasSubstr("its seed is"));
+  const auto part = [&] { return limited_plan(shuffled_plan(numbers, "rows", std::nullopt), 5).ValueOrDie(); };
+  const Json of_part = Epochs(reader(part()), {}).state().ValueOrDie();
+  EXPECT_THAT(Epochs(reader(part()), {}).load_state(of_part).message(), HasSubstr("give them one"));
 }
 
 TEST(Epochs, AStateGoesOnAtAnyWorldSize) {
@@ -168,8 +198,9 @@ class Observed : public DatasetReader {
     asked.emplace_back(request.epoch, request.options.begins_early);
     return reader_->batches(request);
   }
-  arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) override {
-    return reader_->skipped(epoch, rows, from);
+  arrow::Result<StreamState> skipped(int64_t epoch, std::optional<int64_t> seed, int64_t rows,
+                                     const StreamState& from) override {
+    return reader_->skipped(epoch, seed, rows, from);
   }
   arrow::Result<DatasetFigures> statistics() override { return reader_->statistics(); }
 

@@ -47,6 +47,7 @@ class LocalReader : public DatasetReader {
   arrow::Result<DatasetFacts> facts() override {
     DatasetFacts facts{.fingerprint = plan_.source->fingerprint(),
                        .seed = plan_.order.seed,
+                       .seed_is_drawn = plan_.order.seed_is_drawn,
                        .counts_rows = plan_.source->counts_rows(),
                        .blocks = static_cast<int64_t>(plan_.source->chunks().size()),
                        .calls_functions = plan_.calls_functions};
@@ -68,13 +69,14 @@ class LocalReader : public DatasetReader {
     auto windows = windows_of(request, pool);
     ARROW_RETURN_NOT_OK(check_state(request.from, static_cast<int64_t>(windows->order().windows().size())));
     auto stream = std::make_unique<BatchStream>(std::move(windows), options, request.from);
-    has_come({request.epoch, pool.get()});
+    has_come({request.epoch, seed_of(request.seed), pool.get()});
     return at_home(std::move(stream));
   }
 
-  arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) override {
+  arrow::Result<StreamState> skipped(int64_t epoch, std::optional<int64_t> seed, int64_t rows,
+                                     const StreamState& from) override {
     if (rows < 0) return arrow::Status::Invalid("skip() of ", rows, " rows; allowed: 0 or more");
-    EpochOrder order = order_of(epoch);
+    EpochOrder order = order_of(epoch, seed);
     ARROW_RETURN_NOT_OK(check_state(from, static_cast<int64_t>(order.windows().size())));
     MixedStream stream(own_windows(plan_.source, std::move(order), {}), 0, from);
     ARROW_RETURN_NOT_OK(stream.skip(rows));
@@ -112,13 +114,21 @@ class LocalReader : public DatasetReader {
   }
 
  private:
-  EpochOrder order_of(int64_t epoch) const {
+  int64_t seed_of(std::optional<int64_t> asked) const { return asked.value_or(plan_.order.seed); }
+
+  EpochOrder order_of(int64_t epoch, std::optional<int64_t> seed) const {
     OrderOptions order = plan_.order;
+    order.seed = seed_of(seed);
     order.epoch = epoch;
     return EpochOrder(plan_.source->chunks(), order);
   }
 
-  using Key = std::pair<int64_t, const ReadPool*>;  // an epoch
+  struct Key {  // an order
+    int64_t epoch = 0;
+    int64_t seed = 0;
+    const ReadPool* pool = nullptr;
+    auto operator<=>(const Key&) const = default;
+  };
   struct Shared {
     std::weak_ptr<Windows> windows;
     std::shared_ptr<Windows> kept;  // while consumers are missing
@@ -138,10 +148,10 @@ class LocalReader : public DatasetReader {
   std::shared_ptr<Windows> windows_of(const BatchRequest& request, const std::shared_ptr<ReadPool>& pool) {
     const std::lock_guard lock(known_->mutex);
     std::erase_if(known_->windows, [](const auto& other) { return other.second.windows.expired(); });
-    Shared& shared = known_->windows[{request.epoch, pool.get()}];
+    Shared& shared = known_->windows[{request.epoch, seed_of(request.seed), pool.get()}];
     std::shared_ptr<Windows> windows = shared.windows.lock();
     if (windows == nullptr) {
-      windows = std::make_shared<Windows>(plan_.source, order_of(request.epoch), pool, read_ahead_);
+      windows = std::make_shared<Windows>(plan_.source, order_of(request.epoch, request.seed), pool, read_ahead_);
       shared = {.windows = windows, .missing = request.consumers};
       if (request.consumers > 1) {
         windows->expect_more(true);
@@ -158,7 +168,7 @@ class LocalReader : public DatasetReader {
       const std::lock_guard lock(known_->mutex);
       --known_->windows[key].missing;
       for (auto& [other, shared] : known_->windows) {
-        if (shared.missing > 0 && other.first > key.first - kEpochsAhead) continue;
+        if (shared.missing > 0 && other.epoch > key.epoch - kEpochsAhead) continue;
         if (shared.kept != nullptr) complete.push_back(std::move(shared.kept));
       }
     }

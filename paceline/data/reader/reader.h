@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ namespace paceline::data {
 #define PACELINE_DATASET_FACTS_FIELDS(FIELD)                                                               \
   FIELD(uint64_t, fingerprint, 0)     /* of the files and the steps */                                     \
   FIELD(int64_t, seed, 0)             /* of the order */                                                   \
+  FIELD(bool, seed_is_drawn, false)   /* nobody has chosen it */                                           \
   FIELD(bool, counts_rows, true)      /* whether `rows` is how many there are: a filter may leave fewer */ \
   FIELD(int64_t, rows, 0)             /* of an epoch */                                                    \
   FIELD(int64_t, bytes, 0)            /* that they take in memory, about */                                \
@@ -34,8 +36,9 @@ PACELINE_RECORD(DatasetFacts, PACELINE_DATASET_FACTS_FIELDS);
 /// A rank's batches of one epoch.
 struct BatchRequest {
   int64_t epoch = 0;
-  StreamState from;            ///< where in the epoch they begin
-  BatchStreamOptions options;  ///< `local_shuffle_key` follows from the seed and the epoch
+  std::optional<int64_t> seed = std::nullopt;  ///< of the order, instead of the dataset's
+  StreamState from;                            ///< where in the epoch they begin
+  BatchStreamOptions options;                  ///< `local_shuffle_key` follows from the seed and the epoch
   int64_t local_shuffle_seed = 0;
   int64_t threads = 2;                            ///< as StreamOptions has it; a data process has its own
   int64_t read_ahead_bytes = int64_t{256} << 20;  ///< likewise
@@ -56,8 +59,9 @@ class DatasetReader {
   /// Its columns. Where a user's function makes them, a block is read for it.
   virtual arrow::Result<std::shared_ptr<arrow::Schema>> schema() = 0;
   virtual arrow::Result<std::unique_ptr<RankBatches>> batches(const BatchRequest& request) = 0;
-  /// Where the epoch goes on behind the next `rows` rows of all ranks.
-  virtual arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) = 0;
+  /// Where the epoch goes on behind the next `rows` rows of all ranks. `seed`: as of BatchRequest.
+  virtual arrow::Result<StreamState> skipped(int64_t epoch, std::optional<int64_t> seed, int64_t rows,
+                                             const StreamState& from) = 0;
   /// What has been done so far, without a name and ranks.
   virtual arrow::Result<DatasetFigures> statistics() = 0;
 };

@@ -335,6 +335,7 @@ class RemoteReader : public DatasetReader {
     return at_home(std::make_unique<RemoteBatches>(client_,
                                                    OpenStream{.dataset = dataset_,
                                                               .epoch = request.epoch,
+                                                              .seed = request.seed,
                                                               .from = request.from,
                                                               .batch_size = request.options.batch_size,
                                                               .rank = request.options.rank,
@@ -346,8 +347,9 @@ class RemoteReader : public DatasetReader {
                                                    request.options.prefetch_batches));
   }
 
-  arrow::Result<StreamState> skipped(int64_t epoch, int64_t rows, const StreamState& from) override {
-    ARROW_ASSIGN_OR_RAISE(const auto reply, client_->ask(rpc::pack(SkipRequest{dataset_, epoch, rows, from})));
+  arrow::Result<StreamState> skipped(int64_t epoch, std::optional<int64_t> seed, int64_t rows,
+                                     const StreamState& from) override {
+    ARROW_ASSIGN_OR_RAISE(const auto reply, client_->ask(rpc::pack(SkipRequest{dataset_, epoch, seed, rows, from})));
     ARROW_ASSIGN_OR_RAISE(const auto skipped, rpc::unpack<SkipReply>(reply));
     return skipped.state;
   }

@@ -131,7 +131,7 @@ TEST(DataService, GivesTheBatchesOfALocalReader) {
       }
       EXPECT_EQ(reader->facts().ValueOrDie(), local->facts().ValueOrDie());
       EXPECT_TRUE(reader->schema().ValueOrDie()->Equals(**local->schema()));
-      EXPECT_EQ(reader->skipped(2, 7, {}).ValueOrDie(), local->skipped(2, 7, {}).ValueOrDie());
+      EXPECT_EQ(reader->skipped(2, 5, 7, {}).ValueOrDie(), local->skipped(2, 5, 7, {}).ValueOrDie());
     }
   }
 }

@@ -55,6 +55,7 @@ PACELINE_MESSAGE(ReadFailed, "read_failed", PACELINE_READ_FAILED_FIELDS);
   FIELD(int64_t, stream, 0) /* the rank's number for it, from 1 */ \
   FIELD(std::string, dataset, "")                                  \
   FIELD(int64_t, epoch, 0)                                         \
+  FIELD(std::optional<int64_t>, seed, std::nullopt)                \
   FIELD(StreamState, from, {})                                     \
   FIELD(int64_t, batch_size, 0)                                    \
   FIELD(int64_t, rank, 0)                                          \
@@ -96,6 +97,7 @@ PACELINE_MESSAGE(StatisticsRequest, "statistics_request", PACELINE_DATASET_REQUE
 #define PACELINE_SKIP_REQUEST_FIELDS(FIELD) \
   FIELD(std::string, dataset, "")           \
   FIELD(int64_t, epoch, 0)                  \
+  FIELD(std::optional<int64_t>, seed, {})   \
   FIELD(int64_t, rows, 0)                   \
   FIELD(StreamState, from, {})
 PACELINE_MESSAGE(SkipRequest, "skip_request", PACELINE_SKIP_REQUEST_FIELDS);

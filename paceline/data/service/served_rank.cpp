@@ -158,6 +158,7 @@ arrow::Status ServedRank::give_batches(Stream& stream) {
   ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<DatasetReader> reader, options_.open(asked.dataset));
   ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<RankBatches> batches,
                         reader->batches({.epoch = asked.epoch,
+                                         .seed = asked.seed,
                                          .from = asked.from,
                                          .options = {.batch_size = asked.batch_size,
                                                      .rank = asked.rank,
@@ -229,7 +230,7 @@ arrow::Result<rpc::Envelope> ServedRank::answer(const rpc::Envelope& question) {
   }
   if (question.type == SkipRequest::kType) {
     ARROW_ASSIGN_OR_RAISE(const auto skip, rpc::unpack<SkipRequest>(question));
-    ARROW_ASSIGN_OR_RAISE(const StreamState state, reader->skipped(skip.epoch, skip.rows, skip.from));
+    ARROW_ASSIGN_OR_RAISE(const StreamState state, reader->skipped(skip.epoch, skip.seed, skip.rows, skip.from));
     return rpc::pack(SkipReply{state});
   }
   if (question.type == SchemaRequest::kType) {

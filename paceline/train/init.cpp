@@ -1,11 +1,9 @@
 #include "paceline/train/init.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <optional>
-#include <thread>
 
 #include "paceline/core/error.h"
 #include "paceline/train/data/dataset_shards.h"
@@ -40,14 +38,15 @@ class OwnProgram final : public LanguageRuntime {
     return validate(CheckpointAccess::published(welcome.checkpoint), Config(welcome.validation_config));
   }
   data::DataServiceOptions data_service(const rpc::Welcome&, std::string_view attachment) override {
-    const auto open = [datasets = decode_datasets(attachment)](
-                          const std::string& name) -> arrow::Result<std::shared_ptr<data::DatasetReader>> {
+    const RunDatasets datasets = decode_datasets(attachment);
+    const auto open = [datasets](const std::string& name) -> arrow::Result<std::shared_ptr<data::DatasetReader>> {
       const auto plan = datasets.plans.find(name);
       if (plan == datasets.plans.end()) return arrow::Status::KeyError("there is no dataset '", name, "'");
       ARROW_ASSIGN_OR_RAISE(data::OpenPlan open, data::open(plan->second));
       return data::local_reader(std::move(open));
     };
-    return {.open = open, .threads = std::max(1U, std::thread::hardware_concurrency())};
+    const ReadLimits limits = limits_of(datasets.config.execution_options);
+    return {.open = open, .threads = limits.threads, .read_ahead_bytes = limits.read_ahead_bytes};
   }
 
  private:

@@ -19,6 +19,7 @@ struct DriverNote {
 
 std::string encoded(const TorchTrainerOptions& options) {
   options.dataset_config.validate();
+  options.dataset_config.execution_options.validate("DataConfig.execution_options");
   train::RunDatasets datasets{.plans = {}, .config = options.dataset_config};
   for (const auto& [name, dataset] : options.datasets) datasets.plans.emplace(name, dataset.plan());
   for (const std::string& name : options.dataset_config.datasets_to_split.value_or(DatasetNames())) {

@@ -1,10 +1,6 @@
 #include "paceline/data/dataset/dataset.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <mutex>
-#include <random>
+#include <filesystem>
 
 #include "paceline/core/error.h"
 #include "paceline/data/dataset/shared_internal.h"
@@ -13,36 +9,37 @@
 namespace paceline::data {
 namespace {
 
-int64_t drawn_seed() {
-  std::random_device device;
-  return static_cast<int64_t>((static_cast<uint64_t>(device()) << 31) ^ device()) & std::numeric_limits<int64_t>::max();
-}
-
-Json shuffle_of(const char* what, const ShuffleOptions& options) {
-  return {{"what", what}, {"seed", options.seed ? *options.seed : drawn_seed()}};
-}
-
 int64_t at_least_one(const char* name, int64_t value) {
   if (value >= 1) return value;
   throw ConfigError(std::string(name) + " is " + std::to_string(value) + "; allowed: a number from 1");
 }
 
+// Of functions that give plans.
+std::vector<Dataset> datasets_of(arrow::Result<std::vector<SharedPlan>> plans) {
+  std::vector<Dataset> parts;
+  for (SharedPlan& plan : value_or_throw(std::move(plans))) parts.emplace_back(std::move(plan));
+  return parts;
+}
+
+std::pair<Dataset, Dataset> datasets_of(arrow::Result<TwoPlans> plans) {
+  auto [first, second] = value_or_throw(std::move(plans));
+  return {Dataset(std::move(first)), Dataset(std::move(second))};
+}
+
 }  // namespace
 
-Dataset::Dataset(Plan plan) : shared_(std::make_shared<Shared>(std::move(plan))) {}
+Dataset::Dataset(Plan plan) : Dataset(std::make_shared<const Plan>(std::move(plan))) {}
+
+Dataset::Dataset(SharedPlan plan) : shared_(std::make_shared<Shared>(std::move(plan))) {}
 
 const Plan& Dataset::plan() const {
   return *shared_->plan;
 }
 
 Dataset Dataset::step(std::string kind, Json options, const std::vector<Dataset>& others) const {
-  Plan plan{.kind = std::move(kind), .options = std::move(options), .inputs = {shared_->plan}};
-  for (const Dataset& other : others) plan.inputs.push_back(other.shared_->plan);
-  return Dataset(std::move(plan));
-}
-
-Dataset Dataset::range(int64_t first, int64_t rows) const {
-  return step("range", {{"first", first}, {"rows", rows}});
+  std::vector<SharedPlan> plans;
+  for (const Dataset& other : others) plans.push_back(other.shared_->plan);
+  return Dataset(step_behind(shared_->plan, std::move(kind), std::move(options), plans));
 }
 
 Dataset Dataset::select_columns(const std::vector<std::string>& names) const {
@@ -66,31 +63,74 @@ Dataset Dataset::with_column(const std::string& name, const arrow::compute::Expr
 }
 
 Dataset Dataset::map_batches(const std::string& function, const MapBatchesOptions& options) const {
-  value_or_throw(data::map_batches(function, options));
-  Json json{{"function", function}, {"udf_modifying_row_count", options.udf_modifying_row_count}};
-  if (options.batch_size) json["batch_size"] = *options.batch_size;
-  return step("map_batches", std::move(json));
+  return call(FunctionForm::batches, function, options);
+}
+
+Dataset Dataset::call(FunctionForm form, const std::string& function, const MapBatchesOptions& options,
+                      const std::string& column) const {
+  Json json{{"function", function}};
+  add_bad_rows(options.on_error, options.quarantine, json);
+  value_or_throw(data::map_batches(function, options, form, column));
+  if (form == FunctionForm::batches) {
+    json["udf_modifying_row_count"] = options.udf_modifying_row_count;
+  } else {
+    json["form"] = static_cast<int>(form);
+  }
+  if (form == FunctionForm::column) json["column"] = column;
+  if (!options.batch_size) return step("map_batches", std::move(json));
+  json["batch_size"] = *options.batch_size;
+  // All batches but the last are whole, across blocks, where rows are counted.
+  return step("whole_batches", {{"rows", *options.batch_size}}).step("map_batches", std::move(json));
 }
 
 Dataset Dataset::limit(int64_t rows) const {
-  if (rows < 0) throw ConfigError("limit() is " + std::to_string(rows) + "; allowed: a number from 0");
-  return range(0, rows);
+  return Dataset(value_or_throw(limited_plan(shared_->plan, rows)));
 }
 
 Dataset Dataset::union_with(const std::vector<Dataset>& others) const {
   return step("union", Json::object(), others);
 }
 
+Dataset Dataset::mix(const std::vector<Dataset>& others, const MixOptions& options) const {
+  const MixStop stop = options.stopping_condition;
+  Json json{{"stop", stop == MixStop::first ? "first" : stop == MixStop::all ? "all" : "repeat"}};
+  if (!options.weights.empty()) {
+    if (options.weights.size() != 1 + others.size()) {
+      throw ConfigError("mix(): there are " + std::to_string(options.weights.size()) + " weights for " +
+                        std::to_string(1 + others.size()) + " datasets; wanted: one for each");
+    }
+    json["weights"] = options.weights;
+  }
+  return step("mix", std::move(json), others);
+}
+
+Dataset Dataset::zip(const std::vector<Dataset>& others) const {
+  return step("zip", Json::object(), others);
+}
+
+Dataset Dataset::cache(const CacheSettings& options) const {
+  constexpr int64_t kInMemory = int64_t{1} << 30;
+  Json json = Json::object();
+  if (options.path) {
+    json = {{"path", std::filesystem::absolute(*options.path).string()}, {"version", options.version}};
+  }
+  if (options.bytes && *options.bytes < 0) {
+    throw ConfigError("cache()'s bytes are " + std::to_string(*options.bytes) + "; allowed: a number from 0");
+  }
+  if (options.bytes || !options.path) json["bytes"] = options.bytes.value_or(kInMemory);
+  return step("cache", std::move(json));
+}
+
 Dataset Dataset::random_shuffle(const ShuffleOptions& options) const {
-  return step("shuffle", shuffle_of("rows", options));
+  return Dataset(shuffled_plan(shared_->plan, "rows", options.seed));
 }
 
 Dataset Dataset::randomize_block_order(const ShuffleOptions& options) const {
-  return step("shuffle", shuffle_of("chunks", options));
+  return Dataset(shuffled_plan(shared_->plan, "chunks", options.seed));
 }
 
 Dataset Dataset::randomize_file_order(const ShuffleOptions& options) const {
-  return step("shuffle", shuffle_of("files", options));
+  return Dataset(shuffled_plan(shared_->plan, "files", options.seed));
 }
 
 Dataset Dataset::repartition(int64_t num_blocks) const {
@@ -98,39 +138,28 @@ Dataset Dataset::repartition(int64_t num_blocks) const {
 }
 
 std::vector<Dataset> Dataset::split(int64_t n, const SplitOptions& options) const {
-  at_least_one("split()'s n", n);
-  const int64_t rows = count();
-  std::vector<Dataset> parts;
-  for (int64_t part = 0; part < n; ++part) {
-    const int64_t first = options.equal ? rows / n * part : rows * part / n;
-    const int64_t end = options.equal ? rows / n * (part + 1) : rows * (part + 1) / n;
-    parts.push_back(range(first, end - first));
-  }
-  return parts;
+  return datasets_of(split_plan(shared_->plan, count(), n, options.equal));
 }
 
 std::vector<Dataset> Dataset::split_at_indices(const std::vector<int64_t>& indices) const {
-  if (!std::ranges::is_sorted(indices) || (!indices.empty() && indices.front() < 0)) {
-    throw ConfigError("split_at_indices(): wanted: numbers from 0, sorted");
-  }
-  std::vector<Dataset> parts;
-  int64_t first = 0;
-  for (const int64_t end : indices) {
-    parts.push_back(range(first, end - first));
-    first = end;
-  }
-  parts.push_back(range(first, std::numeric_limits<int64_t>::max() - first));
-  return parts;
+  return datasets_of(split_plan_at(shared_->plan, indices));
 }
 
-std::pair<Dataset, Dataset> Dataset::train_test_split(double test_size, const TrainTestSplitOptions& options) const {
-  if (!(test_size > 0 && test_size < 1)) {
-    throw ConfigError("test_size is " + std::to_string(test_size) + "; allowed: a part between 0 and 1");
-  }
-  const int64_t rows = count();
-  const auto test_rows = static_cast<int64_t>(std::ceil(static_cast<double>(rows) * test_size));
-  const Dataset mixed = options.shuffle ? random_shuffle({.seed = options.seed}) : *this;
-  return {mixed.range(0, rows - test_rows), mixed.range(rows - test_rows, test_rows)};
+std::vector<Dataset> Dataset::split_proportionately(const std::vector<double>& proportions) const {
+  return datasets_of(split_plan_by(shared_->plan, count(), proportions));
+}
+
+std::pair<Dataset, Dataset> Dataset::train_test_split(const TestSize& test_size,
+                                                      const TrainTestSplitOptions& options) const {
+  return datasets_of(train_and_test(shared_->plan, count(), test_size, options.shuffle, options.seed));
+}
+
+std::pair<Dataset, Dataset> Dataset::streaming_train_test_split(double test_size, const StreamingSplit& options) const {
+  return datasets_of(streaming_train_and_test(shared_->plan, test_size, options));
+}
+
+Dataset Dataset::random_sample(double fraction, const SampleSeed& options) const {
+  return Dataset(value_or_throw(sampled_plan(shared_->plan, fraction, options.seed)));
 }
 
 std::string Dataset::explain() const {

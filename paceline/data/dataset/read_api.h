@@ -40,11 +40,19 @@ struct FileOptions {
   std::optional<std::vector<std::string>> columns = std::nullopt;
   /// Which files of folders and globs are read; by default those that the format usually has.
   std::optional<std::vector<std::string>> file_extensions = std::nullopt;
-  bool ignore_missing_paths = false;                          ///< paths that do not exist are left out
-  bool include_paths = false;                                 ///< adds the column "path"
-  std::string partitioning = "";                              ///< "hive": folders such as `year=2024` become columns
+  bool ignore_missing_paths = false;  ///< paths that do not exist are left out
+  bool include_paths = false;         ///< adds the column "path"
+  /// "hive": folders such as `year=2024` become columns; "": they do not. By default they do of Parquet files.
+  std::optional<std::string> partitioning = std::nullopt;
   std::optional<std::string> shuffle = std::nullopt;          ///< "files": files in another order in each epoch
+  std::optional<int64_t> shuffle_seed = std::nullopt;         ///< of that; nullopt: one is drawn now
   std::optional<int64_t> override_num_blocks = std::nullopt;  ///< the rows in so many blocks
+  /// Of CSV, JSON and text files, what becomes of a line that cannot be read: "raise", an error; "skip", it is left
+  /// out; "replace", a good line of its block takes its place.
+  std::string on_error = "raise";
+  std::string quarantine = "";  ///< path of a file to which such lines are added, as JSON lines; "": none
+  /// Of CSV and JSON files: the types of these columns; those of the others are found in the first block.
+  std::shared_ptr<arrow::Schema> column_types = nullptr;
 };
 
 /// How CSV files are read.
@@ -77,7 +85,14 @@ Dataset read_numpy(const Paths& paths, const FileOptions& options = {});
 Dataset from_arrow(const std::shared_ptr<arrow::Table>& table);
 /// The rows of batches, at least one, which are not copied; each is a block.
 Dataset from_arrow(std::vector<std::shared_ptr<arrow::RecordBatch>> batches);
+/// A row for each, as the column "item": truth values, int32_t, int64_t, float, double, std::string.
+///
+///     data::from_items(std::vector{1.5, 2.0, 2.5});
+template <typename Item>
+Dataset from_items(const std::vector<Item>& items);
 /// The numbers from 0 to n - 1 as the column "id".
 Dataset range(int64_t n);
+/// Arrays of this shape, filled with 0, 1, …, n - 1, as the column "data".
+Dataset range_tensor(int64_t n, const std::vector<int64_t>& shape = {1});
 
 }  // namespace paceline::data

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "paceline/core/posix/forks.h"
@@ -10,9 +11,12 @@
 
 namespace paceline::data {
 
+/// Adds to a step's options what becomes of bad rows. ConfigError for other words.
+void add_bad_rows(const std::string& on_error, const std::string& quarantine, Json& options);
+
 struct Dataset::Shared {
-  explicit Shared(Plan of) : plan(std::make_shared<const Plan>(std::move(of))) {}
-  const std::shared_ptr<const Plan> plan;
+  explicit Shared(SharedPlan of) : plan(std::move(of)) {}
+  const SharedPlan plan;
   const PerProcess<std::mutex> mutex;
   std::shared_ptr<DatasetReader> reader;  // once it was asked for
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "paceline/core/config/field.h"
+#include "paceline/train/data/execution_options.h"
 
 namespace paceline {
 
@@ -23,7 +24,9 @@ using DatasetNames = std::vector<std::string>;
         "workers may differ by a row, and so by a step")                                                               \
   FIELD(bool, resume, true, ::paceline::any_value(),                                                                   \
         "After a restart datasets go on where the latest checkpoint was reported, in the middle of an epoch; "         \
-        "otherwise at the first epoch's beginning")
+        "otherwise at the first epoch's beginning")                                                                    \
+  FIELD(::paceline::ExecutionOptions, execution_options, ::paceline::ExecutionOptions(), ::paceline::any_value(),      \
+        "What reading may use on each machine, for all datasets together")
 PACELINE_CONFIG(DataConfig, PACELINE_DATA_CONFIG_FIELDS);
 
 }  // namespace paceline

@@ -2,9 +2,6 @@
 
 #include <arrow/record_batch.h>
 
-#include <algorithm>
-#include <thread>
-
 #include "paceline/core/error.h"
 #include "paceline/data/dataset/read_api.h"
 #include "paceline/data/reader/statistics_text.h"
@@ -15,14 +12,15 @@
 namespace paceline {
 namespace {
 
-data::EpochOptions epoch_options(const IterBatchesOptions& options, int64_t threads) {
+data::EpochOptions epoch_options(const IterBatchesOptions& options, const train::ReadLimits& limits) {
   return {.batch_size = options.batch_size,
           .drop_last = options.drop_last,
           .prefetch_batches = options.prefetch_batches,
           .local_shuffle_buffer_size = options.local_shuffle_buffer_size,
           .local_shuffle_seed = options.local_shuffle_seed,
           .equal = options.evaluation ? std::optional(data::Equal::uneven) : std::nullopt,
-          .threads = threads};
+          .threads = limits.threads,
+          .read_ahead_bytes = limits.read_ahead_bytes};
 }
 
 }  // namespace
@@ -35,9 +33,9 @@ struct BatchIteration::Parts {
 };
 
 BatchIteration::BatchIteration(data::Epochs& epochs, const IterBatchesOptions& options, const LoaderPlace& place,
-                               int64_t threads)
+                               const ReadLimits& limits)
     : parts_(std::make_unique<Parts>(
-          Parts{.batches = step_batches(epochs, epoch_options(options, threads), place, !options.evaluation),
+          Parts{.batches = step_batches(epochs, epoch_options(options, limits), place, !options.evaluation),
                 .copy = loader::DeviceCopy(options.device.value_or(place.device), options.pin_memory)})) {}
 
 BatchIteration::~BatchIteration() = default;
@@ -57,12 +55,13 @@ std::optional<TensorBatch> BatchIteration::next() {
 
 }  // namespace train
 
-DataIterator::DataIterator(const data::Dataset& dataset, const data::RankShare& share)
-    : DataIterator(std::make_shared<data::Epochs>(dataset.reader(), share), LoaderPlace{},
-                   std::max(1U, std::thread::hardware_concurrency())) {}
+DataIterator::DataIterator(const data::Dataset& dataset, const data::RankShare& share, const ExecutionOptions& options)
+    : DataIterator(std::make_shared<data::Epochs>(dataset.reader(), share), LoaderPlace{}, train::limits_of(options)) {
+  options.validate();
+}
 
 void DataIterator::check(const IterBatchesOptions& options) {
-  throw_if_error(epoch_options(options, 1).validate());
+  throw_if_error(epoch_options(options, {}).validate());
 }
 
 void DataIterator::skip(int64_t rows) {

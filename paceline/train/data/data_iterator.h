@@ -19,6 +19,7 @@
 #include "paceline/data/reader/epochs.h"
 #include "paceline/loader/options.h"
 #include "paceline/train/data/batch.h"
+#include "paceline/train/data/execution_options.h"
 
 namespace paceline {
 
@@ -40,7 +41,8 @@ namespace train {
 /// The batches of one iteration, in the place of a loader.
 class BatchIteration {
  public:
-  BatchIteration(data::Epochs& epochs, const IterBatchesOptions& options, const LoaderPlace& place, int64_t threads);
+  BatchIteration(data::Epochs& epochs, const IterBatchesOptions& options, const LoaderPlace& place,
+                 const ReadLimits& limits);
   ~BatchIteration();
   /// nullopt at the end.
   std::optional<TensorBatch> next();
@@ -82,11 +84,12 @@ class BatchRange {
   };
 
   /// Made by DataIterator::iter_batches().
-  BatchRange(std::shared_ptr<data::Epochs> epochs, IterBatchesOptions options, LoaderPlace place, int64_t threads)
-      : epochs_(std::move(epochs)), options_(std::move(options)), place_(std::move(place)), threads_(threads) {}
+  BatchRange(std::shared_ptr<data::Epochs> epochs, IterBatchesOptions options, LoaderPlace place,
+             train::ReadLimits limits)
+      : epochs_(std::move(epochs)), options_(std::move(options)), place_(std::move(place)), limits_(limits) {}
   /// Begins the next epoch, or what is left of one, and waits for the first batch.
   Iterator begin() const {
-    return Iterator(std::make_unique<train::BatchIteration>(*epochs_, options_, place_, threads_));
+    return Iterator(std::make_unique<train::BatchIteration>(*epochs_, options_, place_, limits_));
   }
   /// Behind the last batch.
   std::default_sentinel_t end() const { return {}; }
@@ -95,7 +98,7 @@ class BatchRange {
   std::shared_ptr<data::Epochs> epochs_;
   IterBatchesOptions options_;
   LoaderPlace place_;
-  int64_t threads_;
+  train::ReadLimits limits_;
 };
 
 /// A rank's rows of a dataset. Each iteration is the next epoch, also after one that was left early.
@@ -106,18 +109,19 @@ class BatchRange {
 ///     }
 class DataIterator {
  public:
-  /// Of a dataset outside a train loop. `share`: which of the rows.
-  explicit DataIterator(const data::Dataset& dataset, const data::RankShare& share = {});
+  /// Of a dataset outside a train loop. `share`: which of the rows. `options`: what reading may use.
+  explicit DataIterator(const data::Dataset& dataset, const data::RankShare& share = {},
+                        const ExecutionOptions& options = {});
   /// get_dataset_shard() makes it.
-  DataIterator(std::shared_ptr<data::Epochs> epochs, LoaderPlace place, int64_t threads)
-      : epochs_(std::move(epochs)), place_(std::move(place)), threads_(threads) {}
+  DataIterator(std::shared_ptr<data::Epochs> epochs, LoaderPlace place, train::ReadLimits limits)
+      : epochs_(std::move(epochs)), place_(std::move(place)), limits_(limits) {}
 
   /// Batches of this rank as tensors, by the names of their columns (TensorBatch) or in a struct (PACELINE_BATCH).
   /// ConfigError for options that are not allowed, or a column that the struct wants and the dataset has not.
   template <class Batch = TensorBatch>
   BatchRange<Batch> iter_batches(const IterBatchesOptions& options = {}) const {
     check(options);
-    return BatchRange<Batch>(epochs_, options, place_, threads_);
+    return BatchRange<Batch>(epochs_, options, place_, limits_);
   }
 
   /// The epoch of the batch that was given last; before the first, and behind an epoch's end, the one that comes next.
@@ -144,7 +148,7 @@ class DataIterator {
 
   std::shared_ptr<data::Epochs> epochs_;
   LoaderPlace place_;
-  int64_t threads_;
+  train::ReadLimits limits_;
 };
 
 /// The rows of tensors, along their first dimension, in one block; numbers are not copied. ConfigError for tensors that

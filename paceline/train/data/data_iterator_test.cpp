@@ -44,6 +44,38 @@ TensorBatch ragged(TensorBatch batch) {
 }
 PACELINE_MAP_BATCHES(ragged);
 
+torch::Tensor halves_of(TensorBatch batch) {
+  return batch.at("id") / 2;
+}
+PACELINE_MAP_BATCHES(halves_of);
+
+TensorBatch negative(TensorBatch row) {
+  return {{"id", -row.at("id")}};
+}
+PACELINE_MAP(negative);
+
+std::vector<TensorBatch> twice(TensorBatch row) {
+  return {row, row};
+}
+PACELINE_MAP(twice);
+
+bool is_odd(TensorBatch row) {
+  return row.at("id").item<int64_t>() % 2 == 1;
+}
+PACELINE_MAP(is_odd);
+
+TensorBatch with_noise(TensorBatch row, torch::Generator& chance) {
+  row["noise"] = torch::rand({2}, chance);
+  return row;
+}
+PACELINE_MAP(with_noise);
+
+TensorBatch odd_columns(TensorBatch row) {
+  if (!is_odd(row)) row["more"] = row.at("id");
+  return row;
+}
+PACELINE_MAP(odd_columns);
+
 PACELINE_BATCH(Squares, id, square);
 PACELINE_BATCH(Missing, id, cube);
 
@@ -71,6 +103,32 @@ TEST(DataIterator, GivesStructsOfTensors) {
   EXPECT_THAT(seen, ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4)));
   EXPECT_THAT(message_of([&] { (void)rows.iter_batches<Missing>().begin(); }),
               HasSubstr("no column 'cube', which the batch's type wants; it has: id, square"));
+}
+
+TEST(DataIterator, FunctionsOfRows) {
+  const data::Dataset numbers = data::range(6).repartition(2);
+  const auto ids = [](const data::Dataset& dataset) {
+    Rows rows;
+    for (auto& batch : DataIterator(dataset).iter_batches()) {
+      const Rows more = rows_of(batch.at("id"));
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
+    return rows;
+  };
+  EXPECT_THAT(ids(numbers.map(negative)), ElementsAre(0, -1, -2, -3, -4, -5));
+  EXPECT_EQ(numbers.map(negative).count(), 6);  // without reading
+  EXPECT_THAT(ids(numbers.limit(2).flat_map(twice)), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(ids(numbers.filter(is_odd)), ElementsAre(1, 3, 5));
+  for (auto& batch : DataIterator(numbers.add_column("half", halves_of)).iter_batches()) {
+    EXPECT_TRUE(torch::equal(batch.at("half") * 2, batch.at("id").to(torch::kFloat32)));
+  }
+  EXPECT_TRUE(numbers.map(with_noise).take()->Equals(*numbers.map(with_noise).take()));
+  EXPECT_EQ(numbers.map(with_noise).filter(is_odd).explain(),
+            "Range\nRepartition(blocks=2)\nMap(with_noise)\nFilter(is_odd)\n");
+  EXPECT_THAT(message_of([&] { numbers.map(odd_columns).take(); }), HasSubstr("rows of different columns"));
+  EXPECT_THAT(ids(numbers.map(odd_columns, {.on_error = "skip"})), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(message_of([&] { numbers.map(squares); }), HasSubstr("registered for map_batches(), but given to map()"));
+  EXPECT_THAT(message_of([&] { numbers.map_batches(is_odd); }), HasSubstr("registered for filter()"));
 }
 
 TEST(DataIterator, EachIterationIsTheNextEpoch) {

@@ -1,7 +1,6 @@
 #include "paceline/train/data/dataset_shards.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "paceline/checkpoint/tensor_reader.h"
 #include "paceline/core/error.h"
@@ -95,8 +94,8 @@ DataIterator get_dataset_shard(const std::string& wanted) {
     train::add_shard(name, std::make_shared<data::Epochs>(shards.reader(name), train::share_of(name, config, context)),
                      config.resume);
   }
-  const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  return {shards.find(name), train::loader_place(), std::max<int64_t>(1, cores / context.local_world_size)};
+  return {shards.find(name), train::loader_place(),
+          train::limits_of(config.execution_options, context.local_world_size)};
 }
 
 }  // namespace paceline

@@ -55,6 +55,13 @@ TEST_F(DatasetShardsTest, ARestartGoesOnBehindTheReportedBatch) {
   EXPECT_EQ(fit(-1, numbers).return_value, Json::parse("[[1,2],[1,4]]"));
 }
 
+// As a program does that is started again: it shuffles anew, without a seed.
+TEST_F(DatasetShardsTest, AShuffleWithoutASeedGoesOnInItsOrder) {
+  EXPECT_THROW(fit(4, data::range(100).random_shuffle()), TrainingFailedError);
+  const Json rest = fit(-1, data::range(100).random_shuffle()).return_value;
+  EXPECT_EQ(rest.size(), 96u);
+}
+
 TEST_F(DatasetShardsTest, WithoutResumeItBeginsAnew) {
   const data::Dataset numbers = data::range(4);
   EXPECT_THROW(fit(1, numbers), TrainingFailedError);
@@ -82,7 +89,20 @@ TEST_F(DatasetShardsTest, WhatIsNotAllowedIsRefusedAtOnce) {
     return std::string();
   };
   EXPECT_THAT(message({.equal = "even"}), HasSubstr("DataConfig.equal is \"even\""));
+  EXPECT_THAT(message({.execution_options = {.cpu = 0}}), HasSubstr("DataConfig.execution_options.cpu is 0"));
   EXPECT_THAT(message({.datasets_to_split = DatasetNames{"test"}}), HasSubstr("names \"test\", which is none of"));
+}
+
+TEST_F(DatasetShardsTest, LimitsTravelWithTheDatasets) {
+  train::RunDatasets datasets{.plans = {{"train", data::range(2).plan()}},
+                              .config = {.execution_options = {.cpu = 6, .memory = 1000}}};
+  const std::string bytes = train::encode_datasets(datasets);
+  const ExecutionOptions options = train::decode_datasets(bytes).config.execution_options;
+  EXPECT_EQ(train::limits_of(options).threads, 6);
+  EXPECT_EQ(train::limits_of(options, 4).threads, 1);
+  EXPECT_EQ(train::limits_of(options, 4).read_ahead_bytes, 1000);
+  EXPECT_GE(train::limits_of({}).threads, 1);
+  EXPECT_EQ(train::limits_of({}).read_ahead_bytes, 256 << 20);
 }
 
 }  // namespace

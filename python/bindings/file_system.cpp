@@ -20,7 +20,6 @@ namespace {
 
 namespace py = pybind11;
 namespace afs = arrow::fs;
-using arrow::Result;
 using arrow::Status;
 
 Status status_of(const py::error_already_set& error) {
@@ -37,7 +36,7 @@ Status status_of(const py::error_already_set& error) {
 template <class Call>
 auto in_python(const Call& call) {
   using Value = std::invoke_result_t<Call>;
-  using Outcome = std::conditional_t<std::is_void_v<Value>, Status, Result<Value>>;
+  using Outcome = std::conditional_t<std::is_void_v<Value>, Status, arrow::Result<Value>>;
   const py::gil_scoped_acquire gil;
   try {
     if constexpr (std::is_void_v<Value>) {
@@ -80,10 +79,10 @@ class InputFile final : public arrow::io::RandomAccessFile {
   bool closed() const override {
     return in_python([this] { return file_["closed"].cast<bool>(); }).ValueOr(true);
   }
-  Result<int64_t> GetSize() override {
+  arrow::Result<int64_t> GetSize() override {
     return in_python([this] { return file_["size"]().cast<int64_t>(); });
   }
-  Result<int64_t> ReadAt(int64_t position, int64_t count, void* out) override {
+  arrow::Result<int64_t> ReadAt(int64_t position, int64_t count, void* out) override {
     return in_python([&] {
       const py::bytes bytes = file_["read_at"](count, position);
       const std::string_view content = bytes;
@@ -91,16 +90,16 @@ class InputFile final : public arrow::io::RandomAccessFile {
       return static_cast<int64_t>(content.size());
     });
   }
-  Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t count) override {
+  arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t count) override {
     ARROW_ASSIGN_OR_RAISE(std::unique_ptr<arrow::ResizableBuffer> buffer, arrow::AllocateResizableBuffer(count));
     ARROW_ASSIGN_OR_RAISE(const int64_t got, ReadAt(position, count, buffer->mutable_data()));
     ARROW_RETURN_NOT_OK(buffer->Resize(got));
     return std::shared_ptr<arrow::Buffer>(std::move(buffer));
   }
-  Result<int64_t> Tell() const override { return Status::NotImplemented("a position"); }
+  arrow::Result<int64_t> Tell() const override { return Status::NotImplemented("a position"); }
   Status Seek(int64_t) override { return Status::NotImplemented("a position"); }
-  Result<int64_t> Read(int64_t, void*) override { return Status::NotImplemented("a position"); }
-  Result<std::shared_ptr<arrow::Buffer>> Read(int64_t) override { return Status::NotImplemented("a position"); }
+  arrow::Result<int64_t> Read(int64_t, void*) override { return Status::NotImplemented("a position"); }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t) override { return Status::NotImplemented("a position"); }
 
  private:
   Held file_;
@@ -122,7 +121,7 @@ class OutputFile final : public arrow::io::OutputStream {
   bool closed() const override {
     return in_python([this] { return file_["closed"].cast<bool>(); }).ValueOr(true);
   }
-  Result<int64_t> Tell() const override {
+  arrow::Result<int64_t> Tell() const override {
     return in_python([this] { return file_["tell"]().cast<int64_t>(); });
   }
   Status Flush() override {
@@ -145,7 +144,7 @@ class PythonFileSystem final : public afs::FileSystem {
   bool Equals(const FileSystem& other) const override { return this == &other; }
 
   using FileSystem::GetFileInfo;
-  Result<std::vector<afs::FileInfo>> GetFileInfo(const afs::FileSelector& below) override {
+  arrow::Result<std::vector<afs::FileInfo>> GetFileInfo(const afs::FileSelector& below) override {
     return in_python([&] {
       const py::object selector =
           py::module_::import("pyarrow.fs")
@@ -167,13 +166,13 @@ class PythonFileSystem final : public afs::FileSystem {
   Status DeleteFile(const std::string& path) override {
     return in_python([&] { system_["delete_file"](path); });
   }
-  Result<std::shared_ptr<arrow::io::RandomAccessFile>> OpenInputFile(const std::string& path) override {
+  arrow::Result<std::shared_ptr<arrow::io::RandomAccessFile>> OpenInputFile(const std::string& path) override {
     return in_python([&]() -> std::shared_ptr<arrow::io::RandomAccessFile> {
       return std::make_shared<InputFile>(system_["open_input_file"](path));
     });
   }
   using FileSystem::OpenOutputStream;
-  Result<std::shared_ptr<arrow::io::OutputStream>> OpenOutputStream(
+  arrow::Result<std::shared_ptr<arrow::io::OutputStream>> OpenOutputStream(
       const std::string& path, const std::shared_ptr<const arrow::KeyValueMetadata>&) override {
     return in_python([&]() -> std::shared_ptr<arrow::io::OutputStream> {
       // Without compression, which pyarrow would choose by the end of the name.
@@ -182,15 +181,17 @@ class PythonFileSystem final : public afs::FileSystem {
     });
   }
 
-  Result<afs::FileInfo> GetFileInfo(const std::string& path) override {
+  arrow::Result<afs::FileInfo> GetFileInfo(const std::string& path) override {
     return in_python([&] { return info_of(system_["get_file_info"](path)); });
   }
   Status DeleteDirContents(const std::string&, bool) override { return not_needed(); }
   Status DeleteRootDirContents() override { return not_needed(); }
   Status Move(const std::string&, const std::string&) override { return not_needed(); }
   Status CopyFile(const std::string&, const std::string&) override { return not_needed(); }
-  Result<std::shared_ptr<arrow::io::InputStream>> OpenInputStream(const std::string&) override { return not_needed(); }
-  Result<std::shared_ptr<arrow::io::OutputStream>> OpenAppendStream(
+  arrow::Result<std::shared_ptr<arrow::io::InputStream>> OpenInputStream(const std::string&) override {
+    return not_needed();
+  }
+  arrow::Result<std::shared_ptr<arrow::io::OutputStream>> OpenAppendStream(
       const std::string&, const std::shared_ptr<const arrow::KeyValueMetadata>&) override {
     return not_needed();
   }

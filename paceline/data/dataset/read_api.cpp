@@ -111,9 +111,9 @@ template <typename Item>
 Dataset from_items(const std::vector<Item>& items) {
   typename arrow::CTypeTraits<Item>::BuilderType builder;
   for (const Item& item : items) throw_if_error(builder.Append(item));
-  auto column = value_or_throw(builder.Finish());
+  const std::shared_ptr<arrow::Array> column = value_or_throw(builder.Finish());
   const auto columns = arrow::schema({arrow::field("item", column->type())});
-  return from_arrow({arrow::RecordBatch::Make(columns, column->length(), {std::move(column)})});
+  return from_arrow({arrow::RecordBatch::Make(columns, column->length(), {column})});
 }
 
 template Dataset from_items(const std::vector<bool>& items);

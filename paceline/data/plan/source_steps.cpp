@@ -39,8 +39,11 @@ OpenedPlan range_of_rows(const Plan& plan, std::vector<OpenPlan> inputs, bool) {
   if (first < 0 || rows < 0 || rows > most) {
     return arrow::Status::Invalid("rows ", first, " + ", rows, " of a dataset; wanted: numbers from 0");
   }
-  ARROW_ASSIGN_OR_RAISE(open.source, counted(open.source, first + rows, cores()));
-  if (open.order.shuffle != Shuffle::none) {
+  // A shuffled order is one of all chunks: another part would be in another order, and have rows of this one.
+  const bool is_shuffled = open.order.shuffle != Shuffle::none;
+  const int64_t needed = is_shuffled ? std::numeric_limits<int64_t>::max() : first + rows;
+  ARROW_ASSIGN_OR_RAISE(open.source, counted(open.source, needed, cores()));
+  if (is_shuffled) {
     open.source = ordered(open.source, EpochOrder(open.source->chunks(), open.order));
     open.order = {};
   }

@@ -5,10 +5,11 @@
 // room are made anew each time. (Whoever reads all blocks in turn would find none of them in a cache that drops the
 // oldest.)
 //
-// On a disk a block is a file, Arrow's IPC stream with a checksum behind it, in a folder that is named by the source's
-// fingerprint. Files are written under another name and renamed, so several processes may share a folder. A file that
-// is damaged is made anew. Where there is no room, folders of other sources go, the one that was opened longest ago
-// first.
+// On a disk a block is a file, Arrow's IPC stream with a checksum of it and its place behind, in a folder that is named
+// by the source's fingerprint, for its user alone. Files are written under another name and renamed, so several
+// processes may share a folder. A file that is damaged, or that of another block, is made anew. Where there is no room,
+// folders of other sources go, the one that was opened longest ago first, unless they are in use. The path may be a
+// folder that has other things: none of them are counted or removed (cache_folder_internal.h).
 #pragma once
 
 #include <arrow/result.h>
@@ -29,7 +30,7 @@ struct CacheOptions {
 };
 
 /// IOError where the folder cannot be made. Any thread may read; a failure to write is none to read: the block is then
-/// not kept.
+/// not kept. A cache on a disk that is full says so once, on standard error.
 arrow::Result<std::shared_ptr<const Source>> cached(std::shared_ptr<const Source> source, const CacheOptions& options);
 
 }  // namespace paceline::data

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -51,9 +52,19 @@ class CacheTest : public FilesTest {
   std::vector<fs::path> files() {
     std::vector<fs::path> all;
     for (const auto& file : fs::recursive_directory_iterator(folder_ / "cache")) {
-      if (file.is_regular_file()) all.push_back(file.path());
+      if (file.path().extension() == ".arrows") all.push_back(file.path());
     }
+    std::ranges::sort(all);
     return all;
+  }
+
+  // Where the blocks are, all of one source.
+  fs::path block_folder() { return files().front().parent_path(); }
+
+  int64_t bytes() {
+    int64_t sum = 0;
+    for (const auto& file : files()) sum += static_cast<int64_t>(fs::file_size(file));
+    return sum;
   }
 
   const std::shared_ptr<KeyedSource> inner_ = std::make_shared<KeyedSource>();
@@ -90,12 +101,134 @@ TEST_F(CacheTest, DamagedFilesAreMadeAnew) {
 
 TEST_F(CacheTest, OlderDatasetsMakeRoomOnADisk) {
   made(inner_, {.path = folder_ / "cache"}, 1);
-  int64_t bytes = 0;
-  for (const auto& file : files()) bytes += static_cast<int64_t>(fs::file_size(file));
-  const CacheOptions options{.bytes = bytes + 100, .path = folder_ / "cache"};
+  const CacheOptions options{.bytes = bytes() + 100, .path = folder_ / "cache"};
   EXPECT_EQ(made(std::make_shared<KeyedSource>(2), options, 2), 10);
   EXPECT_EQ(files().size(), 10u) << "those of the first are gone";
-  EXPECT_EQ(made(inner_, {.bytes = bytes / 2, .path = folder_ / "cache"}, 2), 15) << "half of them find room";
+  EXPECT_EQ(made(inner_, {.bytes = bytes() / 2, .path = folder_ / "cache"}, 2), 15) << "half of them find room";
+}
+
+// The folder may be one of the user's, that of the dataset itself.
+TEST_F(CacheTest, WhatIsNotTheCachesStays) {
+  const std::vector<std::string> others = {"cache/results/thesis.txt", "cache/0123456789abcdef/0.arrows",
+                                           "cache/0123456789abcdef/notes.txt", "elsewhere/1.arrows"};
+  for (const std::string& name : others) {
+    fs::create_directories((folder_ / name).parent_path());
+    write(name, std::string(100'000, 'x'));
+  }
+  fs::create_directory_symlink(folder_ / "elsewhere", folder_ / "cache/fedcba9876543210");
+  made(inner_, {.path = folder_ / "cache"}, 1);
+  const auto of_first = fs::directory_iterator(folder_ / "cache");
+  fs::path mine;
+  for (const auto& entry : of_first) {
+    if (entry.path().filename().string().size() == 16 && fs::exists(entry.path() / "9.arrows")) mine = entry.path();
+  }
+  testing::write_file(mine / "my_notes.txt", "x");
+  const CacheOptions options{.bytes = 20'000, .path = folder_ / "cache"};
+  EXPECT_EQ(made(std::make_shared<KeyedSource>(2), options, 2), 10) << "what is not the cache's takes none of its room";
+  EXPECT_FALSE(fs::exists(mine / "9.arrows")) << "there is no room for both";
+  EXPECT_TRUE(fs::exists(mine / "my_notes.txt"));
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+}
+
+TEST_F(CacheTest, IsForItsUserAlone) {
+  made(inner_, {.path = folder_ / "new/cache"}, 1);
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "new/cache")) {
+    EXPECT_EQ(entry.status().permissions() & (fs::perms::group_all | fs::perms::others_all), fs::perms::none);
+  }
+  EXPECT_EQ(fs::status(folder_ / "new/cache").permissions(), fs::perms::owner_all);
+}
+
+TEST_F(CacheTest, ABlockInThePlaceOfAnotherIsMadeAnew) {
+  const CacheOptions options{.path = folder_ / "cache"};
+  made(inner_, options, 1);
+  const fs::path first = block_folder();
+  fs::copy_file(first / "1.arrows", first / "0.arrows", fs::copy_options::overwrite_existing);
+  EXPECT_EQ(made(inner_, options, 1), 1);
+  const CacheOptions other{.path = folder_ / "cache", .version = 1};
+  made(inner_, other, 1);
+  for (const auto& file : files()) {
+    if (file.filename() == "3.arrows") {
+      fs::copy_file(
+          first / "3.arrows", file,
+          file.parent_path() == first ? fs::copy_options::skip_existing : fs::copy_options::overwrite_existing);
+    }
+  }
+  EXPECT_EQ(made(inner_, options, 1), 0);
+  EXPECT_EQ(made(inner_, other, 1), 1) << "that of another version";
+}
+
+TEST_F(CacheTest, OnlyRegularFilesAreBlocks) {
+  const CacheOptions options{.path = folder_ / "cache"};
+  made(inner_, options, 1);
+  fs::remove(files()[0]);
+  ASSERT_EQ(::mkfifo((block_folder() / "0.arrows").c_str(), 0600), 0);
+  fs::rename(block_folder() / "1.arrows", folder_ / "1.arrows");
+  fs::create_symlink(folder_ / "1.arrows", block_folder() / "1.arrows");
+  EXPECT_EQ(made(inner_, options, 1), 2);
+  EXPECT_EQ(made(inner_, options, 1), 0);
+}
+
+TEST_F(CacheTest, WhatAKilledProgramLeftGoes) {
+  made(inner_, {.path = folder_ / "cache"}, 1);
+  const CacheOptions options{.bytes = bytes() + 100, .path = folder_ / "cache"};
+  const fs::path left = block_folder() / ".unfinished_1_1";
+  for (const auto& file : files()) fs::remove(file);
+  testing::write_file(left, std::string(100'000, 'x'));
+  EXPECT_EQ(made(inner_, options, 2), 10);
+  EXPECT_FALSE(fs::exists(left));
+}
+
+TEST_F(CacheTest, ADamagedBlockCountsOnce) {
+  made(inner_, {.path = folder_ / "cache"}, 1);
+  const CacheOptions options{.bytes = bytes() + 100, .path = folder_ / "cache"};
+  const auto source = cached(inner_, options).ValueOrDie();
+  const auto read_all = [&] {
+    const int before = inner_->reads;
+    for (int64_t chunk = 0; chunk < 10; ++chunk) EXPECT_TRUE(source->read(chunk, 0).ok());
+    return inner_->reads - before;
+  };
+  for (int time = 0; time < 5; ++time) {
+    for (const auto& file : files()) std::fstream(file, std::ios::in | std::ios::out).seekp(600).put('x');
+    EXPECT_EQ(read_all(), 10);
+    EXPECT_EQ(read_all(), 0);
+  }
+}
+
+TEST_F(CacheTest, AWriteThatFailsTakesNoRoom) {
+  made(inner_, {.path = folder_ / "cache"}, 1);
+  const CacheOptions options{.bytes = bytes() + 100, .path = folder_ / "cache"};
+  for (const auto& file : files()) {
+    fs::remove(file);
+    fs::create_directory(file);  // so that no file can be there
+  }
+  const auto source = cached(inner_, options).ValueOrDie();
+  for (int64_t chunk = 0; chunk < 10; ++chunk) EXPECT_TRUE(source->read(chunk, 0).ok());
+  for (const auto& file : files()) fs::remove(file);
+  const int before = inner_->reads;
+  for (int64_t chunk = 0; chunk < 20; ++chunk) EXPECT_TRUE(source->read(chunk % 10, 0).ok());
+  EXPECT_EQ(inner_->reads - before, 10);
+}
+
+TEST_F(CacheTest, WhatOthersReadStaysAndAFullCacheSaysSoOnce) {
+  const CacheOptions all{.path = folder_ / "cache"};
+  made(inner_, all, 1);
+  const CacheOptions options{.bytes = bytes() + 100, .path = folder_ / "cache"};
+  const auto first = cached(inner_, options).ValueOrDie();
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(made(std::make_shared<KeyedSource>(2), options, 3), 30);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, ::testing::HasSubstr("is full"));
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1);
+  const int before = inner_->reads;
+  for (int64_t chunk = 0; chunk < 10; ++chunk) EXPECT_TRUE(first->read(chunk, 0).ok());
+  EXPECT_EQ(inner_->reads - before, 0);
+}
+
+TEST_F(CacheTest, AFolderThatSomebodyRemovesIsMadeAgain) {
+  const auto source = cached(inner_, {.path = folder_ / "cache"}).ValueOrDie();
+  fs::remove_all(folder_ / "cache");
+  for (int64_t chunk = 0; chunk < 20; ++chunk) EXPECT_TRUE(source->read(chunk % 10, 0).ok());
+  EXPECT_EQ(inner_->reads, 10);
 }
 
 TEST_F(CacheTest, ManyMayWriteAtOnce) {

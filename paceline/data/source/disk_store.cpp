@@ -1,19 +1,20 @@
 #include <arrow/buffer.h>
-#include <arrow/io/file.h>
 #include <arrow/io/memory.h>
 #include <arrow/ipc/reader.h>
 #include <arrow/ipc/writer.h>
 #include <arrow/record_batch.h>
-#include <unistd.h>
+#include <arrow/util/io_util.h>
 
-#include <algorithm>
-#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <mutex>
 #include <vector>
 
 #include "paceline/core/posix/forks.h"
 #include "paceline/data/source/block_store_internal.h"
+#include "paceline/data/source/cache_folder_internal.h"
 #include "paceline/data/source/file_access_internal.h"
 #include "paceline/storage/checksum.h"
 
@@ -23,51 +24,54 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kChecksumBytes = 32;
+constexpr std::chrono::seconds kStaysFull{30};  // before it is looked again whether others have made room
 
-std::string checksum_of_text(std::string_view text) {
-  return storage::checksum_of(std::as_bytes(std::span(text.data(), text.size())));
-}
-
-int64_t bytes_in(const fs::path& folder) {
-  int64_t bytes = 0;
-  std::error_code error;
-  for (fs::recursive_directory_iterator file(folder, error), end; !error && file != end; file.increment(error)) {
-    const auto size = file->file_size(error);
-    if (!error) bytes += static_cast<int64_t>(size);
-    error.clear();  // a folder, or a file that another process has just renamed
-  }
-  return bytes;
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
 }
 
 class DiskStore : public BlockStore {
  public:
   DiskStore(fs::path path, const std::string& name, int64_t bytes)
-      : path_(std::move(path)), folder_(path_ / name), bytes_(bytes) {}
+      : path_(std::move(path)), name_(name), folder_(path_ / name), bytes_(bytes) {}
 
-  arrow::Status open() {
-    std::error_code error;
-    fs::create_directories(folder_, error);
-    if (!error) fs::last_write_time(folder_, fs::file_time_type::clock::now(), error);
-    if (error) return arrow::Status::IOError("cannot keep blocks in ", folder_.string(), ": ", error.message());
-    used_ = bytes_in(path_);
-    return arrow::Status::OK();
-  }
+  arrow::Status open() { return use_cache_folder(folder_).Value(&in_use_); }
 
-  std::shared_ptr<arrow::RecordBatch> find(int64_t block) override { return read(file_of(block)).ValueOr(nullptr); }
+  std::shared_ptr<arrow::RecordBatch> find(int64_t block) override { return read(block).ValueOr(nullptr); }
 
   void keep(int64_t block, const std::shared_ptr<arrow::RecordBatch>& rows) override {
     const auto text = text_of(*rows);
-    if (!text.ok() || !make_room((*text)->size() + kChecksumBytes)) return;
-    static std::atomic<int64_t> number = 0;
-    const fs::path unfinished =
-        folder_ / (".unfinished_" + std::to_string(::getpid()) + "_" + std::to_string(++number));
-    std::error_code error;
-    if (write(unfinished, **text).ok()) fs::rename(unfinished, file_of(block), error);
-    fs::remove(unfinished, error);
+    if (!text.ok()) return;
+    const std::string checksum = checksum_of(block, view_of(**text));
+    const int64_t more = (*text)->size() + kChecksumBytes - bytes_of_block(folder_, block);  // than a damaged one
+    if (!make_room(more)) return;
+    arrow::Status written = write_block(folder_, block, view_of(**text), checksum);
+    if (arrow::internal::ErrnoFromStatus(written) == ENOENT && is_made_again()) {
+      written = write_block(folder_, block, view_of(**text), checksum);
+    }
+    const std::lock_guard lock(room_->mutex);
+    room_->being_written -= more;
+    if (written.ok()) room_->used += more;
   }
 
  private:
-  fs::path file_of(int64_t block) const { return folder_ / (std::to_string(block) + ".arrows"); }
+  // What this process knows of the bytes below path_.
+  struct Room {
+    std::mutex mutex;
+    bool is_counted = false;
+    int64_t used = 0;
+    int64_t being_written = 0;
+    std::chrono::steady_clock::time_point looked_at;  // when there was none
+    bool is_said = false;
+  };
+
+  // Of the text at this place: one of another block is no less wrong than a damaged one.
+  std::string checksum_of(int64_t block, std::string_view text) const {
+    storage::Checksum checksum;
+    checksum.update(bytes_of(name_ + "/" + std::to_string(block) + "\n"));
+    checksum.update(bytes_of(text));
+    return checksum.hex();
+  }
 
   static arrow::Result<std::shared_ptr<arrow::Buffer>> text_of(const arrow::RecordBatch& rows) {
     ARROW_ASSIGN_OR_RAISE(const auto output, arrow::io::BufferOutputStream::Create());
@@ -77,20 +81,11 @@ class DiskStore : public BlockStore {
     return output->Finish();
   }
 
-  static arrow::Status write(const fs::path& path, const arrow::Buffer& text) {
-    ARROW_ASSIGN_OR_RAISE(const auto file, arrow::io::FileOutputStream::Open(path.string()));
-    ARROW_RETURN_NOT_OK(file->Write(text.data(), text.size()));
-    ARROW_RETURN_NOT_OK(file->Write(checksum_of_text(view_of(text))));
-    return file->Close();
-  }
-
-  static arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(const fs::path& path) {
-    ARROW_ASSIGN_OR_RAISE(const auto file, arrow::io::ReadableFile::Open(path.string()));
-    ARROW_ASSIGN_OR_RAISE(const int64_t size, file->GetSize());
-    if (size < kChecksumBytes) return arrow::Status::Invalid("it is cut off");
-    ARROW_ASSIGN_OR_RAISE(const auto all, read_exactly(*file, 0, size));
-    const auto text = arrow::SliceBuffer(all, 0, size - kChecksumBytes);
-    if (checksum_of_text(view_of(*text)) != view_of(*all).substr(static_cast<size_t>(text->size()))) {
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t block) const {
+    ARROW_ASSIGN_OR_RAISE(const auto all, read_block(folder_, block));
+    if (all->size() < kChecksumBytes) return arrow::Status::Invalid("it is cut off");
+    const auto text = arrow::SliceBuffer(all, 0, all->size() - kChecksumBytes);
+    if (checksum_of(block, view_of(*text)) != view_of(*all).substr(static_cast<size_t>(text->size()))) {
       return arrow::Status::Invalid("it is damaged");
     }
     ARROW_ASSIGN_OR_RAISE(const auto reader,
@@ -98,41 +93,54 @@ class DiskStore : public BlockStore {
     return reader->Next();
   }
 
-  // Whether `bytes` more may be kept; counts them.
-  bool make_room(int64_t bytes) {
-    const std::lock_guard lock(*mutex_);
-    if (used_ + bytes > bytes_ && !is_full_) {
-      used_ = bytes_in(path_);  // other processes write, too
-      drop_others(bytes);
-      is_full_ = used_ + bytes > bytes_;
+  // Where somebody has removed the folder.
+  bool is_made_again() {
+    const std::lock_guard lock(room_->mutex);
+    return use_cache_folder(folder_).Value(&in_use_).ok();
+  }
+
+  // Whether `more` bytes may be kept; counts them as being written.
+  bool make_room(int64_t more) {
+    Room& room = *room_;
+    const std::lock_guard lock(room.mutex);
+    const auto is_too_much = [&] { return room.used + room.being_written + more > bytes_; };
+    const auto now = std::chrono::steady_clock::now();
+    const bool is_known_full = room.is_said && now - room.looked_at < kStaysFull;
+    if (!room.is_counted || (is_too_much() && !is_known_full)) {
+      room.is_counted = true;
+      std::vector<CacheFolder> folders = cache_folders(path_);  // other processes write, too
+      room.used = 0;
+      for (const CacheFolder& folder : folders) room.used += folder.bytes;
+      for (const CacheFolder& folder : folders) {
+        if (!is_too_much()) break;
+        if (folder.path != folder_ && drop_cache_folder(folder.path)) room.used -= folder.bytes;
+      }
+      if (is_too_much()) {
+        room.looked_at = now;
+        say_full(room);
+      }
     }
-    if (used_ + bytes > bytes_) return false;
-    used_ += bytes;
+    if (is_too_much()) return false;
+    room.being_written += more;
     return true;
   }
 
-  void drop_others(int64_t bytes) {
-    std::vector<std::pair<fs::file_time_type, fs::path>> others;
-    std::error_code error;
-    for (fs::directory_iterator folder(path_, error), end; !error && folder != end; folder.increment(error)) {
-      if (folder->is_directory() && folder->path() != folder_) {
-        others.emplace_back(folder->last_write_time(error), folder->path());
-      }
+  void say_full(Room& room) const {
+    if (!room.is_said) {
+      std::fprintf(stderr,
+                   "paceline: the cache in %s is full: %lld of %lld bytes are used by this dataset and others that are "
+                   "being read. Blocks that find no room are made anew in each epoch; give the cache more bytes\n",
+                   path_.c_str(), static_cast<long long>(room.used), static_cast<long long>(bytes_));
     }
-    std::ranges::sort(others);
-    for (const auto& [opened, folder] : others) {
-      if (used_ + bytes <= bytes_) return;
-      used_ -= bytes_in(folder);
-      fs::remove_all(folder, error);
-    }
+    room.is_said = true;
   }
 
   const fs::path path_;
+  const std::string name_;
   const fs::path folder_;
   const int64_t bytes_;
-  const PerProcess<std::mutex> mutex_;
-  int64_t used_ = 0;
-  bool is_full_ = false;  // of blocks of this source
+  const PerProcess<Room> room_;
+  Descriptor in_use_;  // with room_->mutex
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <arrow/memory_pool.h>
 #include <arrow/record_batch.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,11 +20,39 @@
 namespace paceline::data {
 namespace {
 
-// In one call, so that lines of several processes do not mix.
-arrow::Status append(const std::string& path, const std::string& lines) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!file || ::write(file.get(), lines.data(), lines.size()) != static_cast<ssize_t>(lines.size())) {
+constexpr size_t kMostLines = size_t{1} << 20;  // that are remembered, which takes some 40 MB
+
+// Whether the file ends in the middle of a line, as a program leaves it that is killed while it writes.
+bool has_torn_line(int file) {
+  struct stat status = {};
+  char last = '\n';
+  return ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
+         ::pread(file, &last, 1, status.st_size - 1) == 1 && last != '\n';
+}
+
+// All of the lines or, as far as the file can be cut, none. Those of several processes do not mix.
+arrow::Status append(const std::string& path, std::string lines) {
+  constexpr int kAppend = O_CREAT | O_APPEND | O_CLOEXEC;
+  Descriptor file(::open(path.c_str(), O_RDWR | kAppend, 0666));
+  if (!file && errno == EACCES) file = Descriptor(::open(path.c_str(), O_WRONLY | kAppend, 0666));
+  const auto failed = [&] {
     return arrow::Status::IOError("cannot write to the quarantine of bad rows, ", path, ": ", std::strerror(errno));
+  };
+  if (!file) return failed();
+  while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  if (has_torn_line(file.get())) lines.insert(0, "\n");
+  struct stat before = {};
+  const bool can_be_cut = ::fstat(file.get(), &before) == 0 && S_ISREG(before.st_mode);
+  for (size_t done = 0; done < lines.size();) {
+    const ssize_t written = ::write(file.get(), lines.data() + done, lines.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const arrow::Status status = failed();
+      if (can_be_cut && done > 0) (void)!::ftruncate(file.get(), before.st_size);
+      return status;
+    }
+    done += static_cast<size_t>(written);
   }
   return arrow::Status::OK();
 }
@@ -64,6 +94,7 @@ arrow::Status BadRows::sort_out(int64_t first, int64_t rows, const Attempt& atte
 
 arrow::Status BadRows::quarantine(const Parts& parts, const Describe& describe) {
   std::string lines;
+  std::unordered_set<uint64_t> fresh;
   Met& met = *met_;
   const std::lock_guard lock(met.mutex);
   for (const Parts::Bad& bad : parts.bad) {
@@ -71,15 +102,22 @@ arrow::Status BadRows::quarantine(const Parts& parts, const Describe& describe) 
     line["error"] = bad.status.message();
     const std::string text = encode_json(line) + "\n";
     const uint64_t print = mix_text(0, text);
-    if (&bad == &parts.bad.front()) met.blocks.insert(print);
-    if (met.lines.insert(print).second) lines += text;
+    // One more than may be is all that need be known.
+    const bool counts = static_cast<int64_t>(met.blocks.size()) <= options_.most_blocks;
+    if (&bad == &parts.bad.front() && counts) met.blocks.insert(print);
+    if (!met.lines.contains(print) && fresh.insert(print).second) lines += text;
   }
   if (options_.most_blocks >= 0 && static_cast<int64_t>(met.blocks.size()) > options_.most_blocks) {
     const arrow::Status& first = parts.bad.front().status;
     return first.WithMessage("more than ", options_.most_blocks,
                              " blocks have bad rows, as many as may; the next is: ", first.message());
   }
-  return options_.quarantine.empty() || lines.empty() ? arrow::Status::OK() : append(options_.quarantine, lines);
+  if (options_.quarantine.empty() || lines.empty()) return arrow::Status::OK();
+  ARROW_RETURN_NOT_OK(append(options_.quarantine, std::move(lines)));
+  for (const uint64_t print : fresh) {  // they are there now
+    if (met.lines.size() < kMostLines) met.lines.insert(print);
+  }
+  return arrow::Status::OK();
 }
 
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> BadRows::without_bad(int64_t rows, const arrow::Status& status,

@@ -1,9 +1,9 @@
 // What becomes of rows that cannot be read, or that a function of the user's fails for.
 //
 // A block that fails as a whole is halved until its bad rows are alone: they are the same ones on any thread, machine
-// and layout of ranks. Each is written to the quarantine, a file of JSON lines, once in each process that meets it;
-// then it is left out, or a good row of its block takes its place. Thread-safe; several processes may write to one
-// file.
+// and layout of ranks. Each is written to the quarantine, a file of JSON lines, once in each process that meets it (the
+// first million of them: more are not remembered); then it is left out, or a good row of its block takes its place. A
+// write that fails is made up for when the row is met again. Thread-safe; several processes may write to one file.
 #pragma once
 
 #include <arrow/result.h>
@@ -13,8 +13,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
+#include <unordered_set>
 
 #include "paceline/core/json.h"
 #include "paceline/core/posix/forks.h"
@@ -55,8 +55,8 @@ class BadRows {
   const BadRowOptions options_;
   struct Met {
     std::mutex mutex;
-    std::set<uint64_t> lines;   // that are in the quarantine
-    std::set<uint64_t> blocks;  // the first bad row of each
+    std::unordered_set<uint64_t> lines;   // that are in the quarantine
+    std::unordered_set<uint64_t> blocks;  // the first bad row of each
   };
   const PerProcess<Met> met_;
 };

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -53,9 +54,9 @@ class BadRowsTest : public FilesTest {
         BadRowOptions{.on_error = on_error, .quarantine = folder_ / "bad.jsonl", .most_blocks = most_blocks});
   }
 
-  std::vector<Json> quarantined() {
+  std::vector<Json> quarantined(const std::string& name = "bad.jsonl") {
     std::vector<Json> lines;
-    std::ifstream file(folder_ / "bad.jsonl");
+    std::ifstream file(folder_ / name);
     for (std::string line; std::getline(file, line);) lines.push_back(decode_json(line).ValueOrDie());
     return lines;
   }
@@ -101,6 +102,26 @@ TEST_F(BadRowsTest, SomeErrorsStayErrors) {
   EXPECT_THAT(limited->apply(numbers_of({3, 4}), 0).status().message(), HasSubstr("more than 1 blocks have bad rows"));
   const auto nowhere = std::make_shared<BadRows>(BadRowOptions{.quarantine = folder_ / "missing/bad.jsonl"});
   EXPECT_THAT(said(forgiving(std::make_shared<Picky>(std::set<int64_t>{1}), nowhere)), HasSubstr("cannot write to"));
+}
+
+TEST_F(BadRowsTest, AFailedWriteOfTheQuarantineLosesNoLine) {
+  const std::string path = folder_ / "later/bad.jsonl";
+  const auto step = forgiving(std::make_shared<Picky>(std::set<int64_t>{2, 3}),
+                              std::make_shared<BadRows>(BadRowOptions{.quarantine = path}));
+  EXPECT_THAT(step->apply(numbers_of({1, 2, 3}), 0).status().message(), HasSubstr("cannot write to"));
+  std::filesystem::create_directories(folder_ / "later");
+  for (int time = 0; time < 2; ++time) EXPECT_TRUE(step->apply(numbers_of({1, 2, 3}), 0).ok());
+  EXPECT_EQ(quarantined("later/bad.jsonl").size(), 2u);
+}
+
+TEST_F(BadRowsTest, ATornLineOfTheQuarantineEnds) {
+  write("bad.jsonl", R"({"step": "Picky", "er)");  // as a program that is killed leaves it
+  made(OnError::skip, {2}, {1, 2});
+  std::ifstream file(folder_ / "bad.jsonl");
+  std::string torn, whole;
+  std::getline(file, torn);
+  std::getline(file, whole);
+  EXPECT_EQ(decode_json(whole).ValueOrDie()["error"], "I do not like 2");
 }
 
 // The bad lines are the same ones however the file is cut, and known by where they are.

@@ -39,6 +39,10 @@ arrow::Status RowStream::count_window() {
     ARROW_ASSIGN_OR_RAISE(const Loaded loaded, cursor_.take(number));
     counted = {.rows = loaded->rows, .loaded = loaded};
   }
+  if (counted_.empty() && position_.row > counted.rows) {
+    return arrow::Status::Invalid("there is no such place in the epoch: row ", position_.row, " of window ", number,
+                                  ", which has ", counted.rows, " rows; is the state one that state_dict() gave?");
+  }
   rows_counted_ += counted.rows;
   counted_.push_back(std::move(counted));
   return arrow::Status::OK();

@@ -3,6 +3,8 @@
 #include <arrow/record_batch.h>
 
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 
 #include "paceline/core/record.h"
 
@@ -23,6 +25,31 @@ constexpr int64_t kStateVersion = 1;
   FIELD(int64_t, buffer, 0)                                               \
   FIELD(int64_t, done, 0)
 PACELINE_RECORD(EpochState, PACELINE_EPOCH_STATE_FIELDS);
+
+// A state may come from a file that somebody has changed: a number that is missing, or is none, would be taken as 0.
+arrow::Result<EpochState> epoch_state_of(const Json& json) {
+  EpochState state;
+  std::string wrong;
+  EpochState::visit(state, [&](const char* name, auto& value) {
+    using Value = std::remove_reference_t<decltype(value)>;
+    const auto found = json.find(name);
+    if (found == json.end()) {
+      wrong = std::string(name) + " is missing";
+      return;
+    }
+    const bool is_whole = found->is_number_unsigned()  ? std::in_range<Value>(found->template get<uint64_t>())
+                          : found->is_number_integer() ? std::in_range<Value>(found->template get<int64_t>())
+                                                       : false;
+    if (is_whole) {
+      value = found->template get<Value>();
+    } else {
+      wrong = std::string(name) + " is " + readable_json(*found) + "; wanted: a whole number";
+    }
+  });
+  if (wrong.empty() && state.epoch < 0) wrong = "epoch is " + std::to_string(state.epoch) + "; wanted: a number from 0";
+  if (wrong.empty()) return state;
+  return arrow::Status::Invalid("this is no state of a dataset, as state_dict() gives it: ", wrong);
+}
 
 template <typename Value>
 arrow::Status check_same(const char* name, const Value& got, const Value& wanted) {
@@ -209,12 +236,8 @@ arrow::Result<Json> Epochs::state() const {
 }
 
 arrow::Status Epochs::load_state(const Json& json) {
-  EpochState state;
-  try {
-    state = json.get<EpochState>();
-  } catch (const Json::exception& error) {
-    return arrow::Status::Invalid("this is no state of a dataset: ", error.what());
-  }
+  if (!json.is_object()) return arrow::Status::Invalid("this is no state of a dataset: ", readable_json(json));
+  ARROW_ASSIGN_OR_RAISE(const EpochState state, epoch_state_of(json));
   if (state.version != kStateVersion) {
     return arrow::Status::Invalid("the state has version ", state.version, "; this is ", kStateVersion);
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -144,8 +145,22 @@ TEST(Epochs, AStateOfAnotherDatasetIsRefused) {
   const Json state = epochs.state().ValueOrDie();
   EXPECT_THAT(Epochs(shuffled_numbers(20, 8), {}).load_state(state).message(), HasSubstr("another dataset: its "));
   EXPECT_THAT(Epochs(shuffled_numbers(21), {}).load_state(state).message(), HasSubstr("its fingerprint is"));
-  EXPECT_THAT(epochs.load_state(Json::object()).message(), HasSubstr("the state has version 0; this is 1"));
-  EXPECT_THAT(epochs.load_state({{"version", "1"}}).message(), HasSubstr("this is no state of a dataset"));
+  const auto said = [&](const char* name, const Json& value) {
+    Json changed = state;
+    changed[name] = value;
+    return epochs.load_state(changed).message();
+  };
+  EXPECT_THAT(said("version", 2), HasSubstr("the state has version 2; this is 1"));
+  const Json no_numbers[] = {nullptr, "1", true, 1.5, std::nan(""), Json::array(), uint64_t{1} << 63};
+  for (const Json& value : no_numbers) EXPECT_THAT(said("row", value), HasSubstr("no state of a dataset")) << value;
+  EXPECT_THAT(said("fingerprint", -1), HasSubstr("fingerprint is -1"));
+  EXPECT_THAT(said("epoch", -1), HasSubstr("epoch is -1; wanted: a number from 0"));
+  for (const auto& item : state.items()) {
+    Json without = state;
+    without.erase(item.key());
+    EXPECT_THAT(epochs.load_state(without).message(), HasSubstr(item.key() + " is missing"));
+  }
+  EXPECT_THAT(epochs.load_state(nullptr).message(), HasSubstr("no state of a dataset: null"));
 }
 
 TEST(Epochs, SkippedRowsAreThoseOfAllRanks) {
@@ -302,13 +317,34 @@ TEST(Epochs, PlacesThatAreNotInTheEpochAreErrors) {
     ASSERT_TRUE(epochs.load_state(wrong).ok());
     EXPECT_THAT(epochs.begin({}).status().message(), HasSubstr("no such place in the epoch")) << name;
   }
-  Json wrong = state;
-  wrong["buffer_rows"] = wrong["done"] = 30;  // there are 20
-  ASSERT_TRUE(epochs.load_state(wrong).ok());
-  EXPECT_THAT(epochs.begin({}).ValueOrDie()->next().status().message(), HasSubstr("30 rows of a buffer are done"));
+  const Json more_wrong[] = {{{"buffer_rows", 30}, {"done", 30}},  // there are 20
+                             {{"row", 1'000'000}},
+                             {{"row", 21}, {"rows", 21}},
+                             {{"row", 5}},
+                             {{"rows", 5}},
+                             {{"window", 1}},
+                             {{"window", 1}, {"rows", 20}, {"done", 1}, {"buffer_rows", 5}}};
+  for (const Json& changes : more_wrong) {
+    Json wrong = state;
+    wrong.update(changes);
+    ASSERT_TRUE(epochs.load_state(wrong).ok());
+    EXPECT_THAT(epochs.begin({}).status().message(), HasSubstr("no such place in the epoch")) << changes;
+    EXPECT_THAT(epochs.skip(1).message(), HasSubstr("no such place in the epoch")) << changes;
+  }
   ASSERT_TRUE(epochs.load_state(state).ok());
   EXPECT_THAT(epochs.skip(-1).message(), HasSubstr("skip() of -1 rows"));
   EXPECT_EQ(rows_left(epochs).size(), 20U);
+}
+
+// Where rows are not counted before they are read, the row of a state is looked at then.
+TEST(Epochs, ARowThatAReadWindowLacksIsAnError) {
+  const auto numbers = memory_source(numbers_of({})->schema(), {numbers_of(first_numbers(20))}).ValueOrDie();
+  const Plan plan{.kind = "source", .source = std::make_shared<OddRows>(numbers)};
+  Epochs epochs(local_reader(open(plan).ValueOrDie()), {});
+  Json state = epochs.state().ValueOrDie();
+  state["rows"] = state["row"] = 15;  // of 10
+  ASSERT_TRUE(epochs.load_state(state).ok());
+  EXPECT_THAT(epochs.begin({}).ValueOrDie()->next().status().message(), HasSubstr("no such place in the epoch"));
 }
 
 }  // namespace

@@ -13,14 +13,27 @@ namespace {
 constexpr int64_t kEpochsAhead = 2;  // by which one consumer may be before another that finds its windows there
 constexpr int64_t kMostRows = int64_t{1} << 40;  // of a step: sums of them are numbers still
 
-// A state may come from a file, a request from another process.
-arrow::Status check_state(const StreamState& state, int64_t windows) {
+// Whether the row is one of the window, and as many rows stand before it as the state says. Where rows are not counted
+// before they are read, the stream finds out.
+bool is_in_order(const StreamState& state, const EpochOrder& order) {
   const auto& [rows, window, row] = state.position;
-  if (rows >= 0 && window >= 0 && window <= windows && row >= 0 && state.buffer_rows >= 0 && state.buffer >= 0 &&
-      state.done >= 0 && state.done <= state.buffer_rows) {
+  if (window == static_cast<int64_t>(order.windows().size()))
+    return row == 0 && rows == order.rows() && state.done == 0;
+  const Window& in = order.windows()[static_cast<size_t>(window)];
+  return row <= in.rows && rows == in.first + row && state.done <= order.rows() - rows;
+}
+
+// A state may come from a file, a request from another process.
+arrow::Status check_state(const StreamState& state, const EpochOrder& order, bool counts_rows) {
+  const auto windows = static_cast<int64_t>(order.windows().size());
+  const auto& [rows, window, row] = state.position;
+  if (rows >= 0 && window >= 0 && window <= windows && row >= 0 && row <= rows && state.buffer_rows >= 0 &&
+      state.buffer >= 0 && state.buffer <= rows && state.done >= 0 && state.done <= state.buffer_rows &&
+      (!counts_rows || is_in_order(state, order))) {
     return arrow::Status::OK();
   }
-  return arrow::Status::Invalid("there is no such place in the epoch, which has ", windows, " windows: rows ", rows,
+  return arrow::Status::Invalid("there is no such place in the epoch, which has ", windows, " windows",
+                                counts_rows ? " and " + std::to_string(order.rows()) + " rows" : "", ": rows ", rows,
                                 ", window ", window, ", row ", row, ", buffer ", state.buffer, " of ",
                                 state.buffer_rows, " rows, of which ", state.done,
                                 " are done; is the state one that state_dict() gave?");
@@ -67,7 +80,7 @@ class LocalReader : public DatasetReader {
         mix(static_cast<uint64_t>(request.local_shuffle_seed), static_cast<uint64_t>(request.epoch));
     const auto pool = shared_pool(static_cast<int>(request.threads), request.read_ahead_bytes);
     auto windows = windows_of(request, pool);
-    ARROW_RETURN_NOT_OK(check_state(request.from, static_cast<int64_t>(windows->order().windows().size())));
+    ARROW_RETURN_NOT_OK(check_state(request.from, windows->order(), plan_.source->counts_rows()));
     auto stream = std::make_unique<BatchStream>(std::move(windows), options, request.from);
     has_come({request.epoch, seed_of(request.seed), pool.get()});
     return at_home(std::move(stream));
@@ -77,7 +90,7 @@ class LocalReader : public DatasetReader {
                                      const StreamState& from) override {
     if (rows < 0) return arrow::Status::Invalid("skip() of ", rows, " rows; allowed: 0 or more");
     EpochOrder order = order_of(epoch, seed);
-    ARROW_RETURN_NOT_OK(check_state(from, static_cast<int64_t>(order.windows().size())));
+    ARROW_RETURN_NOT_OK(check_state(from, order, plan_.source->counts_rows()));
     MixedStream stream(own_windows(plan_.source, std::move(order), {}), 0, from);
     ARROW_RETURN_NOT_OK(stream.skip(rows));
     return stream.state();

@@ -20,6 +20,8 @@ namespace paceline::data {
 namespace {
 
 constexpr const char* kNumpy = "NumPy";
+// No bytes of the file bound how many there are, and each chunk of them takes memory.
+constexpr int64_t kMostEmptyRows = int64_t{1} << 31;
 
 struct NumpyFile {
   arrow::fs::FileInfo info;
@@ -95,6 +97,10 @@ class NumpySource : public Source {
     ARROW_ASSIGN_OR_RAISE(file.row_type, tensor_type(header.type, header.shape));
     ARROW_ASSIGN_OR_RAISE(file.row_values, count_values(header.shape));
     file.row_bytes = file.row_values * header.value_bytes;
+    if (file.row_bytes == 0 && file.rows > kMostEmptyRows) {
+      return arrow::Status::Invalid("its header says ", file.rows, " rows without values; at most ", kMostEmptyRows,
+                                    " are read; is it damaged?");
+    }
     const int64_t there = file.info.size() - file.data_begin;
     if (file.row_bytes > 0 && there / file.row_bytes < file.rows) {
       return arrow::Status::Invalid("it is truncated: its header says ", file.rows, " rows of ", file.row_bytes,

@@ -106,6 +106,12 @@ TEST_F(NumpySourceTest, WhatIsNotReadSaysWhatToDo) {
   EXPECT_THAT(error(npy("'<f4'", "(1, 2000000000, 2000000000, 2000000000)", "")), HasSubstr("too large"));
 }
 
+TEST_F(NumpySourceTest, RowsWithoutValuesAreBounded) {
+  EXPECT_THAT(error(npy("'<f4'", "(1000000000000000000, 0)", "")),
+              AllOf(HasSubstr("x.npy"), HasSubstr("1000000000000000000 rows without values")));
+  EXPECT_EQ(all_rows(*open({write("few.npy", npy("'<f4'", "(1000, 0)", ""))}).ValueOrDie())->num_rows(), 1000);
+}
+
 TEST_F(NumpySourceTest, FilesMustBeAlikeAndStayAsTheyAre) {
   const std::string a = write("a.npy", npy("'<i8'", "(1,)", bytes<int64_t>({1})));
   const std::string b = write("b.npy", npy("'<f8'", "(1,)", bytes<double>({1})));

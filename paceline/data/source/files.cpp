@@ -2,10 +2,14 @@
 
 #include <arrow/filesystem/filesystem.h>
 #include <arrow/filesystem/localfs.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <deque>
 #include <filesystem>
+#include <set>
 
 #include "paceline/data/source/glob_internal.h"
 #include "paceline/storage/location.h"
@@ -77,6 +81,58 @@ bool has_extension(std::string_view path, const std::vector<std::string>& extens
          });
 }
 
+// Whether a local folder is listed again that a symbolic link leads back to.
+enum class Again {
+  never,          // each folder once, by its own name rather than a link's
+  but_not_within  // by each name, of which a pattern may match one alone, but not within itself
+};
+
+// All that is in a local folder, at any depth.
+arrow::Result<std::vector<FileInfo>> below_local(FileSystem& file_system, const std::string& folder, Again again) {
+  using Id = std::pair<dev_t, ino_t>;
+  struct Folder {
+    std::string path;
+    std::vector<Id> around;
+    bool is_link = false;  // or below one
+    bool is_hidden = false;
+  };
+  std::vector<FileInfo> all;
+  std::set<Id> listed;
+  // Links come last, so that a folder has its own name, and hidden ones, whose files are left out, behind all others.
+  std::array<std::deque<Folder>, 4> waiting;
+  waiting[0].push_back({.path = folder, .around = {}});
+  while (true) {
+    const auto next = std::ranges::find_if(waiting, [](const auto& folders) { return !folders.empty(); });
+    if (next == waiting.end()) return all;
+    Folder in = std::move(next->front());
+    next->pop_front();
+    struct stat status = {};
+    if (::stat(in.path.c_str(), &status) != 0) continue;
+    const Id id(status.st_dev, status.st_ino);
+    const bool is_new = listed.insert(id).second;
+    if (again == Again::never ? !is_new : std::ranges::find(in.around, id) != in.around.end()) continue;
+    in.around.push_back(id);
+    arrow::fs::FileSelector selector;
+    selector.base_dir = in.path;
+    selector.allow_not_found = true;
+    ARROW_ASSIGN_OR_RAISE(std::vector<FileInfo> found, file_system.GetFileInfo(selector));
+    std::ranges::sort(found, {}, &FileInfo::path);
+    for (FileInfo& info : found) {
+      if (info.IsDirectory()) {
+        struct stat itself = {};
+        const bool is_link = ::lstat(info.path().c_str(), &itself) == 0 && S_ISLNK(itself.st_mode);
+        Folder inner{.path = info.path(),
+                     .around = in.around,
+                     .is_link = in.is_link || is_link,
+                     .is_hidden = in.is_hidden || is_hidden(info.base_name())};
+        const size_t turn = (inner.is_hidden ? 2 : 0) + (inner.is_link ? 1 : 0);
+        waiting.at(turn).push_back(std::move(inner));
+      }
+      all.push_back(std::move(info));
+    }
+  }
+}
+
 class Lister {
  public:
   Lister(FileSystem& file_system, const ListOptions& options) : file_system_(file_system), options_(options) {}
@@ -105,10 +161,13 @@ class Lister {
 
  private:
   arrow::Status add_folder(const std::string& folder, std::vector<FileInfo>& files) const {
-    return for_each_below(folder, /*levels=*/-1, [&](const FileInfo& info, const auto& names) {
-      if (std::ranges::none_of(names, is_hidden)) take(info, files);
-      return arrow::Status::OK();
-    });
+    return for_each_below(
+        folder, /*levels=*/-1,
+        [&](const FileInfo& info, const auto& names) {
+          if (std::ranges::none_of(names, is_hidden)) take(info, files);
+          return arrow::Status::OK();
+        },
+        Again::never);
   }
 
   arrow::Status add_glob(const std::string& glob, std::vector<FileInfo>& files, bool& matched) const {
@@ -117,13 +176,16 @@ class Lister {
     const auto pattern = names_of(std::string_view(glob).substr(base == std::string::npos ? 0 : base));
     const bool any_depth = std::ranges::find(pattern, "**") != pattern.end();
     const auto levels = any_depth ? -1 : static_cast<int>(pattern.size()) - 1;
-    return for_each_below(folder, levels, [&](const FileInfo& info, const auto& names) {
-      if (!matches(pattern, names)) return arrow::Status::OK();
-      matched |= info.IsFile() || !any_depth;
-      if (info.IsDirectory() && !any_depth) return add_folder(info.path(), files);
-      take(info, files);
-      return arrow::Status::OK();
-    });
+    return for_each_below(
+        folder, levels,
+        [&](const FileInfo& info, const auto& names) {
+          if (!matches(pattern, names)) return arrow::Status::OK();
+          matched |= info.IsFile() || !any_depth;
+          if (info.IsDirectory() && !any_depth) return add_folder(info.path(), files);
+          take(info, files);
+          return arrow::Status::OK();
+        },
+        Again::but_not_within);
   }
 
   void take(const FileInfo& info, std::vector<FileInfo>& files) const {
@@ -134,13 +196,8 @@ class Lister {
 
   // Calls `call` with what is in a folder, and its names from there on.
   template <typename Call>
-  arrow::Status for_each_below(const std::string& folder, int levels, const Call& call) const {
-    arrow::fs::FileSelector selector;
-    selector.base_dir = folder;
-    selector.recursive = levels != 0;
-    if (levels > 0) selector.max_recursion = levels;
-    selector.allow_not_found = true;
-    ARROW_ASSIGN_OR_RAISE(const std::vector<FileInfo> found, file_system_.GetFileInfo(selector));
+  arrow::Status for_each_below(const std::string& folder, int levels, const Call& call, Again again) const {
+    ARROW_ASSIGN_OR_RAISE(const std::vector<FileInfo> found, below(folder, levels, again));
     const std::string_view base = without_slashes(folder);
     for (const FileInfo& info : found) {
       const std::string_view path = without_slashes(info.path());  // some begin with a slash, whatever was asked for
@@ -151,6 +208,16 @@ class Lister {
       ARROW_RETURN_NOT_OK(call(info, names_of(path.substr(base.size()))));
     }
     return arrow::Status::OK();
+  }
+
+  arrow::Result<std::vector<FileInfo>> below(const std::string& folder, int levels, Again again) const {
+    if (levels < 0 && file_system_.type_name() == "local") return below_local(file_system_, folder, again);
+    arrow::fs::FileSelector selector;
+    selector.base_dir = folder;
+    selector.recursive = levels != 0;
+    if (levels > 0) selector.max_recursion = levels;
+    selector.allow_not_found = true;
+    return file_system_.GetFileInfo(selector);
   }
 
   FileSystem& file_system_;

@@ -76,6 +76,20 @@ TEST_F(ListFilesTest, FoldersAreSearchedWithoutWhatIsHidden) {
   EXPECT_THAT(listed({"_named", "d/_SUCCESS"}), ElementsAre("_named/f.csv", "d/_SUCCESS"));
 }
 
+TEST_F(ListFilesTest, LinksDoNotMultiplyWhatIsThere) {
+  write({"d/a", "d/v1/b", "d/.store/c", "elsewhere/e"});
+  std::filesystem::create_directory_symlink(".", folder_ / "d/latest");
+  std::filesystem::create_directory_symlink("v1", folder_ / "d/current");
+  std::filesystem::create_directory_symlink(folder_ / "d", folder_ / "d/v1/up");
+  std::filesystem::create_directory_symlink(folder_ / "elsewhere", folder_ / "d/other");
+  std::filesystem::create_directory_symlink(".store", folder_ / "d/shown");
+  EXPECT_THAT(listed({"d"}), ElementsAre("d/a", "d/other/e", "d/shown/c", "d/v1/b"));
+  EXPECT_THAT(listed({"d/current"}),
+              ElementsAre("d/current/b", "d/current/up/a", "d/current/up/other/e", "d/current/up/shown/c"));
+  EXPECT_THAT(listed({"d/**/current/*"}), ElementsAre("d/current/b")) << "a pattern may name a link";
+  EXPECT_THAT(listed({"d/*/b"}), ElementsAre("d/current/b", "d/v1/b")) << "as a shell has it";
+}
+
 TEST_F(ListFilesTest, PathsKeepTheirOrderAndMayRepeat) {
   write({"d/b", "d/a", "z"});
   EXPECT_THAT(listed({"z", "d", "d/a", "z"}), ElementsAre("z", "d/a", "d/b", "d/a", "z"));

@@ -84,11 +84,10 @@ class CsvSource : public LineSource {
   }
 
  protected:
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const std::shared_ptr<arrow::Buffer>& lines,
-                                                           const LineRange& range) const override {
-    if (lines->size() == 0) return arrow::RecordBatch::MakeEmpty(schema_);
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const Lines& lines, const LineRange& range) const override {
+    if (lines.text->size() == 0) return arrow::RecordBatch::MakeEmpty(schema_);
     const arrow::csv::ReadOptions read = range.is_first() ? options_.read : options_behind_names(range.file);
-    const auto table = parse_table(lines, read, !options_.cut_quoted && has_quotes(*lines));
+    const auto table = parse_table(lines.text, read, !options_.cut_quoted && has_quotes(*lines.text));
     if (!table.ok()) {
       return table.status().WithMessage(table.status().message(), "; types are those that the first lines of ",
                                         path_of(first_file_), " have: ", in_a_line(*schema_),

@@ -22,12 +22,61 @@ namespace {
 // Arrow's parser takes this much at once in good time, and a decompressed file may be far larger.
 constexpr size_t kParsedAtOnce = size_t{64} << 20;
 
-// As Arrow parses it, which crashes where the first row is null.
+// Arrow's parser calls itself for each level of a value, and a value of any depth would overflow the stack.
+constexpr size_t kDeepest = 500;
+
+// Where a text is nested deeper than that.
+size_t deep_place(std::string_view text) {
+  size_t depth = 0;
+  bool is_quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (is_quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') is_quoted = false;
+    } else if (c == '"') {
+      is_quoted = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kDeepest) return i;
+    } else if ((c == '}' || c == ']') && depth > 0) {
+      --depth;
+    }
+  }
+  return std::string_view::npos;
+}
+
+// The place of the line with a row that is nested deeper than that. Nearly all are passed over at the speed of memory:
+// lines that are too short for it, or have too few brackets.
+size_t deep_row(std::string_view text) {
+  constexpr auto kNone = std::string_view::npos;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
+    while (line.ends_with('\r') || line.ends_with(' ') || line.ends_with('\t')) line.remove_suffix(1);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    // A bracket that closes and one that opens stand next to each other only between rows. So lines that end and begin
+    // with them are rows, or the parser gives up there; other lines may be parts of a row.
+    const bool is_row = line.empty() || (line.starts_with('{') && line.ends_with('}'));
+    if (!is_row) return deep_place(text.substr(begin)) == kNone ? kNone : begin;
+    const auto opens = [](char c) { return (c | ('{' ^ '[')) == '{'; };
+    const bool may_be_deep = line.size() > kDeepest && std::ranges::count_if(line, opens) > int64_t{kDeepest};
+    if (may_be_deep && deep_place(line) != kNone) return begin;
+    begin = end + 1;
+  }
+  return kNone;
+}
+
+// As Arrow parses it, which crashes where the first row is null. `offset`: of the text in its file.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse_rows(const arrow::json::ParseOptions& options,
-                                                              const std::shared_ptr<arrow::Buffer>& text) {
+                                                              const std::shared_ptr<arrow::Buffer>& text,
+                                                              int64_t offset) {
   std::string_view rest = view_of(*text);
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n\xEF\xBB\xBF"), rest.size()));
   if (rest.starts_with("null")) return arrow::Status::Invalid("a row is null; wanted: an object");
+  if (const size_t deep = deep_row(rest); deep != std::string_view::npos) {
+    const auto place = offset + text->size() - static_cast<int64_t>(rest.size() - deep);
+    return arrow::Status::Invalid("the row at byte ", place, " is nested deeper than ", kDeepest, " levels");
+  }
   return arrow::json::ParseOne(options, text);
 }
 
@@ -50,7 +99,8 @@ class JsonSource : public LineSource {
       arrow::json::ParseOptions parse = arrow::json::ParseOptions::Defaults();
       parse.explicit_schema = options_.column_types;
       const std::string_view text = text_of(*first.lines, {});
-      auto batch = parse_rows(parse, part_of(first.lines, text));
+      auto batch =
+          parse_rows(parse, part_of(first.lines, text), first.lines->size() - static_cast<int64_t>(text.size()));
       if (!batch.ok() && bad_rows_ != nullptr) batch = parse_good_sample(text, parse);
       if (!batch.ok()) return in_file(kind_, path_of(first_file_), batch.status());
       schema = (*batch)->schema();
@@ -59,8 +109,9 @@ class JsonSource : public LineSource {
     }
     schema = with_known_types(
         schema, [&](const Lines& lines, const LineRange& block) -> arrow::Result<std::shared_ptr<arrow::Schema>> {
-          ARROW_ASSIGN_OR_RAISE(const auto batch, parse_rows(arrow::json::ParseOptions::Defaults(),
-                                                             part_of(lines.text, text_of(*lines.text, block))));
+          ARROW_ASSIGN_OR_RAISE(const auto batch,
+                                parse_rows(arrow::json::ParseOptions::Defaults(),
+                                           part_of(lines.text, text_of(*lines.text, block)), lines.offset));
           return batch->schema();
         });
     return cut(options_.chunk_bytes,
@@ -69,20 +120,20 @@ class JsonSource : public LineSource {
   }
 
  protected:
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const std::shared_ptr<arrow::Buffer>& lines,
-                                                           const LineRange& range) const override {
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const Lines& lines, const LineRange& range) const override {
     arrow::json::ParseOptions parse = arrow::json::ParseOptions::Defaults();
     parse.explicit_schema = schema_;
     parse.unexpected_field_behavior = options_.ignore_other_fields ? arrow::json::UnexpectedFieldBehavior::Ignore
                                                                    : arrow::json::UnexpectedFieldBehavior::Error;
-    std::string_view text = text_of(*lines, range);
+    std::string_view text = text_of(*lines.text, range);
     arrow::RecordBatchVector batches;
     while (true) {
       text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
       if (text.empty()) break;
       size_t end = text.size() > kParsedAtOnce ? text.find('\n', kParsedAtOnce) : std::string_view::npos;
       end = std::min(end, text.size());
-      auto batch = parse_rows(parse, part_of(lines, text.substr(0, end)));
+      const auto place = static_cast<int64_t>(text.data() - lines.text->data_as<char>());
+      auto batch = parse_rows(parse, part_of(lines.text, text.substr(0, end)), lines.offset + place);
       if (!batch.ok()) {
         return batch.status().WithMessage(batch.status().message(), "; columns and types are those that the first ",
                                           "lines of ", path_of(first_file_), " have: ", types(),
@@ -111,7 +162,7 @@ class JsonSource : public LineSource {
       const Span& last = rows[end - 1];
       std::string more = good;
       more += text.substr(rows[first].first, last.first + last.size - rows[first].first);
-      auto batch = parse_rows(parse, arrow::Buffer::FromString(more));
+      auto batch = parse_rows(parse, arrow::Buffer::FromString(more), 0);
       if (batch.ok()) {
         good = std::move(more);
         made = std::move(batch);

@@ -101,5 +101,31 @@ TEST_F(JsonSourceTest, ErrorsNameTheFile) {
   EXPECT_THAT(source->read(0, 0).status().message(), AllOf(HasSubstr(a), HasSubstr("it has changed")));
 }
 
+// Arrow's parser would overflow the stack, and end the process.
+TEST_F(JsonSourceTest, RowsThatAreNestedTooDeeplyAreErrors) {
+  const auto nested = [](size_t levels, const std::string& between = "") {
+    std::string text;
+    for (size_t level = 0; level < levels; ++level) text += "[" + between;
+    return "{\"a\": " + text + std::string(levels, ']') + "}\n";
+  };
+  const std::string quoted = "{\"a\": \"" + std::string(20'000, '[') + "\"}\n";
+  EXPECT_TRUE(json_source(file_system_, infos({write("quoted.json", quoted)}), {}).ok());
+  EXPECT_TRUE(
+      json_source(file_system_, infos({write("flat.json", "{\"a\": [" + std::string(20'000, ' ') + "]}\n")}), {}).ok());
+  for (const std::string& row : {nested(20'000), nested(20'000, "\n"), nested(600)}) {
+    const std::string path = write("deep.json", row);
+    EXPECT_THAT(json_source(file_system_, infos({path}), {}).status().message(),
+                AllOf(HasSubstr("deep.json"), HasSubstr("the row at byte 0 is nested deeper than 500 levels")));
+  }
+  // Behind the first block, whose rows say what the columns are.
+  std::string text;
+  while (text.size() < size_t{2} << 20) text += "{\"a\": []}\n";
+  const size_t place = text.size();
+  const std::string path = write("later.json", text + nested(20'000));
+  const auto source = json_source(file_system_, infos({path}), {}).ValueOrDie();
+  EXPECT_THAT(source->read(static_cast<int64_t>(source->chunks().size()) - 1, 0).status().message(),
+              AllOf(HasSubstr("later.json"), HasSubstr("the row at byte " + std::to_string(place) + " is nested")));
+}
+
 }  // namespace
 }  // namespace paceline::data

@@ -36,7 +36,7 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> LineSource::read(int64_t chun
   const arrow::fs::FileInfo& file = files_[static_cast<size_t>(range.file)];
   const auto lines = read_text(range);
   if (!lines.ok()) return in_file(kind_, file.path(), lines.status());
-  auto batch = parse(lines->text, range);
+  auto batch = parse(*lines, range);
   if (!batch.ok() && bad_rows_ != nullptr) batch = parse_good(*lines, range, batch.status());
   if (!batch.ok()) return in_file(kind_, file.path(), batch.status());
   return batch;
@@ -64,12 +64,12 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> LineSource::parse_good(const 
   LineRange within = range;
   within.begin = std::max<int64_t>(range.begin, 1);  // without what a file begins with
   const auto attempt = [&](int64_t first, int64_t count) {
-    if (count == 0) return parse(arrow::SliceBuffer(lines.text, 0, 0), within);
+    if (count == 0) return parse({.text = arrow::SliceBuffer(lines.text, 0, 0)}, within);
     const Span& begin = rows[static_cast<size_t>(first)];
     const Span& last = rows[static_cast<size_t>(first + count - 1)];
-    return parse(arrow::SliceBuffer(lines.text, static_cast<int64_t>(skipped + begin.first),
-                                    static_cast<int64_t>(last.first + last.size - begin.first)),
-                 within);
+    const auto place = static_cast<int64_t>(skipped + begin.first);
+    const auto size = static_cast<int64_t>(last.first + last.size - begin.first);
+    return parse({.text = arrow::SliceBuffer(lines.text, place, size), .offset = lines.offset + place}, within);
   };
   const auto describe = [&](int64_t row) {
     const Span& span = rows[static_cast<size_t>(row)];

@@ -36,7 +36,7 @@ class LineSource : public Source {
 
  protected:
   /// The rows of whole lines. An error does not need to name the file.
-  virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const std::shared_ptr<arrow::Buffer>& lines,
+  virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const Lines& lines,
                                                                    const LineRange& range) const = 0;
   /// The lines of a range. An error does not need to name the file.
   virtual arrow::Result<Lines> read_text(const LineRange& range) const;

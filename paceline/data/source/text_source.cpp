@@ -35,9 +35,8 @@ class TextSource : public LineSource {
   }
 
  protected:
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const std::shared_ptr<arrow::Buffer>& lines,
-                                                           const LineRange& range) const override {
-    std::string_view text = text_of(*lines, range);
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const Lines& lines, const LineRange& range) const override {
+    std::string_view text = text_of(*lines.text, range);
     if (!arrow::util::ValidateUTF8(text)) {
       return arrow::Status::Invalid("it is not UTF-8; convert it, or read it as binary");
     }

@@ -130,7 +130,8 @@ arrow::Result<std::map<std::string, Plan>> decoded(const EncodedPlans& encoded,
 arrow::Result<std::string> encode_plans(const std::map<std::string, Plan>& plans) {
   Encoder encoder;
   for (const auto& [name, plan] : plans) {
-    const arrow::Result<int64_t> step = encoder.add(plan);
+    const arrow::Status status = check_depth(plan);
+    const arrow::Result<int64_t> step = status.ok() ? encoder.add(plan) : status;
     if (!step.ok()) return step.status().WithMessage("the dataset '", name, "': ", step.status().message());
     encoder.name(name, *step);
   }

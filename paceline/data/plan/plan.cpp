@@ -1,6 +1,8 @@
 #include "paceline/data/plan/plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_map>
 
 #include "paceline/data/plan/push_down.h"
 #include "paceline/data/plan/readers_internal.h"
@@ -99,14 +101,55 @@ bool calls_functions(const Plan& plan) {
 
 }  // namespace
 
+PlanInputs::~PlanInputs() {
+  std::vector<std::shared_ptr<const Plan>> left = std::move(*this);
+  while (!left.empty()) {
+    const std::shared_ptr<const Plan> plan = std::move(left.back());
+    left.pop_back();
+    if (plan == nullptr || plan.use_count() > 1) continue;
+    // Nobody else has it, so that it ends here: its inputs next, and not within its end.
+    PlanInputs& inputs = const_cast<Plan&>(*plan).inputs;  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    std::ranges::move(inputs, std::back_inserter(left));
+    inputs.clear();
+  }
+}
+
+arrow::Status check_depth(const Plan& plan) {
+  std::unordered_map<const Plan*, int64_t> depths;
+  std::vector<const Plan*> path = {&plan};
+  while (!path.empty()) {
+    const Plan* const step = path.back();
+    int64_t depth = 1;
+    const auto unknown = std::ranges::find_if(step->inputs, [&](const auto& input) {
+      const auto known = depths.find(input.get());
+      if (known != depths.end()) depth = std::max(depth, known->second + 1);
+      return known == depths.end();
+    });
+    if (unknown != step->inputs.end()) {
+      path.push_back(unknown->get());
+      continue;
+    }
+    if (depth > kDeepestPlan) {
+      return arrow::Status::Invalid("the dataset has more than ", kDeepestPlan,
+                                    " steps one behind the other; give union() all datasets at once, or write what "
+                                    "there is to files and read them");
+    }
+    depths[step] = depth;
+    path.pop_back();
+  }
+  return arrow::Status::OK();
+}
+
 arrow::Result<OpenPlan> open(const Plan& plan) {
+  ARROW_RETURN_NOT_OK(check_depth(plan));
   ARROW_ASSIGN_OR_RAISE(OpenPlan open, open_as_it_is(pushed_down(plan), false));
   open.calls_functions = calls_functions(plan);
   return open;
 }
 
 std::string explain(const Plan& plan) {
-  return lines_of(pushed_down(plan));
+  const arrow::Status status = check_depth(plan);
+  return status.ok() ? lines_of(pushed_down(plan)) : status.message() + "\n";
 }
 
 }  // namespace paceline::data

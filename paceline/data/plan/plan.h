@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "paceline/core/json.h"
@@ -20,11 +21,31 @@
 
 namespace paceline::data {
 
+struct Plan;
+
+/// The plans before a step. A chain of them ends without a call within a call for each step, of which there may be more
+/// than a stack has room for.
+class PlanInputs : public std::vector<std::shared_ptr<const Plan>> {
+ public:
+  using vector::vector;
+  PlanInputs(std::vector<std::shared_ptr<const Plan>> inputs) : vector(std::move(inputs)) {}  // NOLINT: as it reads
+  PlanInputs(const PlanInputs&) = default;
+  PlanInputs(PlanInputs&&) = default;
+  PlanInputs& operator=(const PlanInputs&) = default;
+  PlanInputs& operator=(PlanInputs&&) = default;
+  ~PlanInputs();
+};
+
+/// How many steps may stand one behind the other.
+inline constexpr int64_t kDeepestPlan = 2000;
+/// Invalid where there are more: what goes through plans calls itself, and would overflow the stack.
+arrow::Status check_depth(const Plan& plan);
+
 /// The last step of a plan, with what stands before it.
 struct Plan {
   std::string kind;                                       ///< a row of the table: "read_parquet", "filter"
   Json options = Json::object();                          ///< of the step, as the row says
-  std::vector<std::shared_ptr<const Plan>> inputs;        ///< none where rows begin; several for a union
+  PlanInputs inputs;                                      ///< none where rows begin; several for a union
   std::shared_ptr<const Operator> function;               ///< of kind "function"
   std::vector<std::shared_ptr<arrow::RecordBatch>> rows;  ///< of kind "rows", whose schema is in the first
   std::shared_ptr<const Source> source;                   ///< of kind "source": the program's own

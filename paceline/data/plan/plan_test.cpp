@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "paceline/data/plan/codec.h"
 #include "paceline/data/testing_internal.h"
 
 namespace paceline::data {
@@ -67,6 +68,23 @@ TEST(Plan, WrongStepsAreErrors) {
               HasSubstr("'shuffle' has 2 inputs; wanted: one"));
   EXPECT_THAT(data::open(*step("select_columns", Json::object(), {rows({1})})).status().message(),
               HasSubstr("the options of step 'select_columns' are {}"));
+}
+
+// More would overflow the stack: in open(), or where the plan ends.
+TEST(Plan, LongChainsAreReadOrRefused) {
+  const auto chain = [](int64_t steps) {
+    std::shared_ptr<const Plan> plan = rows({1});
+    for (int64_t i = 0; i < steps; i += 2) {
+      plan = step("union", Json::object(), {step("select_columns", {{"columns", {"row"}}}, {plan}), rows({1})});
+    }
+    return plan;
+  };
+  EXPECT_EQ(all_of(*chain(1000)).size(), 501u);
+  const auto too_long = chain(5000);
+  EXPECT_THAT(data::open(*too_long).status().message(), HasSubstr("more than 2000 steps"));
+  EXPECT_THAT(explain(*too_long), HasSubstr("more than 2000 steps"));
+  EXPECT_THAT(encode_plans({{"train", *too_long}}).status().message(), HasSubstr("more than 2000 steps"));
+  chain(500'000);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "paceline/data/reader/statistics_text.h"
 
 namespace paceline::data {
+
 std::shared_ptr<DatasetReader> Dataset::reader() const {
   const std::lock_guard lock(*shared_->mutex);
   if (shared_->reader == nullptr) shared_->reader = local_reader(value_or_throw(open(plan())));

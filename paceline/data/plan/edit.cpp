@@ -42,13 +42,6 @@ bool is_part(double value) {
   return value > 0 && value < 1;
 }
 
-void add_paths(const Plan& plan, std::set<std::string>& paths) {
-  for (const std::string path : plan.options.value("paths", Json::array())) {
-    paths.insert(storage::Location(path).text());
-  }
-  for (const auto& input : plan.inputs) add_paths(*input, paths);
-}
-
 }  // namespace
 
 SharedPlan step_behind(const SharedPlan& input, std::string kind, Json options, const std::vector<SharedPlan>& others) {
@@ -153,7 +146,17 @@ arrow::Result<TwoPlans> streaming_train_and_test(const SharedPlan& input, double
 
 std::vector<std::string> input_files(const Plan& plan) {
   std::set<std::string> paths;
-  add_paths(plan, paths);
+  std::set<const Plan*> known;
+  std::vector<const Plan*> left = {&plan};
+  while (!left.empty()) {
+    const Plan& step = *left.back();
+    left.pop_back();
+    if (!known.insert(&step).second) continue;
+    for (const std::string path : step.options.value("paths", Json::array())) {
+      paths.insert(storage::Location(path).text());
+    }
+    for (const auto& input : step.inputs) left.push_back(input.get());
+  }
   return {paths.begin(), paths.end()};
 }
 

@@ -26,6 +26,12 @@ std::string encoded(const TorchTrainerOptions& options) {
     if (datasets.plans.contains(name)) continue;
     throw ConfigError("DataConfig.datasets_to_split names \"" + name + "\", which is none of the trainer's datasets");
   }
+  for (const auto& [name, word] : options.dataset_config.equal_by_name) {
+    if (!datasets.plans.contains(name)) {
+      throw ConfigError("DataConfig.equal_by_name names \"" + name + "\", which is none of the trainer's datasets");
+    }
+    DataConfig{.equal = word}.validate();
+  }
   return train::encode_datasets(datasets);
 }
 

@@ -1,6 +1,7 @@
 // DataConfig: which of a trainer's datasets are split among the workers, and how.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@ namespace paceline {
 
 /// Names of datasets.
 using DatasetNames = std::vector<std::string>;
+/// Words of DataConfig::equal by the names of datasets.
+using EqualByName = std::map<std::string, std::string>;
 
 #define PACELINE_DATA_CONFIG_FIELDS(FIELD)                                                                             \
   FIELD(std::optional<::paceline::DatasetNames>, datasets_to_split, std::nullopt, ::paceline::any_value(),             \
@@ -22,6 +25,8 @@ using DatasetNames = std::vector<std::string>;
         "many, and fewer rows than there are workers are left out. \"repeat\": equally many, the first rows once "     \
         "more. \"pad\": the same, and the column `is_padding` tells these rows. \"uneven\": each row exactly once; "   \
         "workers may differ by a row, and so by a step")                                                               \
+  FIELD(::paceline::EqualByName, equal_by_name, ::paceline::EqualByName(), ::paceline::any_value(),                    \
+        "The same for single datasets, by their names; `equal` is for the others")                                     \
   FIELD(bool, resume, true, ::paceline::any_value(),                                                                   \
         "After a restart datasets go on where the latest checkpoint was reported, in the middle of an epoch; "         \
         "otherwise at the first epoch's beginning")                                                                    \

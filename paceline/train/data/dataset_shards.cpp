@@ -72,7 +72,7 @@ std::string chosen(const std::string& name, const std::map<std::string, data::Pl
 data::RankShare share_of(const std::string& name, const DataConfig& config, const TrainContext::Values& context) {
   const auto& split = config.datasets_to_split;
   if (split && std::ranges::find(*split, name) == split->end()) return {};
-  return {.rank = context.world_rank, .world_size = context.world_size, .equal = equal_of(config.equal)};
+  return {.rank = context.world_rank, .world_size = context.world_size, .equal = equal_of(config, name)};
 }
 
 }  // namespace

@@ -90,6 +90,8 @@ TEST_F(DatasetShardsTest, WhatIsNotAllowedIsRefusedAtOnce) {
   };
   EXPECT_THAT(message({.equal = "even"}), HasSubstr("DataConfig.equal is \"even\""));
   EXPECT_THAT(message({.execution_options = {.cpu = 0}}), HasSubstr("DataConfig.execution_options.cpu is 0"));
+  EXPECT_THAT(message({.equal_by_name = {{"train", "even"}}}), HasSubstr("DataConfig.equal is \"even\""));
+  EXPECT_THAT(message({.equal_by_name = {{"test", "pad"}}}), HasSubstr("equal_by_name names \"test\", which is none"));
   EXPECT_THAT(message({.datasets_to_split = DatasetNames{"test"}}), HasSubstr("names \"test\", which is none of"));
 }
 
@@ -103,6 +105,13 @@ TEST_F(DatasetShardsTest, LimitsTravelWithTheDatasets) {
   EXPECT_EQ(train::limits_of(options, 4).read_ahead_bytes, 1000);
   EXPECT_GE(train::limits_of({}).threads, 1);
   EXPECT_EQ(train::limits_of({}).read_ahead_bytes, 256 << 20);
+}
+
+TEST_F(DatasetShardsTest, EachDatasetMayShareItsRowsInAnotherWay) {
+  const DataConfig config{.equal = "repeat", .equal_by_name = {{"test", "uneven"}, {"other", "pad"}}};
+  EXPECT_EQ(train::equal_of(config, "train"), data::Equal::repeat);
+  EXPECT_EQ(train::equal_of(config, "test"), data::Equal::uneven);
+  EXPECT_EQ(train::equal_of(config, "other"), data::Equal::pad);
 }
 
 }  // namespace

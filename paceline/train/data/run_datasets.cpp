@@ -35,4 +35,9 @@ data::Equal equal_of(const std::string& word) {
   return data::Equal::uneven;
 }
 
+data::Equal equal_of(const DataConfig& config, const std::string& name) {
+  const auto own = config.equal_by_name.find(name);
+  return equal_of(own != config.equal_by_name.end() ? own->second : config.equal);
+}
+
 }  // namespace paceline::train

@@ -23,5 +23,7 @@ RunDatasets decode_datasets(std::string_view bytes);
 
 /// What becomes of rows that the ranks cannot share evenly, by DataConfig's word.
 data::Equal equal_of(const std::string& word);
+/// Of the dataset `name`: that of its own, or the one for all.
+data::Equal equal_of(const DataConfig& config, const std::string& name);
 
 }  // namespace paceline::train

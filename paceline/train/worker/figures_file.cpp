@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kInterval{1};
 void replace(const std::string& path, const std::string& content) {
   std::error_code problem;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), problem);
-  const std::string unfinished = path + ".new";
+  const std::string unfinished = path + ".paceline-tmp";  // as storage::is_temporary_file(): no mirror copies it
   std::ofstream(unfinished) << content << "\n";
   std::filesystem::rename(unfinished, path, problem);
 }

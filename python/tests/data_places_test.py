@@ -1,6 +1,8 @@
 """Where files lie and what they are called: names that are no text, the same file twice, very many files, odd folders."""
 
 import os
+import pathlib
+import pickle
 import time
 
 import numpy
@@ -25,6 +27,24 @@ def test_names_that_are_not_utf8(tmp_path):
         file.write(b"x,y\n1\n")
     with pytest.raises(ValueError, match="a\ufffd.csv"):
         paceline.data.read_csv(str(tmp_path)).count()
+
+
+def test_names_that_are_not_utf8_are_given(tmp_path, monkeypatch):
+    folder = os.fsencode(tmp_path) + b"/f\xfe"
+    os.mkdir(folder)
+    with open(folder + b"/a\xff%20.csv", "wb") as file:
+        file.write(b"x\n1\n")
+    whole = folder + b"/a\xff%20.csv"
+    monkeypatch.chdir(folder)
+    for given in (whole, os.fsdecode(whole), [whole], pathlib.Path(os.fsdecode(whole)), folder, folder + b"/*.csv",
+                  folder + b"/?\xff*", b"a\xff%20.csv"):
+        dataset = paceline.data.read_csv(given)
+        assert dataset.take_all() == [{"x": 1}], given
+        dataset.explain()
+        assert pickle.loads(pickle.dumps(dataset)).count() == 1
+    with pytest.raises(OSError, match="b\ufffd"):
+        paceline.data.read_csv(folder + b"/b\xff.csv").count()
+    assert paceline.data.read_csv(b"%s/%s" % (os.fsencode(tmp_path), b"f\xfe")).count() == 1
 
 
 @pytest.mark.parametrize("name", ["a b", "a%20b", "a#b", "a?b", "a=b", "a\nb", "[a]", "*", "é", "a:b", "~"])

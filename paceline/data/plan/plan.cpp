@@ -44,10 +44,15 @@ arrow::Result<OpenPlan> open_step(const Plan& plan, bool stays) {
   return open;
 }
 
+// Names of files may be no text.
+std::string shown(const Json& option) {
+  return option.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // "Slice(first=1, rows=4)"
 std::string with_options(std::string_view name, const Json& options) {
   std::string text;
-  for (const auto& [key, value] : options.items()) text += (text.empty() ? "" : ", ") + key + "=" + value.dump();
+  for (const auto& [key, value] : options.items()) text += (text.empty() ? "" : ", ") + key + "=" + shown(value);
   return std::string(name) + (text.empty() ? "" : "(" + text + ")");
 }
 
@@ -58,8 +63,8 @@ std::string line_of(const Plan& plan) {
     if (!plan.options.contains("paths")) return text;
     Json paths = Json::array();
     for (const std::string path : plan.options["paths"]) paths.push_back(storage::Location(path).text());  // no keys
-    text += "(" + paths.dump();
-    if (plan.options.contains("columns")) text += ", columns=" + plan.options["columns"].dump();
+    text += "(" + shown(paths);
+    if (plan.options.contains("columns")) text += ", columns=" + shown(plan.options["columns"]);
     if (plan.options.contains("filter")) {
       const auto filter = expression_of(plan.options["filter"]);
       if (filter.ok()) text += ", filter=" + filter->ToString();
@@ -78,7 +83,7 @@ arrow::Result<OpenPlan> open_as_it_is(const Plan& plan, bool stays) {
   try {
     return open_step(plan, stays);
   } catch (const Json::exception& error) {
-    return arrow::Status::Invalid("the options of step '", plan.kind, "' are ", plan.options.dump(), ": ",
+    return arrow::Status::Invalid("the options of step '", plan.kind, "' are ", shown(plan.options), ": ",
                                   error.what());
   }
 }

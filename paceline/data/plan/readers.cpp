@@ -81,8 +81,8 @@ arrow::Result<Found> files_of(const Plan& plan, std::vector<std::string> usual) 
     if (found.file_system == nullptr) found.file_system = place.file_system;
     if (!found.file_system->Equals(place.file_system)) {
       return arrow::Status::Invalid(
-          "the paths of one data set are in two file systems: ", plan.options["paths"].front(), " and ", path,
-          "; read each, and put them together with union()");
+          "the paths of one data set are in two file systems: ", plan.options["paths"].front().get<std::string>(),
+          " and ", path, "; read each, and put them together with union()");
     }
     paths.push_back(place.path);
   }

@@ -3,6 +3,7 @@
 import base64
 import builtins
 import os
+import urllib.parse
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 import numpy
@@ -37,7 +38,8 @@ def read_parquet(paths: Union[str, List[str]], *, columns: Optional[List[str]] =
 def read_csv(paths: Union[str, List[str]], *, parse_options: Any = None, read_options: Any = None,
              convert_options: Any = None, on_error: Optional[str] = None, quarantine: Optional[str] = None,
              **files: Any) -> Dataset:
-    """Rows of CSV files, compressed or not. Types are those of the first block of the first file.
+    """Rows of CSV files, compressed or not. Columns and types are those of all files (docs/data.md): a column that a
+    file does not have is null there.
 
     Args:
         parse_options: A pyarrow.csv.ParseOptions.
@@ -59,8 +61,8 @@ def read_csv(paths: Union[str, List[str]], *, parse_options: Any = None, read_op
 
 def read_json(paths: Union[str, List[str]], *, lines: bool = True, parse_options: Any = None,
               on_error: Optional[str] = None, quarantine: Optional[str] = None, **files: Any) -> Dataset:
-    """Rows of files of JSON lines (.json, .jsonl), compressed or not. Types are those of the first block of the first
-    file.
+    """Rows of files of JSON lines (.json, .jsonl), compressed or not. Columns and types are those of all files
+    (docs/data.md).
 
     Args:
         lines: Taken for Ray's scripts: each line has a row.
@@ -77,7 +79,7 @@ def read_json(paths: Union[str, List[str]], *, lines: bool = True, parse_options
 
 
 def read_feather(paths: Union[str, List[str]], *, columns: Optional[List[str]] = None, **files: Any) -> Dataset:
-    """Rows of Arrow's IPC files (.feather, .arrow, .ipc): each record batch is a block. Arguments: as of read_parquet()."""
+    """Rows of Arrow's IPC files and streams (.feather, .arrow, .ipc): each record batch is a block. Arguments: as of read_parquet()."""
     return _read("read_feather", paths, files, **({} if columns is None else {"columns": list(columns)}))
 
 
@@ -234,8 +236,23 @@ def _partitioning(scheme, filesystem) -> Dict[str, Any]:
 
 def _located(path, filesystem):
     """A path as the core takes it."""
+    if filesystem is None and _is_no_text(path) and "://" not in path:
+        # As a URI, since what describes a dataset is text.
+        return "file://" + urllib.parse.quote(os.fsencode(os.path.abspath(path)), safe=_AS_THEY_ARE)
     place = _filesystem.given(path.removeprefix("local://"), filesystem)
     return place.location if place is not None else path.removeprefix("local://")
+
+
+_AS_THEY_ARE = "".join(map(chr, builtins.range(0x20, 0x7F))).replace("%", "")
+
+
+def _is_no_text(path):
+    """Whether it is the name of a file that is not UTF-8, as os.fsdecode() gives it."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _encoded(schema: pyarrow.Schema) -> str:
@@ -251,8 +268,8 @@ def _of_blocks(blocks, override_num_blocks):
     return _parted(MaterializedDataset(_plans.of_blocks(blocks)), override_num_blocks)
 
 
-def _paths(paths: Union[str, os.PathLike, Iterable[Any]]) -> List[str]:
-    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+def _paths(paths: Union[str, bytes, os.PathLike, Iterable[Any]]) -> List[str]:
+    listed = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
     if not listed:
         raise ValueError("paths is an empty list; wanted: at least one file or folder")
-    return [os.fspath(path) for path in listed]
+    return [os.fsdecode(path) for path in listed]

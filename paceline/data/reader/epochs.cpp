@@ -182,7 +182,11 @@ BatchRequest Epochs::request_of(const Point& from, const EpochOptions& options) 
 arrow::Result<std::unique_ptr<RankBatches>> Epochs::begin(const EpochOptions& options,
                                                           std::shared_ptr<CountedSteps> steps) {
   ARROW_RETURN_NOT_OK(options.validate());
-  const BatchRequest request = request_of(next_, options);
+  Point from = next_;
+  if (skipped_ && options.local_shuffle_buffer_size) {
+    ARROW_ASSIGN_OR_RAISE(from.state, in_buffers(from.state, options));
+  }
+  const BatchRequest request = request_of(from, options);
   std::unique_ptr<RankBatches> batches = take_begun();
   if (batches != nullptr && begun_->home.is_here() && begun_->request == request) {
     batches->read();
@@ -194,6 +198,7 @@ arrow::Result<std::unique_ptr<RankBatches>> Epochs::begin(const EpochOptions& op
       std::make_unique<Batches>(std::move(batches), Point{request.epoch, request.from}, place_, std::move(steps));
   next_ = {.epoch = request.epoch + 1, .state = {}};
   resumed_ = false;
+  skipped_ = false;
   if (begins_next(options)) given->begin_early(reader_, request_of(next_, options), begun_);
   return given;
 }
@@ -209,8 +214,21 @@ bool Epochs::begins_next(const EpochOptions& options) {
 
 arrow::Status Epochs::skip(int64_t rows) {
   ARROW_ASSIGN_OR_RAISE(const StreamState state, reader_->skipped(next_.epoch, seed_, rows, next_.state));
+  const bool is_all_skipped = skipped_ || next_.state == StreamState();
   begin_at({.epoch = next_.epoch, .state = state});
+  skipped_ = is_all_skipped;
   return arrow::Status::OK();
+}
+
+// The state in which as many rows are passed over of an epoch that is mixed in buffers from its beginning.
+arrow::Result<StreamState> Epochs::in_buffers(const StreamState& skipped, const EpochOptions& options) const {
+  const int64_t rows = skipped.position.rows;
+  const int64_t of_buffer = request_of({.epoch = next_.epoch, .state = {}}, options).from.buffer_rows;
+  ARROW_ASSIGN_OR_RAISE(StreamState state, reader_->skipped(next_.epoch, seed_, rows - rows % of_buffer, {}));
+  state.buffer_rows = of_buffer;
+  state.buffer = rows / of_buffer;
+  state.done = rows % of_buffer;
+  return state;
 }
 
 arrow::Result<std::optional<int64_t>> Epochs::rows() const {

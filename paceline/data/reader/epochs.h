@@ -77,7 +77,8 @@ class Epochs {
   void set_epoch(int64_t epoch) {
     if (!resumed_ || epoch != next_.epoch) begin_at({.epoch = epoch, .state = {}});
   }
-  /// The next iteration passes over the next rows of the epoch: of all ranks together.
+  /// The next iteration passes over the next rows of the epoch: of all ranks together. Of an epoch that nobody has
+  /// begun, these are the rows that come first in that iteration, mixed in buffers or not.
   arrow::Status skip(int64_t rows);
   /// This rank's rows of an epoch; nullopt where they are not known before they are read (a filter).
   arrow::Result<std::optional<int64_t>> rows() const;
@@ -117,11 +118,13 @@ class Epochs {
   };
 
   BatchRequest request_of(const Point& from, const EpochOptions& options) const;
+  arrow::Result<StreamState> in_buffers(const StreamState& skipped, const EpochOptions& options) const;
   bool begins_next(const EpochOptions& options);
   void begin_at(const Point& point) {
     *place_ = {.done = point, .before = point};
     next_ = point;
     resumed_ = false;
+    skipped_ = false;
   }
 
   const std::shared_ptr<DatasetReader> reader_;
@@ -130,6 +133,7 @@ class Epochs {
   const std::shared_ptr<Begun> begun_ = std::make_shared<Begun>();
   Point next_;                   // what the next iteration begins with
   bool resumed_ = false;         // a loaded state waits for it
+  bool skipped_ = false;         // what is before next_ was passed over, all of it
   std::optional<int64_t> seed_;  // of a state that was loaded, if nobody has chosen one
   std::optional<bool> calls_functions_;
 };

@@ -63,6 +63,18 @@ struct Steps : CountedSteps {
   int64_t applied_ = 0;
 };
 
+TEST(Epochs, RowsThatAreSkippedAreThoseOfMixedBuffers) {
+  const EpochOptions options{.batch_size = 5, .local_shuffle_buffer_size = 10};
+  Epochs whole(shuffled_numbers(43), {});
+  const Rows all = rows_left(whole, options);
+  for (int64_t skipped = 0; skipped <= 45; ++skipped) {
+    Epochs epochs(shuffled_numbers(43), {});
+    ASSERT_TRUE(epochs.skip(skipped / 3).ok());
+    ASSERT_TRUE(epochs.skip(skipped - skipped / 3).ok());
+    ASSERT_EQ(rows_left(epochs, options), Rows(all.begin() + std::min<int64_t>(skipped, 43), all.end())) << skipped;
+  }
+}
+
 TEST(Epochs, EachIterationIsTheNextEpoch) {
   Epochs epochs(shuffled_numbers(20), {});
   const Rows first = rows_left(epochs);
@@ -338,7 +350,7 @@ TEST(Epochs, PlacesThatAreNotInTheEpochAreErrors) {
 
 // Where rows are not counted before they are read, the row of a state is looked at then.
 TEST(Epochs, ARowThatAReadWindowLacksIsAnError) {
-  const auto numbers = memory_source(numbers_of({})->schema(), {numbers_of(first_numbers(20))}).ValueOrDie();
+  const std::shared_ptr<const Source> numbers = memory_source(numbers_of({})->schema(), {numbers_of(first_numbers(20))}).ValueOrDie();
   const Plan plan{.kind = "source", .source = std::make_shared<OddRows>(numbers)};
   Epochs epochs(local_reader(open(plan).ValueOrDie()), {});
   Json state = epochs.state().ValueOrDie();

@@ -22,7 +22,7 @@ namespace py = pybind11;
 namespace afs = arrow::fs;
 using arrow::Status;
 
-Status status_of(const py::error_already_set& error) {
+Status io_status_of(const py::error_already_set& error) {
   const std::string text = utf8(error.type().attr("__name__")) + ": " + utf8(error.value());
   if (error.matches(PyExc_FileNotFoundError)) return arrow::internal::IOErrorFromErrno(ENOENT, text);
   if (error.matches(PyExc_PermissionError)) return arrow::internal::IOErrorFromErrno(EACCES, text);
@@ -46,7 +46,7 @@ auto in_python(const Call& call) {
       return Outcome(call());
     }
   } catch (const py::error_already_set& error) {
-    return Outcome(status_of(error));
+    return Outcome(io_status_of(error));
   } catch (const std::exception& error) {  // a value of another type than pyarrow gives
     return Outcome(Status::Invalid(error.what()));
   }

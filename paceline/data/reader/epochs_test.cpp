@@ -350,7 +350,8 @@ TEST(Epochs, PlacesThatAreNotInTheEpochAreErrors) {
 
 // Where rows are not counted before they are read, the row of a state is looked at then.
 TEST(Epochs, ARowThatAReadWindowLacksIsAnError) {
-  const std::shared_ptr<const Source> numbers = memory_source(numbers_of({})->schema(), {numbers_of(first_numbers(20))}).ValueOrDie();
+  const std::shared_ptr<const Source> numbers =
+      memory_source(numbers_of({})->schema(), {numbers_of(first_numbers(20))}).ValueOrDie();
   const Plan plan{.kind = "source", .source = std::make_shared<OddRows>(numbers)};
   Epochs epochs(local_reader(open(plan).ValueOrDie()), {});
   Json state = epochs.state().ValueOrDie();

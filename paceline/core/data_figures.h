@@ -19,6 +19,7 @@ namespace paceline {
   FIELD(int64_t, rows_task_outputs_generated, 0)                                                  \
   FIELD(int64_t, bytes_task_outputs_generated, 0)                                                 \
   FIELD(int64_t, num_tasks_running, 0)                  /* blocks that are worked on now */       \
+  FIELD(double, task_running_time_max, 0.0)             /* of these so far */                     \
   FIELD(double, block_generation_time, 0.0)             /* without waiting */                     \
   FIELD(double, block_generation_time_min, 0.0)         /* of one block */                        \
   FIELD(double, block_generation_time_max, 0.0)         /* likewise */                            \
@@ -31,6 +32,11 @@ PACELINE_RECORD(OperatorFigures, PACELINE_OPERATOR_FIGURES_FIELDS);
 inline double rows_per_second(const OperatorFigures& step) {
   const double busy = step.block_generation_time;
   return busy > 0 ? static_cast<double>(step.rows_task_outputs_generated) / busy : 0;
+}
+
+// Whether a block takes so long that it is told: a function may hang.
+inline bool is_stuck(const OperatorFigures& step) {
+  return step.task_running_time_max >= 10;
 }
 
 // What one rank has got of a dataset.

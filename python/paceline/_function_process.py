@@ -261,6 +261,7 @@ def main(descriptor: int, modules: List[str], without: List[str]) -> None:
     forked = _Server(Connection(descriptor)).run()
     if forked is not None:
         faulthandler.enable()
+        faulthandler.register(signal.SIGUSR2)  # FunctionProcess::show_stack()
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         importlib.import_module("paceline.data._calls").serve(forked)

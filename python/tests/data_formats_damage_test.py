@@ -32,6 +32,11 @@ def feather(path, **way):
         writer.write_table(TABLE, max_chunksize=20)
 
 
+def stream(path, **way):
+    with pyarrow.ipc.new_stream(path, TABLE.schema, options=pyarrow.ipc.IpcWriteOptions(**way)) as writer:
+        writer.write_table(TABLE, max_chunksize=20)
+
+
 def orc(path, **way):
     pyarrow.orc.write_table(OF_ORC, str(path), stripe_size=64, batch_size=16, **way)
 
@@ -48,6 +53,8 @@ FILES = {
     "plain parquet": ("read_parquet", "a.parquet", lambda path: parquet(path, compression="none", use_dictionary=False)),
     "feather": ("read_feather", "a.arrow", feather),
     "compressed feather": ("read_feather", "a.arrow", lambda path: feather(path, compression="lz4")),
+    "stream": ("read_feather", "a.arrow", stream),
+    "compressed stream": ("read_feather", "a.arrow", lambda path: stream(path, compression="zstd")),
     "orc": ("read_orc", "a.orc", orc),
     "compressed orc": ("read_orc", "a.orc", lambda path: orc(path, compression="zstd")),
     "csv": ("read_csv", "a.csv", lambda path: pyarrow.csv.write_csv(TABLE.select(["row", "text", "float"]), path)),
@@ -115,7 +122,7 @@ def test_files_that_are_cut_off(tmp_path, kind):
     read, path = getattr(paceline.data, reader), tmp_path / name
     write(path)
     whole = path.read_bytes()
-    needs_its_end = kind not in ("csv", "json", "text", "csv.bz2")
+    needs_its_end = kind not in ("csv", "json", "text", "csv.bz2", "stream", "compressed stream")
     for size in sorted({0, 1, 4, 8, len(whole) // 2, len(whole) - 8, len(whole) - 1}):
         path.write_bytes(whole[:size])
         if needs_its_end or (size == 0 and kind != "text"):

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import json
 
 import numpy
@@ -77,7 +78,36 @@ def test_csv_files_may_differ_in_the_order_of_their_columns_and_have_no_rows(tmp
     assert paceline.data.read_csv(str(tmp_path)).take_all() == [{"a": 1, "b": 2}, {"a": 4, "b": 3}]
 
 
+def test_csv_files_may_differ_in_columns_and_types(tmp_path, capfd):
+    """As pandas reads them one by one and puts them together."""
+    texts = ["i,f,none,code,left\n1,1,,1,2\n", "code,i,f,none,new\nA1,2,0.5,3,x\n", "i,f,none,code,left\n3,,,7,\n"]
+    for number, content in enumerate(texts):
+        write(tmp_path / f"{number}.csv", content)
+    dataset = paceline.data.read_csv(str(tmp_path))
+    frame = pandas.concat([pandas.read_csv(io.StringIO(text)) for text in texts], ignore_index=True)
+    found = dataset.to_pandas()
+    assert list(found.columns) == list(frame.columns) == ["i", "f", "none", "code", "left", "new"]
+    assert found["code"].tolist() == ["1", "A1", "7"] and "'code' is int64" in capfd.readouterr().err
+    for name in ("i", "f", "none", "left", "new"):
+        assert found[name].fillna(-1).tolist() == frame[name].fillna(-1).tolist(), name
+    assert dataset.select_columns(["new"]).take_all() == [{"new": None}, {"new": "x"}, {"new": None}]
+    assert sorted(row["i"] for row in dataset.random_shuffle(seed=1).iter_rows()) == [1, 2, 3]
+
+
+def test_a_value_that_does_not_fit_names_file_column_and_type(tmp_path):
+    write(tmp_path / "0.csv", "x\n1\n")
+    path = write(tmp_path / "1.csv", "x\nabc\n")
+    types = pyarrow.csv.ConvertOptions(column_types={"x": pyarrow.int64()})
+    with pytest.raises(ValueError, match=f"{path}.*'abc'.*the column 'x' is string there; wanted: int64.*column_types"):
+        paceline.data.read_csv(str(tmp_path), convert_options=types).count()
+    for number, value in enumerate(["1", '"abc"']):
+        write(tmp_path / f"{number}.json", f'{{"x": {value}}}\n')
+    with pytest.raises(ValueError, match="the column 'x' is int64 in .*0.json and string in .*1.json.*column_types"):
+        paceline.data.read_json(str(tmp_path)).schema()
+
+
 JSON = {
+    "null rows": [{"a": 1, "b": "x"}, None, None, {"a": 2}, None],
     "nested": [{"a": {"b": [1, 2], "c": None}}, {"a": None}, {"a": {"b": [], "c": {"d": [{"e": 1}]}}}],
     "missing keys": [{"a": 1}, {"b": 2.5}, {"a": 2, "c": [1]}],
     "integers and floats": [{"a": 1}, {"a": 2.5}],

@@ -85,6 +85,10 @@ void write_dataset(const DatasetFigures& dataset, std::ostream& text) {
     text << "; slowest step: " << printable(slowest->name) << ", " << std::llround(rows_per_second(*slowest))
          << " rows/s in one thread";
   }
+  for (const OperatorFigures& step : dataset.steps) {
+    if (!is_stuck(step)) continue;
+    text << "; " << printable(step.name) << " is at a block for " << std::llround(step.task_running_time_max) << " s";
+  }
   text << "\n";
 }
 

@@ -119,12 +119,20 @@ class FakeServer {
 
 class FakeProcess : public FunctionProcess {
  public:
-  FakeProcess(pid_t pid, Descriptor socket, std::shared_ptr<FakeServer> server, const std::atomic<int64_t>& memory)
-      : pid_(pid), socket_(std::move(socket)), server_(std::move(server)), memory_(memory) {}
+  FakeProcess(pid_t pid, Descriptor socket, std::shared_ptr<FakeServer> server, const std::atomic<int64_t>& memory,
+              const std::function<void()>& stack_is_shown)
+      : pid_(pid),
+        socket_(std::move(socket)),
+        server_(std::move(server)),
+        memory_(memory),
+        stack_is_shown_(stack_is_shown) {}
   ~FakeProcess() override { kill(); }
   pid_t pid() const override { return pid_; }
   Descriptor take_socket() override { return std::move(socket_); }
   void kill() override { server_->end(SIGKILL); }
+  void show_stack() override {
+    if (stack_is_shown_) stack_is_shown_();
+  }
   std::optional<ExitStatus> wait() override {
     if (server_->signal() == FakeCrash::kNobodyKnows) return std::nullopt;
     return ExitStatus{.signal = server_->signal()};
@@ -136,6 +144,7 @@ class FakeProcess : public FunctionProcess {
   Descriptor socket_;
   const std::shared_ptr<FakeServer> server_;
   const std::atomic<int64_t>& memory_;
+  const std::function<void()>& stack_is_shown_;
 };
 
 class FakeProcesses : public FunctionProcesses {
@@ -153,7 +162,8 @@ class FakeProcesses : public FunctionProcesses {
     auto server = std::make_shared<FakeServer>(number, function_, std::move(ends.second));
     threads_.emplace_back([server] { server->serve(); });
     servers_.push_back(server);
-    return std::make_unique<FakeProcess>(1000 + number, std::move(ends.first), std::move(server), memory);
+    return std::make_unique<FakeProcess>(1000 + number, std::move(ends.first), std::move(server), memory,
+                                         stack_is_shown);
   }
 
   /// A process is killed, from outside.
@@ -164,6 +174,7 @@ class FakeProcesses : public FunctionProcesses {
 
   std::vector<std::map<std::string, std::string>> variables;  ///< of each that was started
   std::atomic<int64_t> memory = 0;                            ///< that each process seems to hold
+  std::function<void()> stack_is_shown;                       ///< called when a process is to show its stack
 
  private:
   const std::function<FakeReply(const FakeCall&)> function_;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <sstream>
 
+#include "paceline/core/notice.h"
 #include "paceline/core/posix/kernel_file.h"
 
 namespace paceline::data {
@@ -25,6 +26,7 @@ class ForkedProcesses::Process : public FunctionProcess {
   pid_t pid() const override { return pid_; }
   Descriptor take_socket() override { return std::move(socket_); }
   void kill() override { ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0); }
+  void show_stack() override { ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGUSR2, nullptr, 0); }
 
   std::optional<ExitStatus> wait() override {
     int status = 0;
@@ -53,8 +55,8 @@ class ForkedProcesses::Process : public FunctionProcess {
   const Descriptor end_;
 };
 
-ForkedProcesses::ForkedProcesses(Descriptor server, Begin begin)
-    : begin_(std::move(begin)), connection_(std::make_shared<Connection>(std::move(server))) {}
+ForkedProcesses::ForkedProcesses(Descriptor server, Begin begin, std::chrono::milliseconds patience)
+    : begin_(std::move(begin)), patience_(patience), connection_(std::make_shared<Connection>(std::move(server))) {}
 
 // Without the mutex, which a thread may have that is not there.
 void ForkedProcesses::let_go_in_fork() {
@@ -88,8 +90,15 @@ arrow::Status ForkedProcesses::begin_again() {
 }
 
 arrow::Result<rpc::Envelope> ForkedProcesses::ask(Connection& server,
-                                                  const std::map<std::string, std::string>& variables) {
+                                                  const std::map<std::string, std::string>& variables) const {
   ARROW_RETURN_NOT_OK(server.socket.send(rpc::pack(ForkFunctionProcess{variables})));
+  // It imports what functions need before its first answer.
+  ARROW_ASSIGN_OR_RAISE(const bool is_there, server.socket.wait(patience_));
+  if (!is_there) {
+    notice("the process from which those that call functions of datasets are forked has not answered for " +
+           std::to_string(patience_.count() / 1000) +
+           " s, and is waited for: it imports what the functions need, or is " + "stopped");
+  }
   ARROW_ASSIGN_OR_RAISE(auto answer, server.socket.receive());
   if (!answer) return arrow::Status::IOError("it has closed the connection");
   return *std::move(answer);

@@ -7,6 +7,7 @@
 
 #include <arrow/result.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -38,8 +39,9 @@ class ForkedProcesses : public FunctionProcesses {
  public:
   /// Starts a server, and gives the connection to it.
   using Begin = std::function<arrow::Result<Descriptor>()>;
-  /// `server`: the connection to the first one.
-  ForkedProcesses(Descriptor server, Begin begin);
+  /// `server`: the connection to the first one. `patience`: how long a server may take for an answer before a notice
+  /// says that it is waited for.
+  ForkedProcesses(Descriptor server, Begin begin, std::chrono::milliseconds patience = std::chrono::minutes(1));
 
   arrow::Result<std::unique_ptr<FunctionProcess>> start(const std::map<std::string, std::string>& variables) override;
   /// Ends the server, and all processes with it: calls that are under way meet their end.
@@ -56,9 +58,10 @@ class ForkedProcesses : public FunctionProcesses {
   class Process;
   std::shared_ptr<Connection> connection() const;
   arrow::Status begin_again();
-  static arrow::Result<rpc::Envelope> ask(Connection& server, const std::map<std::string, std::string>& variables);
+  arrow::Result<rpc::Envelope> ask(Connection& server, const std::map<std::string, std::string>& variables) const;
 
   const Begin begin_;
+  const std::chrono::milliseconds patience_;
   std::mutex starting_;  // of a request and its answer
   mutable std::mutex mutex_;
   std::shared_ptr<Connection> connection_;  // its processes hold it, too

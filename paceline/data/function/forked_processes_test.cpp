@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <future>
+#include <latch>
 #include <thread>
 
 #include "paceline/core/posix/pidfd.h"
@@ -85,6 +87,45 @@ TEST(ForkedProcesses, SayWhyThereIsNone) {
   EXPECT_THAT(processes.start({}).status().message(), HasSubstr("Resource temporarily unavailable"));
   processes.end();
   EXPECT_THAT(processes.start({}).status().message(), HasSubstr("has ended"));
+}
+
+// What this process writes to standard error goes to a pipe.
+class CapturedError {
+ public:
+  CapturedError() : before_(::dup(STDERR_FILENO)) {
+    EXPECT_EQ(::pipe(pipe_), 0);
+    ::dup2(pipe_[1], STDERR_FILENO);
+    ::close(pipe_[1]);
+  }
+  ~CapturedError() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+    ::close(pipe_[0]);
+  }
+  std::string line() {
+    std::string text;
+    for (char next = 0; next != '\n' && ::read(pipe_[0], &next, 1) == 1;) text += next;
+    return text;
+  }
+
+ private:
+  const int before_;
+  int pipe_[2];
+};
+
+TEST(ForkedProcesses, AServerThatDoesNotAnswerIsToldOf) {
+  std::latch is_told(1);
+  FakeForkServer server([&](const rpc::StringMap&) {
+    is_told.wait();
+    return ended(7, 0);
+  });
+  ForkedProcesses processes(std::move(server.ours), no_other, std::chrono::milliseconds(1));
+  CapturedError error;
+  auto process = std::async(std::launch::async, [&] { return processes.start({}); });
+  const std::string said = error.line();
+  is_told.count_down();
+  EXPECT_THAT(said, HasSubstr("has not answered for"));
+  EXPECT_EQ(process.get().ValueOrDie()->pid(), 7);
 }
 
 TEST(ForkedProcesses, AnotherServerTakesThePlaceOfOneThatHasEnded) {

@@ -47,17 +47,34 @@ bool FunctionConnection::has_ended() {
   return !waited.ok() || *waited;
 }
 
+// Until something is there for receive(), which also tells errors; or what the process holds, if that is too much.
+arrow::Result<std::optional<int64_t>> FunctionConnection::wait_for_answer(const FunctionWatch& watch) {
+  using std::chrono::milliseconds;
+  const auto slow_at = std::chrono::steady_clock::now() + watch.slow_after;
+  bool is_slow = false, is_there = false;
+  while (!is_there) {
+    if (watch.memory == 0 && is_slow) return std::nullopt;
+    const auto left = std::chrono::ceil<milliseconds>(slow_at - std::chrono::steady_clock::now());
+    if (!is_slow && left <= milliseconds(0)) {
+      is_slow = true;
+      watch.is_slow();
+      continue;
+    }
+    auto waited = socket_.wait(watch.memory > 0 ? std::min(kBetweenLooks, is_slow ? kBetweenLooks : left) : left);
+    is_there = !waited.ok() || *waited;
+    if (watch.memory == 0) continue;
+    const int64_t used = process_->memory();
+    if (used > watch.memory) return used;
+  }
+  return std::nullopt;
+}
+
 arrow::Result<FunctionAnswer> FunctionConnection::call(FunctionCall call, const Descriptor& code,
                                                        const SharedRegion& input, const SharedRegion& output,
-                                                       int64_t memory) {
+                                                       const FunctionWatch& watch) {
   if (!send(std::move(call), code, input, output).ok()) return died(0);
-  bool is_there = memory == 0;
-  while (!is_there) {
-    auto waited = socket_.wait(kBetweenLooks);
-    is_there = !waited.ok() || *waited;  // receive() tells the error
-    const int64_t used = process_->memory();
-    if (used > memory) return died(used);
-  }
+  ARROW_ASSIGN_OR_RAISE(const std::optional<int64_t> too_much, wait_for_answer(watch));
+  if (too_much) return died(*too_much);
   auto received = socket_.receive();
   if (!received.ok() || !*received) return died(0);
   FunctionAnswer answer;

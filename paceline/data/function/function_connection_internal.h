@@ -5,6 +5,8 @@
 
 #include <arrow/result.h>
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -29,6 +31,13 @@ struct FunctionAnswer {
   std::string bytes;  // of the message
 };
 
+/// What is looked at while a call is under way.
+struct FunctionWatch {
+  int64_t memory = 0;  ///< what the process may hold, 0 for any amount; looked at ten times a second and at the end
+  std::chrono::milliseconds slow_after{0};  ///< after which is_slow is called, once
+  std::function<void()> is_slow;
+};
+
 class FunctionConnection {
  public:
   explicit FunctionConnection(std::unique_ptr<FunctionProcess> process);
@@ -37,10 +46,11 @@ class FunctionConnection {
   void kill() { process_->kill(); }
   /// Whether it has ended between two calls.
   bool has_ended();
-  /// Calls a function, of which `code` is the sealed memory, and waits for the answer. `memory`: what the process may
-  /// hold, 0 for any amount; it is looked at ten times a second and at the end. Invalid where it sends nonsense.
+  /// Has it say where it is.
+  void show_stack() { process_->show_stack(); }
+  /// Calls a function, of which `code` is the sealed memory, and waits for the answer. Invalid where it sends nonsense.
   arrow::Result<FunctionAnswer> call(FunctionCall call, const Descriptor& code, const SharedRegion& input,
-                                     const SharedRegion& output, int64_t memory);
+                                     const SharedRegion& output, const FunctionWatch& watch);
   bool knows_function(int64_t function) const { return functions_.contains(function); }
   const std::set<int64_t>& functions() const { return functions_; }
   const std::set<int64_t>& regions() const { return regions_; }
@@ -50,6 +60,7 @@ class FunctionConnection {
   arrow::Status introduce(std::set<int64_t>& known, int64_t id, M message, const Descriptor& descriptor);
   arrow::Status send(FunctionCall call, const Descriptor& code, const SharedRegion& input, const SharedRegion& output);
   FunctionAnswer died(int64_t memory);
+  arrow::Result<std::optional<int64_t>> wait_for_answer(const FunctionWatch& watch);
 
   const std::unique_ptr<FunctionProcess> process_;
   rpc::BlockingSocket socket_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "paceline/core/notice.h"
 #include "paceline/core/posix/sealed_memory.h"
 #include "paceline/data/function/block_transfer.h"
 #include "paceline/data/function/function_connection_internal.h"
@@ -25,6 +26,7 @@ std::string in_words(const std::optional<ExitStatus>& status) {
 FunctionPool::FunctionPool(std::shared_ptr<FunctionProcesses> processes, FunctionPoolOptions options)
     : processes_(std::move(processes)),
       memory_(options.memory),
+      slow_after_(options.slow_after),
       // For each process a block on its way there and one on its way back, and as many that are read meanwhile.
       regions_(4 * options.variables.size()) {
   for (auto& variables : options.variables)
@@ -68,6 +70,60 @@ std::vector<pid_t> FunctionPool::pids() const {
   return pids;
 }
 
+// Where this thread stands in a pool. One at a time for each pool.
+class FunctionPool::Place {
+ public:
+  // The caller has the mutex.
+  explicit Place(FunctionPool& pool) : pool_(pool), turn_(pool.turns_.insert(pool.turns_.end(), Turn())) {
+    of_this_thread_.push_back(this);
+  }
+  // The caller has the mutex, or nobody.
+  void leave() {
+    pool_.turns_.erase(turn_);
+    std::erase(of_this_thread_, this);
+  }
+  static Place* in(const FunctionPool& pool) {
+    const auto found = std::ranges::find(of_this_thread_, &pool, [](const Place* place) { return &place->pool_; });
+    return found == of_this_thread_.end() ? nullptr : *found;
+  }
+  Turns::iterator turn() const { return turn_; }
+
+ private:
+  static thread_local std::vector<Place*> of_this_thread_;
+  FunctionPool& pool_;
+  const Turns::iterator turn_;
+};
+
+thread_local std::vector<FunctionPool::Place*> FunctionPool::Place::of_this_thread_;
+
+std::shared_ptr<const void> FunctionPool::line_up(const std::shared_ptr<FunctionPool>& pool) {
+  if (!pool->home_.is_here() || Place::in(*pool) != nullptr) return nullptr;
+  const std::lock_guard lock(pool->mutex_);
+  return {new Place(*pool), [pool](const Place* place) {
+            {
+              const std::lock_guard leaving(pool->mutex_);
+              const_cast<Place*>(place)->leave();
+            }
+            pool->changed_.notify_all();
+            delete place;
+          }};
+}
+
+// As many seats are free as those need who stand before this one, and one more.
+bool FunctionPool::is_my_turn(Turns::iterator mine, bool is_patient) const {
+  const auto is_before = [&](const Turn& turn) { return turn.is_waiting || (is_patient && turn.is_coming); };
+  const auto before = std::count_if(turns_.begin(), Turns::const_iterator(mine), is_before);
+  return std::ranges::count(seats_, false, &Seat::is_taken) > before;
+}
+
+// How long a free seat may be left to a thread that is still to come. It may wait for this one: that is the reason for
+// an end, and a seat that is left for longer than a call takes does more harm than good.
+std::chrono::nanoseconds FunctionPool::patience() const {
+  using std::chrono::milliseconds;
+  if (called_ == 0) return std::chrono::seconds(1);
+  return std::clamp<std::chrono::nanoseconds>(called_for_ / called_, milliseconds(20), std::chrono::seconds(1));
+}
+
 // A process that nobody has: one that knows the function, another one, or a new one; waits for one that is free.
 arrow::Result<FunctionPool::Seat*> FunctionPool::take_seat(int64_t function) {
   const auto rank = [&](const Seat& seat) {
@@ -76,14 +132,22 @@ arrow::Result<FunctionPool::Seat*> FunctionPool::take_seat(int64_t function) {
     return seat.connection->knows_function(function) ? 3 : 2;
   };
   std::unique_lock lock(mutex_);
-  std::vector<Seat>::iterator best;
+  std::optional<Place> own;
+  if (Place::in(*this) == nullptr) own.emplace(*this);
+  const Turns::iterator turn = Place::in(*this)->turn();
+  turn->is_coming = false;
+  turn->is_waiting = true;
   {
     const Waiting waiting;
-    changed_.wait(lock, [&] {
-      best = std::ranges::max_element(seats_, {}, rank);
-      return stopped_ || rank(*best) > 0;
-    });
+    const auto end = std::chrono::steady_clock::now() + patience();
+    const auto is_patient = [&] { return std::chrono::steady_clock::now() < end; };
+    const auto may_go_on = [&] { return stopped_ || is_my_turn(turn, is_patient()); };
+    changed_.wait_until(lock, end, may_go_on);
+    changed_.wait(lock, may_go_on);
   }
+  turn->is_waiting = false;
+  if (own) own->leave();
+  const auto best = std::ranges::max_element(seats_, {}, rank);
   if (stopped_) return arrow::Status::Cancelled("the processes that call functions are ending");
   best->is_taken = true;
   if (best->connection != nullptr) return &*best;
@@ -145,7 +209,16 @@ Block FunctionPool::try_twice(int64_t number, const Function& function, const ar
     }
     FunctionCall call{.function = number, .key = key, .input_bytes = input_bytes};
     note_what_is_gone(*seat->connection, call);
-    auto answer = seat->connection->call(std::move(call), function.code, *input, *output, memory_);
+    const FunctionWatch watch{.memory = memory_, .slow_after = slow_after_, .is_slow = [&] {
+                                tell_slow(function, block, *seat->connection);
+                              }};
+    const auto begin = std::chrono::steady_clock::now();
+    auto answer = seat->connection->call(std::move(call), function.code, *input, *output, watch);
+    {
+      const std::lock_guard lock(mutex_);
+      called_for_ += std::chrono::steady_clock::now() - begin;
+      ++called_;
+    }
     const auto* const died = answer.ok() ? std::get_if<FunctionAnswer::Died>(&answer->what) : nullptr;
     leave(*seat, answer.ok() && died == nullptr);
     ARROW_RETURN_NOT_OK(answer.status());
@@ -176,6 +249,14 @@ Block FunctionPool::try_twice(int64_t number, const Function& function, const ar
     }
     before = in_words(died->status);
   }
+}
+
+void FunctionPool::tell_slow(const Function& function, const arrow::RecordBatch& block,
+                             FunctionConnection& connection) const {
+  notice(function.name + " has been at a block of " + std::to_string(block.num_rows()) + " rows for " +
+         std::to_string(std::chrono::duration_cast<std::chrono::seconds>(slow_after_).count()) + " s, in process " +
+         std::to_string(connection.pid()) + ", which is waited for; where it is:");
+  connection.show_stack();
 }
 
 void FunctionPool::note_what_is_gone(const FunctionConnection& connection, FunctionCall& call) const {

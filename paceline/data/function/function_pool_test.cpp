@@ -86,6 +86,64 @@ TEST(FunctionPool, AnswersMayComeInAnotherOrder) {
   EXPECT_EQ(values_of(**first.get()), (std::vector<int64_t>{1}));
 }
 
+// The thread that has lined up first is still reading its block when the second one is ready.
+TEST(FunctionPool, ThreadsGoInTheOrderInWhichTheyHaveLinedUp) {
+  std::vector<int64_t> calls;
+  const auto pool = std::make_shared<FunctionPool>(std::make_shared<FakeProcesses>([&](const FakeCall& call) {
+                                                     calls.push_back(values_of(*call.block)[0]);
+                                                     return plus_key(call);
+                                                   }),
+                                                   of_processes(1));
+  const int64_t function = pool->add("f", "code").ValueOrDie();
+  for (int round = 0; round < 20; ++round) {
+    calls.clear();
+    std::latch first_is_there(1), second_is_there(1);
+    auto first = std::async(std::launch::async, [&] {
+      const auto turn = FunctionPool::line_up(pool);
+      EXPECT_EQ(FunctionPool::line_up(pool), nullptr) << "it stands there";
+      first_is_there.count_down();
+      second_is_there.wait();
+      std::this_thread::yield();
+      return pool->call(function, numbers_of({1}), 0);
+    });
+    auto second = std::async(std::launch::async, [&] {
+      first_is_there.wait();
+      const auto turn = FunctionPool::line_up(pool);
+      second_is_there.count_down();
+      return pool->call(function, numbers_of({2}), 0);
+    });
+    EXPECT_TRUE(first.get().ok() && second.get().ok());
+    EXPECT_EQ(calls, (std::vector<int64_t>{1, 2}));
+  }
+}
+
+// One that waits for the thread behind it holds it up for a while, not for ever.
+TEST(FunctionPool, AThreadThatDoesNotComeIsNotWaitedFor) {
+  const auto pool = std::make_shared<FunctionPool>(std::make_shared<FakeProcesses>(plus_key), of_processes(1));
+  const int64_t function = pool->add("f", "code").ValueOrDie();
+  auto turn = FunctionPool::line_up(pool);
+  EXPECT_TRUE(called(*pool, function, 2).get().ok());
+  turn = nullptr;  // it never calls
+  EXPECT_TRUE(called(*pool, function, 3).get().ok());
+}
+
+TEST(FunctionPool, ACallThatGoesOnForLongIsToldOf) {
+  std::latch is_told(1);
+  ::testing::internal::CaptureStderr();
+  const auto processes = std::make_shared<FakeProcesses>([&](const FakeCall& call) {
+    is_told.wait();
+    return plus_key(call);
+  });
+  processes->stack_is_shown = [&] { is_told.count_down(); };
+  FunctionPoolOptions options = of_processes(1);
+  options.slow_after = std::chrono::milliseconds(20);
+  FunctionPool pool(processes, options);
+  const int64_t function = pool.add("Map(f)", "code").ValueOrDie();
+  EXPECT_EQ(values_of(**called(pool, function, 1).get()), (std::vector<int64_t>{1}));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("paceline: Map(f) has been at a block of 1 rows"), HasSubstr("in process 1000")));
+}
+
 TEST(FunctionPool, ACrashIsTriedAgainWithTheSameKey) {
   std::atomic<int> calls = 0;
   FunctionPool pool(std::make_shared<FakeProcesses>([&](const FakeCall& call) -> FakeReply {

@@ -27,6 +27,8 @@ class FunctionProcess {
   virtual Descriptor take_socket() = 0;
   /// Ends it at once: our end of the connection reads its end.
   virtual void kill() = 0;
+  /// Has it write to standard error where it is in the function. May be called as kill() may.
+  virtual void show_stack() = 0;
   /// Waits for its end; nullopt where nobody knows any more how that was.
   virtual std::optional<ExitStatus> wait() = 0;
   /// Bytes of memory that it holds for itself, without what it shares with others.

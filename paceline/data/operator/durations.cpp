@@ -37,4 +37,24 @@ std::chrono::nanoseconds Durations::quantile(double share) const {
   return longest();
 }
 
+UnderWay::One::One(UnderWay& all) : all_(all) {
+  const std::lock_guard lock(all.mutex_);
+  place_ = all.begins_.insert(Clock::now());
+}
+
+UnderWay::One::~One() {
+  const std::lock_guard lock(all_.mutex_);
+  all_.begins_.erase(place_);
+}
+
+int64_t UnderWay::count() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(begins_.size());
+}
+
+UnderWay::Clock::duration UnderWay::longest() const {
+  const std::lock_guard lock(mutex_);
+  return begins_.empty() ? Clock::duration(0) : Clock::now() - *begins_.begin();
+}
+
 }  // namespace paceline::data

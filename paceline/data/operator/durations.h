@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
+#include <set>
 
 namespace paceline::data {
 
@@ -30,6 +32,32 @@ class Durations {
   std::atomic<int64_t> longest_ = 0;
   std::atomic<int64_t> shortest_ = INT64_MAX;
   std::array<std::atomic<int64_t>, kOfAnOctave * kOctaves + 1> counts_ = {};
+};
+
+/// What is under way, and since when.
+class UnderWay {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Something, until it goes.
+  class One {
+   public:
+    explicit One(UnderWay& all);
+    ~One();
+    One(const One&) = delete;
+    One& operator=(const One&) = delete;
+
+   private:
+    UnderWay& all_;
+    std::multiset<Clock::time_point>::iterator place_;
+  };
+
+  int64_t count() const;
+  /// Of the first to begin; 0 where there is none.
+  Clock::duration longest() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::multiset<Clock::time_point> begins_;
 };
 
 /// Counts how long this thread waits for others from here to the end of the scope. Whoever measures what the thread

@@ -27,6 +27,7 @@ class Forgiving : public Operator {
       : step_(std::move(step)), bad_rows_(std::move(bad_rows)) {}
 
   std::string name() const override { return step_->name(); }
+  std::shared_ptr<const void> line_up() const override { return step_->line_up(); }
   bool keeps_rows() const override { return step_->keeps_rows() && bad_rows_->options().on_error == OnError::replace; }
   uint64_t fingerprint() const override { return mix(step_->fingerprint(), bad_rows_->fingerprint()); }
 
@@ -36,15 +37,31 @@ class Forgiving : public Operator {
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply(const std::shared_ptr<arrow::RecordBatch>& block,
                                                            uint64_t key) const override {
+    return apply_at(block, key, {});
+  }
+
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply_at(const std::shared_ptr<arrow::RecordBatch>& block,
+                                                              uint64_t key, const BlockPlace& place) const override {
     auto made = step_->apply(block, key);
     if (made.ok()) return made;
+    const auto others = [&](int64_t other) -> arrow::Result<std::optional<BadRows::Other>> {
+      auto read = place.read(other);
+      if (!read.ok()) return std::nullopt;  // an error where its rows are due
+      return BadRows::Other{(*read).rows->num_rows(), attempts(read->rows, read->key)};
+    };
     return bad_rows_->without_bad(
-        block->num_rows(), made.status(),
-        [&](int64_t first, int64_t rows) { return step_->apply(block->Slice(first, rows), key); },
-        [&](int64_t row) { return Json{{"step", step_->name()}, {"row", shown(*block, row)}}; });
+        block->num_rows(), made.status(), attempts(block, key),
+        [&](int64_t row) { return Json{{"step", step_->name()}, {"row", shown(*block, row)}}; },
+        {.block = place.block, .blocks = place.blocks, .others = others});
   }
 
  private:
+  BadRows::Attempt attempts(std::shared_ptr<arrow::RecordBatch> block, uint64_t key) const {
+    return [step = step_, block = std::move(block), key](int64_t first, int64_t rows) {
+      return step->apply(block->Slice(first, rows), key);
+    };
+  }
+
   const std::shared_ptr<const Operator> step_;
   const std::shared_ptr<BadRows> bad_rows_;
 };

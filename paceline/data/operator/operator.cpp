@@ -18,14 +18,13 @@ using Batch = arrow::Result<std::shared_ptr<arrow::RecordBatch>>;
 // Calls `make`, which gives a block of `rows_in` rows' worth, and counts it.
 template <typename Make>
 Batch counted(OperatorStatistics& statistics, int64_t rows_in, Make make) {
-  ++statistics.in_hand;
+  const UnderWay::One block(statistics.in_hand);
   const auto start = std::chrono::steady_clock::now();
   const auto waited_before = Waiting::of_this_thread();
   Batch batch = make();
   const auto waited = Waiting::of_this_thread() - waited_before;
   statistics.busy.add(std::chrono::steady_clock::now() - start - waited);
   statistics.waited_ns += waited.count();
-  --statistics.in_hand;
   if (!batch.ok()) return batch;
   ++statistics.blocks;
   statistics.rows_in += rows_in;
@@ -83,9 +82,15 @@ class Transformed : public Source {
   }
 
   Batch read(int64_t chunk, uint64_t key) const override {
+    const std::shared_ptr<const void> turn = step_->line_up();
     ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, source_->read(chunk, key));
-    Batch made = counted(*statistics_, batch->num_rows(),
-                         [&] { return step_->apply(batch, mix(key, static_cast<uint64_t>(chunk))); });
+    const auto key_of = [key](int64_t block) { return mix(key, static_cast<uint64_t>(block)); };
+    const auto read_other = [&](int64_t block) -> arrow::Result<BlockPlace::Block> {
+      ARROW_ASSIGN_OR_RAISE(auto rows, source_->read(block, key));
+      return BlockPlace::Block{.rows = std::move(rows), .key = key_of(block)};
+    };
+    const BlockPlace place{.block = chunk, .blocks = static_cast<int64_t>(chunks().size()), .read = read_other};
+    Batch made = counted(*statistics_, batch->num_rows(), [&] { return step_->apply_at(batch, key_of(chunk), place); });
     if (!made.ok()) return made.status().WithMessage(made.status().message(), "; ", name_of(chunk));
     if (step_->keeps_rows() && (*made)->num_rows() != batch->num_rows()) {
       return arrow::Status::Invalid(step_->name(), " must give one row for each row, but gave ", (*made)->num_rows(),
@@ -116,6 +121,10 @@ class Transformed : public Source {
 };
 
 }  // namespace
+
+Batch Operator::apply_at(const std::shared_ptr<arrow::RecordBatch>& block, uint64_t key, const BlockPlace&) const {
+  return apply(block, key);
+}
 
 std::shared_ptr<const Source> transformed(std::shared_ptr<const Source> source, std::shared_ptr<const Operator> step,
                                           std::shared_ptr<OperatorStatistics> statistics) {

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,17 @@
 #include "paceline/data/source/source.h"
 
 namespace paceline::data {
+
+/// Where a block stands among those that an operator is applied to.
+struct BlockPlace {
+  struct Block {
+    std::shared_ptr<arrow::RecordBatch> rows;
+    uint64_t key = 0;
+  };
+  int64_t block = 0;
+  int64_t blocks = 1;
+  std::function<arrow::Result<Block>(int64_t block)> read;  ///< one of the others
+};
 
 /// A function from blocks to blocks. Thread-safe.
 class Operator {
@@ -31,6 +43,13 @@ class Operator {
   /// The block that it makes of `block`. `key` is of seed, epoch and chunk: what is done by chance is a function of it.
   virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply(const std::shared_ptr<arrow::RecordBatch>& block,
                                                                    uint64_t key) const = 0;
+  /// apply(), for an operator that may look at other blocks, too: what it makes is a function of all of them then, and
+  /// still of nothing else.
+  virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply_at(const std::shared_ptr<arrow::RecordBatch>& block,
+                                                                      uint64_t key, const BlockPlace& place) const;
+  /// Called by a thread that is to make a block and will apply the operator to it; what it gives is kept until that is
+  /// done. For an operator that some threads have to wait for: those that come first are to go first.
+  virtual std::shared_ptr<const void> line_up() const { return nullptr; }
   /// A number that is another for another operator: of its name and what it does.
   virtual uint64_t fingerprint() const = 0;
 };
@@ -43,7 +62,7 @@ struct OperatorStatistics {
   std::atomic<int64_t> rows_in = 0;
   std::atomic<int64_t> rows_out = 0;
   std::atomic<int64_t> bytes_out = 0;
-  std::atomic<int64_t> in_hand = 0;    ///< blocks that are worked on now
+  UnderWay in_hand;                    ///< blocks that are worked on now
   Durations busy;                      ///< for a block, without Waiting
   std::atomic<int64_t> waited_ns = 0;  ///< for others (Waiting), of all threads together
 };

@@ -26,7 +26,9 @@ std::string grouped(double number) {
 
 std::string statistics_text(const DatasetFigures& figures) {
   const std::vector<OperatorFigures>& steps = figures.steps;
-  const auto is_new = [](const OperatorFigures& step) { return step.num_task_outputs_generated == 0; };
+  const auto is_new = [](const OperatorFigures& step) {
+    return step.num_task_outputs_generated == 0 && !is_stuck(step);
+  };
   if (std::ranges::all_of(steps, is_new)) return "";
   std::string text;
   for (size_t number = 0; number < steps.size(); ++number) {
@@ -45,6 +47,7 @@ std::string statistics_text(const DatasetFigures& figures) {
                  step.block_generation_time_min * 1e3, step.block_generation_time_max * 1e3,
                  mean(step.block_generation_time) * 1e3, step.block_generation_time_p50 * 1e3,
                  step.block_generation_time_p95 * 1e3);
+    if (is_stuck(step)) text += line("* At work: on a block for %.0f s now", step.task_running_time_max);
     if (step.task_submission_backpressure_time > 0) {
       text += line("* Waited: %.3f s for a process that calls functions", step.task_submission_backpressure_time);
     }

@@ -45,6 +45,13 @@ TEST(StatisticsText, NamesStepsAndWhatBoundsThem) {
             "Bottleneck: Map(f), which makes 2,000 rows/s in one thread\n");
 }
 
+TEST(StatisticsText, SaysWhereABlockTakesLong) {
+  const auto text =
+      statistics_text({.steps = {{.name = "Map(f)", .num_tasks_running = 1, .task_running_time_max = 75}}});
+  EXPECT_NE(text.find("Map(f)"), std::string::npos) << text;
+  EXPECT_NE(text.find("* At work: on a block for 75 s now\n"), std::string::npos) << text;
+}
+
 TEST(StatisticsText, IsEmptyBeforeAnythingWasRead) {
   EXPECT_EQ(statistics_text({.steps = {{.name = "ReadParquet"}}}), "");
   EXPECT_EQ(statistics_text({}), "");

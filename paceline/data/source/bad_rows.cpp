@@ -92,6 +92,36 @@ arrow::Status BadRows::sort_out(int64_t first, int64_t rows, const Attempt& atte
   return sort_out(first + rows / 2, rows - rows / 2, attempt, parts);
 }
 
+// What is made of the last good row, or the first; a null pointer where there is none.
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> BadRows::good_row(int64_t first, int64_t rows, bool is_last,
+                                                                     const Attempt& attempt) {
+  if (rows == 0) return nullptr;
+  auto made = attempt(first, rows);
+  if (rows == 1 && made.ok()) return made;
+  if (made.ok()) return attempt(is_last ? first + rows - 1 : first, 1);
+  if (!is_fault_of_rows(made.status())) return made.status();
+  if (rows == 1) return nullptr;
+  const int64_t half = rows / 2;
+  for (const bool in_second : {is_last, !is_last}) {
+    ARROW_ASSIGN_OR_RAISE(auto row, in_second ? good_row(first + half, rows - half, is_last, attempt)
+                                              : good_row(first, half, is_last, attempt));
+    if (row != nullptr) return row;
+  }
+  return nullptr;
+}
+
+// Of the blocks before, the nearest first, then of those behind.
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> BadRows::good_row_elsewhere(const Place& place) {
+  for (int64_t i = 1; i < place.blocks; ++i) {
+    const bool is_before = i <= place.block;
+    ARROW_ASSIGN_OR_RAISE(const auto other, place.others(is_before ? place.block - i : i));
+    if (!other) continue;
+    ARROW_ASSIGN_OR_RAISE(auto row, good_row(0, other->rows, is_before, other->attempt));
+    if (row != nullptr) return row;
+  }
+  return nullptr;
+}
+
 arrow::Status BadRows::quarantine(const Parts& parts, const Describe& describe) {
   std::string lines;
   std::unordered_set<uint64_t> fresh;
@@ -122,7 +152,7 @@ arrow::Status BadRows::quarantine(const Parts& parts, const Describe& describe) 
 
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> BadRows::without_bad(int64_t rows, const arrow::Status& status,
                                                                         const Attempt& attempt,
-                                                                        const Describe& describe) {
+                                                                        const Describe& describe, const Place& place) {
   if (rows == 0 || !is_fault_of_rows(status)) return status;
   Parts parts;
   if (rows == 1) {
@@ -134,8 +164,12 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> BadRows::without_bad(int64_t 
   if (!parts.bad.empty()) ARROW_RETURN_NOT_OK(quarantine(parts, describe));
   if (options_.on_error == OnError::replace) {
     if (parts.good.empty()) {
-      return status.WithMessage("none of a block's ", rows,
-                                " rows is good, so that none can take the place of others: ", status.message());
+      ARROW_ASSIGN_OR_RAISE(const auto row, good_row_elsewhere(place));
+      if (row == nullptr) {
+        return status.WithMessage("no row of any block is good, so that none can take the place of others: ",
+                                  status.message());
+      }
+      return gather({row}, std::vector<RowRun>(static_cast<size_t>(rows), {0, 0, row->num_rows()}), reading_memory());
     }
     for (const Parts::Bad& bad : parts.bad) {
       const auto after = std::ranges::upper_bound(parts.good, bad.row, {}, &Parts::Good::first);

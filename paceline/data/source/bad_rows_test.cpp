@@ -75,6 +75,27 @@ TEST_F(BadRowsTest, AreLeftOutOrReplaced) {
   EXPECT_THAT(made(OnError::skip, {9}, {1, 2}), ElementsAre(2, 4));
 }
 
+// Where a block has no good row, one of the nearest block before it is taken, or of one behind it, whatever was read.
+TEST_F(BadRowsTest, AreReplacedAcrossBlocks) {
+  const auto batches = {numbers_of({1, 2}), numbers_of({3, 4}), numbers_of({5, 6}), numbers_of({7, 8})};
+  const auto source = [&](std::set<int64_t> bad) {
+    return transformed(memory_source(numbers_of({})->schema(), batches).ValueOrDie(),
+                       forgiving(std::make_shared<Picky>(std::move(bad)), policy(OnError::replace)),
+                       std::make_shared<OperatorStatistics>("Picky"));
+  };
+  const auto made = [&](const std::set<int64_t>& bad) {
+    const auto from = source(bad);
+    std::vector<std::vector<int64_t>> blocks(4);
+    for (const int64_t block : {2, 0, 3, 1}) blocks[block] = values_of(**from->read(block, 0));
+    return blocks;
+  };
+  using Blocks = std::vector<std::vector<int64_t>>;
+  EXPECT_EQ(made({2, 3, 4, 5, 6}), (Blocks{{2, 2}, {2, 2}, {2, 2}, {14, 16}}));
+  EXPECT_EQ(made({1, 2, 3, 4, 5}), (Blocks{{12, 12}, {12, 12}, {12, 12}, {14, 16}}));
+  EXPECT_THAT(source({1, 2, 3, 4, 5, 6, 7, 8})->read(1, 0).status().message(),
+              HasSubstr("no row of any block is good"));
+}
+
 TEST_F(BadRowsTest, TheQuarantineHasEachOnce) {
   const auto step = forgiving(std::make_shared<Picky>(std::set<int64_t>{2, 3}), policy(OnError::skip));
   EXPECT_FALSE(step->keeps_rows());
@@ -95,7 +116,7 @@ TEST_F(BadRowsTest, SomeErrorsStayErrors) {
                              policy(OnError::skip))),
               "I do not like 1");
   EXPECT_THAT(said(forgiving(std::make_shared<Picky>(std::set<int64_t>{1, 2}), policy(OnError::replace))),
-              HasSubstr("none of a block's 2 rows is good"));
+              HasSubstr("no row of any block is good"));
   const auto limited = forgiving(std::make_shared<Picky>(std::set<int64_t>{1, 2, 3}), policy(OnError::skip, 1));
   EXPECT_TRUE(limited->apply(block, 0).ok());
   EXPECT_TRUE(limited->apply(block, 1).ok()) << "the same block";
@@ -134,10 +155,9 @@ TEST_F(BadRowsTest, LinesOfCsv) {
     const auto rows = all_rows(**csv_source(file_system_, infos({path}), options));
     EXPECT_THAT(strings_of(*rows, 0), ElementsAre("1", "3", "6"));
     EXPECT_THAT(strings_of(*rows, 1), ElementsAre("a", "d\nd", "f"));
-    if (bytes < 1000) continue;  // a chunk without a good row has none to take the place of others
     options.bad_rows = policy(OnError::replace);
     const auto replaced = all_rows(**csv_source(file_system_, infos({path}), options));
-    EXPECT_THAT(strings_of(*replaced, 0), ElementsAre("1", "1", "3", "3", "3", "6"));
+    EXPECT_THAT(strings_of(*replaced, 0), ElementsAre("1", "1", "3", "3", "3", "6")) << bytes;
   }
   std::set<std::string> texts;
   for (const Json& line : quarantined()) {
@@ -154,6 +174,9 @@ TEST_F(BadRowsTest, LinesOfJson) {
   for (const int64_t bytes : {5, 1000}) {
     const JsonOptions options{.bad_rows = policy(OnError::skip), .chunk_bytes = bytes};
     EXPECT_THAT(strings_of(*all_rows(**json_source(file_system_, infos({path}), options))), ElementsAre("1", "4"));
+    const JsonOptions replaces{.bad_rows = policy(OnError::replace), .chunk_bytes = bytes};
+    EXPECT_THAT(strings_of(*all_rows(**json_source(file_system_, infos({path}), replaces))),
+                ElementsAre("1", "1", "1", "4"));
   }
   ASSERT_GE(quarantined().size(), 2u);
   EXPECT_EQ(quarantined()[1]["text"], "three\n");

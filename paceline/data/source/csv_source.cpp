@@ -13,7 +13,6 @@
 #include <arrow/util/value_parsing.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "paceline/data/source/csv_rows_internal.h"
 #include "paceline/data/source/file_access_internal.h"
@@ -47,12 +46,12 @@ class CsvSource : public LineSource {
     if (!sampled.is_all && has_quotes(*first)) {
       ARROW_ASSIGN_OR_RAISE(first, whole_rows(first));
     }
-    // Bad values are those of rows that are read, not of the sample.
-    std::unordered_map<std::string, std::shared_ptr<arrow::DataType>> given;
-    if (bad_rows_ != nullptr) std::swap(given, options_.convert.column_types);
-    const auto table =
-        parse_table(first, options_.read, /*has_line_breaks=*/true, /*skips_ragged=*/bad_rows_ != nullptr);
-    if (bad_rows_ != nullptr) std::swap(given, options_.convert.column_types);
+    // Bad values are those of rows that are read, not of the sample. A file may lack columns that others have.
+    arrow::csv::ConvertOptions convert = options_.convert;
+    if (bad_rows_ != nullptr) convert.column_types.clear();
+    convert.include_missing_columns = true;
+    const auto table = parse_table(first, options_.read, /*has_line_breaks=*/true, convert,
+                                   /*skips_ragged=*/bad_rows_ != nullptr);
     if (!table.ok()) return in_file(kind_, path_of(first_file_), table.status());
     const std::vector<std::string> names = (*table)->schema()->field_names();
     for (const std::string& name : names) {
@@ -64,13 +63,7 @@ class CsvSource : public LineSource {
     ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(files_.size(), [this](size_t i) {
       return is_whole(i) && bad_rows_ == nullptr ? arrow::Status::OK() : read_names(i);
     }));
-    arrow::FieldVector fields = (*table)->schema()->fields();
-    for (auto& field : fields) {
-      const auto type = options_.convert.column_types.find(field->name());
-      if (type != options_.convert.column_types.end()) field = field->WithType(type->second);
-    }
-    const auto schema = with_known_types(
-        arrow::schema(fields), [&](const Lines& lines, const LineRange& block) { return types_of(lines, block); });
+    ARROW_ASSIGN_OR_RAISE(const auto schema, find_columns(first));
     ARROW_RETURN_NOT_OK(cut(options_.chunk_bytes,
                             {.text_bytes = first->size(),
                              .rows = (*table)->num_rows(),
@@ -78,6 +71,8 @@ class CsvSource : public LineSource {
                              .schema = schema},
                             options_print()));
     for (const auto& field : schema_->fields()) options_.convert.column_types[field->name()] = field->type();
+    options_.convert.include_missing_columns = true;
+    may_have_others_ = options_.convert.include_columns.empty() && files_.size() > kMostBeginnings;
     // From here on in this order, whatever the order in a file.
     if (options_.convert.include_columns.empty()) options_.convert.include_columns = schema_->field_names();
     return arrow::Status::OK();
@@ -87,11 +82,15 @@ class CsvSource : public LineSource {
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse(const Lines& lines, const LineRange& range) const override {
     if (lines.text->size() == 0) return arrow::RecordBatch::MakeEmpty(schema_);
     const arrow::csv::ReadOptions read = range.is_first() ? options_.read : options_behind_names(range.file);
-    const auto table = parse_table(lines.text, read, !options_.cut_quoted && has_quotes(*lines.text));
+    const bool has_line_breaks = !options_.cut_quoted && has_quotes(*lines.text);
+    const auto table = parse_table(lines.text, read, has_line_breaks, options_.convert);
     if (!table.ok()) {
-      return table.status().WithMessage(table.status().message(), "; types are those that the first lines of ",
-                                        path_of(first_file_), " have: ", in_a_line(*schema_),
+      return table.status().WithMessage(table.status().message(), "; ", why(lines, range),
+                                        "the types are those that samples of all files have: ", in_a_line(*schema_),
                                         "; give others in column_types");
+    }
+    if (range.is_first() && may_have_others_ && bad_rows_ == nullptr) {
+      ARROW_RETURN_NOT_OK(check_names(lines.text, range));
     }
     return (*table)->CombineChunksToBatch();
   }
@@ -115,18 +114,43 @@ class CsvSource : public LineSource {
       first = i + 1;
     }
     if (first < lines.size()) rows.push_back({first, lines.size() - first});
-    if (!range.is_first()) return rows;
-    const bool has_names = options_.read.column_names.empty() && !options_.read.autogenerate_column_names;
-    const auto before = static_cast<size_t>(options_.read.skip_rows + options_.read.skip_rows_after_names) + has_names;
-    rows.erase(rows.begin(), rows.begin() + static_cast<int64_t>(std::min(before, rows.size())));
+    if (range.is_first()) {
+      const bool has_names = options_.read.column_names.empty() && !options_.read.autogenerate_column_names;
+      const auto before =
+          static_cast<size_t>(options_.read.skip_rows + options_.read.skip_rows_after_names) + has_names;
+      rows.erase(rows.begin(), rows.begin() + static_cast<int64_t>(std::min(before, rows.size())));
+    }
+    const auto is_blank = [&](const Span& row) {
+      return lines.substr(row.first, row.size).find_first_not_of("\r\n") == std::string_view::npos;
+    };
+    if (options_.parse.ignore_empty_lines) std::erase_if(rows, is_blank);
     return rows;
   }
 
  private:
-  static std::string in_a_line(const arrow::Schema& schema) {
-    std::string text;
-    for (const auto& field : schema.fields()) text += (text.empty() ? "" : ", ") + field->ToString();
-    return text;
+  // What is wrong with the types of lines that cannot be read with those that are wanted.
+  std::string why(const Lines& lines, const LineRange& range) const {
+    if (bad_rows_ != nullptr) return "";  // lines are tried one by one
+    const auto found = types_of({.lines = lines, .range = range, .is_all = true});
+    std::string text = found.ok() ? differences(**found, *schema_) : "";
+    return text.empty() ? text : text + "; ";
+  }
+
+  // Of a file whose beginning has not been looked at, as there are too many.
+  arrow::Status check_names(const std::shared_ptr<arrow::Buffer>& lines, const LineRange& range) const {
+    const auto rows = rows_of(view_of(*lines).substr(0, kFirstBlockBytes), {.begin = 1});
+    const auto count = static_cast<size_t>(options_.read.skip_rows) + 1;
+    if (rows.size() < count) return arrow::Status::OK();
+    const Span& last = rows[count - 1];
+    const auto beginning = arrow::SliceBuffer(lines, 0, static_cast<int64_t>(last.first + last.size));
+    const auto found = types_of({.lines = {.text = beginning}, .range = range, .is_all = true});
+    if (!found.ok()) return arrow::Status::OK();
+    for (const std::string& name : (*found)->field_names()) {
+      if (schema_->GetFieldIndex(name) >= 0) continue;
+      return arrow::Status::Invalid("it has a column '", name, "', which the files that were looked at do not have (",
+                                    in_a_line(*schema_), "); give it a type in column_types, or select others");
+    }
+    return arrow::Status::OK();
   }
 
   bool has_quotes(const arrow::Buffer& lines) const {
@@ -157,14 +181,54 @@ class CsvSource : public LineSource {
     return read;
   }
 
-  // Of rows that need not be those of the file's beginning.
-  arrow::Result<std::shared_ptr<arrow::Schema>> types_of(const Lines& lines, const LineRange& block) {
-    const auto file = static_cast<size_t>(block.file);
-    if (!block.is_first() && names_[file].empty()) ARROW_RETURN_NOT_OK(read_names(file));
-    const arrow::csv::ReadOptions read = block.is_first() ? options_.read : options_behind_names(block.file);
+  // What is in a block, whatever types are given and columns wanted.
+  arrow::Result<std::shared_ptr<arrow::Schema>> types_of(const Block& block) const {
+    std::shared_ptr<arrow::Buffer> text = block.lines.text;
+    arrow::csv::ReadOptions read = options_.read;
+    const auto file = static_cast<size_t>(block.range.file);
+    if (!block.range.is_first()) {
+      // Nobody knows whether it begins in quotes.
+      if (!options_.cut_quoted && !block.is_all && has_quotes(*text)) return arrow::Status::Cancelled("it has quotes");
+      read = options_behind_names(block.range.file);
+      if (names_[file].empty()) {
+        ARROW_ASSIGN_OR_RAISE(read.column_names, names_of_columns(files_[file]));
+      }
+    } else if (!block.is_all && has_quotes(*text)) {
+      ARROW_ASSIGN_OR_RAISE(text, whole_rows(text));
+    }
+    arrow::csv::ConvertOptions convert = options_.convert;
+    convert.column_types.clear();
+    convert.include_columns.clear();
     ARROW_ASSIGN_OR_RAISE(const auto table,
-                          parse_table(lines.text, read, /*has_line_breaks=*/true, /*skips_ragged=*/true));
+                          parse_table(text, read, /*has_line_breaks=*/true, convert, /*skips_ragged=*/true));
     return table->schema();
+  }
+
+  // Those that are wanted, with their types.
+  arrow::Result<std::shared_ptr<arrow::Schema>> find_columns(const std::shared_ptr<arrow::Buffer>& first) const {
+    const LineRange beginning{.file = first_file_};
+    ARROW_ASSIGN_OR_RAISE(auto schema, types_of({.lines = {.text = first}, .range = beginning, .is_all = true}));
+    SamplesOptions options{.are_texts = true, .forgive = bad_rows_ != nullptr};
+    for (const auto& [name, type] : options_.convert.column_types) options.given.push_back(name);
+    const auto infer = [&](const Block& block) { return types_of(block); };
+    ARROW_ASSIGN_OR_RAISE(schema, columns_of_files(std::move(schema), options, infer));
+    arrow::FieldVector fields = schema->fields();
+    if (!options_.convert.include_columns.empty()) {
+      fields.clear();
+      for (const std::string& name : options_.convert.include_columns) {
+        fields.push_back(schema->GetFieldByName(name));
+        if (fields.back() == nullptr && options_.convert.include_missing_columns) {
+          fields.back() = arrow::field(name, arrow::null());
+        }
+        if (fields.back() != nullptr) continue;
+        return arrow::Status::Invalid("no CSV file has a column '", name, "'; there is ", in_a_line(*schema));
+      }
+    }
+    for (auto& field : fields) {
+      const auto type = options_.convert.column_types.find(field->name());
+      if (type != options_.convert.column_types.end()) field = field->WithType(type->second);
+    }
+    return arrow::schema(std::move(fields));
   }
 
   uint64_t options_print() const {
@@ -211,11 +275,12 @@ class CsvSource : public LineSource {
 
   arrow::Result<std::shared_ptr<arrow::Table>> parse_table(const std::shared_ptr<arrow::Buffer>& lines,
                                                            const arrow::csv::ReadOptions& read, bool has_line_breaks,
+                                                           const arrow::csv::ConvertOptions& convert,
                                                            bool skips_ragged = false) const {
     arrow::csv::ParseOptions parse = options_.parse;
     if (skips_ragged) parse.invalid_row_handler = skip_row;
     parse.newlines_in_values |= has_line_breaks;
-    return read_table(lines, read, parse, options_.convert);
+    return read_table(lines, read, parse, convert);
   }
 
   static arrow::Result<std::shared_ptr<arrow::Table>> read_table(const std::shared_ptr<arrow::Buffer>& lines,
@@ -232,6 +297,7 @@ class CsvSource : public LineSource {
   }
 
   CsvOptions options_;
+  bool may_have_others_ = false;                    // columns: all are wanted
   std::vector<std::vector<std::string>> names_;     // of each file's columns, where they are needed
   std::vector<std::unique_ptr<CsvPlaces>> places_;  // of each file
 };

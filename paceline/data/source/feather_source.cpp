@@ -2,9 +2,7 @@
 
 #include <arrow/array.h>
 #include <arrow/filesystem/filesystem.h>
-#include <arrow/io/file.h>
-#include <arrow/ipc/options.h>
-#include <arrow/ipc/reader.h>
+#include <arrow/io/interfaces.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 #include <arrow/util/byte_size.h>
@@ -13,6 +11,8 @@
 
 #include "paceline/data/order/permutation.h"
 #include "paceline/data/source/file_access_internal.h"
+#include "paceline/data/source/ipc_batches_internal.h"
+#include "paceline/data/source/schema_merge_internal.h"
 #include "paceline/storage/objects/parallel.h"
 
 namespace paceline::data {
@@ -22,9 +22,8 @@ constexpr const char* kFeather = "Feather";
 
 struct FeatherFile {
   arrow::fs::FileInfo info;
-  std::shared_ptr<arrow::Schema> schema;
-  std::vector<int> columns;   // places in the file of the columns that are read, in the source's order
-  std::vector<int64_t> rows;  // of each batch
+  IpcBatches batches;
+  std::vector<int> columns;  // numbers in the file of those that are read
 };
 
 class FeatherSource : public Source {
@@ -35,14 +34,24 @@ class FeatherSource : public Source {
   }
 
   arrow::Status open(const FeatherOptions& options) {
+    if (options.columns && options.columns->empty()) return arrow::Status::Invalid("no columns are asked for");
     ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(
-        files_.size(), [this](size_t i) { return in_file(kFeather, files_[i].info.path(), read_footer(files_[i])); }));
+        files_.size(), [this](size_t i) { return in_file(kFeather, files_[i].info.path(), find_batches(files_[i])); }));
+    std::vector<std::string> paths;
+    std::vector<std::shared_ptr<arrow::Schema>> schemas;
+    for (const FeatherFile& file : files_) {
+      paths.push_back(file.info.path());
+      schemas.push_back(file.batches.schema);
+    }
+    ARROW_ASSIGN_OR_RAISE(schema_, merge_schemas(schemas, paths, options.columns));
     for (size_t i = 0; i < files_.size(); ++i) {
       FeatherFile& file = files_[i];
-      ARROW_RETURN_NOT_OK(in_file(kFeather, file.info.path(), take_schema(file, options)));
-      for (size_t batch = 0; batch < file.rows.size(); ++batch) {
-        chunks_.push_back({.rows = file.rows[batch], .file = static_cast<int64_t>(i)});
-        batches_.push_back(static_cast<int>(batch));
+      for (int field = 0; field < file.batches.schema->num_fields(); ++field) {
+        if (schema_->GetFieldIndex(file.batches.schema->field(field)->name()) >= 0) file.columns.push_back(field);
+      }
+      for (size_t batch = 0; batch < file.batches.rows.size(); ++batch) {
+        chunks_.push_back({.rows = file.batches.rows[batch], .file = static_cast<int64_t>(i)});
+        batches_.push_back(static_cast<int64_t>(batch));
       }
       fingerprint_ = mix_file(fingerprint_, file.info);
     }
@@ -58,90 +67,28 @@ class FeatherSource : public Source {
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
     const FeatherFile& file = files_[static_cast<size_t>(chunks_[static_cast<size_t>(chunk)].file)];
     auto batch = read_batch(file, batches_[static_cast<size_t>(chunk)]);
+    if (batch.ok()) batch = fit_to_schema(**batch, schema_);
     if (!batch.ok()) return in_file(kFeather, file.info.path(), batch.status());
     return batch;
   }
 
  private:
-  // `columns`: places of those that are read, all if there is none.
-  arrow::Result<std::shared_ptr<arrow::ipc::RecordBatchFileReader>> reader_of(const FeatherFile& file,
-                                                                              const std::vector<int>& columns) const {
-    arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
-    options.use_threads = false;
-    options.included_fields = columns;
-    ARROW_ASSIGN_OR_RAISE(auto input, open_unchanged(*file_system_, file.info));
-    return arrow::ipc::RecordBatchFileReader::Open(input, options);
-  }
-
-  bool is_stream(const arrow::fs::FileInfo& file) const {
-    constexpr std::string_view kBegin = "\xff\xff\xff\xff";  // where a file has "ARROW1"
-    const auto input = open_unchanged(*file_system_, file);
-    if (!input.ok()) return false;
-    const auto begin = (*input)->ReadAt(0, static_cast<int64_t>(kBegin.size()));
-    return begin.ok() && view_of(**begin) == kBegin;
-  }
-
-  arrow::Status read_footer(FeatherFile& file) const {
+  arrow::Status find_batches(FeatherFile& file) const {
     if (file.info.size() == 0) return arrow::Status::Invalid("it is empty");
-    auto opened = reader_of(file, {});
-    if (!opened.ok() && is_stream(file.info)) {
-      return arrow::Status::Invalid("it is a stream of batches, none of which can be found without those before it; ",
-                                    "write it as a file, with pyarrow.ipc.new_file()");
-    }
-    ARROW_ASSIGN_OR_RAISE(auto reader, std::move(opened));
-    file.schema = reader->schema();
-    // How many rows a batch has is beside it, not in the footer. Reading one column gives it at the least cost.
-    const auto& fields = file.schema->fields();
-    if (fields.empty()) return arrow::Status::Invalid("it has no columns");
-    const auto has_fixed_size = [](const auto& field) { return arrow::is_fixed_width(field->type()->id()); };
-    const auto small = std::ranges::find_if(fields, has_fixed_size);
-    const int column = small == fields.end() ? 0 : static_cast<int>(small - fields.begin());
-    ARROW_ASSIGN_OR_RAISE(reader, reader_of(file, {column}));
-    for (int i = 0; i < reader->num_record_batches(); ++i) {
-      ARROW_ASSIGN_OR_RAISE(const auto batch, reader->ReadRecordBatch(i));
-      file.rows.push_back(batch->num_rows());
-    }
+    ARROW_ASSIGN_OR_RAISE(const auto input, open_unchanged(*file_system_, file.info));
+    ARROW_ASSIGN_OR_RAISE(file.batches, find_ipc_batches(input));
     return arrow::Status::OK();
   }
 
-  // Finds the columns in the file; the first file says what they are.
-  arrow::Status take_schema(FeatherFile& file, const FeatherOptions& options) {
-    const auto names = options.columns      ? *options.columns
-                       : schema_ != nullptr ? schema_->field_names()
-                                            : file.schema->field_names();
-    if (names.empty()) return arrow::Status::Invalid("no columns are asked for");
-    arrow::FieldVector fields;
-    for (const std::string& name : names) {
-      if (std::ranges::count(names, name) > 1) return arrow::Status::Invalid("two columns are called '", name, "'");
-      const std::vector<int> places = file.schema->GetAllFieldIndices(name);
-      if (places.size() > 1) return arrow::Status::Invalid("two columns are called '", name, "'");
-      if (places.empty()) {
-        std::string there;
-        for (const auto& field : file.schema->fields()) there += (there.empty() ? "" : ", ") + field->name();
-        return arrow::Status::Invalid("it has no column '", name, "'; it has ", there);
-      }
-      file.columns.push_back(places.front());
-      fields.push_back(file.schema->field(places.front()));
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_batch(const FeatherFile& file, int64_t number) const {
+    if (file.columns.empty()) {  // all columns are null
+      return arrow::RecordBatch::Make(arrow::schema({}), file.batches.rows[static_cast<size_t>(number)],
+                                      arrow::ArrayVector{});
     }
-    if (schema_ == nullptr) schema_ = arrow::schema(fields);
-    for (size_t i = 0; i < fields.size(); ++i) {
-      const auto& wanted = schema_->field(static_cast<int>(i))->type();
-      if (fields[i]->type()->Equals(*wanted)) continue;
-      return arrow::Status::Invalid("its column '", names[i], "' is ", fields[i]->type()->ToString(), "; in ",
-                                    files_.front().info.path(), " it is ", wanted->ToString());
-    }
-    return arrow::Status::OK();
-  }
-
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_batch(const FeatherFile& file, int number) const {
-    ARROW_ASSIGN_OR_RAISE(const auto reader, reader_of(file, file.columns));
-    ARROW_ASSIGN_OR_RAISE(const auto batch, reader->ReadRecordBatch(number));
-    // They stand in the file's order.
-    arrow::ArrayVector arrays;
-    for (const std::string& name : schema_->field_names()) arrays.push_back(batch->GetColumnByName(name));
-    auto ordered = arrow::RecordBatch::Make(schema_, batch->num_rows(), std::move(arrays));
-    ARROW_RETURN_NOT_OK(ordered->ValidateFull());  // a damaged file would be read beyond its end
-    return ordered;
+    ARROW_ASSIGN_OR_RAISE(const auto input, open_unchanged(*file_system_, file.info));
+    ARROW_ASSIGN_OR_RAISE(auto batch, read_ipc_batch(input, file.batches, number, file.columns));
+    ARROW_RETURN_NOT_OK(batch->ValidateFull());  // a damaged file would be read beyond its end
+    return batch;
   }
 
   // Of all batches by the rows of the first: batches do not say how large they are once decompressed.
@@ -159,7 +106,7 @@ class FeatherSource : public Source {
   std::vector<FeatherFile> files_;
   std::shared_ptr<arrow::Schema> schema_;
   std::vector<ChunkSize> chunks_;
-  std::vector<int> batches_;  // of each chunk, in its file
+  std::vector<int64_t> batches_;  // of each chunk, in its file
   uint64_t fingerprint_ = 0;
 };
 

@@ -8,18 +8,9 @@
 #include "paceline/data/order/permutation.h"
 #include "paceline/data/source/file_access_internal.h"
 #include "paceline/data/source/line_source_internal.h"
+#include "paceline/storage/objects/parallel.h"
 
 namespace paceline::data {
-namespace {
-
-bool has_null_type(const arrow::FieldVector& fields) {
-  return std::ranges::any_of(fields, [](const auto& field) {
-    return field->type()->id() == arrow::Type::NA || has_null_type(field->type()->fields());
-  });
-}
-
-}  // namespace
-
 LineSource::LineSource(std::string kind, std::shared_ptr<arrow::fs::FileSystem> file_system,
                        std::vector<arrow::fs::FileInfo> files, std::shared_ptr<BadRows> bad_rows)
     : kind_(std::move(kind)),
@@ -37,7 +28,7 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> LineSource::read(int64_t chun
   const auto lines = read_text(range);
   if (!lines.ok()) return in_file(kind_, file.path(), lines.status());
   auto batch = parse(*lines, range);
-  if (!batch.ok() && bad_rows_ != nullptr) batch = parse_good(*lines, range, batch.status());
+  if (!batch.ok() && bad_rows_ != nullptr) batch = parse_good(*lines, chunk, batch.status());
   if (!batch.ok()) return in_file(kind_, file.path(), batch.status());
   return batch;
 }
@@ -56,28 +47,51 @@ std::vector<Span> LineSource::rows_of(std::string_view lines, const LineRange&) 
   return rows;
 }
 
-arrow::Result<std::shared_ptr<arrow::RecordBatch>> LineSource::parse_good(const Lines& lines, const LineRange& range,
-                                                                          const arrow::Status& status) const {
-  const std::string_view text = text_of(*lines.text, range);
-  const auto skipped = static_cast<size_t>(lines.text->size()) - text.size();
-  const std::vector<Span> rows = rows_of(text, range);
+// Where the rows of lines are, and any of them that follow each other.
+struct LineSource::Rows {
+  std::string_view text;
+  size_t skipped = 0;  // bytes before the text
+  std::vector<Span> spans;
+  BadRows::Attempt attempt;
+};
+
+LineSource::Rows LineSource::rows_in(const Lines& lines, const LineRange& range) const {
+  Rows rows;
+  rows.text = text_of(*lines.text, range);
+  rows.skipped = static_cast<size_t>(lines.text->size()) - rows.text.size();
+  rows.spans = rows_of(rows.text, range);
   LineRange within = range;
   within.begin = std::max<int64_t>(range.begin, 1);  // without what a file begins with
-  const auto attempt = [&](int64_t first, int64_t count) {
+  rows.attempt = [this, within, lines, skipped = rows.skipped, spans = rows.spans](int64_t first, int64_t count) {
     if (count == 0) return parse({.text = arrow::SliceBuffer(lines.text, 0, 0)}, within);
-    const Span& begin = rows[static_cast<size_t>(first)];
-    const Span& last = rows[static_cast<size_t>(first + count - 1)];
+    const Span& begin = spans[static_cast<size_t>(first)];
+    const Span& last = spans[static_cast<size_t>(first + count - 1)];
     const auto place = static_cast<int64_t>(skipped + begin.first);
     const auto size = static_cast<int64_t>(last.first + last.size - begin.first);
     return parse({.text = arrow::SliceBuffer(lines.text, place, size), .offset = lines.offset + place}, within);
   };
+  return rows;
+}
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> LineSource::parse_good(const Lines& lines, int64_t chunk,
+                                                                          const arrow::Status& status) const {
+  const LineRange& range = ranges_[static_cast<size_t>(chunk)];
+  const Rows rows = rows_in(lines, range);
   const auto describe = [&](int64_t row) {
-    const Span& span = rows[static_cast<size_t>(row)];
+    const Span& span = rows.spans[static_cast<size_t>(row)];
     return Json{{"path", path_of(range.file)},
-                {"offset", lines.offset + static_cast<int64_t>(skipped + span.first)},
-                {"text", std::string(text.substr(span.first, span.size))}};
+                {"offset", lines.offset + static_cast<int64_t>(rows.skipped + span.first)},
+                {"text", std::string(rows.text.substr(span.first, span.size))}};
   };
-  return bad_rows_->without_bad(static_cast<int64_t>(rows.size()), status, attempt, describe);
+  const auto others = [&](int64_t other) -> arrow::Result<std::optional<BadRows::Other>> {
+    const LineRange& there = ranges_[static_cast<size_t>(other)];
+    const auto text = read_text(there);
+    if (!text.ok()) return std::nullopt;  // an error where its rows are due
+    Rows found = rows_in(*text, there);
+    return BadRows::Other{static_cast<int64_t>(found.spans.size()), std::move(found.attempt)};
+  };
+  return bad_rows_->without_bad(static_cast<int64_t>(rows.spans.size()), status, rows.attempt, describe,
+                                {.block = chunk, .blocks = static_cast<int64_t>(ranges_.size()), .others = others});
 }
 
 arrow::Result<FirstLines> LineSource::sample() {
@@ -92,37 +106,36 @@ arrow::Result<FirstLines> LineSource::sample() {
   return FirstLines{.lines = std::make_shared<arrow::Buffer>(nullptr, 0), .is_all = true};
 }
 
-std::shared_ptr<arrow::Schema> LineSource::with_known_types(
-    std::shared_ptr<arrow::Schema> schema,
-    const std::function<arrow::Result<std::shared_ptr<arrow::Schema>>(const Lines&, const LineRange&)>& infer) const {
-  constexpr size_t kSamples = 16;
-  const std::vector<LineRange> blocks = line_ranges(files_, kFirstBlockBytes);
-  const auto read_block = [&](const LineRange& block) -> arrow::Result<Lines> {
-    const arrow::fs::FileInfo& file = files_[static_cast<size_t>(block.file)];
-    if (!block.is_first()) return read_lines(*file_system_, file, block);
-    ARROW_ASSIGN_OR_RAISE(const FirstLines first, first_lines(*file_system_, file, kFirstBlockBytes));
-    return Lines{.text = first.lines};
-  };
-  for (size_t i = 1; i <= kSamples && !blocks.empty() && has_null_type(schema->fields()); ++i) {
-    const size_t place = i * (blocks.size() - 1) / kSamples;
-    if (place == 0 || place == (i - 1) * (blocks.size() - 1) / kSamples) continue;
-    const LineRange& block = blocks[place];
-    // What cannot be read is an error where its rows are due.
-    const auto lines = read_block(block);
-    if (!lines.ok() || lines->text->size() == 0) continue;
-    const auto found = infer(*lines, block);
-    if (!found.ok()) continue;
-    arrow::FieldVector fields = schema->fields();
-    for (auto& field : fields) {
-      const auto other = (*found)->GetFieldByName(field->name());
-      if (other == nullptr || !has_null_type({field})) continue;
-      const auto options = arrow::Field::MergeOptions::Permissive();
-      const auto merged = field->MergeWith(other, options);
-      if (merged.ok()) field = *merged;
+arrow::Result<std::shared_ptr<arrow::Schema>> LineSource::columns_of_files(
+    std::shared_ptr<arrow::Schema> first, const SamplesOptions& options,
+    const std::function<arrow::Result<std::shared_ptr<arrow::Schema>>(const Block&)>& infer) const {
+  const std::vector<LineRange> ranges = blocks_to_sample(files_, first_file_);
+  const int64_t bytes = bytes_of_beginnings(ranges.size());
+  const auto read_block = [&](const LineRange& range) -> arrow::Result<Block> {
+    const arrow::fs::FileInfo& file = files_[static_cast<size_t>(range.file)];
+    if (!range.is_first()) {
+      ARROW_ASSIGN_OR_RAISE(Lines lines, read_lines(*file_system_, file, range));
+      return Block{.lines = std::move(lines), .range = range};
     }
-    schema = arrow::schema(std::move(fields));
-  }
-  return schema;
+    ARROW_ASSIGN_OR_RAISE(FirstLines lines, first_lines(*file_system_, file, bytes));
+    return Block{.lines = {.text = std::move(lines.lines)}, .range = range, .is_all = lines.is_all};
+  };
+  std::vector<SampledColumns> samples{{.schema = std::move(first), .path = path_of(first_file_)}};
+  for (const LineRange& range : ranges) samples.push_back({.schema = nullptr, .path = path_of(range.file)});
+  ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(ranges.size(), [&](size_t i) {
+    const auto block = read_block(ranges[i]);
+    if (!block.ok() || block->lines.text->size() == 0) return arrow::Status::OK();
+    auto schema = infer(*block);
+    if (schema.ok()) samples[i + 1].schema = *std::move(schema);
+    return arrow::Status::OK();
+  }));
+  return columns_of_samples(samples, options);
+}
+
+std::string LineSource::in_a_line(const arrow::Schema& schema) {
+  std::string text;
+  for (const auto& field : schema.fields()) text += (text.empty() ? "" : ", ") + field->ToString();
+  return text;
 }
 
 arrow::Status LineSource::cut(int64_t chunk_bytes, const Sample& sample, uint64_t options) {

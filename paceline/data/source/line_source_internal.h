@@ -10,6 +10,7 @@
 
 #include "paceline/data/source/bad_rows.h"
 #include "paceline/data/source/line_ranges_internal.h"
+#include "paceline/data/source/line_types_internal.h"
 #include "paceline/data/source/source.h"
 
 namespace paceline::data {
@@ -55,11 +56,19 @@ class LineSource : public Source {
   };
   /// Makes the chunks. `options`: a number of what else the rows depend on.
   arrow::Status cut(int64_t chunk_bytes, const Sample& sample, uint64_t options);
-  /// `schema`, with the types of columns that have only nulls in the sample from blocks all over the files, as `infer`
-  /// finds them there. Where these have none either, the type stays null.
-  std::shared_ptr<arrow::Schema> with_known_types(
-      std::shared_ptr<arrow::Schema> schema,
-      const std::function<arrow::Result<std::shared_ptr<arrow::Schema>>(const Lines&, const LineRange&)>& infer) const;
+  /// A block that shows what is in the files.
+  struct Block {
+    Lines lines;
+    LineRange range;
+    bool is_all = false;  ///< the file has no other lines
+  };
+  /// The columns of all files, as far as blocks all over them show: `first` has those of the first one. `infer` gives
+  /// those of a block, and is called by several threads. What cannot be read is an error where its rows are due.
+  arrow::Result<std::shared_ptr<arrow::Schema>> columns_of_files(
+      std::shared_ptr<arrow::Schema> first, const SamplesOptions& options,
+      const std::function<arrow::Result<std::shared_ptr<arrow::Schema>>(const Block&)>& infer) const;
+  /// `names` and types of a schema, for messages: "x: int64, s: string".
+  static std::string in_a_line(const arrow::Schema& schema);
   const std::string& path_of(int64_t file) const;
 
   const std::string kind_;
@@ -70,7 +79,9 @@ class LineSource : public Source {
   std::shared_ptr<arrow::Schema> schema_;
 
  private:
-  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse_good(const Lines& lines, const LineRange& range,
+  struct Rows;
+  Rows rows_in(const Lines& lines, const LineRange& range) const;
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> parse_good(const Lines& lines, int64_t chunk,
                                                                 const arrow::Status& status) const;
 
   std::vector<LineRange> ranges_;

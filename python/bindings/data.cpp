@@ -100,23 +100,16 @@ arrow::Result<Batch> called(const std::string& name, const Call& call) {
   }
 }
 
-// A function of Python: from a pyarrow.RecordBatch and a key to another. Until it is given processes, it is called
-// here, one call at a time, as the GIL has it.
-class PythonFunction : public data::Operator {
+// Where code of Python runs: here, or in processes once it is given some.
+class PlaceOfCode {
  public:
-  // `arguments`: of the function and its step, as a text.
-  PythonFunction(std::string name, bool keeps_rows, py::object function, std::string arguments)
-      : name_(std::move(name)),
-        keeps_rows_(keeps_rows),
-        function_(held(std::move(function))),
-        arguments_(std::move(arguments)) {}
-  ~PythonFunction() override {
+  ~PlaceOfCode() {
     if (place_->pool != nullptr) place_->pool->remove(place_->number);
   }
 
-  // From now on processes of the pool call it; `code` is the function, pickled.
-  void call_in(std::shared_ptr<data::FunctionPool> pool, std::string_view code) {
-    const int64_t number = value_or_throw(pool->add(name_, code));
+  // From now on processes of the pool call it; `code` is the function, pickled, and `name` for errors.
+  void call_in(const std::string& name, std::shared_ptr<data::FunctionPool> pool, std::string_view code) {
+    const int64_t number = value_or_throw(pool->add(name, code));
     const std::lock_guard lock(place_->mutex);
     if (place_->pool != nullptr) place_->pool->remove(place_->number);
     place_->pool = std::move(pool);
@@ -127,26 +120,12 @@ class PythonFunction : public data::Operator {
     const std::lock_guard lock(place_->mutex);
     return place_->pool;
   }
-
-  std::string name() const override { return name_; }
-  bool keeps_rows() const override { return keeps_rows_; }
-  // Not of the function's code, which may be mended between two attempts.
-  uint64_t fingerprint() const override { return data::mix_text(data::mix_text(1, name_), arguments_); }
-  const std::string& arguments() const { return arguments_; }
-  const py::object& function() const { return *function_; }
-
-  arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>&) const override {
-    return nullptr;
-  }
-
-  arrow::Result<Batch> apply(const Batch& block, uint64_t key) const override {
-    if (const auto pool = this->pool()) return with_exception(pool->call(place_->number, block, key));
-    const py::gil_scoped_acquire gil;
-    return called(name_, [&] { return from_pyarrow((*function_)(to_pyarrow(block), key)); });
+  // What the pool's processes make of a block. What the code raised becomes an exception of this process.
+  arrow::Result<Batch> call(data::FunctionPool& pool, const Batch& block, uint64_t key) const {
+    return with_exception(pool.call(place_->number, block, key));
   }
 
  private:
-  // What a function raised in its process becomes an exception of this one.
   static arrow::Result<Batch> with_exception(arrow::Result<Batch> made) {
     const auto detail = made.status().detail();
     if (detail == nullptr || detail->type_id() != data::FunctionRaisedDetail::kType) return made;
@@ -161,10 +140,6 @@ class PythonFunction : public data::Operator {
     }
   }
 
-  const std::string name_;
-  const bool keeps_rows_;
-  const std::shared_ptr<py::object> function_;
-  const std::string arguments_;
   struct Place {
     std::mutex mutex;
     std::shared_ptr<data::FunctionPool> pool;
@@ -173,7 +148,54 @@ class PythonFunction : public data::Operator {
   const PerProcess<Place> place_;
 };
 
-// Blocks of Python: a function from the number of a chunk to a pyarrow.RecordBatch.
+// A function of Python: from a pyarrow.RecordBatch and a key to another. Until it is given processes, it is called
+// here, one call at a time, as the GIL has it.
+class PythonFunction : public data::Operator {
+ public:
+  // `arguments`: of the function and its step, as a text.
+  PythonFunction(std::string name, bool keeps_rows, py::object function, std::string arguments)
+      : name_(std::move(name)),
+        keeps_rows_(keeps_rows),
+        function_(held(std::move(function))),
+        arguments_(std::move(arguments)) {}
+
+  void call_in(std::shared_ptr<data::FunctionPool> pool, std::string_view code) {
+    place_.call_in(name_, std::move(pool), code);
+  }
+  std::shared_ptr<data::FunctionPool> pool() const { return place_.pool(); }
+
+  std::string name() const override { return name_; }
+  bool keeps_rows() const override { return keeps_rows_; }
+  // Not of the function's code, which may be mended between two attempts.
+  uint64_t fingerprint() const override { return data::mix_text(data::mix_text(1, name_), arguments_); }
+  const std::string& arguments() const { return arguments_; }
+  const py::object& function() const { return *function_; }
+
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>&) const override {
+    return nullptr;
+  }
+
+  std::shared_ptr<const void> line_up() const override {
+    const auto pool = this->pool();
+    return pool == nullptr ? nullptr : data::FunctionPool::line_up(pool);
+  }
+
+  arrow::Result<Batch> apply(const Batch& block, uint64_t key) const override {
+    if (const auto pool = this->pool()) return place_.call(*pool, block, key);
+    const py::gil_scoped_acquire gil;
+    return called(name_, [&] { return from_pyarrow((*function_)(to_pyarrow(block), key)); });
+  }
+
+ private:
+  const std::string name_;
+  const bool keeps_rows_;
+  const std::shared_ptr<py::object> function_;
+  const std::string arguments_;
+  PlaceOfCode place_;
+};
+
+// Blocks of Python: a function from the number of a chunk and a key to a pyarrow.RecordBatch; in a process, from a
+// block with that number alone.
 class PythonSource : public data::Source {
  public:
   // `chunks`: rows and bytes of each. `counts_rows`: whether these numbers of rows are exact.
@@ -202,15 +224,30 @@ class PythonSource : public data::Source {
     return print;
   }
 
-  arrow::Result<Batch> read(int64_t chunk, uint64_t) const override {
+  void call_in(std::shared_ptr<data::FunctionPool> pool, std::string_view code) {
+    place_.call_in(name_, std::move(pool), code);
+  }
+  std::shared_ptr<data::FunctionPool> pool() const { return place_.pool(); }
+
+  arrow::Result<Batch> read(int64_t chunk, uint64_t epoch) const override {
+    const uint64_t key = data::mix(epoch, static_cast<uint64_t>(chunk));
+    if (const auto pool = this->pool()) {
+      arrow::Int64Builder number;
+      ARROW_RETURN_NOT_OK(number.Append(chunk));
+      ARROW_ASSIGN_OR_RAISE(auto numbers, number.Finish());
+      const auto schema = arrow::schema({arrow::field("task", arrow::int64())});
+      const auto turn = data::FunctionPool::line_up(pool);
+      return place_.call(*pool, arrow::RecordBatch::Make(schema, 1, {std::move(numbers)}), key);
+    }
     const py::gil_scoped_acquire gil;
-    return called(name_, [&] { return from_pyarrow((*function_)(chunk)); });
+    return called(name_, [&] { return from_pyarrow((*function_)(chunk, key)); });
   }
 
  private:
   const std::string name_;
   const bool counts_rows_;
   const std::shared_ptr<py::object> function_;
+  PlaceOfCode place_;
   std::vector<data::ChunkSize> chunks_;
 };
 
@@ -443,7 +480,9 @@ void bind_plans(py::module_& module) {
       .def_property_readonly("name", &PythonSource::name)
       .def_property_readonly("chunks", [](const PythonSource& source) { return sizes_of(source); })
       .def_property_readonly("counts_rows", &PythonSource::counts_rows)
-      .def_property_readonly("function", &PythonSource::function);
+      .def_property_readonly("function", &PythonSource::function)
+      .def("call_in", &PythonSource::call_in, py::arg("pool"), py::arg("code"))
+      .def_property_readonly("pool", &PythonSource::pool);
   py::class_<data::Plan, std::shared_ptr<data::Plan>>(module, "DataPlan")
       .def(py::init(&make_plan), py::arg("kind"), py::arg("options"), py::arg("inputs"),
            py::arg("function") = py::none(), py::arg("rows") = py::list(), py::arg("source") = py::none())

@@ -299,6 +299,34 @@ def test_ctrl_c_ends_the_wait_for_a_function():
         assert b"KeyboardInterrupt" in running.communicate(timeout=60)[1]
 
 
+def test_ctrl_c_ends_the_wait_for_a_fork_server_that_is_stopped():
+    program = """if True:
+        import os, signal
+        import numpy, paceline.data
+        def server(batch):
+            return {"server": numpy.full(len(batch["id"]), os.getppid())}
+        numbers = paceline.data.range(4)
+        first = numbers.map_batches(server)
+        (batch,) = first.iter_batches(batch_size=4)
+        os.kill(int(batch["server"][0]), signal.SIGSTOP)
+        print(flush=True)
+        next(iter(numbers.map_batches(server, concurrency=1).iter_batches()))"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        assert b"KeyboardInterrupt" in running.communicate(timeout=60)[1]
+
+
+def test_a_process_says_where_it_is(capfd):
+    """FunctionProcess::show_stack(), which a call gets that takes a minute."""
+    def asks_itself(batch):
+        os.kill(os.getpid(), signal.SIGUSR2)
+        return batch
+
+    assert column(rows().map_batches(asks_itself)) == list(range(100))
+    assert "in asks_itself" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("end", ["time.sleep(1000)", "os._exit(0)", "break"])
 def test_nothing_is_left_of_a_program(end):
     with subprocess.Popen([sys.executable, "-c", PROGRAM % end], stdout=subprocess.PIPE) as program:

@@ -1,6 +1,8 @@
 """Where rows come from besides files: sources of users' own, PyTorch's datasets, what is in memory, other file systems."""
 
+import os
 import pickle
+import threading
 
 import fsspec
 import numpy
@@ -12,7 +14,7 @@ import torch
 from pyarrow import fs
 
 import paceline.data
-from paceline.data import Datasource, FileShuffleConfig, RandomSeedConfig, ReadTask
+from paceline.data import DataContext, Datasource, FileShuffleConfig, RandomSeedConfig, ReadTask
 from paceline.data.block import BlockMetadata
 
 
@@ -80,6 +82,46 @@ def test_errors_of_a_source_are_the_users_own():
 
     with pytest.raises(TypeError, match="Wrong gave list; wanted a dict of arrays"):
         paceline.data.read_datasource(Wrong()).take_all()
+
+
+class Where(Datasource):
+    """Blocks with the process that makes them, and a number by chance."""
+
+    def __init__(self, holds=None):
+        self.holds = holds
+
+    def get_read_tasks(self, parallelism):
+        holds = self.holds
+
+        def read():
+            assert holds is None or holds is not self
+            return [{"pid": numpy.array([os.getpid()]), "chance": numpy.random.random(1)}]
+
+        return [ReadTask(read, BlockMetadata(num_rows=1, size_bytes=16)) for _ in range(parallelism)]
+
+
+def read_all(dataset):
+    return [row for batch in dataset.iter_batches() for row in zip(batch["pid"].tolist(), batch["chance"].tolist())]
+
+
+def test_processes_read_sources_and_chance_does_not_depend_on_them():
+    dataset = paceline.data.read_datasource(Where(), override_num_blocks=6)
+    assert dataset.take(1)[0]["pid"] == os.getpid(), "few rows are read here"
+    found = read_all(dataset)
+    assert os.getpid() not in {pid for pid, _ in found}
+    former = DataContext.get_current().copy()
+    DataContext.get_current().execution_options.functions = "threads"
+    try:
+        here = read_all(paceline.data.read_datasource(Where(), override_num_blocks=6))
+    finally:
+        DataContext._set_current(former)
+    assert {pid for pid, _ in here} == {os.getpid()}
+    assert [chance for _, chance in here] == [chance for _, chance in found] and len({chance for _, chance in here}) == 6
+
+
+@pytest.mark.parametrize("holds", [threading.Lock(), numpy.zeros(10_000_000)], ids=["no pickle", "large"])
+def test_sources_that_processes_cannot_have_are_read_here(holds):
+    assert {pid for pid, _ in read_all(paceline.data.read_datasource(Where(holds)))} == {os.getpid()}
 
 
 class Pictures(torch.utils.data.Dataset):

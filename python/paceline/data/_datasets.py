@@ -42,7 +42,7 @@ class _Service:
         # One process reads them all: datasets with options of their own add theirs, and the others share what they have.
         limits = [one._limits(readers=1) for one in {id(one): one for one in options.values()}.values()]
         # Those that wait for processes of functions do not read meanwhile.
-        own = sum(function.function.function.compute.processes or 0 for function in self._functions(*datasets))
+        own = sum(_processes.compute_of(function).processes or 0 for function in self._functions(*datasets))
         self.threads = max(one["threads"] for one in limits) + own
         self.read_ahead_bytes = sum(one["read_ahead_bytes"] for one in limits)
 

@@ -66,7 +66,7 @@ class MapBatches:
         """What it makes, part by part."""
         size = self.batch_size or max(block.num_rows, 1)
         made: List[pyarrow.RecordBatch] = []
-        with _seeded(key):
+        with seeded(key):
             # A block without rows is handed over too: what columns the function gives is to be known.
             for first in range(0, max(block.num_rows, 1), size):
                 batch = _blocks.to_format(block.slice(first, size), self.batch_format)
@@ -87,21 +87,21 @@ class Map:
         self.function = function
 
     def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
-        with _seeded(key):
+        with seeded(key):
             rows = [self.function(row) for row in _blocks.to_rows(block)]
         return _blocks.from_rows(rows, self.function.name, block.schema) if rows else block
 
 
 class FlatMap(Map):
     def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
-        with _seeded(key):
+        with seeded(key):
             rows = [made for row in _blocks.to_rows(block) for made in self.function(row)]
         return _blocks.from_rows(rows, self.function.name, block.schema) if rows else block.slice(0, 0)
 
 
 class Filter(Map):
     def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
-        with _seeded(key):
+        with seeded(key):
             keep = [bool(self.function(row)) for row in _blocks.to_rows(block)]
         return block.filter(pyarrow.array(keep, pyarrow.bool_()))
 
@@ -111,7 +111,7 @@ class AddColumn:
         self.function, self.column, self.batch_format = function, column, batch_format
 
     def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
-        with _seeded(key):
+        with seeded(key):
             values = self.function(_blocks.to_format(block, self.batch_format))
         column = _blocks._series(values) if hasattr(values, "to_numpy") else _blocks.column_from(values)
         if len(column) != block.num_rows:
@@ -157,7 +157,7 @@ def restore_generators(restores: bool) -> None:
 
 
 @contextlib.contextmanager
-def _seeded(key: int):
+def seeded(key: int):
     with _calls:
         former = _states() if _restores else None
         random.seed(key)

@@ -72,11 +72,6 @@ def seed(given: Any) -> Optional[int]:
     return None if number is None else int(number)
 
 
-def has_sources(plan) -> bool:
-    """Whether where rows come from is a function of Python."""
-    return plan.source is not None or any(map(has_sources, plan.inputs))
-
-
 def has_rows(plan) -> bool:
     """Whether rows are in memory."""
     return bool(plan.rows) or any(map(has_rows, plan.inputs))
@@ -88,11 +83,13 @@ def keeps_blocks(plan) -> bool:
 
 
 def functions(plan):
-    """Its steps that call a function of the user's."""
+    """Its steps that call code of the user's: functions, and sources of rows."""
     for one in plan.inputs:
         yield from functions(one)
     if plan.function is not None and hasattr(plan.function.function, "function"):
         yield plan.function
+    if plan.source is not None:
+        yield plan.source
 
 
 def version(plan) -> str:

@@ -18,17 +18,21 @@ import subprocess
 import sys
 import threading
 import types
+import weakref
 from typing import Any, List, Optional, Set
 
 from paceline import _function_process, _travel
 from paceline._native import native
 from paceline.data import _compute
+from paceline.data.datasource import datasource
 
 _LAST_PATIENCE_S = 10.0
+_LARGEST_SOURCE = 64 << 20  # bytes, pickled
 
 _lock = threading.Lock()
 _latest: Optional["_Server"] = None
 _started: List[subprocess.Popen] = []  # which have not been waited for
+_staying: "weakref.WeakSet[datasource.Tasks]" = weakref.WeakSet()  # of which it is known that no other process can have them
 
 
 class _Server:
@@ -62,16 +66,25 @@ def _begin(modules):
 
 
 def start(functions: List[Any], options: Any, readers: int = 1) -> None:
-    """From now on processes call these DataFunctions; there are as many as ExecutionOptions allow, otherwise as there are
-    cores but one for each of `readers` on this machine. TypeError, naming the culprit, for one that cannot be pickled."""
+    """From now on processes call these DataFunctions and DataSources; there are as many as ExecutionOptions allow,
+    otherwise as there are cores but one for each of `readers` on this machine. TypeError, naming the culprit, for a
+    function that cannot be pickled; a source that cannot, or is large, stays in this process."""
     cpu = options.resource_limits.cpu
     cores = (os.cpu_count() or 1) / readers - 1 if cpu is None or math.isinf(cpu) else cpu
     with _lock:
         if new := [function for function in functions if function.pool is None]:
-            pickled = [_pickled(function) for function in new]
-            server = _server_with(set().union(*(modules for _, modules in pickled)))
-            for function, (code, _) in zip(new, pickled):
-                function.call_in(server.pool(function.function.function.compute, cores, function.name), code)
+            pickled = [(function, *code) for function in new if (code := _pickled(function)) is not None]
+            if not pickled:
+                return
+            server = _server_with(set().union(*(modules for _, _, modules in pickled)))
+            for function, code, _ in pickled:
+                function.call_in(server.pool(compute_of(function), cores, function.name), code)
+
+
+def compute_of(function: Any) -> _compute.Compute:
+    """Where a DataFunction or DataSource is to run."""
+    step = function.function
+    return _compute.Compute() if isinstance(step, datasource.Tasks) else step.function.compute
 
 
 def _server_with(modules):
@@ -98,14 +111,30 @@ class _Pickler(_travel.Pickler):
         return reduced
 
 
+class _Bounded(io.BytesIO):
+    """A file that does not take more than a source may have. What a source holds, each process would hold as well."""
+
+    def write(self, data):
+        if self.tell() + len(memoryview(data).cast("B")) > _LARGEST_SOURCE:
+            raise OverflowError("the source is too large for processes")
+        return super().write(data)
+
+
 def _pickled(function):
-    """With the names of modules that it needs."""
-    file = io.BytesIO()
+    """With the names of modules that it needs; None for a source that stays here."""
+    step = function.function
+    is_source = isinstance(step, datasource.Tasks)
+    if is_source and step in _staying:
+        return None
+    file = _Bounded() if is_source else io.BytesIO()
     pickler = _Pickler(file)
     try:
-        pickler.dump(function.function)
+        pickler.dump(datasource.TaskOfBlock(step) if is_source else step)
         return file.getvalue(), {name for name in pickler.modules if name in sys.modules and name != "builtins"}
     except Exception as error:
+        if is_source:
+            _staying.add(step)
+            return None
         culprit = _travel.find_culprit(function.function.function.fn, "the function")
         raise TypeError(
             f"{function.name} cannot be sent to the processes that call it: {type(error).__name__}: {error}; what cannot "

@@ -233,8 +233,7 @@ class DataIterator:
         functions = [] if self._is_served else list(_plans.functions(self._dataset._plan))
         if not self._here and functions and execution.functions == "processes":
             _processes.start(functions, execution, self._readers)
-        here = not self._is_served and _plans.has_sources(self._dataset._plan)
-        if here or any(function.pool is None for function in functions):
+        if any(function.pool is None for function in functions):
             # What they draw of the process's generators must not mix with what this thread draws: it calls them itself.
             return {**options, "threads": 0, "prefetch_batches": 0}
         # Each process is to have a block, and others are read meanwhile.

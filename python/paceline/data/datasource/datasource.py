@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterable, List, Optional
 import pyarrow
 
 from paceline._native import native
-from paceline.data import _blocks
+from paceline.data import _blocks, _functions
 from paceline.data.block import Block, BlockMetadata
 
 
@@ -29,7 +29,7 @@ class ReadTask:
 
     Args:
         read_fn: Gives blocks: tables, DataFrames or dicts of arrays, in a list or from a generator; the same rows each
-            time. It may be called from any thread.
+            time. Processes call it, as they do functions; where it cannot be pickled, this process.
         metadata: What is known of the rows.
         schema: Taken for Ray's scripts: the first blocks tell the columns.
         per_task_row_limit: Only so many rows of them.
@@ -91,9 +91,20 @@ class Tasks:
     def __init__(self, name: str, tasks: List[Callable[[], Iterable[Block]]]):
         self.name, self.tasks = name, tasks
 
-    def __call__(self, number: int) -> pyarrow.RecordBatch:
-        made = [_blocks.from_format(block, self.name) for block in self.tasks[number]()]
+    def __call__(self, number: int, key: int) -> pyarrow.RecordBatch:
+        with _functions.seeded(key):
+            made = [_blocks.from_format(block, self.name) for block in self.tasks[number]()]
         return _blocks.joined(_blocks.together(made)) if made else pyarrow.RecordBatch.from_arrays([], [])
+
+
+class TaskOfBlock:
+    """Tasks as processes that call functions call them: with a block that has the number of a task."""
+
+    def __init__(self, tasks: Tasks):
+        self.tasks = tasks
+
+    def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
+        return self.tasks(block.column(0)[0].as_py(), key)
 
 
 def plan_of(source: Datasource, parallelism: int) -> Any:

@@ -48,10 +48,10 @@ struct FileOptions {
   std::optional<int64_t> shuffle_seed = std::nullopt;         ///< of that; nullopt: one is drawn now
   std::optional<int64_t> override_num_blocks = std::nullopt;  ///< the rows in so many blocks
   /// Of CSV, JSON and text files, what becomes of a line that cannot be read: "raise", an error; "skip", it is left
-  /// out; "replace", a good line of its block takes its place.
+  /// out; "replace", a good line takes its place: of its block, or of the nearest block that has one.
   std::string on_error = "raise";
   std::string quarantine = "";  ///< path of a file to which such lines are added, as JSON lines; "": none
-  /// Of CSV and JSON files: the types of these columns; those of the others are found in the first block.
+  /// Of CSV and JSON files: the types of these columns; those of the others are found in samples.
   std::shared_ptr<arrow::Schema> column_types = nullptr;
 };
 
@@ -66,9 +66,10 @@ struct CsvFileOptions {
 
 /// Rows of Parquet files: each row group is a block.
 Dataset read_parquet(const Paths& paths, const FileOptions& options = {});
-/// Rows of CSV files, compressed or not. Types are those of the first block of the first file.
+/// Rows of CSV files, compressed or not. Columns and types are those of samples of all files: a column that a file does
+/// not have is null there.
 Dataset read_csv(const Paths& paths, const CsvFileOptions& options = {});
-/// Rows of files of JSON lines (.json, .jsonl), compressed or not.
+/// Rows of files of JSON lines (.json, .jsonl), compressed or not. Columns and types as of CSV files.
 Dataset read_json(const Paths& paths, const FileOptions& options = {});
 /// Rows of Arrow's IPC files (.feather, .arrow, .ipc): each record batch is a block.
 Dataset read_feather(const Paths& paths, const FileOptions& options = {});

@@ -31,9 +31,9 @@ struct CsvOptions {
   int64_t chunk_bytes = int64_t{8} << 20;
 };
 
-/// Reads the first block of the first file that is not empty, and that of each file of more than one chunk. The first
-/// says what the columns' types are; what does not fit in later rows or files is an error when it is read, which names
-/// the file and says how to give types. Files may have their columns in another order. Invalid where all files are
+/// Reads samples of all files, which say what columns there are and what types they have (line_types_internal.h). What
+/// does not fit in other rows is an error when it is read, which names file, column and type and says how to give
+/// types. Files may have their columns in another order, and lack some: these are null. Invalid where all files are
 /// empty.
 ///
 ///     CsvOptions options;

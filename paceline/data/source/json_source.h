@@ -22,10 +22,10 @@ struct JsonOptions {
   int64_t chunk_bytes = int64_t{8} << 20;
 };
 
-/// Reads the first block of the first file that is not empty, which says what columns there are and what types they
-/// have. A row that lacks a column has null there. What does not fit in later rows or files is an error when it is
-/// read, which names the file and says how to give types. An object may not go over several lines. Invalid where all
-/// files are empty.
+/// Reads samples of all files, which say what columns there are and what types they have (line_types_internal.h). A row
+/// that lacks a column, or is null itself, has null there. What does not fit in other rows is an error when it is read,
+/// which names the file and says how to give types; so is a row that is nested too deeply. An object may not go over
+/// several lines. Invalid where no file begins with a row and no columns are given.
 ///
 ///     ARROW_ASSIGN_OR_RAISE(auto source, json_source(file_system, files));
 arrow::Result<std::unique_ptr<Source>> json_source(std::shared_ptr<arrow::fs::FileSystem> file_system,

@@ -90,7 +90,8 @@ class Dataset(Writing):
             fn_args: Given to it behind the row. fn_kwargs: Likewise, by name.
             fn_constructor_args: Given to the class. fn_constructor_kwargs: Likewise, by name.
             on_error: What becomes of a row for which ``fn`` raises: "raise", an error; "skip", it is left out; "replace",
-                a good row of its block takes its place. None: what ``DataContext.max_errored_blocks`` says.
+                a good row of its block, or of the nearest that has one, takes its place. None: what
+                ``DataContext.max_errored_blocks`` says.
             quarantine: Path of a file to which such rows are added, as JSON lines.
             resources: Where it runs (docs/data.md, "Functions"). ``concurrency``: at most so many processes.
                 ``num_cpus``: cores for each of them. ``num_gpus``: GPUs that each alone sees, or a part of one.

@@ -112,7 +112,7 @@ TEST_F(CacheTest, WhatIsNotTheCachesStays) {
   const std::vector<std::string> others = {"cache/results/thesis.txt", "cache/0123456789abcdef/0.arrows",
                                            "cache/0123456789abcdef/notes.txt", "elsewhere/1.arrows"};
   for (const std::string& name : others) {
-    fs::create_directories((folder_ / name).parent_path());
+    fs::create_directories(fs::path(folder_ / name).parent_path());
     write(name, std::string(100'000, 'x'));
   }
   fs::create_directory_symlink(folder_ / "elsewhere", folder_ / "cache/fedcba9876543210");

@@ -5,7 +5,7 @@ import dataclasses
 import hashlib
 import inspect
 import os
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 import pyarrow
 
@@ -72,68 +72,83 @@ def seed(given: Any) -> Optional[int]:
     return None if number is None else int(number)
 
 
+def steps(plan) -> Iterator[Any]:
+    """All of a plan, inputs first. Not by recursion: plans may be longer than what Python takes."""
+    waiting = [(plan, False)]
+    while waiting:
+        one, is_seen = waiting.pop()
+        if is_seen:
+            yield one
+        else:
+            waiting.append((one, True))
+            waiting.extend((input, False) for input in reversed(one.inputs))
+
+
 def has_rows(plan) -> bool:
     """Whether rows are in memory."""
-    return bool(plan.rows) or any(map(has_rows, plan.inputs))
+    return any(one.rows for one in steps(plan))
 
 
 def keeps_blocks(plan) -> bool:
     """Whether the blocks that an epoch reads are those of the epoch before: rows in memory, or cache()."""
-    return bool(plan.rows) or plan.kind == "cache" or any(map(keeps_blocks, plan.inputs))
+    return any(one.rows or one.kind == "cache" for one in steps(plan))
 
 
 def functions(plan):
     """Its steps that call code of the user's: functions, and sources of rows."""
-    for one in plan.inputs:
-        yield from functions(one)
-    if plan.function is not None and hasattr(plan.function.function, "function"):
-        yield plan.function
-    if plan.source is not None:
-        yield plan.source
+    for one in steps(plan):
+        if one.function is not None and hasattr(one.function.function, "function"):
+            yield one.function
+        if one.source is not None:
+            yield one.source
 
 
 def version(plan) -> str:
     """Another text where a function of the plan is another: of its code, and what it holds."""
     import cloudpickle
 
-    digest = hashlib.sha256()
-    for one in plan.inputs:
-        digest.update(version(one).encode())
-    for held in (plan.function, plan.source):
-        if held is None:
-            continue
-        step = held.function
-        digest.update(cloudpickle.dumps(step))  # of a module's function that is its name
-        with contextlib.suppress(AttributeError, OSError, TypeError):
-            digest.update(inspect.getsource(step.function.fn).encode())
-    return digest.hexdigest()
+    versions: List[str] = []  # of what is done whose outputs are not taken yet
+    for one in steps(plan):
+        digest = hashlib.sha256()
+        first = len(versions) - len(one.inputs)
+        for input in versions[first:]:
+            digest.update(input.encode())
+        del versions[first:]
+        for held in (one.function, one.source):
+            if held is None:
+                continue
+            step = held.function
+            digest.update(cloudpickle.dumps(step))  # of a module's function that is its name
+            with contextlib.suppress(AttributeError, OSError, TypeError):
+                digest.update(inspect.getsource(step.function.fn).encode())
+        versions.append(digest.hexdigest())
+    return versions[0]
 
 
 def described(plan):
     """A plan as plain objects, which can be pickled, with the file systems that were given as objects."""
-    return _steps_of(plan), _filesystem.added_of(_locations(plan))
+    return list(map(_described, steps(plan))), _filesystem.added_of(_locations(plan))
 
 
 def made_of(description):
     """The plan that described() described."""
     steps, filesystems = description
     _filesystem.add(filesystems)
-    return _plan_of(steps)
+    plans: List[Any] = []  # which are no inputs yet
+    for kind, options, inputs, function, rows, source in steps:
+        function, source = function and native.DataFunction(*function), source and native.DataSource(*source)
+        first = len(plans) - inputs
+        plans[first:] = [native.DataPlan(kind, options, plans[first:], function, rows, source)]
+    return plans[0]
 
 
-def _steps_of(plan):
-    function = plan.function and (plan.function.name, plan.function.keeps_rows, plan.function.function, plan.function.arguments)
-    source = plan.source and (plan.source.name, plan.source.chunks, plan.source.counts_rows, plan.source.function)
-    return plan.kind, plan.options, [_steps_of(one) for one in plan.inputs], function, plan.rows, source
-
-
-def _plan_of(steps):
-    kind, options, inputs, function, rows, source = steps
-    function, source = function and native.DataFunction(*function), source and native.DataSource(*source)
-    return native.DataPlan(kind, options, [_plan_of(one) for one in inputs], function, rows, source)
+def _described(plan):
+    function, source = plan.function, plan.source
+    return (plan.kind, plan.options, len(plan.inputs),
+            function and (function.name, function.keeps_rows, function.function, function.arguments), plan.rows,
+            source and (source.name, source.chunks, source.counts_rows, source.function))  # fmt: skip
 
 
 def _locations(plan):
-    yield from plan.options.get("paths", [])
-    for one in plan.inputs:
-        yield from _locations(one)
+    for one in steps(plan):
+        yield from one.options.get("paths", [])

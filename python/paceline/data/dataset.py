@@ -34,9 +34,24 @@ class Dataset(Writing):
             ...
     """
 
-    def __init__(self, plan):
-        self._plan = plan
+    def __init__(self, plan, united: Iterable["Dataset"] = ()):
+        self._made_plan, self._united = plan, list(united)
         self._name: Optional[str] = None
+
+    @property
+    def _plan(self):
+        """A union's is made when it is wanted, of all that is in the unions in it: a union that grows one by one has no
+        levels, and no step of its growth costs more than the one before."""
+        if self._made_plan is None:
+            plans, waiting = [], self._united[::-1]
+            while waiting:
+                one = waiting.pop()
+                if one._made_plan is None:
+                    waiting += one._united[::-1]
+                else:
+                    plans += one._made_plan.inputs if one._made_plan.kind == "union" else [one._made_plan]
+            self._made_plan, self._united = native.DataPlan("union", {}, plans), []
+        return self._made_plan
 
     def __repr__(self) -> str:
         return f"Dataset({' -> '.join(self._plan.explain().splitlines())})"
@@ -203,7 +218,7 @@ class Dataset(Writing):
 
     def union(self, *other: "Dataset") -> "Dataset":
         """The rows of this and of other datasets. Where one is shuffled, all rows are."""
-        return self._with("union", other)
+        return Dataset(None, [self, *other])
 
     def mix(self, *other: "Dataset", weights: Optional[List[float]] = None,
             stopping_condition: MixStoppingCondition = MixStoppingCondition.STOP_ON_LONGEST_DROP) -> "Dataset":

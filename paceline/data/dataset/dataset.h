@@ -155,7 +155,7 @@ class Dataset {
   std::vector<Dataset> split(int64_t n, const SplitOptions& options = {}) const;
   /// The rows before the first index, from there to the second, …, and from the last on.
   std::vector<Dataset> split_at_indices(const std::vector<int64_t>& indices) const;
-  /// A dataset for each proportion, and one for what is left. Their sum is below 1.
+  /// A dataset for each proportion, and one for what is left, each with at least one row. Their sum is below 1.
   std::vector<Dataset> split_proportionately(const std::vector<double>& proportions) const;
   /// Two datasets: the last rows are the second; `test_size` is a part between 0 and 1, or their number.
   std::pair<Dataset, Dataset> train_test_split(const TestSize& test_size,

@@ -150,6 +150,8 @@ TEST(Dataset, PartsHaveAllRows) {
   EXPECT_THAT(rows_of(test), ElementsAre(7, 8, 9));
   EXPECT_THAT(rows_of(numbers.train_test_split(4).second), ElementsAre(6, 7, 8, 9));
   EXPECT_THAT(rows_of(numbers.split_proportionately({0.5, 0.2})[1]), ElementsAre(5, 6));
+  EXPECT_THAT(rows_of(numbers.split_proportionately({0.7, 0.1, 0.1})[2]), ElementsAre(8));
+  EXPECT_THAT(message_of([] { range(5).split_proportionately({0.1, 0.1}); }), HasSubstr("5 rows are too few"));
   EXPECT_THAT(message_of([] { range(1).train_test_split(0.5); }), HasSubstr("test_size is 1 rows; allowed: 1 to 0"));
   EXPECT_THAT(message_of([&] { numbers.split(0); }), HasSubstr("n is 0; allowed: a whole number from 1"));
 }

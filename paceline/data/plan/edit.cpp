@@ -96,7 +96,15 @@ arrow::Result<std::vector<SharedPlan>> split_plan_by(const SharedPlan& input, in
   double done = 0;
   for (const double part : proportions) {
     done += part;
-    indices.push_back(static_cast<int64_t>(static_cast<double>(rows) * done));
+    // A proportion such as 0.1 is a double a little beside it, and so are sums of them: that must cost no row.
+    indices.push_back(static_cast<int64_t>(std::floor(static_cast<double>(rows) * (done + 1e-14))));
+  }
+  // No part is empty: the last leaves one row for what is left, and each gives those that the parts behind it need.
+  int64_t end = rows;
+  for (auto index = indices.rbegin(); index != indices.rend(); ++index) end = *index = std::min(*index, end - 1);
+  if (end <= 0) {
+    return arrow::Status::Invalid(rows, " rows are too few for a row in each part of ", Json(proportions).dump(),
+                                  " and in what is left");
   }
   return split_plan_at(input, indices);
 }

@@ -38,7 +38,7 @@ arrow::Result<SharedPlan> sampled_plan(const SharedPlan& input, double fraction,
 arrow::Result<std::vector<SharedPlan>> split_plan(const SharedPlan& input, int64_t rows, int64_t n, bool equal);
 /// The rows before the first index, from there to the second, …, and from the last on.
 arrow::Result<std::vector<SharedPlan>> split_plan_at(const SharedPlan& input, const std::vector<int64_t>& indices);
-/// A part for each proportion of `rows`, and one for what is left.
+/// A part for each proportion of `rows`, and one for what is left, each with at least one row.
 arrow::Result<std::vector<SharedPlan>> split_plan_by(const SharedPlan& input, int64_t rows,
                                                      const std::vector<double>& proportions);
 

@@ -305,7 +305,11 @@ class Dataset(Writing):
         return [Dataset(part) for part in native.split_plan_at(self._plan, indices)]
 
     def split_proportionately(self, proportions: List[float]) -> List["Dataset"]:
-        """A dataset for each proportion, and one for what is left."""
+        """A dataset for each proportion, and one for what is left, in order. Each has at least one row.
+
+        Raises:
+            ValueError: There are not enough rows for that.
+        """
         return [Dataset(part) for part in native.split_plan_by(self._plan, self.count(), proportions)]
 
     def train_test_split(self, test_size: Union[int, float], *, shuffle: bool = False, seed: Optional[int] = None,

@@ -26,9 +26,22 @@ def column_to_numpy(column: pyarrow.Array) -> numpy.ndarray:
             return inner.reshape(len(column), kind.list_size, *inner.shape[1:])
     if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
         return _lists_to_numpy(column)
-    if pyarrow.types.is_struct(kind):  # whose numbers with nulls Arrow would make doubles of
+    if pyarrow.types.is_struct(kind) and not _numpy_keeps(column):
         return _objects(_values(column))
     return column.to_numpy(zero_copy_only=False)
+
+
+def _numpy_keeps(column):
+    """Whether Arrow's way to numpy, the fastest, leaves what is in structs as it is: it makes doubles of whole numbers with
+    nulls, and times of another precision."""
+    kind = column.type
+    if pyarrow.types.is_struct(kind):
+        return all(map(_numpy_keeps, column.flatten()))
+    if _types.is_list(kind):
+        return not column.null_count and _numpy_keeps(column.flatten())
+    if pyarrow.types.is_integer(kind):
+        return not column.null_count
+    return any(test(kind) for test in (pyarrow.types.is_floating, pyarrow.types.is_string, pyarrow.types.is_binary))
 
 
 def _plain(column):

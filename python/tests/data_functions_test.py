@@ -336,3 +336,22 @@ def test_nothing_is_left_of_a_program(end):
         assert all(map(has_ended, pidfds))
     for pidfd in pidfds:
         os.close(pidfd)
+
+
+def draw(name):
+    return lambda row: {**row, name: random.random()}
+
+
+def test_steps_and_rows_draw_numbers_of_their_own():
+    twice = paceline.data.range(40, override_num_blocks=2).map(draw("a")).map(draw("b"))
+    rows = twice.take_all()
+    assert len({row[name] for row in rows for name in "ab"}) == 80
+    assert twice.take_all() == rows
+
+    def bad(row):
+        if row["id"] == 17:
+            raise ValueError("bad")
+        return {**row, "a": random.random()}
+
+    rows = paceline.data.range(40, override_num_blocks=1).map(bad, on_error="skip").take_all()
+    assert len({row["a"] for row in rows}) == 39

@@ -58,7 +58,8 @@ class Forgiving : public Operator {
  private:
   BadRows::Attempt attempts(std::shared_ptr<arrow::RecordBatch> block, uint64_t key) const {
     return [step = step_, block = std::move(block), key](int64_t first, int64_t rows) {
-      return step->apply(block->Slice(first, rows), key);
+      const bool is_whole = rows == block->num_rows();  // parts draw other numbers than each other
+      return step->apply(block->Slice(first, rows), is_whole ? key : mix(key, static_cast<uint64_t>(first)));
     };
   }
 

@@ -54,8 +54,8 @@ class Measured : public Source {
 class Transformed : public Source {
  public:
   Transformed(std::shared_ptr<const Source> source, std::shared_ptr<const Operator> step,
-              std::shared_ptr<OperatorStatistics> statistics)
-      : source_(std::move(source)), step_(std::move(step)), statistics_(std::move(statistics)) {}
+              std::shared_ptr<OperatorStatistics> statistics, uint64_t place)
+      : source_(std::move(source)), step_(std::move(step)), statistics_(std::move(statistics)), place_(place) {}
 
   const std::vector<ChunkSize>& chunks() const override { return source_->chunks(); }
   bool counts_rows() const override { return source_->counts_rows() && step_->keeps_rows(); }
@@ -84,7 +84,7 @@ class Transformed : public Source {
   Batch read(int64_t chunk, uint64_t key) const override {
     const std::shared_ptr<const void> turn = step_->line_up();
     ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, source_->read(chunk, key));
-    const auto key_of = [key](int64_t block) { return mix(key, static_cast<uint64_t>(block)); };
+    const auto key_of = [&](int64_t block) { return mix(mix(key, static_cast<uint64_t>(block)), place_); };
     const auto read_other = [&](int64_t block) -> arrow::Result<BlockPlace::Block> {
       ARROW_ASSIGN_OR_RAISE(auto rows, source_->read(block, key));
       return BlockPlace::Block{.rows = std::move(rows), .key = key_of(block)};
@@ -113,6 +113,7 @@ class Transformed : public Source {
   const std::shared_ptr<const Source> source_;
   const std::shared_ptr<const Operator> step_;
   const std::shared_ptr<OperatorStatistics> statistics_;
+  const uint64_t place_;
   struct Known {
     std::mutex mutex;
     std::shared_ptr<arrow::Schema> schema;
@@ -127,8 +128,8 @@ Batch Operator::apply_at(const std::shared_ptr<arrow::RecordBatch>& block, uint6
 }
 
 std::shared_ptr<const Source> transformed(std::shared_ptr<const Source> source, std::shared_ptr<const Operator> step,
-                                          std::shared_ptr<OperatorStatistics> statistics) {
-  return std::make_shared<Transformed>(std::move(source), std::move(step), std::move(statistics));
+                                          std::shared_ptr<OperatorStatistics> statistics, uint64_t place) {
+  return std::make_shared<Transformed>(std::move(source), std::move(step), std::move(statistics), place);
 }
 
 std::shared_ptr<const Source> measured(std::shared_ptr<const Source> source,

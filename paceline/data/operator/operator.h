@@ -40,7 +40,8 @@ class Operator {
   /// The columns that it makes of columns of `input`; a null pointer where only the rows can tell. Invalid where it
   /// cannot be applied to such columns.
   virtual arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>& input) const = 0;
-  /// The block that it makes of `block`. `key` is of seed, epoch and chunk: what is done by chance is a function of it.
+  /// The block that it makes of `block`. `key` is of seed, epoch, chunk and the operator's
+  /// place: what is done by chance is a function of it.
   virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply(const std::shared_ptr<arrow::RecordBatch>& block,
                                                                    uint64_t key) const = 0;
   /// apply(), for an operator that may look at other blocks, too: what it makes is a function of all of them then, and
@@ -67,9 +68,10 @@ struct OperatorStatistics {
   std::atomic<int64_t> waited_ns = 0;  ///< for others (Waiting), of all threads together
 };
 
-/// The source whose chunks are those of `source`, each with the operator applied.
+/// The source whose chunks are those of `source`, each with the operator applied. `place`: another number for each of
+/// several operators behind each other, so that what one does by chance says nothing of what the next does.
 std::shared_ptr<const Source> transformed(std::shared_ptr<const Source> source, std::shared_ptr<const Operator> step,
-                                          std::shared_ptr<OperatorStatistics> statistics);
+                                          std::shared_ptr<OperatorStatistics> statistics, uint64_t place = 0);
 /// `source` itself, with its reads counted.
 std::shared_ptr<const Source> measured(std::shared_ptr<const Source> source,
                                        std::shared_ptr<OperatorStatistics> statistics);

@@ -40,7 +40,7 @@ arrow::Result<OpenPlan> open_step(const Plan& plan, bool stays) {
   ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<const Operator> step, on_blocks->make(plan));
   OpenPlan open = std::move(inputs.front());
   open.statistics.push_back(std::make_shared<OperatorStatistics>(step->name()));
-  open.source = transformed(open.source, step, open.statistics.back());
+  open.source = transformed(open.source, step, open.statistics.back(), open.statistics.size());
   return open;
 }
 

@@ -90,7 +90,7 @@ TEST_F(PartitioningTest, WholeFilesToo) {
 
 TEST_F(PartitioningTest, Errors) {
   EXPECT_THAT(open("read_csv", {{"partitioning", "tree"}}).status().message(), HasSubstr("allowed: 'hive', 'dir'"));
-  write("y=2/k=a/f.csv", "path\n1\n");
+  write("y=2/k=a/f.csv", "x,k,path\n1,9,a\n");
   EXPECT_THAT(open("read_csv", {{"include_paths", true}}).status().message(), HasSubstr("has one already"));
 }
 

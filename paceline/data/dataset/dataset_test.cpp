@@ -257,7 +257,8 @@ TEST(Dataset, WritesOtherFormats) {
     const auto again = read_numpy(folder.path() + "/" + name).take()->column(0);
     EXPECT_TRUE(again->Equals(dataset.take()->GetColumnByName(name))) << again->ToString();
   }
-  EXPECT_THAT(message_of([&] { dataset.write_numpy(folder.path() + "/name", "name"); }), HasSubstr("the column has string"));
+  EXPECT_THAT(message_of([&] { dataset.write_numpy(folder.path() + "/name", "name"); }),
+              HasSubstr("the column has string"));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path() + "/name"));
 }
 

@@ -10,8 +10,8 @@ PYBIND11_MODULE(_paceline, module) {
   paceline::python::bind_checkpoint(module);
   paceline::python::bind_controller(module);
   paceline::python::bind_data_functions(module);
-  paceline::python::bind_data_steps(module);
   paceline::python::bind_data(module);
+  paceline::python::bind_data_steps(module);  // whose plans are bound there
   paceline::python::bind_session(module);
   paceline::python::bind_storage(module);
   paceline::python::bind_trainer(module);

@@ -2,6 +2,7 @@
 
 #include <arrow/compute/expression.h>
 #include <arrow/record_batch.h>
+#include <arrow/table.h>
 #include <arrow/type.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

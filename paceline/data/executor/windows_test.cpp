@@ -218,7 +218,7 @@ class CrowdedReads : public CountingReads {
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t key) const override {
     const int begun_before = begun++;
     if (++reading > threads_reading_ahead(4, begun_before)) ++too_many;
-    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // so that the others come meanwhile
+    for (int i = 0; i < 20; ++i) std::this_thread::yield();  // so that the others come meanwhile
     auto batch = CountingReads::read(chunk, key);
     --reading;
     return batch;

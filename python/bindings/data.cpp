@@ -1,4 +1,6 @@
 // data/: plans of data sets, what is read of them, and functions of Python as operators.
+#include <arrow/array.h>
+#include <arrow/builder.h>
 #include <arrow/c/bridge.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>

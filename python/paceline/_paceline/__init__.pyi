@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'index_of_best', 'is_driver', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'storage_schemes', 'tensors_of', 'torch_config', 'tracker_config', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'index_of_best', 'input_files', 'is_driver', 'limited_plan', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'sampled_plan', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'shuffled_plan', 'split_plan', 'split_plan_at', 'split_plan_by', 'storage_schemes', 'streaming_train_and_test', 'tensors_of', 'torch_config', 'tracker_config', 'train_and_test', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -127,9 +127,12 @@ class DataEpochs:
     def epoch(self) -> int:
         ...
 class DataFunction:
-    def __init__(self, name: str, keeps_rows: bool, function: typing.Any) -> None:
+    def __init__(self, name: str, keeps_rows: bool, function: typing.Any, arguments: str) -> None:
         ...
     def call_in(self, pool: FunctionPool, code: str) -> None:
+        ...
+    @property
+    def arguments(self) -> str:
         ...
     @property
     def function(self) -> typing.Any:
@@ -146,6 +149,8 @@ class DataFunction:
 class DataSource:
     def __init__(self, name: str, chunks: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]], counts_rows: bool, function: typing.Any) -> None:
         ...
+    def call_in(self, pool: FunctionPool, code: str) -> None:
+        ...
     @property
     def chunks(self) -> list[tuple[int, int]]:
         ...
@@ -157,6 +162,9 @@ class DataSource:
         ...
     @property
     def name(self) -> str:
+        ...
+    @property
+    def pool(self) -> FunctionPool:
         ...
 class DataPlan:
     def __init__(self, kind: str, options: dict, inputs: collections.abc.Sequence[DataPlan], function: DataFunction | None = None, rows: list = [], source: DataSource | None = None) -> None:
@@ -398,7 +406,11 @@ def index_of_best(kept: list, metric: str, mode: str, path: str) -> int:
     """
     Which of the metrics of kept checkpoints has the best; `path`: the run's, for errors.
     """
+def input_files(plan: DataPlan) -> list[str]:
+    ...
 def is_driver() -> bool:
+    ...
+def limited_plan(plan: DataPlan, rows: typing.SupportsInt | typing.SupportsIndex) -> DataPlan:
     ...
 def make_gloo(store: torch.distributed.distributed_c10d.Store, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex, timeout: datetime.timedelta, interfaces: collections.abc.Sequence[str], counted: bool) -> torch.distributed.distributed_c10d.ProcessGroupGloo:
     """
@@ -424,6 +436,8 @@ def run_worker(program: typing.Any) -> None:
     """
     Never returns: the process ends with its work.
     """
+def sampled_plan(plan: DataPlan, fraction: typing.SupportsFloat | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex | None) -> DataPlan:
+    ...
 def serve_forks(fork: collections.abc.Callable[[], int], idle: collections.abc.Callable[[], None]) -> dict[str, str] | None:
     """
     Serves until the guardian is gone: None then. In a forked process: its environment.
@@ -432,9 +446,21 @@ def set_process_title(title: str) -> None:
     ...
 def show_progress(label: str, done: typing.SupportsInt | typing.SupportsIndex, total: typing.SupportsInt | typing.SupportsIndex, rate: typing.SupportsFloat | typing.SupportsIndex) -> None:
     ...
+def shuffled_plan(plan: DataPlan, what: str, seed: typing.SupportsInt | typing.SupportsIndex | None) -> DataPlan:
+    ...
+def split_plan(plan: DataPlan, rows: typing.SupportsInt | typing.SupportsIndex, n: typing.SupportsInt | typing.SupportsIndex, equal: bool) -> list[DataPlan]:
+    ...
+def split_plan_at(plan: DataPlan, indices: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> list[DataPlan]:
+    ...
+def split_plan_by(plan: DataPlan, rows: typing.SupportsInt | typing.SupportsIndex, proportions: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex]) -> list[DataPlan]:
+    ...
 def storage_schemes() -> list[StorageScheme]:
     ...
+def streaming_train_and_test(plan: DataPlan, test_size: typing.SupportsFloat | typing.SupportsIndex, split_type: str, hash_column: str | None, seed: typing.SupportsInt | typing.SupportsIndex | None) -> list[DataPlan]:
+    ...
 def tensors_of(arg0: typing.Any) -> dict:
+    ...
+def train_and_test(plan: DataPlan, rows: typing.SupportsInt | typing.SupportsIndex, test_size: typing.SupportsInt | typing.SupportsIndex | typing.SupportsFloat | typing.SupportsIndex, shuffle: bool, seed: typing.SupportsInt | typing.SupportsIndex | None) -> list[DataPlan]:
     ...
 def train_loop_begins() -> None:
     """

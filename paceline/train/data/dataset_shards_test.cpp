@@ -10,6 +10,7 @@
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/train/checkpoint_state.h"
 #include "paceline/train/data/data_iterator.h"
+#include "paceline/train/session.h"
 #include "paceline/train/trainer.h"
 
 namespace paceline {

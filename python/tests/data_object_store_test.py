@@ -1,8 +1,11 @@
 """Datasets in S3, against the same files on the disk: with an orderly server, and with one that fails in every way."""
 
+import json
 import pathlib
 import socket
+import subprocess
 import sys
+import threading
 import time
 
 import pyarrow
@@ -14,6 +17,8 @@ import pytest
 
 import paceline.data
 import paceline.train
+from paceline.train import RunConfig, ScalingConfig
+from paceline.train.torch import TorchTrainer
 from same_rows import assert_equal, rows_of
 
 sys.path.append(str(pathlib.Path(__file__).parents[2] / "paceline/testing"))
@@ -125,3 +130,37 @@ def test_what_is_not_there_is_named_without_keys(both):
     with pytest.raises(paceline.train.PacelineError, match="none.csv") as raised:
         paceline.data.read_csv(missing).count()
     assert "secret" not in str(raised.value)
+
+
+def test_what_a_run_reads_is_told_in_the_store_while_it_goes_on(tmp_path):
+    """The figures of the data process are records of the run, as its journal is: there, and in `paceline show`."""
+    with object_servers.S3() as store:
+        def train_loop(config):
+            for _ in paceline.train.get_dataset_shard("numbers").iter_batches(batch_size=50):
+                pass
+            end = time.monotonic() + 60
+            while not (tmp_path / "seen").exists():
+                assert time.monotonic() < end, "nothing came"
+                time.sleep(0.1)  # until the driver has seen them
+            paceline.train.report({"done": 1})
+
+        def look():
+            while not (tmp_path / "seen").exists():
+                listed = store.client().list_objects_v2(Bucket=object_servers.BUCKET, Prefix="runs/run/records/data/")
+                for entry in listed.get("Contents", []):
+                    body = store.client().get_object(Bucket=object_servers.BUCKET, Key=entry["Key"])["Body"].read()
+                    if any(step["rows_task_outputs_generated"] == 100
+                           for dataset in json.loads(body)["datasets"] for step in dataset["steps"]):
+                        (tmp_path / "seen").write_text(entry["Key"])
+                time.sleep(0.2)
+
+        looking = threading.Thread(target=look, daemon=True)
+        looking.start()
+        trainer = TorchTrainer(
+            train_loop, train_loop_config={}, datasets={"numbers": paceline.data.range(100)},
+            scaling_config=ScalingConfig(num_workers=1),
+            run_config=RunConfig(name="run", storage_path=uri(store, "runs"), quiet=True))
+        trainer.fit()
+        assert "records/data/process_" in (tmp_path / "seen").read_text()
+        shown = subprocess.run([sys.executable, "-m", "paceline", "show", uri(store, "runs/run")], capture_output=True, text=True)
+        assert "dataset      numbers: 100 rows" in shown.stdout, shown.stdout + shown.stderr

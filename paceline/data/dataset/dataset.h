@@ -66,8 +66,8 @@ struct SampleSeed {
 
 /// How a function of a row is called: see MapBatchesOptions.
 struct MapOptions {
-  std::string on_error = "raise";
-  std::string quarantine = "";
+  std::string on_error = "raise";  ///< "raise", "skip" or "replace": what becomes of a row that the function throws for
+  std::string quarantine = "";     ///< path of a file to which such rows are added, as JSON lines; "": none
 };
 
 /// A plan for rows, with what is read of it in this process. The functions of read_api.h make one.

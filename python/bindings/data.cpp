@@ -127,6 +127,8 @@ class PythonFunction : public data::Operator {
   std::string name() const override { return name_; }
   bool keeps_rows() const override { return keeps_rows_; }
   uint64_t fingerprint() const override { return data::mix_text(1, name_); }
+  /// The block, the same in memory that the function's process has in common with this one, and what it makes there.
+  int64_t bytes_besides(int64_t block) const override { return 3 * block; }
   const py::object& function() const { return *function_; }
 
   arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>&) const override {

@@ -91,6 +91,7 @@ class BatchStream : public RankBatches {
   };
 
   Made make();
+  void count(const arrow::RecordBatch& batch);
   Batch make_batch();
   arrow::Result<Slice> slice(int64_t* rows);
   Batch padded(const std::shared_ptr<arrow::RecordBatch>& batch, const Slice& slice, int64_t first);
@@ -98,6 +99,8 @@ class BatchStream : public RankBatches {
 
   const BatchStreamOptions options_;
   MixedStream rows_;  // the thread's, once there is one, but for what any thread may call
+
+  Ledger::Reservation room_;  // the thread's, too
 
   StreamState state_;
   bool is_near_end_ = false;

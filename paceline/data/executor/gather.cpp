@@ -191,7 +191,7 @@ arrow::Result<Batches> alike(const Batches& batches, arrow::MemoryPool* pool) {
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(const Batches& batches, std::vector<uint32_t> rows,
                                                             arrow::MemoryPool* pool,
                                                             std::shared_ptr<LargeBuffers> buffers) {
-  if (buffers == nullptr) buffers = std::make_shared<LargeBuffers>(std::make_shared<Ledger>(0));
+  if (buffers == nullptr) buffers = LargeBuffers::make(std::make_shared<Ledger>(0));
   ARROW_ASSIGN_OR_RAISE(const auto mixing, Mixing::make(batches, std::move(rows), std::move(buffers), pool));
   for (int64_t piece = 0; piece < mixing->pieces(); ++piece) ARROW_RETURN_NOT_OK(mixing->run(piece));
   return mixing->finish();

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <limits>
 
+#include "paceline/data/executor/counted_batch.h"
 #include "paceline/data/executor/read_pool.h"
 #include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/executor/row_copies.h"
@@ -215,7 +216,8 @@ void Windows::drop_passed(Dropped& dropped) {
 void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservation) {
   const int64_t of_source = order_.chunks()[static_cast<size_t>(chunk)];
   const auto batch_of_source = [&] {
-    const DecodesInto buffers(pool_->buffers());
+    const DecodesInto buffers(pool_->buffers(), large_bytes_);
+    ledger_->trim_spare();
     return source_->read(of_source, order_.key());
   };
   auto batch = batch_of_source();
@@ -232,7 +234,10 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
   }
   reservation.resize(batch.ok() ? bytes : 0);
   auto held = shared_reservation(std::move(reservation));
-  if (batch.ok()) LargeBuffers::hold(**batch, held);
+  if (batch.ok()) {
+    large_bytes_ = LargeBuffers::bytes_of(**batch);
+    batch = counted_batch(**batch, held);
+  }
 
   std::unique_lock lock(ledger_->mutex());
   if (listed.bytes > 0) {
@@ -286,8 +291,7 @@ void Windows::mix(int64_t number, int64_t piece) {
   if (!status.ok() && slot.status.ok()) slot.status = std::move(status);
   Dropped dropped;
   if (--slot.left == 0 && slot.status.ok()) {
-    slot.mixed->chunks = {mixing->finish()};
-    LargeBuffers::hold(*slot.mixed->chunks.front(), slot.mixed->reservations.front());
+    slot.mixed->chunks = {counted_batch(*mixing->finish(), slot.mixed->reservations.front())};
     slot.mixed->rows = slot.mixed->chunks.front()->num_rows();
     slot.mixed->counts = {slot.mixed->rows};
     dropped.insert(dropped.end(), {std::move(slot.ready), std::move(slot.reading), std::move(slot.mixing)});

@@ -31,6 +31,9 @@ class Operator {
   /// The block that it makes of `block`. `key` is of seed, epoch and chunk: what is done by chance is a function of it.
   virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply(const std::shared_ptr<arrow::RecordBatch>& block,
                                                                    uint64_t key) const = 0;
+  /// The bytes, about, that are in memory while it makes a block of one of so many bytes, without that which it makes:
+  /// usually the block that it is made of.
+  virtual int64_t bytes_besides(int64_t block) const { return block; }
   /// A number that is another for another operator: of its name and what it does.
   virtual uint64_t fingerprint() const = 0;
 };

@@ -21,19 +21,37 @@ import pyarrow
 import pyarrow.parquet
 
 LOOK_S, QUIET_S = 0.01, 0.3
+MB = 1_000_000
+THREADS = 2  # and processes that call functions
 
 
-def columns_of(rows):
-    """Numbers that no codec makes smaller, 264 bytes a row."""
-    values = numpy.random.default_rng(1).random(rows * 64, dtype="float32")
-    return pyarrow.table({"id": numpy.arange(rows), "x": pyarrow.FixedSizeListArray.from_arrays(values, 64)})
+@dataclasses.dataclass
+class Files:
+    """Of which the first is small: what a program reads to be warm."""
+
+    paths: list
+    rows: int
 
 
-def files_of(folder, table, times, **options):
+def tensors(rows, width=64):
+    """Numbers that no codec makes smaller: rows of 256 bytes, and a number for each."""
+    values = numpy.random.default_rng(1).random(rows * width, dtype="float32")
+    return pyarrow.table({"id": numpy.arange(rows), "x": pyarrow.FixedSizeListArray.from_arrays(values, width)})
+
+
+def scalars(rows, columns=32):
+    """The same as columns of single numbers."""
+    chance = numpy.random.default_rng(1)
+    numbers = {f"x{column}": chance.random(rows, dtype="float64" if column % 2 else "float32") for column in range(columns)}
+    return pyarrow.table({"id": numpy.arange(rows), **numbers})
+
+
+def files_of(folder, table, times=1, **options):
     """Ten rows, then the table so many times: one file, which is named several times."""
+    options = {"row_group_size": 1 << 16, "compression": "none", **options}
     pyarrow.parquet.write_table(table[:10], folder / "ten.parquet")
-    pyarrow.parquet.write_table(table, folder / "rows.parquet", **{"row_group_size": 1 << 16, **options})
-    return [str(folder / "ten.parquet")] + [str(folder / "rows.parquet")] * times
+    pyarrow.parquet.write_table(table, folder / "rows.parquet", **options)
+    return Files([str(folder / "ten.parquet")] + [str(folder / "rows.parquet")] * times, 10 + times * len(table))
 
 
 @dataclasses.dataclass
@@ -54,7 +72,7 @@ def measured(folder, files, budget, **options):
         listener.bind(str(address))
         listener.listen()
         listener.settimeout(60)
-        settings = {"address": str(address), "files": files, "budget": budget, **options}
+        settings = {"address": str(address), "files": files.paths, "budget": budget, **options}
         program = subprocess.Popen([sys.executable, __file__, json.dumps(settings)], cwd=folder)
         watch, taken = Watch(program.pid), Taken()
         with listener.accept()[0] as connection, connection.makefile("rw", buffering=1) as said:
@@ -139,23 +157,35 @@ def _stat(pid):
 
 
 class Program:
-    """The one that is watched."""
+    """The one that is watched. Its rows are read
 
-    def __init__(self, address, files, budget, shuffle=False, functions=False, workers=0, epochs=1):
+    - shuffled, through functions that run in processes, or from the cache of an epoch that was read before;
+    - outside of training or by workers, in step or, `apart`, the last one all of them while the first one waits;
+    - by a consumer that takes as many seconds as `pause` for the first batch, and for each as many as `slow`.
+    """
+
+    def __init__(self, address, files, budget, shuffle=False, functions=False, cache=None, workers=0, apart=False, epochs=1,
+                 pause=0.0, slow=0.0, batch_size=1024):
         import paceline.data
 
-        self.address, self.workers, self.epochs = address, workers, epochs
-        limits = paceline.data.ExecutionResources.for_limits(memory=budget)
+        self.address, self.workers, self.apart, self.epochs = address, workers, apart, epochs
+        self.pause, self.slow, self.batch_size = pause, slow, batch_size
+        limits = paceline.data.ExecutionResources.for_limits(cpu=THREADS, memory=budget)
         paceline.data.DataContext.get_current().execution_options.resource_limits = limits
-        dataset = paceline.data.read_parquet(files)
+        warm, rows = paceline.data.read_parquet(files[:1] * THREADS), paceline.data.read_parquet(files)
         if functions:
-            dataset = dataset.map_batches(lambda batch: batch, udf_modifying_row_count=False)
-        self.datasets = {"ten": dataset.limit(10), "rows": dataset.random_shuffle(seed=1) if shuffle else dataset}
+            folder = pathlib.Path(os.getcwd(), "processes")
+            folder.mkdir(exist_ok=True)
+            warm = warm.map_batches(together_with_all, fn_args=(folder,), udf_modifying_row_count=False)
+            rows = rows.map_batches(doubled, batch_size=4096, udf_modifying_row_count=False)
+        if cache is not None:
+            rows = rows.cache(**cache)
+        self.datasets = {"warm": warm, "rows": rows.random_shuffle(seed=1) if shuffle else rows}
 
     def run(self):
         if self.workers == 0:
             with self.connected() as said:
-                self.read(said, *(dataset.iterator() for dataset in self.datasets.values()))
+                self.read(said, 0, *(dataset.iterator() for dataset in self.datasets.values()))
             return
         from paceline.train import RunConfig, ScalingConfig
         from paceline.train.torch import TorchTrainer
@@ -166,8 +196,9 @@ class Program:
     def loop(self):
         from paceline.train import get_context, get_dataset_shard
 
-        with self.connected() if get_context().get_world_rank() == 0 else contextlib.nullcontext() as said:
-            self.read(said, get_dataset_shard("ten"), get_dataset_shard("rows"))
+        rank = get_context().get_world_rank()
+        with self.connected() if rank == 0 else contextlib.nullcontext() as said:
+            self.read(said, rank, get_dataset_shard("warm"), get_dataset_shard("rows"))
 
     @contextlib.contextmanager
     def connected(self):
@@ -190,16 +221,34 @@ class Program:
 
             torch.distributed.barrier()
 
-    def read(self, said, ten, iterator):
-        assert sum(len(batch["id"]) for batch in ten.iter_batches()) == 10 // max(self.workers, 1)
+    def read(self, said, rank, warm, iterator):
+        assert sum(len(batch["id"]) for batch in warm.iter_batches()) == 10 * THREADS // max(self.workers, 1)
         self.say(said, "idle")
         rows = 0
         for epoch in range(self.epochs):
-            for step, batch in enumerate(iterator.iter_batches(batch_size=1024)):
+            for step, batch in enumerate(iterator.iter_batches(batch_size=self.batch_size)):
                 if (epoch, step) == (0, 1):
+                    time.sleep(self.pause)
                     self.say(said, "waits")
+                    if self.apart and rank < self.workers - 1:
+                        self.barrier()
                 rows += len(batch["id"])
+                time.sleep(self.slow)
+            if self.apart and rank == self.workers - 1 and epoch == 0:
+                self.barrier()
         self.say(said, rows * max(self.workers, 1))
+
+
+def together_with_all(batch, folder):
+    """Waits until each process of the pool is at a block, so that all are there before memory is looked at."""
+    (folder / str(os.getpid())).touch()
+    while len(os.listdir(folder)) < THREADS:
+        time.sleep(LOOK_S)
+    return batch
+
+
+def doubled(batch):
+    return {name: values * 2 for name, values in batch.items()}
 
 
 if __name__ == "__main__":

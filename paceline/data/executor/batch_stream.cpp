@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "paceline/data/executor/counted_batch.h"
 #include "paceline/data/executor/gather.h"
 #include "paceline/data/executor/read_pool.h"
 #include "paceline/data/executor/reading_memory.h"
@@ -123,6 +124,7 @@ BatchStream::Batch BatchStream::next() {
 BatchStream::Made BatchStream::make() {
   Made made;
   made.batch = make_batch();
+  if (made.batch.ok() && *made.batch != nullptr) count(**made.batch);
   made.after = rows_.state();
   made.is_near_end = rows_.is_near_end();
   if (made.batch.ok() && *made.batch != nullptr && (*made.batch)->num_rows() > 0) {
@@ -133,6 +135,15 @@ BatchStream::Made BatchStream::make() {
     made.bytes = batch.num_rows() * bytes_of_row_;
   }
   return made;
+}
+
+// Room for the batches that are ready, one that is made, and one that the consumer has. Those that are a part of what
+// is read count there.
+void BatchStream::count(const arrow::RecordBatch& batch) {
+  if (has_counted_part(batch)) return;
+  const int64_t bytes = arrow::util::ReferencedBufferSize(batch).ValueOr(0) * (options_.prefetch_batches + 2);
+  if (room_.bytes() == 0) room_ = Ledger::reserve(rows_.windows()->pool().ledger(), 0);
+  if (bytes > room_.bytes()) room_.resize(bytes);
 }
 
 // The rank's slice of the next step, whose rows of all ranks are `rows`. The slice's `first` is counted from there.

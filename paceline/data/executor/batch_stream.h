@@ -96,6 +96,7 @@ class BatchStream : public RankBatches {
 
   bool has_room(int64_t bytes, int64_t times) const;
   Made make();
+  void count(const arrow::RecordBatch& batch);
   Batch make_batch();
   arrow::Result<Slice> slice(int64_t* rows);
   Batch padded(const std::shared_ptr<arrow::RecordBatch>& batch, const Slice& slice, int64_t first);
@@ -106,6 +107,8 @@ class BatchStream : public RankBatches {
   const int64_t bytes_ahead_;
   int64_t made_ = 0;  // batches; this and the next are of who makes them
   int64_t bytes_of_row_ = 0;
+
+  Ledger::Reservation room_;  // the thread's, too
 
   StreamState state_;
   bool is_near_end_ = false;

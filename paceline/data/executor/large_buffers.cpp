@@ -29,32 +29,34 @@ class LargeBuffers::Buffer : public arrow::MutableBuffer {
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() override {
     if (home_.is_here()) {
-      reservation_.reset();  // what it was counts as room for what is kept
       store_->give_back(mapping_);
     } else {
       munmap(mapping_.memory, static_cast<size_t>(mapping_.bytes));
     }
   }
 
-  void hold(std::shared_ptr<Ledger::Reservation> reservation) { reservation_ = std::move(reservation); }
-
  private:
   const std::shared_ptr<LargeBuffers> store_;
   const Mapping mapping_;
-  std::shared_ptr<Ledger::Reservation> reservation_;
   const HomeProcess home_;
 };
 
-void LargeBuffers::hold(const arrow::RecordBatch& batch, const std::shared_ptr<Ledger::Reservation>& reservation) {
-  const std::function<void(const arrow::ArrayData&)> hold_of = [&](const arrow::ArrayData& data) {
-    for (const auto& part : data.buffers) {
-      for (auto buffer = part; buffer != nullptr; buffer = buffer->parent()) {
-        if (auto* const large = dynamic_cast<Buffer*>(buffer.get())) large->hold(reservation);
-      }
+std::shared_ptr<LargeBuffers> LargeBuffers::make(std::shared_ptr<Ledger> ledger) {
+  const std::shared_ptr<LargeBuffers> buffers(new LargeBuffers(ledger));
+  ledger->add_spare(buffers);
+  return buffers;
+}
+
+int64_t LargeBuffers::bytes_of(const arrow::RecordBatch& batch) {
+  int64_t bytes = 0;
+  const std::function<void(const arrow::ArrayData&)> add = [&](const arrow::ArrayData& data) {
+    for (const auto& buffer : data.buffers) {
+      if (dynamic_cast<const Buffer*>(buffer.get()) != nullptr) bytes += buffer->size();
     }
-    for (const auto& child : data.child_data) hold_of(*child);
+    for (const auto& child : data.child_data) add(*child);
   };
-  for (const auto& column : batch.column_data()) hold_of(*column);
+  for (const auto& column : batch.column_data()) add(*column);
+  return bytes;
 }
 
 LargeBuffers::~LargeBuffers() {
@@ -99,7 +101,7 @@ arrow::Result<LargeBuffers::Mapping> LargeBuffers::mapping_for(int64_t bytes) {
     const std::lock_guard lock(mutex_);
     used_bytes_ += mapping.usable;
   }
-  keep_what_has_room();
+  ledger_->trim_spare();
   return mapping;
 }
 
@@ -110,7 +112,7 @@ void LargeBuffers::give_back(const Mapping& mapping) {
     kept_bytes_ += mapping.usable;
     kept_.push_back(mapping);
   }
-  keep_what_has_room();
+  ledger_->trim_spare();
 }
 
 void LargeBuffers::expect(int64_t bytes) {
@@ -118,7 +120,7 @@ void LargeBuffers::expect(int64_t bytes) {
     const std::lock_guard lock(mutex_);
     expected_ += bytes;
   }
-  if (bytes < 0) keep_what_has_room();
+  if (bytes < 0) ledger_->trim_spare();
 }
 
 void LargeBuffers::close() {
@@ -126,39 +128,54 @@ void LargeBuffers::close() {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;
   }
-  keep_what_has_room();
+  keep_at_most(0);
 }
 
-// The oldest go first.
-void LargeBuffers::keep_what_has_room() {
-  const int64_t room = std::max<int64_t>(ledger_->budget() - ledger_->held(), 0);
+// The oldest go first. What buffers are expected for is reserved, so it counts already.
+int64_t LargeBuffers::keep_at_most(int64_t bytes) {
   std::vector<Mapping> unneeded;
+  int64_t beyond = 0;
   {
     const std::lock_guard lock(mutex_);
-    while (!kept_.empty() && (is_closed_ || kept_bytes_ > expected_ + room)) {
+    while (!kept_.empty() && (is_closed_ || kept_bytes_ > expected_ + bytes)) {
       kept_bytes_ -= kept_.front().usable;
       unneeded.push_back(kept_.front());
       kept_.erase(kept_.begin());
     }
+    beyond = std::max<int64_t>(kept_bytes_ - expected_, 0);
   }
   for (const Mapping& mapping : unneeded) munmap(mapping.memory, static_cast<size_t>(mapping.bytes));
+  return beyond;
 }
 
 namespace {
 
-thread_local std::shared_ptr<LargeBuffers> decodes_into;
+thread_local DecodesInto* decodes_into = nullptr;
 
 }  // namespace
 
-DecodesInto::DecodesInto(std::shared_ptr<LargeBuffers> buffers)
-    : former_(std::exchange(decodes_into, std::move(buffers))) {}
+DecodesInto::DecodesInto(std::shared_ptr<LargeBuffers> buffers, int64_t expected)
+    : buffers_(std::move(buffers)), expected_(expected), former_(std::exchange(decodes_into, this)) {
+  buffers_->expect(expected_);
+}
 
 DecodesInto::~DecodesInto() {
+  buffers_->expect(-expected_);
   decodes_into = former_;
 }
 
+std::shared_ptr<Ledger> ledger_of_this_thread() {
+  return decodes_into == nullptr ? nullptr : decodes_into->buffers_->ledger();
+}
+
 arrow::Result<std::shared_ptr<arrow::Buffer>> allocate_decoded(int64_t bytes, arrow::MemoryPool* pool) {
-  if (decodes_into != nullptr) return decodes_into->allocate(bytes, pool);
+  if (decodes_into != nullptr) {
+    auto buffer = decodes_into->buffers_->allocate(bytes, pool);
+    const int64_t expected = std::min(decodes_into->expected_, bytes);
+    decodes_into->expected_ -= expected;
+    decodes_into->buffers_->expect(-expected);
+    return buffer;
+  }
   ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> buffer, arrow::AllocateBuffer(bytes, pool));
   return buffer;
 }

@@ -1,6 +1,7 @@
 #include "paceline/data/executor/ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace paceline::data {
 
@@ -54,6 +55,31 @@ Ledger::Reservation Ledger::Reservation::split(int64_t bytes) {
   part.bytes_ = std::min(bytes, bytes_);
   bytes_ -= part.bytes_;
   return part;
+}
+
+void Ledger::add_spare(std::weak_ptr<SpareMemory> spare) {
+  const std::lock_guard lock(spare_mutex_);
+  std::erase_if(spare_, [&](const auto& one) {
+    const bool is_there_already = !one.owner_before(spare) && !spare.owner_before(one);
+    return is_there_already || one.expired();
+  });
+  spare_.push_back(std::move(spare));
+}
+
+void Ledger::trim_spare() {
+  std::vector<std::weak_ptr<SpareMemory>> all;
+  {
+    const std::lock_guard lock(spare_mutex_);
+    all = spare_;
+  }
+  int64_t room = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    room = budget_ - held_ - in_batches_;
+  }
+  for (const auto& one : all) {
+    if (const auto spare = one.lock()) room -= spare->keep_at_most(std::max<int64_t>(room, 0));
+  }
 }
 
 int64_t Ledger::held() const {

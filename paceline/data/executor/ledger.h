@@ -6,6 +6,8 @@
 // A batch that a consumer keeps may keep a whole chunk in memory. It counts as well, but no more than a quarter of the
 // budget does: who collects batches is not to stop all reading.
 //
+// Memory that was used is kept for its next use (SpareMemory), as long as nothing else needs the room.
+//
 // Any thread may use a ledger and end a reservation, but not while it holds mutex(), which ending takes. Those who wait
 // for room wait on changed() with that mutex: so no release goes unnoticed between their look and their sleep.
 #pragma once
@@ -15,10 +17,19 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "paceline/core/posix/forks.h"
 
 namespace paceline::data {
+
+/// Who keeps memory for its next use.
+class SpareMemory {
+ public:
+  virtual ~SpareMemory() = default;
+  /// Keeps at most so many bytes from now on, and returns how many it keeps. Nobody calls it who holds a lock.
+  virtual int64_t keep_at_most(int64_t bytes) = 0;
+};
 
 /// A budget of bytes; held by shared pointers, since reservations may outlive those who made them.
 ///
@@ -74,6 +85,12 @@ class Ledger {
   /// The most that has been held at a time.
   int64_t peak() const;
 
+  /// Keeps memory as long as there is room. Those that have come first keep theirs last.
+  void add_spare(std::weak_ptr<SpareMemory> spare);
+  /// What is kept beyond the room goes. Whoever begins to use memory that is reserved, or keeps more, calls it, without
+  /// any lock.
+  void trim_spare();
+
   std::mutex& mutex() { return mutex_; }
   std::condition_variable& changed() { return changed_; }
 
@@ -87,6 +104,8 @@ class Ledger {
   int64_t held_ = 0;
   int64_t in_batches_ = 0;
   int64_t peak_ = 0;
+  std::mutex spare_mutex_;
+  std::vector<std::weak_ptr<SpareMemory>> spare_;
 };
 
 }  // namespace paceline::data

@@ -49,7 +49,7 @@ std::shared_ptr<arrow::RecordBatch> batch_of(int64_t first, int64_t rows) {
 
 TEST(MixedBins, GiveTheRowsInTheOrderOfTheirMix) {
   ASSERT_TRUE(arrow::compute::Initialize().ok());
-  const auto buffers = std::make_shared<LargeBuffers>(std::make_shared<Ledger>(int64_t{1} << 30));
+  const auto buffers = LargeBuffers::make(std::make_shared<Ledger>(int64_t{1} << 30));
   for (const auto& [counts, bytes] : {std::pair(std::vector<int64_t>{100, 0, 50}, int64_t{0}),
                                       std::pair(std::vector<int64_t>{12'000, 3, 9000}, int64_t{1} << 30),
                                       std::pair(std::vector<int64_t>{30'000}, int64_t{1} << 30),

@@ -16,7 +16,7 @@ int threads_reading_ahead(int threads, int64_t windows_ahead) {
 
 ReadPool::ReadPool(int threads, int64_t budget_bytes)
     : ledger_(std::make_shared<Ledger>(budget_bytes)),
-      buffers_(std::make_shared<LargeBuffers>(ledger_)),
+      buffers_(LargeBuffers::make(ledger_)),
       most_threads_(threads),
       reads_ahead_(threads > 0) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
@@ -56,7 +56,6 @@ bool ReadPool::work_once(std::unique_lock<std::mutex>& lock, const Cursor* only_
   lock.unlock();
   dropped.clear();
   if (task) {
-    buffers_->keep_what_has_room();
     task->windows->read(task->window, task->chunk, std::move(task->reservation), std::move(task->of_mixed));
   }
   lock.lock();

@@ -11,6 +11,7 @@
 #include <limits>
 #include <span>
 
+#include "paceline/data/executor/counted_batch.h"
 #include "paceline/data/executor/gather.h"
 #include "paceline/data/executor/read_pool.h"
 #include "paceline/data/executor/reading_memory.h"
@@ -196,7 +197,8 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
                    std::optional<LargeBuffers::Expectation> of_mixed) {
   const int64_t of_source = order_.chunks()[static_cast<size_t>(chunk)];
   const auto batch_of_source = [&] {
-    const DecodesInto buffers(pool_->buffers());
+    const DecodesInto buffers(pool_->buffers(), large_bytes_);
+    ledger_->trim_spare();
     return source_->read(of_source, order_.key());
   };
   const ChunkSize& listed = source_->chunks()[static_cast<size_t>(of_source)];
@@ -210,6 +212,7 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
     }
   }
   std::optional<DealtRows> in_bins;
+  if (batch.ok()) large_bytes_ = LargeBuffers::bytes_of(**batch);
   if (batch.ok() && can_deal(**batch)) {
     auto rows = dealt(number, chunk - window(number).first_chunk, *batch);
     if (rows.ok()) {
@@ -222,7 +225,8 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
   of_mixed.reset();
   reservation.resize(batch.ok() ? bytes : 0);
   auto held = shared_reservation(std::move(reservation));
-  if (batch.ok()) LargeBuffers::hold(**batch, held);
+  if (batch.ok()) batch = counted_batch(**batch, held);
+  if (in_bins) in_bins->batch = *batch;
 
   std::unique_lock lock(ledger_->mutex());
   if (listed.bytes > 0) {

@@ -134,9 +134,10 @@ class Windows {
   std::map<int64_t, Slot> slots_;
   std::vector<Cursor*> cursors_;
   bool expects_more_ = false;
-  int64_t at_work_ = 0;           // threads
-  double expansion_ = 1.0;        // bytes of chunks, by what their source has said; the largest so far
-  bool has_long_values_ = false;  // so that rows are not dealt
+  int64_t at_work_ = 0;                   // threads
+  std::atomic<int64_t> large_bytes_ = 0;  // of the chunk that was read last, in large buffers
+  double expansion_ = 1.0;                // bytes of chunks, by what their source has said; the largest so far
+  bool has_long_values_ = false;          // so that rows are not dealt
 };
 
 /// What is read for a consumer.

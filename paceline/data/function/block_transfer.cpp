@@ -27,6 +27,7 @@ class RegionStream : public arrow::io::OutputStream {
     ARROW_RETURN_NOT_OK(region_.reserve(position_ + bytes));
     if (bytes > 0) std::memcpy(region_.data() + position_, data, static_cast<size_t>(bytes));
     position_ += bytes;
+    region_.has_written(position_);
     return arrow::Status::OK();
   }
   arrow::Status Close() override { return arrow::Status::OK(); }
@@ -95,6 +96,7 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(const FunctionMade& made
     return arrow::Status::Invalid(made.columns.size(), " columns for a schema of ", schema->num_fields());
   }
   ARROW_RETURN_NOT_OK(region->reserve(made.output_bytes));
+  region->has_written(made.output_bytes);
   std::vector<std::shared_ptr<arrow::Array>> columns;
   for (const auto& field : schema->fields()) {
     ARROW_ASSIGN_OR_RAISE(auto column,

@@ -1,5 +1,6 @@
 #include "paceline/data/function/shared_regions.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "paceline/core/posix/forks.h"
+#include "paceline/data/executor/large_buffers.h"
 
 namespace paceline::data {
 namespace {
@@ -44,14 +46,22 @@ arrow::Status SharedRegion::reserve(int64_t bytes) {
   return arrow::Status::OK();
 }
 
-SharedRegions::SharedRegions(size_t most_free)
-    : store_(new Store{.mutex = {}, .most_free = most_free, .ids = {}, .free = {}}) {}
+void SharedRegion::clear() {
+  (void)::fallocate(descriptor().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, size());
+  touched_ = 0;
+}
+
+SharedRegions::SharedRegions(size_t most_free) : store_(std::make_shared<Store>(most_free)) {}
 
 arrow::Result<std::shared_ptr<SharedRegion>> SharedRegions::take(int64_t bytes) {
   std::unique_ptr<SharedRegion> region;
   int64_t id = 0;
+  const std::shared_ptr<Ledger> ledger = ledger_of_this_thread();
+  bool is_new_to_ledger = false;
   {
     const std::lock_guard lock(store_->mutex);
+    is_new_to_ledger = ledger != nullptr && store_->ledger.lock() != ledger;
+    if (is_new_to_ledger) store_->ledger = ledger;
     // The smallest that is large enough, otherwise the largest, which grows.
     const auto better = [&](const auto& left, const auto& right) {
       const bool fits = left->size() >= bytes;
@@ -67,31 +77,55 @@ arrow::Result<std::shared_ptr<SharedRegion>> SharedRegions::take(int64_t bytes) 
       store_->ids.insert(id);
     }
   }
+  if (is_new_to_ledger) ledger->add_spare(store_);
   if (region == nullptr) {
     ARROW_ASSIGN_OR_RAISE(SharedMemory memory,
                           SharedMemory::create("paceline block", static_cast<size_t>(rounded_up(bytes))));
     region = std::make_unique<SharedRegion>(id, std::move(memory));
+  } else if (region->touched() > 2 * bytes + kSmallest) {
+    region->clear();  // it would take much more than its user has counted
   }
   ARROW_RETURN_NOT_OK(region->reserve(bytes));
+  if (ledger != nullptr) ledger->trim_spare();
   return std::shared_ptr<SharedRegion>(region.release(), [store = store_, home = HomeProcess()](SharedRegion* last) {
     std::unique_ptr<SharedRegion> free(last);
-    if (home.is_here()) give_back(*store, std::move(free));
+    if (home.is_here()) give_back(store, std::move(free));
   });
 }
 
-void SharedRegions::give_back(Store& store, std::unique_ptr<SharedRegion> region) {
+void SharedRegions::give_back(const std::shared_ptr<Store>& store, std::unique_ptr<SharedRegion> region) {
   std::unique_ptr<SharedRegion> dropped;  // unmapped without the lock
-  const std::lock_guard lock(store.mutex);
-  if (!store.ids.contains(region->id())) {
-    dropped = std::move(region);
-    return;
+  std::shared_ptr<Ledger> ledger;
+  {
+    const std::lock_guard lock(store->mutex);
+    if (!store->ids.contains(region->id())) {
+      dropped = std::move(region);
+      return;
+    }
+    ledger = store->ledger.lock();
+    store->free.push_back(std::move(region));
+    if (store->free.size() > store->most_free) {
+      const auto smallest = std::ranges::min_element(store->free, {}, [](const auto& one) { return one->size(); });
+      store->ids.erase((*smallest)->id());
+      dropped = std::move(*smallest);
+      store->free.erase(smallest);
+    }
   }
-  store.free.push_back(std::move(region));
-  if (store.free.size() <= store.most_free) return;
-  const auto smallest = std::ranges::min_element(store.free, {}, [](const auto& one) { return one->size(); });
-  store.ids.erase((*smallest)->id());
-  dropped = std::move(*smallest);
-  store.free.erase(smallest);
+  if (dropped != nullptr) dropped->clear();  // the other process still maps it
+  if (ledger != nullptr) ledger->trim_spare();
+}
+
+// Those that are cleared stay, as addresses: the processes know them.
+int64_t SharedRegions::Store::keep_at_most(int64_t bytes) {
+  const std::lock_guard lock(mutex);
+  int64_t kept = 0;
+  for (const auto& region : free) kept += region->touched();
+  for (const auto& region : free) {
+    if (kept <= bytes) break;
+    kept -= region->touched();
+    if (region->touched() > 0) region->clear();
+  }
+  return kept;
 }
 
 void SharedRegions::retire(const SharedRegion& region) {

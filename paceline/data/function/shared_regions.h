@@ -2,12 +2,14 @@
 // again, since fresh memory costs as much as a copy.
 //
 // A region has one user at a time, who holds a shared pointer to it: also the arrays that are read from it. When the
-// last one goes, the region is free for the next.
+// last one goes, the region is free for the next, as long as the budget of whoever reads (executor/ledger.h) has room
+// for it. What a user of a region needs is counted elsewhere, before the region is taken.
 #pragma once
 
 #include <arrow/buffer.h>
 #include <arrow/result.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "paceline/core/posix/shared_memory.h"
+#include "paceline/data/executor/ledger.h"
 
 namespace paceline::data {
 
@@ -29,10 +32,16 @@ class SharedRegion {
   const Descriptor& descriptor() const { return memory_.descriptor(); }
   /// At least `bytes` are mapped from now on; data() may be another. What was written stays.
   arrow::Status reserve(int64_t bytes);
+  /// So many bytes from the beginning on have been written: they take memory.
+  void has_written(int64_t bytes) { touched_ = std::max(touched_, bytes); }
+  int64_t touched() const { return touched_; }
+  /// What has been written is gone, and takes no memory any more.
+  void clear();
 
  private:
   const int64_t id_;
   SharedMemory memory_;
+  int64_t touched_ = 0;
 };
 
 /// Those of a pool. Thread-safe. Regions may outlive it.
@@ -41,7 +50,8 @@ class SharedRegions {
   /// Keeps at most `most_free` regions that nobody uses.
   explicit SharedRegions(size_t most_free);
 
-  /// One of about `bytes` or more, free until now, or a new one.
+  /// One of about `bytes` or more, free until now, or a new one. What is free counts in the ledger for which this
+  /// thread reads.
   arrow::Result<std::shared_ptr<SharedRegion>> take(int64_t bytes);
   /// The region is not to be used again by others once its user has done with it.
   void retire(const SharedRegion& region);
@@ -49,14 +59,18 @@ class SharedRegions {
   bool has(int64_t id) const;
 
  private:
-  struct Store {
+  struct Store : public SpareMemory {
+    explicit Store(size_t most) : most_free(most) {}
+    int64_t keep_at_most(int64_t bytes) override;
+
     std::mutex mutex;
     const size_t most_free;
     int64_t last_id = 0;
-    std::set<int64_t> ids;  // of regions that will be used again
-    std::vector<std::unique_ptr<SharedRegion>> free;
+    std::set<int64_t> ids;                            // of regions that will be used again
+    std::vector<std::unique_ptr<SharedRegion>> free;  // the oldest first
+    std::weak_ptr<Ledger> ledger;                     // in which they count
   };
-  static void give_back(Store& store, std::unique_ptr<SharedRegion> region);
+  static void give_back(const std::shared_ptr<Store>& store, std::unique_ptr<SharedRegion> region);
 
   const std::shared_ptr<Store> store_;
 };

@@ -24,6 +24,7 @@ class ColumnsOperator : public Operator {
   }
   bool keeps_rows() const override { return true; }
   uint64_t fingerprint() const override { return mix_text(0, name()); }
+  int64_t bytes_besides(int64_t) const override { return 0; }
 
   arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>& input) const override {
     if (input == nullptr) return nullptr;

@@ -77,6 +77,7 @@ class WithColumn : public ExpressionOperator {
 
   std::string name() const override { return "WithColumn(" + column_ + " = " + expression().ToString() + ")"; }
   bool keeps_rows() const override { return true; }
+  int64_t bytes_besides(int64_t) const override { return 0; }  // the other columns stay what they are
 
   arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>& input) const override {
     if (input == nullptr) return nullptr;

@@ -4,6 +4,7 @@
 #include <arrow/type.h>
 #include <arrow/util/byte_size.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <string>
@@ -55,9 +56,17 @@ class Transformed : public Source {
  public:
   Transformed(std::shared_ptr<const Source> source, std::shared_ptr<const Operator> step,
               std::shared_ptr<OperatorStatistics> statistics, uint64_t place)
-      : source_(std::move(source)), step_(std::move(step)), statistics_(std::move(statistics)), place_(place) {}
+      : source_(std::move(source)),
+        step_(std::move(step)),
+        statistics_(std::move(statistics)),
+        place_(place),
+        chunks_(source_->chunks()) {
+    for (ChunkSize& chunk : chunks_) {
+      chunk.bytes_to_read = std::max(chunk.bytes_to_read, step_->bytes_besides(chunk.bytes));
+    }
+  }
 
-  const std::vector<ChunkSize>& chunks() const override { return source_->chunks(); }
+  const std::vector<ChunkSize>& chunks() const override { return chunks_; }
   bool counts_rows() const override { return source_->counts_rows() && step_->keeps_rows(); }
   uint64_t fingerprint() const override { return mix(source_->fingerprint(), step_->fingerprint()); }
 
@@ -114,6 +123,7 @@ class Transformed : public Source {
   const std::shared_ptr<const Operator> step_;
   const std::shared_ptr<OperatorStatistics> statistics_;
   const uint64_t place_;
+  std::vector<ChunkSize> chunks_;
   struct Known {
     std::mutex mutex;
     std::shared_ptr<arrow::Schema> schema;

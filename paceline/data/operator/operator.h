@@ -51,6 +51,9 @@ class Operator {
   /// Called by a thread that is to make a block and will apply the operator to it; what it gives is kept until that is
   /// done. For an operator that some threads have to wait for: those that come first are to go first.
   virtual std::shared_ptr<const void> line_up() const { return nullptr; }
+  /// The bytes, about, that are in memory while it makes a block of one of so many bytes, without that which it makes:
+  /// usually the block that it is made of.
+  virtual int64_t bytes_besides(int64_t block) const { return block; }
   /// A number that is another for another operator: of its name and what it does.
   virtual uint64_t fingerprint() const = 0;
 };

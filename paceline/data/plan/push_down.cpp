@@ -11,8 +11,13 @@
 namespace paceline::data {
 namespace {
 
+// A block that a function is called with is in memory four times: as it was read, as the function's process sees it,
+// and what is made of it there and here. Blocks for functions are smaller, so that budgets have room for several.
+constexpr int64_t kBlockBytesForFunctions = int64_t{16} << 20;
+
 // What the step wants of its input, where `wanted` is wanted of it.
 Wanted passed(const Plan& plan, Wanted wanted) {
+  if (plan.kind == "function" || plan.kind == "map_batches") return {.small_blocks = true};
   const OperatorStep* const on_blocks = row_of(operator_steps(), plan.kind);
   const SourceStep* const on_sources = row_of(source_steps(), plan.kind);
   const auto pass = on_blocks != nullptr ? on_blocks->pass : on_sources != nullptr ? on_sources->pass : nullptr;
@@ -44,6 +49,7 @@ Plan reading(Plan reader, const Wanted& wanted) {
     const auto bytes = arrow::compute::Serialize(arrow::compute::and_(wanted.conditions));
     if (bytes.ok()) reader.options["filter"] = arrow::util::base64_encode(std::string_view(**bytes));
   }
+  if (row.takes_block_bytes && wanted.small_blocks) reader.options["block_bytes"] = kBlockBytesForFunctions;
   return reader;
 }
 

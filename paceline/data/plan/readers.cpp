@@ -155,6 +155,7 @@ std::vector<std::string> with_compression(const std::string& extension) {
 Opened read_parquet(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(Found found, files_of(plan, {"parquet"}));
   ParquetOptions options{.columns = found.columns};
+  options.bytes_of_chunk = plan.options.value("block_bytes", options.bytes_of_chunk);
   if (plan.options.contains("filter")) {
     ARROW_ASSIGN_OR_RAISE(const compute::Expression filter, expression_of(plan.options["filter"]));
     ARROW_ASSIGN_OR_RAISE(options.filter, leave_out_files(filter, found));
@@ -237,7 +238,7 @@ Opened own_source(const Plan& plan) {
 }
 
 constexpr Reader kReaders[] = {
-    {"read_parquet", "ReadParquet", read_parquet, true, true},
+    {"read_parquet", "ReadParquet", read_parquet, true, true, true},
     {"read_csv", "ReadCSV", read_csv, true},
     {"read_json", "ReadJSON", read_json},
     {"read_feather", "ReadFeather", read_feather, true},

@@ -80,7 +80,7 @@ bool has_rows_in_memory(const Plan& plan) {
 OpenedPlan cache_of(const Plan& plan, std::vector<OpenPlan> inputs, bool) {
   CacheOptions options;
   options.path = plan.options.value("path", options.path);
-  options.bytes = plan.options.value("bytes", options.bytes);
+  if (plan.options.contains("bytes")) options.bytes = plan.options["bytes"].get<int64_t>();
   options.version = mix_text(0, plan.options.value("version", std::string()));
   if (!options.path.empty() && has_rows_in_memory(plan)) {
     return arrow::Status::Invalid(
@@ -184,14 +184,18 @@ Wanted pass_sample(const Plan& plan, Wanted wanted) {
   return wanted;
 }
 
+Wanted pass_size_of_blocks(const Plan&, Wanted wanted) {
+  return {.small_blocks = wanted.small_blocks};
+}
+
 constexpr SourceStep kSourceSteps[] = {
     {"shuffle", "Shuffle", false, false, shuffle, pass_all},
     {"range", "Slice", false, true, range_of_rows, pass_range},
     {"random_sample", "RandomSample", false, true, random_sample, pass_sample},
     {"repartition", "Repartition", false, false, repartition, pass_all},
-    {"cache", "Cache", false, false, cache_of, nullptr},
+    {"cache", "Cache", false, false, cache_of, pass_size_of_blocks},
     {"whole_batches", "WholeBatches", false, false, whole_batches, pass_all},
-    {"union", "Union", true, false, union_of, nullptr},
+    {"union", "Union", true, false, union_of, pass_size_of_blocks},
     {"mix", "Mix", true, false, mix_of, nullptr},
     {"zip", "Zip", true, false, zip_of, nullptr},
 };

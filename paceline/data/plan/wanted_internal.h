@@ -15,6 +15,8 @@ struct Wanted {
   std::optional<std::vector<std::string>> columns;
   /// Rows for which one of these is not true do not matter.
   std::vector<arrow::compute::Expression> conditions;
+  /// Whether blocks are for a function, which has each of them in memory several times.
+  bool small_blocks = false;
 };
 
 /// The columns that an expression reads; nullopt where it names one by its place.

@@ -2,8 +2,8 @@
 //
 // The memory is a sparse memfd: it may be as large as the machine's, and takes what its slots have touched. The data
 // process allocates and frees, under a lock of its own; the rank maps the same memory and writes to the slots that it
-// has been given, as it likes: no other rank sees them. Free memory at the end is given back to the system once it is
-// more than the slots that are in use, and 64 MiB.
+// has been given, as it likes: no other rank sees them. What slots have touched is used again, and given back to the
+// system once the budget has no room for it, or it is more than the slots that are in use, and 64 MiB.
 #pragma once
 
 #include <arrow/buffer.h>
@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/shared_memory.h"
@@ -27,10 +28,10 @@ struct Slot {
 };
 
 /// The data process's end. Thread-safe.
-class Arena {
+class Arena : public SpareMemory {
  public:
   /// `capacity`: in bytes, of which none is taken yet. `ledger` counts the slots.
-  static arrow::Result<std::unique_ptr<Arena>> create(int64_t capacity, std::shared_ptr<Ledger> ledger);
+  static arrow::Result<std::shared_ptr<Arena>> create(int64_t capacity, std::shared_ptr<Ledger> ledger);
 
   /// OutOfMemory where the slots in use leave no room.
   arrow::Result<Slot> allocate(int64_t bytes);
@@ -43,6 +44,7 @@ class Arena {
   int64_t used_bytes() const;
   /// What it takes of the machine's memory at most.
   int64_t touched_bytes() const;
+  int64_t keep_at_most(int64_t bytes) override;
   const Descriptor& descriptor() const { return memory_.descriptor(); }
 
  private:
@@ -51,15 +53,22 @@ class Arena {
     Ledger::Reservation reservation;
   };
 
+  // Free ranges: their bytes by their offset.
+  using Ranges = std::map<int64_t, int64_t>;
+
   Arena(SharedMemory memory, std::shared_ptr<Ledger> ledger);
+  static void add(Ranges& ranges, int64_t offset, int64_t bytes);
+  static std::optional<int64_t> take(Ranges& ranges, int64_t bytes);
+  int64_t give_back_beyond(int64_t bytes);
 
   const SharedMemory memory_;
   const std::shared_ptr<Ledger> ledger_;
   mutable std::mutex mutex_;
-  std::map<int64_t, int64_t> free_;  // bytes by offset
+  Ranges fresh_;    // take no memory
+  Ranges touched_;  // have been slots
+  int64_t touched_bytes_ = 0;
   std::map<int64_t, Used> used_;
   int64_t used_bytes_ = 0;
-  int64_t touched_ = 0;  // the end of what slots have had since it was given back last
 };
 
 }  // namespace paceline::data

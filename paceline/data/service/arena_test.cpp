@@ -36,13 +36,28 @@ TEST(Arena, SlotsNeverOverlapAndMemoryComesBack) {
 }
 
 TEST(Arena, GivesMemoryBackThatIsNotNeededAgain) {
-  const auto arena = Arena::create(int64_t{1} << 30, std::make_shared<Ledger>(0)).ValueOrDie();
+  const auto ledger = std::make_shared<Ledger>(int64_t{1} << 30);
+  const auto arena = Arena::create(int64_t{1} << 30, ledger).ValueOrDie();
   const Slot kept = arena->allocate(4096).ValueOrDie();
   const Slot large = arena->allocate(int64_t{200} << 20).ValueOrDie();
-  EXPECT_EQ(arena->touched_bytes(), large.offset + large.bytes);
+  EXPECT_EQ(arena->touched_bytes(), 4096 + large.bytes);
   arena->free(large.offset);
-  EXPECT_EQ(arena->touched_bytes(), large.offset);
+  EXPECT_EQ(arena->touched_bytes(), 2 * 4096 + (int64_t{64} << 20));
+  EXPECT_EQ(arena->allocate(int64_t{64} << 20)->offset, large.offset);  // what was touched before
+  arena->free(large.offset);
   arena->free(kept.offset);
+}
+
+TEST(Arena, KeepsNothingForWhichTheBudgetHasNoRoom) {
+  const auto ledger = std::make_shared<Ledger>(int64_t{10} << 20);
+  const auto arena = Arena::create(int64_t{1} << 30, ledger).ValueOrDie();
+  for (const Slot& slot : {arena->allocate(int64_t{6} << 20).ValueOrDie(), arena->allocate(4096).ValueOrDie()}) {
+    arena->free(slot.offset);
+  }
+  EXPECT_EQ(arena->touched_bytes(), (int64_t{6} << 20) + 4096);
+  const auto others = Ledger::reserve(ledger, int64_t{8} << 20);
+  ledger->trim_spare();
+  EXPECT_EQ(arena->touched_bytes(), int64_t{2} << 20);
 }
 
 TEST(Arena, SaysWhoHoldsItsMemory) {

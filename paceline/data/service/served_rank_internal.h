@@ -67,7 +67,7 @@ class ServedRank {
   const std::shared_ptr<Ledger> ledger_;
   Given& given_;
   rpc::BlockingSocket socket_;
-  std::unique_ptr<Arena> arena_;
+  std::shared_ptr<Arena> arena_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int64_t, std::unique_ptr<Stream>> streams_;

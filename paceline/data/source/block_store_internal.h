@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace paceline::data {
@@ -20,7 +21,8 @@ class BlockStore {
   virtual void keep(int64_t block, const std::shared_ptr<arrow::RecordBatch>& rows) = 0;
 };
 
-std::unique_ptr<BlockStore> memory_store(int64_t bytes);
+/// nullopt: half of the budget of whoever reads, in which the blocks count.
+std::unique_ptr<BlockStore> memory_store(std::optional<int64_t> bytes);
 /// In the folder `name` of the folder `path`.
 arrow::Result<std::unique_ptr<BlockStore>> disk_store(const std::string& path, const std::string& name, int64_t bytes);
 

@@ -3,6 +3,7 @@
 #include <arrow/record_batch.h>
 
 #include <cstdio>
+#include <limits>
 
 #include "paceline/data/order/permutation.h"
 #include "paceline/data/source/block_store_internal.h"
@@ -36,7 +37,9 @@ class Cached : public Source {
 }  // namespace
 
 arrow::Result<std::shared_ptr<const Source>> cached(std::shared_ptr<const Source> source, const CacheOptions& options) {
-  if (options.bytes < 0) return arrow::Status::Invalid("a cache of ", options.bytes, " bytes; wanted: 0 or more");
+  if (options.bytes && *options.bytes < 0) {
+    return arrow::Status::Invalid("a cache of ", *options.bytes, " bytes; wanted: 0 or more");
+  }
   std::unique_ptr<BlockStore> store;
   if (options.path.empty()) {
     store = memory_store(options.bytes);
@@ -44,7 +47,8 @@ arrow::Result<std::shared_ptr<const Source>> cached(std::shared_ptr<const Source
     char name[17];
     std::snprintf(name, sizeof(name), "%016llx",
                   static_cast<unsigned long long>(mix(source->fingerprint(), options.version)));  // NOLINT
-    ARROW_ASSIGN_OR_RAISE(store, disk_store(options.path, name, options.bytes));
+    ARROW_ASSIGN_OR_RAISE(store,
+                          disk_store(options.path, name, options.bytes.value_or(std::numeric_limits<int64_t>::max())));
   }
   return std::make_shared<Cached>(std::move(source), std::move(store));
 }

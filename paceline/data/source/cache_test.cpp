@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "paceline/data/executor/large_buffers.h"
 #include "paceline/data/source/source_testing_internal.h"
 #include "paceline/data/testing_internal.h"
 
@@ -38,8 +39,10 @@ class KeyedSource : public Source {
 class CacheTest : public FilesTest {
  protected:
   // How many chunks of `epochs` have had to be made, all of which are the same.
-  static int made(const std::shared_ptr<KeyedSource>& inner, const CacheOptions& options, int epochs) {
+  static int made(const std::shared_ptr<KeyedSource>& inner, const CacheOptions& options, int epochs,
+                  const std::shared_ptr<Ledger>& ledger = std::make_shared<Ledger>(1 << 20)) {
     const int before = inner->reads;
+    const DecodesInto reading(LargeBuffers::make(ledger));
     const auto source = cached(inner, options).ValueOrDie();
     for (int epoch = 0; epoch < epochs; ++epoch) {
       for (int64_t chunk = 0; chunk < 10; ++chunk) {
@@ -69,6 +72,28 @@ class CacheTest : public FilesTest {
 
   const std::shared_ptr<KeyedSource> inner_ = std::make_shared<KeyedSource>();
 };
+
+TEST_F(CacheTest, MemoryCountsInTheBudgetOfWhoeverReads) {
+  const auto small = std::make_shared<Ledger>(10'000);
+  const auto large = std::make_shared<Ledger>(1'000'000);
+  const auto source = cached(inner_, {}).ValueOrDie();
+  const auto read_all = [&](const std::shared_ptr<Ledger>& ledger) {
+    const DecodesInto reading(LargeBuffers::make(ledger));
+    for (int64_t chunk = 0; chunk < 10; ++chunk) ASSERT_TRUE(source->read(chunk, 0).ok());
+  };
+  read_all(small);
+  EXPECT_GE(small->held(), 4 * 800);
+  EXPECT_LE(small->held(), 5'000);
+  read_all(large);
+  EXPECT_GE(large->held(), 10 * 800);
+  EXPECT_EQ(small->held(), 0);
+  read_all(small);
+  EXPECT_LE(small->held(), 5'000);
+  EXPECT_EQ(large->held(), 0);
+  const auto beside = std::make_shared<Ledger>(10'000);
+  EXPECT_EQ(made(inner_, {.bytes = 100'000}, 3, beside), 10);
+  EXPECT_EQ(beside->held(), 0);
+}
 
 TEST_F(CacheTest, MemoryKeepsWhatItHasRoomFor) {
   EXPECT_EQ(made(inner_, {}, 3), 10);

@@ -9,6 +9,7 @@
 #include <parquet/level_conversion.h>
 #include <parquet/schema.h>
 
+#include "paceline/data/source/column_pages_internal.h"
 #include "paceline/data/source/decode_leaf_internal.h"
 
 namespace paceline::data {
@@ -72,16 +73,17 @@ bool is_flat(const arrow::Field& field, const parquet::ColumnDescriptor& column)
          column.path()->ToDotVector().size() == 1 && read_type(*field.type(), column.physical_type()) != nullptr;
 }
 
-arrow::Result<std::shared_ptr<arrow::Array>> decode_flat(parquet::RowGroupReader& row_group, int leaf,
+arrow::Result<std::shared_ptr<arrow::Array>> decode_flat(const RowGroupPages& row_group, int leaf,
                                                          const std::shared_ptr<arrow::DataType>& type,
                                                          const RowRange& range, arrow::MemoryPool* pool) {
-  const parquet::ColumnDescriptor* const column = row_group.metadata()->schema()->Column(leaf);
+  const parquet::ColumnDescriptor* const column = row_group.row_group.metadata()->schema()->Column(leaf);
   const auto stored = read_type(*type, column->physical_type());
   const std::shared_ptr<RecordReader> reader =
       RecordReader::Make(column, parquet::internal::LevelInfo::ComputeLevelInfo(column), pool,
                          /*read_dictionary=*/false, /*read_dense_for_nullable=*/false, stored);
-  reader->SetPageReader(row_group.GetColumnPageReader(leaf));
-  const int64_t skipped = range.first == 0 ? 0 : reader->SkipRecords(range.first);
+  ARROW_ASSIGN_OR_RAISE(ColumnPages from, row_group.from(leaf, range.first));
+  reader->SetPageReader(std::move(from.pages));
+  const int64_t skipped = from.values_before == 0 ? 0 : reader->SkipRecords(from.values_before);
   reader->Reserve(range.rows);
   int64_t read = 0;
   while (read < range.rows) {
@@ -89,8 +91,9 @@ arrow::Result<std::shared_ptr<arrow::Array>> decode_flat(parquet::RowGroupReader
     if (more == 0) break;
     read += more;
   }
-  if (skipped != range.first || read != range.rows) {
-    return arrow::Status::IOError("the column ends after ", skipped + read, " of ", range.first + range.rows, " rows");
+  if (skipped != from.values_before || read != range.rows) {
+    return arrow::Status::IOError("the column ends after ", range.first - from.values_before + skipped + read, " of ",
+                                  range.first + range.rows, " rows");
   }
   std::shared_ptr<arrow::Array> array;
   if (column->physical_type() == parquet::Type::BYTE_ARRAY) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "paceline/data/executor/large_buffers.h"
+#include "paceline/data/source/column_pages_internal.h"
 #include "paceline/data/source/decode_leaf_internal.h"
 #include "paceline/data/source/ray_tensor_internal.h"
 
@@ -87,16 +88,18 @@ bool is_plain_leaf(const arrow::Field& field, const parquet::ColumnDescriptor& c
   return statistics != nullptr && statistics->HasNullCount() && statistics->null_count() == 0;
 }
 
-arrow::Result<std::shared_ptr<arrow::Array>> decode_leaf(parquet::RowGroupReader& row_group, int leaf,
+arrow::Result<std::shared_ptr<arrow::Array>> decode_leaf(const RowGroupPages& row_group, int leaf,
                                                          const std::shared_ptr<arrow::DataType>& type,
                                                          const RowRange& range, arrow::MemoryPool* pool) {
   const TensorLayout layout = *tensor_layout(*type);
   const int64_t count = range.rows * layout.values_of_row;
   ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> values,
                         allocate_decoded(count * layout.value_type->byte_width(), pool));
-  const std::shared_ptr<parquet::ColumnReader> column = row_group.Column(leaf);
-  ARROW_RETURN_NOT_OK(reader_of(layout.value_type->id(), column->type())(*column, range.first * layout.values_of_row,
-                                                                         values->mutable_data(), count));
+  ARROW_ASSIGN_OR_RAISE(ColumnPages from, row_group.from(leaf, range.first * layout.values_of_row));
+  const std::shared_ptr<parquet::ColumnReader> column =
+      parquet::ColumnReader::Make(row_group.row_group.metadata()->schema()->Column(leaf), std::move(from.pages), pool);
+  ARROW_RETURN_NOT_OK(
+      reader_of(layout.value_type->id(), column->type())(*column, from.values_before, values->mutable_data(), count));
   const auto items = arrow::ArrayData::Make(layout.value_type, count, {nullptr, std::move(values)}, /*null_count=*/0);
   return tensors_of(type, items, range.rows);
 }

@@ -11,12 +11,14 @@
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
+#include <parquet/size_statistics.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "paceline/data/executor/reading_memory.h"
 #include "paceline/data/order/permutation.h"
+#include "paceline/data/source/column_pages_internal.h"
 #include "paceline/data/source/decode_leaf_internal.h"
 #include "paceline/data/source/file_access_internal.h"
 #include "paceline/data/source/parquet_pruning_internal.h"
@@ -37,7 +39,9 @@ struct ParquetColumn {
 constexpr const char* kParquet = "Parquet";
 constexpr int64_t kRowsSkippedAtOnce = 4096;
 constexpr int64_t kBytesReadAtOnce = int64_t{1} << 20;
-constexpr double kMostPieces = 1 << 20;  // of a row group: who says that there are more is damaged
+constexpr int64_t kBytesOfLocalLook = int64_t{64} << 10;
+constexpr int64_t kMostBytesStored = int64_t{1} << 40;  // of a row group, by a file that is not damaged
+constexpr double kMostPieces = 1 << 20;                 // of a row group: who says that there are more is damaged
 // From so many on, the bytes of a column are read page by page: they need not be in memory all at once.
 constexpr int64_t kLongColumn = int64_t{4} << 20;
 
@@ -51,6 +55,14 @@ struct ParquetFile {
 void add_leaves(const parquet::arrow::SchemaField& field, std::vector<int>& leaves) {
   if (field.column_index >= 0) leaves.push_back(field.column_index);
   for (const parquet::arrow::SchemaField& child : field.children) add_leaves(child, leaves);
+}
+
+// Of texts, once decoded, as some writers say; 0 for all else.
+double bytes_of_texts(const parquet::ColumnChunkMetaData& chunk) {
+  const auto sizes = chunk.type() == parquet::Type::BYTE_ARRAY ? chunk.size_statistics() : nullptr;
+  if (sizes == nullptr || !sizes->unencoded_byte_array_data_bytes) return 0;
+  return static_cast<double>(*sizes->unencoded_byte_array_data_bytes) +
+         static_cast<double>(chunk.num_values()) * sizeof(int32_t);
 }
 
 parquet::ArrowReaderProperties reader_properties() {
@@ -114,21 +126,26 @@ class ParquetSource : public Source {
   }
 
  private:
-  arrow::Result<std::unique_ptr<parquet::ParquetFileReader>> reader_of(const ParquetFile& file,
-                                                                       bool page_by_page) const {
-    ARROW_ASSIGN_OR_RAISE(auto input, open_unchanged(*file_system_, file.info));
-    BEGIN_PARQUET_CATCH_EXCEPTIONS
+  static parquet::ReaderProperties properties(bool page_by_page) {
     parquet::ReaderProperties properties(reading_memory());
     if (page_by_page) {  // instead of whole columns of the row group
       properties.enable_buffered_stream();
       properties.set_buffer_size(kBytesReadAtOnce);
     }
-    return parquet::ParquetFileReader::Open(std::move(input), properties, file.footer);
+    return properties;
+  }
+
+  static arrow::Result<std::unique_ptr<parquet::ParquetFileReader>> reader_of(
+      std::shared_ptr<arrow::io::RandomAccessFile> input, const ParquetFile& file, bool page_by_page) {
+    BEGIN_PARQUET_CATCH_EXCEPTIONS
+    return parquet::ParquetFileReader::Open(std::move(input), properties(page_by_page), file.footer);
     END_PARQUET_CATCH_EXCEPTIONS
   }
 
   arrow::Status read_footer(ParquetFile& file) const {
-    const auto reader = reader_of(file, /*page_by_page=*/false);
+    const auto input = open_unchanged(*file_system_, file.info);
+    if (!input.ok()) return in_file(kParquet, file.info.path(), input.status());
+    const auto reader = reader_of(*input, file, /*page_by_page=*/false);
     if (!reader.ok()) return in_file(kParquet, file.info.path(), reader.status());
     file.footer = (*reader)->metadata();
     const arrow::Status status = parquet::arrow::SchemaManifest::Make(
@@ -168,10 +185,13 @@ class ParquetSource : public Source {
     const int64_t rows = metadata.num_rows();
     double bytes = 0;
     int64_t longest = 0;  // bytes of a column in the file: one is read after the other
+    int64_t at_once = 0;  // but for those that parquet::arrow reads
     for (const ParquetColumn& column : files_[static_cast<size_t>(number)].columns) {
       if (column.leaves.empty()) continue;
       for (const int leaf : column.leaves) {
-        longest = std::max(longest, metadata.ColumnChunk(leaf)->total_compressed_size());
+        const int64_t stored = std::max<int64_t>(metadata.ColumnChunk(leaf)->total_compressed_size(), 0);
+        longest = std::max(longest, stored);
+        if (!tensor_layout(*column.field->type())) at_once += std::min(stored, kMostBytesStored - at_once);
       }
       // Parquet keeps small integers as wider ones, so what it says of them is too much.
       if (const auto fixed = fixed_bytes_of_row(*arrow::schema({column.field}))) {
@@ -185,7 +205,8 @@ class ParquetSource : public Source {
         const auto decoded = static_cast<double>(chunk->num_values()) * parquet::GetTypeByteSize(chunk->type());
         const bool is_wide = chunk->type() != parquet::Type::BOOLEAN && chunk->type() != parquet::Type::BYTE_ARRAY &&
                              chunk->type() != parquet::Type::FIXED_LEN_BYTE_ARRAY;
-        bytes += std::max(static_cast<double>(chunk->total_uncompressed_size()), is_wide ? decoded : 0);
+        bytes += std::max(
+            {static_cast<double>(chunk->total_uncompressed_size()), is_wide ? decoded : 0, bytes_of_texts(*chunk)});
       }
     }
     const double wanted = std::clamp(std::ceil(bytes / static_cast<double>(bytes_of_chunk)), 1.0,
@@ -200,6 +221,9 @@ class ParquetSource : public Source {
     // A request to an object store takes its time: there columns are read whole.
     const bool page_by_page = pieces > 1 || (longest >= kLongColumn && file_system_->type_name() == "local");
     if (page_by_page) longest = std::min(longest, 2 * kBytesReadAtOnce);
+    if (pieces == 1 && !page_by_page) {
+      longest = std::max(longest, std::min(at_once, files_[static_cast<size_t>(number)].info.size()));
+    }
     for (int64_t piece = 0; piece < pieces; ++piece) {
       const auto begin_of = [&](int64_t number_of_piece) {
         return static_cast<int64_t>(static_cast<__int128>(rows) * number_of_piece / pieces);
@@ -225,9 +249,14 @@ class ParquetSource : public Source {
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_rows(const ParquetFile& file, const Part& part) const {
     const auto& [group, range, page_by_page] = part;
-    ARROW_ASSIGN_OR_RAISE(std::unique_ptr<parquet::ParquetFileReader> reader, reader_of(file, page_by_page));
+    ARROW_ASSIGN_OR_RAISE(const auto input, open_unchanged(*file_system_, file.info));
+    ARROW_ASSIGN_OR_RAISE(std::unique_ptr<parquet::ParquetFileReader> reader, reader_of(input, file, page_by_page));
     BEGIN_PARQUET_CATCH_EXCEPTIONS
     const std::shared_ptr<parquet::RowGroupReader> row_group = reader->RowGroup(group);
+    RowGroupPages pages{.row_group = *row_group, .file = input, .properties = properties(page_by_page)};
+    if (file_system_->type_name() == "local") pages.bytes_of_look = kBytesOfLocalLook;
+    pages.is_always_compressed =
+        file.footer->writer_version().VersionLt(parquet::ApplicationVersion::PARQUET_CPP_10353_FIXED_VERSION());
     const int64_t all_rows = row_group->metadata()->num_rows();
     const bool is_whole = range.rows == all_rows;
     arrow::FieldVector fields;
@@ -242,11 +271,9 @@ class ParquetSource : public Source {
       const parquet::ColumnDescriptor& descriptor = *file.footer->schema()->Column(leaf);
       if (column.leaves.size() == 1 &&
           is_plain_leaf(*column.field, descriptor, *row_group->metadata()->ColumnChunk(leaf), all_rows)) {
-        ARROW_ASSIGN_OR_RAISE(arrays.back(),
-                              decode_leaf(*row_group, leaf, column.field->type(), range, reading_memory()));
+        ARROW_ASSIGN_OR_RAISE(arrays.back(), decode_leaf(pages, leaf, column.field->type(), range, reading_memory()));
       } else if (column.leaves.size() == 1 && !is_whole && is_flat(*column.field, descriptor)) {
-        ARROW_ASSIGN_OR_RAISE(arrays.back(),
-                              decode_flat(*row_group, leaf, column.field->type(), range, reading_memory()));
+        ARROW_ASSIGN_OR_RAISE(arrays.back(), decode_flat(pages, leaf, column.field->type(), range, reading_memory()));
       } else {
         places.push_back(arrays.size() - 1);
         leaves.insert(leaves.end(), column.leaves.begin(), column.leaves.end());

@@ -9,6 +9,7 @@
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
+#include <arrow/util/byte_size.h>
 #include <arrow/util/key_value_metadata.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -120,6 +121,15 @@ TEST_F(ParquetSourceTest, LargeTensorColumnsOfManyPages) {
     EXPECT_EQ(source->chunks().size() == 2, bytes == int64_t{1} << 30);
     EXPECT_TRUE(all_of(*source)->Equals(*table));
   }
+}
+
+TEST_F(ParquetSourceTest, KnowsHowLargeTextsBecomeThatAreAWordOfADictionary) {
+  arrow::StringBuilder texts;
+  for (int i = 0; i < 10'000; ++i) ASSERT_TRUE(texts.Append(std::string(1000, static_cast<char>('a' + i % 7))).ok());
+  const auto table = arrow::Table::Make(arrow::schema({field("s", arrow::utf8())}), {texts.Finish().ValueOrDie()});
+  const auto source = open({write("s.parquet", *table, /*rows_of_group=*/10'000)}).ValueOrDie();
+  const auto bytes = static_cast<double>(*arrow::util::ReferencedBufferSize(**source->read(0, 0)));
+  EXPECT_NEAR(static_cast<double>(source->chunks()[0].bytes), bytes, 0.01 * bytes);
 }
 
 TEST_F(ParquetSourceTest, ReadsTheColumnsThatAreAskedForInThatOrder) {

@@ -4,6 +4,7 @@ The block is read where it lies, in memory that may only be read. What the funct
 for it; a column that it has left alone is not copied at all.
 """
 
+import ctypes
 import mmap
 import os
 import pickle
@@ -18,6 +19,7 @@ from paceline.data import _blocks, _functions
 
 _LARGEST_EXCEPTION = 1 << 20  # bytes, pickled
 _ALIGNMENT = 64
+_LARGE_BLOCK = 1 << 20  # behind which memory goes back to the system
 
 
 class _Lent:
@@ -75,7 +77,20 @@ def serve(connection: Any) -> None:
                 functions.pop(gone, None)
             for gone in body["gone_regions"]:
                 regions.pop(gone).close()
-            connection.send(*_answer(functions[body["function"]], body, regions))
+            kind, answer, data = _answer(functions[body["function"]], body, regions)
+            connection.send(kind, answer, data)
+            if max(body["input_bytes"], answer.get("output_bytes", 0)) >= _LARGE_BLOCK:
+                _release_unused()
+
+
+def _release_unused() -> None:
+    """What a call has needed counts as long as it runs: nothing is kept of it for the next one."""
+    pyarrow.default_memory_pool().release_unused()
+    if _malloc_trim is not None:
+        _malloc_trim(0)
+
+
+_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
 
 
 class _Code:

@@ -242,14 +242,14 @@ class Dataset(Writing):
 
         Args:
             path: A local folder, in which other processes and later runs find them too. By default they are in memory.
-            bytes: That they may take; 1 GiB by default in memory. What finds no room is made anew in each epoch. On a disk,
-                datasets that were opened longer ago make room.
+            bytes: That they may take; in memory beside what reading may use, and by default half of that. What finds no
+                room is made anew in each epoch. On a disk, datasets that were opened longer ago make room.
         """
         options: Dict[str, Any] = {}
         if path is not None:
             options = {"path": os.path.abspath(path), "version": _plans.version(self._plan)}
-        if bytes is not None or path is None:
-            options["bytes"] = _plans.count("bytes", 1 << 30 if bytes is None else bytes)
+        if bytes is not None:
+            options["bytes"] = _plans.count("bytes", bytes)
         return self._step("cache", **options)
 
     def zip(self, *other: "Dataset") -> "Dataset":

@@ -12,7 +12,7 @@
 #include "paceline/core/error.h"
 #include "paceline/data/dataset/block_texts_internal.h"
 #include "paceline/data/dataset/shared_internal.h"
-#include "paceline/data/source/files.h"
+#include "paceline/data/file/files.h"
 #include "paceline/storage/location.h"
 
 namespace paceline::data {

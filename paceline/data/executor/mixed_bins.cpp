@@ -10,8 +10,8 @@
 #include <numeric>
 #include <utility>
 
-#include "paceline/data/executor/row_copies.h"
-#include "paceline/data/executor/row_kernels_internal.h"
+#include "paceline/data/rows/row_copies.h"
+#include "paceline/data/rows/row_kernels_internal.h"
 
 namespace paceline::data {
 namespace {

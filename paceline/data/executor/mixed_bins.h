@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "paceline/data/executor/large_buffers.h"
+#include "paceline/data/memory/large_buffers.h"
 #include "paceline/data/order/window_mix.h"
 
 namespace paceline::data {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "paceline/data/executor/gather.h"
 #include "paceline/data/executor/read_pool.h"
-#include "paceline/data/executor/reading_memory.h"
+#include "paceline/data/memory/reading_memory.h"
 #include "paceline/data/order/permutation.h"
+#include "paceline/data/rows/gather.h"
 
 namespace paceline::data {
 // Makes the next buffer the current one; none at the end.

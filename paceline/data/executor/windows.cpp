@@ -11,11 +11,11 @@
 #include <limits>
 #include <span>
 
-#include "paceline/data/executor/counted_batch.h"
-#include "paceline/data/executor/gather.h"
 #include "paceline/data/executor/read_pool.h"
-#include "paceline/data/executor/reading_memory.h"
-#include "paceline/data/executor/row_copies.h"
+#include "paceline/data/memory/counted_batch.h"
+#include "paceline/data/memory/reading_memory.h"
+#include "paceline/data/rows/gather.h"
+#include "paceline/data/rows/row_copies.h"
 
 namespace paceline::data {
 namespace {

@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "paceline/data/executor/ledger.h"
 #include "paceline/data/executor/mixed_bins.h"
+#include "paceline/data/memory/ledger.h"
 #include "paceline/data/order/epoch_order.h"
 #include "paceline/data/source/source.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "paceline/core/posix/forks.h"
-#include "paceline/data/executor/large_buffers.h"
+#include "paceline/data/memory/large_buffers.h"
 
 namespace paceline::data {
 namespace {

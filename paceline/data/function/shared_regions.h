@@ -2,7 +2,7 @@
 // again, since fresh memory costs as much as a copy.
 //
 // A region has one user at a time, who holds a shared pointer to it: also the arrays that are read from it. When the
-// last one goes, the region is free for the next, as long as the budget of whoever reads (executor/ledger.h) has room
+// last one goes, the region is free for the next, as long as the budget of whoever reads (memory/ledger.h) has room
 // for it. What a user of a region needs is counted elsewhere, before the region is taken.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "paceline/core/posix/shared_memory.h"
-#include "paceline/data/executor/ledger.h"
+#include "paceline/data/memory/ledger.h"
 
 namespace paceline::data {
 

@@ -8,9 +8,9 @@
 #include <arrow/scalar.h>
 #include <arrow/type.h>
 
-#include "paceline/data/executor/gather.h"
-#include "paceline/data/executor/reading_memory.h"
+#include "paceline/data/memory/reading_memory.h"
 #include "paceline/data/order/permutation.h"
+#include "paceline/data/rows/gather.h"
 
 namespace paceline::data {
 namespace {

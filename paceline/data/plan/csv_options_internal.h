@@ -4,7 +4,7 @@
 #include <arrow/result.h>
 
 #include "paceline/core/json.h"
-#include "paceline/data/source/csv_source.h"
+#include "paceline/data/format/csv_source.h"
 
 namespace paceline::data {
 

@@ -11,20 +11,20 @@
 #include <algorithm>
 
 #include "paceline/core/json.h"
+#include "paceline/data/file/files.h"
+#include "paceline/data/format/binary_source.h"
+#include "paceline/data/format/feather_source.h"
+#include "paceline/data/format/json_source.h"
+#include "paceline/data/format/numpy_source.h"
+#include "paceline/data/format/orc_source.h"
+#include "paceline/data/format/parquet_source.h"
+#include "paceline/data/format/partitioning.h"
+#include "paceline/data/format/text_source.h"
 #include "paceline/data/plan/csv_options_internal.h"
 #include "paceline/data/plan/readers_internal.h"
 #include "paceline/data/plan/steps_internal.h"
-#include "paceline/data/source/binary_source.h"
-#include "paceline/data/source/feather_source.h"
-#include "paceline/data/source/files.h"
-#include "paceline/data/source/json_source.h"
-#include "paceline/data/source/numpy_source.h"
-#include "paceline/data/source/orc_source.h"
-#include "paceline/data/source/parquet_source.h"
-#include "paceline/data/source/partitioning.h"
 #include "paceline/data/source/plain_tensors.h"
 #include "paceline/data/source/range_source.h"
-#include "paceline/data/source/text_source.h"
 
 namespace paceline::data {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/shared_memory.h"
-#include "paceline/data/executor/ledger.h"
+#include "paceline/data/memory/ledger.h"
 
 namespace paceline::data {
 

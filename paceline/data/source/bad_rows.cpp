@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "paceline/core/posix/descriptor.h"
-#include "paceline/data/executor/gather.h"
-#include "paceline/data/executor/reading_memory.h"
+#include "paceline/data/memory/reading_memory.h"
 #include "paceline/data/order/permutation.h"
+#include "paceline/data/rows/gather.h"
 
 namespace paceline::data {
 namespace {

@@ -9,11 +9,11 @@
 #include <map>
 #include <set>
 
+#include "paceline/data/format/csv_source.h"
+#include "paceline/data/format/json_source.h"
+#include "paceline/data/format/text_source.h"
 #include "paceline/data/operator/forgiving.h"
-#include "paceline/data/source/csv_source.h"
-#include "paceline/data/source/json_source.h"
 #include "paceline/data/source/source_testing_internal.h"
-#include "paceline/data/source/text_source.h"
 #include "paceline/data/testing_internal.h"
 
 namespace paceline::data {

@@ -25,7 +25,7 @@ namespace paceline::data {
 
 struct CacheOptions {
   /// Of all blocks that are kept. nullopt: on a disk as many as there are; in memory half of the budget of whoever
-  /// reads (executor/ledger.h), in which they count. A number for memory is allowed beyond the budget.
+  /// reads (memory/ledger.h), in which they count. A number for memory is allowed beyond the budget.
   std::optional<int64_t> bytes = std::nullopt;
   std::string path;      ///< of a local folder, made if need be; empty for memory
   uint64_t version = 0;  ///< of what the fingerprint does not say, such as a function's code

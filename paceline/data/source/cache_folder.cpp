@@ -11,8 +11,8 @@
 #include <memory>
 #include <random>
 
+#include "paceline/data/file/file_access_internal.h"
 #include "paceline/data/source/cache_folder_internal.h"
-#include "paceline/data/source/file_access_internal.h"
 
 namespace paceline::data {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "paceline/data/executor/large_buffers.h"
+#include "paceline/data/memory/large_buffers.h"
 #include "paceline/data/source/source_testing_internal.h"
 #include "paceline/data/testing_internal.h"
 

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "paceline/data/executor/gather.h"
-#include "paceline/data/executor/reading_memory.h"
+#include "paceline/data/memory/reading_memory.h"
+#include "paceline/data/rows/gather.h"
+#include "paceline/data/schema/schema_merge_internal.h"
 #include "paceline/data/source/ordered_rows_internal.h"
-#include "paceline/data/source/schema_merge_internal.h"
 
 namespace paceline::data {
 namespace {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "paceline/core/posix/forks.h"
+#include "paceline/data/file/file_access_internal.h"
 #include "paceline/data/source/block_store_internal.h"
 #include "paceline/data/source/cache_folder_internal.h"
-#include "paceline/data/source/file_access_internal.h"
 #include "paceline/storage/checksum.h"
 
 namespace paceline::data {

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "paceline/core/posix/forks.h"
-#include "paceline/data/executor/large_buffers.h"
+#include "paceline/data/memory/large_buffers.h"
 #include "paceline/data/source/block_store_internal.h"
 
 namespace paceline::data {

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "paceline/data/source/ray_tensor_internal.h"
+#include "paceline/data/schema/ray_tensor_internal.h"
 
 namespace paceline::data {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "paceline/data/order/permutation.h"
-#include "paceline/data/source/tensor_column_internal.h"
+#include "paceline/data/schema/tensor_column_internal.h"
 
 namespace paceline::data {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <bit>
 
-#include "paceline/data/executor/gather.h"
-#include "paceline/data/executor/reading_memory.h"
+#include "paceline/data/memory/reading_memory.h"
+#include "paceline/data/rows/gather.h"
 
 namespace paceline::data {
 namespace {

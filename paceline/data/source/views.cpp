@@ -8,9 +8,9 @@
 #include <numeric>
 #include <span>
 
-#include "paceline/data/executor/gather.h"
-#include "paceline/data/executor/reading_memory.h"
-#include "paceline/data/source/schema_merge_internal.h"
+#include "paceline/data/memory/reading_memory.h"
+#include "paceline/data/rows/gather.h"
+#include "paceline/data/schema/schema_merge_internal.h"
 #include "paceline/data/source/shared_reads.h"
 #include "paceline/storage/objects/parallel.h"
 

@@ -5,7 +5,7 @@
 #include <arrow/type.h>
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "paceline/data/executor/gather.h"
+#include "paceline/data/rows/gather.h"
 #include "paceline/train/data/tensors.h"
 
 namespace paceline::train {

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kReportEvery = 10;  // steps; an epoch has 16
 
-/// A data set needs no files: here it is the sine, from -π to π.
+/// A dataset needs no files: here it is the sine, from -π to π.
 struct Sine {
   torch::data::Example<> get_batch(const std::vector<size_t>& rows) {
     const std::vector<float> numbers(rows.begin(), rows.end());

@@ -109,7 +109,7 @@ def train_mnist(model: nn.Module, loader, steps: int) -> list[float]:
             start = now
         if done >= steps:
             return speeds
-    raise RuntimeError("the data set is too small for so many steps")
+    raise RuntimeError("the dataset is too small for so many steps")
 
 
 def first_step(model: nn.Module) -> None:

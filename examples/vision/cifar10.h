@@ -1,4 +1,4 @@
-// The CIFAR-10 photographs as a data set for torch::data and prepare_data_loader().
+// The CIFAR-10 photographs as a dataset for torch::data and prepare_data_loader().
 #pragma once
 
 #include <torch/torch.h>
@@ -6,14 +6,14 @@
 #include <optional>
 #include <string>
 
-/// 50,000 photographs of ten kinds of things to train on, or 10,000 to test with. Copies of the data set share the
+/// 50,000 photographs of ten kinds of things to train on, or 10,000 to test with. Copies of the dataset share the
 /// images, which nothing changes, so every loader thread can have one.
 ///
 ///     Cifar10 photographs("./data");
 ///     auto [images, labels] = photographs.get_batch(std::vector<size_t>{0, 1, 2});
 class Cifar10 : public torch::data::datasets::BatchDataset<Cifar10, torch::data::Example<>> {
  public:
-  /// Reads the folder `root`/cifar-10-batches-bin, whose files are those of the data set's binary version. What is
+  /// Reads the folder `root`/cifar-10-batches-bin, whose files are those of the dataset's binary version. What is
   /// missing there is fetched by tools/fetch_cifar10 first: of several processes one fetches, the others wait. `limit`
   /// takes only the first so many photographs.
   /// paceline::StorageError when files cannot be fetched or are not CIFAR-10's.

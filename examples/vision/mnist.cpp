@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr float kMean = 0.1307F;
 constexpr float kDeviation = 0.3081F;
 
-/// The files of the data set, with their checksums.
+/// The files of the dataset, with their checksums.
 std::vector<paceline::FetchedFile> mnist_files() {
   std::ifstream list(fs::path(PACELINE_SOURCE_FOLDER) / "examples/vision/mnist.sha256");
   std::vector<paceline::FetchedFile> files;

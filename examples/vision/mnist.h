@@ -1,4 +1,4 @@
-// The MNIST handwritten digits as a data set for torch::data and prepare_data_loader().
+// The MNIST handwritten digits as a dataset for torch::data and prepare_data_loader().
 #pragma once
 
 #include <torch/torch.h>
@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-/// 60,000 digits to train on or 10,000 to test with. Copies of the data set share the images, which nothing changes, so
+/// 60,000 digits to train on or 10,000 to test with. Copies of the dataset share the images, which nothing changes, so
 /// every loader thread can have one.
 ///
 ///     Mnist digits("./data");

@@ -1,4 +1,4 @@
-// Runs the scripts of tools/ that fetch data sets.
+// Runs the scripts of tools/ that fetch datasets.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Tests of what the examples train on: model, data set, picture.
+// Tests of what the examples train on: model, dataset, picture.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 

@@ -1,6 +1,6 @@
-// How rows of a data set become a batch.
+// How rows of a dataset become a batch.
 //
-// A data set is a map-style torch::data data set (also one chained with map(Stack<>())), or any class with size() and
+// A dataset is a map-style torch::data dataset (also one chained with map(Stack<>())), or any class with size() and
 // either get(row) or get_batch(rows). The latter makes a whole batch at once, which is faster. Examples are stacked
 // along a new first dimension; if they are of another type, a batch is a std::vector of them.
 //
@@ -12,7 +12,7 @@
 //
 // Random numbers (for augmentation) depend only on the loader's seed, the epoch and the row, in get_batch() on the
 // first row. They do not depend on threads, ranks, restarts or torch::manual_seed(), and do not affect the train loop's
-// random numbers. LibTorch's operators draw in this way by themselves (loader/row_random.h). A data set that wants to
+// random numbers. LibTorch's operators draw in this way by themselves (loader/row_random.h). A dataset that wants to
 // name the generator, or seed one of its own with it, takes it as a second argument:
 //
 //     torch::Tensor get(size_t row, torch::Generator& generator) { return images[row] + torch::rand({8}, generator); }
@@ -75,7 +75,7 @@ inline torch::Tensor collate(const std::vector<torch::Tensor>& examples) {
 [[noreturn]] inline void throw_load_error(const std::string& what, const std::exception& error) {
   const auto* const of_torch = dynamic_cast<const c10::Error*>(&error);
   const std::string reason = of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
-  std::throw_with_nested(Error("the data set failed at " + what + ": " + reason));
+  std::throw_with_nested(Error("the dataset failed at " + what + ": " + reason));
 }
 
 inline std::string name_rows(const std::vector<size_t>& rows) {
@@ -106,7 +106,7 @@ void check_shapes(const std::vector<Example>& examples, const std::vector<size_t
     const auto first = tensors_of(examples[0]), other = tensors_of(examples[i]);
     for (size_t k = 0; k < first.size(); ++k) {
       if (!other[k].defined()) {
-        throw Error("row " + std::to_string(rows[i]) + " of the data set has a tensor that is not defined");
+        throw Error("row " + std::to_string(rows[i]) + " of the dataset has a tensor that is not defined");
       }
       if (first[k].sizes() == other[k].sizes()) continue;
       throw Error("the rows of a batch do not have one shape: row " + std::to_string(rows[i]) + " has " +
@@ -131,12 +131,12 @@ inline size_t first_of(const std::vector<size_t>& rows) {
   return rows.empty() ? 0 : rows.front();
 }
 
-/// The batch of `rows`. Error naming the row, with the data set's exception nested in it.
+/// The batch of `rows`. Error naming the row, with the dataset's exception nested in it.
 template <class Dataset>
 auto load_batch(Dataset& dataset, const std::vector<size_t>& rows, const RowSeed& seed = {}) {
   constexpr bool kRandom = HasRandomGet<Dataset> || HasRandomGetBatch<Dataset>;
   static_assert(HasGet<Dataset> || HasGetBatch<Dataset> || kRandom,
-                "a data set needs get(row) or get_batch(rows); iterable (stream) data sets have no rows to share out");
+                "a dataset needs get(row) or get_batch(rows); iterable (stream) datasets have no rows to share out");
   if constexpr (HasRandomGetBatch<Dataset>) {
     try {
       RowRandom random(seed, first_of(rows));
@@ -182,11 +182,11 @@ inline std::optional<size_t> optional_size(size_t size) {
   return size;
 }
 
-/// Rows of the data set; ConfigError when it does not know.
+/// Rows of the dataset; ConfigError when it does not know.
 template <class Dataset>
 int64_t row_count(const Dataset& dataset) {
   const std::optional<size_t> size = optional_size(dataset.size());
-  if (!size) throw ConfigError("the data set does not know its size; a data loader shares out rows by number");
+  if (!size) throw ConfigError("the dataset does not know its size; a data loader shares out rows by number");
   return static_cast<int64_t>(*size);
 }
 

@@ -1,8 +1,8 @@
-// DataLoader: a data set in batches, shared out over the ranks, loaded ahead by threads, with a position in
+// DataLoader: a dataset in batches, shared out over the ranks, loaded ahead by threads, with a position in
 // checkpoints.
 //
-// Get one from prepare_data_loader(). It owns the data set; num_workers > 1 copies it for each further thread, because
-// torch's data sets are not made for calls from several threads. One training thread uses the loader; one iteration
+// Get one from prepare_data_loader(). It owns the dataset; num_workers > 1 copies it for each further thread, because
+// torch's datasets are not made for calls from several threads. One training thread uses the loader; one iteration
 // runs at a time, and a new one ends the last. Do not move or destroy the loader while an iteration runs.
 //
 //     for (int64_t epoch = 0; epoch < 2; ++epoch) {
@@ -32,12 +32,12 @@ namespace paceline {
 template <class Dataset>
 class DataLoader final : public Stateful {
  public:
-  /// What an iteration returns: the examples stacked, or the result of the data set's get_batch().
+  /// What an iteration returns: the examples stacked, or the result of the dataset's get_batch().
   using Batch = loader::BatchOf<Dataset>;
 
   /// `dataset`: see loader/collate.h for what it can be. `sampler`, if given, decides the order: a DistributedSampler
   /// is used as it is, the rows of any other are split by rank. Throws ConfigError for options that are not allowed, or
-  /// a data set without a size.
+  /// a dataset without a size.
   explicit DataLoader(Dataset dataset, DataLoaderOptions options = {}, LoaderPlace place = {},
                       std::shared_ptr<loader::Sampler> sampler = nullptr)
       : schedule_(loader::row_count(dataset), options, std::move(place), std::move(sampler)),
@@ -49,7 +49,7 @@ class DataLoader final : public Stateful {
       }
     } else if (schedule_.options().num_workers > 1) {
       throw ConfigError("DataLoaderOptions.num_workers is " + std::to_string(schedule_.options().num_workers) +
-                        ", but the data set cannot be copied, and every thread needs its own; allowed: 0 and 1");
+                        ", but the dataset cannot be copied, and every thread needs its own; allowed: 0 and 1");
     }
   }
 
@@ -73,7 +73,7 @@ class DataLoader final : public Stateful {
     /// Throws UsageError if the last ++ has thrown, so that there is no batch.
     Batch& operator*() const { return loader_->in_hand(); }
     Batch* operator->() const { return &loader_->in_hand(); }
-    /// Waits for the next batch. If the data set throws, throws an Error that names the row; the next ++ continues
+    /// Waits for the next batch. If the dataset throws, throws an Error that names the row; the next ++ continues
     /// after that batch. Throws UsageError if the loader has begun another iteration meanwhile.
     Iterator& operator++() {
       loader_->advance(number_);
@@ -113,7 +113,7 @@ class DataLoader final : public Stateful {
   /// Sets the epoch of the next iteration. If a state from the middle of an epoch was loaded, `epoch` equal to that
   /// epoch continues it; any other starts from the beginning.
   void set_epoch(int64_t epoch) { schedule_.set_epoch(epoch); }
-  /// The data set; the copies that further threads use cannot be reached.
+  /// The dataset; the copies that further threads use cannot be reached.
   const Dataset& dataset() const { return datasets_.front(); }
 
   std::string kind() const override { return "loader"; }
@@ -121,7 +121,7 @@ class DataLoader final : public Stateful {
   /// Inside the loop the current batch counts as done, so take the state after optimizer.step().
   StateDict state_dict() const override { return schedule_.state_dict(); }
   /// Ends the current iteration; the next one continues from the state. Throws ConfigError if the state belongs to
-  /// another data set (in the middle of an epoch), or is not a loader's state.
+  /// another dataset (in the middle of an epoch), or is not a loader's state.
   void load_state_dict(const StateDict& state) override {
     end_iteration(iteration_);
     schedule_.load_state_dict(state);
@@ -140,7 +140,7 @@ class DataLoader final : public Stateful {
       loaded.on_device = copy_.start(loaded.batch);
       return loaded;
     };
-    pipeline_ = nullptr;  // ends the threads of the last one before they could meet the new ones at a data set
+    pipeline_ = nullptr;  // ends the threads of the last one before they could meet the new ones at a dataset
     const int64_t batches = schedule_.batches() - schedule_.next_batch();
     const int64_t workers = std::min(schedule_.options().num_workers, batches);
     pipeline_ =

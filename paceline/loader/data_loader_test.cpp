@@ -217,7 +217,7 @@ TEST(DataLoader, NamesTheRowThatDoesNotFitItsBatch) {
     size_t size() const { return 8; }
     torch::data::Example<> get(size_t row) { return {torch::ones({2}), row == 5 ? torch::Tensor() : torch::ones({})}; }
   };
-  EXPECT_THAT(load_error_of(Unlabelled()), HasSubstr("row 5 of the data set has a tensor that is not defined"));
+  EXPECT_THAT(load_error_of(Unlabelled()), HasSubstr("row 5 of the dataset has a tensor that is not defined"));
   struct Mixed {
     size_t size() const { return 8; }
     torch::Tensor get(size_t row) { return row == 5 ? torch::zeros({2}).to_sparse() : torch::ones({2}); }

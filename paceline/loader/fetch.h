@@ -1,4 +1,4 @@
-// fetch_once: the files of a data set, fetched by one of all the processes that want them.
+// fetch_once: the files of a dataset, fetched by one of all the processes that want them.
 //
 // Processes of one machine meet at a lock on a file in the folder: one fetches, the others wait for it and find the
 // files there. A file is put under its name by a rename, when its SHA-256 is right; so what is there is whole.

@@ -1,4 +1,4 @@
-// DataLoaderOptions: how a data set becomes batches. LoaderPlace: the loader's place among the ranks.
+// DataLoaderOptions: how a dataset becomes batches. LoaderPlace: the loader's place among the ranks.
 #pragma once
 
 #include <torch/torch.h>
@@ -21,7 +21,7 @@ namespace paceline {
   FIELD(int64_t, seed, 0, ::paceline::any_value(),                                                                     \
         "Seed of the shuffled orders and of the rows' random numbers; must be the same on all ranks")                  \
   FIELD(int64_t, num_workers, 1, ::paceline::at_least(0),                                                              \
-        "Threads that load batches ahead, each with its own copy of the data set and without LibTorch's thread pool; " \
+        "Threads that load batches ahead, each with its own copy of the dataset and without LibTorch's thread pool; "  \
         "0: the training thread loads")                                                                                \
   FIELD(int64_t, prefetch, 2, ::paceline::at_least(1), "Batches that the threads load ahead, at least one per thread") \
   FIELD(                                                                                                               \

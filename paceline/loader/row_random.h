@@ -1,4 +1,4 @@
-// RowSeed and RowRandom: random numbers of a data set's rows that depend on seed, epoch and row only.
+// RowSeed and RowRandom: random numbers of a dataset's rows that depend on seed, epoch and row only.
 //
 // LibTorch has one default CPU generator for the whole process. While a RowRandom lives, draws of its thread that name
 // no generator (torch::rand, torch::randperm, dropout, …) come from a generator of its row instead: neither the order

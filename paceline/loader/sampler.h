@@ -22,7 +22,7 @@ enum class Remainder {
 
 /// What decides the rows of a rank in an epoch.
 struct OrderOptions {
-  int64_t size = 0;                      ///< rows of the data set
+  int64_t size = 0;                      ///< rows of the dataset
   int64_t world_size = 1;                ///< ranks that share the rows
   int64_t rank = 0;                      ///< 0 ≤ rank < world_size
   int64_t seed = 0;                      ///< of shuffled orders; the same on all ranks

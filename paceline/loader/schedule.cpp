@@ -198,7 +198,7 @@ void BatchSchedule::load_state_dict(const StateDict& state) {
   const int64_t size = read_state<int64_t>(state.values, "size");
   const int64_t world_size = read_state<int64_t>(state.values, "world_size");
   if (position > 0 && size != dataset_size_) {
-    throw ConfigError("the data loader stopped inside epoch " + std::to_string(epoch) + " of a data set of " +
+    throw ConfigError("the data loader stopped inside epoch " + std::to_string(epoch) + " of a dataset of " +
                       std::to_string(size) + " rows; this one has " + std::to_string(dataset_size_) +
                       ". Go on with the same data, or leave the loader out of what is loaded");
   }

@@ -1,4 +1,4 @@
-// prepare_data_loader: makes a loader of this worker's share of a data set, which loads batches ahead and moves them to
+// prepare_data_loader: makes a loader of this worker's share of a dataset, which loads batches ahead and moves them to
 // the device.
 #pragma once
 
@@ -15,7 +15,7 @@ LoaderPlace loader_place();
 
 }  // namespace train
 
-/// Splits `dataset` (a torch::data data set; see loader/collate.h) over the ranks in the order of PyTorch's
+/// Splits `dataset` (a torch::data dataset; see loader/collate.h) over the ranks in the order of PyTorch's
 /// DistributedSampler: seed, epoch, padding and drop_last work as there. Each iteration is the next epoch unless
 /// set_epoch() says otherwise. `sampler`, if given, decides the order; a sampler that is already distributed is used as
 /// it is. Put the loader into checkpoints, which then have its position: a resumed run continues in the middle of an

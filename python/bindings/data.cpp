@@ -1,4 +1,4 @@
-// data/: plans of data sets, what is read of them, and functions of Python as operators.
+// data/: plans of datasets, what is read of them, and functions of Python as operators.
 #include <arrow/array.h>
 #include <arrow/builder.h>
 #include <arrow/c/bridge.h>

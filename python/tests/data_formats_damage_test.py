@@ -142,7 +142,7 @@ def test_a_file_that_changes_after_it_was_listed_is_an_error(tmp_path):
         dataset = getattr(paceline.data, reader)(str(tmp_path / name))
         assert dataset.count() > 0
         (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-1])
-        with pytest.raises(paceline.train.PacelineError, match=f"{name}.*it has changed since the data set was made"):
+        with pytest.raises(paceline.train.PacelineError, match=f"{name}.*it has changed since the dataset was made"):
             dataset.materialize()
 
 

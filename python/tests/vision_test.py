@@ -1,4 +1,4 @@
-"""The models and data sets of examples/python/vision: the models are torchvision's, and those of the C++ examples."""
+"""The models and datasets of examples/python/vision: the models are torchvision's, and those of the C++ examples."""
 
 import sys
 

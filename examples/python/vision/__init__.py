@@ -1,1 +1,1 @@
-"""What the examples train: models, data sets, and how a model is tested."""
+"""What the examples train: models, datasets, and how a model is tested."""

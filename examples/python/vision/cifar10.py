@@ -15,7 +15,7 @@ class Cifar10(torch.utils.data.Dataset):
     """50,000 photographs of ten kinds of things to train on or 10,000 to test with; an item is an image and its label.
 
     Args:
-        root: Its folder ``cifar-10-batches-bin`` has the files of the data set's binary version. What is missing there is
+        root: Its folder ``cifar-10-batches-bin`` has the files of the dataset's binary version. What is missing there is
             fetched by tools/fetch_cifar10 first.
         train: The photographs to train on, or those to test with.
         limit: Only the first so many; None: all.

@@ -1,4 +1,4 @@
-"""Brings data sets with the scripts of tools/."""
+"""Brings datasets with the scripts of tools/."""
 
 import pathlib
 import subprocess

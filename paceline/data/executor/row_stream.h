@@ -32,7 +32,7 @@ struct StreamOptions {
   Position position;  ///< where to begin
   /// That read and decode. 0: nothing is read ahead, and the thread that calls next() reads.
   int threads = 2;
-  int64_t read_ahead_bytes = int64_t{256} << 20;  ///< of windows that are there or being read
+  int64_t read_ahead_bytes = kDefaultBudget;  ///< of windows that are there or being read
 };
 
 /// Windows that only one stream uses.

@@ -63,8 +63,8 @@ arrow::Status check_unchanged(arrow::fs::FileSystem& file_system, const arrow::f
   // Object stores give seconds in one answer, and less in another.
   const bool is_same_time = !are_known || std::chrono::abs(now.mtime() - file.mtime()) < std::chrono::seconds(1);
   if (now.IsFile() && now.size() == file.size() && is_same_time) return arrow::Status::OK();
-  if (!now.IsFile()) return arrow::Status::IOError("it has changed since the data set was made: it is gone");
-  return arrow::Status::IOError("it has changed since the data set was made: it had ", file.size(), " bytes and has ",
+  if (!now.IsFile()) return arrow::Status::IOError("it has changed since the dataset was made: it is gone");
+  return arrow::Status::IOError("it has changed since the dataset was made: it had ", file.size(), " bytes and has ",
                                 now.size(), is_same_time ? "" : ", and has been written again");
 }
 

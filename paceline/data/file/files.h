@@ -1,4 +1,4 @@
-// Which files a data set is made of: from what a user wrote to a list of files.
+// Which files a dataset is made of: from what a user wrote to a list of files.
 //
 // No state; any thread may call these. Both ask the file system, which for object stores are requests.
 #pragma once

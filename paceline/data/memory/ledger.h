@@ -31,6 +31,9 @@ class SpareMemory {
   virtual int64_t keep_at_most(int64_t bytes) = 0;
 };
 
+/// What may be held where nobody says otherwise.
+inline constexpr int64_t kDefaultBudget = int64_t{256} << 20;
+
 /// A budget of bytes; held by shared pointers, since reservations may outlive those who made them.
 ///
 ///     const auto ledger = std::make_shared<Ledger>(int64_t{256} << 20);

@@ -1,4 +1,4 @@
-// The order of a data set's rows in one epoch: a pure function of its chunks, the seed and the epoch.
+// The order of a dataset's rows in one epoch: a pure function of its chunks, the seed and the epoch.
 //
 // A chunk is what can be read alone (a Parquet row group, an Arrow record batch); it has a number, its place in the
 // list that the source gives. The order puts the chunks in a row, in windows of a few chunks each, and mixes the rows

@@ -60,7 +60,7 @@ std::vector<Number> shuffled(int64_t size, uint64_t key) {
   std::vector<Number> order(static_cast<size_t>(size));
   RandomNumbers numbers(key);
   for (size_t i = 0; i < order.size(); ++i) {
-    // A number below i + 1: off by less than one in 2^64 / i, which no data set can show.
+    // A number below i + 1: off by less than one in 2^64 / i, which no dataset can show.
     const auto other = static_cast<size_t>((static_cast<unsigned __int128>(numbers.next()) * (i + 1)) >> 64);
     order[i] = order[other];
     order[other] = static_cast<Number>(i);

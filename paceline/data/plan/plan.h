@@ -1,4 +1,4 @@
-// What a data set is: where its rows come from and what is done to them, step by step. Nothing is read until the plan
+// What a dataset is: where its rows come from and what is done to them, step by step. Nothing is read until the plan
 // is opened.
 //
 // A plan is immutable; a step holds the plan before it, so that plans share their beginnings. Each kind of step is a

@@ -81,7 +81,7 @@ arrow::Result<Found> files_of(const Plan& plan, std::vector<std::string> usual) 
     if (found.file_system == nullptr) found.file_system = place.file_system;
     if (!found.file_system->Equals(place.file_system)) {
       return arrow::Status::Invalid(
-          "the paths of one data set are in two file systems: ", plan.options["paths"].front().get<std::string>(),
+          "the paths of one dataset are in two file systems: ", plan.options["paths"].front().get<std::string>(),
           " and ", path, "; read each, and put them together with union()");
     }
     paths.push_back(place.path);
@@ -227,7 +227,7 @@ Opened range(const Plan& plan) {
 }
 
 Opened rows_in_memory(const Plan& plan) {
-  if (plan.rows.empty()) return arrow::Status::Invalid("a data set needs at least the columns of its rows");
+  if (plan.rows.empty()) return arrow::Status::Invalid("a dataset needs at least the columns of its rows");
   ARROW_ASSIGN_OR_RAISE(auto source, memory_source(plan.rows.front()->schema(), plan.rows));
   return with_plain_tensors(std::move(source));
 }

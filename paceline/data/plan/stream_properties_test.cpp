@@ -1,4 +1,4 @@
-// What holds of every data set, whatever it is read from and whatever is done to it: the stream of an epoch is one and
+// What holds of every dataset, whatever it is read from and whatever is done to it: the stream of an epoch is one and
 // the same for any number of threads, ranks and batches read ahead, and whoever goes on from a state, at any world
 // size, gets the very next rows. Random plans over files of every kind, seeded.
 #include <arrow/compute/expression.h>
@@ -136,7 +136,7 @@ struct Layout {
   int64_t prefetch = 0;
 };
 
-// An opened data set in one epoch.
+// An opened dataset in one epoch.
 class Epoch {
  public:
   Epoch(const Plan& plan, Random& random)

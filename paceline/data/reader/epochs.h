@@ -36,10 +36,10 @@ struct EpochOptions {
   /// Rows are mixed once more, at least so many at a time, another way in each epoch.
   std::optional<int64_t> local_shuffle_buffer_size = std::nullopt;
   int64_t local_shuffle_seed = 0;
-  std::optional<Equal> equal = std::nullopt;      ///< instead of RankShare's
-  bool begins_next = true;                        ///< whether another epoch is likely: see Epochs
-  int64_t threads = 2;                            ///< as BatchRequest has it
-  int64_t read_ahead_bytes = int64_t{256} << 20;  ///< likewise
+  std::optional<Equal> equal = std::nullopt;  ///< instead of RankShare's
+  bool begins_next = true;                    ///< whether another epoch is likely: see Epochs
+  int64_t threads = 2;                        ///< as BatchRequest has it
+  int64_t read_ahead_bytes = kDefaultBudget;  ///< likewise
 
   /// Invalid for a number that is not allowed.
   arrow::Status validate() const;

@@ -40,8 +40,8 @@ struct BatchRequest {
   StreamState from;                            ///< where in the epoch they begin
   BatchStreamOptions options;                  ///< `local_shuffle_key` follows from the seed and the epoch
   int64_t local_shuffle_seed = 0;
-  int64_t threads = 2;                            ///< as StreamOptions has it; a data process has its own
-  int64_t read_ahead_bytes = int64_t{256} << 20;  ///< likewise
+  int64_t threads = 2;                        ///< as StreamOptions has it; a data process has its own
+  int64_t read_ahead_bytes = kDefaultBudget;  ///< likewise
   /// How many ranks of this process go through the epoch, and begin at the same place. What is read for the first stays
   /// for the others, in whatever order they begin, unless the budget has no room for it meanwhile.
   int64_t consumers = 1;

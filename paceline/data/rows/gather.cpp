@@ -99,7 +99,7 @@ arrow::Result<Batches> with_one_schema(const Batches& batches, arrow::MemoryPool
     arrow::Result<std::shared_ptr<arrow::Table>> promoted =
         arrow::PromoteTableToSchema(table, schema, arrow::compute::CastOptions::Safe(), pool);
     if (!promoted.ok()) {
-      return promoted.status().WithMessage("blocks of one data set have columns of different types:\n",
+      return promoted.status().WithMessage("blocks of one dataset have columns of different types:\n",
                                            batch->schema()->ToString(), "\nand\n", schema->ToString(), "\n",
                                            promoted.status().message());
     }

@@ -25,9 +25,9 @@ struct DataServiceOptions {
   std::function<arrow::Result<std::shared_ptr<DatasetReader>>(const std::string&)> open;
   /// What a rank can make the exception of again that an error holds; "" for none.
   std::function<std::string(const arrow::Status&)> serialized;
-  int64_t threads = 2;                            ///< that read and decode
-  int64_t read_ahead_bytes = int64_t{256} << 20;  ///< of blocks, and of batches that ranks have
-  int64_t arena_bytes = 0;                        ///< of each rank at most; 0: the machine's memory
+  int64_t threads = 2;                        ///< that read and decode
+  int64_t read_ahead_bytes = kDefaultBudget;  ///< of blocks, and of batches that ranks have
+  int64_t arena_bytes = 0;                    ///< of each rank at most; 0: the machine's memory
 };
 
 /// Serves ranks until it is destroyed.

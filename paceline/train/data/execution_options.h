@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "paceline/core/config/field.h"
+#include "paceline/data/memory/ledger.h"
 
 namespace paceline {
 
@@ -23,7 +24,7 @@ namespace train {
 /// What one of several readers of a machine may use.
 struct ReadLimits {
   int64_t threads = 2;
-  int64_t read_ahead_bytes = int64_t{256} << 20;
+  int64_t read_ahead_bytes = paceline::data::kDefaultBudget;
 };
 
 /// Of one of `readers` readers.

@@ -8,7 +8,7 @@
 namespace paceline::train {
 
 /// The exception's text with type and frames of its cause: of exceptions that are nested in one another (a loader's in
-/// a data set's) the innermost is the one that happened.
+/// a dataset's) the innermost is the one that happened.
 rpc::Failed failure_of(const std::exception_ptr& exception);
 
 }  // namespace paceline::train

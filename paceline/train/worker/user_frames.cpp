@@ -160,9 +160,10 @@ void note_throw(const void* exception) {
 }  // namespace paceline::train
 
 // The program's own __cxa_throw is found before the C++ library's, by LibTorch's throws too. GCC and clang each declare
-// it with types of their own, so it has another name here. Weak: a program into which the C++ library's archive is linked
-// keeps that one's.
-extern "C" [[noreturn, gnu::weak]] void paceline_throw(void* exception, void* type, void (*destroy)(void*)) asm("__cxa_throw");
+// it with types of their own, so it has another name here. Weak: a program into which the C++ library's archive is
+// linked keeps that one's.
+extern "C" [[noreturn, gnu::weak]] void paceline_throw(void* exception, void* type,
+                                                       void (*destroy)(void*)) asm("__cxa_throw");
 
 void paceline_throw(void* exception, void* type, void (*destroy)(void*)) {
   using Throw = void (*)(void*, void*, void (*)(void*));

@@ -113,11 +113,11 @@ TEST(Failure, OfNestedExceptionsTheInnermostIsTheCause) {
     try {
       some_train_loop(1);
     } catch (const std::exception& error) {
-      std::throw_with_nested(std::logic_error(std::string("the data set failed at row 17: ") + error.what()));
+      std::throw_with_nested(std::logic_error(std::string("the dataset failed at row 17: ") + error.what()));
     }
   }));
   EXPECT_EQ(failed.kind, "std::runtime_error");
-  EXPECT_EQ(failed.text, "the data set failed at row 17: bad sample");
+  EXPECT_EQ(failed.text, "the dataset failed at row 17: bad sample");
   ASSERT_FALSE(failed.frames.empty());
   EXPECT_THAT(failed.frames[0], StartsWith("load_sample(int)"));
   EXPECT_FALSE(failed.stopped);

@@ -44,6 +44,20 @@ void draw(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::S
   op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kMode), stack);
 }
 
+// Dropout on CUDA is one operator that draws and takes no generator. Here it is made of those that do; their gradients
+// are autograd's, which comes behind this key.
+std::tuple<torch::Tensor, torch::Tensor> native_dropout(const torch::Tensor& input, double p,
+                                                        std::optional<bool> train) {
+  if (current == nullptr || !input.is_cuda() || !train.value_or(true)) {
+    const c10::impl::ExcludeDispatchKeyGuard without(kMode);
+    return at::native_dropout(input, p, train);
+  }
+  const double kept = 1.0 - p;
+  const torch::Tensor mask =
+      at::empty_like(input, input.options().dtype(torch::kBool)).bernoulli_(kept, current->generator(input.device()));
+  return {input * mask * (kept == 0.0 ? 0.0 : 1.0 / kept), mask};
+}
+
 // Operators that do not draw skip the key, at no cost; those that draw without taking a generator call others that do.
 TORCH_LIBRARY_IMPL(_, DeferredInit, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
@@ -56,6 +70,7 @@ TORCH_LIBRARY_IMPL(aten, DeferredInit, library) {
     if (!std::ranges::any_of(op->schema().arguments(), takes_generator)) continue;
     library.impl(toString(name).c_str(), torch::CppFunction::makeFromBoxedFunction<&draw>());
   }
+  library.impl("native_dropout", &native_dropout);
 }
 
 }  // namespace

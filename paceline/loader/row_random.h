@@ -3,8 +3,8 @@
 // LibTorch has one default CPU generator for the whole process. While a RowRandom lives, draws of its thread that name
 // no generator (torch::rand, torch::randperm, dropout, …) come from a generator of its row instead: neither the order
 // in which threads run decides what they give, nor do they disturb the draws of other threads. That is so for tensors
-// on the CPU and on CUDA devices. What is no draw is not caught: torch::manual_seed() seeds the process's generator
-// here too.
+// on the CPU and on CUDA devices, except for the dropout inside of CUDA's attention and recurrent layers. What is no
+// draw is not caught: torch::manual_seed() seeds the process's generator here too.
 //
 // RowSeed is a value. A RowRandom belongs to the thread that made it; they nest.
 #pragma once

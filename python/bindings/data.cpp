@@ -177,8 +177,9 @@ class PythonFunction : public data::Operator {
     return nullptr;
   }
 
-  // In processes: the block, the same in memory that its process has in common with this one, and what it makes there.
-  int64_t bytes_besides(int64_t block) const override { return pool() == nullptr ? block : 3 * block; }
+  // In processes: the block, the same in memory that its process has in common with this one, and what it makes, in its
+  // own memory and in that.
+  int64_t bytes_besides(int64_t block) const override { return pool() == nullptr ? block : 4 * block; }
 
   std::shared_ptr<const void> line_up() const override {
     const auto pool = this->pool();

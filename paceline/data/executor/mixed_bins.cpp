@@ -38,8 +38,7 @@ void take_bytes(const uint8_t* source, uint8_t* target, std::span<const uint16_t
 // The batch's rows, each at its place.
 template <typename Place>
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> at_places(const arrow::RecordBatch& batch,
-                                                             std::span<const Place> places, LargeBuffers& buffers,
-                                                             arrow::MemoryPool* pool) {
+                                                             std::span<const Place> places, arrow::MemoryPool* pool) {
   const auto columns = static_cast<size_t>(batch.num_columns());
   std::vector<Leaf> leaves;
   std::vector<const uint8_t*> sources(columns, nullptr);  // of columns of plain bytes
@@ -55,7 +54,7 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> at_places(const arrow::Record
         (batch.num_rows() * leaves.back().bytes_of_row + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
   }
   begins.push_back(bytes);
-  ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Buffer> block, buffers.allocate(bytes, pool));
+  ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Buffer> block, arrow::AllocateBuffer(bytes, pool));
   std::vector<uint32_t> rows;  // in the order in which they are dealt
   arrow::ArrayVector arrays;
   for (size_t number = 0; number < columns; ++number) {
@@ -81,7 +80,7 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> at_places(const arrow::Record
 }  // namespace
 
 arrow::Result<DealtRows> deal(const std::shared_ptr<arrow::RecordBatch>& batch, std::span<const uint16_t> bins,
-                              int64_t count, LargeBuffers& buffers, arrow::MemoryPool* pool) {
+                              int64_t count, arrow::MemoryPool* pool) {
   DealtRows dealt{.batch = batch, .ends = std::vector<uint32_t>(static_cast<size_t>(count))};
   for (const uint16_t bin : bins) ++dealt.ends[bin];
   std::vector<uint32_t> next(dealt.ends.size());  // place in each bin
@@ -93,7 +92,7 @@ arrow::Result<DealtRows> deal(const std::shared_ptr<arrow::RecordBatch>& batch, 
                           arrow::AllocateBuffer(std::ssize(bins) * static_cast<int64_t>(sizeof(Place)), pool));
     const std::span places(reinterpret_cast<Place*>(memory->mutable_data()), bins.size());
     for (size_t row = 0; row < bins.size(); ++row) places[row] = static_cast<Place>(next[bins[row]]++);
-    ARROW_ASSIGN_OR_RAISE(dealt.batch, at_places<Place>(*batch, places, buffers, pool));
+    ARROW_ASSIGN_OR_RAISE(dealt.batch, at_places<Place>(*batch, places, pool));
     return arrow::Status::OK();
   };
   const bool is_short = bins.size() <= std::numeric_limits<uint16_t>::max();

@@ -17,7 +17,6 @@
 #include <span>
 #include <vector>
 
-#include "paceline/data/memory/large_buffers.h"
 #include "paceline/data/order/window_mix.h"
 
 namespace paceline::data {
@@ -30,7 +29,7 @@ struct DealtRows {
 
 /// The batch's rows, of which each has the bin of its place in `bins`, a number below `count`.
 arrow::Result<DealtRows> deal(const std::shared_ptr<arrow::RecordBatch>& batch, std::span<const uint16_t> bins,
-                              int64_t count, LargeBuffers& buffers, arrow::MemoryPool* pool);
+                              int64_t count, arrow::MemoryPool* pool);
 
 /// The rows of some neighbouring bins in their order.
 struct MixedRows {

@@ -49,7 +49,6 @@ std::shared_ptr<arrow::RecordBatch> batch_of(int64_t first, int64_t rows) {
 
 TEST(MixedBins, GiveTheRowsInTheOrderOfTheirMix) {
   ASSERT_TRUE(arrow::compute::Initialize().ok());
-  const auto buffers = LargeBuffers::make(std::make_shared<Ledger>(int64_t{1} << 30));
   for (const auto& [counts, bytes] : {std::pair(std::vector<int64_t>{100, 0, 50}, int64_t{0}),
                                       std::pair(std::vector<int64_t>{12'000, 3, 9000}, int64_t{1} << 30),
                                       std::pair(std::vector<int64_t>{30'000}, int64_t{1} << 30),
@@ -65,7 +64,7 @@ TEST(MixedBins, GiveTheRowsInTheOrderOfTheirMix) {
     for (size_t chunk = 0; chunk < counts.size(); ++chunk) {
       std::vector<uint16_t> of_rows(static_cast<size_t>(counts[chunk]));
       mix.find_bins(static_cast<int64_t>(chunk), of_rows);
-      parts.push_back(deal(batches[chunk], of_rows, mix.bins(), *buffers, arrow::default_memory_pool()).ValueOrDie());
+      parts.push_back(deal(batches[chunk], of_rows, mix.bins(), arrow::default_memory_pool()).ValueOrDie());
     }
     const auto bins = std::make_unique<MixedBins>(mix, std::move(parts), bytes, arrow::default_memory_pool());
     arrow::RecordBatchVector mixed;

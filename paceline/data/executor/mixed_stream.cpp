@@ -25,7 +25,7 @@ arrow::Status MixedStream::fill() {
                                   buffer_->num_rows());
   }
   auto order = shuffled<uint32_t>(buffer_->num_rows(), mix(key_, static_cast<uint64_t>(state_.buffer)));
-  ARROW_ASSIGN_OR_RAISE(buffer_, take_all({buffer_}, std::move(order), reading_memory(), windows()->pool().buffers()));
+  ARROW_ASSIGN_OR_RAISE(buffer_, take_all({buffer_}, std::move(order), reading_memory()));
   return arrow::Status::OK();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "paceline/core/posix/forks.h"
+#include "paceline/data/memory/kept_pages.h"
 
 namespace paceline::data {
 
@@ -14,11 +15,22 @@ int threads_reading_ahead(int threads, int64_t windows_ahead) {
   return static_cast<int>(std::max<int64_t>(threads - too_many, 1));
 }
 
+namespace {
+
+// For what is not counted: blocks are a little larger than what is in them, and threads, pages that are being decoded
+// and small objects take some, too. Nobody has so small a budget that this matters but tests.
+int64_t counted(int64_t budget) {
+  constexpr int64_t kSmall = int64_t{64} << 20;
+  constexpr int64_t kMostUncounted = int64_t{32} << 20;
+  return budget < kSmall ? budget : budget - std::min(budget / 16, kMostUncounted);
+}
+
+}  // namespace
+
 ReadPool::ReadPool(int threads, int64_t budget_bytes)
-    : ledger_(std::make_shared<Ledger>(budget_bytes)),
-      buffers_(LargeBuffers::make(ledger_)),
-      most_threads_(threads),
-      reads_ahead_(threads > 0) {
+    : ledger_(std::make_shared<Ledger>(counted(budget_bytes))), most_threads_(threads), reads_ahead_(threads > 0) {
+  ledger_->add_spare(kept_pages());
+  kept_pages()->count_in(ledger_);
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -29,7 +41,7 @@ ReadPool::~ReadPool() {
   }
   ledger_->changed().notify_all();
   for (std::thread& thread : threads_) thread.join();
-  buffers_->close();
+  kept_pages()->leave(ledger_);
 }
 
 void ReadPool::work() {
@@ -56,7 +68,7 @@ bool ReadPool::work_once(std::unique_lock<std::mutex>& lock, const Cursor* only_
   lock.unlock();
   dropped.clear();
   if (task) {
-    task->windows->read(task->window, task->chunk, std::move(task->reservation), std::move(task->of_mixed));
+    task->windows->read(task->window, task->chunk, std::move(task->reservation), task->expected);
   }
   lock.lock();
   return true;
@@ -122,13 +134,12 @@ bool ReadPool::has_thread_for(int64_t windows_ahead) const {
 ReadPool::Task ReadPool::start(Windows& windows, int64_t number) {
   const int64_t cost = windows.cost_of_next(number);
   const int64_t chunk = windows.start_next(number);
-  Task task{.windows = &windows,
-            .window = number,
-            .chunk = chunk,
-            .reservation = Ledger::reserve_locked(ledger_, cost),
-            .of_mixed = std::nullopt};
-  if (windows.order_.mixes_rows()) task.of_mixed.emplace(buffers_, windows.cost_of_chunk(chunk));
-  return task;
+  const int64_t times = windows.order_.mixes_rows() && !windows.has_long_values_ ? 2 : 1;
+  return {.windows = &windows,
+          .window = number,
+          .chunk = chunk,
+          .reservation = Ledger::reserve_locked(ledger_, cost),
+          .expected = times * windows.cost_of_chunk(chunk)};
 }
 
 void ReadPool::make_room(int64_t bytes, Windows::Dropped& dropped) {

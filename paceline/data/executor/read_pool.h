@@ -40,8 +40,6 @@ class ReadPool {
   ReadPool& operator=(const ReadPool&) = delete;
 
   const std::shared_ptr<Ledger>& ledger() const { return ledger_; }
-  /// For what is decoded and mixed.
-  const std::shared_ptr<LargeBuffers>& buffers() const { return buffers_; }
 
  private:
   friend class Cursor;
@@ -53,7 +51,7 @@ class ReadPool {
     int64_t window = 0;
     int64_t chunk = 0;  // its place in the order
     Ledger::Reservation reservation;
-    std::optional<LargeBuffers::Expectation> of_mixed;
+    int64_t expected = 0;  // bytes of it that the thread is going to allocate
   };
 
   void work();
@@ -70,7 +68,6 @@ class ReadPool {
   void drop_last_wanted(int64_t distance, Windows::Dropped& dropped);
 
   const std::shared_ptr<Ledger> ledger_;
-  const std::shared_ptr<LargeBuffers> buffers_;
   const int most_threads_;
   const bool reads_ahead_;
   int at_work_ = 0;  // threads of the pool

@@ -13,6 +13,7 @@
 
 #include "paceline/data/executor/read_pool.h"
 #include "paceline/data/memory/counted_batch.h"
+#include "paceline/data/memory/decoding.h"
 #include "paceline/data/memory/reading_memory.h"
 #include "paceline/data/rows/gather.h"
 #include "paceline/data/rows/row_copies.h"
@@ -193,16 +194,12 @@ void Windows::drop_passed(Dropped& dropped) {
   }
 }
 
-void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservation,
-                   std::optional<LargeBuffers::Expectation> of_mixed) {
+void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservation, int64_t expected) {
   const int64_t of_source = order_.chunks()[static_cast<size_t>(chunk)];
-  const auto batch_of_source = [&] {
-    const DecodesInto buffers(pool_->buffers(), large_bytes_);
-    ledger_->trim_spare();
-    return source_->read(of_source, order_.key());
-  };
   const ChunkSize& listed = source_->chunks()[static_cast<size_t>(of_source)];
-  auto batch = batch_of_source();
+  std::optional<Decoding> decoding(std::in_place, ledger_, expected);
+  ledger_->trim_spare();
+  auto batch = source_->read(of_source, order_.key());
   int64_t bytes = listed.bytes;
   if (batch.ok()) {
     bytes = arrow::util::ReferencedBufferSize(**batch).ValueOr(bytes);
@@ -212,7 +209,6 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
     }
   }
   std::optional<DealtRows> in_bins;
-  if (batch.ok()) large_bytes_ = LargeBuffers::bytes_of(**batch);
   if (batch.ok() && can_deal(**batch)) {
     auto rows = dealt(number, chunk - window(number).first_chunk, *batch);
     if (rows.ok()) {
@@ -222,7 +218,7 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
       batch = rows.status();
     }
   }
-  of_mixed.reset();
+  decoding.reset();
   reservation.resize(batch.ok() ? bytes : 0);
   auto held = shared_reservation(std::move(reservation));
   if (batch.ok()) batch = counted_batch(**batch, held);
@@ -281,7 +277,7 @@ arrow::Result<DealtRows> Windows::dealt(int64_t number, int64_t chunk,
                         arrow::AllocateBuffer(count * static_cast<int64_t>(sizeof(uint16_t)), reading_memory()));
   const std::span bins(reinterpret_cast<uint16_t*>(memory->mutable_data()), static_cast<size_t>(count));
   mix.find_bins(chunk, bins);
-  return deal(rows, bins, mix.bins(), *pool_->buffers(), reading_memory());
+  return deal(rows, bins, mix.bins(), reading_memory());
 }
 
 // The order of a window of which each chunk is there: no other thread has it.
@@ -317,7 +313,7 @@ arrow::Status Windows::put_into_bins(int64_t number, LoadedWindow& loaded,
   const auto deal_together = [&]() -> arrow::Status {
     if (bins.empty()) return arrow::Status::OK();
     ARROW_ASSIGN_OR_RAISE(const auto rows, gather(together, runs, reading_memory()));
-    ARROW_ASSIGN_OR_RAISE(DealtRows part, deal(rows, bins, mix.bins(), *pool_->buffers(), reading_memory()));
+    ARROW_ASSIGN_OR_RAISE(DealtRows part, deal(rows, bins, mix.bins(), reading_memory()));
     parts.push_back(std::move(part));
     together.clear();
     runs.clear();

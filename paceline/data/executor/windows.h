@@ -119,8 +119,7 @@ class Windows {
   void finish(Slot& slot, std::unique_lock<std::mutex>& lock, Dropped& dropped);
 
   // Without it.
-  void read(int64_t number, int64_t chunk, Ledger::Reservation reservation,
-            std::optional<LargeBuffers::Expectation> of_mixed);
+  void read(int64_t number, int64_t chunk, Ledger::Reservation reservation, int64_t expected);
   bool can_deal(const arrow::RecordBatch& chunk) const;
   arrow::Result<DealtRows> dealt(int64_t number, int64_t chunk, const std::shared_ptr<arrow::RecordBatch>& rows) const;
   arrow::Status put_in_order(int64_t number, LoadedWindow& loaded, std::vector<std::optional<DealtRows>> dealt) const;
@@ -134,10 +133,9 @@ class Windows {
   std::map<int64_t, Slot> slots_;
   std::vector<Cursor*> cursors_;
   bool expects_more_ = false;
-  int64_t at_work_ = 0;                   // threads
-  std::atomic<int64_t> large_bytes_ = 0;  // of the chunk that was read last, in large buffers
-  double expansion_ = 1.0;                // bytes of chunks, by what their source has said; the largest so far
-  bool has_long_values_ = false;          // so that rows are not dealt
+  int64_t at_work_ = 0;           // threads
+  double expansion_ = 1.0;        // bytes of chunks, by what their source has said; the largest so far
+  bool has_long_values_ = false;  // so that rows are not dealt
 };
 
 /// What is read for a consumer.

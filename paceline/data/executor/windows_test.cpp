@@ -1,4 +1,6 @@
 #include "paceline/data/executor/windows.h"
+#include "paceline/data/memory/kept_pages.h"
+#include "paceline/data/memory/reading_memory.h"
 
 #include <arrow/buffer.h>
 #include <gtest/gtest.h>
@@ -338,7 +340,7 @@ class LargeChunks : public Source {
   uint64_t fingerprint() const override { return 1; }
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
     ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> bytes,
-                          allocate_decoded(chunks_[0].bytes, arrow::default_memory_pool()));
+                          arrow::AllocateBuffer(chunks_[0].bytes, reading_memory()));
     std::memset(bytes->mutable_data(), static_cast<int>(chunk), static_cast<size_t>(bytes->size()));
     const auto numbers = std::make_shared<arrow::Int64Array>(chunks_[0].rows, std::move(bytes));
     ARROW_ASSIGN_OR_RAISE(const auto all, schema());
@@ -360,7 +362,6 @@ TEST(Windows, WhatOnlyABatchHoldsIsCountedUntilItGoes) {
     constexpr int64_t kBudget = 100'000'000;
     auto pool = std::make_shared<ReadPool>(2, kBudget);
     const std::shared_ptr<Ledger> ledger = pool->ledger();
-    const std::shared_ptr<LargeBuffers> buffers = pool->buffers();
     auto stream = std::make_unique<RowStream>(
         std::make_shared<Windows>(source, EpochOrder(source->chunks(), {.shuffle = shuffle}), std::move(pool)));
     ASSERT_EQ((*stream->next(1000))->num_rows(), 1000);
@@ -371,9 +372,9 @@ TEST(Windows, WhatOnlyABatchHoldsIsCountedUntilItGoes) {
     // A mixed batch holds a few thousand rows that are its own, another one the chunk.
     EXPECT_EQ(has_room(*ledger, kBudget - 2'000'000), shuffle == Shuffle::rows);
     EXPECT_TRUE(has_room(*ledger, kBudget / 4 * 3));
-    EXPECT_LT(buffers->bytes(), 5 * 2'400'000) << "what only a store keeps goes with its pool";
+    EXPECT_LT(kept_pages()->bytes(), 5 * 2'400'000) << "what only a store keeps goes with its pool";
     batch.reset();
-    EXPECT_EQ(buffers->bytes(), 0);
+    EXPECT_EQ(kept_pages()->bytes(), 0);
     EXPECT_TRUE(has_room(*ledger, kBudget));
   }
 }

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "paceline/data/file/glob_internal.h"
+#include "paceline/data/memory/reading_memory.h"
 #include "paceline/storage/location.h"
 #include "paceline/storage/objects/parallel.h"
 #include "paceline/storage/objects/scheme.h"
@@ -245,7 +246,8 @@ arrow::Result<Place> open_location(std::string_view text) {
   }
   ARROW_ASSIGN_OR_RAISE(const storage::Location location, storage::resolve_location(text, directory));
   if (location.is_uri()) return open_in_store(location);
-  return Place{.file_system = std::make_shared<arrow::fs::LocalFileSystem>(), .path = location.with_credentials()};
+  return Place{.file_system = std::make_shared<arrow::fs::LocalFileSystem>(arrow::io::IOContext(reading_memory())),
+               .path = location.with_credentials()};
 }
 
 arrow::Result<std::vector<FileInfo>> list_files(FileSystem& file_system, const std::vector<std::string>& paths,

@@ -10,6 +10,7 @@
 #include <arrow/util/utf8.h>
 
 #include "paceline/data/file/file_access_internal.h"
+#include "paceline/data/memory/reading_memory.h"
 #include "paceline/data/order/permutation.h"
 #include "paceline/storage/objects/parallel.h"
 
@@ -47,8 +48,8 @@ class BinarySource : public Source {
     const int64_t rows = chunks_[static_cast<size_t>(chunk)].rows;
     const int64_t bytes = chunks_[static_cast<size_t>(chunk)].bytes;
     ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> offsets,
-                          arrow::AllocateBuffer((rows + 1) * static_cast<int64_t>(sizeof(int64_t))));
-    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> values, arrow::AllocateBuffer(bytes));
+                          arrow::AllocateBuffer((rows + 1) * static_cast<int64_t>(sizeof(int64_t)), reading_memory()));
+    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> values, arrow::AllocateBuffer(bytes, reading_memory()));
     auto* const offset = offsets->mutable_data_as<int64_t>();
     offset[0] = 0;
     for (int64_t row = 0; row < rows; ++row) {

@@ -17,6 +17,7 @@
 #include "paceline/data/file/file_access_internal.h"
 #include "paceline/data/format/csv_rows_internal.h"
 #include "paceline/data/format/line_source_internal.h"
+#include "paceline/data/memory/reading_memory.h"
 #include "paceline/storage/objects/parallel.h"
 
 namespace paceline::data {
@@ -291,8 +292,8 @@ class CsvSource : public LineSource {
     constexpr int64_t kLargestBlock = int64_t{256} << 20;
     read.block_size = static_cast<int32_t>(std::min(lines->size() + 1, kLargestBlock));
     const auto input = std::make_shared<arrow::io::BufferReader>(lines);
-    ARROW_ASSIGN_OR_RAISE(auto reader,
-                          arrow::csv::TableReader::Make(arrow::io::default_io_context(), input, read, parse, convert));
+    ARROW_ASSIGN_OR_RAISE(auto reader, arrow::csv::TableReader::Make(arrow::io::IOContext(reading_memory()), input,
+                                                                     read, parse, convert));
     return reader->Read();
   }
 

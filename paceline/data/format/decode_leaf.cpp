@@ -10,7 +10,6 @@
 
 #include "paceline/data/format/column_pages_internal.h"
 #include "paceline/data/format/decode_leaf_internal.h"
-#include "paceline/data/memory/large_buffers.h"
 #include "paceline/data/schema/ray_tensor_internal.h"
 
 namespace paceline::data {
@@ -94,7 +93,7 @@ arrow::Result<std::shared_ptr<arrow::Array>> decode_leaf(const RowGroupPages& ro
   const TensorLayout layout = *tensor_layout(*type);
   const int64_t count = range.rows * layout.values_of_row;
   ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> values,
-                        allocate_decoded(count * layout.value_type->byte_width(), pool));
+                        arrow::AllocateBuffer(count * layout.value_type->byte_width(), pool));
   ARROW_ASSIGN_OR_RAISE(ColumnPages from, row_group.from(leaf, range.first * layout.values_of_row));
   const std::shared_ptr<parquet::ColumnReader> column =
       parquet::ColumnReader::Make(row_group.row_group.metadata()->schema()->Column(leaf), std::move(from.pages), pool);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "paceline/core/posix/forks.h"
-#include "paceline/data/memory/large_buffers.h"
+#include "paceline/data/memory/decoding.h"
 
 namespace paceline::data {
 namespace {
@@ -56,7 +56,7 @@ SharedRegions::SharedRegions(size_t most_free) : store_(std::make_shared<Store>(
 arrow::Result<std::shared_ptr<SharedRegion>> SharedRegions::take(int64_t bytes) {
   std::unique_ptr<SharedRegion> region;
   int64_t id = 0;
-  const std::shared_ptr<Ledger> ledger = ledger_of_this_thread();
+  const std::shared_ptr<Ledger> ledger = Decoding::ledger_of_this_thread();
   bool is_new_to_ledger = false;
   {
     const std::lock_guard lock(store_->mutex);

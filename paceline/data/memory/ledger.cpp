@@ -75,7 +75,7 @@ void Ledger::trim_spare() {
   int64_t room = 0;
   {
     const std::lock_guard lock(mutex_);
-    room = budget_ - held_ - in_batches_;
+    room = budget_ - held_ - in_batches_ + expected_;
   }
   for (const auto& one : all) {
     if (const auto spare = one.lock()) room -= spare->keep_at_most(std::max<int64_t>(room, 0));

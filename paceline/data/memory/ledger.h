@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "paceline/core/posix/forks.h"
+#include "paceline/data/memory/budget.h"
 
 namespace paceline::data {
 
@@ -30,9 +32,6 @@ class SpareMemory {
   /// Keeps at most so many bytes from now on, and returns how many it keeps. Nobody calls it who holds a lock.
   virtual int64_t keep_at_most(int64_t bytes) = 0;
 };
-
-/// What may be held where nobody says otherwise.
-inline constexpr int64_t kDefaultBudget = int64_t{256} << 20;
 
 /// A budget of bytes; held by shared pointers, since reservations may outlive those who made them.
 ///
@@ -90,6 +89,8 @@ class Ledger {
 
   /// Keeps memory as long as there is room. Those that have come first keep theirs last.
   void add_spare(std::weak_ptr<SpareMemory> spare);
+  /// So many bytes more that are reserved are not in use yet, or fewer: memory that is kept may stay in their room.
+  void expect(int64_t bytes) { expected_ += bytes; }
   /// What is kept beyond the room goes. Whoever begins to use memory that is reserved, or keeps more, calls it, without
   /// any lock.
   void trim_spare();
@@ -107,6 +108,7 @@ class Ledger {
   int64_t held_ = 0;
   int64_t in_batches_ = 0;
   int64_t peak_ = 0;
+  std::atomic<int64_t> expected_ = 0;
   std::mutex spare_mutex_;
   std::vector<std::weak_ptr<SpareMemory>> spare_;
 };

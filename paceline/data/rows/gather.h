@@ -12,7 +12,6 @@
 #include <span>
 #include <vector>
 
-#include "paceline/data/memory/large_buffers.h"
 #include "paceline/data/order/epoch_order.h"
 
 namespace paceline::data {
@@ -26,10 +25,9 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(
     const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::span<const RowRun> runs,
     arrow::MemoryPool* pool);
 
-/// Rows of `batches`, which are at least one, in the order `rows`: numbers counted through the batches. Large
-/// columns come from `buffers`, which may be a null pointer.
+/// Rows of `batches`, which are at least one, in the order `rows`: numbers counted through the batches.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(
     const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::vector<uint32_t> rows,
-    arrow::MemoryPool* pool, const std::shared_ptr<LargeBuffers>& buffers = nullptr);
+    arrow::MemoryPool* pool);
 
 }  // namespace paceline::data

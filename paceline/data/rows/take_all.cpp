@@ -41,19 +41,13 @@ class Mixing {
 
   int64_t rows() const { return std::ssize(rows_); }
 
-  arrow::Result<std::shared_ptr<arrow::Array>> mixed(const arrow::ArrayVector& parts, LargeBuffers* buffers,
-                                                     arrow::MemoryPool* pool) const {
+  arrow::Result<std::shared_ptr<arrow::Array>> mixed(const arrow::ArrayVector& parts, arrow::MemoryPool* pool) const {
     const std::shared_ptr<arrow::DataType>& type = parts.front()->type();
     const Leaf leaf = leaf_of(type);
     const auto is_plain = [&](const auto& part) { return plain_bytes(*part, leaf) != nullptr; };
     if (leaf.type == nullptr || !std::ranges::all_of(parts, is_plain)) return take_any(parts, rows_, pool);
     const int64_t bytes = (rows() + 1) * leaf.bytes_of_row + kAlignment;  // one for unwanted rows
-    std::shared_ptr<arrow::Buffer> values;
-    if (buffers != nullptr) {
-      ARROW_ASSIGN_OR_RAISE(values, buffers->allocate(bytes, pool));
-    } else {
-      ARROW_ASSIGN_OR_RAISE(values, arrow::AllocateBuffer(bytes, pool));
-    }
+    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Buffer> values, arrow::AllocateBuffer(bytes, pool));
     const bool is_narrow = has_bins_ && with_row_type(leaf.bytes_of_row, [](auto) {});
     is_narrow ? mix_narrow(parts, leaf, values->mutable_data()) : mix_wide(parts, leaf, values->mutable_data());
     return arrow::MakeArray(wrapped(type, rows(), arrow::SliceBuffer(values, 0, rows() * leaf.bytes_of_row)));
@@ -157,15 +151,14 @@ arrow::Result<std::shared_ptr<arrow::Array>> take_any(const arrow::ArrayVector& 
 }
 
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(const Batches& batches, std::vector<uint32_t> rows,
-                                                            arrow::MemoryPool* pool,
-                                                            const std::shared_ptr<LargeBuffers>& buffers) {
+                                                            arrow::MemoryPool* pool) {
   ARROW_ASSIGN_OR_RAISE(const Batches same, alike(batches, pool));
   const Mixing mixing(same, std::move(rows));
   arrow::ArrayVector columns;
   for (int number = 0; number < same.front()->num_columns(); ++number) {
     arrow::ArrayVector parts;
     for (const auto& batch : same) parts.push_back(batch->column(number));
-    ARROW_ASSIGN_OR_RAISE(auto column, mixing.mixed(parts, buffers.get(), pool));
+    ARROW_ASSIGN_OR_RAISE(auto column, mixing.mixed(parts, pool));
     columns.push_back(std::move(column));
   }
   return batch_of(*same.front()->schema(), mixing.rows(), std::move(columns));

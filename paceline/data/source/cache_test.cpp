@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "paceline/data/memory/large_buffers.h"
+#include "paceline/data/memory/decoding.h"
 #include "paceline/data/source/source_testing_internal.h"
 #include "paceline/data/testing_internal.h"
 
@@ -42,7 +42,7 @@ class CacheTest : public FilesTest {
   static int made(const std::shared_ptr<KeyedSource>& inner, const CacheOptions& options, int epochs,
                   const std::shared_ptr<Ledger>& ledger = std::make_shared<Ledger>(1 << 20)) {
     const int before = inner->reads;
-    const DecodesInto reading(LargeBuffers::make(ledger));
+    const Decoding reading(ledger);
     const auto source = cached(inner, options).ValueOrDie();
     for (int epoch = 0; epoch < epochs; ++epoch) {
       for (int64_t chunk = 0; chunk < 10; ++chunk) {
@@ -78,7 +78,7 @@ TEST_F(CacheTest, MemoryCountsInTheBudgetOfWhoeverReads) {
   const auto large = std::make_shared<Ledger>(1'000'000);
   const auto source = cached(inner_, {}).ValueOrDie();
   const auto read_all = [&](const std::shared_ptr<Ledger>& ledger) {
-    const DecodesInto reading(LargeBuffers::make(ledger));
+    const Decoding reading(ledger);
     for (int64_t chunk = 0; chunk < 10; ++chunk) ASSERT_TRUE(source->read(chunk, 0).ok());
   };
   read_all(small);

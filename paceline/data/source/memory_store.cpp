@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "paceline/core/posix/forks.h"
-#include "paceline/data/memory/large_buffers.h"
+#include "paceline/data/memory/decoding.h"
 #include "paceline/data/source/block_store_internal.h"
 
 namespace paceline::data {
@@ -48,7 +48,7 @@ class MemoryStore : public BlockStore {
   // budget is smaller than the one's before, some of them go.
   int64_t room(Kept& kept) const {
     if (bytes_) return *bytes_ - kept.bytes;
-    const std::shared_ptr<Ledger> ledger = ledger_of_this_thread();
+    const std::shared_ptr<Ledger> ledger = Decoding::ledger_of_this_thread();
     if (ledger == nullptr) return 0;
     const int64_t all = ledger->budget() / 2;
     if (kept.ledger.lock() != ledger) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "paceline/data/memory/reading_memory.h"
 #include "paceline/data/order/permutation.h"
 #include "paceline/data/schema/tensor_column_internal.h"
 
@@ -36,7 +37,8 @@ class RangeSource : public Source {
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
     const int64_t rows = chunks_[static_cast<size_t>(chunk)].rows;
-    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> buffer, arrow::AllocateBuffer(rows * values_ * kValueBytes));
+    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> buffer,
+                          arrow::AllocateBuffer(rows * values_ * kValueBytes, reading_memory()));
     auto* next = buffer->mutable_data_as<int64_t>();
     for (int64_t row = 0; row < rows; ++row) next = std::fill_n(next, values_, chunk * chunk_rows_ + row);
     const auto numbers = std::make_shared<arrow::Int64Array>(rows * values_, std::move(buffer));

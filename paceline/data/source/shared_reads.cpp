@@ -3,6 +3,7 @@
 #include <arrow/record_batch.h>
 #include <arrow/util/byte_size.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -10,11 +11,13 @@
 #include <utility>
 
 #include "paceline/core/posix/forks.h"
+#include "paceline/data/memory/decoding.h"
 
 namespace paceline::data {
 namespace {
 
-constexpr int64_t kBytesKept = int64_t{64} << 20;
+constexpr int64_t kMostBytesKept = int64_t{64} << 20;
+constexpr int64_t kPartKept = 8;  // of the budget
 
 class SharedReads : public Source {
  public:
@@ -59,6 +62,7 @@ class SharedReads : public Source {
   struct Kept {
     std::shared_ptr<arrow::RecordBatch> batch;
     int64_t bytes = 0;
+    Ledger::Reservation reservation;  // nobody waits for room here: what is kept is little
   };
 
   struct State {
@@ -70,9 +74,12 @@ class SharedReads : public Source {
   };
 
   static void keep(State& state, const std::shared_ptr<arrow::RecordBatch>& batch) {
-    state.kept.push_back({batch, static_cast<int64_t>(arrow::util::ReferencedBufferSize(*batch).ValueOr(0))});
-    state.kept_bytes += state.kept.back().bytes;
-    while (state.kept_bytes > kBytesKept) {
+    const int64_t bytes = arrow::util::ReferencedBufferSize(*batch).ValueOr(0);
+    const std::shared_ptr<Ledger> ledger = Decoding::ledger_of_this_thread();
+    const int64_t most = std::min(kMostBytesKept, ledger == nullptr ? kMostBytesKept : ledger->budget() / kPartKept);
+    state.kept.push_back({batch, bytes, ledger == nullptr ? Ledger::Reservation() : Ledger::reserve(ledger, bytes)});
+    state.kept_bytes += bytes;
+    while (state.kept_bytes > most) {
       state.kept_bytes -= state.kept.front().bytes;
       state.kept.pop_front();
     }

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "paceline/core/config/field.h"
-#include "paceline/data/memory/ledger.h"
+#include "paceline/data/memory/budget.h"
 
 namespace paceline {
 

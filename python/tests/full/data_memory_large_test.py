@@ -5,7 +5,7 @@ import pytest
 from data_memory import MB, files_of, scalars, tensors
 from data_memory_test import assert_within
 
-BUDGETS = pytest.mark.parametrize("budget", [1000 * MB, 4000 * MB], ids=lambda budget: f"{budget // MB} MB")
+BUDGETS = pytest.mark.parametrize("budget", [512 * MB, 1000 * MB, 4000 * MB], ids=lambda budget: f"{budget // MB} MB")
 TABLES = {"tensors": lambda rows: tensors(rows), "scalars": lambda rows: scalars(rows)}
 ROW_BYTES = 264  # of tensors; of scalars 200
 

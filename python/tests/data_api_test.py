@@ -149,3 +149,31 @@ def test_batches_of_all_forms(folder):
     assert [one.shape for one in features] == [(4, 2), (4, 2, 3)] and features[0].dtype == torch.float64 and label is None
     features, _ = first(feature_columns={"a": ["x"], "b": ["square"]}, unsqueeze_feature_tensors=False)
     assert features["a"].tolist() == [0, 1, 2, 3] and features["b"].shape == (4,)
+
+
+@pytest.mark.parametrize("limits, error, message", [
+    ({"memory": "64MB"}, TypeError, "ExecutionResources.memory is '64MB'; wanted: a number, memory in bytes"),
+    ({"memory": -5}, ValueError, "ExecutionResources.memory is -5; wanted: a number from 0 on"),
+    ({"cpu": float("nan")}, ValueError, "ExecutionResources.cpu is nan; wanted: a number from 0 on"),
+])
+def test_limits_are_numbers(limits, error, message):
+    with pytest.raises(error, match=message):
+        paceline.data.ExecutionResources.for_limits(**limits)
+    assert paceline.data.ExecutionResources(memory=numpy.int64(5), cpu=float("inf")).memory == 5
+
+
+def test_dtypes_are_torchs():
+    batches = paceline.data.range(3).iter_torch_batches(dtypes="float")
+    with pytest.raises(TypeError, match="dtypes has 'float' for the column 'id'; wanted: a torch.dtype, such as"):
+        next(iter(batches))
+
+
+def test_to_torch_makes_tensors_of_what_it_is_asked_for():
+    dataset = paceline.data.from_items([{"a": i, "b": float(i), "text": f"word {i}"} for i in range(4)])
+    features, label = next(iter(dataset.to_torch(label_column="a", feature_columns=["b"], batch_size=4)))
+    assert (features.tolist(), label.tolist()) == ([[0.0], [1.0], [2.0], [3.0]], [[0], [1], [2], [3]])
+    features += 1
+    again, _ = next(iter(dataset.to_torch(label_column="a", feature_columns={"x": ["b"]}, batch_size=4)))
+    assert again["x"].tolist() == [[0.0], [1.0], [2.0], [3.0]]
+    with pytest.raises(KeyError, match="none"):
+        next(iter(dataset.to_torch(feature_columns=["none"])))

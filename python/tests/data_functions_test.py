@@ -237,19 +237,12 @@ def test_memory_beyond_the_limit_ends_the_process():
     assert column(rows(10, 1).map_batches(large, memory=4 << 30), "size") == [400 << 20]
 
 
-def test_memory_beyond_the_limit_costs_its_rows_alone():
-    def large_at_two(row):
-        if row["id"] == 2:
-            bytes(bytearray(os.urandom(1)) * (400 << 20))
-        return row
-
-    assert column(rows(4, 2).map(large_at_two, memory=200 << 20, on_error="skip")) == [0, 1, 3]
-
-
 def test_gpus_that_are_not_there(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(ValueError, match="asks for num_gpus=1, but this process sees no GPU"):
         column(rows().map_batches(pid_of, num_gpus=1))
+    with pytest.raises(ValueError, match="sees no GPU"):
+        rows().map_batches(pid_of, num_gpus=1).take(1)
 
 
 def test_a_process_sees_only_its_gpus(monkeypatch):

@@ -46,6 +46,12 @@ def test_a_dataset_that_is_not_split_is_whole_on_each_worker(run_config):
     assert ranks == [[[[0, 1, 2, 3], [4]]]] * 2
 
 
+def test_datasets_to_split_are_the_trainers():
+    with pytest.raises(ValueError, match=r"datasets_to_split names \['trian'\]; the trainer's datasets are \['train'\]"):
+        TorchTrainer(rows_of(), datasets={"train": paceline.data.range(4)},
+                     dataset_config=DataConfig(datasets_to_split=["trian"]))
+
+
 def test_shuffled_without_a_seed_workers_share_one_order(run_config):
     first, second = seen_by(run_config, rows_of(epochs=2), datasets={"train": paceline.data.range(40).random_shuffle()})
     for epoch in range(2):

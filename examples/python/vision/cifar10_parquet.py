@@ -3,6 +3,7 @@
     python examples/python/vision/cifar10_parquet.py data   # writes data/cifar-10-parquet/{train,test}.parquet
 """
 
+import argparse
 import os
 import pathlib
 import sys
@@ -45,5 +46,8 @@ def cifar10_parquet(root: str, train: bool = True) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", nargs="?", default="data", help="the folder of the photographs, which are fetched if need be")
+    root = parser.parse_args().root
     for train in (True, False):
-        print(cifar10_parquet(*(sys.argv[1:2] or ["data"]), train=train))
+        print(cifar10_parquet(root, train=train))

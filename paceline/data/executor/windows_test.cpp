@@ -359,9 +359,9 @@ TEST(Windows, WhatOnlyABatchHoldsIsCountedUntilItGoes) {
     return ledger.has_room(bytes);
   };
   for (const Shuffle shuffle : {Shuffle::none, Shuffle::rows}) {
-    constexpr int64_t kBudget = 100'000'000;
-    auto pool = std::make_shared<ReadPool>(2, kBudget);
+    auto pool = std::make_shared<ReadPool>(2, 100'000'000);
     const std::shared_ptr<Ledger> ledger = pool->ledger();
+    const int64_t budget = ledger->budget();
     auto stream = std::make_unique<RowStream>(
         std::make_shared<Windows>(source, EpochOrder(source->chunks(), {.shuffle = shuffle}), std::move(pool)));
     ASSERT_EQ((*stream->next(1000))->num_rows(), 1000);
@@ -370,12 +370,12 @@ TEST(Windows, WhatOnlyABatchHoldsIsCountedUntilItGoes) {
     stream.reset();
     EXPECT_EQ(ledger->held(), 0);
     // A mixed batch holds a few thousand rows that are its own, another one the chunk.
-    EXPECT_EQ(has_room(*ledger, kBudget - 2'000'000), shuffle == Shuffle::rows);
-    EXPECT_TRUE(has_room(*ledger, kBudget / 4 * 3));
+    EXPECT_EQ(has_room(*ledger, budget - 2'000'000), shuffle == Shuffle::rows);
+    EXPECT_TRUE(has_room(*ledger, budget / 4 * 3));
     EXPECT_LT(kept_pages()->bytes(), 5 * 2'400'000) << "what only a store keeps goes with its pool";
     batch.reset();
     EXPECT_EQ(kept_pages()->bytes(), 0);
-    EXPECT_TRUE(has_room(*ledger, kBudget));
+    EXPECT_TRUE(has_room(*ledger, budget));
   }
 }
 

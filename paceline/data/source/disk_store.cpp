@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "paceline/core/posix/forks.h"
@@ -51,7 +52,14 @@ class DiskStore : public BlockStore {
     }
     const std::lock_guard lock(room_->mutex);
     room_->being_written -= more;
-    if (written.ok()) room_->used += more;
+    if (written.ok()) {
+      room_->used += more;
+    } else if (!std::exchange(room_->has_failed, true)) {
+      std::fprintf(stderr,
+                   "paceline: the cache in %s cannot keep a block: %s. Blocks that are not kept are made anew in each "
+                   "epoch\n",
+                   path_.c_str(), written.message().c_str());
+    }
   }
 
  private:
@@ -63,6 +71,7 @@ class DiskStore : public BlockStore {
     int64_t being_written = 0;
     std::chrono::steady_clock::time_point looked_at;  // when there was none
     bool is_said = false;
+    bool has_failed = false;  // a write
   };
 
   // Of the text at this place: one of another block is no less wrong than a damaged one.

@@ -20,6 +20,8 @@ class Datasets:
 
     def __init__(self, datasets: Dict[str, Any], data_config: Any):
         self.datasets, self.data_config = datasets, data_config
+        if missing := [name for name in data_config._split_names() if name not in datasets]:
+            raise ValueError(f"DataConfig.datasets_to_split names {missing}; the trainer's datasets are {list(datasets)}")
 
     def made(self) -> Dict[str, Any]:
         return {name: one if hasattr(one, "streaming_split") else one() for name, one in self.datasets.items()}

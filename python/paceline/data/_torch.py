@@ -1,6 +1,6 @@
 """What PyTorch has and gets: its datasets as sources, and datasets as its own."""
 
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from paceline.data import _blocks
 
@@ -49,6 +49,10 @@ def typed(batch: Dict[str, Any], dtypes: Any) -> Dict[str, Any]:
 
 def _as(tensor, dtype, name):
     """A column's tensor with a dtype. What torch makes of NaN as a whole number is any number."""
+    import torch
+
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"dtypes has {dtype!r} for the column {name!r}; wanted: a torch.dtype, such as torch.float32")
     holds_nan = dtype.is_floating_point or dtype.is_complex
     if not holds_nan and tensor.is_floating_point() and not tensor.isfinite().all():
         raise ValueError(
@@ -78,6 +82,27 @@ def placed(batch: Any, place: Any, pin_memory: bool) -> Any:
     if isinstance(batch, (list, tuple)):
         return type(batch)(placed(value, place, pin_memory) for value in batch)
     return batch
+
+
+def columns_of_pairs(label_column: Optional[str], feature_columns: Any) -> List[str]:
+    """The names in to_torch()'s arguments, each once."""
+    groups = list(feature_columns.values()) if isinstance(feature_columns, dict) else list(feature_columns)
+    names = [name for group in groups for name in (group if isinstance(group, (list, tuple)) else [group])]
+    return list(dict.fromkeys([*names, *([] if label_column is None else [label_column])]))
+
+
+class TensorsOf:
+    """Makes a dict of tensors of some columns: others need not be numbers. KeyError for one that is not there."""
+
+    batch_format = "pyarrow"
+
+    def __init__(self, names: List[str]):
+        self.names = names
+
+    def __call__(self, table: Any) -> Dict[str, Any]:
+        from paceline.data.collate_fn import DefaultCollateFn
+
+        return owned(DefaultCollateFn()(table.select(self.names)))
 
 
 def pairs(batches: Iterable[Dict[str, Any]], label_column: Any, feature_columns: Any, label_dtype: Any,

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import dataclasses
 import math
+import numbers
 import os
 from typing import Any, Dict, Iterator, Literal, Optional
 
@@ -29,6 +30,14 @@ class ExecutionResources:
     gpu: Optional[float] = None
     object_store_memory: Optional[float] = None
     memory: Optional[float] = None
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, (numbers.Real, type(None))):
+                raise TypeError(f"ExecutionResources.{field.name} is {value!r}; wanted: a number, memory in bytes")
+            if value is not None and not value >= 0:
+                raise ValueError(f"ExecutionResources.{field.name} is {value!r}; wanted: a number from 0 on")
 
     @classmethod
     def for_limits(cls, cpu: Optional[float] = None, gpu: Optional[float] = None,

@@ -25,7 +25,7 @@ class DataIterator:
         self._readers = readers  # on this machine, which share its cores
         self._is_served = reader is not None  # by the node's data process
         self._once = once  # whether a second epoch is not likely
-        self._here = here  # whether functions that have no processes are called by this thread
+        self._here = here  # whether functions are called by this thread that have no processes and want no GPU
         if reader is not None:
             self._reader = reader
         self._in_train_loop = in_train_loop  # of which each batch is a step
@@ -160,6 +160,7 @@ class DataIterator:
         batches = self.iter_torch_batches(
             batch_size=batch_size, prefetch_batches=prefetch_batches, drop_last=drop_last, device=None,
             local_shuffle_buffer_size=local_shuffle_buffer_size, local_shuffle_seed=local_shuffle_seed,
+            collate_fn=_torch.TensorsOf(_torch.columns_of_pairs(label_column, feature_columns)) if feature_columns else None,
         )  # fmt: skip
         return _torch.pairs(batches, label_column, feature_columns, label_column_dtype, feature_column_dtypes,
                             unsqueeze_label_tensor, unsqueeze_feature_tensors)
@@ -231,7 +232,8 @@ class DataIterator:
         execution = DataContext.get_current().execution_options
         options = {**options, **execution._limits(self._readers), "begins_next": not self._once}
         functions = [] if self._is_served else list(_plans.functions(self._dataset._plan))
-        if not self._here and functions and execution.functions == "processes":
+        stays_here = self._here and not any(_processes.compute_of(function).gpus for function in functions)
+        if not stays_here and functions and execution.functions == "processes":
             _processes.start(functions, execution, self._readers)
         if any(function.pool is None for function in functions):
             # What they draw of the process's generators must not mix with what this thread draws: it calls them itself.

@@ -51,6 +51,9 @@ class DataConfig:
         self._execution_options = execution_options
         self._datasets_to_split, self._equal, self._resume = datasets_to_split, equal, bool(resume)
 
+    def _split_names(self) -> List[str]:
+        return [] if self._datasets_to_split == "all" else list(self._datasets_to_split)
+
     def _splits(self, name: str) -> bool:
         return self._datasets_to_split == "all" or name in self._datasets_to_split
 

@@ -157,6 +157,7 @@ void Windows::drop(std::map<int64_t, Slot>::iterator slot, Dropped& dropped) {
   }
   Slot& gone = slot->second;
   dropped.insert(dropped.end(), {std::move(gone.ready), std::move(gone.reading)});
+  if (!gone.status.ok()) dropped.push_back(std::make_shared<arrow::Status>(std::move(gone.status)));
   for (auto& part : gone.dealt) {
     if (part) dropped.push_back(std::move(part->batch));
   }

@@ -379,5 +379,35 @@ TEST(Windows, WhatOnlyABatchHoldsIsCountedUntilItGoes) {
   }
 }
 
+// What an error holds, as the exception of a function holds what it was called with.
+struct HoldsRoom : arrow::StatusDetail {
+  explicit HoldsRoom(Ledger::Reservation held) : room(std::move(held)) {}
+  const char* type_id() const override { return "HoldsRoom"; }
+  std::string ToString() const override { return "room"; }
+  const Ledger::Reservation room;
+};
+
+class FailingChunks : public LargeChunks {
+ public:
+  explicit FailingChunks(std::shared_ptr<Ledger> ledger) : ledger_(std::move(ledger)) {}
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t, uint64_t) const override {
+    return arrow::Status::Invalid("bad rows").WithDetail(std::make_shared<HoldsRoom>(Ledger::reserve(ledger_, 1000)));
+  }
+
+ private:
+  const std::shared_ptr<Ledger> ledger_;
+};
+
+TEST(Windows, AnErrorGoesWithoutTheLock) {
+  auto pool = std::make_shared<ReadPool>(2, 100'000'000);
+  const std::shared_ptr<Ledger> ledger = pool->ledger();
+  const auto source = std::make_shared<FailingChunks>(ledger);
+  {
+    RowStream stream(std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}), std::move(pool)));
+    EXPECT_TRUE(stream.next(1000).status().IsInvalid());
+  }
+  EXPECT_EQ(ledger->held(), 0);
+}
+
 }  // namespace
 }  // namespace paceline::data

@@ -33,7 +33,7 @@ class ExecutionResources:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
+            value: Any = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, (numbers.Real, type(None))):
                 raise TypeError(f"ExecutionResources.{field.name} is {value!r}; wanted: a number, memory in bytes")
             if value is not None and not value >= 0:

@@ -33,10 +33,12 @@ class ExecutionResources:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value: Any = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, (numbers.Real, type(None))):
+            value = getattr(self, field.name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise TypeError(f"ExecutionResources.{field.name} is {value!r}; wanted: a number, memory in bytes")
-            if value is not None and not value >= 0:
+            if not float(value) >= 0:
                 raise ValueError(f"ExecutionResources.{field.name} is {value!r}; wanted: a number from 0 on")
 
     @classmethod

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <vector>
 
 namespace paceline::data {
@@ -46,32 +47,38 @@ uint8_t* KeptPages::allocate(int64_t bytes) {
   Own& own = *own_;
   {
     const std::lock_guard lock(own.mutex);
-    own.used_bytes += size;
     const auto found = own.kept.find(size);
     if (found != own.kept.end()) {
       uint8_t* const block = found->second.back().block;
       found->second.pop_back();
       if (found->second.empty()) own.kept.erase(found);
       own.kept_bytes -= size;
+      own.used_bytes += size;
+      own.used.emplace(block, size);
       return block;
     }
   }
   trim();  // what is not needed goes before more comes
   uint8_t* const block = map(size);
-  if (block == nullptr) {
-    const std::lock_guard lock(own.mutex);
-    own.used_bytes -= size;
-  }
+  if (block == nullptr) return nullptr;
+  const std::lock_guard lock(own.mutex);
+  own.used_bytes += size;
+  own.used.emplace(block, size);
   return block;
 }
 
 void KeptPages::free(uint8_t* block, int64_t bytes) {
-  const int64_t size = size_for(bytes);
   Own& own = *own_;
   bool is_kept = false;
+  int64_t size = size_for(bytes);
   {
     const std::lock_guard lock(own.mutex);
-    own.used_bytes -= size;
+    const auto used = own.used.find(block);
+    if (used != own.used.end()) {  // otherwise it is of the process that this one is a fork of
+      size = used->second;
+      own.used.erase(used);
+      own.used_bytes -= size;
+    }
     is_kept = !own.ledgers.empty();
     if (is_kept) {
       own.kept[size].push_back({block, ++own.time});
@@ -82,22 +89,17 @@ void KeptPages::free(uint8_t* block, int64_t bytes) {
 }
 
 uint8_t* KeptPages::resize(uint8_t* block, int64_t bytes, int64_t new_bytes) {
-  const int64_t size = size_for(bytes);
-  const int64_t new_size = size_for(new_bytes);
-  if (new_size == size) return block;
-  uint8_t* moved = block;
-  if (new_size < size) {
-    unmap(block + new_size, size - new_size);
-  } else {
-    void* const memory =
-        ::mremap(block, static_cast<size_t>(size), static_cast<size_t>(new_size), MREMAP_MAYMOVE);  // NOLINT
-    if (memory == MAP_FAILED) return nullptr;
-    moved = static_cast<uint8_t*>(memory);
+  {
+    Own& own = *own_;
+    const std::lock_guard lock(own.mutex);
+    const auto used = own.used.find(block);
+    if (used != own.used.end() && new_bytes <= used->second && new_bytes >= used->second / 2) return block;
   }
-  Own& own = *own_;
-  const std::lock_guard lock(own.mutex);
-  own.used_bytes += new_size - size;
-  return moved;
+  uint8_t* const other = allocate(new_bytes);
+  if (other == nullptr) return nullptr;
+  std::memcpy(other, block, static_cast<size_t>(std::min(bytes, new_bytes)));
+  free(block, bytes);
+  return other;
 }
 
 void KeptPages::count_in(const std::shared_ptr<Ledger>& ledger) {

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "paceline/core/posix/forks.h"
@@ -31,7 +32,8 @@ class KeptPages : public SpareMemory {
   /// `bytes`: as it was allocated.
   void free(uint8_t* block, int64_t bytes);
   /// The block with another size; it may be at another place. What fits is in it. Null, and nothing has changed, where
-  /// there is no memory.
+  /// there is no memory. One that becomes a little smaller stays as large as it is: builders grow by doubling and
+  /// shrink at their end, and the next one finds blocks of all sizes that it takes on its way.
   uint8_t* resize(uint8_t* block, int64_t bytes, int64_t new_bytes);
 
   /// From now on what is kept counts there: in one ledger, the last that was named and has not left.
@@ -49,7 +51,8 @@ class KeptPages : public SpareMemory {
   };
   struct Own {
     std::mutex mutex;
-    std::map<int64_t, std::deque<Kept>> kept;  // by size, the oldest first
+    std::map<int64_t, std::deque<Kept>> kept;    // by size, the oldest first
+    std::unordered_map<uint8_t*, int64_t> used;  // the sizes
     int64_t kept_bytes = 0;
     int64_t used_bytes = 0;
     int64_t time = 0;

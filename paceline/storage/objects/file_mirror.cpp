@@ -22,11 +22,31 @@ std::string mirrored_segment(const std::string& file, int64_t number) {
   return std::string(run_layout::kRecords) + "/" + file + text;
 }
 
+namespace {
+
+// What tells that a file is as it was. Its inode does not: a file that is replaced again and again has two in turn.
+struct Version {
+  uint64_t inode = 0;
+  int64_t modified_ns = 0;
+
+  bool operator==(const Version&) const = default;
+};
+
+Version version_of(const struct stat& about) {
+  return {about.st_ino, about.st_mtim.tv_sec * int64_t{1'000'000'000} + about.st_mtim.tv_nsec};
+}
+
+}  // namespace
+
 struct FileMirror::Desk {
   // Of one file, how much of it is in the storage.
   struct Copied {
-    ino_t inode = 0;
+    Version version;
     int64_t size = 0;
+
+    bool is_all_of(const struct stat& about) const {
+      return segments > 0 && about.st_size == size && version_of(about) == version;
+    }
     int64_t segments = 0;
     int64_t turn = 0;    // its last one's number
     int64_t begun = -1;  // with this segment; -1: not yet
@@ -82,7 +102,7 @@ struct FileMirror::Desk {
     for (auto& [name, file] : copied) {
       struct stat about{};
       if (::stat((folder + "/" + name).c_str(), &about) != 0) continue;
-      file.inode = about.st_ino;
+      file.version.inode = about.st_ino;
       file.size = std::max<int64_t>(0, std::min(whole[name], file.segments - 1)) * kSegmentBytes;
     }
     knows_segments = true;
@@ -118,9 +138,9 @@ struct FileMirror::Desk {
       if (!options.takes_turns(name)) return false;
       struct stat about{};
       const Copied& known = copied[name];
-      const bool has_grown = is_due && ::stat((folder + "/" + name).c_str(), &about) == 0 &&
-                             (about.st_size != known.size || about.st_ino != known.inode || known.segments == 0);
-      if (has_grown) waiting.emplace_back(known.turn, name);
+      const bool has_changed =
+          is_due && ::stat((folder + "/" + name).c_str(), &about) == 0 && !known.is_all_of(about);
+      if (has_changed) waiting.emplace_back(known.turn, name);
       return true;
     });
     std::ranges::sort(waiting);
@@ -181,9 +201,9 @@ struct FileMirror::Desk {
     const std::string path = folder + "/" + name;
     struct stat about{};
     if (::stat(path.c_str(), &about) != 0) return arrow::Status::OK();  // gone meanwhile
-    const bool is_same = about.st_ino == known.inode && about.st_size >= known.size;
-    if (is_same && about.st_size == known.size && known.segments > 0) return arrow::Status::OK();
-    const int64_t start = is_same ? known.size / kSegmentBytes : 0;
+    if (known.is_all_of(about)) return arrow::Status::OK();
+    const bool has_grown = about.st_ino == known.version.inode && about.st_size >= known.size;
+    const int64_t start = has_grown ? known.size / kSegmentBytes : 0;
     if (known.begun < 0) known.begun = start;
     ARROW_ASSIGN_OR_RAISE(const Descriptor file, open_for_reading(path));
     int64_t segment = start;
@@ -196,7 +216,7 @@ struct FileMirror::Desk {
     } while (count == kSegmentBytes);
     for (int64_t old = segment; old < known.segments; ++old)
       ARROW_RETURN_NOT_OK(to->remove(mirrored_segment(name, old)));
-    known.inode = about.st_ino;
+    known.version = version_of(about);
     known.size = size;
     known.segments = segment;
     return arrow::Status::OK();

@@ -1,4 +1,4 @@
-// FileMirror: copies files that only grow from a local folder to a storage, in the background.
+// FileMirror: copies files that grow or are replaced from a local folder to a storage, in the background.
 //
 // A file `logs/a.log` becomes the segments `records/logs/a.log/000000`, …, of 1 MiB each but the last, which alone is
 // written again when the file has grown. A file that was cut or replaced is copied anew from there; one that was

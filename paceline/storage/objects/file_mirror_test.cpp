@@ -119,6 +119,19 @@ TEST_F(FileMirrorTest, OnlyTheLastSegmentIsWrittenAgain) {
 }
 
 // A thousand workers that print something every few seconds are a thousand files that grow.
+// As a file system does it that gives the inode of the version before last to the next one.
+TEST_F(FileMirrorTest, AnotherVersionOfTheSameSizeAndInodeIsCopied) {
+  write_file(folder / "journal", "one\n");
+  FileMirror mirror(memory, folder.path(), [] { return std::vector<std::string>{"journal"}; });
+  mirror.push();
+  while (mirrored("journal") != "one\n") std::this_thread::yield();
+  const auto before = std::filesystem::last_write_time(folder / "journal");
+  write_file(folder / "journal", "two\n");
+  std::filesystem::last_write_time(folder / "journal", before + std::chrono::seconds(1));
+  EXPECT_TRUE(mirror.finish(kPatience).ok());
+  EXPECT_EQ(mirrored("journal"), "two\n");
+}
+
 TEST_F(FileMirrorTest, FilesThatTakeTurnsCostFewRequestsARoundAndNoneIsForgotten) {
   constexpr int kLogs = 50, kRounds = 40;
   std::map<std::string, int> copies;  // in the mirror's threads, under `mutex`

@@ -28,7 +28,7 @@ class PacelineData:
         return self.dataset(table).iterator().iter_torch_batches(batch_size=BATCH_SIZE)  # as of a shard
 
     def shuffled(self, table: Table):
-        return self.dataset(table).random_shuffle(seed=1).iter_torch_batches(batch_size=BATCH_SIZE)
+        return self.dataset(table).random_shuffle(seed=1).iterator().iter_torch_batches(batch_size=BATCH_SIZE)
 
     def mapped(self, arrays, function):
         dataset = paceline.data.from_numpy(arrays).map_batches(function, batch_size=MAPPED_ROWS, batch_format="numpy")

@@ -23,7 +23,7 @@ inline std::shared_ptr<pybind11::object> held(pybind11::object object) {
 }
 
 // An exception of a user's function on its way through the engine, whose errors are texts.
-class RaisedStatus : public arrow::StatusDetail {
+class __attribute__((visibility("hidden"))) RaisedStatus : public arrow::StatusDetail {
  public:
   explicit RaisedStatus(pybind11::object exception) : exception_(held(std::move(exception))) {}
   const char* type_id() const override { return kType; }

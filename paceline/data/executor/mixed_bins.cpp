@@ -10,13 +10,12 @@
 #include <numeric>
 #include <utility>
 
+#include "paceline/data/memory/counted_batch.h"
 #include "paceline/data/rows/row_copies.h"
 #include "paceline/data/rows/row_kernels_internal.h"
 
 namespace paceline::data {
 namespace {
-
-constexpr int64_t kColumnAlignment = 64;
 
 template <typename Place>
 void deal_bytes(const uint8_t* source, uint8_t* target, std::span<const Place> places, int64_t width,
@@ -35,64 +34,65 @@ void take_bytes(const uint8_t* source, uint8_t* target, std::span<const uint16_t
   for (size_t i = 0; i < places.size(); ++i) std::memcpy(target + i * bytes, source + places[i] * bytes, bytes);
 }
 
-// The batch's rows, each at its place.
+// The batch's rows, each at its place. A column of the batch goes as soon as it is dealt, where nobody else has it: the
+// next but one is dealt into its memory.
 template <typename Place>
-arrow::Result<std::shared_ptr<arrow::RecordBatch>> at_places(const arrow::RecordBatch& batch,
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> at_places(std::shared_ptr<arrow::RecordBatch> batch,
                                                              std::span<const Place> places, arrow::MemoryPool* pool) {
-  const auto columns = static_cast<size_t>(batch.num_columns());
+  const std::shared_ptr<arrow::Schema> schema = batch->schema();
+  const int64_t count = batch->num_rows();
+  arrow::ArrayVector arrays = batch->columns();
+  batch.reset();
   std::vector<Leaf> leaves;
-  std::vector<const uint8_t*> sources(columns, nullptr);  // of columns of plain bytes
-  std::vector<int64_t> begins;                            // in one block for all of these; at last its end
-  int64_t bytes = 0;
-  for (size_t number = 0; number < columns; ++number) {
-    const std::shared_ptr<arrow::Array> column = batch.column(static_cast<int>(number));
-    leaves.push_back(leaf_of(column->type()));
-    begins.push_back(bytes);
-    if (leaves.back().type != nullptr) sources[number] = plain_bytes(*column, leaves.back());
-    if (sources[number] == nullptr) continue;
-    bytes +=
-        (batch.num_rows() * leaves.back().bytes_of_row + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
+  std::vector<const uint8_t*> sources;  // of columns of plain bytes
+  for (const auto& array : arrays) {
+    leaves.push_back(leaf_of(array->type()));
+    sources.push_back(leaves.back().type == nullptr ? nullptr : plain_bytes(*array, leaves.back()));
   }
-  begins.push_back(bytes);
-  ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Buffer> block, arrow::AllocateBuffer(bytes, pool));
+  const auto memory_for = [&](size_t column) -> arrow::Result<std::shared_ptr<arrow::Buffer>> {
+    if (column == arrays.size() || sources[column] == nullptr) return nullptr;
+    return arrow::AllocateBuffer(count * leaves[column].bytes_of_row, pool);
+  };
   std::vector<uint32_t> rows;  // in the order in which they are dealt
-  arrow::ArrayVector arrays;
-  for (size_t number = 0; number < columns; ++number) {
-    const std::shared_ptr<arrow::Array> column = batch.column(static_cast<int>(number));
-    if (sources[number] != nullptr) {
-      const int64_t width = leaves[number].bytes_of_row;
-      deal_bytes(sources[number], block->mutable_data() + begins[number], places, width,
-                 block->data() + begins[number + 1]);
-      arrays.push_back(arrow::MakeArray(wrapped(column->type(), batch.num_rows(),
-                                                arrow::SliceBuffer(block, begins[number], batch.num_rows() * width))));
+  ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> next, memory_for(0));
+  for (size_t number = 0; number < arrays.size(); ++number) {
+    const std::shared_ptr<arrow::Array> column = std::move(arrays[number]);
+    std::shared_ptr<arrow::Buffer> target = std::move(next);
+    ARROW_ASSIGN_OR_RAISE(next, memory_for(number + 1));
+    if (target != nullptr) {
+      deal_bytes(sources[number], target->mutable_data(), places, leaves[number].bytes_of_row,
+                 next == nullptr ? nullptr : next->data());
+      arrays[number] = arrow::MakeArray(wrapped(column->type(), count, std::move(target)));
       continue;
     }
     if (rows.empty()) {
       rows.resize(places.size());
       for (size_t row = 0; row < places.size(); ++row) rows[places[row]] = static_cast<uint32_t>(row);
     }
-    ARROW_ASSIGN_OR_RAISE(auto taken, take_any({column}, rows, pool));
-    arrays.push_back(std::move(taken));
+    ARROW_ASSIGN_OR_RAISE(arrays[number], take_any({column}, rows, pool));
   }
-  return batch_of(*batch.schema(), batch.num_rows(), std::move(arrays));
+  return batch_of(*schema, count, std::move(arrays));
 }
 
 }  // namespace
 
-arrow::Result<DealtRows> deal(const std::shared_ptr<arrow::RecordBatch>& batch, std::span<const uint16_t> bins,
-                              int64_t count, arrow::MemoryPool* pool) {
-  DealtRows dealt{.batch = batch, .ends = std::vector<uint32_t>(static_cast<size_t>(count))};
+arrow::Result<DealtRows> deal(std::shared_ptr<arrow::RecordBatch> batch, std::span<const uint16_t> bins, int64_t count,
+                              arrow::MemoryPool* pool) {
+  DealtRows dealt{.batch = nullptr, .ends = std::vector<uint32_t>(static_cast<size_t>(count))};
   for (const uint16_t bin : bins) ++dealt.ends[bin];
   std::vector<uint32_t> next(dealt.ends.size());  // place in each bin
   std::exclusive_scan(dealt.ends.begin(), dealt.ends.end(), next.begin(), uint32_t{0});
   std::partial_sum(dealt.ends.begin(), dealt.ends.end(), dealt.ends.begin());
-  if (count == 1) return dealt;
+  if (count == 1) {
+    dealt.batch = std::move(batch);
+    return dealt;
+  }
   const auto with_places_of = [&]<typename Place>(Place) -> arrow::Status {
     ARROW_ASSIGN_OR_RAISE(const auto memory,
                           arrow::AllocateBuffer(std::ssize(bins) * static_cast<int64_t>(sizeof(Place)), pool));
     const std::span places(reinterpret_cast<Place*>(memory->mutable_data()), bins.size());
     for (size_t row = 0; row < bins.size(); ++row) places[row] = static_cast<Place>(next[bins[row]]++);
-    ARROW_ASSIGN_OR_RAISE(dealt.batch, at_places<Place>(*batch, places, pool));
+    ARROW_ASSIGN_OR_RAISE(dealt.batch, at_places<Place>(std::move(batch), places, pool));
     return arrow::Status::OK();
   };
   const bool is_short = bins.size() <= std::numeric_limits<uint16_t>::max();
@@ -119,14 +119,16 @@ struct MixedBins::Cell {
   int64_t rows = 0;
 };
 
-MixedBins::MixedBins(const WindowMix& mix, std::vector<DealtRows> parts, int64_t bytes, arrow::MemoryPool* pool)
+MixedBins::MixedBins(const WindowMix& mix, std::vector<DealtRows> parts, int64_t bytes,
+                     const std::shared_ptr<Ledger>& ledger, arrow::MemoryPool* pool)
     : mix_(mix), parts_(std::move(parts)), pool_(pool), ends_(static_cast<size_t>(mix.bins())) {
   for (const DealtRows& part : parts_) {
     for (size_t bin = 0; bin < ends_.size(); ++bin) ends_[bin] += part.ends[bin];
   }
   const int64_t of_bin = std::max<int64_t>(bytes / mix.bins(), 1);
   bins_together_ = static_cast<size_t>(std::clamp<int64_t>(kBytesTogether / of_bin, 1, mix.bins()));
-  bytes_together_ = of_bin * static_cast<int64_t>(bins_together_);
+  reservation_ = std::make_shared<Ledger::Reservation>(
+      Ledger::reserve(ledger, of_bin * static_cast<int64_t>(bins_together_)));
   made_ = std::make_unique<Group[]>((ends_.size() + bins_together_ - 1) / bins_together_);
   for (const auto& field : parts_.front().batch->schema()->fields()) {
     Column column{.type = field->type(), .leaf = leaf_of(field->type()), .begins = {}};
@@ -152,7 +154,8 @@ arrow::Result<std::shared_ptr<const MixedRows>> MixedBins::at(int64_t place) con
   if (there != nullptr) return there;
   auto made = std::make_shared<MixedRows>();
   made->first = first_bin == 0 ? 0 : ends_[first_bin - 1];
-  ARROW_ASSIGN_OR_RAISE(made->batch, mixed(first_bin, std::min(first_bin + bins_together_, ends_.size())));
+  ARROW_ASSIGN_OR_RAISE(const auto rows, mixed(first_bin, std::min(first_bin + bins_together_, ends_.size())));
+  made->batch = counted_batch(*rows, reservation_);
   group.made = made;
   return made;
 }

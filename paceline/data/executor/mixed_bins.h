@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "paceline/data/memory/ledger.h"
 #include "paceline/data/order/window_mix.h"
 
 namespace paceline::data {
@@ -27,9 +28,10 @@ struct DealtRows {
   std::vector<uint32_t> ends;  ///< of each bin, in rows of the batch
 };
 
-/// The batch's rows, of which each has the bin of its place in `bins`, a number below `count`.
-arrow::Result<DealtRows> deal(const std::shared_ptr<arrow::RecordBatch>& batch, std::span<const uint16_t> bins,
-                              int64_t count, arrow::MemoryPool* pool);
+/// The batch's rows, of which each has the bin of its place in `bins`, a number below `count`. Where nobody else has
+/// the batch, its columns go one after the other meanwhile.
+arrow::Result<DealtRows> deal(std::shared_ptr<arrow::RecordBatch> batch, std::span<const uint16_t> bins, int64_t count,
+                              arrow::MemoryPool* pool);
 
 /// The rows of some neighbouring bins in their order.
 struct MixedRows {
@@ -43,16 +45,18 @@ class MixedBins {
   /// Bins are mixed together, as far as they have no more bytes: so few batches are of two of them.
   static constexpr int64_t kBytesTogether = int64_t{2} << 20;
 
-  /// `parts`: in the order of the window's chunks, with one schema. They have `bytes` bytes in all, about.
-  MixedBins(const WindowMix& mix, std::vector<DealtRows> parts, int64_t bytes, arrow::MemoryPool* pool);
+  /// `parts`: in the order of the window's chunks, with one schema. They have `bytes` bytes in all, about. What at()
+  /// gives counts in the ledger.
+  MixedBins(const WindowMix& mix, std::vector<DealtRows> parts, int64_t bytes, const std::shared_ptr<Ledger>& ledger,
+            arrow::MemoryPool* pool);
   ~MixedBins();
   MixedBins(const MixedBins&) = delete;
   MixedBins& operator=(const MixedBins&) = delete;
 
   /// The rows among which the window's row `place` is. Those who ask for them at the same time share them.
   arrow::Result<std::shared_ptr<const MixedRows>> at(int64_t place) const;
-  /// The most bytes that at() gives, about.
-  int64_t bytes_together() const { return bytes_together_; }
+  /// For what at() gives once, about: consumers have some bins each, most of them the same ones.
+  const std::shared_ptr<Ledger::Reservation>& reservation() const { return reservation_; }
 
  private:
   struct Group;
@@ -69,8 +73,8 @@ class MixedBins {
   std::vector<Column> columns_;
   std::vector<int64_t> ends_;  // of each bin, in rows of the window
   size_t bins_together_ = 1;
-  int64_t bytes_together_ = 0;
   std::unique_ptr<Group[]> made_;
+  std::shared_ptr<Ledger::Reservation> reservation_;
 };
 
 }  // namespace paceline::data

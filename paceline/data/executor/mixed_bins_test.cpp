@@ -49,6 +49,7 @@ std::shared_ptr<arrow::RecordBatch> batch_of(int64_t first, int64_t rows) {
 
 TEST(MixedBins, GiveTheRowsInTheOrderOfTheirMix) {
   ASSERT_TRUE(arrow::compute::Initialize().ok());
+  const auto ledger = std::make_shared<Ledger>(int64_t{256} << 20);
   for (const auto& [counts, bytes] : {std::pair(std::vector<int64_t>{100, 0, 50}, int64_t{0}),
                                       std::pair(std::vector<int64_t>{12'000, 3, 9000}, int64_t{1} << 30),
                                       std::pair(std::vector<int64_t>{30'000}, int64_t{1} << 30),
@@ -66,7 +67,8 @@ TEST(MixedBins, GiveTheRowsInTheOrderOfTheirMix) {
       mix.find_bins(static_cast<int64_t>(chunk), of_rows);
       parts.push_back(deal(batches[chunk], of_rows, mix.bins(), arrow::default_memory_pool()).ValueOrDie());
     }
-    const auto bins = std::make_unique<MixedBins>(mix, std::move(parts), bytes, arrow::default_memory_pool());
+    const auto bins = std::make_unique<MixedBins>(mix, std::move(parts), bytes, ledger,
+                                                  arrow::default_memory_pool());
     arrow::RecordBatchVector mixed;
     for (int64_t row = 0; row < rows; row += mixed.back()->num_rows()) {
       const auto bin = bins->at(row).ValueOrDie();

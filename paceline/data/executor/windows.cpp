@@ -211,7 +211,7 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
   }
   std::optional<DealtRows> in_bins;
   if (batch.ok() && can_deal(**batch)) {
-    auto rows = dealt(number, chunk - window(number).first_chunk, *batch);
+    auto rows = dealt(number, chunk - window(number).first_chunk, *std::move(batch));
     if (rows.ok()) {
       batch = rows->batch;
       in_bins = *std::move(rows);
@@ -219,8 +219,8 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
       batch = rows.status();
     }
   }
-  decoding.reset();
   reservation.resize(batch.ok() ? bytes : 0);
+  decoding.reset();  // which trims what is kept to the room there is now
   auto held = shared_reservation(std::move(reservation));
   if (batch.ok()) batch = counted_batch(**batch, held);
   if (in_bins) in_bins->batch = *batch;
@@ -270,15 +270,14 @@ bool Windows::can_deal(const arrow::RecordBatch& chunk) const {
 }
 
 // `chunk`: its place in the window, of which the rows are as many as are listed.
-arrow::Result<DealtRows> Windows::dealt(int64_t number, int64_t chunk,
-                                        const std::shared_ptr<arrow::RecordBatch>& rows) const {
+arrow::Result<DealtRows> Windows::dealt(int64_t number, int64_t chunk, std::shared_ptr<arrow::RecordBatch> rows) const {
   const WindowMix mix = order_.mix_of(window(number), window(number).rows);
   const int64_t count = rows->num_rows();
   ARROW_ASSIGN_OR_RAISE(const auto memory,
                         arrow::AllocateBuffer(count * static_cast<int64_t>(sizeof(uint16_t)), reading_memory()));
   const std::span bins(reinterpret_cast<uint16_t*>(memory->mutable_data()), static_cast<size_t>(count));
   mix.find_bins(chunk, bins);
-  return deal(rows, bins, mix.bins(), reading_memory());
+  return deal(std::move(rows), bins, mix.bins(), reading_memory());
 }
 
 // The order of a window of which each chunk is there: no other thread has it.
@@ -313,10 +312,10 @@ arrow::Status Windows::put_into_bins(int64_t number, LoadedWindow& loaded,
   std::vector<uint16_t> bins;
   const auto deal_together = [&]() -> arrow::Status {
     if (bins.empty()) return arrow::Status::OK();
-    ARROW_ASSIGN_OR_RAISE(const auto rows, gather(together, runs, reading_memory()));
-    ARROW_ASSIGN_OR_RAISE(DealtRows part, deal(rows, bins, mix.bins(), reading_memory()));
-    parts.push_back(std::move(part));
+    ARROW_ASSIGN_OR_RAISE(auto rows, gather(together, runs, reading_memory()));
     together.clear();
+    ARROW_ASSIGN_OR_RAISE(DealtRows part, deal(std::move(rows), bins, mix.bins(), reading_memory()));
+    parts.push_back(std::move(part));
     runs.clear();
     bins.clear();
     return arrow::Status::OK();
@@ -343,9 +342,8 @@ arrow::Status Windows::put_into_bins(int64_t number, LoadedWindow& loaded,
   loaded.chunks.clear();
   int64_t bytes = 0;
   for (const auto& reservation : loaded.reservations) bytes += reservation->bytes();
-  auto mixed = std::make_unique<MixedBins>(mix, std::move(parts), bytes, reading_memory());
-  // Consumers have some bins each, most of them the same ones.
-  loaded.reservations.push_back(shared_reservation(Ledger::reserve(ledger_, mixed->bytes_together())));
+  auto mixed = std::make_unique<MixedBins>(mix, std::move(parts), bytes, ledger_, reading_memory());
+  loaded.reservations.push_back(mixed->reservation());
   loaded.bins = std::move(mixed);
   return arrow::Status::OK();
 }

@@ -121,7 +121,7 @@ class Windows {
   // Without it.
   void read(int64_t number, int64_t chunk, Ledger::Reservation reservation, int64_t expected);
   bool can_deal(const arrow::RecordBatch& chunk) const;
-  arrow::Result<DealtRows> dealt(int64_t number, int64_t chunk, const std::shared_ptr<arrow::RecordBatch>& rows) const;
+  arrow::Result<DealtRows> dealt(int64_t number, int64_t chunk, std::shared_ptr<arrow::RecordBatch> rows) const;
   arrow::Status put_in_order(int64_t number, LoadedWindow& loaded, std::vector<std::optional<DealtRows>> dealt) const;
   arrow::Status put_into_bins(int64_t number, LoadedWindow& loaded, std::vector<std::optional<DealtRows>> dealt) const;
 

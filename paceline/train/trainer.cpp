@@ -1,6 +1,7 @@
 #include "paceline/train/trainer.h"
 
 #include "paceline/core/error.h"
+#include "paceline/data/plan/paths.h"
 #include "paceline/train/data/dataset_shards.h"
 #include "paceline/train/train_loop.h"
 #include "paceline/train/training_run.h"
@@ -64,6 +65,10 @@ TorchTrainer::TorchTrainer(TrainLoop loop, TorchTrainerOptions options) {
 }
 
 Result TorchTrainer::fit() {
+  for (const auto& [name, plan] : train::decode_datasets(run_->attachment).plans) {
+    const arrow::Status found = data::check_paths(plan);
+    if (!found.ok()) throw ConfigError("TorchTrainerOptions.datasets: \"" + name + "\": " + found.message());
+  }
   return train::fit(*run_);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "paceline/data/dataset/read_api.h"
 #include "paceline/run/run_place.h"
 #include "paceline/testing/temporary_folder.h"
 
@@ -60,6 +61,20 @@ TEST(TorchTrainer, DefaultNamesDifferWithinASecond) {
   EXPECT_NE(first, TorchTrainer(count_loops, options).fit().path);
   EXPECT_THAT(std::filesystem::path(first).filename().string(), StartsWith("train_test_20")) << "the program's name";
   EXPECT_EQ(loops, 2);
+}
+
+TEST(TorchTrainer, ADatasetWhoseFilesAreMissingIsRefusedBeforeAnythingStarts) {
+  const testing::TemporaryFolder folder;
+  const TorchTrainerOptions options = {.scaling_config = {.num_workers = 0},
+                                       .run_config = {.name = "run", .storage_path = folder.path()},
+                                       .datasets = {{"train", data::read_parquet(folder / "none.parquet")}}};
+  try {
+    TorchTrainer(count_loops, options).fit();
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("datasets: \"train\""), HasSubstr(folder / "none.parquet")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
 TEST(TorchTrainer, ACheckpointThatIsGoneIsRefusedBeforeAnythingStarts) {

@@ -10,6 +10,7 @@
 
 #include "paceline/core/error.h"
 #include "paceline/data/plan/edit.h"
+#include "paceline/data/plan/paths.h"
 #include "python/bindings/modules.h"
 
 namespace paceline::python {
@@ -92,6 +93,13 @@ void bind_data_steps(py::module_& module) {
       },
       py::arg("plan"), py::arg("test_size"), py::arg("split_type"), py::arg("hash_column"), py::arg("seed"));
   module.def("input_files", [](const Plan& plan) { return data::input_files(*plan); }, py::arg("plan"));
+  module.def(
+      "check_paths",
+      [](const Plan& plan, const std::string& whose) {
+        const arrow::Status found = data::check_paths(*plan);
+        throw_if_error(found.ok() ? found : found.WithMessage(whose, ": ", found.message()));
+      },
+      py::arg("plan"), py::arg("whose"), py::call_guard<py::gil_scoped_release>());
 }
 
 }  // namespace paceline::python

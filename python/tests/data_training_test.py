@@ -52,6 +52,15 @@ def test_datasets_to_split_are_the_trainers():
                      dataset_config=DataConfig(datasets_to_split=["trian"]))
 
 
+def test_missing_files_are_told_before_workers_start(run_config, tmp_path):
+    for dataset in (paceline.data.read_parquet(str(tmp_path / "none.parquet")),
+                    lambda: paceline.data.read_csv(str(tmp_path / "*.none"))):
+        with pytest.raises(train.PacelineError, match=r"datasets\['train'\]: .*none"):
+            TorchTrainer(print, datasets={"train": dataset}, scaling_config=ScalingConfig(num_workers=1),
+                         run_config=run_config()).fit()
+        assert not (tmp_path / "results").exists()
+
+
 def test_shuffled_without_a_seed_workers_share_one_order(run_config):
     first, second = seen_by(run_config, rows_of(epochs=2), datasets={"train": paceline.data.range(40).random_shuffle()})
     for epoch in range(2):

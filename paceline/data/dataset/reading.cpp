@@ -9,6 +9,7 @@
 
 #include "paceline/core/error.h"
 #include "paceline/data/dataset/shared_internal.h"
+#include "paceline/data/plan/paths.h"
 #include "paceline/data/reader/statistics_text.h"
 
 namespace paceline::data {

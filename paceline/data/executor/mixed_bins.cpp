@@ -127,8 +127,8 @@ MixedBins::MixedBins(const WindowMix& mix, std::vector<DealtRows> parts, int64_t
   }
   const int64_t of_bin = std::max<int64_t>(bytes / mix.bins(), 1);
   bins_together_ = static_cast<size_t>(std::clamp<int64_t>(kBytesTogether / of_bin, 1, mix.bins()));
-  reservation_ = std::make_shared<Ledger::Reservation>(
-      Ledger::reserve(ledger, of_bin * static_cast<int64_t>(bins_together_)));
+  reservation_ =
+      std::make_shared<Ledger::Reservation>(Ledger::reserve(ledger, of_bin * static_cast<int64_t>(bins_together_)));
   made_ = std::make_unique<Group[]>((ends_.size() + bins_together_ - 1) / bins_together_);
   for (const auto& field : parts_.front().batch->schema()->fields()) {
     Column column{.type = field->type(), .leaf = leaf_of(field->type()), .begins = {}};

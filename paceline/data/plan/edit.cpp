@@ -4,9 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <set>
-
-#include "paceline/storage/location.h"
 
 namespace paceline::data {
 namespace {
@@ -150,22 +147,6 @@ arrow::Result<TwoPlans> streaming_train_and_test(const SharedPlan& input, double
   of_train["complement"] = true;
   const char* const kind = by_hash ? "part_by_hash" : "random_sample";
   return TwoPlans(step_behind(input, kind, std::move(of_train)), step_behind(input, kind, std::move(of_test)));
-}
-
-std::vector<std::string> input_files(const Plan& plan) {
-  std::set<std::string> paths;
-  std::set<const Plan*> known;
-  std::vector<const Plan*> left = {&plan};
-  while (!left.empty()) {
-    const Plan& step = *left.back();
-    left.pop_back();
-    if (!known.insert(&step).second) continue;
-    for (const std::string path : step.options.value("paths", Json::array())) {
-      paths.insert(storage::Location(path).text());
-    }
-    for (const auto& input : step.inputs) left.push_back(input.get());
-  }
-  return {paths.begin(), paths.end()};
 }
 
 }  // namespace paceline::data

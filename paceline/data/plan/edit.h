@@ -73,7 +73,4 @@ struct StreamingSplit {
 arrow::Result<TwoPlans> streaming_train_and_test(const SharedPlan& input, double test_size,
                                                  const StreamingSplit& options);
 
-/// The paths that the plan reads, each once, sorted, without keys.
-std::vector<std::string> input_files(const Plan& plan);
-
 }  // namespace paceline::data

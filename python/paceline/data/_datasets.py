@@ -16,6 +16,7 @@ _resume: Dict[str, bool] = {}  # of those that nobody has asked for yet: whether
 class Datasets:
     """A trainer's datasets. They travel to the workers, which know what there is, and to the data process, which reads."""
 
+    made: Dict[str, Any]  # once it is known that they are needed
     options: Dict[str, Any]  # how each is read, in the data process
 
     def __init__(self, datasets: Dict[str, Any], data_config: Any):
@@ -23,17 +24,24 @@ class Datasets:
         if missing := [name for name in data_config._split_names() if name not in datasets]:
             raise ValueError(f"DataConfig.datasets_to_split names {missing}; the trainer's datasets are {list(datasets)}")
 
-    def made(self) -> Dict[str, Any]:
-        return {name: one if hasattr(one, "streaming_split") else one() for name, one in self.datasets.items()}
+    def make(self) -> None:
+        """Calls the functions among them, once, in the driver: all processes are to have the same dataset.
+
+        Raises:
+            StorageError: Where a path that one reads does not exist.
+        """
+        self.made = {name: one if hasattr(one, "streaming_split") else one() for name, one in self.datasets.items()}
+        for name, dataset in self.made.items():
+            native.check_paths(dataset._plan, whose=f"datasets[{name!r}]")
 
     def service(self) -> "_Service":
-        return _Service(self.datasets, self.options)
+        return _Service(self.made, self.options)
 
     def __getstate__(self):
-        # Functions are called here, once, in the driver: all processes are to have the same dataset. So are its options.
+        # Of the driver, as the datasets are.
         usual = DataContext.get_current().execution_options
         options = {name: self.data_config._execution_options_of(name) or usual for name in self.datasets}
-        return {"datasets": self.made(), "data_config": self.data_config, "options": options}
+        return {"made": self.made, "data_config": self.data_config, "options": options}
 
 
 class _Service:
@@ -71,7 +79,7 @@ class WithDatasets:
         config = self.datasets.data_config
         _shards.clear()
         _resume.clear()
-        for name, dataset in self.datasets.made().items():
+        for name, dataset in self.datasets.made.items():
             is_split = config._splits(name)
             rank, size = (context.get_world_rank(), context.get_world_size()) if is_split else (0, 1)
             equal: Any = config._equal_of(name) if is_split else "uneven"

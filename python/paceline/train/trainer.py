@@ -139,6 +139,8 @@ class DataParallelTrainer:
     def _request(self, in_process: bool, exceptions: WorkerExceptions) -> Dict[str, Any]:
         validation = self.validation_config
         validate = _Validation(validation.fn) if validation else None
+        if self._named_datasets:
+            self._named_datasets.make()
         cargo = Cargo(self._train_loop, validate, self._joins_group, self._named_datasets)
         resumed = self.resume_from_checkpoint and self.resume_from_checkpoint._native
         settings = self.run_config._to_settings()

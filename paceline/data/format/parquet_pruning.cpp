@@ -12,6 +12,7 @@
 #include <set>
 
 #include "paceline/data/format/parquet_pruning_internal.h"
+#include "paceline/data/schema/missing_column_internal.h"
 
 namespace paceline::data {
 namespace {
@@ -57,10 +58,10 @@ std::optional<cp::Expression> known_of(const arrow::Field& field, const parquet:
 arrow::Result<cp::Expression> bind_filter(const cp::Expression& filter, const arrow::Schema& schema) {
   static const arrow::Status initialized = cp::Initialize();
   ARROW_RETURN_NOT_OK(initialized);
+  const std::string whose = "the filter " + filter.ToString();
+  ARROW_RETURN_NOT_OK(check_columns(whose, filter, schema));
   auto bound = filter.Bind(schema);
-  if (!bound.ok()) {
-    return bound.status().WithMessage("the filter ", filter.ToString(), ": ", bound.status().message());
-  }
+  if (!bound.ok()) return bound.status().WithMessage(whose, ": ", bound.status().message());
   if ((*bound).type()->id() != arrow::Type::BOOL) {
     return arrow::Status::Invalid("the filter ", filter.ToString(), " is ", (*bound).type()->ToString(), ", not bool");
   }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "paceline/data/schema/missing_column_internal.h"
+
 namespace paceline::data {
 namespace {
 
@@ -48,9 +50,7 @@ class ColumnsOperator : public Operator {
   arrow::Result<int> find(const arrow::Schema& input, const std::string& column) const {
     const int found = input.GetFieldIndex(column);
     if (found >= 0) return found;
-    std::string there;
-    for (const std::string& name : input.field_names()) there += (there.empty() ? "" : ", ") + name;
-    return arrow::Status::Invalid(name(), ": there is no column '", column, "'; there are ", there);
+    return missing_column(name(), column, input);
   }
 
  private:

@@ -8,7 +8,7 @@
 #include <arrow/scalar.h>
 #include <arrow/type.h>
 
-#include <mutex>
+#include "paceline/data/schema/missing_column_internal.h"
 
 namespace paceline::data {
 namespace {
@@ -28,6 +28,7 @@ class ExpressionOperator : public Operator {
   arrow::Result<compute::Expression> bound(const arrow::Schema& schema) const {
     static const arrow::Status kInitialized = compute::Initialize();
     ARROW_RETURN_NOT_OK(kInitialized);
+    ARROW_RETURN_NOT_OK(check_columns(name(), expression_, schema));
     auto bound = expression_.Bind(schema);
     if (!bound.ok()) return bound.status().WithMessage(name(), ": ", bound.status().message());
     return bound;

@@ -11,6 +11,7 @@
 #include "paceline/data/memory/reading_memory.h"
 #include "paceline/data/order/permutation.h"
 #include "paceline/data/rows/gather.h"
+#include "paceline/data/schema/missing_column_internal.h"
 
 namespace paceline::data {
 namespace {
@@ -71,8 +72,7 @@ class PartByHash : public Operator {
   arrow::Result<int> place_in(const arrow::Schema& columns) const {
     const int place = columns.GetFieldIndex(options_.column);
     if (place >= 0) return place;
-    return arrow::Status::Invalid(name(), ": there is no column '", options_.column,
-                                  "'; there are: ", columns.ToString());
+    return missing_column(name(), options_.column, columns);
   }
 
   const HashPartOptions options_;

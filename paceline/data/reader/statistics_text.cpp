@@ -53,10 +53,10 @@ std::string statistics_text(const DatasetFigures& figures) {
     }
   }
   if (const ReadAheadFigures& ahead = figures.read_ahead; ahead.windows_read > 0) {
-    const int64_t again = std::max<int64_t>(ahead.windows_taken - ahead.windows_read, 0);
-    text +=
-        line("Read ahead: %ld windows, taken %ld times, %ld of them without being read again",
-             static_cast<long>(ahead.windows_read), static_cast<long>(ahead.windows_taken), static_cast<long>(again));
+    text += line("Read ahead: %ld windows of blocks; consumers have taken %ld", static_cast<long>(ahead.windows_read),
+                 static_cast<long>(ahead.windows_taken));
+    const int64_t shared = ahead.windows_taken - ahead.windows_read;
+    if (shared > 0) text += line("* Shared: %ld windows did not have to be read again", static_cast<long>(shared));
     text += line("* In memory: %ld blocks, %.1f MB", static_cast<long>(ahead.num_external_outqueue_blocks),
                  static_cast<double>(ahead.num_external_outqueue_bytes) / 1e6);
     text += line("* Waited: threads %.3f s for consumers to make room; consumers %.3f s for windows",

@@ -39,7 +39,8 @@ TEST(StatisticsText, NamesStepsAndWhatBoundsThem) {
             "* Busy: 1.000 s in all threads\n"
             "* Time of a block: 0.0 ms min, 0.0 ms max, 250.0 ms mean, 0.0 ms median, 0.0 ms at 95 %\n"
             "* Waited: 0.250 s for a process that calls functions\n"
-            "Read ahead: 4 windows, taken 8 times, 4 of them without being read again\n"
+            "Read ahead: 4 windows of blocks; consumers have taken 8\n"
+            "* Shared: 4 windows did not have to be read again\n"
             "* In memory: 2 blocks, 4.0 MB\n"
             "* Waited: threads 1.500 s for consumers to make room; consumers 0.750 s for windows\n"
             "Bottleneck: Map(f), which makes 2,000 rows/s in one thread\n");

@@ -109,6 +109,8 @@ if __name__ == "__main__":
             parser.error(f"argument --{name.replace('_', '-')}: {getattr(options, name)}; allowed: 1 or more")
     if options.batch_size < 1 or options.batch_size % options.num_workers:
         parser.error(f"argument --batch-size: {options.batch_size}; allowed: multiples of {options.num_workers}, the workers")
+    if options.use_gpu and (gpus := torch.cuda.device_count()) < options.num_workers:
+        parser.error(f"argument --use-gpu: GPUs needed: {options.num_workers}, one for each worker; found: {gpus}")
 
     os.environ.setdefault("DS_ACCELERATOR", "cuda" if options.use_gpu else "cpu")  # read by this import
     import deepspeed  # noqa: F401: workers have at once what the driver has imported

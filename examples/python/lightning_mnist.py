@@ -91,6 +91,8 @@ if __name__ == "__main__":
         parser.error("arguments --epochs and --report-every: allowed: 1 or more, 0 or more")
     if not GLOBAL_BATCH_SIZE <= options.train_digits <= 60_000:
         parser.error(f"argument --train-digits: {options.train_digits}; allowed: {GLOBAL_BATCH_SIZE} to 60000")
+    if options.use_gpu and (gpus := torch.cuda.device_count()) < options.num_workers:
+        parser.error(f"argument --use-gpu: GPUs needed: {options.num_workers}, one for each worker; found: {gpus}")
 
     test_digits = Mnist(options.data, train=False)  # fetched while the terminal is free to say so
     result = TorchTrainer(

@@ -113,6 +113,8 @@ if __name__ == "__main__":
     options = parser.parse_args()
     if options.epochs < 1 or options.width < 1:
         parser.error("arguments --epochs and --width: allowed: 1 or more")
+    if options.use_gpu and (gpus := torch.cuda.device_count()) < options.num_workers:
+        parser.error(f"argument --use-gpu: GPUs needed: {options.num_workers}, one for each worker; found: {gpus}")
 
     table = []
     for way in options.ways:

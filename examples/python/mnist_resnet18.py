@@ -113,6 +113,8 @@ def parse() -> argparse.Namespace:
         parser.error(f"argument --train-digits: {options.train_digits}; allowed: {GLOBAL_BATCH_SIZE} to 60000")
     if options.num_epochs < 1:
         parser.error(f"argument --num-epochs: {options.num_epochs}; allowed: 1 or more")
+    if options.use_gpu and (gpus := torch.cuda.device_count()) < options.num_workers:
+        parser.error(f"argument --use-gpu: GPUs needed: {options.num_workers}, one for each worker; found: {gpus}")
     return options
 
 
@@ -172,7 +174,7 @@ def main(options: argparse.Namespace) -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main(parse()))
-    except ConfigError as error:  # more GPUs than there are
+    except ConfigError as error:  # such as a name that cannot be a folder's
         sys.exit(f"mnist_resnet18.py: {error}")
     except KeyboardInterrupt as error:
         print(f"mnist_resnet18.py: {error}", file=sys.stderr)

@@ -94,6 +94,8 @@ if __name__ == "__main__":
     options = parser.parse_args()
     if options.epochs < 1:
         parser.error(f"argument --epochs: {options.epochs}; allowed: 1 or more")
+    if options.use_gpu and (gpus := torch.cuda.device_count()) < options.num_workers:
+        parser.error(f"argument --use-gpu: GPUs needed: {options.num_workers}, one for each worker; found: {gpus}")
 
     result = TorchTrainer(
         train_loop,

@@ -126,6 +126,9 @@ def parse() -> argparse.Namespace:
             f"argument --num-workers: a batch of {options.batch_size} photographs cannot be shared out to "
             f"{options.num_workers} workers equally"
         )
+    needed = max(1, options.num_workers)
+    if options.use_gpu and (gpus := torch.cuda.device_count()) < needed:
+        parser.error(f"argument --use-gpu: GPUs needed: {needed}, one for each worker; found: {gpus}")
     return options
 
 

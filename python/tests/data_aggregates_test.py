@@ -1,6 +1,7 @@
 """Aggregates, of one pass over blocks that differ in what they have."""
 
 import math
+import re
 
 import numpy
 import pyarrow
@@ -9,6 +10,7 @@ import pytest
 import paceline.data
 from paceline.data import aggregate
 from paceline.data._quantiles import QuantileSketch
+from paceline.train import ConfigError
 
 
 @pytest.fixture
@@ -52,6 +54,34 @@ def test_several_read_the_rows_once(dataset, tmp_path):
 
     dataset.map_batches(counted).aggregate(aggregate.Sum("x"), aggregate.Mean("x"))
     assert (tmp_path / "rows").read_text() == "x" * 6
+
+
+@pytest.mark.parametrize("what", ["rows", "rows of a function", "files", "renamed"])
+def test_a_column_that_is_not_there_is_named_with_its_aggregate(tmp_path, what):
+    dataset = paceline.data.from_arrow(pyarrow.table({"a": [1, 2], "b": [3, 4]}))
+    if what == "rows of a function":
+        dataset = dataset.map_batches(lambda batch: batch)
+    elif what != "rows":
+        dataset.write_parquet(str(tmp_path))
+        dataset = paceline.data.read_parquet(str(tmp_path))
+    first = "a"
+    if what == "renamed":
+        first, dataset = "c", dataset.rename_columns({"a": "c"})
+    there = f"there is no column 'aa'; there are {first}, b"
+    for name in ("sum", "min", "mean", "std", "unique"):
+        with pytest.raises(ConfigError, match=re.escape(f"{name}(aa): {there}")):
+            getattr(dataset, name)("aa")
+    with pytest.raises(ConfigError, match=re.escape(f"max(aa): {there}")):
+        dataset.max(["b", "aa"])
+    with pytest.raises(ConfigError, match=re.escape(f"total: {there}")):
+        dataset.aggregate(aggregate.Count(), aggregate.Sum("aa", alias_name="total"))
+
+
+def test_errors_of_steps_are_theirs():
+    dataset = paceline.data.range(3).select_columns(["zz"])
+    for column in ("id", "zz"):
+        with pytest.raises(ConfigError, match=r"SelectColumns\(zz\): there is no column 'zz'; there are id"):
+            dataset.sum(column)
 
 
 def test_nulls_that_count_make_a_result_unknown(dataset):

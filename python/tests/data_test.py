@@ -147,15 +147,52 @@ def test_functions_get_and_give_all_formats(folder):
     assert dataset.add_column("half", lambda frame: frame["x"] / 2).take(3)[2]["half"] == 1
 
 
+@pytest.mark.parametrize("given", [None, 3, "abc", {"x": [1, 2]}, numpy.array(1), pandas.DataFrame({"x": [1, 2]})])
+def test_what_is_no_column_is_named(given):
+    dataset = paceline.data.range(3).add_column("y", lambda batch: given)
+    with pytest.raises(TypeError, match=f"<lambda> gave {type(given).__name__} for the column 'y'; wanted: an array"):
+        dataset.take(1)
+
+
 def test_what_a_function_gets_is_not_to_be_written_unless_it_is_copied(folder):
     def in_place(batch):
         batch["x"] += 1
         return batch
 
     dataset = paceline.data.read_parquet(folder, columns=["x"])
-    with pytest.raises(ValueError, match="read-only"):
-        dataset.map_batches(in_place).take(1)
+    for read in (lambda mapped: mapped.take(1), lambda mapped: list(mapped.iter_batches())):  # the latter in a process
+        with pytest.raises(ValueError, match="read-only") as raised:
+            read(dataset.map_batches(in_place))
+        assert any("map_batches(…, zero_copy_batch=False)" in note for note in raised.value.__notes__)
     assert dataset.map_batches(in_place, zero_copy_batch=False).take(1) == [{"x": 1}]
+
+
+@pytest.mark.parametrize("values", [[[1, 2], [3]], [{"a": numpy.arange(2)}, {"a": numpy.arange(2)}]])
+def test_copies_may_be_written_to_also_where_arrays_are_in_arrays(values):
+    def in_place(batch):
+        for value in batch["item"]:
+            (value["a"] if isinstance(value, dict) else value)[0] = 7
+        return batch
+
+    dataset = paceline.data.from_arrow(pyarrow.table({"item": pyarrow.array(values)}))
+    with pytest.raises(ValueError, match="read-only") as raised:
+        dataset.map_batches(in_place).take(1)
+    assert any("zero_copy_batch" in note for note in raised.value.__notes__)
+    row = dataset.map_batches(in_place, zero_copy_batch=False).take(1)[0]["item"]
+    assert (row["a"] if isinstance(row, dict) else row).tolist()[0] == 7
+    assert dataset.take(1)[0] != 7
+
+
+def test_errors_that_are_not_of_memory_that_can_only_be_read_have_no_hint():
+    def fails(batch):
+        raise ValueError("the disk is read-only")
+
+    with pytest.raises(ValueError, match="the disk") as raised:
+        paceline.data.range(3).map_batches(fails, zero_copy_batch=False).take(1)
+    assert not any("zero_copy_batch" in note for note in raised.value.__notes__)
+    with pytest.raises(ValueError, match="read-only") as raised:
+        paceline.data.range_tensor(3).map(lambda row: row["data"].fill(1)).take(1)
+    assert not any("zero_copy_batch" in note for note in raised.value.__notes__)
 
 
 def test_exceptions_of_functions_are_the_users_own(folder):
@@ -443,6 +480,10 @@ def test_errors_say_what_is_wrong(folder, tmp_path):
         paceline.data.read_parquet(str(tmp_path / "missing.parquet")).count()
     with pytest.raises(Exception, match="no file has a column 'y'; there is 'x', 'square'"):
         paceline.data.read_parquet(folder, columns=["y"]).count()
+    for paths, text in ((None, "paths is None"), (3, "paths is 3"), ([None], "paths has None in it")):
+        for read in (paceline.data.read_parquet, paceline.data.read_text):
+            with pytest.raises(TypeError, match=f"{text}; wanted: a file, a folder, a glob, or a list of these"):
+                read(paths)
     with pytest.raises(ValueError, match="batch_size is 0"):
         paceline.data.range(3).iter_batches(batch_size=0)
     with pytest.raises(ValueError, match="batch_format is 'arrow'"):

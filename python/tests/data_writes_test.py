@@ -70,6 +70,36 @@ def test_what_is_there_already(tmp_path, mode, rows):
         again.write_csv(str(folder), mode="upsert")
 
 
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json", "orc", "numpy"])
+def test_a_file_in_the_place_of_the_folder_is_named_before_anything_is_read(tmp_path, kind):
+    path = tmp_path / "afile"
+    path.write_text("mine")
+
+    def called(batch):
+        raise AssertionError("something was read")
+
+    dataset = paceline.data.range(10).map_batches(called)
+    options = {"column": "id"} if kind == "numpy" else {}
+    for mode in ("append", "overwrite"):
+        with pytest.raises(NotADirectoryError, match=f"^{path} is a file; wanted: a folder"):
+            getattr(dataset, f"write_{kind}")(str(path), mode=mode, **options)
+    assert files(tmp_path) == ["afile"] and path.read_text() == "mine"
+
+
+def test_columns_that_csv_cannot_hold_are_named_before_anything_is_read(tmp_path):
+    columns = {"x": [0, 1], "tensor": numpy.ones((2, 3)), "list": [[1], [2, 3]], "dict": [{"k": 1}, {"k": 2}]}
+    dataset = paceline.data.from_blocks([columns])
+    wanted = (r"cannot hold these columns: tensor \(double\[3\]\), list \(list<.*\), dict \(struct<.*\); leave them out with "
+              r"drop_columns\(\['tensor', 'list', 'dict'\]\), or use write_parquet\(\)")
+    for made in (dataset, dataset.map_batches(lambda batch: batch)):
+        with pytest.raises(ValueError, match=wanted):
+            made.write_csv(str(tmp_path / "out"))
+        assert not (tmp_path / "out").exists()
+    assert not dataset.stats()
+    dataset.drop_columns(["tensor", "list", "dict"]).write_csv(str(tmp_path / "out"))
+    assert paceline.data.read_csv(str(tmp_path / "out")).take_all() == [{"x": 0}, {"x": 1}]
+
+
 def test_a_write_that_fails_leaves_what_was_there_and_nothing_else(tmp_path):
     folder = tmp_path / "out"
     paceline.data.range(10).write_parquet(str(folder))

@@ -1,9 +1,12 @@
 """The examples of examples/python, run as a user runs them, with little data. Those that take longer are in full/."""
 
 import json
+import runpy
 import subprocess
 import sys
 
+import pytest
+import torch
 from example_programs import EXAMPLES, real_digits, run
 from small_data import take_digits
 
@@ -52,4 +55,25 @@ def test_a_wrong_flag_is_named_and_nothing_is_made(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert "argument --num-workers: invalid int value: 'none'" in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+# Lightning, which takes long to import, is in full/.
+WITH_GPUS = [path.name for path in sorted(EXAMPLES.glob("*.py")) if '"--use-gpu"' in path.read_text()
+             and "import lightning" not in path.read_text()]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_GPUS)
+def test_gpus_that_are_not_there_are_refused_before_any_work(name, tmp_path, monkeypatch, capfd):
+    if "import torchmetrics" in (EXAMPLES / name).read_text():
+        pytest.importorskip("torchmetrics")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(sys, "argv", [name, "--use-gpu", "--num-workers", "2"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    assert ended.value.code == 2
+    said = capfd.readouterr().err.splitlines()
+    assert said[-1] == f"{name}: error: argument --use-gpu: GPUs needed: 2, one for each worker; found: 1"
     assert not list(tmp_path.iterdir())

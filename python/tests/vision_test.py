@@ -1,7 +1,10 @@
 """The models and datasets of examples/python/vision: the models are torchvision's, and those of the C++ examples."""
 
+import signal
+import subprocess
 import sys
 
+import pyarrow.parquet
 import pytest
 import torch
 from example_programs import EXAMPLES, PROJECT
@@ -12,6 +15,7 @@ sys.path[:0] = [str(EXAMPLES), str(PROJECT / "examples/vision")]
 import torchvision_models  # noqa: E402
 from torchvision.models import resnet18  # noqa: E402
 from vision.cifar10 import Cifar10  # noqa: E402
+from vision.cifar10_parquet import cifar10_parquet  # noqa: E402
 from vision.mnist import Mnist  # noqa: E402
 from vision.resnet18 import ResNet18  # noqa: E402
 from vision.vision_transformer import VisionTransformer  # noqa: E402
@@ -69,6 +73,30 @@ def test_photographs_are_read(tmp_path):
     image, label = photographs[13]  # the fourth of the second file
     assert (len(photographs), len(Cifar10(str(tmp_path), train=False, limit=7)), label) == (48, 7, 3)
     assert image.shape == (3, 32, 32) and -1 <= image.min() < image.max() <= 1
+
+
+def test_what_a_killed_conversion_leaves_is_written_over(tmp_path):
+    make_photographs(tmp_path)
+    program = f"""if True:
+        import os, signal, sys
+        sys.path.insert(0, {str(EXAMPLES)!r})
+        import pyarrow.parquet
+        from vision.cifar10_parquet import cifar10_parquet
+
+        def killed(table, path, **options):
+            with open(path, "wb") as file:
+                file.write(bytes(1 << 20))
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        pyarrow.parquet.write_table = killed
+        cifar10_parquet({str(tmp_path)!r})"""
+    folder = tmp_path / "cifar-10-parquet"
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGTERM
+        assert len(list(folder.iterdir())) == 1  # whatever number of them are killed
+    path = cifar10_parquet(str(tmp_path))
+    assert [str(file) for file in folder.iterdir()] == [path]
+    assert pyarrow.parquet.read_table(path).num_rows == 48
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\0\x08\x01\0\0\0\x09\x01"], ids=["empty", "cut short"])

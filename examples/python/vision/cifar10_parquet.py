@@ -4,6 +4,8 @@
 """
 
 import argparse
+import contextlib
+import fcntl
 import os
 import pathlib
 import sys
@@ -39,9 +41,15 @@ def cifar10_parquet(root: str, train: bool = True) -> str:
         }
     )
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    unfinished = f"{path}.{os.getpid()}"
-    pyarrow.parquet.write_table(table, unfinished, row_group_size=ROWS_OF_A_GROUP)
-    os.replace(unfinished, path)
+    # Of several processes one writes at a time. What a process that was killed has left, the next one writes over.
+    with open(f"{path}.unfinished", "ab") as unfinished:
+        fcntl.flock(unfinished, fcntl.LOCK_EX)
+        if os.path.exists(path):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(unfinished.name)
+        else:
+            pyarrow.parquet.write_table(table, unfinished.name, row_group_size=ROWS_OF_A_GROUP)
+            os.replace(unfinished.name, path)
     return path
 
 

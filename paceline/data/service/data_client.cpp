@@ -4,6 +4,7 @@
 #include <arrow/ipc/dictionary.h>
 #include <arrow/ipc/reader.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -22,9 +23,14 @@
 namespace paceline::data {
 namespace {
 
+// Of batches that are small, handing one over costs more than making it: more are asked for, some at a time.
+constexpr int64_t kSmallBatch = int64_t{16} << 10;  // bytes
+constexpr int64_t kSmallAhead = 16;
+
 // A stream as the rank sees it. Its client's mutex protects it.
 struct RemoteStream {
   OpenStream asked;  // `from` moves on with what has arrived
+  int64_t prefetch_batches = 0;
   int64_t owed = 0;  // batches that were asked for and have not arrived
   struct Arrived {
     std::shared_ptr<arrow::Buffer> slot;
@@ -78,13 +84,14 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
                                   ", of which this one is a fork: read them there (a DataLoader with num_workers=0)");
   }
 
-  std::shared_ptr<RemoteStream> open(OpenStream asked, int64_t wanted) {
+  std::shared_ptr<RemoteStream> open(OpenStream asked, int64_t prefetch_batches) {
     auto stream = std::make_shared<RemoteStream>();
     const std::lock_guard lock(mutex_);
     begin_to_listen();
     asked.stream = ++last_number_;
     stream->asked = std::move(asked);
-    stream->owed = wanted;
+    stream->prefetch_batches = prefetch_batches;
+    stream->owed = prefetch_batches;
     streams_[stream->asked.stream] = stream;
     open_over_link(*stream);
     return stream;
@@ -106,11 +113,11 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
     send(rpc::pack(ReadStream{.stream = stream.asked.stream}));
   }
 
-  // The next batch; nothing at the end. `ahead`: whether another is asked for at once.
-  arrow::Result<std::optional<RemoteStream::Arrived>> next(RemoteStream& stream, bool ahead) {
+  // The next batch; nothing at the end.
+  arrow::Result<std::optional<RemoteStream::Arrived>> next(RemoteStream& stream) {
     std::unique_lock lock(mutex_);
     const auto is_there = [&] { return !stream.arrived.empty() || stream.end || broken_; };
-    if (!is_there() && stream.owed == 0) want(stream);
+    if (!is_there() && stream.owed == 0) want(stream, 1);
     if (!is_there()) {
       const auto since = std::chrono::steady_clock::now();
       if (options_.on_wait) options_.on_wait(true);
@@ -124,7 +131,7 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
     }
     RemoteStream::Arrived batch = std::move(stream.arrived.front());
     stream.arrived.pop_front();
-    if (ahead && !stream.end) want(stream);
+    if (stream.prefetch_batches > 0 && !stream.end) want_ahead(stream, batch.slot->size());
     return batch;
   }
 
@@ -154,9 +161,17 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
     if (link_ != nullptr) (void)link_->send(std::move(message));
   }
 
-  void want(RemoteStream& stream) {
-    ++stream.owed;
-    send(rpc::pack(with_times(WantBatches{.stream = stream.asked.stream}, stream)));
+  void want(RemoteStream& stream, int64_t batches) {
+    stream.owed += batches;
+    send(rpc::pack(with_times(WantBatches{.stream = stream.asked.stream, .batches = batches}, stream)));
+  }
+
+  // Behind a batch of so many bytes.
+  void want_ahead(RemoteStream& stream, int64_t bytes) {
+    const bool is_small = bytes <= kSmallBatch;
+    const int64_t wanted = is_small ? std::max(stream.prefetch_batches, kSmallAhead) : stream.prefetch_batches;
+    const int64_t ahead = stream.owed + std::ssize(stream.arrived);
+    if (ahead <= (is_small ? wanted / 2 : wanted - 1)) want(stream, wanted - ahead);
   }
 
   template <class Message>
@@ -283,13 +298,12 @@ class RemoteBatches : public RankBatches {
  public:
   RemoteBatches(std::shared_ptr<Client> client, OpenStream asked, int64_t prefetch_batches)
       : client_(std::move(client)),
-        is_ahead_(prefetch_batches > 0),
         state_(asked.from),
         stream_(client_->open(std::move(asked), prefetch_batches)) {}
   ~RemoteBatches() override { client_->close(stream_); }
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> next() override {
-    ARROW_ASSIGN_OR_RAISE(auto arrived, client_->next(*stream_, is_ahead_));
+    ARROW_ASSIGN_OR_RAISE(auto arrived, client_->next(*stream_));
     if (!arrived) {
       state_ = client_->end_of(*stream_);
       return nullptr;
@@ -305,7 +319,6 @@ class RemoteBatches : public RankBatches {
 
  private:
   const std::shared_ptr<Client> client_;
-  const bool is_ahead_;
   StreamState state_;
   bool is_near_end_ = false;
   const std::shared_ptr<RemoteStream> stream_;

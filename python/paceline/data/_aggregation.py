@@ -4,6 +4,7 @@ from typing import Any, Callable, Dict, Iterable, Optional
 
 import pyarrow
 
+from paceline._native import native
 from paceline.data import _blocks
 
 
@@ -120,11 +121,9 @@ class OfColumn(AggregateFnV2):
 def of(dataset: Any, aggregates: Iterable[AggregateFn]) -> Dict[str, Any]:
     """The results by name, of one pass over the rows. Of several of one name, the second is called ``name_2``."""
     aggregates = list(aggregates)
-    columns = dict.fromkeys(one._column for one in aggregates)
-    if columns and None not in columns:
-        dataset = dataset.select_columns(list(columns))
     accumulators = [one.init(None) for one in aggregates]
-    for block in dataset._blocks():
+    for block in _blocks_of(dataset, aggregates):
+        _refuse_missing(aggregates, block.schema.names)
         table = pyarrow.Table.from_batches([block])
         for place, one in enumerate(aggregates):
             accumulators[place] = one.merge(accumulators[place], one.accumulate_block(one.init(None), table))
@@ -132,6 +131,25 @@ def of(dataset: Any, aggregates: Iterable[AggregateFn]) -> Dict[str, Any]:
     for one, accumulator in zip(aggregates, accumulators):
         results[_free_name(one.name, results)] = one.finalize(accumulator)
     return results
+
+
+def _blocks_of(dataset, aggregates):
+    """With no column but what they read, where they say it."""
+    columns = dict.fromkeys(one._column for one in aggregates)
+    chosen = dataset.select_columns(list(columns)) if columns and None not in columns else dataset
+    try:
+        yield from chosen._blocks()
+    except native.ConfigError as error:
+        if any(f"column '{column}'" in str(error) for column in columns):
+            _refuse_missing(aggregates, dataset.columns())
+        raise
+
+
+def _refuse_missing(aggregates, there):
+    for one in aggregates:
+        if one._column is not None and one._column not in there:
+            text = f"{one.name}: there is no column {one._column!r}; there are {', '.join(there)}"
+            raise native.ConfigError(text) from None
 
 
 def _free_name(name, taken):

@@ -6,12 +6,13 @@ function does by chance depends on seed, epoch and rows alone; what the process 
 """
 
 import contextlib
+import copy
 import inspect
 import os
 import random
 import sys
 import threading
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 import numpy
 import pyarrow
@@ -66,12 +67,12 @@ class MapBatches:
         """What it makes, part by part."""
         size = self.batch_size or max(block.num_rows, 1)
         made: List[pyarrow.RecordBatch] = []
-        with seeded(key):
+        with seeded(key), self._hint():
             # A block without rows is handed over too: what columns the function gives is to be known.
             for first in range(0, max(block.num_rows, 1), size):
                 batch = _blocks.to_format(block.slice(first, size), self.batch_format)
                 if self.copies and isinstance(batch, dict):
-                    batch = {name: values.copy() for name, values in batch.items()}
+                    batch = {name: _copied(values) for name, values in batch.items()}
                 elif self.copies and self.batch_format == "pandas":
                     batch = batch.copy()
                 given = self.function(batch)
@@ -80,6 +81,17 @@ class MapBatches:
                 else:
                     made.append(_blocks.from_format(given, self.function.name, block.schema))
         return _blocks.together(made or [block.slice(0, 0)])
+
+    @contextlib.contextmanager
+    def _hint(self):
+        """Of numpy's error about arrays that can only be read, what lets the function write to them."""
+        try:
+            yield
+        except ValueError as error:
+            if "read-only" in str(error) and not self.copies and self.batch_format in ("default", "numpy"):
+                error.add_note(f"what {self.function.name} gets can only be read; with map_batches(…, "
+                               "zero_copy_batch=False) it gets copies that it may write to")
+            raise
 
 
 class Map:
@@ -113,11 +125,26 @@ class AddColumn:
     def __call__(self, block: pyarrow.RecordBatch, key: int) -> pyarrow.RecordBatch:
         with seeded(key):
             values = self.function(_blocks.to_format(block, self.batch_format))
+        if not _is_column(values):
+            raise TypeError(f"{self.function.name} gave {type(values).__name__} for the column {self.column!r}; "
+                            "wanted: an array, a Series or a list, with a value for each row")
         column = _blocks._series(values) if hasattr(values, "to_numpy") else _blocks.column_from(values)
         if len(column) != block.num_rows:
             raise ValueError(f"{self.function.name} gave {len(column)} values for {block.num_rows} rows")
         columns = {**dict(zip(block.schema.names, block.columns)), self.column: column}
         return pyarrow.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def _copied(values):
+    """An array that may be written to, as may those in it."""
+    is_deep = values.dtype == object and not all(isinstance(one, (str, bytes, type(None))) for one in values)
+    return copy.deepcopy(values) if is_deep else values.copy()
+
+
+def _is_column(values):
+    if isinstance(values, (str, bytes, Mapping)) or hasattr(values, "columns"):  # a DataFrame or a Table
+        return False
+    return isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
 
 
 def arguments(step: Any) -> str:

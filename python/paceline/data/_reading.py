@@ -119,7 +119,8 @@ class Reading:
         return MaterializedDataset(_plans.of_blocks(blocks))
 
     def stats(self) -> str:
-        """What has been read of this dataset in this process, step by step."""
+        """What has been read of this dataset in this process, step by step; empty before anything is. Aggregates such
+        as sum() read a dataset of their own, with their columns alone."""
         return self._reader.stats()
 
     def explain(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any, List
 import pyarrow
 
 
-def _text_of(kind: Any) -> str:
+def text_of(kind: Any) -> str:
     """Of tensors ``uint8[32, 32, 3]``, of others what Arrow calls them."""
     if isinstance(kind, pyarrow.FixedShapeTensorType):
         return f"{kind.value_type}{list(kind.shape)}"
@@ -56,5 +56,5 @@ class Schema:
 
     def __repr__(self) -> str:
         width = max(map(len, ["Column", *self.names]))
-        rows = [("Column", "Type"), ("------", "----"), *zip(self.names, map(_text_of, self.types))]
+        rows = [("Column", "Type"), ("------", "----"), *zip(self.names, map(text_of, self.types))]
         return "\n".join(f"{name:{width}}  {kind}" for name, kind in rows)

@@ -7,6 +7,7 @@ when all are written, and where a write fails, none of them stay.
 from typing import Any, Callable, Dict, List, Optional
 
 from paceline import _options
+from paceline.data import _plans
 from paceline.data._reading import Reading
 from paceline.data.datasource import Datasink, FilenameProvider, SaveMode
 from paceline.data.datasource import datasink as _datasink
@@ -79,6 +80,8 @@ class Writing(Reading):
         files = _files(filesystem, try_create_dir, arrow_open_stream_args, filename_provider, mode)
         files["min_rows_per_file"] = min_rows_per_file or num_rows_per_file
         sink = CsvDatasink(path, _options_of(arrow_csv_args_fn, arrow_csv_args), **files)
+        if not any(True for _ in _plans.functions(self._plan)):  # of which the first block is to tell
+            sink.refuse_unwritable(self.schema().base_schema)
         self.write_datasink(sink, ray_remote_args=ray_remote_args, concurrency=concurrency)
 
     def write_orc(

@@ -3,6 +3,7 @@
 import base64
 import builtins
 import os
+import reprlib
 import urllib.parse
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
@@ -269,7 +270,13 @@ def _of_blocks(blocks, override_num_blocks):
 
 
 def _paths(paths: Union[str, bytes, os.PathLike, Iterable[Any]]) -> List[str]:
-    listed = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
+    is_path = lambda one: isinstance(one, (str, bytes, os.PathLike))  # noqa: E731
+    wanted = "wanted: a file, a folder, a glob, or a list of these"
+    if not is_path(paths) and not isinstance(paths, Iterable):
+        raise TypeError(f"paths is {reprlib.repr(paths)}; {wanted}")
+    listed = [paths] if is_path(paths) else list(paths)
     if not listed:
         raise ValueError("paths is an empty list; wanted: at least one file or folder")
+    if others := [one for one in listed if not is_path(one)]:
+        raise TypeError(f"paths has {reprlib.repr(others[0])} in it; {wanted}")
     return [os.fsdecode(path) for path in listed]

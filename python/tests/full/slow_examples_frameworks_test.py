@@ -1,9 +1,12 @@
 """The examples about frameworks in examples/python that take long: see ../examples_frameworks_test.py."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
-from example_programs import losses_by_attempt, real_digits, run
+from example_programs import EXAMPLES, losses_by_attempt, real_digits, run
 from small_data import take_digits
 
 
@@ -49,6 +52,15 @@ def test_lightning_reports_every_so_many_steps(tmp_path):
     lines = run(tmp_path, "lightning_mnist.py", "--train-digits", 1_920, "--epochs", 2, "--report-every", 10).splitlines()
     assert lines[0].split() == ["epoch", "step", "loss", "accuracy"]
     assert [line.split()[:2] for line in lines[1:4]] == [["0", "10"], ["1", "20"], ["1", "30"]]
+
+
+def test_lightning_refuses_gpus_that_are_not_there_before_any_work(tmp_path):
+    command = [sys.executable, EXAMPLES / "lightning_mnist.py", "--use-gpu"]
+    hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, cwd=tmp_path, env=hidden, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.endswith("argument --use-gpu: GPUs needed: 2, one for each worker; found: 0\n")
+    assert not list(tmp_path.iterdir())
 
 
 def test_lightning_learns_to_read(tmp_path):

@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import pyarrow
 
+from paceline.data._schema import text_of
 from paceline.data.block import BlockAccessor
 from paceline.data.datasource import _json
 from paceline.data.datasource._folders import by_folder
@@ -41,6 +42,25 @@ class CsvDatasink(BlockBasedFileDatasink):
     def __init__(self, path: str, options: Callable[[], Dict[str, Any]], **files: Any):
         super().__init__(path, file_format="csv", **files)
         self._options = options
+
+    def write_block(self, block: BlockAccessor, block_index: int, ctx: TaskContext) -> None:
+        self.refuse_unwritable(block.to_arrow().schema)
+        super().write_block(block, block_index, ctx)
+
+    def refuse_unwritable(self, schema: pyarrow.Schema) -> None:
+        """ValueError for columns such as lists."""
+        import pyarrow.csv
+
+        refused = {}
+        for field in schema:
+            try:
+                pyarrow.csv.write_csv(pyarrow.schema([field]).empty_table(), pyarrow.BufferOutputStream())
+            except pyarrow.ArrowInvalid:
+                refused[field.name] = text_of(field.type)
+        if refused:
+            described = ", ".join(f"{name} ({kind})" for name, kind in refused.items())
+            raise ValueError(f"CSV files cannot hold these columns: {described}; leave them out with "
+                             f"drop_columns({list(refused)}), or use write_parquet()")
 
     def write_block_to_file(self, block: BlockAccessor, file: pyarrow.NativeFile) -> None:
         import pyarrow.csv

@@ -50,6 +50,7 @@ class _FileDatasink(Datasink):
 
         Raises:
             ValueError: For what is there with the modes "error" and "create".
+            NotADirectoryError: For a file in the place of the folder.
         """
         from pyarrow import fs
 
@@ -60,12 +61,12 @@ class _FileDatasink(Datasink):
         if kind == fs.FileType.Directory and looks and _unfinished.remove_abandoned(self.filesystem, self.path):
             self._made_folders = [self.path]  # by the write that was killed
         elif kind != fs.FileType.NotFound:
-            self._meet()
+            self._meet(kind)
         elif self.try_create_dir:
             self._made_folders = _files.make_folder(self.filesystem, self.path)
         self.has_created_dir = bool(self._made_folders)
 
-    def _meet(self):
+    def _meet(self, kind):
         """What is there already."""
         from pyarrow import fs
 
@@ -77,6 +78,8 @@ class _FileDatasink(Datasink):
         if self.mode is SaveMode.IGNORE:
             _notices.give_once(f"nothing is written to {self.unresolved_path}, which is there already (mode 'ignore')")
             self._skips = True
+        elif kind != fs.FileType.Directory and not _files.is_store(self.filesystem):  # there, both may have one name
+            raise NotADirectoryError(f"{self.unresolved_path} is a file; wanted: a folder, new or not, for the files")
         elif self.mode is SaveMode.OVERWRITE:
             found = self.filesystem.get_file_info(fs.FileSelector(self.path, recursive=True))
             self._former = [one.path for one in found if one.is_file and not _unfinished.is_unfinished(one.path, self.path)]

@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "paceline/data/dataset/datasink.h"
+#include "paceline/data/dataset/aggregate.h"
 #include "paceline/data/operator/map_batches.h"
 #include "paceline/data/order/mix_order.h"
 #include "paceline/data/plan/edit.h"
@@ -70,6 +72,9 @@ struct MapOptions {
   std::string quarantine = "";     ///< path of a file to which such rows are added, as JSON lines; "": none
 };
 
+/// What aggregate() gives: by the names of the aggregates.
+using AggregateResults = std::map<std::string, std::shared_ptr<arrow::Scalar>>;
+
 /// A plan for rows, with what is read of it in this process. The functions of read_api.h make one.
 ///
 ///     namespace data = paceline::data;
@@ -93,6 +98,8 @@ class Dataset {
   Dataset filter(const arrow::compute::Expression& condition) const;
   /// With a column that `value` computes, in the place of one that is called so.
   Dataset with_column(const std::string& name, const arrow::compute::Expression& value) const;
+  /// with_column() of several, each of which sees those before it.
+  Dataset with_columns(const std::vector<std::pair<std::string, arrow::compute::Expression>>& values) const;
   /// Batches as what `function` makes of them. It is registered with PACELINE_MAP_BATCHES (train/data/map_batches.h);
   /// otherwise UsageError. Several threads call it at the same time.
   template <class Function>
@@ -198,6 +205,14 @@ class Dataset {
   void write_json(const std::string& path) const;
   /// .npy files of a column, likewise: of numbers, truth values, or tensors of them.
   void write_numpy(const std::string& path, const std::string& column) const;
+  /// Gives its blocks to `sink`. What that throws, or reading does, is thrown here.
+  void write_datasink(Datasink& sink) const;
+  /// Several aggregates in one pass, for which no other columns are read than theirs. Of several of one name the second
+  /// is called "std(x)_2". ConfigError where a column cannot be aggregated so.
+  ///
+  ///     const auto of_all = ds.aggregate({data::Count(), data::Mean("x"), data::Std("x", 0), data::Max("y")});
+  ///     const auto& mean = static_cast<const arrow::DoubleScalar&>(*of_all.at("mean(x)"));
+  AggregateResults aggregate(const std::vector<Aggregate>& aggregates) const;
   /// The sum of a column without its nulls; null where it has nothing else. ConfigError where it cannot be added, or is
   /// too large for its type.
   std::shared_ptr<arrow::Scalar> sum(const std::string& column) const;
@@ -216,6 +231,8 @@ class Dataset {
   /// The steps that are taken, one a line.
   std::string explain() const;
 
+  /// With a step of this kind behind it (plan/plan.h), which may take others, too. Users take the functions above.
+  Dataset step(std::string kind, Json options, const std::vector<Dataset>& others = {}) const;
   /// Its steps: what travels to the processes that read it.
   const Plan& plan() const;
   /// Who reads it in this process; opened when it is first asked for.
@@ -231,13 +248,7 @@ class Dataset {
   }
   Dataset call(FunctionForm form, const std::string& function, const MapBatchesOptions& options,
                const std::string& column = "") const;
-  Dataset step(std::string kind, Json options, const std::vector<Dataset>& others = {}) const;
-  void for_each_part(const std::string& column,
-                     const std::function<void(const std::shared_ptr<arrow::Array>&)>& visit) const;
-  std::shared_ptr<arrow::Scalar> folded(
-      const char* call, const std::string& column,
-      const std::function<arrow::Result<arrow::Datum>(const std::shared_ptr<arrow::Array>&)>& of_block,
-      const std::function<arrow::Result<arrow::Datum>(const arrow::Datum&, const arrow::Datum&)>& together) const;
+  std::shared_ptr<arrow::Scalar> only(const Aggregate& aggregate) const;
   void write_files(const char* call, const std::string& path, const char* ending,
                    const std::function<arrow::Status(const std::shared_ptr<arrow::RecordBatch>&,
                                                      const std::shared_ptr<arrow::io::OutputStream>&)>& write) const;

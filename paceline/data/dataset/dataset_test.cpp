@@ -49,6 +49,35 @@ arrow::Result<std::shared_ptr<arrow::RecordBatch>> add_hundred(const std::shared
   return numbers_of(values);
 }
 
+std::vector<ReadTask> threes(const Json& options) {
+  std::vector<ReadTask> tasks;
+  for (int64_t first = 0; first < options.at("rows"); first += 3) {
+    tasks.push_back({.read =
+                         [first, fails = options.value("fails_at", int64_t{-1})] {
+                           if (first == fails) throw std::runtime_error("no more");
+                           return numbers_of({first, first + 1, first + 2});
+                         },
+                     .num_rows = options.value("counts", true) ? std::optional<int64_t>(3) : std::nullopt});
+  }
+  return tasks;
+}
+PACELINE_DATASOURCE(threes);
+
+std::vector<ReadTask> unregistered_source(const Json&) {
+  return {};
+}
+
+// What was called, in its order.
+struct Notes : Datasink {
+  void on_write_start(const arrow::Schema& columns) override { text += columns.field(0)->name(); }
+  void write(const std::shared_ptr<arrow::RecordBatch>& block) override {
+    text += "+" + std::to_string(block->num_rows());
+  }
+  void on_write_complete() override { text += " done"; }
+  void on_write_failed() noexcept override { text += " failed"; }
+  std::string text;
+};
+
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> first_row(const std::shared_ptr<arrow::RecordBatch>& rows,
                                                              uint64_t) {
   return rows->Slice(0, 1);
@@ -211,6 +240,34 @@ TEST(Dataset, WritesWhatItReads) {
   EXPECT_THAT(read.input_files(), ElementsAre(path));
   EXPECT_TRUE(read.schema()->Equals(*range(1).schema(), false));
   EXPECT_EQ(rows_of(read.materialize()), all);
+}
+
+TEST(Dataset, SourcesOfAUsersOwn) {
+  const Dataset read = read_datasource(threes, {{"rows", 9}});
+  EXPECT_EQ(read.count(), 9);
+  EXPECT_EQ(read.explain(), "ReadDatasource(threes)\n");
+  EXPECT_EQ(rows_of(read), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  const auto bytes = encode_plans({{"train", read.random_shuffle({.seed = 3}).plan()}}).ValueOrDie();
+  const auto travelled = decode_plans(arrow::Buffer::FromString(bytes)).ValueOrDie();
+  EXPECT_EQ(rows_of(Dataset(travelled.at("train"))), rows_of(read.random_shuffle({.seed = 3})));
+  const Dataset uncounted = read_datasource(threes, {{"rows", 6}, {"counts", false}});
+  EXPECT_EQ(uncounted.count(), 6);
+  EXPECT_EQ(rows_of(uncounted), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_THAT(message_of([] { rows_of(read_datasource(threes, {{"rows", 6}, {"fails_at", 3}})); }),
+              HasSubstr("task 1 of the datasource threes: no more"));
+  EXPECT_THAT(message_of([] { (void)read_datasource(threes).count(); }), HasSubstr("the datasource threes: "));
+  EXPECT_THAT(message_of([] { (void)read_datasource(unregistered_source); }),
+              HasSubstr("PACELINE_DATASOURCE(your_function)"));
+}
+
+TEST(Dataset, SinksOfAUsersOwn) {
+  Notes notes;
+  read_datasource(threes, {{"rows", 6}}).write_datasink(notes);
+  EXPECT_EQ(notes.text, "row+3+3 done");
+  Notes failed;
+  EXPECT_THAT(message_of([&] { read_datasource(threes, {{"rows", 6}, {"fails_at", 3}}).write_datasink(failed); }),
+              HasSubstr("no more"));
+  EXPECT_THAT(failed.text, HasSubstr(" failed"));
 }
 
 TEST(Dataset, FoldersOfParquetFilesBecomeColumns) {

@@ -94,6 +94,10 @@ Dataset read_numpy(const Paths& paths, const FileOptions& options) {
   return read("read_numpy", paths, options);
 }
 
+Dataset read_datasource(Datasource datasource, const Json& options) {
+  return Dataset(Plan{.kind = "datasource", .options = {{"name", datasource_name(datasource)}, {"options", options}}});
+}
+
 Dataset from_arrow(const std::shared_ptr<arrow::Table>& table) {
   arrow::TableBatchReader reader(*table);
   auto batches = value_or_throw(reader.ToRecordBatches());

@@ -12,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "paceline/core/json.h"
 #include "paceline/data/dataset/dataset.h"
+#include "paceline/data/source/datasource.h"
 
 namespace paceline::data {
 
@@ -81,6 +83,12 @@ Dataset read_text(const Paths& paths, const FileOptions& options = {});
 Dataset read_binary_files(const Paths& paths, const FileOptions& options = {});
 /// The rows of arrays in .npy files, along their first dimension, as the column "data".
 Dataset read_numpy(const Paths& paths, const FileOptions& options = {});
+
+/// Rows of a source of the user's own, a function that PACELINE_DATASOURCE registers; otherwise UsageError. It gets
+/// `options`, which travel to the processes that read.
+///
+///     data::read_datasource(squares, {{"rows", 10'000}});
+Dataset read_datasource(Datasource datasource, const Json& options = Json::object());
 
 /// The rows of a table, which are not copied.
 Dataset from_arrow(const std::shared_ptr<arrow::Table>& table);

@@ -122,6 +122,20 @@ void Dataset::write_files(
   files.keep();
 }
 
+void Dataset::write_datasink(Datasink& sink) const {
+  try {
+    sink.on_write_start(*schema());
+    for_each_block([&](const Block& block) {
+      if (block->num_rows() > 0) sink.write(block);
+      return true;
+    });
+    sink.on_write_complete();
+  } catch (...) {
+    sink.on_write_failed();
+    throw;
+  }
+}
+
 void Dataset::write_parquet(const std::string& path) const {
   write_files("write_parquet", path, "parquet", write_parquet_file);
 }

@@ -1,9 +1,13 @@
 #include <arrow/buffer.h>
+#include <arrow/scalar.h>
+#include <arrow/type.h>
 #include <arrow/util/base64.h>
 
 #include <algorithm>
 
+#include "paceline/data/operator/categories.h"
 #include "paceline/data/operator/columns.h"
+#include "paceline/data/operator/concatenate.h"
 #include "paceline/data/operator/expression.h"
 #include "paceline/data/operator/forgiving.h"
 #include "paceline/data/operator/map_batches.h"
@@ -37,6 +41,38 @@ Made make_filter(const Plan& plan) {
 Made make_with_column(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(auto value, expression_of(plan.options.at("expression")));
   return with_column(plan.options.at("name"), std::move(value));
+}
+
+Made make_encode_categories(const Plan& plan) {
+  ARROW_ASSIGN_OR_RAISE(const auto values, expression_of(plan.options.at("values")));
+  const arrow::Datum* const literal = values.literal();
+  if (literal == nullptr || !literal->is_scalar() || literal->type()->id() != arrow::Type::LIST) {
+    return arrow::Status::Invalid("the values of a step 'encode_categories' are no list: ", values.ToString());
+  }
+  const int encoding = plan.options.value("encoding", 0);
+  if (encoding < 0 || encoding > static_cast<int>(Encoding::inverse)) {
+    return arrow::Status::Invalid("encoding is ", encoding, "; allowed: 0 to ", static_cast<int>(Encoding::inverse));
+  }
+  return encode_categories({.column = plan.options.at("column"),
+                            .output = plan.options.at("name"),
+                            .values = literal->scalar_as<arrow::ListScalar>().value,
+                            .encoding = static_cast<Encoding>(encoding)});
+}
+
+Made make_concatenate(const Plan& plan) {
+  ConcatenateOptions options{.columns = plan.options.at("columns"),
+                             .output = plan.options.at("name"),
+                             .flatten = plan.options.value("flatten", false)};
+  if (plan.options.contains("type")) {  // a null of it
+    ARROW_ASSIGN_OR_RAISE(const auto null, expression_of(plan.options["type"]));
+    if (null.literal() == nullptr) return arrow::Status::Invalid("the type of a step 'concatenate' is no literal");
+    options.type = null.literal()->type();
+    if (!arrow::is_numeric(options.type->id())) {
+      return arrow::Status::Invalid("the type of a step 'concatenate' is ", options.type->ToString(),
+                                    "; wanted: one of numbers");
+    }
+  }
+  return concatenate_columns(std::move(options));
 }
 
 Made make_map_batches(const Plan& plan) {
@@ -104,25 +140,38 @@ Wanted pass_part_by_hash(const Plan& plan, Wanted wanted) {
   return wanted;
 }
 
-Wanted pass_with_column(const Plan& plan, Wanted wanted) {
-  const std::string name = plan.options.at("name");
-  const auto value = expression_of(plan.options.at("expression"));
-  const auto columns = value.ok() ? columns_of(*value) : std::nullopt;
-  if (!columns) return {};
+// Of a step that makes the column `name` of others.
+Wanted pass_made(const std::string& name, const std::vector<std::string>& of, Wanted wanted) {
   std::erase_if(wanted.conditions, [&](const compute::Expression& condition) {
     const auto read = columns_of(condition);
     return !read || std::ranges::find(*read, name) != read->end();
   });
   if (!wanted.columns) return wanted;
   std::erase(*wanted.columns, name);
-  add_names(*wanted.columns, *columns);
+  add_names(*wanted.columns, of);
   return wanted;
+}
+
+Wanted pass_with_column(const Plan& plan, Wanted wanted) {
+  const auto value = expression_of(plan.options.at("expression"));
+  const auto columns = value.ok() ? columns_of(*value) : std::nullopt;
+  return columns ? pass_made(plan.options.at("name"), *columns, std::move(wanted)) : Wanted();
+}
+
+Wanted pass_encode_categories(const Plan& plan, Wanted wanted) {
+  return pass_made(plan.options.at("name"), {plan.options.at("column")}, std::move(wanted));
+}
+
+Wanted pass_concatenate(const Plan& plan, Wanted wanted) {
+  return pass_made(plan.options.at("name"), plan.options.at("columns"), std::move(wanted));
 }
 
 constexpr OperatorStep kOperatorSteps[] = {
     {"select_columns", make_select, pass_select},        {"drop_columns", make_drop, pass_drop},
     {"rename_columns", make_rename, pass_rename},        {"filter", make_filter, pass_filter},
     {"with_column", make_with_column, pass_with_column}, {"part_by_hash", make_part_by_hash, pass_part_by_hash},
+    {"encode_categories", make_encode_categories, pass_encode_categories},
+    {"concatenate", make_concatenate, pass_concatenate},
     {"map_batches", make_map_batches, nullptr},          {"function", function_of, nullptr},
 };
 

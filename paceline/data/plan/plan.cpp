@@ -60,6 +60,7 @@ std::string line_of(const Plan& plan) {
   if (const Reader* const reader = row_of(readers(), plan.kind)) {
     std::string text(reader->name);
     if (plan.kind == "source") text += plan.options.value("name", "");
+    if (plan.kind == "datasource") return text + "(" + plan.options.at("name").get<std::string>() + ")";
     if (!plan.options.contains("paths")) return text;
     Json paths = Json::array();
     for (const std::string path : plan.options["paths"]) paths.push_back(storage::Location(path).text());  // no keys

@@ -23,6 +23,7 @@
 #include "paceline/data/plan/csv_options_internal.h"
 #include "paceline/data/plan/readers_internal.h"
 #include "paceline/data/plan/steps_internal.h"
+#include "paceline/data/source/datasource.h"
 #include "paceline/data/source/plain_tensors.h"
 #include "paceline/data/source/range_source.h"
 
@@ -237,6 +238,11 @@ Opened own_source(const Plan& plan) {
   return plan.source;
 }
 
+// Options: name, of a function that is registered; options, which it gets.
+Opened datasource(const Plan& plan) {
+  return datasource_source(plan.options.at("name"), plan.options.at("options"));
+}
+
 constexpr Reader kReaders[] = {
     {"read_parquet", "ReadParquet", read_parquet, true, true, true},
     {"read_csv", "ReadCSV", read_csv, true},
@@ -249,6 +255,7 @@ constexpr Reader kReaders[] = {
     {"numbers", "Range", range},
     {"rows", "Rows", rows_in_memory},
     {"source", "Read", own_source},
+    {"datasource", "ReadDatasource", datasource},
 };
 
 }  // namespace

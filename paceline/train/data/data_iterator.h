@@ -101,6 +101,57 @@ class BatchRange {
   train::ReadLimits limits_;
 };
 
+/// What iter_rows() gives: each begin() is the next epoch.
+template <class Row>
+class RowRange {
+ public:
+  /// Gives the rows of one iteration, each by reference until the next is asked for.
+  class Iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = Row;
+    using difference_type = std::ptrdiff_t;
+
+    explicit Iterator(BatchRange<TensorBatch>::Iterator batches) : batches_(std::move(batches)) { take(); }
+    Row& operator*() const { return *row_; }
+    Row* operator->() const { return &*row_; }
+    /// Waits for the next row where it is not read yet.
+    Iterator& operator++() {
+      ++place_;
+      take();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return !row_; }
+
+   private:
+    void take() {
+      row_.reset();
+      for (; batches_ != std::default_sentinel; ++batches_, place_ = 0) {
+        if (batches_->empty() || place_ == batches_->begin()->second.size(0)) continue;
+        TensorBatch row;
+        for (const auto& [name, values] : *batches_) row.emplace(name, values.select(0, place_));
+        row_ = train::batch_as<Row>(std::move(row));
+        return;
+      }
+    }
+
+    BatchRange<TensorBatch>::Iterator batches_;
+    int64_t place_ = 0;
+    mutable std::optional<Row> row_;
+  };
+
+  /// Made by DataIterator::iter_rows().
+  explicit RowRange(BatchRange<TensorBatch> batches) : batches_(std::move(batches)) {}
+  /// Begins the next epoch, or what is left of one, and waits for the first row.
+  Iterator begin() const { return Iterator(batches_.begin()); }
+  /// Behind the last row.
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  BatchRange<TensorBatch> batches_;
+};
+
 /// A rank's rows of a dataset. Each iteration is the next epoch, also after one that was left early.
 ///
 ///     auto shard = paceline::get_dataset_shard("train");
@@ -122,6 +173,15 @@ class DataIterator {
   BatchRange<Batch> iter_batches(const IterBatchesOptions& options = {}) const {
     check(options);
     return BatchRange<Batch>(epochs_, options, place_, limits_);
+  }
+
+  /// Rows of this rank, by the names of their columns or in a struct: tensors without a dimension for rows, which share
+  /// memory with their neighbours. They are read 256 at a time, which state_dict() takes as one batch.
+  ///
+  ///     for (auto& row : DataIterator(ds).iter_rows()) std::cout << row.at("label").item<int64_t>() << "\n";
+  template <class Row = TensorBatch>
+  RowRange<Row> iter_rows() const {
+    return RowRange<Row>(iter_batches());
   }
 
   /// The epoch of the batch that was given last; before the first, and behind an epoch's end, the one that comes next.

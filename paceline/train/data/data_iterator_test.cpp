@@ -106,6 +106,22 @@ TEST(DataIterator, GivesStructsOfTensors) {
               HasSubstr("no column 'cube', which the batch's type wants; it has: id, square"));
 }
 
+TEST(DataIterator, GivesRows) {
+  DataIterator all(data::range(600).map_batches(squares));
+  Rows seen;
+  for (auto& [id, square] : all.iter_rows<Squares>()) {
+    ASSERT_EQ(id.dim(), 0);
+    EXPECT_EQ(id.item<int64_t>() * id.item<int64_t>(), square.item<int64_t>());
+    seen.push_back(id.item<int64_t>());
+  }
+  Rows wanted(600);
+  std::iota(wanted.begin(), wanted.end(), 0);
+  EXPECT_EQ(seen, wanted);
+  EXPECT_EQ(all.epoch(), 1);
+  const auto none = DataIterator(data::range(0)).iter_rows();
+  EXPECT_TRUE(none.begin() == none.end());
+}
+
 TEST(DataIterator, FunctionsOfRows) {
   const data::Dataset numbers = data::range(6).repartition(2);
   const auto ids = [](const data::Dataset& dataset) {

@@ -226,6 +226,9 @@ def test_expressions_are_arrows(folder):
     assert dataset.with_column("y", expressions.col("x") * 2).take(2)[1]["y"] == 2
     with pytest.raises(ValueError, match="cannot be evaluated; use a function"):
         dataset.filter(expr="f(x)")
+    for wrong in (dataset.filter(expr="zz > 3"), dataset.map(lambda row: row).with_column("y", expressions.col("zz") * 2)):
+        with pytest.raises(ValueError, match=r"zz.*: there is no column 'zz'; there are x, square, name, tensor"):
+            wrong.take(1)
 
 
 def test_functions_get_whole_batches_across_blocks(folder):

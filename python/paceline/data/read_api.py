@@ -270,13 +270,14 @@ def _of_blocks(blocks, override_num_blocks):
 
 
 def _paths(paths: Union[str, bytes, os.PathLike, Iterable[Any]]) -> List[str]:
-    is_path = lambda one: isinstance(one, (str, bytes, os.PathLike))  # noqa: E731
     wanted = "wanted: a file, a folder, a glob, or a list of these"
-    if not is_path(paths) and not isinstance(paths, Iterable):
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        return [os.fsdecode(paths)]
+    if not isinstance(paths, Iterable):
         raise TypeError(f"paths is {reprlib.repr(paths)}; {wanted}")
-    listed = [paths] if is_path(paths) else list(paths)
+    listed = list(paths)
     if not listed:
         raise ValueError("paths is an empty list; wanted: at least one file or folder")
-    if others := [one for one in listed if not is_path(one)]:
+    if others := [one for one in listed if not isinstance(one, (str, bytes, os.PathLike))]:
         raise TypeError(f"paths has {reprlib.repr(others[0])} in it; {wanted}")
     return [os.fsdecode(path) for path in listed]

@@ -40,7 +40,7 @@ def test_vit_learns_from_parquet_and_goes_on(tmp_path):
     make_photographs(tmp_path / "data")
     arguments = ["--quick", "--num-workers", 2, "--name", "parquet", "--batch-size", 16]
     shown = run(tmp_path, "train_ddp_with_data.py", *arguments, "--epochs", 1)
-    assert "train: 48 photographs" in shown and "label: int64" in shown
+    assert "train: 48 photographs" in shown and "label   int64" in shown
     assert "(rank 0) Bottleneck: Map(preprocess)" in shown
     run(tmp_path, "train_ddp_with_data.py", *arguments, "--epochs", 2)
     first, second = history(tmp_path, "parquet")

@@ -46,6 +46,12 @@ def scalars(rows, columns=32):
     return pyarrow.table({"id": numpy.arange(rows), **numbers})
 
 
+def texts(rows):
+    """Of lengths that fill just over half of what builders have, which double."""
+    numbers = numpy.arange(rows)
+    return pyarrow.table({"id": numbers, "text": [f"{number:0130d}" for number in numbers]})
+
+
 def files_of(folder, table, times=1, **options):
     """Ten rows, then the table so many times: one file, which is named several times."""
     options = {"row_group_size": 1 << 16, "compression": "none", **options}
@@ -159,20 +165,22 @@ def _stat(pid):
 class Program:
     """The one that is watched. Its rows are read
 
-    - shuffled, through functions that run in processes, or from the cache of an epoch that was read before;
+    - shuffled, through functions that run in processes, or from the cache of an epoch that was read before, or in so many
+      `blocks` that a row group has several;
     - outside of training or by workers, in step or, `apart`, the last one all of them while the first one waits;
     - by a consumer that takes as many seconds as `pause` for the first batch, and for each as many as `slow`.
     """
 
     def __init__(self, address, files, budget, shuffle=False, functions=False, cache=None, workers=0, apart=False, epochs=1,
-                 pause=0.0, slow=0.0, batch_size=1024):
+                 pause=0.0, slow=0.0, batch_size=1024, blocks=None):
         import paceline.data
 
         self.address, self.workers, self.apart, self.epochs = address, workers, apart, epochs
         self.pause, self.slow, self.batch_size = pause, slow, batch_size
         limits = paceline.data.ExecutionResources.for_limits(cpu=THREADS, memory=budget)
         paceline.data.DataContext.get_current().execution_options.resource_limits = limits
-        warm, rows = paceline.data.read_parquet(files[:1] * THREADS), paceline.data.read_parquet(files)
+        warm = paceline.data.read_parquet(files[:1] * THREADS)
+        rows = paceline.data.read_parquet(files, override_num_blocks=blocks)
         if functions:
             folder = pathlib.Path(os.getcwd(), "processes")
             folder.mkdir(exist_ok=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from data_memory import MB, files_of, measured, scalars, tensors
+from data_memory import MB, files_of, measured, scalars, tensors, texts
 
 BUDGET = 256 * MB
 TIMES = 4  # that a program reads the file: more than the budget has room for
@@ -45,6 +45,19 @@ def test_cached(tensor_files, tmp_path):
 
 def test_a_large_row_group(tmp_path):
     assert_within(BUDGET, tmp_path, files_of(tmp_path, tensors(2_000_000), row_group_size=2_000_000))
+
+
+def test_scalars_of_a_large_row_group(tmp_path):
+    assert_within(BUDGET, tmp_path, files_of(tmp_path, scalars(2_000_000), row_group_size=2_000_000))
+
+
+def test_blocks_that_are_parts_of_a_row_group(tmp_path):
+    """A part holds no more than its rows, though all of the row group was read for it."""
+    assert_within(BUDGET, tmp_path, files_of(tmp_path, tensors(1_000_000), row_group_size=180_000), blocks=600)
+
+
+def test_texts(tmp_path):
+    assert_within(BUDGET, tmp_path, files_of(tmp_path, texts(500_000), times=8, row_group_size=134_000))
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["in step", "one after the other"])

@@ -62,6 +62,12 @@ Dataset Dataset::with_column(const std::string& name, const arrow::compute::Expr
   return step("with_column", {{"name", name}, {"expression", value_or_throw(option_of(value))}});
 }
 
+Dataset Dataset::with_columns(const std::vector<std::pair<std::string, arrow::compute::Expression>>& values) const {
+  Dataset made = *this;
+  for (const auto& [name, value] : values) made = made.with_column(name, value);
+  return made;
+}
+
 Dataset Dataset::map_batches(const std::string& function, const MapBatchesOptions& options) const {
   return call(FunctionForm::batches, function, options);
 }

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "paceline/data/dataset/datasink.h"
 #include "paceline/data/dataset/aggregate.h"
+#include "paceline/data/dataset/datasink.h"
 #include "paceline/data/operator/map_batches.h"
 #include "paceline/data/order/mix_order.h"
 #include "paceline/data/plan/edit.h"

@@ -292,6 +292,16 @@ TEST(Dataset, WritesToFileSystemsWhoseKeysAreShownNowhere) {
   EXPECT_EQ(memory->AllFiles().size(), 3u);
 }
 
+TEST(Dataset, WhatCannotBeWrittenIsToldBefore) {
+  const testing::TemporaryFolder folder;
+  testing::write_file(folder / "there", "content");
+  EXPECT_THAT(message_of([&] { range(1).write_parquet(folder / "there"); }),
+              HasSubstr("this is a file; wanted: a folder"));
+  EXPECT_THAT(message_of([&] { range_tensor(2, {3}).write_csv(folder / "csv"); }),
+              HasSubstr("CSV files cannot hold these columns: data ("));
+  EXPECT_FALSE(std::filesystem::exists(folder / "csv"));
+}
+
 TEST(Dataset, WritesOtherFormats) {
   const testing::TemporaryFolder folder;
   const auto list = arrow::fixed_size_list(arrow::float32(), 2);

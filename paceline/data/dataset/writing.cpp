@@ -4,6 +4,7 @@
 #include <arrow/io/memory.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
+#include <arrow/type_traits.h>
 #include <parquet/arrow/writer.h>
 
 #include <cstdio>
@@ -42,6 +43,11 @@ class Files {
 
   arrow::Status open() {
     ARROW_ASSIGN_OR_RAISE(place_, open_location(location_));
+    // In a store a file and what is below its name may be there both.
+    if (!is_store(*place_.file_system)) {
+      ARROW_ASSIGN_OR_RAISE(const auto there, place_.file_system->GetFileInfo(place_.path));
+      if (there.IsFile()) return arrow::Status::IOError("this is a file; wanted: a folder, new or not, for the files");
+    }
     return place_.file_system->CreateDir(place_.path, true);
   }
 
@@ -141,6 +147,15 @@ void Dataset::write_parquet(const std::string& path) const {
 }
 
 void Dataset::write_csv(const std::string& path) const {
+  std::string nested;
+  for (const auto& field : schema()->fields()) {
+    if (!arrow::is_nested(field->type()->id()) && field->type()->id() != arrow::Type::EXTENSION) continue;
+    nested += (nested.empty() ? "" : ", ") + field->name() + " (" + field->type()->ToString() + ")";
+  }
+  if (!nested.empty()) {
+    throw ConfigError("write_csv(): CSV files cannot hold these columns: " + nested +
+                      "; leave them out with drop_columns(), or use write_parquet()");
+  }
   write_files("write_csv", path, "csv", write_csv_file);
 }
 

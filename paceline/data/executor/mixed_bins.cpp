@@ -4,6 +4,7 @@
 #include <arrow/buffer.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
+#include <arrow/util/byte_size.h>
 
 #include <algorithm>
 #include <limits>
@@ -121,14 +122,12 @@ struct MixedBins::Cell {
 
 MixedBins::MixedBins(const WindowMix& mix, std::vector<DealtRows> parts, int64_t bytes,
                      const std::shared_ptr<Ledger>& ledger, arrow::MemoryPool* pool)
-    : mix_(mix), parts_(std::move(parts)), pool_(pool), ends_(static_cast<size_t>(mix.bins())) {
+    : mix_(mix), parts_(std::move(parts)), ledger_(ledger), pool_(pool), ends_(static_cast<size_t>(mix.bins())) {
   for (const DealtRows& part : parts_) {
     for (size_t bin = 0; bin < ends_.size(); ++bin) ends_[bin] += part.ends[bin];
   }
   const int64_t of_bin = std::max<int64_t>(bytes / mix.bins(), 1);
   bins_together_ = static_cast<size_t>(std::clamp<int64_t>(kBytesTogether / of_bin, 1, mix.bins()));
-  reservation_ =
-      std::make_shared<Ledger::Reservation>(Ledger::reserve(ledger, of_bin * static_cast<int64_t>(bins_together_)));
   made_ = std::make_unique<Group[]>((ends_.size() + bins_together_ - 1) / bins_together_);
   for (const auto& field : parts_.front().batch->schema()->fields()) {
     Column column{.type = field->type(), .leaf = leaf_of(field->type()), .begins = {}};
@@ -155,7 +154,10 @@ arrow::Result<std::shared_ptr<const MixedRows>> MixedBins::at(int64_t place) con
   auto made = std::make_shared<MixedRows>();
   made->first = first_bin == 0 ? 0 : ends_[first_bin - 1];
   ARROW_ASSIGN_OR_RAISE(const auto rows, mixed(first_bin, std::min(first_bin + bins_together_, ends_.size())));
-  made->batch = counted_batch(*rows, reservation_);
+  const auto held = std::make_shared<Ledger::Reservation>(
+      Ledger::reserve(ledger_, arrow::util::ReferencedBufferSize(*rows).ValueOr(0)));
+  held->leave_to_batches();
+  made->batch = counted_batch(*rows, held);
   group.made = made;
   return made;
 }

@@ -46,7 +46,7 @@ class MixedBins {
   static constexpr int64_t kBytesTogether = int64_t{2} << 20;
 
   /// `parts`: in the order of the window's chunks, with one schema. They have `bytes` bytes in all, about. What at()
-  /// gives counts in the ledger.
+  /// gives counts in the ledger as what only batches hold.
   MixedBins(const WindowMix& mix, std::vector<DealtRows> parts, int64_t bytes, const std::shared_ptr<Ledger>& ledger,
             arrow::MemoryPool* pool);
   ~MixedBins();
@@ -55,8 +55,6 @@ class MixedBins {
 
   /// The rows among which the window's row `place` is. Those who ask for them at the same time share them.
   arrow::Result<std::shared_ptr<const MixedRows>> at(int64_t place) const;
-  /// For what at() gives once, about: consumers have some bins each, most of them the same ones.
-  const std::shared_ptr<Ledger::Reservation>& reservation() const { return reservation_; }
 
  private:
   struct Group;
@@ -69,12 +67,12 @@ class MixedBins {
 
   const WindowMix mix_;
   const std::vector<DealtRows> parts_;
+  const std::shared_ptr<Ledger> ledger_;
   arrow::MemoryPool* const pool_;
   std::vector<Column> columns_;
   std::vector<int64_t> ends_;  // of each bin, in rows of the window
   size_t bins_together_ = 1;
   std::unique_ptr<Group[]> made_;
-  std::shared_ptr<Ledger::Reservation> reservation_;
 };
 
 }  // namespace paceline::data

@@ -67,8 +67,7 @@ TEST(MixedBins, GiveTheRowsInTheOrderOfTheirMix) {
       mix.find_bins(static_cast<int64_t>(chunk), of_rows);
       parts.push_back(deal(batches[chunk], of_rows, mix.bins(), arrow::default_memory_pool()).ValueOrDie());
     }
-    const auto bins = std::make_unique<MixedBins>(mix, std::move(parts), bytes, ledger,
-                                                  arrow::default_memory_pool());
+    const auto bins = std::make_unique<MixedBins>(mix, std::move(parts), bytes, ledger, arrow::default_memory_pool());
     arrow::RecordBatchVector mixed;
     for (int64_t row = 0; row < rows; row += mixed.back()->num_rows()) {
       const auto bin = bins->at(row).ValueOrDie();

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <limits>
+#include <new>
 #include <span>
 
 #include "paceline/data/executor/read_pool.h"
@@ -39,6 +41,17 @@ bool has_long_values(const arrow::Schema& schema) {
     bytes += leaf.bytes_of_row;
   }
   return bytes >= kBytesOfLongValue * schema.num_fields();
+}
+
+// An exception of Arrow's, or for lack of memory, is the chunk's error: those who wait for it are to hear of it.
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_of(const Source& source, int64_t chunk, uint64_t key) {
+  try {
+    return source.read(chunk, key);
+  } catch (const std::bad_alloc&) {
+    return arrow::Status::OutOfMemory("no memory for chunk ", chunk);
+  } catch (const std::exception& error) {
+    return arrow::Status::UnknownError("reading chunk ", chunk, ": ", error.what());
+  }
 }
 
 }  // namespace
@@ -200,7 +213,7 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
   const ChunkSize& listed = source_->chunks()[static_cast<size_t>(of_source)];
   std::optional<Decoding> decoding(std::in_place, ledger_, expected);
   ledger_->trim_spare();
-  auto batch = source_->read(of_source, order_.key());
+  auto batch = read_of(*source_, of_source, order_.key());
   int64_t bytes = listed.bytes;
   if (batch.ok()) {
     bytes = arrow::util::ReferencedBufferSize(**batch).ValueOr(bytes);
@@ -219,6 +232,7 @@ void Windows::read(int64_t number, int64_t chunk, Ledger::Reservation reservatio
       batch = rows.status();
     }
   }
+  if (batch.ok()) bytes = std::max(bytes, decoding->allocated());
   reservation.resize(batch.ok() ? bytes : 0);
   decoding.reset();  // which trims what is kept to the room there is now
   auto held = shared_reservation(std::move(reservation));
@@ -342,9 +356,7 @@ arrow::Status Windows::put_into_bins(int64_t number, LoadedWindow& loaded,
   loaded.chunks.clear();
   int64_t bytes = 0;
   for (const auto& reservation : loaded.reservations) bytes += reservation->bytes();
-  auto mixed = std::make_unique<MixedBins>(mix, std::move(parts), bytes, ledger_, reading_memory());
-  loaded.reservations.push_back(mixed->reservation());
-  loaded.bins = std::move(mixed);
+  loaded.bins = std::make_unique<MixedBins>(mix, std::move(parts), bytes, ledger_, reading_memory());
   return arrow::Status::OK();
 }
 

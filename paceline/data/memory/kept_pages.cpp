@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "paceline/data/memory/decoding.h"
+
 namespace paceline::data {
 namespace {
 
@@ -45,6 +47,7 @@ uint8_t* map(int64_t bytes) {
 uint8_t* KeptPages::allocate(int64_t bytes) {
   const int64_t size = size_for(bytes);
   Own& own = *own_;
+  Decoding::has_allocated(size);
   {
     const std::lock_guard lock(own.mutex);
     const auto found = own.kept.find(size);
@@ -60,7 +63,10 @@ uint8_t* KeptPages::allocate(int64_t bytes) {
   }
   trim();  // what is not needed goes before more comes
   uint8_t* const block = map(size);
-  if (block == nullptr) return nullptr;
+  if (block == nullptr) {
+    Decoding::has_allocated(-size);
+    return nullptr;
+  }
   const std::lock_guard lock(own.mutex);
   own.used_bytes += size;
   own.used.emplace(block, size);
@@ -85,6 +91,7 @@ void KeptPages::free(uint8_t* block, int64_t bytes) {
       own.kept_bytes += size;
     }
   }
+  Decoding::has_allocated(-size);
   is_kept ? trim() : unmap(block, size);
 }
 

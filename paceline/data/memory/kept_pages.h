@@ -21,7 +21,7 @@
 
 namespace paceline::data {
 
-/// Where blocks come from and go to.
+/// Where blocks come from and go to. It tells the thread's Decoding how large they are.
 class KeptPages : public SpareMemory {
  public:
   /// Smaller ones are an allocator's.

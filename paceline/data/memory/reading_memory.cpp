@@ -8,7 +8,6 @@
 #include <cstring>
 #include <string>
 
-#include "paceline/data/memory/decoding.h"
 #include "paceline/data/memory/kept_pages.h"
 
 namespace paceline::data {
@@ -77,7 +76,6 @@ class ReadingMemory : public arrow::MemoryPool {
   }
 
   void count(int64_t bytes) {
-    Decoding::has_allocated(bytes);
     const int64_t now = in_pages_ += bytes;
     if (bytes <= 0) return;
     total_ += bytes;

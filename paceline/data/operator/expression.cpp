@@ -15,16 +15,25 @@ namespace {
 
 namespace compute = arrow::compute;
 
+// As people read it: of a cast, which type it is to, without the options that Arrow shows behind.
+std::string text_of(const compute::Expression& expression) {
+  std::string text = expression.ToString();
+  for (size_t at = 0; (at = text.find(", allow_int_overflow=", at)) != std::string::npos;) {
+    text.erase(at, text.find('}', at) - at);
+  }
+  return text;
+}
+
 // One for each kind of operator below: binds its expression to the columns it meets.
 class ExpressionOperator : public Operator {
  public:
   explicit ExpressionOperator(compute::Expression expression) : expression_(std::move(expression)) {}
 
-  uint64_t fingerprint() const override { return mix_text(0, name()); }
+  std::string name() const override { return name_with(text_of(expression_)); }
+  uint64_t fingerprint() const override { return mix_text(0, name_with(expression_.ToString())); }
 
  protected:
-  const compute::Expression& expression() const { return expression_; }
-
+  virtual std::string name_with(const std::string& expression) const = 0;
   arrow::Result<compute::Expression> bound(const arrow::Schema& schema) const {
     static const arrow::Status kInitialized = compute::Initialize();
     ARROW_RETURN_NOT_OK(kInitialized);
@@ -51,7 +60,6 @@ class Filter : public ExpressionOperator {
  public:
   using ExpressionOperator::ExpressionOperator;
 
-  std::string name() const override { return "Filter(" + expression().ToString() + ")"; }
   bool keeps_rows() const override { return false; }
 
   arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>& input) const override {
@@ -69,6 +77,9 @@ class Filter : public ExpressionOperator {
     ARROW_ASSIGN_OR_RAISE(const arrow::Datum kept, compute::Filter(arrow::Datum(block), arrow::Datum(keep)));
     return kept.record_batch();
   }
+
+ private:
+  std::string name_with(const std::string& expression) const override { return "Filter(" + expression + ")"; }
 };
 
 class WithColumn : public ExpressionOperator {
@@ -76,7 +87,6 @@ class WithColumn : public ExpressionOperator {
   WithColumn(std::string column, compute::Expression value)
       : ExpressionOperator(std::move(value)), column_(std::move(column)) {}
 
-  std::string name() const override { return "WithColumn(" + column_ + " = " + expression().ToString() + ")"; }
   bool keeps_rows() const override { return true; }
   int64_t bytes_besides(int64_t) const override { return 0; }  // the other columns stay what they are
 
@@ -98,6 +108,10 @@ class WithColumn : public ExpressionOperator {
   }
 
  private:
+  std::string name_with(const std::string& expression) const override {
+    return "WithColumn(" + column_ + " = " + expression + ")";
+  }
+
   const std::string column_;
 };
 

@@ -167,12 +167,16 @@ Wanted pass_concatenate(const Plan& plan, Wanted wanted) {
 }
 
 constexpr OperatorStep kOperatorSteps[] = {
-    {"select_columns", make_select, pass_select},        {"drop_columns", make_drop, pass_drop},
-    {"rename_columns", make_rename, pass_rename},        {"filter", make_filter, pass_filter},
-    {"with_column", make_with_column, pass_with_column}, {"part_by_hash", make_part_by_hash, pass_part_by_hash},
+    {"select_columns", make_select, pass_select},
+    {"drop_columns", make_drop, pass_drop},
+    {"rename_columns", make_rename, pass_rename},
+    {"filter", make_filter, pass_filter},
+    {"with_column", make_with_column, pass_with_column},
+    {"part_by_hash", make_part_by_hash, pass_part_by_hash},
     {"encode_categories", make_encode_categories, pass_encode_categories},
     {"concatenate", make_concatenate, pass_concatenate},
-    {"map_batches", make_map_batches, nullptr},          {"function", function_of, nullptr},
+    {"map_batches", make_map_batches, nullptr},
+    {"function", function_of, nullptr},
 };
 
 }  // namespace

@@ -188,10 +188,11 @@ arrow::Result<Batches> alike(const Batches& batches, arrow::MemoryPool* pool) {
 }
 
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(const Batches& batches, std::span<const RowRun> all,
-                                                          arrow::MemoryPool* pool) {
+                                                          arrow::MemoryPool* pool, bool copies) {
   const Runs runs = joined(all);
   if (runs.empty()) return batches.front()->Slice(0, 0);
-  if (runs.size() == 1) return batches[static_cast<size_t>(runs[0].chunk)]->Slice(runs[0].first, runs[0].rows);
+  if (runs.size() == 1 && !copies)
+    return batches[static_cast<size_t>(runs[0].chunk)]->Slice(runs[0].first, runs[0].rows);
   ARROW_ASSIGN_OR_RAISE(const Batches same, alike(batches, pool));
   const std::shared_ptr<arrow::Schema>& schema = same.front()->schema();
   int64_t count = 0;

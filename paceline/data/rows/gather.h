@@ -1,7 +1,8 @@
 // Rows of several chunks as one batch.
 //
 // Pure. Neighbouring rows of one chunk are copied together, so that an order that mixes little costs little. Rows that
-// are all of one chunk and in sequence are not copied: the batch is a slice of it, and keeps the chunk alive.
+// are all of one chunk and in sequence are not copied unless that is asked for: the batch is a slice of it, and keeps
+// the chunk alive.
 #pragma once
 
 #include <arrow/result.h>
@@ -23,7 +24,7 @@ namespace paceline::data {
 /// memory is short, or where a column of texts would exceed 2 GiB.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> gather(
     const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches, std::span<const RowRun> runs,
-    arrow::MemoryPool* pool);
+    arrow::MemoryPool* pool, bool copies = false);
 
 /// Rows of `batches`, which are at least one, in the order `rows`: numbers counted through the batches.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> take_all(

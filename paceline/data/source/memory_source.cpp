@@ -22,6 +22,7 @@ class MemorySource : public Source {
   arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return schema_; }
   const std::vector<ChunkSize>& chunks() const override { return chunks_; }
   bool counts_rows() const override { return true; }
+  bool has_rows_in_memory() const override { return true; }
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
     return batches_[static_cast<size_t>(chunk)];
   }

@@ -53,6 +53,7 @@ class PlainTensors : public Source {
   arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return schema_; }
   const std::vector<ChunkSize>& chunks() const override { return source_->chunks(); }
   bool counts_rows() const override { return source_->counts_rows(); }
+  bool has_rows_in_memory() const override { return source_->has_rows_in_memory(); }
   uint64_t fingerprint() const override { return source_->fingerprint(); }
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t key) const override {

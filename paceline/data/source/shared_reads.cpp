@@ -26,6 +26,7 @@ class SharedReads : public Source {
   arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return source_->schema(); }
   const std::vector<ChunkSize>& chunks() const override { return source_->chunks(); }
   bool counts_rows() const override { return source_->counts_rows(); }
+  bool has_rows_in_memory() const override { return source_->has_rows_in_memory(); }
   uint64_t fingerprint() const override { return source_->fingerprint(); }
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t key) const override {
@@ -41,14 +42,24 @@ class SharedReads : public Source {
     }
     state.reads[which].is_under_way = true;
     lock.unlock();
-    auto batch = source_->read(chunk, key);
+    std::deque<Kept> dropped;  // goes without the lock
+    Kept kept;
+    arrow::Result<std::shared_ptr<arrow::RecordBatch>> batch;
+    try {
+      batch = read_counted(chunk, key, kept);
+    } catch (...) {
+      lock.lock();
+      state.reads.erase(which);
+      state.done.notify_all();
+      throw;
+    }
     lock.lock();
     state.reads.erase(which);  // after an error the next one tries for himself
     if (batch.ok()) {
       std::erase_if(state.reads,
                     [](const auto& read) { return !read.second.is_under_way && read.second.batch.expired(); });
       state.reads[which].batch = *batch;
-      keep(state, *batch);
+      if (!source_->has_rows_in_memory()) keep(state, std::move(kept), dropped);
     }
     state.done.notify_all();
     return batch;
@@ -62,7 +73,8 @@ class SharedReads : public Source {
   struct Kept {
     std::shared_ptr<arrow::RecordBatch> batch;
     int64_t bytes = 0;
-    Ledger::Reservation reservation;  // nobody waits for room here: what is kept is little
+    int64_t most_bytes = kMostBytesKept;  // of all that are kept beside it
+    Ledger::Reservation reservation;
   };
 
   struct State {
@@ -73,14 +85,29 @@ class SharedReads : public Source {
     int64_t kept_bytes = 0;
   };
 
-  static void keep(State& state, const std::shared_ptr<arrow::RecordBatch>& batch) {
-    const int64_t bytes = arrow::util::ReferencedBufferSize(*batch).ValueOr(0);
+  // Nobody waits for room here: readers of a part have reserved what all of the chunk needs.
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read_counted(int64_t chunk, uint64_t key, Kept& kept) const {
     const std::shared_ptr<Ledger> ledger = Decoding::ledger_of_this_thread();
-    const int64_t most = std::min(kMostBytesKept, ledger == nullptr ? kMostBytesKept : ledger->budget() / kPartKept);
-    state.kept.push_back({batch, bytes, ledger == nullptr ? Ledger::Reservation() : Ledger::reserve(ledger, bytes)});
-    state.kept_bytes += bytes;
-    while (state.kept_bytes > most) {
+    const bool is_there = source_->has_rows_in_memory();
+    ARROW_ASSIGN_OR_RAISE(kept.batch, source_->read(chunk, key));
+    if (is_there) return kept.batch;
+    kept.bytes = arrow::util::ReferencedBufferSize(*kept.batch).ValueOr(0);
+    if (ledger != nullptr) {
+      kept.reservation = Ledger::reserve(ledger, kept.bytes);
+      kept.most_bytes = std::min(kMostBytesKept, ledger->budget() / kPartKept);
+    }
+    Decoding::leave(kept.bytes);
+    return kept.batch;
+  }
+
+  // The newest stays, whatever its size: its neighbours want it.
+  static void keep(State& state, Kept newest, std::deque<Kept>& dropped) {
+    state.kept_bytes += newest.bytes;
+    const int64_t most = newest.most_bytes;
+    state.kept.push_back(std::move(newest));
+    while (state.kept_bytes > most && state.kept.size() > 1) {
       state.kept_bytes -= state.kept.front().bytes;
+      dropped.push_back(std::move(state.kept.front()));
       state.kept.pop_front();
     }
   }

@@ -1,8 +1,8 @@
 // A source whose chunks are read once for several readers that need them at about the same time.
 //
 // Who wants a chunk that is being read waits for that, and a chunk that somebody still has is given again. The chunks
-// that were read last are kept, up to an eighth of the budget in which they count, and 64 MiB, since neighbours that
-// share a chunk may be read one after the other. Any thread may call read().
+// that were read last are kept, up to an eighth of the budget in which they count, and 64 MiB, but one in any case,
+// since neighbours that share a chunk may be read one after the other. Any thread may call read().
 #pragma once
 
 #include <memory>

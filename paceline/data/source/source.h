@@ -30,6 +30,8 @@ class Source {
   virtual const std::vector<ChunkSize>& chunks() const = 0;
   /// Whether read() gives as many rows as chunks() says. Otherwise (a filter) there may be more or fewer.
   virtual bool counts_rows() const = 0;
+  /// Whether the rows are in memory, whoever reads them: a part of a chunk holds nothing that would go otherwise.
+  virtual bool has_rows_in_memory() const { return false; }
   /// The rows of a chunk in their order, 0 ≤ chunk < chunks().size(). `key` is the epoch's: what is done to rows by
   /// chance is a function of key, chunk and row.
   virtual arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t key) const = 0;

@@ -80,6 +80,10 @@ class Pieces : public Source {
         size.rows += rows;
         size.bytes += chunks[chunk].bytes * rows / chunks[chunk].rows;
         size.file = chunks[chunk].file;
+        if (!source_->has_rows_in_memory()) {  // all of the chunk is read for it
+          const int64_t others = chunks[chunk].bytes - chunks[chunk].bytes * rows / chunks[chunk].rows;
+          size.bytes_to_read = std::max(size.bytes_to_read, others + chunks[chunk].bytes_to_read);
+        }
         row += rows;
         done += rows;
       }
@@ -92,6 +96,7 @@ class Pieces : public Source {
   arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return source_->schema(); }
   const std::vector<ChunkSize>& chunks() const override { return chunks_; }
   bool counts_rows() const override { return true; }
+  bool has_rows_in_memory() const override { return source_->has_rows_in_memory(); }
   uint64_t fingerprint() const override {
     uint64_t print = mix(source_->fingerprint(), print_);
     for (const ChunkSize& chunk : chunks_) print = mix(print, static_cast<uint64_t>(chunk.rows));
@@ -100,6 +105,9 @@ class Pieces : public Source {
 
   Batch read(int64_t chunk, uint64_t key) const override {
     const std::vector<RowRun>& runs = runs_[static_cast<size_t>(chunk)];
+    // A slice would keep all of the chunk it is cut from.
+    const int64_t rows = source_->chunks()[static_cast<size_t>(runs.front().chunk)].rows;
+    const bool copies = runs.size() == 1 && 2 * runs.front().rows <= rows && !source_->has_rows_in_memory();
     arrow::RecordBatchVector batches;
     std::vector<RowRun> all;
     for (const RowRun& run : runs) {
@@ -107,7 +115,7 @@ class Pieces : public Source {
       all.push_back({static_cast<int64_t>(batches.size()), run.first, run.rows});
       batches.push_back(std::move(batch));
     }
-    return gather(batches, all, reading_memory());
+    return gather(batches, all, reading_memory(), copies);
   }
 
  private:

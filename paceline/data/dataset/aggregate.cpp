@@ -1,0 +1,261 @@
+#include "paceline/data/dataset/aggregate.h"
+
+#include <arrow/array.h>
+#include <arrow/array/concatenate.h>
+#include <arrow/builder.h>
+#include <arrow/compute/api.h>
+#include <arrow/scalar.h>
+#include <arrow/type.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace paceline::data {
+namespace {
+
+namespace compute = arrow::compute;
+
+using Values = std::shared_ptr<arrow::Array>;
+using ScalarResult = arrow::Result<std::shared_ptr<arrow::Scalar>>;
+
+template <class Kind, class... Arguments>
+std::function<std::unique_ptr<Accumulator>()> begins(Arguments... arguments) {
+  return [=] { return std::make_unique<Kind>(arguments...); };
+}
+
+std::string named(const char* kind, const std::string& column) {
+  return kind + ("(" + column + ")");
+}
+
+// Arrow has few functions for half-precision numbers.
+arrow::Result<Values> in_one_type(const Values& values) {
+  if (values->type_id() != arrow::Type::HALF_FLOAT) return values;
+  return compute::Cast(*values, arrow::float64());
+}
+
+class Counting : public Accumulator {
+ public:
+  explicit Counting(bool ignore_nulls) : ignore_nulls_(ignore_nulls) {}
+  arrow::Status add(const Values& values) override {
+    rows_ += values->length() - (ignore_nulls_ ? values->null_count() : 0);
+    return arrow::Status::OK();
+  }
+  ScalarResult result() const override { return std::make_shared<arrow::Int64Scalar>(rows_); }
+
+ private:
+  const bool ignore_nulls_;
+  int64_t rows_ = 0;
+};
+
+// The sum of integers, which no block makes too large.
+template <class Type>
+__int128 sum_of_integers(const arrow::Array& values) {
+  const auto& numbers = static_cast<const typename arrow::TypeTraits<Type>::ArrayType&>(values);
+  __int128 sum = 0;
+  for (int64_t row = 0; row < numbers.length(); ++row) sum += numbers.IsValid(row) ? numbers.Value(row) : 0;
+  return sum;
+}
+
+template <class Type>
+ScalarResult integer_scalar(__int128 sum) {
+  using Number = typename Type::c_type;
+  if (sum < std::numeric_limits<Number>::min() || sum > std::numeric_limits<Number>::max()) {
+    return arrow::Status::Invalid("overflow: the sum is too large for ",
+                                  arrow::TypeTraits<Type>::type_singleton()->ToString());
+  }
+  return std::make_shared<typename arrow::TypeTraits<Type>::ScalarType>(static_cast<Number>(sum));
+}
+
+class Summing : public Accumulator {
+ public:
+  arrow::Status add(const Values& given) override {
+    ARROW_ASSIGN_OR_RAISE(const Values values, in_one_type(given));
+    if (arrow::is_integer(values->type_id())) return add_integers(*values);
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum some, compute::Sum(values));
+    const bool has_values = sum_ != nullptr && sum_->is_valid;
+    if (has_values && !some.scalar()->is_valid) return arrow::Status::OK();
+    if (!has_values) {
+      sum_ = some.scalar();
+      return arrow::Status::OK();
+    }
+    const compute::ArithmeticOptions checked(/*check_overflow=*/true);
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum both, compute::Add(sum_, some, checked));
+    sum_ = both.scalar();
+    return arrow::Status::OK();
+  }
+
+  ScalarResult result() const override {
+    if (sum_ != nullptr) return sum_;
+    if (!has_integers_) return arrow::MakeNullScalar(is_signed_ ? arrow::int64() : arrow::uint64());
+    return is_signed_ ? integer_scalar<arrow::Int64Type>(integers_) : integer_scalar<arrow::UInt64Type>(integers_);
+  }
+
+ private:
+  arrow::Status add_integers(const arrow::Array& values) {
+    is_signed_ = arrow::is_signed_integer(values.type_id());
+    has_integers_ = has_integers_ || values.null_count() < values.length();
+    ARROW_ASSIGN_OR_RAISE(const auto wide, compute::Cast(values, is_signed_ ? arrow::int64() : arrow::uint64()));
+    integers_ += is_signed_ ? sum_of_integers<arrow::Int64Type>(*wide) : sum_of_integers<arrow::UInt64Type>(*wide);
+    return arrow::Status::OK();
+  }
+
+  std::shared_ptr<arrow::Scalar> sum_;  // of what is no integer
+  __int128 integers_ = 0;
+  bool has_integers_ = false;
+  bool is_signed_ = true;
+};
+
+enum class Extreme { least, greatest, absolute };
+
+class ExtremeOf : public Accumulator {
+ public:
+  explicit ExtremeOf(Extreme which) : which_(which) {}
+
+  arrow::Status add(const Values& given) override {
+    ARROW_ASSIGN_OR_RAISE(Values values, in_one_type(given));
+    if (which_ == Extreme::absolute && arrow::is_signed_integer(values->type_id())) {
+      ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*values, arrow::int64()));  // an int8 has -128, but not 128
+    }
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum both, compute::MinMax(values));
+    const auto& extremes = both.scalar_as<arrow::StructScalar>().value;
+    arrow::Datum some = extremes[which_ == Extreme::least ? 0 : 1];
+    if (which_ == Extreme::absolute) {
+      const compute::ArithmeticOptions checked(/*check_overflow=*/true);
+      ARROW_ASSIGN_OR_RAISE(const arrow::Datum low, compute::AbsoluteValue(extremes[0], checked));
+      ARROW_ASSIGN_OR_RAISE(const arrow::Datum high, compute::AbsoluteValue(extremes[1], checked));
+      ARROW_ASSIGN_OR_RAISE(some, compute::MaxElementWise({low, high}));
+    }
+    if (extreme_ == nullptr) {
+      extreme_ = some.scalar();
+      return arrow::Status::OK();
+    }
+    ARROW_ASSIGN_OR_RAISE(some, which_ == Extreme::least ? compute::MinElementWise({extreme_, some})
+                                                         : compute::MaxElementWise({extreme_, some}));
+    extreme_ = some.scalar();
+    return arrow::Status::OK();
+  }
+  ScalarResult result() const override { return extreme_; }
+
+ private:
+  const Extreme which_;
+  std::shared_ptr<arrow::Scalar> extreme_;
+};
+
+arrow::Result<double> number_in(const arrow::Result<arrow::Datum>& value) {
+  ARROW_RETURN_NOT_OK(value);
+  ARROW_ASSIGN_OR_RAISE(const auto number, value->scalar()->CastTo(arrow::float64()));
+  return static_cast<const arrow::DoubleScalar&>(*number).value;
+}
+
+std::shared_ptr<arrow::Scalar> double_or_null(double value, bool is_valid) {
+  if (is_valid) return std::make_shared<arrow::DoubleScalar>(value);
+  return arrow::MakeNullScalar(arrow::float64());
+}
+
+// The mean and, for a standard deviation, the sum of the squares of what values are off it; of blocks as of Chan and
+// others, "Updating Formulae", 1979.
+class Moments : public Accumulator {
+ public:
+  explicit Moments(std::optional<int64_t> ddof) : ddof_(ddof) {}
+
+  arrow::Status add(const Values& given) override {
+    ARROW_ASSIGN_OR_RAISE(Values values, in_one_type(given));
+    const arrow::Type::type type = values->type_id();
+    if (ddof_ && (arrow::is_numeric(type) || arrow::is_decimal(type) || type == arrow::Type::BOOL)) {
+      ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*values, arrow::float64(), compute::CastOptions::Unsafe()));
+    }
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum mean_of_block, compute::Mean(values));  // refuses texts, of no rows, too
+    const auto rows = static_cast<double>(values->length() - values->null_count());
+    if (rows == 0) return arrow::Status::OK();
+    ARROW_ASSIGN_OR_RAISE(const double mean, number_in(mean_of_block));
+    const double total = rows_ + rows;
+    const double off = mean - mean_;
+    if (ddof_) {
+      ARROW_ASSIGN_OR_RAISE(const double variance, number_in(compute::Variance(values, compute::VarianceOptions(0))));
+      squares_ += variance * rows + off * off * rows_ * rows / total;
+    }
+    mean_ += off * rows / total;
+    rows_ = total;
+    return arrow::Status::OK();
+  }
+  ScalarResult result() const override {
+    if (!ddof_) return double_or_null(mean_, rows_ > 0);
+    const double rows = rows_ - static_cast<double>(*ddof_);
+    return double_or_null(std::sqrt(squares_ / rows), rows_ > 0 && rows > 0);
+  }
+
+ private:
+  const std::optional<int64_t> ddof_;
+  double rows_ = 0;
+  double mean_ = 0;
+  double squares_ = 0;
+};
+
+// NaN has many bit patterns, which would be as many values.
+arrow::Result<Values> with_one_nan(const Values& given) {
+  ARROW_ASSIGN_OR_RAISE(const Values values, in_one_type(given));
+  if (!arrow::is_floating(values->type_id())) return values;
+  ARROW_ASSIGN_OR_RAISE(const arrow::Datum is_nan, compute::IsNan(values));
+  const arrow::DoubleScalar nan(std::numeric_limits<double>::quiet_NaN());
+  ARROW_ASSIGN_OR_RAISE(const auto of_type, nan.CastTo(values->type()));
+  ARROW_ASSIGN_OR_RAISE(const arrow::Datum made, compute::IfElse(is_nan, of_type, values));
+  return made.make_array();
+}
+
+class Distinct : public Accumulator {
+ public:
+  explicit Distinct(bool counts) : counts_values_(counts) {}
+
+  arrow::Status add(const Values& given) override {
+    ARROW_ASSIGN_OR_RAISE(Values values, with_one_nan(given));
+    if (counts_values_ && values->type_id() == arrow::Type::DICTIONARY) {  // of each block its own
+      const auto& words = static_cast<const arrow::DictionaryType&>(*values->type()).value_type();
+      ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*values, words));
+    }
+    ARROW_ASSIGN_OR_RAISE(Values some, compute::Unique(values));
+    if (values_ != nullptr) {
+      ARROW_ASSIGN_OR_RAISE(some, arrow::Concatenate({values_, some}));
+      ARROW_ASSIGN_OR_RAISE(some, compute::Unique(some));
+    }
+    values_ = std::move(some);
+    if (!counts_values_) return arrow::Status::OK();
+    counts_.resize(static_cast<size_t>(values_->length()));
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum places, compute::IndexIn(values, compute::SetLookupOptions(values_)));
+    const Values found = places.make_array();
+    const auto& indices = static_cast<const arrow::Int32Array&>(*found);
+    for (int64_t row = 0; row < indices.length(); ++row) ++counts_[static_cast<size_t>(indices.Value(row))];
+    return arrow::Status::OK();
+  }
+
+  ScalarResult result() const override {
+    const auto values = std::make_shared<arrow::ListScalar>(values_);
+    if (!counts_values_) return values;
+    arrow::Int64Builder counts;
+    ARROW_RETURN_NOT_OK(counts.AppendValues(counts_));
+    ARROW_ASSIGN_OR_RAISE(const Values array, counts.Finish());
+    return arrow::StructScalar::Make({values, std::make_shared<arrow::ListScalar>(array)}, {"values", "counts"});
+  }
+
+ private:
+  const bool counts_values_;
+  Values values_;  // each once
+  std::vector<int64_t> counts_;
+};
+
+}  // namespace
+
+Count::Count() : Aggregate{"count()", std::nullopt, begins<Counting>(false)} {}
+Count::Count(const std::string& on, bool ignore_nulls)
+    : Aggregate{named("count", on), on, begins<Counting>(ignore_nulls)} {}
+Sum::Sum(const std::string& on) : Aggregate{named("sum", on), on, begins<Summing>()} {}
+Min::Min(const std::string& on) : Aggregate{named("min", on), on, begins<ExtremeOf>(Extreme::least)} {}
+Max::Max(const std::string& on) : Aggregate{named("max", on), on, begins<ExtremeOf>(Extreme::greatest)} {}
+AbsMax::AbsMax(const std::string& on) : Aggregate{named("abs_max", on), on, begins<ExtremeOf>(Extreme::absolute)} {}
+Mean::Mean(const std::string& on) : Aggregate{named("mean", on), on, begins<Moments>(std::optional<int64_t>())} {}
+Std::Std(const std::string& on, int64_t ddof)
+    : Aggregate{named("std", on), on, begins<Moments>(std::optional<int64_t>(ddof))} {}
+Unique::Unique(const std::string& on) : Aggregate{named("unique", on), on, begins<Distinct>(false)} {}
+ValueCounter::ValueCounter(const std::string& on) : Aggregate{named("value_counter", on), on, begins<Distinct>(true)} {}
+
+}  // namespace paceline::data

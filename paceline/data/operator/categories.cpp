@@ -1,0 +1,135 @@
+#include "paceline/data/operator/categories.h"
+
+#include <arrow/array.h>
+#include <arrow/buffer.h>
+#include <arrow/builder.h>
+#include <arrow/compute/api.h>
+#include <arrow/compute/initialize.h>
+#include <arrow/record_batch.h>
+#include <arrow/scalar.h>
+#include <arrow/type.h>
+
+#include <algorithm>
+
+#include "paceline/data/memory/reading_memory.h"
+#include "paceline/data/order/permutation.h"
+#include "paceline/data/schema/missing_column_internal.h"
+#include "paceline/data/schema/tensor_column_internal.h"
+
+namespace paceline::data {
+namespace {
+
+namespace compute = arrow::compute;
+
+using Column = std::shared_ptr<arrow::Array>;
+
+class EncodeCategories : public Operator {
+ public:
+  explicit EncodeCategories(EncodeOptions options) : options_(std::move(options)) {}
+
+  std::string name() const override {
+    constexpr const char* kVerbs[] = {"OrdinalEncode(", "OneHotEncode(", "InverseEncode("};
+    return kVerbs[static_cast<int>(options_.encoding)] + options_.output + " = " + options_.column + ", " +
+           std::to_string(options_.values->length()) + " categories)";
+  }
+  bool keeps_rows() const override { return true; }
+  uint64_t fingerprint() const override {
+    uint64_t of_values = mix_text(5, name());
+    for (int64_t place = 0; place < options_.values->length(); ++place) {
+      of_values = mix_text(of_values, (*options_.values->GetScalar(place))->ToString());
+    }
+    return of_values;
+  }
+  int64_t bytes_besides(int64_t) const override { return 0; }  // the other columns stay what they are
+
+  arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>& input) const override {
+    if (input == nullptr) return nullptr;
+    ARROW_RETURN_NOT_OK(place_in(*input));
+    const auto field = arrow::field(options_.output, type());
+    const int place = input->GetFieldIndex(options_.output);
+    return place < 0 ? input->AddField(input->num_fields(), field) : input->SetField(place, field);
+  }
+
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply(const std::shared_ptr<arrow::RecordBatch>& block,
+                                                           uint64_t) const override {
+    static const arrow::Status kInitialized = compute::Initialize();
+    ARROW_RETURN_NOT_OK(kInitialized);
+    ARROW_ASSIGN_OR_RAISE(const int column, place_in(*block->schema()));
+    auto made = encoded(block->column(column));
+    if (!made.ok()) return made.status().WithMessage(name(), ": ", made.status().message());
+    const auto field = arrow::field(options_.output, type());
+    const int place = block->schema()->GetFieldIndex(options_.output);
+    if (place < 0) return block->AddColumn(block->num_columns(), field, *made);
+    return block->SetColumn(place, field, *made);
+  }
+
+ private:
+  std::shared_ptr<arrow::DataType> type() const {
+    if (options_.encoding == Encoding::place) return arrow::int64();
+    if (options_.encoding == Encoding::inverse) return options_.values->type();
+    return arrow::fixed_size_list(arrow::uint8(), static_cast<int32_t>(options_.values->length()));
+  }
+
+  arrow::Result<int> place_in(const arrow::Schema& columns) const {
+    const int place = columns.GetFieldIndex(options_.column);
+    if (place >= 0) return place;
+    return missing_column(name(), options_.column, columns);
+  }
+
+  arrow::Result<Column> encoded(const Column& given) const {
+    compute::ExecContext context(reading_memory());
+    if (options_.encoding == Encoding::inverse) return values_at(given, context);
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum missing, compute::IsNull(given, compute::NullOptions(true), &context));
+    if (missing.array_as<arrow::BooleanArray>()->true_count() > 0) {
+      return arrow::Status::Invalid("the column '", options_.column,
+                                    "' has nulls; fill them first, as with SimpleImputer, or filter them");
+    }
+    Column values = given;
+    if (!values->type()->Equals(*options_.values->type())) {
+      ARROW_ASSIGN_OR_RAISE(values,
+                            compute::Cast(*values, options_.values->type(), compute::CastOptions::Safe(), &context));
+    }
+    const compute::SetLookupOptions lookup(options_.values);
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum found, compute::IndexIn(values, lookup, &context));
+    const Column places = found.make_array();
+    if (options_.encoding == Encoding::one_hot) return hot(static_cast<const arrow::Int32Array&>(*places));
+    return compute::Cast(*places, arrow::int64(), compute::CastOptions::Safe(), &context);
+  }
+
+  arrow::Result<Column> hot(const arrow::Int32Array& places) const {
+    const int64_t rows = places.length();
+    const int64_t width = options_.values->length();
+    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> buffer, arrow::AllocateBuffer(rows * width, reading_memory()));
+    auto* const ones = buffer->mutable_data_as<uint8_t>();
+    std::fill_n(ones, rows * width, uint8_t{0});
+    for (int64_t row = 0; row < rows; ++row) {
+      if (places.IsValid(row)) ones[row * width + places.Value(row)] = 1;
+    }
+    return tensor_column(std::make_shared<arrow::UInt8Array>(rows * width, std::move(buffer)), type(), rows);
+  }
+
+  arrow::Result<Column> values_at(const Column& given, compute::ExecContext& context) const {
+    const auto unsafe = compute::CastOptions::Unsafe();
+    ARROW_ASSIGN_OR_RAISE(const Column places, compute::Cast(*given, arrow::int64(), unsafe, &context));
+    const auto& numbers = static_cast<const arrow::Int64Array&>(*places);
+    arrow::Int64Builder known(reading_memory());
+    ARROW_RETURN_NOT_OK(known.Reserve(numbers.length()));
+    for (int64_t row = 0; row < numbers.length(); ++row) {
+      const bool is_one =
+          numbers.IsValid(row) && numbers.Value(row) >= 0 && numbers.Value(row) < options_.values->length();
+      is_one ? known.UnsafeAppend(numbers.Value(row)) : known.UnsafeAppendNull();
+    }
+    ARROW_ASSIGN_OR_RAISE(const Column indices, known.Finish());
+    return compute::Take(*options_.values, *indices, compute::TakeOptions::NoBoundsCheck(), &context);
+  }
+
+  const EncodeOptions options_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Operator> encode_categories(EncodeOptions options) {
+  return std::make_shared<EncodeCategories>(std::move(options));
+}
+
+}  // namespace paceline::data

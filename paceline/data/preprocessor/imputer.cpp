@@ -1,0 +1,73 @@
+#include "paceline/data/preprocessor/imputer.h"
+
+#include <arrow/array.h>
+#include <arrow/compute/cast.h>
+#include <arrow/scalar.h>
+#include <arrow/type.h>
+
+#include "paceline/core/error.h"
+
+namespace paceline::data::preprocessors {
+namespace {
+
+namespace compute = arrow::compute;
+
+// The first one of those that come most often; null where there is none.
+std::shared_ptr<arrow::Scalar> most_frequent(const arrow::StructScalar& counter) {
+  const auto& values = *static_cast<const arrow::ListScalar&>(*counter.value[0]).value;
+  const auto& list = *static_cast<const arrow::ListScalar&>(*counter.value[1]).value;
+  const auto& counts = static_cast<const arrow::Int64Array&>(list);
+  int64_t found = -1;
+  for (int64_t place = 0; place < values.length(); ++place) {
+    if (values.IsValid(place) && (found < 0 || counts.Value(place) > counts.Value(found))) found = place;
+  }
+  return found < 0 ? arrow::MakeNullScalar(values.type()) : value_or_throw(values.GetScalar(found));
+}
+
+// Arrow takes a literal double for a float where it is one: of an int64 and 0.5 it would make floats.
+compute::Expression exact_literal(const std::shared_ptr<arrow::Scalar>& value) {
+  const compute::Expression literal = compute::literal(value);
+  if (value->type->id() != arrow::Type::DOUBLE) return literal;
+  return compute::call("cast", {literal}, compute::CastOptions::Safe(arrow::float64()));
+}
+
+}  // namespace
+
+SimpleImputer::SimpleImputer(std::vector<std::string> columns, SimpleImputerOptions options)
+    : OfColumns("SimpleImputer", std::move(columns), std::move(options.output_columns)),
+      strategy_(std::move(options.strategy)),
+      fill_value_(std::move(options.fill_value)) {
+  if (strategy_ != "mean" && strategy_ != "most_frequent" && strategy_ != "constant") {
+    throw ConfigError("strategy is '" + strategy_ + "'; allowed: 'mean', 'most_frequent', 'constant'");
+  }
+  if (strategy_ == "constant" && (fill_value_ == nullptr || !fill_value_->is_valid)) {
+    throw ConfigError("the strategy 'constant' needs a fill_value");
+  }
+}
+
+AggregateResults SimpleImputer::learn(const Dataset& dataset) {
+  std::vector<Aggregate> of;
+  for (const std::string& column : columns()) {
+    of.push_back(strategy_ == "mean" ? Aggregate(Mean(column)) : Aggregate(ValueCounter(column)));
+  }
+  const AggregateResults found = without_nan(dataset, columns()).aggregate(of);
+  if (strategy_ == "mean") return found;
+  AggregateResults learnt;
+  for (const std::string& column : columns()) {
+    const auto& counter = static_cast<const arrow::StructScalar&>(*found.at("value_counter(" + column + ")"));
+    learnt["most_frequent(" + column + ")"] = most_frequent(counter);
+  }
+  return learnt;
+}
+
+Dataset SimpleImputer::with_output(const Dataset& dataset, const std::string& column, const std::string& output) const {
+  const auto& value = strategy_ == "constant" ? fill_value_ : stat(strategy_, column);
+  if (!value->is_valid) {
+    throw ConfigError("the column '" + column +
+                      "' had no values to learn from, so there is nothing to fill its nulls with");
+  }
+  const auto known = strategy_ == "mean" ? as_doubles(column) : compute::field_ref(column);
+  return dataset.with_column(output, compute::call("if_else", {is_missing(column), exact_literal(value), known}));
+}
+
+}  // namespace paceline::data::preprocessors

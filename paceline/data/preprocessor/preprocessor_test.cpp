@@ -1,0 +1,304 @@
+#include "paceline/data/preprocessor/preprocessor.h"
+
+#include <arrow/array.h>
+#include <arrow/json/from_string.h>
+#include <arrow/record_batch.h>
+#include <arrow/scalar.h>
+#include <arrow/table.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "paceline/core/error.h"
+#include "paceline/data/dataset/read_api.h"
+#include "paceline/data/plan/codec.h"
+#include "paceline/data/preprocessor/chain.h"
+#include "paceline/data/preprocessor/concatenator.h"
+#include "paceline/data/preprocessor/encoder.h"
+#include "paceline/data/preprocessor/imputer.h"
+#include "paceline/data/preprocessor/scaler.h"
+#include "paceline/testing/temporary_folder.h"
+
+namespace paceline::data::preprocessors {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Dataset rows_of(const arrow::FieldVector& fields, const std::string& json) {
+  const auto rows = arrow::json::ArrayFromJSONString(arrow::struct_(fields), json).ValueOrDie();
+  return from_arrow({arrow::RecordBatch::FromStructArray(rows).ValueOrDie()});
+}
+
+// The plan as another process gets it.
+Dataset travelled(const Dataset& dataset) {
+  const auto bytes = arrow::Buffer::FromString(encode_plans({{"x", dataset.plan()}}).ValueOrDie());
+  return Dataset(decode_plans(bytes).ValueOrDie().at("x"));
+}
+
+// The rows of a column, as they are here and in another process, for one block and for several.
+void expect_column(const Dataset& dataset, const std::string& column, const std::shared_ptr<arrow::DataType>& type,
+                   const std::string& json) {
+  const auto expected = arrow::json::ArrayFromJSONString(type, json).ValueOrDie();
+  EXPECT_EQ(*dataset.schema()->GetFieldByName(column)->type(), *type);
+  for (const Dataset& one : {dataset, travelled(dataset), dataset.select_columns({column})}) {
+    const auto values = one.take_all()->CombineChunksToBatch().ValueOrDie()->GetColumnByName(column);
+    ASSERT_NE(values, nullptr);
+    EXPECT_TRUE(values->ApproxEquals(expected, arrow::EqualOptions::Defaults().nans_equal(true)))
+        << values->ToString() << "\nwanted " << expected->ToString();
+  }
+}
+
+template <class Kind>
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Kind& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+const arrow::FieldVector kNumbers = {arrow::field("x", arrow::int32()), arrow::field("same", arrow::int64()),
+                                     arrow::field("y", arrow::float64())};
+// x: mean 3, squares 4 + 4 + 4 + 4, std 2. y: mean 0, squares 4 + 4, std sqrt(8 / 3).
+constexpr const char* kRows = R"([[1, 7, -2], [5, 7, null], [null, 7, 0], [1, 7, 2], [5, 7, NaN]])";
+
+Dataset numbers(int64_t blocks = 2) {
+  return rows_of(kNumbers, kRows).repartition(blocks);
+}
+
+TEST(Scalers, AreThoseOfAllRows) {
+  for (const int64_t blocks : {1, 2, 5}) {
+    const Dataset standard = StandardScaler({"x", "same", "y"}).fit_transform(numbers(blocks));
+    expect_column(standard, "x", arrow::float64(), "[-1, 1, null, -1, 1]");
+    expect_column(standard, "same", arrow::float64(), "[0, 0, 0, 0, 0]");
+    expect_column(standard, "y", arrow::float64(), "[-1.224744871391589, null, 0, 1.224744871391589, NaN]");
+  }
+  const Dataset least = MinMaxScaler({"x", "same", "y"}, {"x", "zero", "part"}).fit_transform(numbers());
+  EXPECT_THAT(least.columns(), ElementsAre("x", "same", "y", "zero", "part"));
+  expect_column(least, "x", arrow::float64(), "[0, 1, null, 0, 1]");
+  expect_column(least, "zero", arrow::float64(), "[0, 0, 0, 0, 0]");
+  expect_column(least, "part", arrow::float64(), "[0, null, 0.5, 1, NaN]");
+  expect_column(least, "y", arrow::float64(), "[-2, null, 0, 2, NaN]");
+  const Dataset absolute = MaxAbsScaler({"x", "same", "y"}).fit_transform(numbers());
+  expect_column(absolute, "x", arrow::float64(), "[0.2, 1, null, 0.2, 1]");
+  expect_column(absolute, "same", arrow::float64(), "[1, 1, 1, 1, 1]");
+  expect_column(absolute, "y", arrow::float64(), "[-1, null, 0, 1, NaN]");
+  const Dataset zeros = rows_of({arrow::field("x", arrow::float32())}, "[[0], [0]]");
+  expect_column(MaxAbsScaler({"x"}).fit_transform(zeros), "x", arrow::float64(), "[0, 0]");
+}
+
+TEST(Scalers, KnowWhatTheyHaveLearntOfOtherRows) {
+  StandardScaler scaler({"x"});
+  const Dataset test = rows_of({arrow::field("x", arrow::int8())}, "[[7], [-128], [null]]");
+  expect_column(scaler.fit(numbers()).transform(test), "x", arrow::float64(), "[2, -65.5, null]");
+  EXPECT_THAT(scaler.transform(test).explain(),
+              HasSubstr("WithColumn(x = divide(subtract(cast(x, {to_type=double}), 3), 2))"));
+  const StandardScaler copy = scaler;
+  expect_column(scaler.fit(test).transform(test.limit(1)), "x", arrow::float64(), "[1]");  // mean -60.5, std 67.5
+  expect_column(copy.transform(test.limit(1)), "x", arrow::float64(), "[2]");
+}
+
+TEST(Scalers, OfNothingAllIsNaN) {
+  const Dataset nothing = numbers().limit(0);
+  const Dataset one = rows_of(kNumbers, "[[1, null, null], [3, 4, 5]]");
+  expect_column(StandardScaler({"x"}).fit(nothing).transform(one), "x", arrow::float64(), "[NaN, NaN]");
+  expect_column(MinMaxScaler({"same"}).fit(nothing).transform(one), "same", arrow::float64(), "[null, NaN]");
+  expect_column(MaxAbsScaler({"y"}).fit(nothing).transform(one), "y", arrow::float64(), "[null, NaN]");
+  expect_column(StandardScaler({"x"}).fit(one).transform(nothing), "x", arrow::float64(), "[]");
+}
+
+const arrow::FieldVector kWords = {arrow::field("word", arrow::utf8()), arrow::field("id", arrow::int32())};
+
+Dataset words() {
+  return rows_of(kWords, R"([["pear", 30], ["apple", 10], ["pear", 20], ["fig", 10], ["pear", 10]])").repartition(3);
+}
+
+TEST(Encoders, NumberCategoriesInTheirOrder) {
+  OrdinalEncoder ordinal({"word", "id"}, {"word", "place"});
+  const Dataset encoded = ordinal.fit_transform(words());
+  expect_column(encoded, "word", arrow::int64(), "[2, 0, 2, 1, 2]");
+  expect_column(encoded, "place", arrow::int64(), "[2, 0, 1, 0, 0]");
+  EXPECT_EQ(ordinal.stats().at("unique_values(word)")->ToString(), "list<item: string>[apple, fig, pear]");
+  const Dataset unseen = rows_of(kWords, R"([["plum", 20], ["fig", -1]])");
+  expect_column(ordinal.transform(unseen), "word", arrow::int64(), "[null, 1]");
+  expect_column(ordinal.transform(unseen), "place", arrow::int64(), "[1, null]");
+  expect_column(ordinal.fit(words().limit(0)).transform(unseen), "word", arrow::int64(), "[null, null]");
+}
+
+TEST(Encoders, OneHotHasAPlaceForEach) {
+  OneHotEncoder hot({"word"});
+  const auto three = arrow::fixed_size_list(arrow::uint8(), 3);
+  expect_column(hot.fit_transform(words()), "word", three, "[[0,0,1], [1,0,0], [0,0,1], [0,1,0], [0,0,1]]");
+  const Dataset unseen = rows_of(kWords, R"([["plum", 20], ["fig", 30]])");
+  expect_column(hot.transform(unseen), "word", three, "[[0,0,0], [0,1,0]]");
+  OneHotEncoder frequent({"word", "id"}, {{"word", 1}, {"id", 2}}, {"a", "b"});
+  const Dataset made = frequent.fit_transform(words());
+  EXPECT_THAT(made.columns(), ElementsAre("word", "id", "a", "b"));
+  expect_column(made, "a", arrow::fixed_size_list(arrow::uint8(), 1), "[[1], [0], [1], [0], [1]]");
+  // 10 comes three times, 30 and 20 once each: the first of them counts.
+  expect_column(made, "b", arrow::fixed_size_list(arrow::uint8(), 2), "[[0,1], [1,0], [0,0], [1,0], [1,0]]");
+}
+
+TEST(Encoders, LabelsComeBack) {
+  LabelEncoder labels("word", "label");
+  const Dataset encoded = labels.fit_transform(words());
+  EXPECT_THAT(encoded.columns(), ElementsAre("word", "id", "label"));
+  const Dataset back = labels.inverse_transform(encoded.drop_columns({"word"}));
+  expect_column(back, "word", arrow::utf8(), R"(["pear", "apple", "pear", "fig", "pear"])");
+  const Dataset predicted = rows_of({arrow::field("label", arrow::int32())}, "[[1], [9], [null], [-1]]");
+  expect_column(labels.inverse_transform(predicted), "word", arrow::utf8(), R"(["fig", null, null, null])");
+}
+
+TEST(Encoders, NullsAreErrors) {
+  const Dataset nulls = rows_of(kWords, R"([["fig", 20], [null, 30]])");
+  const std::string text = "the column 'word' has nulls; fill them first";
+  EXPECT_THAT(error_of<ConfigError>([&] { OrdinalEncoder({"word"}).fit(nulls); }), HasSubstr(text));
+  OneHotEncoder hot({"word"});
+  EXPECT_THAT(error_of<Error>([&] { hot.fit(words()).transform(nulls).take(); }), HasSubstr(text));
+  const Dataset nan = rows_of(kNumbers, "[[1, 1, NaN]]");
+  EXPECT_THAT(error_of<ConfigError>([&] { OrdinalEncoder({"y"}).fit(nan); }), HasSubstr("the column 'y' has nulls"));
+}
+
+TEST(SimpleImputer, FillsNullsAndNaN) {
+  // x: 12 / 4; y: 0 / 3.
+  const Dataset mean = SimpleImputer({"x", "y"}).fit_transform(numbers());
+  expect_column(mean, "x", arrow::float64(), "[1, 5, 3, 1, 5]");
+  expect_column(mean, "y", arrow::float64(), "[-2, 0, 0, 2, 0]");
+  SimpleImputer frequent({"word", "id"}, {.strategy = "most_frequent", .output_columns = {"word", "number"}});
+  const Dataset missing = rows_of(kWords, R"([[null, null], ["fig", 4], ["kiwi", null], ["kiwi", 3], [null, null]])");
+  const Dataset filled = frequent.fit_transform(missing);
+  expect_column(filled, "word", arrow::utf8(), R"(["kiwi", "fig", "kiwi", "kiwi", "kiwi"])");
+  expect_column(filled, "number", arrow::int32(), "[4, 4, 4, 3, 4]");
+  const SimpleImputer half({"x"}, {.strategy = "constant", .fill_value = arrow::MakeScalar(0.5)});
+  expect_column(half.transform(numbers()), "x", arrow::float64(), "[1, 5, 0.5, 1, 5]");
+  const SimpleImputer zero({"x"}, {.strategy = "constant", .fill_value = arrow::MakeScalar(int64_t{0})});
+  expect_column(zero.transform(numbers()), "x", arrow::int32(), "[1, 5, 0, 1, 5]");
+  const SimpleImputer text({"word"}, {.strategy = "constant", .fill_value = arrow::MakeScalar("none")});
+  expect_column(text.transform(missing.limit(2)), "word", arrow::utf8(), R"(["none", "fig"])");
+}
+
+TEST(SimpleImputer, NeedsValues) {
+  const Dataset nothing = numbers().limit(0);
+  EXPECT_THAT(error_of<ConfigError>([&] { SimpleImputer({"x"}).fit_transform(nothing); }),
+              HasSubstr("the column 'x' had no values to learn from"));
+  EXPECT_THAT(
+      error_of<ConfigError>([&] { SimpleImputer({"x"}, {.strategy = "most_frequent"}).fit_transform(nothing); }),
+      HasSubstr("the column 'x' had no values to learn from"));
+  EXPECT_THAT(error_of<ConfigError>([] { SimpleImputer({"x"}, {.strategy = "median"}); }), HasSubstr("'median'"));
+  EXPECT_THAT(error_of<ConfigError>([] { SimpleImputer({"x"}, {.strategy = "constant"}); }), HasSubstr("fill_value"));
+}
+
+TEST(Concatenator, MakesArraysOfColumns) {
+  const Dataset dataset = numbers();
+  const Dataset doubles = Concatenator({"y", "x"}).transform(dataset);
+  EXPECT_THAT(doubles.columns(), ElementsAre("same", "concat_out"));
+  expect_column(doubles, "concat_out", arrow::fixed_size_list(arrow::float64(), 2),
+                "[[-2, 1], [NaN, 5], [0, NaN], [2, 1], [NaN, 5]]");
+  const Dataset floats = Concatenator({"x", "same"}, {.output_column_name = "x", .dtype = arrow::float32()})
+                             .transform(dataset.filter(arrow::compute::is_valid(arrow::compute::field_ref("x"))));
+  EXPECT_THAT(floats.columns(), ElementsAre("y", "x"));
+  expect_column(floats, "x", arrow::fixed_size_list(arrow::float32(), 2), "[[1, 7], [5, 7], [1, 7], [5, 7]]");
+  expect_column(Concatenator({"same"}).transform(dataset.limit(0)), "concat_out",
+                arrow::fixed_size_list(arrow::int64(), 1), "[]");
+  EXPECT_THAT(error_of<Error>([&] { Concatenator({"same", "x"}).transform(dataset).take(); }),
+              HasSubstr("the column 'x' has nulls, NaN or infinite numbers, which int64 has not"));
+  EXPECT_THAT(error_of<Error>([&] { Concatenator({"y"}, {.dtype = arrow::int8()}).transform(dataset).take(); }),
+              HasSubstr("which int8 has not"));
+  EXPECT_THAT(error_of<Error>([&] { Concatenator({"x", "z"}).transform(dataset).schema(); }),
+              HasSubstr("there is no column 'z'; there are x, same, y"));
+  EXPECT_THAT(error_of<Error>([] { Concatenator({"word"}).transform(words()).schema(); }),
+              HasSubstr("the column 'word' has string; wanted: numbers"));
+}
+
+TEST(Concatenator, FlattensArrays) {
+  const auto pair = arrow::fixed_size_list(arrow::uint8(), 2);
+  const Dataset dataset =
+      rows_of({arrow::field("a", arrow::float32()), arrow::field("b", pair), arrow::field("c", arrow::boolean())},
+              "[[0.5, [1, 2], true], [1.5, [3, 4], false], [2.5, [5, 6], true]]");
+  // Of rows in the middle of what is in memory, too.
+  const Dataset last = dataset.split_at_indices({1})[1];
+  const Concatenator flat({"c", "b", "a"}, {.dtype = arrow::float32(), .flatten = true});
+  expect_column(flat.transform(last), "concat_out", arrow::fixed_size_list(arrow::float32(), 4),
+                "[[0, 3, 4, 1.5], [1, 5, 6, 2.5]]");
+  EXPECT_THAT(error_of<Error>([&] { Concatenator({"b"}).transform(dataset).schema(); }), HasSubstr("or flatten"));
+}
+
+TEST(Chain, LearnsOneAfterTheOther) {
+  const testing::TemporaryFolder folder;
+  numbers().write_parquet(folder.path());
+  const Dataset files = read_parquet(folder.path());
+  const auto arrays = [] {
+    return Chain(SimpleImputer({"x", "y"}), MinMaxScaler({"x", "y"}),
+                 Concatenator({"x", "y"}, {.output_column_name = "features", .dtype = arrow::float32()}));
+  };
+  Chain chain = arrays();
+  EXPECT_EQ(chain.fit_status(), FitStatus::not_fitted);
+  EXPECT_THROW(chain.transform(files), UsageError);
+  const Dataset made = chain.fit_transform(files);
+  EXPECT_EQ(chain.fit_status(), FitStatus::fitted);
+  const auto type = arrow::fixed_size_list(arrow::float32(), 2);
+  constexpr const char* kMade = "[[0, 0], [1, 0.5], [0.5, 0.5], [0, 1], [1, 0.5]]";
+  expect_column(made, "features", type, kMade);
+  // The steps say what is read: the column "same" is not.
+  EXPECT_THAT(made.select_columns({"features"}).explain(), Not(HasSubstr("same")));
+  Chain other = arrays();
+  other.load_state(decode_json(encode_json(chain.state())).ValueOrDie());
+  expect_column(other.transform(files), "features", type, kMade);
+}
+
+TEST(Preprocessor, StatesAreWhatWasLearnt) {
+  OneHotEncoder hot({"word"});
+  EXPECT_THAT(error_of<UsageError>([&] { hot.transform(words()); }), HasSubstr("OneHotEncoder has not learnt yet"));
+  EXPECT_THAT(error_of<UsageError>([&] { hot.state(); }), HasSubstr("call fit()"));
+  hot.fit(words());
+  OneHotEncoder other({"word"});
+  other.load_state(hot.state());
+  EXPECT_EQ(other.fit_status(), FitStatus::fitted);
+  EXPECT_EQ(other.stats().at("unique_values(word)")->ToString(), "list<item: string>[apple, fig, pear]");
+  EXPECT_THAT(error_of<ConfigError>([&] { OrdinalEncoder({"word"}).load_state(hot.state()); }),
+              HasSubstr("this is no state of a OrdinalEncoder"));
+  EXPECT_THAT(error_of<ConfigError>([&] { other.load_state(Json::array()); }), HasSubstr("this is no state"));
+  OneHotEncoder wider({"word", "id"});
+  wider.load_state(hot.state());
+  EXPECT_THAT(error_of<ConfigError>([&] { wider.transform(words()); }), HasSubstr("nothing of the column 'id'"));
+}
+
+TEST(Preprocessor, ErrorsNameColumns) {
+  for (const std::shared_ptr<Preprocessor>& one :
+       std::vector<std::shared_ptr<Preprocessor>>{std::make_shared<StandardScaler>(std::vector<std::string>{"z"}),
+                                                  std::make_shared<MaxAbsScaler>(std::vector<std::string>{"z"}),
+                                                  std::make_shared<OrdinalEncoder>(std::vector<std::string>{"z"}),
+                                                  std::make_shared<SimpleImputer>(std::vector<std::string>{"z"})}) {
+    EXPECT_THAT(error_of<ConfigError>([&] { one->fit(numbers()); }), HasSubstr("there is no column 'z'"));
+    EXPECT_EQ(one->fit_status(), FitStatus::not_fitted);
+  }
+  EXPECT_THAT(error_of<ConfigError>([] { StandardScaler({"word"}).fit(words()); }), HasSubstr("mean(\"word\")"));
+  EXPECT_THAT(error_of<ConfigError>([] { MinMaxScaler({"word"}).fit(words()); }), HasSubstr("wanted: numbers"));
+  EXPECT_THAT(error_of<ConfigError>([] { MaxAbsScaler({"word"}).fit(words()); }), HasSubstr("abs_max(\"word\")"));
+  EXPECT_THAT(error_of<ConfigError>([] { MinMaxScaler({"a", "b"}, {"b", "c"}); }), HasSubstr("'b'"));
+  EXPECT_THAT(error_of<ConfigError>([] { MinMaxScaler({"a", "b"}, {"c"}); }), HasSubstr("one for each of 2 columns"));
+}
+
+// A shuffled stream of many blocks, in which each row stays with its own numbers.
+TEST(Preprocessor, StreamsThroughTransform) {
+  const Dataset rows = range(1000).repartition(13).with_columns({{"x", arrow::compute::field_ref("id")}});
+  StandardScaler scaler({"x"}, {"scaled"});
+  const Dataset made = Chain(scaler, Concatenator({"scaled"})).fit_transform(rows).random_shuffle({.seed = 5});
+  const double std = std::sqrt((1000.0 * 1000 - 1) / 12);  // of the numbers 0 to 999, whose mean is 499.5
+  const auto batch = travelled(made).take_all()->CombineChunksToBatch().ValueOrDie();
+  const auto& ids = static_cast<const arrow::Int64Array&>(*batch->GetColumnByName("id"));
+  const auto& arrays = static_cast<const arrow::FixedSizeListArray&>(*batch->GetColumnByName("concat_out"));
+  const auto& values = static_cast<const arrow::DoubleArray&>(*arrays.values());
+  ASSERT_EQ(ids.length(), 1000);
+  for (int64_t row = 0; row < 1000; ++row) {
+    EXPECT_NEAR(values.Value(row), (static_cast<double>(ids.Value(row)) - 499.5) / std, 1e-9);
+  }
+  EXPECT_NE(ids.Value(0), 0);
+}
+
+}  // namespace
+}  // namespace paceline::data::preprocessors

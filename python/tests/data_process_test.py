@@ -111,6 +111,7 @@ def test_a_dataset_that_cannot_be_opened_says_why(run_config, tmp_path):
             return type(error).__name__, str(error)
 
     path = tmp_path / "none.parquet"
+    path.write_text("no Parquet")  # a path that is missing would be told before
     (kind, text), _ = seen_by(run_config, loop, datasets={"train": paceline.data.read_parquet(str(path))})
     assert "none.parquet" in text
 

@@ -297,9 +297,7 @@ class Client : public DataClient, public std::enable_shared_from_this<Client> {
 class RemoteBatches : public RankBatches {
  public:
   RemoteBatches(std::shared_ptr<Client> client, OpenStream asked, int64_t prefetch_batches)
-      : client_(std::move(client)),
-        state_(asked.from),
-        stream_(client_->open(std::move(asked), prefetch_batches)) {}
+      : client_(std::move(client)), state_(asked.from), stream_(client_->open(std::move(asked), prefetch_batches)) {}
   ~RemoteBatches() override { client_->close(stream_); }
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> next() override {

@@ -138,8 +138,7 @@ struct FileMirror::Desk {
       if (!options.takes_turns(name)) return false;
       struct stat about{};
       const Copied& known = copied[name];
-      const bool has_changed =
-          is_due && ::stat((folder + "/" + name).c_str(), &about) == 0 && !known.is_all_of(about);
+      const bool has_changed = is_due && ::stat((folder + "/" + name).c_str(), &about) == 0 && !known.is_all_of(about);
       if (has_changed) waiting.emplace_back(known.turn, name);
       return true;
     });

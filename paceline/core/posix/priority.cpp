@@ -1,5 +1,6 @@
 #include "paceline/core/posix/priority.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <filesystem>
@@ -18,6 +19,11 @@ void yield_to_others() {
   // Where the kernel groups processes by session (sched_autogroup), nice counts within a group only; the group has one
   // of its own. Workers are sessions of their own.
   std::ofstream("/proc/self/autogroup") << kNice;
+}
+
+void never_preempt() {
+  const sched_param none{};
+  (void)::sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
 }  // namespace paceline

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "paceline/core/posix/priority.h"
+#include "paceline/core/posix/thread.h"
 #include "paceline/data/executor/read_pool.h"
 #include "paceline/data/memory/counted_batch.h"
 #include "paceline/data/memory/reading_memory.h"
@@ -45,7 +47,7 @@ BatchStream::BatchStream(std::shared_ptr<Windows> windows, const BatchStreamOpti
       bytes_ahead_(std::min(kMostBytesAhead, rows_.windows()->pool().ledger()->budget() / kPartAhead)),
       state_(from),
       is_early_(options.begins_early) {
-  if (options_.prefetch_batches > 0) thread_ = std::thread([this] { make_ahead(); });
+  if (options_.prefetch_batches > 0) thread_ = start_thread([this] { make_ahead(); });
 }
 
 BatchStream::~BatchStream() {
@@ -75,6 +77,7 @@ bool BatchStream::has_room(int64_t bytes, int64_t times) const {
 }
 
 void BatchStream::make_ahead() {
+  never_preempt();
   while (true) {
     Made made = make();
     const bool is_last = !made.batch.ok() || *made.batch == nullptr;

@@ -50,7 +50,7 @@ class RankBatches {
   virtual bool wait(std::chrono::milliseconds) const { return true; }
   /// Behind the step whose batch next() has given last: what no rank has got yet.
   virtual const StreamState& state() const = 0;
-  /// Whether all that is left of the epoch is in memory or being read: time to begin the next one, early.
+  /// Whether what is left of the epoch is in memory or about to be: time to begin the next one, early.
   virtual bool is_near_end() const { return false; }
   /// Batches that were begun early are read from now on. Any thread may call it.
   virtual void read() {}

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "paceline/core/posix/forks.h"
+#include "paceline/core/posix/priority.h"
+#include "paceline/core/posix/thread.h"
 #include "paceline/data/memory/kept_pages.h"
 
 namespace paceline::data {
@@ -31,7 +33,7 @@ ReadPool::ReadPool(int threads, int64_t budget_bytes)
     : ledger_(std::make_shared<Ledger>(counted(budget_bytes))), most_threads_(threads), reads_ahead_(threads > 0) {
   ledger_->add_spare(kept_pages());
   kept_pages()->count_in(ledger_);
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  for (int i = 0; i < threads; ++i) threads_.push_back(start_thread([this] { work(); }));
 }
 
 ReadPool::~ReadPool() {
@@ -45,6 +47,7 @@ ReadPool::~ReadPool() {
 }
 
 void ReadPool::work() {
+  never_preempt();
   std::unique_lock lock(ledger_->mutex());
   while (!stopped_) {
     held_back_ = nullptr;
@@ -82,15 +85,24 @@ std::optional<ReadPool::Task> ReadPool::next_task(const Cursor* only_for, Window
     if (!dropped.empty()) return std::nullopt;
     return start(*cursor->windows_, cursor->wanted_);
   }
-  if (const Cursor* cursor = least_ahead(); cursor != nullptr && has_thread_for(cursor->ahead_ - cursor->window_)) {
-    const int64_t cost = cursor->windows_->cost_of_next(cursor->ahead_);
-    const bool is_early = cursor->reading_ == Reading::when_there_is_room;
-    if (!is_early && !ledger_->has_room(cost)) drop_last_wanted(Windows::kLater - 1, dropped);
-    if (!dropped.empty()) return std::nullopt;
-    if (ledger_->has_room(cost)) return start(*cursor->windows_, cursor->ahead_);
-    if (!is_early) held_back_ = cursor->windows_->statistics_;
+  const Cursor* cursor = least_ahead(Reading::ahead);
+  if (cursor != nullptr && !has_thread_for(cursor->ahead_ - cursor->window_)) cursor = nullptr;
+  const int64_t cost = cursor == nullptr ? 0 : cost_of_next(*cursor);
+  // What is asked for early is read first, so that it is there in time; but not instead of anything else.
+  if (const Cursor* early = least_ahead(Reading::when_there_is_room);
+      early != nullptr && has_thread_for(0) && ledger_->has_room(cost + cost_of_next(*early))) {
+    return start(*early->windows_, early->ahead_);
   }
+  if (cursor == nullptr) return std::nullopt;
+  if (!ledger_->has_room(cost)) drop_last_wanted(Windows::kLater - 1, dropped);
+  if (!dropped.empty()) return std::nullopt;
+  if (ledger_->has_room(cost)) return start(*cursor->windows_, cursor->ahead_);
+  held_back_ = cursor->windows_->statistics_;
   return std::nullopt;
+}
+
+int64_t ReadPool::cost_of_next(const Cursor& cursor) {
+  return cursor.windows_->cost_of_next(cursor.ahead_);
 }
 
 // For a window of which something is still to be read.
@@ -106,21 +118,17 @@ Cursor* ReadPool::longest_waiting() const {
   return longest;
 }
 
-Cursor* ReadPool::least_ahead() const {
+// Of those who read so.
+Cursor* ReadPool::least_ahead(Reading reading) const {
   if (!reads_ahead_) return nullptr;
   Cursor* least = nullptr;
   for (const Windows* windows : all_) {
     for (Cursor* cursor : windows->cursors_) {
-      const int64_t unread = windows->first_unread(*cursor);
+      if (cursor->reading_ != reading || !cursor->is_awake_) continue;
       // One that reads when there is room gets what it takes from here.
-      const int64_t end = cursor->reading_ == Reading::ahead                ? windows->count()
-                          : cursor->reading_ == Reading::when_there_is_room ? cursor->wanted_ + 1
-                                                                            : 0;
-      if (!cursor->is_awake_ || unread >= end) continue;
-      const auto turn = [](const Cursor& one) {
-        return std::pair(one.reading_ == Reading::when_there_is_room, one.ahead_ - one.window_);
-      };
-      if (least == nullptr || turn(*cursor) < turn(*least)) least = cursor;
+      const int64_t end = reading == Reading::ahead ? windows->count() : cursor->wanted_ + 1;
+      if (windows->first_unread(*cursor) >= end) continue;
+      if (least == nullptr || cursor->ahead_ - cursor->window_ < least->ahead_ - least->window_) least = cursor;
     }
   }
   return least;

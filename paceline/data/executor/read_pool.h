@@ -3,8 +3,9 @@
 // What a consumer waits for comes first; then the windows that consumers will want next, those who have least ahead of
 // them first, as long as the budget has room. For what is waited for, windows are dropped if the budget has no room:
 // those of consumers that have stopped, then those that are wanted last. Only if nothing can be dropped it is read
-// beyond the budget, so that a chunk larger than the budget is slow, not a deadlock. Consumers that have begun early
-// come behind all others, for which their windows are dropped.
+// beyond the budget, so that a chunk larger than the budget is slow, not a deadlock. What consumers take that have
+// begun early is read where the budget has room for that and for what others want next, and dropped where others need
+// it.
 //
 // How many threads are at work is found as it goes, so that a trainer on the same cores has them: all while somebody
 // waits, and the fewer the further consumers are from waiting (threads_reading_ahead()).
@@ -60,7 +61,8 @@ class ReadPool {
   // The following are called with the ledger's mutex held.
   std::optional<Task> next_task(const Cursor* only_for, Windows::Dropped& dropped);
   Cursor* longest_waiting() const;
-  Cursor* least_ahead() const;
+  Cursor* least_ahead(Reading reading) const;
+  static int64_t cost_of_next(const Cursor& cursor);
   Task start(Windows& windows, int64_t number);
   bool has_thread_for(int64_t windows_ahead) const;
   void make_room(int64_t bytes, Windows::Dropped& dropped);

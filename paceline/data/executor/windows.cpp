@@ -413,8 +413,9 @@ void Cursor::set_reading(Reading reading) {
 }
 
 bool Cursor::is_near_end() {
+  constexpr int64_t kWindowsOfThread = 2;  // so that there is time to begin the next epoch, on busy cores, too
   const std::lock_guard lock(windows_->ledger_->mutex());
-  return windows_->first_unread(*this) == windows_->count();
+  return windows_->count() - windows_->first_unread(*this) <= kWindowsOfThread * windows_->pool_->most_threads_;
 }
 
 void Cursor::move_to(int64_t number) {

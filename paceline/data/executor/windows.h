@@ -159,7 +159,8 @@ class Cursor {
   arrow::Result<std::shared_ptr<const LoadedWindow>> take(int64_t number);
   /// From now on. Any thread may call it.
   void set_reading(Reading reading);
-  /// Whether all that is left of the epoch is there or being read. Any thread may call it.
+  /// Whether what is left of the epoch is there or being read, but for what the threads take next. Any thread may
+  /// call it.
   bool is_near_end();
   /// Leaves the windows before `number`. It may also go back.
   void move_to(int64_t number);

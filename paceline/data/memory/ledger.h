@@ -14,12 +14,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "paceline/core/posix/condition.h"
 #include "paceline/core/posix/forks.h"
 #include "paceline/data/memory/budget.h"
 
@@ -96,7 +96,7 @@ class Ledger {
   void trim_spare();
 
   std::mutex& mutex() { return mutex_; }
-  std::condition_variable& changed() { return changed_; }
+  Condition& changed() { return changed_; }
 
  private:
   void add(int64_t bytes);
@@ -104,7 +104,7 @@ class Ledger {
   const int64_t budget_;
   const HomeProcess home_;  // in its forks, ending a reservation does nothing
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  Condition changed_;
   int64_t held_ = 0;
   int64_t in_batches_ = 0;
   int64_t peak_ = 0;

@@ -4,9 +4,9 @@
 // (executor/batch_stream.h), so a state that one rank stores is good for all, at any world size. One thread calls the
 // functions; what they give may outlive the Epochs.
 //
-// When all that is left of an epoch is in memory, the next one is begun, so that its first batches are there when they
-// are asked for. It takes only memory that nobody else needs. Not where that calls functions of users, who may never
-// want them called, nor where nothing is prefetched.
+// When what is left of an epoch is in memory, or about to be, the next one is begun, so that its first batches are
+// there when they are asked for. It takes only memory that nobody else needs. Not where that calls functions of users,
+// who may never want them called, nor where nothing is prefetched.
 #pragma once
 
 #include <arrow/result.h>

@@ -38,6 +38,10 @@ class DataIterator:
     def _epochs(self):
         return native.DataEpochs(self._reader, self._rank, self._world_size, self._equal)
 
+    @functools.cached_property
+    def _functions(self):
+        return [] if self._is_served else list(_plans.functions(self._dataset._plan))
+
     def __repr__(self) -> str:
         return f"DataIterator(rank {self._rank} of {self._world_size}, {self._dataset})"
 
@@ -231,9 +235,11 @@ class DataIterator:
         """`options` with what reading may use. Functions have their processes from here on, unless they have none."""
         execution = DataContext.get_current().execution_options
         options = {**options, **execution._limits(self._readers), "begins_next": not self._once}
-        functions = [] if self._is_served else list(_plans.functions(self._dataset._plan))
+        functions = self._functions
+        if not functions:
+            return options
         stays_here = self._here and not any(_processes.compute_of(function).gpus for function in functions)
-        if not stays_here and functions and execution.functions == "processes":
+        if not stays_here and execution.functions == "processes":
             _processes.start(functions, execution, self._readers)
         if any(function.pool is None for function in functions):
             # What they draw of the process's generators must not mix with what this thread draws: it calls them itself.
@@ -248,10 +254,13 @@ class _Epochs:
 
     def __init__(self, iterator: DataIterator, options: Dict[str, Any], convert: Callable[[Any], Any]):
         self._iterator, self._options, self._convert = iterator, options, convert
+        self._limits: Dict[str, Any] = {}  # those that _native_options has
 
     def __iter__(self) -> Iterator[Any]:
-        options = native.DataEpochOptions(**self._iterator._limits(self._options))
-        batches = self._iterator._epochs.begin(options, self._iterator._in_train_loop)
+        limits = self._iterator._limits(self._options)
+        if limits != self._limits:  # the gap between epochs is shorter where they need not be read again
+            self._limits, self._native_options = limits, native.DataEpochOptions(**limits)
+        batches = self._iterator._epochs.begin(self._native_options, self._iterator._in_train_loop)
         while (batch := self._convert(batches)) is not None:
             yield batch
 

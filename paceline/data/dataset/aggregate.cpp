@@ -6,6 +6,7 @@
 #include <arrow/compute/api.h>
 #include <arrow/scalar.h>
 #include <arrow/type.h>
+#include <arrow/util/decimal.h>
 
 #include <cmath>
 #include <limits>
@@ -72,6 +73,7 @@ class Summing : public Accumulator {
   arrow::Status add(const Values& given) override {
     ARROW_ASSIGN_OR_RAISE(const Values values, in_one_type(given));
     if (arrow::is_integer(values->type_id())) return add_integers(*values);
+    if (arrow::is_decimal(values->type_id())) return add_decimals(*values);
     ARROW_ASSIGN_OR_RAISE(const arrow::Datum some, compute::Sum(values));
     const bool has_values = sum_ != nullptr && sum_->is_valid;
     if (has_values && !some.scalar()->is_valid) return arrow::Status::OK();
@@ -87,6 +89,7 @@ class Summing : public Accumulator {
 
   ScalarResult result() const override {
     if (sum_ != nullptr) return sum_;
+    if (decimal_type_ != nullptr) return decimal_scalar();
     if (!has_integers_) return arrow::MakeNullScalar(is_signed_ ? arrow::int64() : arrow::uint64());
     return is_signed_ ? integer_scalar<arrow::Int64Type>(integers_) : integer_scalar<arrow::UInt64Type>(integers_);
   }
@@ -100,7 +103,41 @@ class Summing : public Accumulator {
     return arrow::Status::OK();
   }
 
-  std::shared_ptr<arrow::Scalar> sum_;  // of what is no integer
+  // Arrow's own sum may wrap around, and has one digit more with each block.
+  arrow::Status add_decimals(const arrow::Array& values) {
+    const int32_t scale = static_cast<const arrow::DecimalType&>(*values.type()).scale();
+    const bool is_wide = values.type_id() == arrow::Type::DECIMAL256;
+    ARROW_ASSIGN_OR_RAISE(decimal_type_,
+                          is_wide ? arrow::Decimal256Type::Make(arrow::Decimal256Type::kMaxPrecision, scale)
+                                  : arrow::Decimal128Type::Make(arrow::Decimal128Type::kMaxPrecision, scale));
+    ARROW_ASSIGN_OR_RAISE(const auto widest, arrow::Decimal256Type::Make(arrow::Decimal256Type::kMaxPrecision, scale));
+    ARROW_ASSIGN_OR_RAISE(const auto wide, compute::Cast(values, widest));
+    const auto& numbers = static_cast<const arrow::Decimal256Array&>(*wide);
+    for (int64_t row = 0; row < numbers.length(); ++row) {
+      if (!numbers.IsValid(row)) continue;
+      decimals_ += arrow::Decimal256(numbers.GetValue(row));
+      has_decimals_ = true;
+    }
+    return arrow::Status::OK();
+  }
+
+  ScalarResult decimal_scalar() const {
+    if (!has_decimals_) return arrow::MakeNullScalar(decimal_type_);
+    const auto& type = static_cast<const arrow::DecimalType&>(*decimal_type_);
+    if (!decimals_.FitsInPrecision(type.precision())) {
+      return arrow::Status::Invalid("overflow: the sum is too large for ", type.ToString());
+    }
+    if (type.id() == arrow::Type::DECIMAL256)
+      return std::make_shared<arrow::Decimal256Scalar>(decimals_, decimal_type_);
+    const auto words = decimals_.little_endian_array();
+    return std::make_shared<arrow::Decimal128Scalar>(arrow::Decimal128(static_cast<int64_t>(words[1]), words[0]),
+                                                     decimal_type_);
+  }
+
+  std::shared_ptr<arrow::Scalar> sum_;  // of what is neither integer nor decimal
+  std::shared_ptr<arrow::DataType> decimal_type_;
+  arrow::Decimal256 decimals_;
+  bool has_decimals_ = false;
   __int128 integers_ = 0;
   bool has_integers_ = false;
   bool is_signed_ = true;
@@ -117,21 +154,22 @@ class ExtremeOf : public Accumulator {
     if (which_ == Extreme::absolute && arrow::is_signed_integer(values->type_id())) {
       ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*values, arrow::int64()));  // an int8 has -128, but not 128
     }
+    if (which_ == Extreme::absolute && values->type_id() == arrow::Type::BOOL) {
+      ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*values, arrow::uint8()));
+    }
+    if (extreme_ != nullptr) {  // element-wise functions take fewer types than those of arrays
+      ARROW_ASSIGN_OR_RAISE(const Values before, arrow::MakeArrayFromScalar(*extreme_, 1));
+      ARROW_ASSIGN_OR_RAISE(values, arrow::Concatenate({before, values}));
+    }
     ARROW_ASSIGN_OR_RAISE(const arrow::Datum both, compute::MinMax(values));
     const auto& extremes = both.scalar_as<arrow::StructScalar>().value;
     arrow::Datum some = extremes[which_ == Extreme::least ? 0 : 1];
-    if (which_ == Extreme::absolute) {
+    if (which_ == Extreme::absolute && values->type_id() != arrow::Type::NA) {
       const compute::ArithmeticOptions checked(/*check_overflow=*/true);
       ARROW_ASSIGN_OR_RAISE(const arrow::Datum low, compute::AbsoluteValue(extremes[0], checked));
       ARROW_ASSIGN_OR_RAISE(const arrow::Datum high, compute::AbsoluteValue(extremes[1], checked));
       ARROW_ASSIGN_OR_RAISE(some, compute::MaxElementWise({low, high}));
     }
-    if (extreme_ == nullptr) {
-      extreme_ = some.scalar();
-      return arrow::Status::OK();
-    }
-    ARROW_ASSIGN_OR_RAISE(some, which_ == Extreme::least ? compute::MinElementWise({extreme_, some})
-                                                         : compute::MaxElementWise({extreme_, some}));
     extreme_ = some.scalar();
     return arrow::Status::OK();
   }
@@ -144,8 +182,8 @@ class ExtremeOf : public Accumulator {
 
 arrow::Result<double> number_in(const arrow::Result<arrow::Datum>& value) {
   ARROW_RETURN_NOT_OK(value);
-  ARROW_ASSIGN_OR_RAISE(const auto number, value->scalar()->CastTo(arrow::float64()));
-  return static_cast<const arrow::DoubleScalar&>(*number).value;
+  ARROW_ASSIGN_OR_RAISE(const arrow::Datum number, compute::Cast(*value, arrow::float64()));
+  return number.scalar_as<arrow::DoubleScalar>().value;
 }
 
 std::shared_ptr<arrow::Scalar> double_or_null(double value, bool is_valid) {
@@ -153,54 +191,126 @@ std::shared_ptr<arrow::Scalar> double_or_null(double value, bool is_valid) {
   return arrow::MakeNullScalar(arrow::float64());
 }
 
-// The mean and, for a standard deviation, the sum of the squares of what values are off it; of blocks as of Chan and
-// others, "Updating Formulae", 1979.
+// Rows, their mean and the sum of the squares of what they are off it; of blocks as of Chan and others, "Updating
+// Formulae", 1979.
+struct Spread {
+  double rows = 0;
+  double mean = 0;
+  double squares = 0;
+
+  void add(const Spread& other) {
+    if (other.rows == 0) return;
+    if (rows == 0) {  // exactly
+      *this = other;
+      return;
+    }
+    const double total = rows + other.rows;
+    const double off = other.mean - mean;
+    squares += other.squares + off * off * rows * other.rows / total;
+    mean += off * other.rows / total;
+    rows = total;
+  }
+};
+
+// The same of integers, from exact sums: so it is rounded once, however they come in blocks.
+class SpreadOfIntegers {
+ public:
+  template <class Type>
+  void add(const arrow::Array& values) {
+    const auto& numbers = static_cast<const typename arrow::TypeTraits<Type>::ArrayType&>(values);
+    for (int64_t row = 0; row < numbers.length(); ++row) {
+      if (!numbers.IsValid(row)) continue;
+      const __int128 number = numbers.Value(row);
+      const auto size = static_cast<unsigned __int128>(number < 0 ? -number : number);
+      ++rows_;
+      sum_ += number;
+      squares_ += size * size;
+      if (squares_ < size * size) ++carries_;
+    }
+  }
+
+  Spread spread() const {
+    if (rows_ == 0) return {};
+    const auto rows = static_cast<double>(rows_);
+    // rows * squares - sum * sum has up to 254 bits.
+    const arrow::Decimal256 sum = wide(static_cast<unsigned __int128>(sum_ < 0 ? -sum_ : sum_), 0);
+    arrow::Decimal256 off(arrow::Decimal256(rows_) * wide(squares_, carries_));
+    off -= sum * sum;
+    return {.rows = rows, .mean = static_cast<double>(sum_) / rows, .squares = off.ToDouble(0) / rows};
+  }
+
+ private:
+  static arrow::Decimal256 wide(unsigned __int128 low, uint64_t high) {
+    return arrow::Decimal256(arrow::Decimal256::LittleEndianArray,
+                             {static_cast<uint64_t>(low), static_cast<uint64_t>(low >> 64), high, 0});
+  }
+
+  int64_t rows_ = 0;
+  __int128 sum_ = 0;
+  unsigned __int128 squares_ = 0;  // less what was carried
+  uint64_t carries_ = 0;
+};
+
+// The mean or, with `ddof`, the standard deviation.
 class Moments : public Accumulator {
  public:
   explicit Moments(std::optional<int64_t> ddof) : ddof_(ddof) {}
 
   arrow::Status add(const Values& given) override {
-    ARROW_ASSIGN_OR_RAISE(Values values, in_one_type(given));
-    const arrow::Type::type type = values->type_id();
-    if (ddof_ && (arrow::is_numeric(type) || arrow::is_decimal(type) || type == arrow::Type::BOOL)) {
-      ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*values, arrow::float64(), compute::CastOptions::Unsafe()));
+    const arrow::Type::type type = given->type_id();
+    if (arrow::is_integer(type) || type == arrow::Type::BOOL) return add_integers(*given);
+    Values values = given;
+    if (arrow::is_floating(type) || arrow::is_decimal(type)) {
+      ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*given, arrow::float64(), compute::CastOptions::Unsafe()));
     }
-    ARROW_ASSIGN_OR_RAISE(const arrow::Datum mean_of_block, compute::Mean(values));  // refuses texts, of no rows, too
-    const auto rows = static_cast<double>(values->length() - values->null_count());
-    if (rows == 0) return arrow::Status::OK();
-    ARROW_ASSIGN_OR_RAISE(const double mean, number_in(mean_of_block));
-    const double total = rows_ + rows;
-    const double off = mean - mean_;
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum mean, compute::Mean(values));  // refuses texts, of no rows, too
+    Spread block{.rows = static_cast<double>(values->length() - values->null_count())};
+    if (block.rows == 0) return arrow::Status::OK();
+    ARROW_ASSIGN_OR_RAISE(block.mean, number_in(mean));
     if (ddof_) {
       ARROW_ASSIGN_OR_RAISE(const double variance, number_in(compute::Variance(values, compute::VarianceOptions(0))));
-      squares_ += variance * rows + off * off * rows_ * rows / total;
+      block.squares = variance * block.rows;
     }
-    mean_ += off * rows / total;
-    rows_ = total;
+    numbers_.add(block);
+    sum_ += block.mean * block.rows;
     return arrow::Status::OK();
   }
+
   ScalarResult result() const override {
-    if (!ddof_) return double_or_null(mean_, rows_ > 0);
-    const double rows = rows_ - static_cast<double>(*ddof_);
-    return double_or_null(std::sqrt(squares_ / rows), rows_ > 0 && rows > 0);
+    Spread all = integers_.spread();
+    if (!ddof_ && all.rows == 0) return double_or_null(sum_ / numbers_.rows, numbers_.rows > 0);
+    all.add(numbers_);
+    if (!ddof_) return double_or_null(all.mean, all.rows > 0);
+    const double rows = all.rows - static_cast<double>(*ddof_);
+    return double_or_null(std::sqrt(all.squares / rows), all.rows > 0 && rows > 0);
   }
 
  private:
+  arrow::Status add_integers(const arrow::Array& values) {
+    const bool is_signed = arrow::is_signed_integer(values.type_id());
+    ARROW_ASSIGN_OR_RAISE(const auto wide, compute::Cast(values, is_signed ? arrow::int64() : arrow::uint64()));
+    is_signed ? integers_.add<arrow::Int64Type>(*wide) : integers_.add<arrow::UInt64Type>(*wide);
+    return arrow::Status::OK();
+  }
+
   const std::optional<int64_t> ddof_;
-  double rows_ = 0;
-  double mean_ = 0;
-  double squares_ = 0;
+  Spread numbers_;  // that are no integers
+  double sum_ = 0;  // of them, for a mean that is infinite where one of them is
+  SpreadOfIntegers integers_;
 };
 
-// NaN has many bit patterns, which would be as many values.
-arrow::Result<Values> with_one_nan(const Values& given) {
+// NaN has many bit patterns, which would be as many values, and zero has two.
+arrow::Result<Values> with_one_nan_and_zero(const Values& given) {
   ARROW_ASSIGN_OR_RAISE(const Values values, in_one_type(given));
   if (!arrow::is_floating(values->type_id())) return values;
   ARROW_ASSIGN_OR_RAISE(const arrow::Datum is_nan, compute::IsNan(values));
   const arrow::DoubleScalar nan(std::numeric_limits<double>::quiet_NaN());
   ARROW_ASSIGN_OR_RAISE(const auto of_type, nan.CastTo(values->type()));
   ARROW_ASSIGN_OR_RAISE(const arrow::Datum made, compute::IfElse(is_nan, of_type, values));
-  return made.make_array();
+  const arrow::DoubleScalar zero(0.0);
+  ARROW_ASSIGN_OR_RAISE(const auto zero_of_type, zero.CastTo(values->type()));
+  ARROW_ASSIGN_OR_RAISE(const arrow::Datum sum, compute::Add(made, zero_of_type));  // -0.0 becomes 0.0
+  return sum.make_array();
 }
 
 class Distinct : public Accumulator {
@@ -208,7 +318,7 @@ class Distinct : public Accumulator {
   explicit Distinct(bool counts) : counts_values_(counts) {}
 
   arrow::Status add(const Values& given) override {
-    ARROW_ASSIGN_OR_RAISE(Values values, with_one_nan(given));
+    ARROW_ASSIGN_OR_RAISE(Values values, with_one_nan_and_zero(given));
     if (counts_values_ && values->type_id() == arrow::Type::DICTIONARY) {  // of each block its own
       const auto& words = static_cast<const arrow::DictionaryType&>(*values->type()).value_type();
       ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*values, words));

@@ -3,8 +3,8 @@
 // Aggregates are values, which any thread may copy; an accumulator is one call's, and of one thread. Nulls are passed
 // over but where it says otherwise. NaN is a value: sums, means and standard deviations with one are NaN; Min, Max and
 // AbsMax pass over it; Unique and ValueCounter take all NaN for one value. Results are the same for every cut of the
-// rows into blocks, but for how sums of floating-point numbers are rounded. Errors are Status values of accumulators,
-// which aggregate() throws as ConfigError.
+// rows into blocks, but for how sums of floating-point numbers are rounded; Mean and Std take decimals for such. Errors
+// are Status values of accumulators, which aggregate() throws as ConfigError.
 #pragma once
 
 #include <arrow/result.h>

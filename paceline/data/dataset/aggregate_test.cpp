@@ -101,6 +101,71 @@ TEST(Aggregate, SumsOfIntegersAreExactOrAnError) {
   EXPECT_EQ(narrow.sum("x")->ToString(), "99");
 }
 
+TEST(Aggregate, MeansOfIntegersAreTheSameForEveryCut) {
+  arrow::FieldVector fields = {arrow::field("x", arrow::int64()), arrow::field("is_x", arrow::boolean())};
+  std::string rows;
+  for (int row = 0; row < 400; ++row) {
+    rows += std::string(rows.empty() ? "[" : ", ") + (row * 193 % 400 < 193 ? "[1, true]" : "[0, false]");
+  }
+  rows += "]";
+  const double std = std::sqrt((400.0 * 193 - 193 * 193) / 400 / 400);
+  for (const int64_t blocks : {1, 2, 7, 13, 400}) {
+    const Dataset dataset = dataset_of(fields, rows, blocks);
+    for (const char* column : {"x", "is_x"}) {
+      EXPECT_EQ(*dataset.mean(column), 0.4825) << column << " in " << blocks;
+      EXPECT_EQ(*dataset.std(column, 0), *dataset_of(fields, rows).std(column, 0)) << column << " in " << blocks;
+      EXPECT_DOUBLE_EQ(*dataset.std(column, 0), std);
+    }
+  }
+}
+
+TEST(Aggregate, MomentsOfTheLargestIntegersAreExact) {
+  const Dataset wide = dataset_of({arrow::field("x", arrow::uint64()), arrow::field("y", arrow::int64())},
+                                  "[[18446744073709551615, -9223372036854775808], "
+                                  "[18446744073709551613, -9223372036854775806], "
+                                  "[18446744073709551615, -9223372036854775808], "
+                                  "[18446744073709551613, -9223372036854775806]]");
+  for (const int64_t blocks : {1, 4}) {
+    const Dataset dataset = wide.repartition(blocks);
+    EXPECT_EQ(*dataset.mean("x"), 18446744073709551614.0);
+    EXPECT_EQ(*dataset.mean("y"), -9223372036854775807.0);
+    EXPECT_EQ(*dataset.std("x", 0), 1);
+    EXPECT_EQ(*dataset.std("y", 0), 1);
+  }
+  const Dataset decimals = dataset_of({arrow::field("x", arrow::decimal128(5, 0))}, R"([["1"], ["2"]])");
+  for (const int64_t blocks : {1, 2}) EXPECT_EQ(*decimals.repartition(blocks).mean("x"), 1.5);
+}
+
+TEST(Aggregate, DecimalsAndTruthValuesInSeveralBlocks) {
+  const arrow::FieldVector fields = {arrow::field("d", arrow::decimal128(5, 2)), arrow::field("b", arrow::boolean()),
+                                     arrow::field("n", arrow::null())};
+  for (const int64_t blocks : {1, 2, 3}) {
+    const Dataset dataset =
+        dataset_of(fields, R"([["1.25", true, null], ["-3.00", false, null], ["0.50", null, null]])", blocks);
+    EXPECT_THAT(texts_of(dataset.aggregate(
+                    {Sum("d"), Min("d"), AbsMax("d"), Mean("d"), Min("b"), Max("b"), AbsMax("b"), Max("n"), Sum("b")})),
+                ElementsAre("abs_max(b) = 1", "abs_max(d) = 3.00", "max(b) = true", "max(n) = null",
+                            "mean(d) = -0.4166666666666667", "min(b) = false", "min(d) = -3.00", "sum(b) = 1",
+                            "sum(d) = -1.25"));
+  }
+  const std::string nines(38, '9');
+  const Dataset large =
+      dataset_of({arrow::field("d", arrow::decimal128(38, 0))}, "[[\"" + nines + "\"], [\"" + nines + "\"]]");
+  EXPECT_THAT(error_of([&] { large.aggregate({Sum("d")}); }), HasSubstr("overflow: the sum is too large"));
+}
+
+TEST(Aggregate, InfiniteMeansAndZerosAreTheSameForEveryCut) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  arrow::DoubleBuilder builder;
+  ASSERT_TRUE(builder.AppendValues({infinite, 1, infinite, -0.0, 0.0}).ok());
+  const auto rows = arrow::RecordBatch::Make(arrow::schema({arrow::field("x", arrow::float64())}), 5,
+                                             {builder.Finish().ValueOrDie()});
+  for (const int64_t blocks : {1, 2, 5}) {
+    EXPECT_THAT(texts_of(from_arrow({rows}).repartition(blocks).aggregate({Mean("x")})), ElementsAre("mean(x) = inf"));
+    EXPECT_EQ(from_arrow({rows}).repartition(blocks).unique("x")->length(), 3);
+  }
+}
+
 TEST(Aggregate, NaNIsAValue) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Dataset dataset = from_items(std::vector{nan, 2.0, -nan, -3.0}).repartition(2);
@@ -116,6 +181,8 @@ TEST(Aggregate, ErrorsNameTheAggregate) {
   EXPECT_THAT(error_of([&] { dataset.aggregate({Count(), Mean("name")}); }), HasSubstr("mean(\"name\")"));
   EXPECT_THAT(error_of([&] { dataset.aggregate({Std("name")}); }), HasSubstr("std(\"name\")"));
   EXPECT_THAT(error_of([&] { dataset.aggregate({Sum("x"), Max("z")}); }), HasSubstr("there is no column 'z'"));
+  EXPECT_THAT(error_of([&] { dataset.aggregate({Aggregate{"mine", "x", nullptr}}); }),
+              HasSubstr("the aggregate 'mine' has no accumulator"));
 }
 
 TEST(Dataset, WithColumnsSeesThoseBefore) {

@@ -46,7 +46,10 @@ AggregateResults Dataset::aggregate(const std::vector<Aggregate>& aggregates) co
   std::vector<std::string> columns;
   std::vector<std::unique_ptr<Accumulator>> accumulators;
   for (const Aggregate& one : aggregates) {
-    accumulators.push_back(one.begin());
+    accumulators.push_back(one.begin == nullptr ? nullptr : one.begin());
+    if (accumulators.back() == nullptr) {
+      throw ConfigError("the aggregate '" + one.name + "' has no accumulator: its function begin makes none");
+    }
     if (one.column && std::ranges::find(columns, *one.column) == columns.end()) columns.push_back(*one.column);
   }
   const auto add = [&](const arrow::ArrayVector& block, int64_t rows) {

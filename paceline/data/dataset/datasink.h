@@ -12,7 +12,7 @@ namespace paceline::data {
 class Datasink {
  public:
   virtual ~Datasink() = default;
-  /// Before the first row is read. The columns are those of the dataset.
+  /// Before the first block is written. The columns are those of the dataset.
   virtual void on_write_start(const arrow::Schema&) {}
   /// Writes a block, which has a row at least.
   virtual void write(const std::shared_ptr<arrow::RecordBatch>& block) = 0;

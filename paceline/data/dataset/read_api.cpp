@@ -95,7 +95,12 @@ Dataset read_numpy(const Paths& paths, const FileOptions& options) {
 }
 
 Dataset read_datasource(Datasource datasource, const Json& options) {
-  return Dataset(Plan{.kind = "datasource", .options = {{"name", datasource_name(datasource)}, {"options", options}}});
+  const std::string name = datasource_name(datasource);
+  const DatasourceListing listing = value_or_throw(datasource_listing(name, options));
+  return Dataset(
+      Plan{.kind = "datasource",
+           .options = {
+               {"name", name}, {"options", options}, {"tasks", listing.tasks}, {"fingerprint", listing.fingerprint}}});
 }
 
 Dataset from_arrow(const std::shared_ptr<arrow::Table>& table) {

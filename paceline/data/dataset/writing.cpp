@@ -129,8 +129,9 @@ void Dataset::write_files(
 }
 
 void Dataset::write_datasink(Datasink& sink) const {
+  const auto columns = schema();
   try {
-    sink.on_write_start(*schema());
+    sink.on_write_start(*columns);
     for_each_block([&](const Block& block) {
       if (block->num_rows() > 0) sink.write(block);
       return true;

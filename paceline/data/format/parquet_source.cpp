@@ -12,6 +12,7 @@
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
 #include <parquet/size_statistics.h>
+#include <parquet/statistics.h>
 
 #include <algorithm>
 #include <cmath>
@@ -41,6 +42,7 @@ constexpr int64_t kRowsSkippedAtOnce = 4096;
 constexpr int64_t kBytesReadAtOnce = int64_t{1} << 20;
 constexpr int64_t kBytesOfLocalLook = int64_t{64} << 10;
 constexpr int64_t kMostBytesStored = int64_t{1} << 40;  // of a row group, by a file that is not damaged
+constexpr double kMostPiecesOfTexts = 16;               // whose sizes are not known
 constexpr double kMostPieces = 1 << 20;                 // of a row group: who says that there are more is damaged
 // From so many on, the bytes of a column are read page by page: they need not be in memory all at once.
 constexpr int64_t kLongColumn = int64_t{4} << 20;
@@ -57,12 +59,21 @@ void add_leaves(const parquet::arrow::SchemaField& field, std::vector<int>& leav
   for (const parquet::arrow::SchemaField& child : field.children) add_leaves(child, leaves);
 }
 
-// Of texts, once decoded, as some writers say; 0 for all else.
-double bytes_of_texts(const parquet::ColumnChunkMetaData& chunk) {
-  const auto sizes = chunk.type() == parquet::Type::BYTE_ARRAY ? chunk.size_statistics() : nullptr;
-  if (sizes == nullptr || !sizes->unencoded_byte_array_data_bytes) return 0;
-  return static_cast<double>(*sizes->unencoded_byte_array_data_bytes) +
-         static_cast<double>(chunk.num_values()) * sizeof(int32_t);
+// Of texts, once decoded, where it is more than what is stored: as newer writers say, or those of a dictionary as if
+// all were as long as the first or the last of the alphabet, but `most`: that one may be the only long one. 0 for all
+// else.
+double bytes_of_texts(const parquet::ColumnChunkMetaData& chunk, double most) {
+  if (chunk.type() != parquet::Type::BYTE_ARRAY) return 0;
+  const auto count = static_cast<double>(chunk.num_values());
+  const double bytes_of_places = count * sizeof(int32_t);
+  if (const auto sizes = chunk.size_statistics(); sizes != nullptr && sizes->unencoded_byte_array_data_bytes) {
+    return static_cast<double>(*sizes->unencoded_byte_array_data_bytes) + bytes_of_places;
+  }
+  if (!chunk.has_dictionary_page() || !chunk.is_stats_set()) return bytes_of_places;
+  const auto statistics = chunk.statistics();
+  const auto* texts = dynamic_cast<const parquet::ByteArrayStatistics*>(statistics.get());
+  if (texts == nullptr || !texts->HasMinMax()) return bytes_of_places;
+  return std::min(std::max(texts->min().len, texts->max().len) * count, most) + bytes_of_places;
 }
 
 parquet::ArrowReaderProperties reader_properties() {
@@ -205,8 +216,8 @@ class ParquetSource : public Source {
         const auto decoded = static_cast<double>(chunk->num_values()) * parquet::GetTypeByteSize(chunk->type());
         const bool is_wide = chunk->type() != parquet::Type::BOOLEAN && chunk->type() != parquet::Type::BYTE_ARRAY &&
                              chunk->type() != parquet::Type::FIXED_LEN_BYTE_ARRAY;
-        bytes += std::max(
-            {static_cast<double>(chunk->total_uncompressed_size()), is_wide ? decoded : 0, bytes_of_texts(*chunk)});
+        bytes += std::max({static_cast<double>(chunk->total_uncompressed_size()), is_wide ? decoded : 0,
+                           bytes_of_texts(*chunk, kMostPiecesOfTexts * static_cast<double>(bytes_of_chunk))});
       }
     }
     const double wanted = std::clamp(std::ceil(bytes / static_cast<double>(bytes_of_chunk)), 1.0,

@@ -39,12 +39,18 @@ std::shared_ptr<arrow::Table> table_of(const arrow::FieldVector& fields, const s
 
 class ParquetSourceTest : public ::testing::Test {
  protected:
-  std::string write(const std::string& name, const arrow::Table& table, int64_t rows_of_group = 2) {
+  std::string write(const std::string& name, const arrow::Table& table, int64_t rows_of_group = 2,
+                    bool with_sizes = true) {
     const std::string path = folder_.path() + "/" + name;
     const auto out = arrow::io::FileOutputStream::Open(path).ValueOrDie();
     const auto keep_schema = parquet::ArrowWriterProperties::Builder().store_schema()->build();
     // Row groups have many pages.
-    const auto pages = parquet::WriterProperties::Builder().data_pagesize(4096)->write_batch_size(100)->build();
+    const auto pages = parquet::WriterProperties::Builder()
+                           .data_pagesize(4096)
+                           ->write_batch_size(100)
+                           ->set_size_statistics_level(with_sizes ? parquet::DEFAULT_SIZE_STATISTICS_LEVEL
+                                                                  : parquet::SizeStatisticsLevel::None)
+                           ->build();
     EXPECT_TRUE(
         parquet::arrow::WriteTable(table, arrow::default_memory_pool(), out, rows_of_group, pages, keep_schema).ok());
     EXPECT_TRUE(out->Close().ok());
@@ -127,9 +133,21 @@ TEST_F(ParquetSourceTest, KnowsHowLargeTextsBecomeThatAreAWordOfADictionary) {
   arrow::StringBuilder texts;
   for (int i = 0; i < 10'000; ++i) ASSERT_TRUE(texts.Append(std::string(1000, static_cast<char>('a' + i % 7))).ok());
   const auto table = arrow::Table::Make(arrow::schema({field("s", arrow::utf8())}), {texts.Finish().ValueOrDie()});
-  const auto source = open({write("s.parquet", *table, /*rows_of_group=*/10'000)}).ValueOrDie();
-  const auto bytes = static_cast<double>(*arrow::util::ReferencedBufferSize(**source->read(0, 0)));
-  EXPECT_NEAR(static_cast<double>(source->chunks()[0].bytes), bytes, 0.01 * bytes);
+  for (const bool with_sizes : {true, false}) {  // older writers know nothing of sizes
+    const auto source = open({write("s.parquet", *table, /*rows_of_group=*/10'000, with_sizes)}).ValueOrDie();
+    const auto bytes = static_cast<double>(*arrow::util::ReferencedBufferSize(**source->read(0, 0)));
+    EXPECT_NEAR(static_cast<double>(source->chunks()[0].bytes), bytes, 0.01 * bytes);
+  }
+}
+
+TEST_F(ParquetSourceTest, OneLongTextOfADictionaryMakesNoLongColumn) {
+  arrow::StringBuilder texts;
+  ASSERT_TRUE(texts.Append(std::string(500'000, 'a')).ok());
+  for (int i = 1; i < 100'000; ++i) ASSERT_TRUE(texts.Append("b").ok());
+  const auto table = arrow::Table::Make(arrow::schema({field("s", arrow::utf8())}), {texts.Finish().ValueOrDie()});
+  const auto source = open({write("s.parquet", *table, /*rows_of_group=*/100'000, /*with_sizes=*/false)}).ValueOrDie();
+  EXPECT_LE(source->chunks().size(), 17u);
+  EXPECT_TRUE(all_of(*source)->Equals(*table));
 }
 
 TEST_F(ParquetSourceTest, ReadsTheColumnsThatAreAskedForInThatOrder) {

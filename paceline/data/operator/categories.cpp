@@ -1,6 +1,8 @@
 #include "paceline/data/operator/categories.h"
 
 #include <arrow/array.h>
+#include <arrow/array/concatenate.h>
+#include <arrow/array/util.h>
 #include <arrow/buffer.h>
 #include <arrow/builder.h>
 #include <arrow/compute/api.h>
@@ -10,6 +12,7 @@
 #include <arrow/type.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "paceline/data/memory/reading_memory.h"
 #include "paceline/data/order/permutation.h"
@@ -21,7 +24,45 @@ namespace {
 
 namespace compute = arrow::compute;
 
+using Type = std::shared_ptr<arrow::DataType>;
 using Column = std::shared_ptr<arrow::Array>;
+
+enum class Kind { number, text, time, other };
+
+Kind kind_of(const arrow::DataType& type) {
+  const arrow::Type::type id = type.id();
+  if (id == arrow::Type::DICTIONARY) return kind_of(*static_cast<const arrow::DictionaryType&>(type).value_type());
+  if (arrow::is_numeric(id) || arrow::is_decimal(id) || id == arrow::Type::BOOL) return Kind::number;
+  if (arrow::is_base_binary_like(id) || arrow::is_binary_view_like(id) || id == arrow::Type::FIXED_SIZE_BINARY) {
+    return Kind::text;
+  }
+  return arrow::is_temporal(id) ? Kind::time : Kind::other;
+}
+
+// Casts them, in the order of the rows; where some do not fit, half by half, until it is known which ones.
+arrow::Status cast_parts(const Column& values, const Type& type, compute::ExecContext& context,
+                         arrow::ArrayVector& parts) {
+  auto cast = compute::Cast(*values, type, compute::CastOptions::Safe(), &context);
+  if (cast.ok()) {
+    parts.push_back(*cast);
+    return arrow::Status::OK();
+  }
+  if (!cast.status().IsInvalid()) return cast.status();
+  if (values->length() <= 1) {
+    return arrow::MakeArrayOfNull(type, values->length(), context.memory_pool()).Value(&parts.emplace_back());
+  }
+  const int64_t half = values->length() / 2;
+  ARROW_RETURN_NOT_OK(cast_parts(values->Slice(0, half), type, context, parts));
+  return cast_parts(values->Slice(half), type, context, parts);
+}
+
+// As another type; null where it does not hold a value.
+arrow::Result<Column> as_far_as_held(const Column& values, const Type& type, compute::ExecContext& context) {
+  if (values->type()->Equals(*type)) return values;
+  arrow::ArrayVector parts;
+  ARROW_RETURN_NOT_OK(cast_parts(values, type, context, parts));
+  return parts.size() == 1 ? parts.front() : arrow::Concatenate(parts, context.memory_pool());
+}
 
 class EncodeCategories : public Operator {
  public:
@@ -72,8 +113,16 @@ class EncodeCategories : public Operator {
 
   arrow::Result<int> place_in(const arrow::Schema& columns) const {
     const int place = columns.GetFieldIndex(options_.column);
-    if (place >= 0) return place;
-    return missing_column(name(), options_.column, columns);
+    if (place < 0) return missing_column(name(), options_.column, columns);
+    const arrow::DataType& type = *columns.field(place)->type();
+    const Kind wanted = options_.encoding == Encoding::inverse ? Kind::number : kind_of(*options_.values->type());
+    if (type.id() == arrow::Type::NA || kind_of(type) == wanted) return place;
+    if (options_.encoding == Encoding::inverse) {
+      return arrow::Status::Invalid(name(), ": the column '", options_.column, "' has ", type.ToString(),
+                                    "; wanted: places, which are integers");
+    }
+    return arrow::Status::Invalid(name(), ": the column '", options_.column, "' has ", type.ToString(),
+                                  "; wanted, as it was learnt: ", options_.values->type()->ToString());
   }
 
   arrow::Result<Column> encoded(const Column& given) const {
@@ -84,12 +133,18 @@ class EncodeCategories : public Operator {
       return arrow::Status::Invalid("the column '", options_.column,
                                     "' has nulls; fill them first, as with SimpleImputer, or filter them");
     }
-    Column values = given;
-    if (!values->type()->Equals(*options_.values->type())) {
-      ARROW_ASSIGN_OR_RAISE(values,
-                            compute::Cast(*values, options_.values->type(), compute::CastOptions::Safe(), &context));
+    Column known = options_.values;
+    if (known->type_id() == arrow::Type::BOOL && given->type_id() != arrow::Type::BOOL) {
+      // A cast to truth values would take every number but 0 for true.
+      ARROW_ASSIGN_OR_RAISE(known, compute::Cast(*known, arrow::uint8(), compute::CastOptions::Safe(), &context));
     }
-    const compute::SetLookupOptions lookup(options_.values);
+    ARROW_ASSIGN_OR_RAISE(Column values, as_far_as_held(given, known->type(), context));
+    if (values->type_id() == arrow::Type::FLOAT || values->type_id() == arrow::Type::DOUBLE) {
+      ARROW_ASSIGN_OR_RAISE(const auto zero, arrow::MakeScalar(values->type(), 0));
+      ARROW_ASSIGN_OR_RAISE(const arrow::Datum sum, compute::Add(values, zero, compute::ArithmeticOptions(), &context));  // -0.0 becomes 0.0
+      values = sum.make_array();
+    }
+    const compute::SetLookupOptions lookup(known);
     ARROW_ASSIGN_OR_RAISE(const arrow::Datum found, compute::IndexIn(values, lookup, &context));
     const Column places = found.make_array();
     if (options_.encoding == Encoding::one_hot) return hot(static_cast<const arrow::Int32Array&>(*places));
@@ -109,8 +164,8 @@ class EncodeCategories : public Operator {
   }
 
   arrow::Result<Column> values_at(const Column& given, compute::ExecContext& context) const {
-    const auto unsafe = compute::CastOptions::Unsafe();
-    ARROW_ASSIGN_OR_RAISE(const Column places, compute::Cast(*given, arrow::int64(), unsafe, &context));
+    ARROW_RETURN_NOT_OK(refuse_fractions(given, context));
+    ARROW_ASSIGN_OR_RAISE(const Column places, as_far_as_held(given, arrow::int64(), context));
     const auto& numbers = static_cast<const arrow::Int64Array&>(*places);
     arrow::Int64Builder known(reading_memory());
     ARROW_RETURN_NOT_OK(known.Reserve(numbers.length()));
@@ -121,6 +176,20 @@ class EncodeCategories : public Operator {
     }
     ARROW_ASSIGN_OR_RAISE(const Column indices, known.Finish());
     return compute::Take(*options_.values, *indices, compute::TakeOptions::NoBoundsCheck(), &context);
+  }
+
+  arrow::Status refuse_fractions(const Column& given, compute::ExecContext& context) const {
+    if (!arrow::is_floating(given->type_id()) && !arrow::is_decimal(given->type_id())) return arrow::Status::OK();
+    ARROW_ASSIGN_OR_RAISE(const Column values,
+                          compute::Cast(*given, arrow::float64(), compute::CastOptions::Safe(), &context));
+    const auto& numbers = static_cast<const arrow::DoubleArray&>(*values);
+    for (int64_t row = 0; row < numbers.length(); ++row) {
+      const double number = numbers.Value(row);
+      if (numbers.IsNull(row) || !std::isfinite(number) || std::trunc(number) == number) continue;
+      return arrow::Status::Invalid("the column '", options_.column, "' has ", arrow::DoubleScalar(number).ToString(),
+                                    "; wanted: places, which are ", "integers: round them first");
+    }
+    return arrow::Status::OK();
   }
 
   const EncodeOptions options_;

@@ -9,6 +9,7 @@
 #include <arrow/type.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -41,6 +42,32 @@ Type common_type(const std::vector<Type>& types) {
     return type->id() == arrow::Type::FLOAT || type->id() == arrow::Type::HALF_FLOAT;
   };
   return std::ranges::all_of(types, is_narrow) ? arrow::float32() : arrow::float64();
+}
+
+// The integers of a type.
+struct Range {
+  __int128 least = 0;
+  __int128 greatest = 0;
+};
+
+Range range_of(const arrow::DataType& type) {
+  const bool is_signed = arrow::is_signed_integer(type.id());
+  const __int128 half = __int128{1} << (type.byte_width() * 8 - 1);
+  return is_signed ? Range{-half, half - 1} : Range{0, 2 * half - 1};
+}
+
+// Of a double, without its fraction; of a null, too.
+bool fits(const arrow::Scalar& number, const Range& range) {
+  if (!number.is_valid) return true;
+  if (number.type->id() == arrow::Type::DOUBLE) {
+    const double whole = std::trunc(static_cast<const arrow::DoubleScalar&>(number).value);
+    // Both are powers of 2, or 0, which double has; the greatest one itself it may not have.
+    return whole >= static_cast<double>(range.least) && whole < static_cast<double>(range.greatest + 1);
+  }
+  const __int128 integer = number.type->id() == arrow::Type::INT64
+                               ? __int128{static_cast<const arrow::Int64Scalar&>(number).value}
+                               : __int128{static_cast<const arrow::UInt64Scalar&>(number).value};
+  return integer >= range.least && integer <= range.greatest;
 }
 
 // One behind the other, those of all rows.
@@ -160,11 +187,14 @@ class ConcatenateColumns : public Operator {
   static arrow::Result<Column> numbers_of_column(const Column& column, const Type& type) {
     compute::ExecContext context(reading_memory());
     ARROW_ASSIGN_OR_RAISE(const Column values, flat_values(column));
-    if (!arrow::is_floating(type->id())) ARROW_RETURN_NOT_OK(refuse_nan(*values, *type, context));
+    if (!arrow::is_floating(type->id())) {
+      ARROW_RETURN_NOT_OK(refuse_nan(*values, *type, context));
+      ARROW_RETURN_NOT_OK(refuse_overflow(values, *type, context));
+    }
     ARROW_ASSIGN_OR_RAISE(const Column cast, compute::Cast(*values, type, compute::CastOptions::Unsafe(), &context));
     if (cast->null_count() == 0) return cast;
-    const arrow::DoubleScalar nan(std::numeric_limits<double>::quiet_NaN());
-    ARROW_ASSIGN_OR_RAISE(const auto of_type, nan.CastTo(type));
+    const arrow::Datum nan(std::numeric_limits<double>::quiet_NaN());  // a Scalar's own cast makes 0 of it in float16
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum of_type, compute::Cast(nan, type, compute::CastOptions::Safe(), &context));
     ARROW_ASSIGN_OR_RAISE(const arrow::Datum filled, compute::CallFunction("coalesce", {cast, of_type}, &context));
     return filled.make_array();
   }
@@ -183,6 +213,29 @@ class ConcatenateColumns : public Operator {
     return arrow::Status::Invalid("has nulls, NaN or infinite numbers, which ", type.ToString(),
                                   " has not; fill them first, as with SimpleImputer, or filter them, or take a dtype "
                                   "of floating-point numbers");
+  }
+
+  // A cast that cuts fractions off does not look whether what is left fits.
+  static arrow::Status refuse_overflow(const Column& values, const arrow::DataType& type,
+                                       compute::ExecContext& context) {
+    const bool is_floating = arrow::is_floating(values->type_id());
+    const bool is_signed = arrow::is_signed_integer(values->type_id());
+    ARROW_ASSIGN_OR_RAISE(const Column wide, compute::Cast(*values,
+                                                           is_floating ? arrow::float64()
+                                                           : is_signed ? arrow::int64()
+                                                                       : arrow::uint64(),
+                                                           compute::CastOptions::Safe(), &context));
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum found,
+                          compute::MinMax(wide, compute::ScalarAggregateOptions::Defaults(), &context));
+    const auto& extremes = found.scalar_as<arrow::StructScalar>().value;
+    const Range range = range_of(type);
+    if (std::ranges::all_of(extremes, [&](const auto& extreme) { return fits(*extreme, range); })) {
+      return arrow::Status::OK();
+    }
+    return arrow::Status::Invalid("has numbers from ", extremes[0]->ToString(), " to ", extremes[1]->ToString(),
+                                  ", which ", type.ToString(),
+                                  " does not hold: take a wider dtype, or one of "
+                                  "floating-point numbers");
   }
 
   const ConcatenateOptions options_;

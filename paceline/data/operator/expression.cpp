@@ -39,7 +39,7 @@ class ExpressionOperator : public Operator {
     ARROW_RETURN_NOT_OK(kInitialized);
     ARROW_RETURN_NOT_OK(check_columns(name(), expression_, schema));
     auto bound = expression_.Bind(schema);
-    if (!bound.ok()) return bound.status().WithMessage(name(), ": ", bound.status().message());
+    if (!bound.ok()) return arrow::Status::Invalid(name(), ": ", bound.status().message());  // as it is, for users
     return bound;
   }
 

@@ -240,7 +240,8 @@ Opened own_source(const Plan& plan) {
 
 // Options: name, of a function that is registered; options, which it gets.
 Opened datasource(const Plan& plan) {
-  return datasource_source(plan.options.at("name"), plan.options.at("options"));
+  return datasource_source(plan.options.at("name"), plan.options.at("options"),
+                           {.tasks = plan.options.at("tasks"), .fingerprint = plan.options.at("fingerprint")});
 }
 
 constexpr Reader kReaders[] = {

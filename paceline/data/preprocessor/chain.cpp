@@ -4,6 +4,13 @@
 
 namespace paceline::data::preprocessors {
 
+Chain::Chain(std::vector<std::shared_ptr<Preprocessor>> parts) : parts_(std::move(parts)) {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (parts_[i] == nullptr)
+      throw ConfigError("Chain: the preprocessor at " + std::to_string(i) + " is a null pointer");
+  }
+}
+
 FitStatus Chain::fit_status() const {
   FitStatus all = FitStatus::not_fittable;
   for (const auto& part : parts_) {
@@ -37,11 +44,16 @@ Json Chain::state() const {
 }
 
 void Chain::load_state(const Json& state) {
-  const Json parts = state.is_object() ? state.value("parts", Json()) : Json();
+  check_state(state);
+  for (size_t i = 0; i < parts_.size(); ++i) parts_[i]->load_state(state["parts"][i]);
+}
+
+void Chain::check_state(const Json& state) const {
+  const Json parts = state.is_object() && state.value("name", Json()) == name() ? state.value("parts", Json()) : Json();
   if (!parts.is_array() || parts.size() != parts_.size()) {
     throw ConfigError("this is no state of a Chain of " + std::to_string(parts_.size()) + " preprocessors");
   }
-  for (size_t i = 0; i < parts_.size(); ++i) parts_[i]->load_state(parts[i]);
+  for (size_t i = 0; i < parts_.size(); ++i) parts_[i]->check_state(parts[i]);
 }
 
 }  // namespace paceline::data::preprocessors

@@ -21,8 +21,9 @@ struct ConcatenatorOptions {
 };
 
 /// An array for each row, of the values of several columns of numbers, which go. There is nothing to learn. Null is NaN
-/// in arrays of floating-point numbers; in those of integers nulls, NaN and infinite numbers are errors. Other than in
-/// Python's default, so is a column that is not there.
+/// in arrays of floating-point numbers. Those of integers cut fractions off, -1.7 is -1; nulls, NaN, infinite numbers
+/// and those that are too large or too small for `dtype` are errors there. Other than in Python's default, so is a
+/// column that is not there.
 ///
 ///     Concatenator({"height", "weight"}, {.output_column_name = "features", .dtype = arrow::float32()}).transform(ds);
 class Concatenator : public Preprocessor {
@@ -33,6 +34,7 @@ class Concatenator : public Preprocessor {
  private:
   std::string name() const override { return "Concatenator"; }
   bool is_fittable() const override { return false; }
+  Json arguments() const override { return {{"columns", columns_}}; }
   AggregateResults learn(const Dataset&) override { return {}; }
   Dataset made_of(const Dataset& dataset) const override;
 

@@ -65,6 +65,12 @@ OfCategories::OfCategories(const std::string& name, std::vector<std::string> col
   }
 }
 
+Json OfCategories::arguments() const {
+  Json all = OfColumns::arguments();
+  if (!max_categories_.empty()) all["max_categories"] = max_categories_;
+  return all;
+}
+
 AggregateResults OfCategories::learn(const Dataset& dataset) {
   std::vector<Aggregate> of;
   for (const std::string& column : columns()) of.push_back(ValueCounter(column));

@@ -1,7 +1,9 @@
 // Encoders: categories as numbers.
 //
 // The values of a column, which must sort, are numbered in their order. Nulls and NaN are errors, of fit() and of
-// transformed rows: fill them first, as with SimpleImputer. Threading, ownership and errors are those of Preprocessor.
+// transformed rows: fill them first, as with SimpleImputer. Numbers of another type than the learnt ones are found by
+// what they are, 2.0 as 2; columns of another kind, as texts for numbers, are errors. Threading, ownership and errors
+// are those of Preprocessor.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +22,7 @@ class OfCategories : public OfColumns {
   /// `max_categories`: by column, only the most frequent ones are numbered.
   OfCategories(const std::string& name, std::vector<std::string> columns, std::vector<std::string> output_columns,
                Encoding encoding, std::map<std::string, int64_t> max_categories = {});
+  Json arguments() const override;
   AggregateResults learn(const Dataset& dataset) override;
   Dataset with_output(const Dataset& dataset, const std::string& column, const std::string& output) const override;
   /// The dataset with `output` made of `column`, by the values of `of`.
@@ -48,7 +51,8 @@ class LabelEncoder : public OrdinalEncoder {
  public:
   /// `output_column`: empty for the same one.
   explicit LabelEncoder(const std::string& label_column, const std::string& output_column = "");
-  /// A dataset with the labels whose places are in the output column; null where there is no such place.
+  /// A dataset with the labels whose places are in the output column; null where there is no such place. A place with
+  /// a fraction is an error.
   Dataset inverse_transform(const Dataset& dataset) const;
 
  private:

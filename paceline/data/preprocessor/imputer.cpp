@@ -43,6 +43,20 @@ SimpleImputer::SimpleImputer(std::vector<std::string> columns, SimpleImputerOpti
   if (strategy_ == "constant" && (fill_value_ == nullptr || !fill_value_->is_valid)) {
     throw ConfigError("the strategy 'constant' needs a fill_value");
   }
+  if (strategy_ != "constant" && fill_value_ != nullptr) {
+    throw ConfigError("SimpleImputer: fill_value is for the strategy 'constant'; the strategy is '" + strategy_ + "'");
+  }
+}
+
+Json SimpleImputer::arguments() const {
+  Json all = OfColumns::arguments();
+  all["strategy"] = strategy_;
+  return all;
+}
+
+std::string SimpleImputer::refusal(const arrow::DataType& type) const {
+  if (strategy_ != "mean") return "";
+  return refuse_but_numbers(type, "take the strategy 'most_frequent' or 'constant' for it");
 }
 
 AggregateResults SimpleImputer::learn(const Dataset& dataset) {
@@ -53,9 +67,15 @@ AggregateResults SimpleImputer::learn(const Dataset& dataset) {
   const AggregateResults found = without_nan(dataset, columns()).aggregate(of);
   if (strategy_ == "mean") return found;
   AggregateResults learnt;
+  const auto schema = dataset.schema();
   for (const std::string& column : columns()) {
     const auto& counter = static_cast<const arrow::StructScalar&>(*found.at("value_counter(" + column + ")"));
-    learnt["most_frequent(" + column + ")"] = most_frequent(counter);
+    auto value = most_frequent(counter);
+    const auto field = schema->GetFieldByName(column);
+    if (field->type()->id() == arrow::Type::HALF_FLOAT) {  // which are counted as doubles
+      value = value_or_throw(compute::Cast(value, field->type())).scalar();
+    }
+    learnt["most_frequent(" + column + ")"] = std::move(value);
   }
   return learnt;
 }

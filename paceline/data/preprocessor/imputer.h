@@ -17,7 +17,8 @@ namespace paceline::data::preprocessors {
 struct SimpleImputerOptions {
   /// "mean": the column becomes double; "most_frequent": of several the first one; "constant": fill_value.
   std::string strategy = "mean";
-  /// For "constant". The column gets a type that holds its values and this one: a double makes integers doubles.
+  /// For "constant", and only for it. The column gets a type that holds its values and this one: a double makes
+  /// integers doubles.
   std::shared_ptr<arrow::Scalar> fill_value = nullptr;
   std::vector<std::string> output_columns = {};  ///< empty for the same ones
 };
@@ -35,6 +36,8 @@ class SimpleImputer : public OfColumns {
  private:
   std::string name() const override { return "SimpleImputer"; }
   bool is_fittable() const override { return strategy_ != "constant"; }
+  Json arguments() const override;
+  std::string refusal(const arrow::DataType& type) const override;
   AggregateResults learn(const Dataset& dataset) override;
   Dataset with_output(const Dataset& dataset, const std::string& column, const std::string& output) const override;
 

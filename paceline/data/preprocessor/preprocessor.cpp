@@ -8,6 +8,7 @@
 
 #include "paceline/core/error.h"
 #include "paceline/data/plan/steps_internal.h"
+#include "paceline/data/schema/missing_column_internal.h"
 
 namespace paceline::data::preprocessors {
 
@@ -20,7 +21,13 @@ FitStatus Preprocessor::fit_status() const {
 
 Preprocessor& Preprocessor::fit(const Dataset& dataset) {
   if (fit_status() == FitStatus::not_fittable) return *this;
-  stats_ = learn(dataset);
+  try {
+    stats_ = learn(dataset);
+  } catch (const ConfigError&) {
+    // It comes from a step inside, which knows neither this preprocessor nor columns that are not wanted of it.
+    check_schema(*dataset.schema());
+    throw;
+  }
   is_fitted_ = true;
   return *this;
 }
@@ -44,20 +51,31 @@ Json Preprocessor::state() const {
   check_fitted();
   Json stats = Json::object();
   for (const auto& [what, value] : stats_) stats[what] = value_or_throw(option_of(compute::literal(value)));
-  return {{"name", name()}, {"stats", std::move(stats)}};
+  return {{"name", name()}, {"arguments", arguments()}, {"stats", std::move(stats)}};
 }
 
 void Preprocessor::load_state(const Json& state) {
+  stats_ = stats_in(state);
+  is_fitted_ = true;
+}
+
+void Preprocessor::check_state(const Json& state) const {
+  stats_in(state);
+}
+
+AggregateResults Preprocessor::stats_in(const Json& state) const {
   try {
     if (state.at("name").get<std::string>() != name()) throw ConfigError(state["name"].get<std::string>());
+    if (const Json& others = state.at("arguments"); others != arguments()) {
+      throw ConfigError("it is of " + readable_json(others) + "; wanted: of " + readable_json(arguments()));
+    }
     AggregateResults stats;
     for (const auto& [what, option] : state.at("stats").items()) {
       const compute::Expression value = value_or_throw(expression_of(option));
       if (value.literal() == nullptr || !value.literal()->is_scalar()) throw ConfigError(what);
       stats[what] = value.literal()->scalar();
     }
-    stats_ = std::move(stats);
-    is_fitted_ = true;
+    return stats;
   } catch (const std::exception& error) {
     throw ConfigError("this is no state of a " + name() + ": " + error.what());
   }
@@ -84,10 +102,27 @@ Dataset OfColumns::made_of(const Dataset& dataset) const {
   return made;
 }
 
+void OfColumns::check_schema(const arrow::Schema& schema) const {
+  for (const std::string& column : columns_) {
+    const int place = schema.GetFieldIndex(column);
+    if (place < 0) throw_if_error(missing_column(name(), column, schema));
+    const arrow::DataType& type = *schema.field(place)->type();
+    if (const std::string why = refusal(type); !why.empty()) {
+      throw ConfigError(name() + ": the column '" + column + "' has " + type.ToString() + "; " + why);
+    }
+  }
+}
+
 const std::shared_ptr<arrow::Scalar>& OfColumns::stat(const std::string& kind, const std::string& column) const {
   const auto found = stats().find(kind + "(" + column + ")");
   if (found != stats().end()) return found->second;
   throw ConfigError("the state that " + name() + " was given has nothing of the column '" + column + "'");
+}
+
+std::string refuse_but_numbers(const arrow::DataType& type, const std::string& instead) {
+  const arrow::Type::type id = type.id();
+  if (arrow::is_numeric(id) || arrow::is_decimal(id) || id == arrow::Type::BOOL || id == arrow::Type::NA) return "";
+  return "wanted: numbers; " + instead;
 }
 
 compute::Expression as_doubles(const std::string& column) {

@@ -30,7 +30,7 @@ enum class FitStatus {
 ///     StandardScaler scaler({"x"});
 ///     const Dataset train = scaler.fit_transform(read_parquet("train/"));
 ///     const Dataset test = scaler.transform(read_parquet("test/"));
-///     checkpoint["scaler"] = scaler.state();  // for load_state() of another StandardScaler({"x"})
+///     checkpoint.update_metadata({{"scaler", scaler.state()}});  // for load_state() of another StandardScaler({"x"})
 class Preprocessor {
  public:
   virtual ~Preprocessor() = default;
@@ -44,10 +44,13 @@ class Preprocessor {
   Dataset fit_transform(const Dataset& dataset);
   /// What it has learnt, as Ray's stats_: "mean(x)", "unique_values(x)".
   const AggregateResults& stats() const { return stats_; }
-  /// The same as JSON, exactly. UsageError before fit().
+  /// The same as JSON, exactly, with the arguments it was learnt with. UsageError before fit().
   virtual Json state() const;
-  /// Learns what another one of the same arguments has learnt. ConfigError where it is no state of such a one.
+  /// Learns what another one of the same columns and arguments has learnt; its output columns may be others.
+  /// ConfigError where it is no state of such a one: then what it had learnt before stays.
   virtual void load_state(const Json& state);
+  /// ConfigError where load_state() would throw it.
+  virtual void check_state(const Json& state) const;
 
  protected:
   /// Its class.
@@ -58,10 +61,17 @@ class Preprocessor {
   virtual AggregateResults learn(const Dataset& dataset) = 0;
   /// The dataset as it makes it, once it has learnt.
   virtual Dataset made_of(const Dataset& dataset) const = 0;
+  /// The arguments that decide what it learns: states of others are refused.
+  virtual Json arguments() const { return Json::object(); }
+  /// ConfigError where it cannot learn from such columns. Called when it could not, to say why.
+  virtual void check_schema(const arrow::Schema&) const {}
   /// UsageError where it has not learnt.
   void check_fitted() const;
 
  private:
+  // What the state has learnt, or ConfigError.
+  AggregateResults stats_in(const Json& state) const;
+
   AggregateResults stats_;
   bool is_fitted_ = false;
 };
@@ -80,6 +90,10 @@ class OfColumns : public Preprocessor {
   Dataset made_of(const Dataset& dataset) const override;
   /// The dataset with the column `output`, made of `column`.
   virtual Dataset with_output(const Dataset& dataset, const std::string& column, const std::string& output) const = 0;
+  Json arguments() const override { return {{"columns", columns_}}; }
+  void check_schema(const arrow::Schema& schema) const override;
+  /// Why it cannot learn from a column of this type: what is wanted, and what to do. Empty where it can.
+  virtual std::string refusal(const arrow::DataType&) const { return ""; }
   /// The statistic `kind(column)`, which has been learnt.
   const std::shared_ptr<arrow::Scalar>& stat(const std::string& kind, const std::string& column) const;
 
@@ -88,6 +102,8 @@ class OfColumns : public Preprocessor {
   std::vector<std::string> output_columns_;
 };
 
+/// OfColumns::refusal() of one that learns from numbers; `instead`: what to do with other columns.
+std::string refuse_but_numbers(const arrow::DataType& type, const std::string& instead);
 /// The column as doubles.
 arrow::compute::Expression as_doubles(const std::string& column);
 /// Whether the column's value is null or NaN.

@@ -151,6 +151,43 @@ TEST(Encoders, LabelsComeBack) {
   expect_column(back, "word", arrow::utf8(), R"(["pear", "apple", "pear", "fig", "pear"])");
   const Dataset predicted = rows_of({arrow::field("label", arrow::int32())}, "[[1], [9], [null], [-1]]");
   expect_column(labels.inverse_transform(predicted), "word", arrow::utf8(), R"(["fig", null, null, null])");
+  const auto of = [](const std::shared_ptr<arrow::DataType>& type, const std::string& json) {
+    return rows_of({arrow::field("label", type)}, json);
+  };
+  expect_column(labels.inverse_transform(of(arrow::float32(), "[[1], [NaN], [1e30]]")), "word", arrow::utf8(),
+                R"(["fig", null, null])");
+  EXPECT_THAT(error_of<ConfigError>([&] { labels.inverse_transform(of(arrow::float64(), "[[1.7]]")).take(); }),
+              HasSubstr("the column 'label' has 1.7; wanted: places, which are integers"));
+  EXPECT_THAT(error_of<ConfigError>([&] { labels.inverse_transform(of(arrow::utf8(), R"([["1"]])")).take(); }),
+              HasSubstr("the column 'label' has string; wanted: places"));
+}
+
+TEST(Encoders, FindNumbersOfOtherTypes) {
+  const auto column = [](const std::shared_ptr<arrow::DataType>& type, const std::string& json) {
+    return rows_of({arrow::field("id", type)}, json);
+  };
+  OrdinalEncoder narrow({"id"});
+  narrow.fit(column(arrow::int32(), "[[1], [2]]"));
+  expect_column(narrow.transform(column(arrow::int64(), "[[1099511627776], [2], [-1099511627776], [1]]")), "id",
+                arrow::int64(), "[null, 1, null, 0]");
+  expect_column(narrow.transform(column(arrow::float64(), "[[1.5], [2], [1e300], [1]]")), "id", arrow::int64(),
+                "[null, 1, null, 0]");
+  expect_column(narrow.transform(column(arrow::int64(), "[]")), "id", arrow::int64(), "[]");
+  OneHotEncoder truth({"id"});
+  truth.fit(column(arrow::boolean(), "[[true], [false]]"));
+  expect_column(truth.transform(column(arrow::int64(), "[[1], [2], [0], [-1]]")), "id",
+                arrow::fixed_size_list(arrow::uint8(), 2), "[[0,1], [0,0], [1,0], [0,0]]");
+  OrdinalEncoder wide({"id"});
+  wide.fit(column(arrow::int64(), "[[1], [2]]"));
+  for (const char* texts : {R"([["1"], ["unknown"]])", R"([["1"], ["2"]])"}) {
+    EXPECT_THAT(error_of<ConfigError>([&] { wide.transform(column(arrow::utf8(), texts)).take(); }),
+                HasSubstr("the column 'id' has string; wanted, as it was learnt: int64"));
+  }
+  OrdinalEncoder text({"id"});
+  text.fit(column(arrow::utf8(), R"([["1"]])"));
+  EXPECT_THAT(error_of<ConfigError>([&] { text.transform(column(arrow::int8(), "[[1]]")).take(); }),
+              HasSubstr("the column 'id' has int8; wanted, as it was learnt: string"));
+  expect_column(text.transform(column(arrow::large_utf8(), R"([["2"], ["1"]])")), "id", arrow::int64(), "[null, 0]");
 }
 
 TEST(Encoders, NullsAreErrors) {
@@ -190,6 +227,8 @@ TEST(SimpleImputer, NeedsValues) {
       HasSubstr("the column 'x' had no values to learn from"));
   EXPECT_THAT(error_of<ConfigError>([] { SimpleImputer({"x"}, {.strategy = "median"}); }), HasSubstr("'median'"));
   EXPECT_THAT(error_of<ConfigError>([] { SimpleImputer({"x"}, {.strategy = "constant"}); }), HasSubstr("fill_value"));
+  EXPECT_THAT(error_of<ConfigError>([] { SimpleImputer({"x"}, {.fill_value = arrow::MakeScalar(0.5)}); }),
+              HasSubstr("fill_value is for the strategy 'constant'; the strategy is 'mean'"));
 }
 
 TEST(Concatenator, MakesArraysOfColumns) {
@@ -212,6 +251,28 @@ TEST(Concatenator, MakesArraysOfColumns) {
               HasSubstr("there is no column 'z'; there are x, same, y"));
   EXPECT_THAT(error_of<Error>([] { Concatenator({"word"}).transform(words()).schema(); }),
               HasSubstr("the column 'word' has string; wanted: numbers"));
+}
+
+TEST(Concatenator, CutsFractionsButNotNumbers) {
+  const auto of = [](const std::shared_ptr<arrow::DataType>& from, const std::string& json,
+                     const std::shared_ptr<arrow::DataType>& dtype) {
+    return Concatenator({"x"}, {.dtype = dtype}).transform(rows_of({arrow::field("x", from)}, json));
+  };
+  const auto error = [&](const auto& from, const std::string& json, const auto& dtype) {
+    return error_of<ConfigError>([&] { of(from, json, dtype).take(); });
+  };
+  expect_column(of(arrow::float64(), "[[255.9], [-0.9]]", arrow::uint8()), "concat_out",
+                arrow::fixed_size_list(arrow::uint8(), 1), "[[255], [0]]");
+  expect_column(of(arrow::uint64(), "[[9223372036854775807]]", arrow::int64()), "concat_out",
+                arrow::fixed_size_list(arrow::int64(), 1), "[[9223372036854775807]]");
+  EXPECT_THAT(error(arrow::float64(), "[[1e10], [-1e300]]", arrow::int32()),
+              HasSubstr("the column 'x' has numbers from -1e+300 to 1e+10, which int32 does not hold"));
+  EXPECT_THAT(error(arrow::int64(), "[[300], [-1]]", arrow::uint8()),
+              HasSubstr("numbers from -1 to 300, which uint8 does not hold"));
+  EXPECT_THAT(error(arrow::uint64(), "[[9223372036854775808]]", arrow::int64()),
+              HasSubstr("which int64 does not hold"));
+  EXPECT_THAT(error(arrow::float64(), "[[9223372036854775808]]", arrow::int64()), HasSubstr("int64 does not hold"));
+  EXPECT_THAT(error(arrow::float32(), "[[256]]", arrow::uint8()), HasSubstr("which uint8 does not hold"));
 }
 
 TEST(Concatenator, FlattensArrays) {
@@ -263,8 +324,43 @@ TEST(Preprocessor, StatesAreWhatWasLearnt) {
               HasSubstr("this is no state of a OrdinalEncoder"));
   EXPECT_THAT(error_of<ConfigError>([&] { other.load_state(Json::array()); }), HasSubstr("this is no state"));
   OneHotEncoder wider({"word", "id"});
-  wider.load_state(hot.state());
-  EXPECT_THAT(error_of<ConfigError>([&] { wider.transform(words()); }), HasSubstr("nothing of the column 'id'"));
+  EXPECT_THAT(error_of<ConfigError>([&] { wider.load_state(hot.state()); }),
+              HasSubstr(R"(it is of {"columns":["word"]}; wanted: of {"columns":["word","id"]})"));
+  EXPECT_EQ(wider.fit_status(), FitStatus::not_fitted);
+  OneHotEncoder fewer({"word"}, {{"word", 1}});
+  EXPECT_THAT(error_of<ConfigError>([&] { fewer.load_state(hot.state()); }), HasSubstr("max_categories"));
+  OneHotEncoder elsewhere({"word"}, {}, {"hot"});
+  elsewhere.load_state(hot.state());
+  EXPECT_THAT(elsewhere.transform(words()).columns(), ElementsAre("word", "id", "hot"));
+  Json without = hot.state();
+  without["stats"] = Json::object();
+  other.load_state(without);
+  EXPECT_THAT(error_of<ConfigError>([&] { other.transform(words()); }), HasSubstr("nothing of the column 'word'"));
+  SimpleImputer mean({"x"});
+  SimpleImputer frequent({"x"}, {.strategy = "most_frequent"});
+  EXPECT_THAT(error_of<ConfigError>([&] { frequent.load_state(mean.fit(numbers()).state()); }), HasSubstr("strategy"));
+  EXPECT_EQ(frequent.fit_status(), FitStatus::not_fitted);
+}
+
+TEST(Chain, LoadsAllOrNothing) {
+  Chain learnt(SimpleImputer({"x"}), StandardScaler({"x"}));
+  learnt.fit(numbers());
+  Chain other(SimpleImputer({"x"}), StandardScaler({"y"}));
+  EXPECT_THAT(error_of<ConfigError>([&] { other.load_state(learnt.state()); }),
+              HasSubstr("this is no state of a StandardScaler"));
+  EXPECT_EQ(other.fit_status(), FitStatus::not_fitted);
+  Json unnamed = learnt.state();
+  unnamed["name"] = "StandardScaler";
+  EXPECT_THAT(error_of<ConfigError>([&] { learnt.load_state(unnamed); }), HasSubstr("this is no state of a Chain"));
+}
+
+TEST(Chain, RefusesNothingAsAPart) {
+  const auto scaler = std::make_shared<StandardScaler>(std::vector<std::string>{"x"});
+  const std::vector<std::shared_ptr<Preprocessor>> parts = {scaler, nullptr};
+  EXPECT_THAT(error_of<ConfigError>([&] { Chain chain(parts); }), HasSubstr("at 1 is a null pointer"));
+  Chain shared(std::vector<std::shared_ptr<Preprocessor>>{scaler});
+  shared.fit(numbers());
+  EXPECT_EQ(scaler->fit_status(), FitStatus::fitted);
 }
 
 TEST(Preprocessor, ErrorsNameColumns) {
@@ -276,9 +372,17 @@ TEST(Preprocessor, ErrorsNameColumns) {
     EXPECT_THAT(error_of<ConfigError>([&] { one->fit(numbers()); }), HasSubstr("there is no column 'z'"));
     EXPECT_EQ(one->fit_status(), FitStatus::not_fitted);
   }
-  EXPECT_THAT(error_of<ConfigError>([] { StandardScaler({"word"}).fit(words()); }), HasSubstr("mean(\"word\")"));
+  // Those that push-down leaves are not all there are.
+  EXPECT_EQ(error_of<ConfigError>([] { StandardScaler({"x"}).fit(numbers().drop_columns({"x"})); }),
+            "StandardScaler: there is no column 'x'; there are same, y");
+  EXPECT_EQ(error_of<ConfigError>([] { StandardScaler({"word"}).fit(words()); }),
+            "StandardScaler: the column 'word' has string; wanted: numbers; make it numbers first, as with "
+            "OrdinalEncoder or a cast, or leave it out");
+  EXPECT_THAT(error_of<ConfigError>([] { SimpleImputer({"word"}).fit(words()); }),
+              HasSubstr("SimpleImputer: the column 'word' has string; wanted: numbers; take the strategy"));
   EXPECT_THAT(error_of<ConfigError>([] { MinMaxScaler({"word"}).fit(words()); }), HasSubstr("wanted: numbers"));
-  EXPECT_THAT(error_of<ConfigError>([] { MaxAbsScaler({"word"}).fit(words()); }), HasSubstr("abs_max(\"word\")"));
+  EXPECT_THAT(error_of<ConfigError>([] { MaxAbsScaler({"word"}).fit(words()); }),
+              HasSubstr("MaxAbsScaler: the column 'word'"));
   EXPECT_THAT(error_of<ConfigError>([] { MinMaxScaler({"a", "b"}, {"b", "c"}); }), HasSubstr("'b'"));
   EXPECT_THAT(error_of<ConfigError>([] { MinMaxScaler({"a", "b"}, {"c"}); }), HasSubstr("one for each of 2 columns"));
 }

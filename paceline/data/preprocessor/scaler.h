@@ -1,7 +1,7 @@
 // Scalers: numbers in other units, as double.
 //
-// What is learnt passes over nulls and NaN, which stay. A column of which nothing else is known becomes NaN. Threading,
-// ownership and errors are those of Preprocessor.
+// What is learnt passes over nulls and NaN, which stay. A column of which nothing else is known becomes NaN. fit()
+// throws ConfigError for a column of anything but numbers. Threading, ownership and errors are those of Preprocessor.
 #pragma once
 
 #include <string>
@@ -21,6 +21,7 @@ class StandardScaler : public OfColumns {
 
  private:
   std::string name() const override { return "StandardScaler"; }
+  std::string refusal(const arrow::DataType& type) const override;
   AggregateResults learn(const Dataset& dataset) override;
   Dataset with_output(const Dataset& dataset, const std::string& column, const std::string& output) const override;
 };
@@ -33,6 +34,7 @@ class MinMaxScaler : public OfColumns {
 
  private:
   std::string name() const override { return "MinMaxScaler"; }
+  std::string refusal(const arrow::DataType& type) const override;
   AggregateResults learn(const Dataset& dataset) override;
   Dataset with_output(const Dataset& dataset, const std::string& column, const std::string& output) const override;
 };
@@ -45,6 +47,7 @@ class MaxAbsScaler : public OfColumns {
 
  private:
   std::string name() const override { return "MaxAbsScaler"; }
+  std::string refusal(const arrow::DataType& type) const override;
   AggregateResults learn(const Dataset& dataset) override;
   Dataset with_output(const Dataset& dataset, const std::string& column, const std::string& output) const override;
 };

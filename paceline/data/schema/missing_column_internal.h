@@ -9,11 +9,13 @@
 
 namespace paceline::data {
 
-/// `whose`: the step as the user knows it, "SelectColumns(z)".
+/// `whose`: the step as the user knows it, "SelectColumns(z)". Where no columns are left, what there are is not known:
+/// a step only gets those that are wanted of it.
 inline arrow::Status missing_column(const std::string& whose, const std::string& column, const arrow::Schema& schema) {
   std::string there;
   for (const std::string& name : schema.field_names()) there += (there.empty() ? "" : ", ") + name;
-  return arrow::Status::Invalid(whose, ": there is no column '", column, "'; there are ", there);
+  return arrow::Status::Invalid(whose, ": there is no column '", column, "'", there.empty() ? "" : "; there are ",
+                                there);
 }
 
 /// Whether all columns are there that the expression names.

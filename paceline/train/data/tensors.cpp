@@ -124,8 +124,8 @@ arrow::Result<torch::Tensor> flat(const std::shared_ptr<arrow::Array>& values) {
   if (!type) {
     return arrow::Status::Invalid(
         "it holds ", values->type()->ToString(),
-        ", which no tensor can; leave it out (drop_columns, columns=…), make numbers of it in "
-        "map_batches(), or take iter_batches()");
+        ", which no tensor can; leave it out (drop_columns(), select_columns()), or make numbers of it: an encoder of "
+        "data/preprocessor does, in Python also map_batches()");
   }
   return values->null_count() == 0 ? view(values, *type) : with_nan(values);
 }

@@ -8,6 +8,7 @@ connection ends (paceline/data/function/function_messages.h).
 LibTorch is not loaded here unless a function needs it.
 """
 
+import contextlib
 import ctypes
 import faulthandler
 import gc
@@ -134,11 +135,12 @@ class _Server:
 
     def _look_for_stopped(self):
         for pid in self._children:
-            while news := os.waitid(os.P_PID, pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG):
-                if news.si_code == os.CLD_STOPPED:
-                    self._stopped[pid] = time.monotonic() + _STOPPED_GRACE_S
-                else:
-                    self._stopped.pop(pid, None)
+            with contextlib.suppress(ChildProcessError):  # for Linux one that has ended is no child for this question
+                while news := os.waitid(os.P_PID, pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG):
+                    if news.si_code == os.CLD_STOPPED:
+                        self._stopped[pid] = time.monotonic() + _STOPPED_GRACE_S
+                    else:
+                        self._stopped.pop(pid, None)
 
     def _fork(self, variables):
         ours, its = socket.socketpair()

@@ -1,5 +1,6 @@
 """Aggregates, of one pass over blocks that differ in what they have."""
 
+import decimal
 import math
 import re
 
@@ -132,3 +133,59 @@ def test_quantiles_of_many_numbers_are_near_and_take_little_memory():
     assert sum(map(len, sketch._levels)) < 10_000
     parts = [0.01, 0.25, 0.5, 0.75, 0.99]
     assert numpy.abs(numpy.array(sketch.quantiles(parts)) / 200_000 - parts).max() < 0.003
+
+
+def of_x(*values, kind=None):
+    return paceline.data.from_arrow([pyarrow.table({"x": pyarrow.array(some, kind)}) for some in values])
+
+
+def test_what_counts_and_lists_is_known_of_no_rows():
+    of = aggregate
+    counting = [of.Count("x", ignore_nulls=True), of.CountDistinct("x"), of.ValueCounter("x"), of.Unique("x", ignore_nulls=True),
+                of.AsList("x", ignore_nulls=True)]
+    wanted = {"count(x)": 0, "count_distinct(x)": 0, "value_counter(x)": {"values": [], "counts": []}, "unique(x)": [],
+              "list(x)": []}
+    assert of_x([], kind=pyarrow.int64()).aggregate(*counting) == wanted
+    assert paceline.data.range(3).rename_columns({"id": "x"}).filter(expr="x > 5").aggregate(*counting) == wanted
+    found = of_x([1, None], [1]).aggregate(*counting)
+    assert found["count(x)"] == 2 and found["unique(x)"] == [1] and found["list(x)"] == [1, 1]
+
+
+def test_texts_of_digits_are_no_numbers():
+    texts = of_x(["1", "2", "4"])
+    for one in (aggregate.Std("x"), aggregate.ApproximateQuantile("x", [0.5]), aggregate.ZeroPercentage("x")):
+        with pytest.raises(ConfigError, match="column 'x' has string; wanted: numbers"):
+            texts.aggregate(one)
+
+
+def test_deviations_too_large_for_doubles_are_infinite_in_every_cut():
+    for cut in ([[1e200, 0.0]], [[1e200], [0.0]]):
+        assert of_x(*cut).std("x") == math.inf
+
+
+def test_decimals_keep_their_digits():
+    least = decimal.Decimal("-" + "9" * 36 + ".99")
+    prices = of_x([least], [decimal.Decimal(1)], kind=pyarrow.decimal128(38, 2))
+    assert prices.aggregate(aggregate.AbsMax("x"))["abs_max(x)"] == least.copy_abs()
+    near = [decimal.Decimal(10**31 + 3), decimal.Decimal(10**31 + 6)]
+    mean = of_x(near[:1], near[1:], kind=pyarrow.decimal128(38, 0)).mean("x")
+    assert mean == decimal.Decimal("1" + "0" * 30 + "4.5")
+
+
+def test_structs_and_lists_of_lists_are_values():
+    struct = pyarrow.struct([("a", pyarrow.int64()), ("b", pyarrow.list_(pyarrow.int64()))])
+    one, other = {"a": 1, "b": [2]}, {"a": 1, "b": [3]}
+    for dataset, wanted in ((of_x([one, other], [one], kind=struct), [one, other]),
+                            (of_x([[[1], []], [[2]]], [[[1], []]]), [((1,), ()), ((2,),)])):
+        assert dataset.unique("x") == wanted
+        found = dataset.aggregate(aggregate.ValueCounter("x"), aggregate.CountDistinct("x"))
+        assert found == {"value_counter(x)": {"values": wanted, "counts": [2, 1]}, "count_distinct(x)": 2}
+
+
+@pytest.mark.parametrize("kind, values", [
+    (pyarrow.bool_(), [False, True, None, True, True]), (pyarrow.uint64(), [0, 2**64 - 1, None, 2**63, 1]),
+    (pyarrow.float16(), [numpy.float16(one) for one in (0, 1, 2, 3)]),
+    (pyarrow.decimal128(5, 2), [decimal.Decimal(one) for one in ("0.00", "0.01", "1.00", "-1.00")])])
+def test_zeros_of_all_numbers(kind, values):
+    dataset = of_x(values[:2], values[2:], kind=kind)
+    assert dataset.aggregate(aggregate.ZeroPercentage("x"))["zero_pct(x)"] == 25

@@ -97,6 +97,28 @@ def test_parts_of_nothing_are_told(folder, capsys):
             call()
     with pytest.raises(ValueError, match="allowed: 1 to 299, since there are 300 rows"):
         dataset.train_test_split(300)
+    for rows in ("0 rows", "1 row"):
+        with pytest.raises(ValueError, match=f"the dataset has {rows}; wanted: at least 2"):
+            paceline.data.range(int(rows[0])).train_test_split(0.5)
+
+
+def test_numbers_of_numpy_say_how_much_is_for_tests():
+    dataset = paceline.data.range(8)
+    for size in (numpy.float32(0.25), numpy.float64(0.25), numpy.int8(2), 2):
+        assert dataset.train_test_split(size)[1].count() == 2
+    with pytest.raises(ValueError, match="allowed: a part between 0 and 1, or a number of rows"):
+        dataset.train_test_split(numpy.float32(2.7))
+    with pytest.raises(TypeError, match="test_size is '0.5'; wanted: a part of the rows, or their number"):
+        dataset.train_test_split("0.5")
+
+
+@pytest.mark.parametrize("epoch", [-1, 2**53 + 1, 2**64])
+def test_epochs_that_there_cannot_be(epoch):
+    iterator = paceline.data.range(3).iterator()
+    with pytest.raises(ValueError, match="allowed: a whole number from 0 to 9007199254740992"):
+        iterator.set_epoch(epoch)
+    iterator.set_epoch(2**53)
+    assert len(list(iterator.iter_rows())) == 3
 
 
 def test_a_dataset_without_rows_in_memory_becomes_bytes(folder):

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import paceline.data
+from paceline import _function_process
 from paceline.data import ActorPoolStrategy, DataContext
 
 
@@ -188,6 +189,16 @@ def test_a_fork_server_that_dies_is_started_again():
     os.close(pidfd)
     again = set(column(dataset, "server"))
     assert len(again) == 1 and server not in again
+
+
+def test_a_fork_server_outlives_processes_that_end_together():
+    # One signal tells of several: when it is looked at, some may have ended that are not waited for yet.
+    server = object.__new__(_function_process._Server)
+    with subprocess.Popen(["true"]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        server._children, server._stopped = {ended.pid: None}, {}
+        server._look_for_stopped()
+    assert server._stopped == {}
 
 
 def test_a_second_crash_is_an_error_that_names_the_rows():

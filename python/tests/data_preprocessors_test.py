@@ -1,9 +1,12 @@
 """Preprocessors beside their results, which parity/data_preprocessors.py compares with Ray's: what users build on them."""
 
+import decimal
+import math
 import pickle
 
 import numpy
 import pandas
+import pyarrow
 import pytest
 import torch
 
@@ -14,8 +17,13 @@ from paceline.data.preprocessors import (
     Chain,
     Concatenator,
     LabelEncoder,
+    MaxAbsScaler,
+    MinMaxScaler,
     OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
     RobustScaler,
+    SimpleImputer,
     StandardScaler,
     TorchVisionPreprocessor,
 )
@@ -98,3 +106,138 @@ def test_labels_and_back():
     coded = encoder.transform(paceline.data.from_pandas(ROWS))
     assert coded.take_batch(4)["kind"].tolist() == [1, 0, 1, 2]
     assert numpy.array_equal(encoder.inverse_transform(coded).to_pandas()["kind"], ROWS["kind"])
+
+
+LARGE, NAN = 2**53 + 1, float("nan")
+here = pytest.mark.usefixtures("functions_here")
+
+
+@pytest.fixture
+def functions_here(monkeypatch):
+    monkeypatch.setattr(paceline.data.DataContext.get_current().execution_options, "functions", "threads")
+
+
+def blocks(*values, kind=None):
+    return paceline.data.from_arrow([pyarrow.table({"x": pyarrow.array(some, kind)}) for some in values])
+
+
+def made(dataset, column="x"):
+    """The types of the blocks, and their values together."""
+    tables = dataset.to_arrow_refs()
+    kinds = {str(table.schema.field(column).type) for table in tables}
+    return kinds, [value for table in tables for value in table.column(column).to_pylist()]
+
+
+@here
+@pytest.mark.parametrize("kind, values", [("float16", [-60000, 0, 60000]), ("float32", [-3e38, 0, 3e38])])
+@pytest.mark.parametrize("scaler, scaled", [(MinMaxScaler, [0, 0.5, 1]), (RobustScaler, [-0.5, 0, 0.5])])
+def test_scalers_compute_narrow_numbers_in_doubles(kind, values, scaler, scaled):
+    dataset = blocks(numpy.array(values, kind))
+    assert made(scaler(["x"]).fit_transform(dataset)) == ({str(pyarrow.from_numpy_dtype(kind))}, scaled)
+
+
+@here
+def test_what_tells_narrow_numbers_apart_is_kept():
+    numbers = (1e7 + numpy.array([0, 1, 1, 1, 1])).astype("float32")
+    kinds, scaled = made(StandardScaler(["x"]).fit_transform(blocks(numbers[:2], numbers[2:])))
+    assert kinds == {"float"} and scaled == pytest.approx([-2, 0.5, 0.5, 0.5, 0.5])
+    power = PowerTransformer(["x"], 2, method="box-cox").transform(blocks(numpy.array([300, 2], "float16")))
+    assert made(power) == ({"double"}, [44999.5, 1.5])
+
+
+@here
+@pytest.mark.parametrize("scaler, scaled", [
+    (StandardScaler, [-1.224744871391589, None, 0, 1.224744871391589]), (MinMaxScaler, [0, None, 0.5, 1]),
+    (MaxAbsScaler, [1 / 3, None, 2 / 3, 1]), (RobustScaler, [-0.5, None, 0, 0.5])])
+def test_scalers_of_decimals_with_nulls(scaler, scaled):
+    prices = [decimal.Decimal("1.00"), None], [decimal.Decimal("2.00"), decimal.Decimal("3.00")]
+    kinds, found = made(scaler(["x"]).fit_transform(blocks(*prices, kind=pyarrow.decimal128(5, 2))))
+    assert kinds == {"double"} and found == pytest.approx(scaled)
+
+
+@here
+def test_scalers_refuse_what_are_no_numbers():
+    scaler = MinMaxScaler(["x"]).fit(blocks([1, 2]))
+    with pytest.raises(TypeError, match="column 'x' has values of type str; wanted: numbers"):
+        scaler.transform_batch(pandas.DataFrame({"x": ["1", "2"]}))
+
+
+@here
+@pytest.mark.parametrize("imputer", [SimpleImputer(["x"], "most_frequent"), SimpleImputer(["x"], "constant", LARGE)])
+def test_filled_integers_are_exact_and_of_one_type(imputer):
+    filled = imputer.fit_transform(blocks([LARGE, LARGE], [None, LARGE + 2]))
+    assert made(filled) == ({"int64"}, [LARGE, LARGE, LARGE, LARGE + 2])
+    (batch, last) = filled.iter_torch_batches(batch_size=3)  # the first is of both blocks
+    assert batch["x"].tolist() == [LARGE] * 3 and last["x"].tolist() == [LARGE + 2]
+    assert batch["x"].dtype == last["x"].dtype == torch.int64
+
+
+@here
+def test_types_of_filled_columns():
+    def filled(strategy, value, *values, kind=None):
+        return made(SimpleImputer(["x"], strategy, value).fit_transform(blocks(*values, kind=kind)))
+
+    assert filled("mean", None, [1, 2], [None, 3]) == ({"double"}, [1, 2, 2, 3])
+    assert filled("mean", None, [True, False], [None]) == ({"double"}, [1, 0, 0.5])
+    assert filled("mean", None, [1, 2], [NAN, None], kind=pyarrow.float32()) == ({"float"}, [1, 2, 1.5, 1.5])
+    assert filled("constant", 7, [1], [None], kind=pyarrow.int8()) == ({"int8"}, [1, 7])
+    assert filled("constant", 300, [1], [None], kind=pyarrow.int8()) == ({"int64"}, [1, 300])
+    assert filled("constant", 0.5, [1], [None]) == ({"double"}, [1, 0.5])
+    assert filled("constant", False, [True], [None]) == ({"bool"}, [True, False])
+    assert filled("constant", "z", ["a"], [None]) == ({"string"}, ["a", "z"])
+    words = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    assert filled("constant", "z", ["a"], [None], kind=words) == ({str(words)}, ["a", "z"])
+    assert filled("most_frequent", None, ["a", "b", "b"], [None], kind=words) == ({str(words)}, ["a", "b", "b", "b"])
+    with pytest.raises(TypeError, match="column 'x' is of int64, which 'z' cannot fill"):
+        filled("constant", "z", [1])
+
+
+@here
+def test_frames_are_filled_with_their_index():
+    frame = pandas.DataFrame({"x": [1.0, None], "else": [object(), 1]}, index=["p", "q"])
+    made_of_it = SimpleImputer(["x", "y"], "constant", 2.0).transform_batch(frame)
+    assert made_of_it.index.tolist() == ["p", "q"] and made_of_it["else"].equals(frame["else"])
+    assert made_of_it["x"].tolist() == [1, 2] and made_of_it["y"].tolist() == [2, 2]
+
+
+@here
+def test_places_are_integers_in_every_block():
+    encoder = OrdinalEncoder(["x"]).fit(blocks([5, 3], [9]))
+    assert made(encoder.transform(blocks([5, 3], [4, 9], [4]))) == ({"int64"}, [1, 0, None, 2, None])
+    words = blocks(["b", "a"], ["c"], kind=pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))
+    assert made(OrdinalEncoder(["x"]).fit_transform(words)) == ({"int64"}, [1, 0, 2])
+    lists = OrdinalEncoder(["x"]).fit(blocks([["b", "a"]], [["c"]]))
+    assert made(lists.transform(blocks([["z"]], [["a"]]))) == ({"list<item: int64>"}, [[None], [0]])
+    labels = LabelEncoder("x").fit(blocks([LARGE, LARGE - 1]))
+    assert made(labels.inverse_transform(labels.transform(blocks([LARGE, 7])))) == ({"int64"}, [LARGE, None])
+
+
+def of_two(kind, first, second=(1, 2)):
+    tables = [pyarrow.table({"x": pyarrow.array([a], kind), "y": pyarrow.array([b])}) for a, b in zip(first, second)]
+    return paceline.data.from_arrow(tables)
+
+
+@here
+@pytest.mark.parametrize("flatten", [False, True])
+def test_concatenated_columns_are_of_one_type_in_every_block(flatten):
+    def concatenated(dataset, dtype=None):
+        return made(Concatenator(["x", "y"], dtype=dtype, flatten=flatten).transform(dataset), "concat_out")
+
+    for kind, values in ((pyarrow.int64(), [1, None]), (pyarrow.bool_(), [True, None])):
+        with pytest.raises(ValueError, match="column 'x' has nulls.* int64 has not; fill"):
+            concatenated(of_two(kind, values))
+        kinds, rows = concatenated(of_two(kind, values), "float64")
+        assert kinds == {"fixed_size_list<item: double>[2]"} and rows[0] == [1, 1] and math.isnan(rows[1][0])
+    kinds, rows = concatenated(of_two(pyarrow.bool_(), [True, None], (0.5, 2.5)))
+    assert kinds == {"fixed_size_list<item: double>[2]"} and rows[0] == [1, 0.5] and math.isnan(rows[1][0])
+    assert concatenated(of_two(pyarrow.int64(), [LARGE, 3])) == ({"fixed_size_list<item: int64>[2]"}, [[LARGE, 1], [3, 2]])
+
+
+@here
+@pytest.mark.parametrize("flatten", [False, True])
+def test_numbers_that_do_not_fit_are_an_error(flatten):
+    concatenator = Concatenator(["x", "y"], dtype=numpy.int8, flatten=flatten)
+    for kind, value in ((pyarrow.float64(), 300.7), (pyarrow.int64(), -129), (pyarrow.uint64(), 2**64 - 1)):
+        with pytest.raises(ValueError, match="column 'x' has .*, which int8 does not hold"):
+            concatenator.transform(of_two(kind, [value])).take_all()
+    assert made(concatenator.transform(of_two(pyarrow.float64(), [127.9, -128.9])), "concat_out")[1] == [[127, 1], [-128, 2]]

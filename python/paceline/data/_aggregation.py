@@ -63,13 +63,15 @@ class AggregateFnV2(AggregateFn):
         ignore_nulls: Whether blocks of which aggregate_block() makes None are left out. Otherwise the result is None then.
     """
 
+    _is_known_of_no_rows = False  # what counts and lists is 0 and empty then
+
     def __init__(self, name: str, zero_factory: Callable[[], Any], *, on: Optional[str], ignore_nulls: bool):
         if not name:
             raise ValueError("an aggregate needs a name")
         self._column, self._ignore_nulls, self._zero = on, ignore_nulls, zero_factory
         own_finalize = self.finalize
         super().__init__(
-            lambda _: None if ignore_nulls else zero_factory(),
+            lambda _: zero_factory() if self._is_known_of_no_rows or not ignore_nulls else None,
             self._merged,
             name,
             accumulate_block=lambda _, table: self.aggregate_block(table),
@@ -107,6 +109,13 @@ class AggregateFnV2(AggregateFn):
         if column.null_count:
             column = column.drop_null() if self._ignore_nulls else None
         return column if column is not None and len(column) else None
+
+    def _refuse_what_is_no_number(self, kind: pyarrow.DataType) -> None:
+        """Before a cast, for which texts of digits are numbers, too."""
+        of = pyarrow.types
+        tests = (of.is_integer, of.is_floating, of.is_decimal, of.is_boolean, of.is_null)
+        if not any(test(kind) for test in tests):
+            raise native.ConfigError(f"{self.name}: the column {self._column!r} has {kind}; wanted: numbers")
 
 
 class OfColumn(AggregateFnV2):

@@ -9,6 +9,7 @@ import pyarrow
 import pyarrow.compute
 
 _DIGITS = decimal.Context(prec=160)  # a decimal256 has 76
+_DIGITS_BEHIND = 28  # of a quotient: so many more than its dividend has, as it may never end
 
 
 def sum_of(values: pyarrow.Array) -> Any:
@@ -37,6 +38,13 @@ def added(first: Any, second: Any) -> Any:
     return _DIGITS.add(first, second) if both else first + second
 
 
+def mean_of(total: Any, count: int) -> Any:
+    """A sum divided by a number of values."""
+    if not isinstance(total, decimal.Decimal):
+        return total / count
+    return decimal.Context(prec=len(total.as_tuple().digits) + _DIGITS_BEHIND).divide(total, decimal.Decimal(count))
+
+
 def in_one_type(values: pyarrow.Array) -> pyarrow.Array:
     """Half-precision numbers as doubles: Arrow has few functions for them."""
     return values.cast(pyarrow.float64()) if pyarrow.types.is_float16(values.type) else values
@@ -47,3 +55,12 @@ def with_one_nan(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(with_one_nan, value))
     return math.nan if isinstance(value, float) and value != value else value
+
+
+def key_of(value: Any) -> Any:
+    """What equal values of one column have in common and a dict takes for a key, also of lists and structs."""
+    if isinstance(value, dict):
+        return tuple((name, key_of(part)) for name, part in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(map(key_of, value))
+    return with_one_nan(value)

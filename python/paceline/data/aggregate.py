@@ -10,6 +10,7 @@ ApproximateQuantile pass over it, as Arrow does, and are NaN where there is noth
 ValueCounter take all NaN for one value.
 """
 
+import decimal
 import math
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
@@ -18,7 +19,7 @@ import pyarrow.compute
 
 from paceline import _absent
 from paceline.data._aggregation import AggregateFn, AggregateFnV2, OfColumn
-from paceline.data._exact import added, in_one_type, sum_of, with_one_nan
+from paceline.data._exact import added, in_one_type, key_of, mean_of, sum_of, with_one_nan
 from paceline.data._quantiles import QuantileSketch
 
 __all__ = [
@@ -44,6 +45,8 @@ __all__ = [
 
 class Count(AggregateFnV2):
     """The number of rows, or with ignore_nulls=True of values of a column."""
+
+    _is_known_of_no_rows = True
 
     def __init__(self, on: Optional[str] = None, ignore_nulls: bool = False, alias_name: Optional[str] = None):
         super().__init__(alias_name or f"count({on or ''})", lambda: 0, on=on, ignore_nulls=ignore_nulls)
@@ -138,7 +141,11 @@ class AbsMax(_Extreme):
 
     @staticmethod
     def _of(extremes):
-        return max(abs(extremes["min"].as_py()), abs(extremes["max"].as_py()))
+        return max(_size(extremes["min"].as_py()), _size(extremes["max"].as_py()))
+
+
+def _size(value):
+    return value.copy_abs() if isinstance(value, decimal.Decimal) else abs(value)  # abs() rounds to 28 digits
 
 
 class Mean(OfColumn):
@@ -157,7 +164,7 @@ class Mean(OfColumn):
         return [added(current_accumulator[0], new[0]), current_accumulator[1] + new[1]]
 
     def finalize(self, accumulator: Any) -> Any:
-        return accumulator[0] / accumulator[1] if accumulator[1] else math.nan
+        return mean_of(*accumulator) if accumulator[1] else math.nan
 
 
 class Std(OfColumn):
@@ -174,6 +181,7 @@ class Std(OfColumn):
         values = self._values(block)
         if values is None:
             return None
+        self._refuse_what_is_no_number(values.type)
         numbers = values.cast(pyarrow.float64(), safe=False)
         squares = pyarrow.compute.variance(numbers).as_py() * len(numbers)
         return [squares, pyarrow.compute.mean(numbers).as_py(), len(numbers)]
@@ -184,7 +192,7 @@ class Std(OfColumn):
         if not total:
             return current_accumulator
         apart = other_mean - mean
-        squares += more_squares + apart**2 * rows * more_rows / total
+        squares += more_squares + apart * apart * rows * more_rows / total
         return [squares, mean + apart * more_rows / total, total]
 
     def finalize(self, accumulator: Any) -> Any:
@@ -206,7 +214,7 @@ class _Listed(OfColumn):
 class AsList(_Listed):
     """The values of a column, as a list."""
 
-    _kind = "list"
+    _kind, _is_known_of_no_rows = "list", True
 
     def __init__(self, on: str, alias_name: Optional[str] = None, ignore_nulls: bool = False):
         super().__init__(on, ignore_nulls, alias_name, list)
@@ -250,6 +258,7 @@ class ApproximateQuantile(OfColumn):
         values = self._values(block)
         if values is None:
             return None
+        self._refuse_what_is_no_number(values.type)
         numbers = values.cast(pyarrow.float64(), safe=False).to_numpy()
         return QuantileSketch(self._precision, numbers[numbers == numbers])
 
@@ -262,31 +271,38 @@ class ApproximateQuantile(OfColumn):
 
 class Unique(OfColumn):
     """The values of a column, each once, in the order in which they come. Lists count by what is in them with
-    encode_lists=True, otherwise as wholes."""
+    encode_lists=True, otherwise as wholes, which come as tuples."""
 
-    _kind = "unique"
+    _kind, _is_known_of_no_rows = "unique", True
 
     def __init__(self, on: Optional[str] = None, ignore_nulls: bool = False, alias_name: Optional[str] = None,
                  encode_lists: Optional[bool] = None):
         super().__init__(on, ignore_nulls, alias_name, dict)
         self._encode_lists = encode_lists
 
-    def aggregate_block(self, block: pyarrow.Table) -> Dict[Any, None]:
+    def aggregate_block(self, block: pyarrow.Table) -> Dict[Any, Any]:
         column = block.column(self._column).combine_chunks()
         if pyarrow.types.is_nested(column.type):
             values: Iterable[Any] = column.to_pylist()
             if self._encode_lists:
                 values = (value for row in values for value in (row if isinstance(row, list) else [row]))
-            values = (tuple(value) if isinstance(value, list) else value for value in values)
         else:
             values = column.unique().to_pylist()
-        return dict.fromkeys(with_one_nan(value) for value in values if value is not None or not self._ignore_nulls)
+        found: Dict[Any, Any] = {}
+        for value in values:
+            if value is not None or not self._ignore_nulls:
+                found.setdefault(key_of(value), value)
+        return found
 
-    def combine(self, current_accumulator: Dict[Any, None], new: Dict[Any, None]) -> Dict[Any, None]:
-        return {**current_accumulator, **new}
+    def combine(self, current_accumulator: Dict[Any, Any], new: Dict[Any, Any]) -> Dict[Any, Any]:
+        return {**current_accumulator, **{key: value for key, value in new.items() if key not in current_accumulator}}
 
-    def finalize(self, accumulator: Dict[Any, None]) -> Any:
-        return list(accumulator)
+    def finalize(self, accumulator: Dict[Any, Any]) -> Any:
+        return [_as_given(value) for value in accumulator.values()]
+
+
+def _as_given(value):
+    return tuple(map(_as_given, value)) if isinstance(value, (list, tuple)) else with_one_nan(value)
 
 
 class CountDistinct(Unique):
@@ -297,39 +313,41 @@ class CountDistinct(Unique):
     def __init__(self, on: str, ignore_nulls: bool = True, alias_name: Optional[str] = None):
         super().__init__(on, ignore_nulls, alias_name)
 
-    def finalize(self, accumulator: Dict[Any, None]) -> int:
+    def finalize(self, accumulator: Dict[Any, Any]) -> int:
         return len(accumulator)
 
 
 class ValueCounter(OfColumn):
     """The values of a column, and how often each comes: ``{"values": […], "counts": […]}``."""
 
-    _kind = "value_counter"
+    _kind, _is_known_of_no_rows = "value_counter", True
 
     def __init__(self, on: str, alias_name: Optional[str] = None):
         super().__init__(on, True, alias_name, dict)
 
-    def aggregate_block(self, block: pyarrow.Table) -> Dict[Any, int]:
+    def aggregate_block(self, block: pyarrow.Table) -> Dict[Any, Any]:
         column = block.column(self._column).combine_chunks()
-        counts: Dict[Any, int] = {}
         if pyarrow.types.is_nested(column.type):
-            for value in column.to_pylist():
-                value = with_one_nan(tuple(value) if isinstance(value, list) else value)
-                counts[value] = counts.get(value, 0) + 1
-            return counts
-        for one in column.value_counts():
-            value = with_one_nan(one["values"].as_py())
-            counts[value] = counts.get(value, 0) + one["counts"].as_py()  # Arrow has 0.0 and -0.0, which are equal
-        return counts
+            values, counts = column.to_pylist(), [1] * len(column)
+        else:
+            values, counts = (part.to_pylist() for part in column.value_counts().flatten())
+        found: Dict[Any, Any] = {}
+        for value, count in zip(values, counts):
+            key = key_of(value)
+            first, before = found.get(key, (value, 0))
+            found[key] = (first, before + count)  # Arrow has 0.0 and -0.0, which are equal
+        return found
 
-    def combine(self, current_accumulator: Dict[Any, int], new_accumulator: Dict[Any, int]) -> Dict[Any, int]:  # type: ignore[override]
-        counts = dict(current_accumulator)
-        for value, count in new_accumulator.items():
-            counts[value] = counts.get(value, 0) + count
-        return counts
+    def combine(self, current_accumulator: Dict[Any, Any], new_accumulator: Dict[Any, Any]) -> Dict[Any, Any]:  # type: ignore[override]
+        found = dict(current_accumulator)
+        for key, (value, count) in new_accumulator.items():
+            first, before = found.get(key, (value, 0))
+            found[key] = (first, before + count)
+        return found
 
-    def finalize(self, accumulator: Dict[Any, int]) -> Dict[str, List[Any]]:
-        return {"values": list(accumulator), "counts": list(accumulator.values())}
+    def finalize(self, accumulator: Dict[Any, Any]) -> Dict[str, List[Any]]:
+        return {"values": [_as_given(value) for value, _ in accumulator.values()],
+                "counts": [count for _, count in accumulator.values()]}
 
 
 class _Percentage(OfColumn):
@@ -364,6 +382,15 @@ class ZeroPercentage(_Percentage):
     def aggregate_block(self, block: pyarrow.Table) -> List[int]:
         column = block.column(self._column)
         rows = block.num_rows - (column.null_count if self._ignore_nulls else 0)
-        return [pyarrow.compute.sum(pyarrow.compute.equal(column, 0)).as_py() or 0, rows]
+        if pyarrow.types.is_null(column.type):
+            return [0, rows]
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        self._refuse_what_is_no_number(column.type)
+        column = in_one_type(column)
+        # Of the column's own type: Arrow has none for both an int64 and uint64 or truth values.
+        zero = pyarrow.scalar(False if pyarrow.types.is_boolean(column.type) else 0, column.type)
+        return [pyarrow.compute.sum(pyarrow.compute.equal(column, zero)).as_py() or 0, rows]
+
 
 _absent.explain(__name__)

@@ -1,6 +1,8 @@
 """Dataset: where rows come from and what is done to them, step by step, with Ray Data's names."""
 
+import contextlib
 import enum
+import operator
 import os
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
@@ -322,7 +324,10 @@ class Dataset(Writing):
         """
         if stratify is not None:
             raise NotImplementedError("train_test_split(stratify=…) is not there yet; filter by class and split each")
-        train, test = native.train_and_test(self._plan, self.count(), test_size, shuffle, _plans.seed(seed))
+        size, rows = _part_or_rows(test_size), self.count()
+        if rows < 2:
+            raise native.ConfigError(f"the dataset has {rows} row{'s' * (rows != 1)}; wanted: at least 2, one for each part")
+        train, test = native.train_and_test(self._plan, rows, size, shuffle, _plans.seed(seed))
         return Dataset(train), Dataset(test)
 
     def streaming_train_test_split(self, test_size: float, *, split_type: str = "random", hash_column: Optional[str] = None,
@@ -372,6 +377,15 @@ def _function(step, fn, args, kwargs, constructor_args, constructor_kwargs, reso
         raise TypeError(f"the function of a step is a {type(fn).__name__}, which cannot be called")
     compute = _compute.taken_from(step, resources)
     return _functions.Function(fn, args or (), kwargs, constructor_args or (), constructor_kwargs, compute)
+
+
+def _part_or_rows(test_size: Any) -> Union[int, float]:
+    """As Python's own: the native module would take a numpy.float32 for a number of rows."""
+    with contextlib.suppress(TypeError):
+        return operator.index(test_size)
+    if not hasattr(test_size, "__float__"):
+        raise TypeError(f"test_size is {test_size!r}; wanted: a part of the rows, or their number")
+    return float(test_size)
 
 
 def _expression(expr: Any) -> str:

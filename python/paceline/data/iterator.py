@@ -9,6 +9,8 @@ from paceline.data.context import DataContext
 
 Equal = Literal["drop", "pad", "repeat", "uneven"]
 
+_LAST_EPOCH = 2**53  # far enough from the end of int64 that others can still follow
+
 
 class DataIterator:
     """One rank's rows of a dataset. Each iteration of what it returns is an epoch, the next one, also after a break.
@@ -196,8 +198,15 @@ class DataIterator:
     # Where it is
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration is this epoch, from its beginning; if a state from its middle was loaded, from there."""
-        self._epochs.set_epoch(int(epoch))
+        """The next iteration is this epoch, from its beginning; if a state from its middle was loaded, from there.
+
+        Raises:
+            ValueError: For a number below 0 or above 2**53.
+        """
+        number = int(epoch)
+        if not 0 <= number <= _LAST_EPOCH:
+            raise ValueError(f"epoch is {epoch!r}; allowed: a whole number from 0 to {_LAST_EPOCH}")
+        self._epochs.set_epoch(number)
 
     def skip(self, rows: int) -> None:
         """The next iteration passes over the next rows of the epoch: of all ranks together."""

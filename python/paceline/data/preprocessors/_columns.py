@@ -1,13 +1,15 @@
 """What preprocessors of columns have in common."""
 
 import collections
+import decimal
+import numbers
 from typing import Any, Dict, List, Optional
 
 import numpy
 import pyarrow
 import pyarrow.compute
 
-from paceline.data import _aggregation, aggregate
+from paceline.data import _aggregation, _blocks, _types, aggregate
 from paceline.data._aggregation import OfColumn
 from paceline.data.preprocessor import Preprocessor
 
@@ -36,19 +38,79 @@ class OfColumns(Preprocessor):
 
 
 class OfNumbers(OfColumns):
-    """One that computes. Whole numbers are doubles for it, as narrow ones would wrap or come to an end."""
+    """One that computes, in doubles: narrower numbers would wrap, come to an end, or lose what tells them apart."""
+
+    _keeps_narrow_floats = True  # as what comes out; models often take nothing but these
 
     def _transform_pandas(self, frame):
-        return self._with(frame, [self._column(as_doubles(frame[column])) for column in self.columns])
+        return self._with(frame, [self._computed(frame[column]) for column in self.columns])
+
+    def _computed(self, values):
+        made = self._column(as_doubles(values))
+        is_narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
+        return made.astype(values.dtype) if is_narrow and self._keeps_narrow_floats else made
 
 
 def as_doubles(values: Any) -> Any:
-    """A pandas.Series of whole numbers or truth values as one of doubles, with NaN for nulls; any other as it is."""
-    if values.dtype.kind not in "iub":
-        return values
+    """A pandas.Series of numbers, decimals or truth values as one of doubles, with NaN for nulls."""
     import pandas
 
-    return pandas.Series(values.to_numpy(dtype="float64", na_value=numpy.nan), values.index, name=values.name)
+    if values.dtype.kind in "iubf":
+        doubles = values.to_numpy(dtype="float64", na_value=numpy.nan)
+    else:
+        doubles = [_double(value, is_missing, values.name) for value, is_missing in zip(values, values.isna())]
+    return pandas.Series(doubles, values.index, "float64", name=values.name)
+
+
+def _double(value, is_missing, column):
+    if is_missing:
+        return numpy.nan
+    if not isinstance(value, (numbers.Real, decimal.Decimal, numpy.bool_)):
+        raise TypeError(f"the column {column!r} has values of type {type(value).__name__}; wanted: numbers")
+    return float(value)
+
+
+class OfArrow(OfColumns):
+    """One that works with Arrow's columns: pandas makes doubles of whole numbers of which some are null, so that a
+    dataset's blocks would differ in type, and large numbers be others. What transform_batch() gives are DataFrames."""
+
+    @classmethod
+    def preferred_batch_format(cls) -> str:
+        return "pyarrow"
+
+    def _transform_arrow(self, table):
+        names = table.schema.names
+        made = [self._arrow_column(name, table.column(name).combine_chunks() if name in names else None, table.num_rows)
+                for name in self.columns]
+        for output, values in zip(self.output_columns, made):
+            place = table.schema.get_field_index(output)
+            table = table.append_column(output, values) if place < 0 else table.set_column(place, output, values)
+        return table
+
+    def _arrow_column(self, name: str, values: Optional[pyarrow.Array], rows: int) -> pyarrow.Array:
+        """What it makes of a column; None is one that is not there."""
+        raise NotImplementedError
+
+    def _transform_batch(self, data):
+        import pandas
+
+        if not isinstance(data, pandas.DataFrame):
+            return _blocks.to_format(_blocks.joined(super()._transform_batch(data)), "pandas")
+        frame = data.copy()  # other columns may be what Arrow cannot hold
+        inputs = {name: _array(frame[name]) for name in self.columns if name in frame.columns}
+        made = [self._arrow_column(name, inputs.get(name), len(frame)) for name in self.columns]
+        return self._with(frame, [_series_of(values).set_axis(frame.index) for values in made])
+
+
+def _series_of(values):
+    import pandas
+
+    return pandas.Series(values.to_pylist()) if _types.is_list(values.type) else values.to_pandas()
+
+
+def _array(series):
+    values = _blocks._series(series)
+    return values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
 
 
 class KnownMean(aggregate.Mean):

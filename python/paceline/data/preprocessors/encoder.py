@@ -4,9 +4,12 @@ import collections
 from typing import Any, Dict, List, Optional
 
 import numpy
+import pyarrow
+import pyarrow.compute
 
+from paceline.data import _types
 from paceline.data.preprocessor import Preprocessor
-from paceline.data.preprocessors._columns import OfColumns, counts_of
+from paceline.data.preprocessors._columns import OfArrow, OfColumns, counts_of
 
 
 class _OfCategories(OfColumns):
@@ -39,7 +42,7 @@ def categories(dataset: Any, columns: List[str], counts_elements: bool, most: Di
     found = {}
     for column, counts in counts_of(dataset, columns, _elements if counts_elements else None).items():
         if any(is_null(value) for value in counts):
-            raise ValueError(f"the column {column!r} has nulls; fill them first, as with SimpleImputer, or filter them")
+            _refuse_nulls_of(column)
         chosen = [value for value, _ in counts.most_common(most.get(column))]
         found[column] = {value: place for place, value in enumerate(sorted(chosen))}
     return found
@@ -55,15 +58,19 @@ def is_null(value: Any) -> bool:
 
 def refuse_nulls(values: Any) -> None:
     if values.isna().any():
-        raise ValueError(f"the column {values.name!r} has nulls; fill them first, as with SimpleImputer, or filter them")
+        _refuse_nulls_of(values.name)
+
+
+def _refuse_nulls_of(column):
+    raise ValueError(f"the column {column!r} has nulls; fill them first, as with SimpleImputer, or filter them")
 
 
 def _key(value):
     return tuple(value) if isinstance(value, (list, numpy.ndarray)) else value
 
 
-class OrdinalEncoder(_OfCategories):
-    """Each value as its place among all values, from 0; one that was not there before as null.
+class OrdinalEncoder(OfArrow, _OfCategories):
+    """Each value as its place among all values, from 0, which is an int64; one that was not there before as null.
 
     Args:
         columns: Of values that can be sorted, or of lists of them.
@@ -75,10 +82,25 @@ class OrdinalEncoder(_OfCategories):
         super().__init__(columns, output_columns)
         self.encode_lists = self._counts_elements = encode_lists
 
-    def _encoded(self, values, places):
-        if self.encode_lists and len(values) and isinstance(values.iloc[0], (list, numpy.ndarray)):
-            return values.map(lambda row: [places.get(value) for value in row])
-        return values.map(lambda value: places.get(_key(value)))
+    def _arrow_column(self, name, values, rows):
+        if values is None:
+            raise KeyError(name)
+        if values.is_null(nan_is_null=True).true_count:
+            _refuse_nulls_of(name)
+        places = self.stats_[f"unique_values({name})"]
+        if self.encode_lists and _types.is_list(values.type):
+            return pyarrow.array([[places.get(value) for value in row] for row in values.to_pylist()], _of_places(values.type))
+        if pyarrow.types.is_dictionary(values.type):
+            of_words = pyarrow.array([places.get(word) for word in values.dictionary.to_pylist()], pyarrow.int64())
+            return of_words.take(values.indices)
+        return pyarrow.array([places.get(_key(value)) for value in values.to_pylist()], pyarrow.int64())
+
+
+def _of_places(kind):
+    """The type of lists of places, whose lengths are those of the values'."""
+    if pyarrow.types.is_fixed_size_list(kind):
+        return pyarrow.list_(pyarrow.int64(), kind.list_size)
+    return pyarrow.large_list(pyarrow.int64()) if pyarrow.types.is_large_list(kind) else pyarrow.list_(pyarrow.int64())
 
 
 class OneHotEncoder(_OfCategories):
@@ -136,7 +158,7 @@ class LabelEncoder(OrdinalEncoder):
     def inverse_transform(self, ds: Any) -> Any:
         """A dataset with the labels whose places are in output_column."""
         self._check_fitted()
-        return ds.map_batches(_Inverse(self), batch_format="pandas", udf_modifying_row_count=False)
+        return ds.map_batches(_Inverse(self), batch_format="pyarrow", udf_modifying_row_count=False)
 
 
 class _Inverse:
@@ -145,11 +167,14 @@ class _Inverse:
     def __init__(self, encoder: LabelEncoder):
         self.encoder = encoder
 
-    def __call__(self, frame):
-        places = self.encoder.stats_[f"unique_values({self.encoder.label_column})"]
-        labels = {place: label for label, place in places.items()}
-        frame[self.encoder.label_column] = frame[self.encoder.output_column].map(labels)
-        return frame
+    def __call__(self, table):
+        column = self.encoder.label_column
+        labels = _types.array(list(self.encoder.stats_[f"unique_values({column})"]))  # in the order of their places
+        places = table.column(self.encoder.output_column).combine_chunks().cast(pyarrow.int64())
+        is_known = pyarrow.compute.and_(pyarrow.compute.greater_equal(places, 0), pyarrow.compute.less(places, len(labels)))
+        made = labels.take(pyarrow.compute.if_else(is_known, places, None))
+        at = table.schema.get_field_index(column)
+        return table.append_column(column, made) if at < 0 else table.set_column(at, column, made)
 
 
 class Categorizer(OfColumns):

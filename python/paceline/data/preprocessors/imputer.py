@@ -2,12 +2,20 @@
 
 from typing import Any, List, Optional
 
-from paceline.data.preprocessors._columns import KnownMean, OfColumns, counts_of
+import numpy
+import pyarrow
+import pyarrow.compute
+
+from paceline.data.preprocessors._columns import KnownMean, OfArrow, counts_of
 from paceline.data.preprocessors.encoder import is_null
 
 
-class SimpleImputer(OfColumns):
+class SimpleImputer(OfArrow):
     """Fills nulls and NaN, and columns that are not there.
+
+    A column's type is the same whether a block has nulls or not. The mean makes float64 of all numbers but narrower
+    floating-point ones. What is filled in otherwise is of the column's type, or where that does not hold it, makes the
+    column one that holds both: 0.5, and also 0.0, makes integers float64.
 
     Args:
         columns: Those with nulls.
@@ -36,16 +44,51 @@ class SimpleImputer(OfColumns):
             self.stats_[f"most_frequent({column})"] = known[0][0] if known else None
         return self
 
-    def _transform_pandas(self, frame):
-        return self._with(frame, [self._filled(frame, column) for column in self.columns])
-
-    def _filled(self, frame, column):
-        value = self.fill_value if self.strategy == "constant" else self.stats_[f"{self.strategy}({column})"]
+    def _arrow_column(self, name, values, rows):
+        value = self.fill_value if self.strategy == "constant" else self.stats_[f"{self.strategy}({name})"]
         if value is None:
-            raise ValueError(f"the column {column!r} had no values to learn from, so there is nothing to fill its nulls with")
-        if column not in frame.columns:
-            return value
-        values = frame[column]
-        if values.dtype.name == "category" and value not in values.cat.categories:
-            values = values.cat.add_categories([value])
-        return values.fillna(value)
+            raise ValueError(f"the column {name!r} had no values to learn from, so there is nothing to fill its nulls with")
+        value = value.item() if isinstance(value, numpy.generic) else value
+        if self.strategy == "mean":
+            value = float(value)
+            if values is not None and not pyarrow.types.is_floating(values.type):
+                values = values.cast(pyarrow.float64(), safe=False)
+        if values is None:
+            return pyarrow.repeat(value, rows)
+        if pyarrow.types.is_dictionary(values.type):
+            return _of_words(values, value)
+        try:
+            kind = _type_for_both(values.type, value)
+            missing = pyarrow.compute.is_null(values, nan_is_null=True)
+            values = values.cast(kind) if kind != values.type else values
+            if not missing.true_count:
+                return values
+            return pyarrow.compute.if_else(missing, pyarrow.scalar(value, kind), values)
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError, OverflowError) as error:
+            raise TypeError(f"the column {name!r} is of {values.type}, which {value!r} cannot fill: {error}") from error
+
+
+def _type_for_both(kind, value):
+    """The column's, unless it does not hold the value. It depends on nothing else, so it is the same for every block."""
+    if not (isinstance(value, float) and pyarrow.types.is_integer(kind)):
+        try:
+            pyarrow.scalar(value, kind)
+            return kind
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError, OverflowError):
+            pass
+    both = [pyarrow.schema([("x", one)]) for one in (kind, pyarrow.scalar(value).type)]
+    return pyarrow.unify_schemas(both, promote_options="permissive").field("x").type
+
+
+def _of_words(values, value):
+    """Of a dictionary column: the value may be one of its words or not."""
+    words, indices = values.dictionary, values.indices
+    place = words.index(pyarrow.scalar(value, words.type)).as_py()
+    if place < 0:
+        place = len(words)
+        words = pyarrow.concat_arrays([words, pyarrow.array([value], words.type)])
+    try:
+        indices = indices.fill_null(pyarrow.scalar(place, indices.type))
+    except (pyarrow.ArrowInvalid, OverflowError):  # a word more than its numbers have room for
+        indices = indices.cast(pyarrow.int32()).fill_null(pyarrow.scalar(place, pyarrow.int32()))
+    return pyarrow.DictionaryArray.from_arrays(indices, words)

@@ -20,7 +20,7 @@ class StandardScaler(OfNumbers):
         mean, std = self.stats_[f"mean({values.name})"], self.stats_[f"std({values.name})"]
         if mean is None or std is None:
             return values * float("nan")
-        return (values - mean) / (1 if std < _TINY else std)
+        return (values - float(mean)) / (1 if std < _TINY else std)
 
 
 class MinMaxScaler(OfNumbers):
@@ -35,7 +35,8 @@ class MinMaxScaler(OfNumbers):
         least, greatest = self.stats_[f"min({values.name})"], self.stats_[f"max({values.name})"]
         if least is None or greatest is None:
             return values * float("nan")
-        return (values - least) / (1 if greatest - least < _TINY else greatest - least)
+        spread = float(greatest - least)
+        return (values - float(least)) / (1 if spread < _TINY else spread)
 
 
 class MaxAbsScaler(OfNumbers):
@@ -47,7 +48,7 @@ class MaxAbsScaler(OfNumbers):
 
     def _column(self, values):
         greatest = self.stats_[f"abs_max({values.name})"]
-        return values * float("nan") if greatest is None else values / (greatest or 1)
+        return values * float("nan") if greatest is None else values / float(greatest or 1)
 
 
 class RobustScaler(OfNumbers):

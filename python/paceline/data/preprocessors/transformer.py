@@ -8,7 +8,7 @@ from paceline.data.preprocessors._columns import OfNumbers
 
 
 class PowerTransformer(OfNumbers):
-    """The power transform of Yeo and Johnson (2000), or of Box and Cox (1964), which is for positive numbers.
+    """The power transform of Yeo and Johnson (2000), or of Box and Cox (1964), which is for positive numbers. Doubles.
 
     Args:
         columns: Of numbers.
@@ -18,6 +18,7 @@ class PowerTransformer(OfNumbers):
     """
 
     _is_fittable = False
+    _keeps_narrow_floats = False  # powers soon leave their range
 
     def __init__(self, columns: List[str], power: float, method: str = "yeo-johnson", *,
                  output_columns: Optional[List[str]] = None):

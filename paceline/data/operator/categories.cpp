@@ -141,7 +141,8 @@ class EncodeCategories : public Operator {
     ARROW_ASSIGN_OR_RAISE(Column values, as_far_as_held(given, known->type(), context));
     if (values->type_id() == arrow::Type::FLOAT || values->type_id() == arrow::Type::DOUBLE) {
       ARROW_ASSIGN_OR_RAISE(const auto zero, arrow::MakeScalar(values->type(), 0));
-      ARROW_ASSIGN_OR_RAISE(const arrow::Datum sum, compute::Add(values, zero, compute::ArithmeticOptions(), &context));  // -0.0 becomes 0.0
+      ARROW_ASSIGN_OR_RAISE(const arrow::Datum sum,
+                            compute::Add(values, zero, compute::ArithmeticOptions(), &context));  // -0.0 becomes 0.0
       values = sum.make_array();
     }
     const compute::SetLookupOptions lookup(known);

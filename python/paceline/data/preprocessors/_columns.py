@@ -79,17 +79,23 @@ class OfArrow(OfColumns):
         return "pyarrow"
 
     def _transform_arrow(self, table):
-        names = table.schema.names
-        made = [self._arrow_column(name, table.column(name).combine_chunks() if name in names else None, table.num_rows)
-                for name in self.columns]
+        inputs = {name: table.column(name).combine_chunks() for name in self.columns if name in table.schema.names}
+        made = [self._made(name, inputs, table.num_rows) for name in self.columns]
         for output, values in zip(self.output_columns, made):
             place = table.schema.get_field_index(output)
             table = table.append_column(output, values) if place < 0 else table.set_column(place, output, values)
         return table
 
-    def _arrow_column(self, name: str, values: Optional[pyarrow.Array], rows: int) -> pyarrow.Array:
-        """What it makes of a column; None is one that is not there."""
+    def _made(self, name, inputs, rows):
+        return self._arrow_column(name, inputs[name]) if name in inputs else self._absent_column(name, rows)
+
+    def _arrow_column(self, name: str, values: pyarrow.Array) -> pyarrow.Array:
+        """What it makes of a column."""
         raise NotImplementedError
+
+    def _absent_column(self, name: str, rows: int) -> pyarrow.Array:
+        """What it makes where there is no such column."""
+        raise KeyError(name)
 
     def _transform_batch(self, data):
         import pandas
@@ -98,7 +104,7 @@ class OfArrow(OfColumns):
             return _blocks.to_format(_blocks.joined(super()._transform_batch(data)), "pandas")
         frame = data.copy()  # other columns may be what Arrow cannot hold
         inputs = {name: _array(frame[name]) for name in self.columns if name in frame.columns}
-        made = [self._arrow_column(name, inputs.get(name), len(frame)) for name in self.columns]
+        made = [self._made(name, inputs, len(frame)) for name in self.columns]
         return self._with(frame, [_series_of(values).set_axis(frame.index) for values in made])
 
 

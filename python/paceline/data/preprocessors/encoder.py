@@ -82,9 +82,7 @@ class OrdinalEncoder(OfArrow, _OfCategories):
         super().__init__(columns, output_columns)
         self.encode_lists = self._counts_elements = encode_lists
 
-    def _arrow_column(self, name, values, rows):
-        if values is None:
-            raise KeyError(name)
+    def _arrow_column(self, name, values):
         if values.is_null(nan_is_null=True).true_count:
             _refuse_nulls_of(name)
         places = self.stats_[f"unique_values({name})"]

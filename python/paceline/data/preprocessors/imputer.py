@@ -44,17 +44,20 @@ class SimpleImputer(OfArrow):
             self.stats_[f"most_frequent({column})"] = known[0][0] if known else None
         return self
 
-    def _arrow_column(self, name, values, rows):
+    def _absent_column(self, name, rows):
+        return pyarrow.repeat(self._value(name), rows)
+
+    def _value(self, name):
         value = self.fill_value if self.strategy == "constant" else self.stats_[f"{self.strategy}({name})"]
         if value is None:
             raise ValueError(f"the column {name!r} had no values to learn from, so there is nothing to fill its nulls with")
         value = value.item() if isinstance(value, numpy.generic) else value
-        if self.strategy == "mean":
-            value = float(value)
-            if values is not None and not pyarrow.types.is_floating(values.type):
-                values = values.cast(pyarrow.float64(), safe=False)
-        if values is None:
-            return pyarrow.repeat(value, rows)
+        return float(value) if self.strategy == "mean" else value
+
+    def _arrow_column(self, name, values):
+        value = self._value(name)
+        if self.strategy == "mean" and not pyarrow.types.is_floating(values.type):
+            values = values.cast(pyarrow.float64(), safe=False)
         if pyarrow.types.is_dictionary(values.type):
             return _of_words(values, value)
         try:

@@ -2,6 +2,7 @@
 
 #include <arrow/memory_pool.h>
 #include <arrow/record_batch.h>
+#include <arrow/util/byte_size.h>
 
 #include <algorithm>
 
@@ -18,14 +19,19 @@ arrow::Status MixedStream::fill() {
     state_.done = 0;
   }
   state_.position = rows_.position();
+  buffer_.reset();
+  room_ = Ledger::reserve(windows()->pool().ledger(), 0);
   ARROW_ASSIGN_OR_RAISE(buffer_, rows_.next(state_.buffer_rows));
   if (buffer_ == nullptr) return arrow::Status::OK();
+  const int64_t bytes = arrow::util::ReferencedBufferSize(*buffer_).ValueOr(0);
+  room_.resize(2 * bytes);
   if (state_.done > buffer_->num_rows()) {
     return arrow::Status::Invalid("the state says that ", state_.done, " rows of a buffer are done which has ",
                                   buffer_->num_rows());
   }
   auto order = shuffled<uint32_t>(buffer_->num_rows(), mix(key_, static_cast<uint64_t>(state_.buffer)));
   ARROW_ASSIGN_OR_RAISE(buffer_, take_all({buffer_}, std::move(order), reading_memory()));
+  room_.resize(bytes);
   return arrow::Status::OK();
 }
 

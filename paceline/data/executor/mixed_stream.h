@@ -51,6 +51,7 @@ class MixedStream {
   RowStream rows_;
   StreamState state_;
   std::shared_ptr<arrow::RecordBatch> buffer_;  // in the order in which its rows are given
+  Ledger::Reservation room_;                    // for it
 };
 
 }  // namespace paceline::data

@@ -81,16 +81,22 @@ bool ReadPool::work_once(std::unique_lock<std::mutex>& lock, const Cursor* only_
 std::optional<ReadPool::Task> ReadPool::next_task(const Cursor* only_for, Windows::Dropped& dropped) {
   if (only_for != nullptr && !only_for->windows_->has_unread(only_for->wanted_)) return std::nullopt;
   if (const Cursor* cursor = only_for != nullptr ? only_for : longest_waiting()) {
-    make_room(cursor->windows_->cost_of_next(cursor->wanted_), dropped);
+    const int64_t cost = cursor->windows_->cost_of_next(cursor->wanted_);
+    make_room(cost, dropped);
     if (!dropped.empty()) return std::nullopt;
-    return start(*cursor->windows_, cursor->wanted_);
+    // What somebody waits for is read in any case, but where there is no room one chunk after the other.
+    if (ledger_->has_room(cost) || !is_reading()) return start(*cursor->windows_, cursor->wanted_);
+    held_back_ = cursor->windows_->statistics_;
+    return std::nullopt;
   }
   const Cursor* cursor = least_ahead(Reading::ahead);
   if (cursor != nullptr && !has_thread_for(cursor->ahead_ - cursor->window_)) cursor = nullptr;
   const int64_t cost = cursor == nullptr ? 0 : cost_of_next(*cursor);
-  // What is asked for early is read first, so that it is there in time; but not instead of anything else.
+  // What is asked for early is read first, so that it is there in time; but only where nothing that is still to be read
+  // will want its room: it would be read twice.
   if (const Cursor* early = least_ahead(Reading::when_there_is_room);
-      early != nullptr && has_thread_for(0) && ledger_->has_room(cost + cost_of_next(*early))) {
+      early != nullptr && has_thread_for(0) &&
+      ledger_->has_room(cost_of_all_unread() + early->windows_->cost_of_unread(early->ahead_, early->ahead_ + 1))) {
     return start(*early->windows_, early->ahead_);
   }
   if (cursor == nullptr) return std::nullopt;
@@ -101,8 +107,27 @@ std::optional<ReadPool::Task> ReadPool::next_task(const Cursor* only_for, Window
   return std::nullopt;
 }
 
+// Of the epochs that are being read.
+int64_t ReadPool::cost_of_all_unread() const {
+  int64_t cost = 0;
+  for (Windows* windows : all_) {
+    int64_t first = windows->count();
+    for (Cursor* cursor : windows->cursors_) {
+      if (cursor->reading_ == Reading::ahead && cursor->is_awake_) {
+        first = std::min(first, windows->first_unread(*cursor));
+      }
+    }
+    cost += windows->cost_of_unread(first, windows->count());
+  }
+  return cost;
+}
+
 int64_t ReadPool::cost_of_next(const Cursor& cursor) {
   return cursor.windows_->cost_of_next(cursor.ahead_);
+}
+
+bool ReadPool::is_reading() const {
+  return std::ranges::any_of(all_, [](const Windows* windows) { return windows->at_work_ > 0; });
 }
 
 // For a window of which something is still to be read.

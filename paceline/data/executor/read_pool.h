@@ -3,9 +3,9 @@
 // What a consumer waits for comes first; then the windows that consumers will want next, those who have least ahead of
 // them first, as long as the budget has room. For what is waited for, windows are dropped if the budget has no room:
 // those of consumers that have stopped, then those that are wanted last. Only if nothing can be dropped it is read
-// beyond the budget, so that a chunk larger than the budget is slow, not a deadlock. What consumers take that have
-// begun early is read where the budget has room for that and for what others want next, and dropped where others need
-// it.
+// beyond the budget, one chunk after the other, so that a chunk larger than the budget is slow, not a deadlock. What
+// consumers take that have begun early is read where the budget has room for that and for all that others are still to
+// read, and dropped where others need it after all.
 //
 // How many threads are at work is found as it goes, so that a trainer on the same cores has them: all while somebody
 // waits, and the fewer the further consumers are from waiting (threads_reading_ahead()).
@@ -60,9 +60,11 @@ class ReadPool {
 
   // The following are called with the ledger's mutex held.
   std::optional<Task> next_task(const Cursor* only_for, Windows::Dropped& dropped);
+  bool is_reading() const;
   Cursor* longest_waiting() const;
   Cursor* least_ahead(Reading reading) const;
   static int64_t cost_of_next(const Cursor& cursor);
+  int64_t cost_of_all_unread() const;
   Task start(Windows& windows, int64_t number);
   bool has_thread_for(int64_t windows_ahead) const;
   void make_room(int64_t bytes, Windows::Dropped& dropped);

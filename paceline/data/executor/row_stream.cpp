@@ -109,6 +109,7 @@ arrow::Result<RowStream::Rows> RowStream::next_held(int64_t rows) {
   ARROW_ASSIGN_OR_RAISE(rows, ahead(rows));
   Rows next;
   if (rows == 0) return next;
+  cursor_.move_to(position_.window);  // an error may have come behind it
   std::vector<std::shared_ptr<arrow::RecordBatch>> chunks;
   std::vector<RowRun> runs;
   int64_t first = position_.row;
@@ -116,6 +117,16 @@ arrow::Result<RowStream::Rows> RowStream::next_held(int64_t rows) {
   for (size_t window = 0; left > 0; ++window) {
     const int64_t wanted = std::min(left, counted_[window].rows - first);
     if (wanted > 0) {
+      const int64_t number = position_.window + static_cast<int64_t>(window);
+      if (!runs.empty() && !cursor_.is_there(number)) {
+        // The windows before it make room for it, so their rows are copied.
+        ARROW_ASSIGN_OR_RAISE(auto copied, gather(chunks, runs, reading_memory(), /*copies=*/true));
+        runs = {{0, 0, copied->num_rows()}};
+        chunks = {std::move(copied)};
+        mixed_.reset();
+        next.windows.clear();
+        cursor_.move_to(number);
+      }
       ARROW_ASSIGN_OR_RAISE(Loaded loaded, this->loaded(window));
       if (loaded->bins != nullptr) {
         ARROW_RETURN_NOT_OK(add_bins(*loaded->bins, first, wanted, chunks, runs));

@@ -70,7 +70,7 @@ class RowStream {
   arrow::Result<int64_t> left_of_window();
   /// From now on. Any thread may call it.
   void set_reading(Reading reading) { cursor_.set_reading(reading); }
-  /// Whether all that is left of the epoch is in memory or being read. Any thread may call it.
+  /// As of Cursor.
   bool is_near_end() { return cursor_.is_near_end(); }
   /// Goes on at `position`, one that position() gave in a stream of the same source and order.
   void seek(const Position& position);

@@ -121,6 +121,25 @@ int64_t Windows::cost_of_next(int64_t number) const {
          source_->chunks()[static_cast<size_t>(chunk)].bytes_to_read;
 }
 
+// Of what nobody has begun to read of these windows: the first and those behind it, none of which is begun; with the
+// room beside it while a chunk is mixed.
+int64_t Windows::cost_of_unread(int64_t first, int64_t end) {
+  if (first >= end) return 0;
+  if (bytes_until_.empty()) {
+    bytes_until_.push_back(0);
+    for (const int64_t chunk : order_.chunks()) {
+      bytes_until_.push_back(bytes_until_.back() + source_->chunks()[static_cast<size_t>(chunk)].bytes);
+    }
+  }
+  const auto slot = slots_.find(first);
+  const int64_t begin = window(first).first_chunk + (slot == slots_.end() ? 0 : slot->second.started);
+  const Window& last = window(end - 1);
+  const int64_t bytes =
+      bytes_until_[static_cast<size_t>(last.first_chunk + last.chunks)] - bytes_until_[static_cast<size_t>(begin)];
+  return static_cast<int64_t>(static_cast<double>(bytes) * expansion_) + cost_of_next(first) -
+         cost_of_chunk(window(first).first_chunk);
+}
+
 // The chunk's place in the order.
 int64_t Windows::start_next(int64_t number) {
   Slot& slot = slots_[number];
@@ -374,23 +393,30 @@ Cursor::~Cursor() {
   windows_->drop_passed(dropped);
 }
 
+// The window that is there, or its error; with the ledger's mutex held.
+const Windows::Slot* Cursor::decided(int64_t number) const {
+  const auto slot = windows_->slots_.find(number);
+  const bool is_decided =
+      slot != windows_->slots_.end() && (slot->second.ready != nullptr || !slot->second.status.ok());
+  return is_decided ? &slot->second : nullptr;
+}
+
+bool Cursor::is_there(int64_t number) const {
+  const std::lock_guard lock(windows_->ledger_->mutex());
+  return decided(number) != nullptr;
+}
+
 arrow::Result<std::shared_ptr<const LoadedWindow>> Cursor::take(int64_t number) {
   ReadPool& pool = *windows_->pool_;
   std::unique_lock lock(windows_->ledger_->mutex());
-  const auto state = [&]() -> const Windows::Slot* {
-    const auto slot = windows_->slots_.find(number);
-    const bool is_decided =
-        slot != windows_->slots_.end() && (slot->second.ready != nullptr || !slot->second.status.ok());
-    return is_decided ? &slot->second : nullptr;
-  };
-  if (!is_awake_ || state() == nullptr) {
+  if (!is_awake_ || decided(number) == nullptr) {
     is_awake_ = true;
     wanted_ = number;
     waits_since_ = ++pool.waits_;
     moved_ = pool.clock_;
     windows_->ledger_->changed().notify_all();
     const auto since = std::chrono::steady_clock::now();
-    while (state() == nullptr) {
+    while (decided(number) == nullptr) {
       if (pool.reads_ahead_ || !pool.work_once(lock, this)) windows_->ledger_->changed().wait(lock);
     }
     const bool is_early = reading_ == Reading::when_there_is_room;
@@ -399,7 +425,7 @@ arrow::Result<std::shared_ptr<const LoadedWindow>> Cursor::take(int64_t number) 
     wanted_ = -1;
   }
   ++windows_->statistics_->windows_taken;
-  const Windows::Slot* slot = state();
+  const Windows::Slot* slot = decided(number);
   if (!slot->status.ok()) return slot->status;
   return slot->ready;
 }

@@ -107,6 +107,7 @@ class Windows {
   bool has_unread(int64_t number) const;
   int64_t cost_of_chunk(int64_t place) const;
   int64_t cost_of_next(int64_t number) const;
+  int64_t cost_of_unread(int64_t first, int64_t end);
   int64_t start_next(int64_t number);
   int64_t first_unread(Cursor& cursor) const;
   int64_t distance_of(int64_t number) const;
@@ -133,9 +134,10 @@ class Windows {
   std::map<int64_t, Slot> slots_;
   std::vector<Cursor*> cursors_;
   bool expects_more_ = false;
-  int64_t at_work_ = 0;           // threads
-  double expansion_ = 1.0;        // bytes of chunks, by what their source has said; the largest so far
-  bool has_long_values_ = false;  // so that rows are not dealt
+  int64_t at_work_ = 0;               // threads
+  std::vector<int64_t> bytes_until_;  // each place in the order, as listed; empty until somebody asks
+  double expansion_ = 1.0;            // bytes of chunks, by what their source has said; the largest so far
+  bool has_long_values_ = false;      // so that rows are not dealt
 };
 
 /// What is read for a consumer.
@@ -157,6 +159,8 @@ class Cursor {
   /// Waits for a window, which must not be before those that are left. An error of the source is given at each call.
   /// Keep what is given no longer than it is used: it cannot make room meanwhile.
   arrow::Result<std::shared_ptr<const LoadedWindow>> take(int64_t number);
+  /// Whether take() would give that window, or its error, without waiting.
+  bool is_there(int64_t number) const;
   /// From now on. Any thread may call it.
   void set_reading(Reading reading);
   /// Whether what is left of the epoch is there or being read, but for what the threads take next. Any thread may
@@ -168,6 +172,8 @@ class Cursor {
  private:
   friend class ReadPool;
   friend class Windows;
+
+  const Windows::Slot* decided(int64_t number) const;
 
   const std::shared_ptr<Windows> windows_;
   Reading reading_;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "paceline/data/executor/batch_stream.h"
+#include "paceline/data/executor/mixed_stream.h"
 #include "paceline/data/executor/read_pool.h"
 #include "paceline/data/executor/row_stream.h"
 #include "paceline/data/testing_internal.h"
@@ -203,6 +204,57 @@ TEST(Windows, AConsumerThatStopsHoldsNobodyBack) {
   for (size_t row = 0; row < of_stopped.size(); ++row) ASSERT_EQ(of_stopped[row], static_cast<int64_t>(row));
 }
 
+// How many chunks are read at a time.
+class CountingReaders : public CountingReads {
+ public:
+  using CountingReads::CountingReads;
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t key) const override {
+    const int64_t now = ++readers_;
+    for (int64_t before = most; now > before && !most.compare_exchange_weak(before, now);) {
+    }
+    std::this_thread::yield();  // to the others
+    auto rows = CountingReads::read(chunk, key);
+    --readers_;
+    return rows;
+  }
+  mutable std::atomic<int64_t> most = 0;
+
+ private:
+  mutable std::atomic<int64_t> readers_ = 0;
+};
+
+TEST(Windows, BeyondTheBudgetOneChunkIsReadAfterTheOther) {
+  const auto source = std::make_shared<CountingReaders>(numbered_chunks(64, 1000));
+  const EpochOrder order(source->chunks(), {.shuffle = Shuffle::rows, .seed = 1, .window_bytes = 4 * 8000});
+  ASSERT_TRUE(order.mixes_rows());
+  // While a chunk is mixed it is there twice: there is room for one such, but not for two.
+  auto pool = std::make_shared<ReadPool>(4, 20'000);
+  auto windows = std::make_shared<Windows>(source, order, pool);
+  RowStream stream(windows);
+  EXPECT_EQ(all_of(stream, 4000).size(), 64'000u);
+  EXPECT_EQ(source->most, 1);
+}
+
+TEST(Windows, ABatchOfTwoWindowsHoldsTheFirstNoLongerThanItHasTo) {
+  const auto source = std::make_shared<CountingReads>(numbered_chunks(16, 1000));
+  auto pool = std::make_shared<ReadPool>(2, 12'000);  // for one window, of 8,000 bytes
+  RowStream stream(std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}), pool));
+  EXPECT_EQ(all_of(stream, 1500).size(), 16'000u);
+  EXPECT_LE(pool->ledger()->peak(), 12'000);
+}
+
+TEST(Windows, RowsThatAreMixedInABufferCount) {
+  const auto source = numbered_chunks(4, 1000);
+  const auto pool = std::make_shared<ReadPool>(0, 100'000);
+  MixedStream stream(std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}), pool), /*key=*/1,
+                     {.buffer_rows = 4000});
+  ASSERT_EQ((*stream.next(10))->num_rows(), 10);
+  EXPECT_GE(pool->ledger()->held(), 32'000);
+  ASSERT_EQ((*stream.next(4000))->num_rows(), 3990);
+  EXPECT_EQ(*stream.next(1), nullptr);
+  EXPECT_LT(pool->ledger()->held(), 32'000);
+}
+
 TEST(ReadPool, FewerThreadsReadAheadTheMoreThereIs) {
   const auto of_four = [](int64_t windows_ahead) { return threads_reading_ahead(4, windows_ahead); };
   EXPECT_EQ(of_four(0), 4);
@@ -297,6 +349,21 @@ TEST(Windows, AnEpochThatNobodyReadsYetReadsNoFurtherThanItsFirstBatch) {
   following.read();
   EXPECT_EQ(rows_of(following), 2000);
   EXPECT_EQ(source->all_reads(), 40);
+}
+
+TEST(Windows, WhatIsBegunEarlyIsReadOnceAlthoughTheRoomIsShort) {
+  const auto source = std::make_shared<CountingReads>(numbered_chunks(60, 1000));
+  const auto later = std::make_shared<CountingReads>(numbered_chunks(60, 1000));
+  const OrderOptions mixed{.shuffle = Shuffle::rows, .seed = 1, .window_bytes = 4 * 8000};
+  const auto pool = std::make_shared<ReadPool>(2, 10 * 8000);
+  BatchStream following(std::make_shared<Windows>(later, EpochOrder(later->chunks(), mixed), pool),
+                        {.batch_size = 100, .prefetch_batches = 1, .begins_early = true});
+  RowStream running(std::make_shared<Windows>(source, EpochOrder(source->chunks(), mixed), pool));
+  EXPECT_EQ(all_of(running, 100).size(), 60'000u);
+  following.read();
+  EXPECT_EQ(rows_of(following), 60'000);
+  EXPECT_EQ(source->all_reads(), 60);
+  EXPECT_EQ(later->all_reads(), 60);
 }
 
 TEST(Windows, WhatIsBegunEarlyMakesRoomForWhatIsRead) {

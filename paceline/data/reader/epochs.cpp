@@ -205,6 +205,7 @@ arrow::Result<std::unique_ptr<RankBatches>> Epochs::begin(const EpochOptions& op
 
 bool Epochs::begins_next(const EpochOptions& options) {
   if (!options.begins_next || options.prefetch_batches == 0 || options.threads == 0) return false;
+  if (options.local_shuffle_buffer_size) return false;  // its buffer would be there twice
   if (!calls_functions_) {
     const auto facts = reader_->facts();
     if (facts.ok()) calls_functions_ = facts->calls_functions;

@@ -6,7 +6,8 @@
 //
 // When what is left of an epoch is in memory, or about to be, the next one is begun, so that its first batches are
 // there when they are asked for. It takes only memory that nobody else needs. Not where that calls functions of users,
-// who may never want them called, nor where nothing is prefetched.
+// who may never want them called, nor where nothing is prefetched, nor where rows are mixed in buffers, of which there
+// would be two.
 #pragma once
 
 #include <arrow/result.h>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -167,6 +168,7 @@ TEST(Epochs, AStateOfAnotherDatasetIsRefused) {
   for (const Json& value : no_numbers) EXPECT_THAT(said("row", value), HasSubstr("no state of a dataset")) << value;
   EXPECT_THAT(said("fingerprint", -1), HasSubstr("fingerprint is -1"));
   EXPECT_THAT(said("epoch", -1), HasSubstr("epoch is -1; wanted: a number from 0"));
+  EXPECT_THAT(said("epoch", std::numeric_limits<int64_t>::max()), HasSubstr("epoch is 9223372036854775807"));
   for (const auto& item : state.items()) {
     Json without = state;
     without.erase(item.key());
@@ -241,8 +243,8 @@ using Asked = std::vector<std::pair<int64_t, bool>>;
 
 TEST(Epochs, TheNextOneIsBegunBeforeThisOneEnds) {
   Epochs plain(shuffled_numbers(20), {});
-  const EpochOptions options{.batch_size = 4, .local_shuffle_buffer_size = 8};
-  const Rows first = rows_left(plain, {.batch_size = 4, .local_shuffle_buffer_size = 8, .begins_next = false});
+  const EpochOptions options{.batch_size = 4};
+  const Rows first = rows_left(plain, {.batch_size = 4, .begins_next = false});
   const Rows second = rows_left(plain, options);
   const auto reader = std::make_shared<Observed>(shuffled_numbers(20));
   Epochs epochs(reader, {});
@@ -268,6 +270,8 @@ TEST(Epochs, TheNextOneIsNotBegunWhereNobodyMayWantIt) {
   EXPECT_EQ(asked(shuffled_numbers(20), {.begins_next = false}), (Asked{{0, false}}));
   EXPECT_EQ(asked(shuffled_numbers(20), {.prefetch_batches = 0}), (Asked{{0, false}}));
   EXPECT_EQ(asked(shuffled_numbers(20), {.threads = 0}), (Asked{{0, false}}));
+  EXPECT_EQ(asked(shuffled_numbers(20), {.batch_size = 4, .local_shuffle_buffer_size = 8}), (Asked{{0, false}}))
+      << "a second buffer of rows would be there";
   Plan numbers{.kind = "numbers", .options = {{"rows", 5}}};
   Plan function{.kind = "function", .inputs = {std::make_shared<Plan>(std::move(numbers))}};
   function.function = select_columns({"id"});

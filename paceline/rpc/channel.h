@@ -1,7 +1,7 @@
 // Channel: one end of an ordered, reliable, two-way stream of envelopes.
 //
-// Implementations: in memory (memory_channel.h, the reference), Unix stream sockets (socket_channel.h); Arrow Flight
-// joins later. One conformance suite (testing/channel_conformance.h) runs against each.
+// Implementations: in memory (memory_channel.h, the reference), Unix stream sockets (socket_channel.h), and between
+// machines (transport/resumable_channel.h). One conformance suite (testing/channel_conformance.h) runs against each.
 // Threading: send() and close() may be called from any thread. Handlers are called one after another, never two at
 // once, on the implementation's thread, which the implementation's header names. A handler may send and close.
 // Ownership: whoever holds the channel; destroying it closes it and waits until no handler runs (not from a handler).
@@ -41,6 +41,8 @@ class Channel {
   virtual arrow::Status send(Envelope envelope) = 0;
   /// Delivers what is queued, as far as the peer still reads, then closes. Idempotent.
   virtual void close() = 0;
+  /// Whether messages may have descriptors. They cannot leave a machine: send() of one is Invalid where this is false.
+  virtual bool carries_descriptors() const { return true; }
 };
 
 }  // namespace paceline::rpc

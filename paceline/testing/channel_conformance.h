@@ -28,6 +28,8 @@ namespace paceline::testing {
 struct ChannelCapabilities {
   /// send() returns although the peer does not read. Not so with blocking sockets.
   bool send_never_blocks = true;
+  /// Descriptors travel with their messages. Not so between machines.
+  bool carries_descriptors = true;
 };
 
 struct ChannelPair {
@@ -301,6 +303,15 @@ TYPED_TEST_P(ChannelConformance, DestructionWhileTrafficRuns) {
 TYPED_TEST_P(ChannelConformance, DescriptorsArriveWithTheirMessage) {
   auto& [left, right] = this->pair_;
   right->start(this->right_.handlers());
+  ASSERT_EQ(left->carries_descriptors(), TypeParam::kCapabilities.carries_descriptors);
+  if (!TypeParam::kCapabilities.carries_descriptors) {
+    rpc::Envelope envelope = make_envelope("memory");
+    envelope.descriptors.emplace_back(::dup(0));
+    EXPECT_TRUE(left->send(std::move(envelope)).IsInvalid());
+    ASSERT_TRUE(left->send(make_envelope("without")).ok());
+    EXPECT_EQ(this->right_.take(1).at(0).sequence, 1) << "a refused message takes no place in the stream";
+    return;
+  }
   constexpr size_t kMessages = 20;
   for (size_t i = 0; i < kMessages; ++i) {
     rpc::Envelope envelope = make_envelope("memory", static_cast<int64_t>(i), std::string(i * 1000, 'x'));

@@ -11,12 +11,8 @@ include(SitePackages)
 
 # What programs with Paceline link: the installed package finds these again (PacelineConfig.cmake.in).
 set(PACELINE_CONTROL_PACKAGES "Threads" "nlohmann_json 3.10" "spdlog" "SQLite3 3.35")  # 3.35: RETURNING
-set(PACELINE_TRAIN_PACKAGES "OpenSSL")
-set(PACKAGES ${PACELINE_CONTROL_PACKAGES})
-if(PACELINE_TORCH)
-  list(APPEND PACKAGES ${PACELINE_TRAIN_PACKAGES})
-endif()
-foreach(package IN LISTS PACKAGES)
+set(PACELINE_TRAIN_PACKAGES "OpenSSL 3.0")
+foreach(package IN LISTS PACELINE_CONTROL_PACKAGES PACELINE_TRAIN_PACKAGES)
   separate_arguments(package)
   find_package(${package} REQUIRED)
 endforeach()

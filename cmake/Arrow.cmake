@@ -1,6 +1,6 @@
-# Targets paceline_arrow, paceline_parquet and paceline_compute, and PACELINE_ARROW_VERSION: Arrow C++ from CMAKE_PREFIX_PATH when it is
-# there, otherwise from the pyarrow wheel in PACELINE_SITE_PACKAGES. Where it is in neither, PACELINE_MISSING says so. Also
-# part of the installed package.
+# Targets paceline_arrow, paceline_parquet, paceline_compute and paceline_flight, and PACELINE_ARROW_VERSION: Arrow C++ from
+# CMAKE_PREFIX_PATH when it is there, otherwise from the pyarrow wheel in PACELINE_SITE_PACKAGES. Where it is in neither,
+# PACELINE_MISSING says so. Also part of the installed package.
 if(TARGET paceline_arrow)
   return()
 endif()
@@ -14,6 +14,7 @@ endif()
 add_library(paceline_arrow INTERFACE IMPORTED)
 add_library(paceline_parquet INTERFACE IMPORTED)
 add_library(paceline_compute INTERFACE IMPORTED)
+add_library(paceline_flight INTERFACE IMPORTED)
 if(Arrow_FOUND)
   set(PACELINE_ARROW_VERSION "${Arrow_VERSION}")
   target_link_libraries(paceline_arrow INTERFACE Arrow::arrow_shared)
@@ -29,6 +30,12 @@ if(Arrow_FOUND)
     return()
   endif()
   target_link_libraries(paceline_compute INTERFACE paceline_arrow ArrowCompute::arrow_compute_shared)
+  find_package(ArrowFlight QUIET)
+  if(NOT ArrowFlight_FOUND)
+    set(PACELINE_MISSING "Arrow Flight was not found beside Arrow C++ in CMAKE_PREFIX_PATH.")
+    return()
+  endif()
+  target_link_libraries(paceline_flight INTERFACE paceline_arrow ArrowFlight::arrow_flight_shared)
 else()
   file(STRINGS "${PYARROW}/include/arrow/util/config.h" ARROW_CONFIG REGEX "ARROW_VERSION_STRING")
   string(REGEX MATCH "[0-9.]+" PACELINE_ARROW_VERSION "${ARROW_CONFIG}")
@@ -38,4 +45,6 @@ else()
   target_link_libraries(paceline_parquet INTERFACE paceline_arrow "${PARQUET_LIBRARY}")
   file(GLOB COMPUTE_LIBRARY "${PYARROW}/libarrow_compute.so.*")
   target_link_libraries(paceline_compute INTERFACE paceline_arrow "${COMPUTE_LIBRARY}")
+  file(GLOB FLIGHT_LIBRARY "${PYARROW}/libarrow_flight.so.*")
+  target_link_libraries(paceline_flight INTERFACE paceline_arrow "${FLIGHT_LIBRARY}")
 endif()

@@ -14,6 +14,7 @@
 #include "paceline/agent/agent.h"
 #include "paceline/agent/output_internal.h"
 #include "paceline/core/progress.h"
+#include "paceline/core/rotating_log.h"
 #include "paceline/rpc/channel.h"
 #include "paceline/rpc/messages.h"
 

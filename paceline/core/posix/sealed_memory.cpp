@@ -25,7 +25,7 @@ arrow::Status write_all(int descriptor, std::string_view bytes) {
 
 }  // namespace
 
-arrow::Result<Descriptor> SealedMemory::create(const std::string& name, std::initializer_list<std::string_view> parts) {
+arrow::Result<Descriptor> SealedMemory::create(const std::string& name, const std::vector<std::string_view>& parts) {
   Descriptor descriptor(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!descriptor) return errno_status("creating memory that processes share");
   size_t size = 0;

@@ -6,9 +6,10 @@
 
 #include <arrow/result.h>
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "paceline/core/posix/descriptor.h"
 
@@ -17,7 +18,7 @@ namespace paceline {
 class SealedMemory {
  public:
   /// New memory that holds `parts`, one after another. `name` shows in /proc only. An error says how much was wanted.
-  static arrow::Result<Descriptor> create(const std::string& name, std::initializer_list<std::string_view> parts);
+  static arrow::Result<Descriptor> create(const std::string& name, const std::vector<std::string_view>& parts);
   /// Maps all of it. Invalid unless it is sealed: whoever sent it could still take it away.
   static arrow::Result<SealedMemory> open(const Descriptor& descriptor);
 

@@ -76,30 +76,6 @@ void Decision::on(const RunOpened& event) {
   set_timer(state_.options.start_timeout_s);
 }
 
-void Decision::on(const NodeJoined& event) {
-  if (state_.state != State::initializing) return;
-  state_.nodes.push_back(event.node);
-  if (static_cast<int64_t>(state_.nodes.size()) == state_.options.nodes) {
-    start_group("all agents have announced themselves");
-    start_validations();
-  }
-}
-
-void Decision::on(const NodeLost& event) {
-  if (is_terminal(state_.state)) return;
-  state_.last_report = std::max(state_.last_report, event.last_report);
-  for (auto& [id, worker] : state_.workers) {
-    const bool here = state_.nodes[static_cast<size_t>(worker.node)].name == event.node;
-    if (here && worker.stage != WorkerStage::gone) mark_gone(worker);
-  }
-  if (state_.state == State::shutting_down && !waits_for_validations()) return when_gone();
-  // Agents do not come back within a run yet, so there is nothing to try again on, and validate on.
-  record({.kind = FailureKind::node, .node = event.node, .text = event.error, .time = to_seconds(now_)});
-  const std::string cause = cause_line(state_.failures, state_.world_size);
-  note(LogLevel::error, cause + "; giving up: agents do not come back");
-  shut_down(FinalState::errored, state_.options.failure_grace_s, cause);
-}
-
 void Decision::on(const StopRequested& event) {
   if (is_terminal(state_.state)) return;
   const std::string why = event.reason.empty() ? describe(event.cause) : event.reason;
@@ -158,11 +134,7 @@ void Decision::on(const TimerDue& event) {
   state_.last_report = std::max(state_.last_report, event.last_report);
   switch (state_.state) {
     case State::initializing:
-      return end_with(FailureKind::node,
-                      "only " + std::to_string(state_.nodes.size()) + " of " + std::to_string(state_.options.nodes) +
-                          " agents announced themselves within " + seconds_text(state_.options.start_timeout_s) +
-                          named(Setting::start_timeout),
-                      "agents are missing");
+      return on_nodes_timeout();
     case State::scheduling:
       return on_start_timeout();
     case State::running:

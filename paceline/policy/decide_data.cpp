@@ -13,12 +13,13 @@ constexpr int64_t kMostEnds = 3;
 
 }  // namespace
 
-void Decision::start_data_processes() {
+void Decision::start_data_processes(const std::vector<int64_t>& workers_on_node) {
   if (!state_.options.has_datasets) return;
   state_.data_processes.resize(state_.nodes.size());
   for (size_t node = 0; node < state_.data_processes.size(); ++node) {
     state_.data_processes[node].ends = 0;
-    if (state_.data_processes[node].worker.value == 0) start_data_process(static_cast<int64_t>(node));
+    if (state_.data_processes[node].worker.value == 0 && workers_on_node[node] > 0)
+      start_data_process(static_cast<int64_t>(node));
   }
 }
 

@@ -17,14 +17,15 @@ class Decision {
 
   // decide.cpp: the run as a whole
   void on(const RunOpened& event);
-  void on(const NodeJoined& event);
-  void on(const NodeLost& event);
   void on(const StopRequested& event);
   void on(const CallbackFailed& event);
   void on(const StorageFailed& event);
   void on(const TimerDue& event);
   void on(const PreemptionNoticed& event);
   void on(const ResizeWanted& event);
+  // decide_nodes.cpp
+  void on(const NodeJoined& event);
+  void on(const NodeLost& event);
   // decide_start.cpp: from nothing to a running group
   void on(const WorkerStarted& event);
   void on(const StartFailed& event);
@@ -64,9 +65,14 @@ class Decision {
   void act(Action action) { actions_.push_back(std::move(action)); }
   Worker* find_live(WorkerId id);
 
+  // decide_nodes.cpp
+  int64_t nodes_left() const;
+  bool lose(size_t node);
+  void wait_for_nodes(const std::string& problem);
+  void on_nodes_timeout();
+
   // decide_start.cpp
   void start_group(const std::string& reason);
-  std::vector<int64_t> place(int64_t workers) const;
   void assign_group();
   void on_start_problem(Failure failure);
   bool count_start_problem();
@@ -100,7 +106,7 @@ class Decision {
   bool waits_for_validations() const;
 
   // decide_data.cpp
-  void start_data_processes();
+  void start_data_processes(const std::vector<int64_t>& workers_on_node);
   void start_data_process(int64_t node);
 
   // Seconds that the others of the group have to end.

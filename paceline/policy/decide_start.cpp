@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <csignal>
 
-#include "paceline/core/config/scaling_config.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/policy/decide_internal.h"
 #include "paceline/policy/failure_text.h"
+#include "paceline/policy/placement.h"
 
 namespace paceline::policy {
 
@@ -16,41 +16,17 @@ double back_off_seconds(int64_t failures_in_a_row) {
   return std::min(30.0, 0.1 * static_cast<double>(int64_t{1} << doublings));
 }
 
-// How many workers each node gets: as equal as possible, no more than it has GPUs for. Empty: they do not fit.
-std::vector<int64_t> Decision::place(int64_t workers) const {
-  const double each = state_.options.gpus_per_worker;
-  std::vector<int64_t> counts(state_.nodes.size(), 0);
-  const auto room_on = [&](size_t node) {
-    return each == 0 ? workers : workers_that_fit(state_.nodes[node].gpus, each) - counts[node];
-  };
-  int64_t left = workers;
-  while (left > 0) {
-    std::vector<size_t> open;
-    for (size_t node = 0; node < counts.size(); ++node) {
-      if (room_on(node) > 0) open.push_back(node);
-    }
-    if (open.empty()) return {};
-    const int64_t share = std::max<int64_t>(1, left / static_cast<int64_t>(open.size()));
-    for (const size_t node : open) {
-      const int64_t taken = std::min({share, room_on(node), left});
-      counts[node] += taken;
-      left -= taken;
-    }
-  }
-  return counts;
-}
-
 void Decision::start_group(const std::string& reason) {
-  const std::vector<int64_t> counts = place(state_.world_size);
-  if (counts.empty()) {
-    int64_t gpus = 0;
-    for (const Node& node : state_.nodes) gpus += node.gpus;
+  const Placement placement = place(state_.nodes, state_.options, state_.world_size);
+  if (placement.counts.empty() && state_.options.nodes_may_come) return wait_for_nodes(placement.problem);
+  if (placement.counts.empty()) {
+    const bool gpus = state_.options.gpus_per_worker > 0;
     return end_with(FailureKind::resources,
-                    std::to_string(state_.world_size) + " workers with " + gpus_text(state_.options.gpus_per_worker) +
-                        " each were asked for, but there are " + std::to_string(gpus) +
-                        " GPUs; lower ScalingConfig.num_workers or set use_gpu to false",
+                    placement.problem + "; lower ScalingConfig.num_workers or what each worker needs" +
+                        (gpus ? ", or set use_gpu to false" : ""),
                     "the workers do not fit");
   }
+  const std::vector<int64_t>& counts = placement.counts;
   go(State::scheduling, reason);
   state_.workers.clear();
   state_.failures.clear();
@@ -62,7 +38,7 @@ void Decision::start_group(const std::string& reason) {
   state_.preempted_nodes.clear();
   note(LogLevel::info, "attempt " + std::to_string(state_.attempt.value) + ": starting " +
                            std::to_string(state_.world_size) + (state_.world_size == 1 ? " worker" : " workers"));
-  start_data_processes();  // before the workers, whose numbers follow each other
+  start_data_processes(counts);  // before the workers, whose numbers follow each other
   for (size_t node = 0; node < counts.size(); ++node) {
     for (int64_t i = 0; i < counts[node]; ++i) {
       state_.last_worker = state_.last_worker.next();

@@ -29,7 +29,7 @@ TEST(Start, AssignsRanksWhenAllHaveJoined) {
 }
 
 TEST(Start, RanksAreContiguousOnNodesInTheirOrder) {
-  Play run({.num_workers = 5, .nodes = 2});
+  Play run({.num_workers = 5, .nodes = 2, .placement_strategy = "SPREAD"});
   run.bring_up_nodes();
   run.join_all();
   std::vector<std::vector<int64_t>> places;
@@ -46,7 +46,7 @@ TEST(Start, MoreGpuWorkersThanGpusFailBeforeAnyProcessStarts) {
   run.bring_up_nodes(/*gpus=*/2);
   EXPECT_TRUE(run.wanted<StartWorker>().empty());
   EXPECT_EQ(run.state(), State::errored);
-  EXPECT_THAT(run.all().error, HasSubstr("3 workers with 1 GPU each were asked for, but there are 2 GPUs"));
+  EXPECT_THAT(run.all().error, HasSubstr("3 workers with 1 GPU each were asked for, but there is room for 2"));
 }
 
 TEST(Start, WorkersGoWhereGpusAre) {
@@ -65,7 +65,7 @@ TEST(Start, WorkersShareAGpu) {
   EXPECT_EQ(run.wanted<StartWorker>().size(), 4u);
   Play too_many({.num_workers = 5, .gpus_per_worker = 0.5});
   too_many.bring_up_nodes(/*gpus=*/2);
-  EXPECT_THAT(too_many.all().error, HasSubstr("5 workers with 0.5 GPU each were asked for, but there are 2 GPUs"));
+  EXPECT_THAT(too_many.all().error, HasSubstr("5 workers with 0.5 GPU each were asked for, but there is room for 4"));
 }
 
 TEST(Start, AgentsThatDoNotComeEndTheRun) {

@@ -472,13 +472,6 @@ TEST(Callbacks, AreToldWhenTheGroupIsGone) {
   EXPECT_EQ(run.wanted<TellCallbacks>()[0].errors.count(0), 1u);
 }
 
-TEST(Nodes, ALostOneEndsTheRun) {
-  Play run = Play::training({.num_workers = 2, .max_failures = -1});
-  run.feed(NodeLost{"node0", "its guardian was killed"});
-  EXPECT_EQ(run.state(), State::errored);
-  EXPECT_THAT(run.all().error, HasSubstr("its guardian was killed"));
-}
-
 TEST(Preemption, HasItsOwnBudget) {
   Play run = Play::training({.num_workers = 2, .max_failures = 0, .max_preemption_failures = 1});
   run.feed(PreemptionNoticed{{"node0"}, 120});

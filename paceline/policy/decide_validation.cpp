@@ -2,6 +2,7 @@
 // once as allowed, the oldest first. Whatever becomes of them, training goes on.
 
 #include <algorithm>
+#include <limits>
 
 #include "paceline/core/metric_values.h"
 #include "paceline/policy/decide_internal.h"
@@ -48,8 +49,11 @@ void Decision::take_over_checkpoints(const RunState& earlier) {
 void Decision::start_validations() {
   const bool ending = state_.state == State::shutting_down && state_.final_state != FinalState::finished;
   if (ending || is_terminal(state_.state)) return;
-  if (state_.nodes.empty()) return;  // a journal may tell of reports before any node
+  if (nodes_left() == 0) return;  // a journal may tell of reports before any node
   std::vector<int64_t> on_node(state_.nodes.size(), 0);
+  for (size_t node = 0; node < on_node.size(); ++node) {
+    if (state_.nodes[node].lost) on_node[node] = std::numeric_limits<int64_t>::max();
+  }
   int64_t running = 0;
   for (const Validation& one : state_.validations) {
     if (one.worker.value == 0) continue;

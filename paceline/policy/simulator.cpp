@@ -5,7 +5,12 @@ namespace paceline::policy {
 RunOptions random_options(std::mt19937_64& random) {
   RunOptions options;
   options.num_workers = 1 + static_cast<int64_t>(random() % 5);
-  options.nodes = 1 + static_cast<int64_t>(random() % 2);
+  options.nodes = 1 + static_cast<int64_t>(random() % 3);
+  options.nodes_may_come = random() % 2 == 0;
+  options.placement_strategy = random() % 2 == 0 ? "PACK" : "SPREAD";
+  // Of nodes with four cores: some runs wait for a node after a loss, others go on with those that are left.
+  options.cpus_per_worker = static_cast<double>(random() % 3);
+  options.nodes = std::max(options.nodes, (options.num_workers + 1) / 2);
   options.max_failures = static_cast<int64_t>(random() % 5) - 1;
   options.controller_failure_limit = static_cast<int64_t>(random() % 5) - 1;
   options.max_preemption_failures = static_cast<int64_t>(random() % 3) - 1;
@@ -56,7 +61,9 @@ void Simulator::open(ControllerEpoch epoch, PublishedCheckpoints checkpoints, in
                                     .checkpoints = std::move(checkpoints),
                                     .last_report = last_report}] { feed(event); });
   for (int64_t i = 0; i < options_.nodes; ++i) {
-    after(seconds(0.001, 0.01), [this, i] { feed(NodeJoined{{.name = "node" + std::to_string(i)}}); });
+    after(seconds(0.001, 0.01), [this, i] {
+      feed(NodeJoined{{.name = "node" + std::to_string(i), .host = "host_" + std::to_string(i), .cores = 4}});
+    });
   }
 }
 
@@ -122,20 +129,9 @@ void Simulator::schedule_disturbances() {
       after(first + seconds(0, 1),
             [this] { feed(StopRequested{.reason = "simulated", .cause = StopCause::command_line}); });
   }
-  if (roll(faults_.node_lost)) {
-    after(seconds(0, 4), [this] {
-      for (const WorkerId id : std::set<WorkerId>(alive_)) {
-        if (state_.nodes[static_cast<size_t>(state_.workers.at(id).node)].name != "node0") continue;
-        alive_.erase(id);
-        processes_.at(id).alive = false;
-      }
-      for (const Validation& one : state_.validations) {
-        if (one.worker.value > 0 && state_.nodes[static_cast<size_t>(one.node)].name == "node0") {
-          validating_.erase(one.worker);
-        }
-      }
-      feed(NodeLost{"node0", "simulated", highest_report_});
-    });
+  const int64_t losses = options_.nodes_may_come ? 3 : 1;
+  for (int64_t i = 0; i < losses; ++i) {
+    if (roll(faults_.node_lost)) after(seconds(0, 4), [this] { lose_node(); });
   }
   if (roll(faults_.preemption)) {
     after(seconds(0, 3), [this] { feed(PreemptionNoticed{{"node0"}, seconds(0, 2)}); });
@@ -143,6 +139,28 @@ void Simulator::schedule_disturbances() {
   if (roll(faults_.resize)) {
     after(seconds(0, 3), [this] { feed(ResizeWanted{1 + static_cast<int64_t>(random_() % 6), "simulated"}); });
   }
+}
+
+void Simulator::lose_node() {
+  std::vector<size_t> there;
+  for (size_t node = 0; node < state_.nodes.size(); ++node) {
+    if (!state_.nodes[node].lost) there.push_back(node);
+  }
+  if (there.empty()) return;
+  const size_t lost = there[random_() % there.size()];
+  for (const WorkerId id : std::set<WorkerId>(alive_)) {
+    if (static_cast<size_t>(state_.workers.at(id).node) != lost) continue;
+    alive_.erase(id);
+    processes_.at(id).alive = false;
+  }
+  for (const Validation& one : state_.validations) {
+    if (one.worker.value > 0 && static_cast<size_t>(one.node) == lost) validating_.erase(one.worker);
+  }
+  feed(NodeLost{state_.nodes[lost].name, "simulated", highest_report_});
+  if (!options_.nodes_may_come || roll(0.2)) return;
+  after(seconds(0, 10), [this, name = "node_" + std::to_string(++order_)] {
+    feed(NodeJoined{{.name = name, .host = "host_" + std::to_string(random_() % 3), .cores = 4}});
+  });
 }
 
 void Simulator::feed(const Event& event) {

@@ -100,6 +100,7 @@ class Simulator {
   void open(ControllerEpoch epoch, PublishedCheckpoints checkpoints, int64_t last_report);
   void take_over();
   void schedule_disturbances();
+  void lose_node();
 
   void execute(const EnterState& action);
   void execute(const StartWorker& action);

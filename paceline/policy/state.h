@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "paceline/core/config/checkpoint_config.h"
+#include "paceline/core/config/scaling_config.h"
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/ending.h"
 #include "paceline/core/ids.h"
@@ -83,12 +84,20 @@ using Lines = std::vector<std::string>;
   FIELD(double, time, 0.0)
 PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
 
-#define PACELINE_NODE_FIELDS(FIELD) \
-  FIELD(std::string, name, "")      \
-  FIELD(std::string, host, "")      \
-  FIELD(int64_t, pid, 0)            \
-  FIELD(int64_t, cores, 1)          \
-  FIELD(int64_t, gpus, 0)
+using Labels = std::map<std::string, std::string>;
+
+// A node that is lost keeps its place in RunState::nodes; an agent that comes is another node.
+#define PACELINE_NODE_FIELDS(FIELD)                                                                  \
+  FIELD(std::string, name, "")                                                                       \
+  FIELD(std::string, host, "")                                                                       \
+  FIELD(int64_t, pid, 0)                                                                             \
+  FIELD(int64_t, cores, 1)                                                                           \
+  FIELD(int64_t, gpus, 0)                                                                            \
+  FIELD(int64_t, memory_bytes, 0)                                                                    \
+  FIELD(Resources, resources, {}) /* others, by name */                                              \
+  FIELD(Labels, labels, {})                                                                          \
+  FIELD(std::string, address, "") /* where the other nodes' workers reach it; "": on this machine */ \
+  FIELD(bool, lost, false)
 PACELINE_RECORD(Node, PACELINE_NODE_FIELDS);
 
 // One worker of the group.
@@ -124,23 +133,29 @@ PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
 PACELINE_RECORD(DataProcess, PACELINE_DATA_PROCESS_FIELDS);
 
 // What the run was asked for, as far as decisions depend on it. A limit of -1 is none.
-#define PACELINE_RUN_OPTIONS_FIELDS(FIELD)                                                                \
-  FIELD(int64_t, num_workers, 1)                                                                          \
-  FIELD(int64_t, nodes, 1)            /* agents that will announce themselves */                          \
-  FIELD(double, gpus_per_worker, 0.0) /* 0: no GPUs wanted; below 1: of one that workers share */         \
-  FIELD(int64_t, max_failures, 0)                                                                         \
-  FIELD(int64_t, controller_failure_limit, -1)                                                            \
-  FIELD(int64_t, max_preemption_failures, -1)                                                             \
-  FIELD(double, start_timeout_s, 60.0)                                                                    \
-  FIELD(double, stop_grace_s, 5.0)                                                                        \
-  /* for workers to end by themselves after another's failure: ranks with the same exception are heard */ \
-  FIELD(double, failure_grace_s, 0.25)                                                                    \
-  /* the same after a SIGKILL, which says nothing that others could be about to say as well */            \
-  FIELD(double, killed_grace_s, 0.05)                                                                     \
-  FIELD(std::optional<double>, max_time, {})                                                              \
-  FIELD(bool, launch, false)         /* of `paceline run`: its settings are flags, see setting_name.h */  \
-  FIELD(int64_t, max_validations, 0) /* at once; 0: the run has no validation function */                 \
-  FIELD(bool, has_datasets, false)   /* each node has a data process */                                   \
+#define PACELINE_RUN_OPTIONS_FIELDS(FIELD)                                                                        \
+  FIELD(int64_t, num_workers, 1)                                                                                  \
+  FIELD(int64_t, nodes, 1)                       /* agents that will announce themselves */                       \
+  FIELD(bool, nodes_may_come, false)             /* after a loss, and beyond these: the engine may give others */ \
+  FIELD(double, cpus_per_worker, 0.0)            /* 0: workers may share cores */                                 \
+  FIELD(double, gpus_per_worker, 0.0)            /* 0: no GPUs wanted; below 1: of one that workers share */      \
+  FIELD(double, memory_per_worker, 0.0)          /* bytes */                                                      \
+  FIELD(Resources, resources_per_worker, {})     /* others, by name */                                            \
+  FIELD(std::string, placement_strategy, "PACK") /* placement.h */                                                \
+  FIELD(Labels, label_selector, {})              /* that nodes must have */                                       \
+  FIELD(int64_t, max_failures, 0)                                                                                 \
+  FIELD(int64_t, controller_failure_limit, -1)                                                                    \
+  FIELD(int64_t, max_preemption_failures, -1)                                                                     \
+  FIELD(double, start_timeout_s, 60.0)                                                                            \
+  FIELD(double, stop_grace_s, 5.0)                                                                                \
+  /* for workers to end by themselves after another's failure: ranks with the same exception are heard */         \
+  FIELD(double, failure_grace_s, 0.25)                                                                            \
+  /* the same after a SIGKILL, which says nothing that others could be about to say as well */                    \
+  FIELD(double, killed_grace_s, 0.05)                                                                             \
+  FIELD(std::optional<double>, max_time, {})                                                                      \
+  FIELD(bool, launch, false)         /* of `paceline run`: its settings are flags, see setting_name.h */          \
+  FIELD(int64_t, max_validations, 0) /* at once; 0: the run has no validation function */                         \
+  FIELD(bool, has_datasets, false)   /* each node has a data process */                                           \
   FIELD(CheckpointConfig, checkpoint_config, {})
 PACELINE_RECORD(RunOptions, PACELINE_RUN_OPTIONS_FIELDS);
 

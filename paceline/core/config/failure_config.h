@@ -14,6 +14,8 @@ namespace paceline {
         "Seconds within which every worker of a group must have joined")                                    \
   FIELD(double, heartbeat_timeout_s, 30.0, ::paceline::between(0, 1e9),                                     \
         "Seconds without a sign of life after which a worker counts as dead (stopped or frozen processes)") \
+  FIELD(double, node_timeout_s, 8.0, ::paceline::between(0, 1e9),                                           \
+        "Seconds without a sign of life after which another machine counts as lost, with its workers")      \
   FIELD(double, stop_grace_s, 5.0, ::paceline::from_to(0, 1e9),                                             \
         "Seconds that workers have to end by themselves when a run is stopped, before they are killed")
 PACELINE_CONFIG(FailureConfig, PACELINE_FAILURE_CONFIG_FIELDS);

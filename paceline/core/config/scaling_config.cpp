@@ -77,6 +77,12 @@ double gpus_per_worker(const ScalingConfig& scaling) {
   return asked->second < 1 ? asked->second : std::ceil(asked->second);
 }
 
+double cpus_per_worker(const ScalingConfig& scaling) {
+  const auto asked = scaling.resources_per_worker.find("CPU");
+  if (asked != scaling.resources_per_worker.end()) return asked->second;
+  return scaling.use_gpu || !scaling.resources_per_worker.empty() ? 0 : 1;
+}
+
 int64_t workers_that_fit(int64_t gpus, double each) {
   return each < 1 ? gpus * sharers(each) : gpus / static_cast<int64_t>(each);
 }

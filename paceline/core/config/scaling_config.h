@@ -46,8 +46,20 @@ Constraint known_resources();
         "CPUs and GPUs of each worker; 0.5 is half a GPU; empty: one CPU, and one GPU with use_gpu")                   \
   FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                             \
         "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                           \
-  FIELD(std::string, launcher, "local", ::paceline::one_of({"local"}), /* controller/launcher/launchers.cpp */         \
-        "Where the workers' machines come from; \"local\" is this machine")                                            \
+  FIELD(                                                                                                               \
+      std::string, launcher, "local", ::paceline::one_of({"local", "agents"}), /* launcher/launchers.cpp */            \
+      "Where the workers' machines come from; \"local\" is this machine, \"agents\" are those on which somebody has "  \
+      "started `paceline agent`")                                                                                      \
+  FIELD(int64_t, nodes, 1, ::paceline::at_least(1),                                                                    \
+        "With launcher \"agents\": how many agents the first worker group waits for; others that come are spare")      \
+  FIELD(std::string, listen, "", ::paceline::any_value(),                                                              \
+        "With launcher \"agents\": this machine's address for agents, HOST:PORT; port 0 is any that is free")          \
+  FIELD(std::string, token_file, "", ::paceline::any_value(),                                                          \
+        "With launcher \"agents\": file that the driver writes, and agents read: where it is, and what proves it")     \
+  FIELD(std::string, placement_strategy, "PACK",                                                                       \
+        ::paceline::one_of({"PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"}),                                        \
+        "How workers are placed on nodes: on as few as they fit on, or one after the other on each; strictly: all on " \
+        "one, each on its own")                                                                                        \
   FIELD(bool, use_tpu, false, ::paceline::any_value(), "True is refused: Paceline has no TPU support")                 \
   FIELD(std::optional<std::string>, topology, std::nullopt, ::paceline::any_value(),                                   \
         "TPU topology; any is refused: Paceline has no TPU support")
@@ -59,6 +71,9 @@ void refuse_impossible(const ScalingConfig& scaling);
 /// Number of GPUs of each worker. Below 1 it is a part of a GPU that the worker shares with others; otherwise these are
 /// whole GPUs of its own. It is what `resources_per_worker` asks for, else 1 with use_gpu and 0 without.
 double gpus_per_worker(const ScalingConfig& scaling);
+/// Number of CPUs of each worker, as Ray Train counts them: what `resources_per_worker` asks for, else 1, and 0 with
+/// use_gpu.
+double cpus_per_worker(const ScalingConfig& scaling);
 /// How many workers with `each` GPUs (more than 0) fit on `gpus`. A worker with a part of a GPU never gets parts of
 /// two.
 int64_t workers_that_fit(int64_t gpus, double each);

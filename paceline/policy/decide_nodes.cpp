@@ -1,0 +1,92 @@
+// The nodes of a run: agents announce themselves, are lost, and others take their place.
+//
+// The first group waits for all agents that the launcher has announced. After the loss of a node the next group starts
+// as soon as the workers fit on what is there; where they do not, it waits for the engine to give more.
+
+#include <algorithm>
+
+#include "paceline/policy/decide_internal.h"
+#include "paceline/policy/failure_text.h"
+#include "paceline/policy/placement.h"
+
+namespace paceline::policy {
+
+int64_t Decision::nodes_left() const {
+  return std::ranges::count_if(state_.nodes, [](const Node& node) { return !node.lost; });
+}
+
+void Decision::on(const NodeJoined& event) {
+  if (is_terminal(state_.state)) return;
+  state_.nodes.push_back(event.node);
+  if (state_.state != State::initializing) {
+    return note(LogLevel::info, "node " + event.node.name + " has joined; the next group may use it");
+  }
+  const bool is_first = state_.workers.empty();
+  if (is_first && nodes_left() < state_.options.nodes) return;
+  if (!is_first && place(state_.nodes, state_.options, state_.world_size).counts.empty()) return;
+  start_group(is_first ? "all agents have announced themselves" : "the workers fit on the nodes that are there");
+  start_validations();
+}
+
+void Decision::on(const NodeLost& event) {
+  if (is_terminal(state_.state)) return;
+  state_.last_report = std::max(state_.last_report, event.last_report);
+  const auto node =
+      std::ranges::find_if(state_.nodes, [&event](const Node& one) { return !one.lost && one.name == event.node; });
+  const bool had_workers = node != state_.nodes.end() && lose(static_cast<size_t>(node - state_.nodes.begin()));
+  if (state_.state == State::shutting_down && !waits_for_validations()) return when_gone();
+  Failure failure{.kind = FailureKind::node, .node = event.node, .text = event.error, .time = to_seconds(now_)};
+  if (!state_.options.nodes_may_come || (state_.state == State::shutting_down && nodes_left() == 0)) {
+    record(std::move(failure));
+    const std::string cause = cause_line(state_.failures, state_.world_size);
+    note(LogLevel::error, cause + "; giving up: agents do not come back");
+    return shut_down(FinalState::errored, state_.options.failure_grace_s, cause);
+  }
+  start_validations();
+  if (!had_workers) {
+    note(LogLevel::warning, "node " + event.node + ", on which no worker runs, is lost: " + event.error);
+    return when_gone();
+  }
+  on_failure(std::move(failure));
+  when_gone();
+}
+
+// What was on the node is gone with it; validations begin anew elsewhere. Whether workers were there.
+bool Decision::lose(size_t node) {
+  state_.nodes[node].lost = true;
+  bool had_workers = false;
+  for (auto& [id, worker] : state_.workers) {
+    if (static_cast<size_t>(worker.node) != node || worker.stage == WorkerStage::gone) continue;
+    had_workers |= worker.stage != WorkerStage::finished;
+    mark_gone(worker);
+  }
+  if (node < state_.data_processes.size()) state_.data_processes[node].worker = {};
+  for (Validation& one : state_.validations) {
+    if (static_cast<size_t>(one.node) == node) one.worker = {};
+  }
+  return had_workers;
+}
+
+void Decision::wait_for_nodes(const std::string& problem) {
+  const std::string wait = "waiting for nodes, at most " + seconds_text(state_.options.start_timeout_s) +
+                           named(Setting::start_timeout) + ": " + problem;
+  note(LogLevel::warning, wait);
+  if (state_.state == State::initializing) return;  // its time runs
+  go(State::initializing, wait);
+  set_timer(state_.options.start_timeout_s);
+}
+
+void Decision::on_nodes_timeout() {
+  const std::string within = " within " + seconds_text(state_.options.start_timeout_s) + named(Setting::start_timeout);
+  if (nodes_left() < state_.options.nodes && state_.workers.empty()) {
+    return end_with(FailureKind::node,
+                    "only " + std::to_string(nodes_left()) + " of " + std::to_string(state_.options.nodes) +
+                        " agents announced themselves" + within,
+                    "agents are missing");
+  }
+  end_with(FailureKind::resources,
+           place(state_.nodes, state_.options, state_.world_size).problem + "; no other node came" + within,
+           "the workers do not fit");
+}
+
+}  // namespace paceline::policy

@@ -1,0 +1,130 @@
+#include <gmock/gmock.h>
+
+#include "paceline/policy/decide_fixture.h"
+
+namespace paceline::policy {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Two workers on two nodes of an engine that may give others.
+RunOptions spread_over_two() {
+  return {.num_workers = 2,
+          .nodes = 2,
+          .nodes_may_come = true,
+          .cpus_per_worker = 2,
+          .placement_strategy = "SPREAD",
+          .max_failures = 2};
+}
+
+Node node_of(const std::string& name) {
+  return {.name = name, .host = name, .cores = 2};
+}
+
+TEST(Nodes, ALostOneEndsARunThatGetsNoOther) {
+  Play run = Play::training({.num_workers = 2, .max_failures = -1});
+  run.feed(NodeLost{"node0", "its guardian was killed"});
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("its guardian was killed"));
+}
+
+TEST(Nodes, ALossEndsTheAttemptAndTheNextWaitsForANode) {
+  Play run = Play::training(spread_over_two());
+  run.feed(NodeLost{"node1", "its connection broke"});
+  EXPECT_EQ(run.state(), State::restarting) << "the other node's worker is ended first";
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::initializing);
+  EXPECT_EQ(run.all().worker_failures, 1);
+  EXPECT_THAT(run.wanted<EnterState>().back().reason, HasSubstr("waiting for nodes"));
+  EXPECT_THAT(run.wanted<EnterState>().back().reason, HasSubstr("room for 1: node0 has 2 CPUs; node1 is lost"));
+  run.feed(NodeJoined{node_of("node2")});
+  EXPECT_EQ(run.state(), State::scheduling);
+  EXPECT_EQ(run.all().attempt.value, 2);
+  for (const StartWorker& start : run.wanted<StartWorker>()) EXPECT_NE(start.node, 1) << "the lost one";
+}
+
+TEST(Nodes, ASpareOneIsUsedAtOnce) {
+  Play run = Play::training(spread_over_two());
+  run.feed(NodeJoined{node_of("spare")});
+  EXPECT_EQ(run.state(), State::running);
+  run.feed(NodeLost{"node0", "its connection broke"});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::scheduling);
+}
+
+TEST(Nodes, TheLossOfASpareOneCostsNothing) {
+  Play run = Play::training(spread_over_two());
+  run.feed(NodeJoined{node_of("spare")});
+  run.feed(NodeLost{"spare", "its connection broke"});
+  EXPECT_EQ(run.state(), State::running);
+  EXPECT_THAT(run.all().failures, IsEmpty());
+}
+
+TEST(Nodes, ThatAreNeverReplacedEndTheRunWithTheTable) {
+  Play run = Play::training(spread_over_two());
+  run.feed(NodeLost{"node1", "its connection broke"});
+  run.exit_all();
+  run.fire_timer();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("no other node came within 60 s"));
+}
+
+TEST(Nodes, AllLostAtOnceAreWaitedForToo) {
+  Play run = Play::training(spread_over_two());
+  run.feed(NodeLost{"node0", "its connection broke"});
+  run.feed(NodeLost{"node1", "its connection broke"});
+  EXPECT_EQ(run.state(), State::initializing);
+  run.feed(NodeJoined{node_of("node2")});
+  EXPECT_EQ(run.state(), State::initializing) << "room for one only";
+  run.feed(NodeJoined{node_of("node3")});
+  EXPECT_EQ(run.state(), State::scheduling);
+  EXPECT_EQ(run.all().worker_failures, 1) << "two nodes, one failure of the group";
+}
+
+TEST(Nodes, AreWaitedForWhereTheFirstGroupDoesNotFit) {
+  RunOptions options = spread_over_two();
+  options.num_workers = 3;
+  Play run(options);
+  run.bring_up_nodes();
+  EXPECT_EQ(run.state(), State::initializing);
+  run.feed(NodeJoined{node_of("from_the_autoscaler")});
+  EXPECT_EQ(run.state(), State::scheduling);
+}
+
+TEST(Nodes, AStopEndsTheWaiting) {
+  Play run = Play::training(spread_over_two());
+  run.feed(NodeLost{"node1", "its connection broke"});
+  run.exit_all();
+  run.feed(StopRequested{.cause = StopCause::interrupt});
+  EXPECT_EQ(run.state(), State::aborted);
+}
+
+TEST(Nodes, ALostOneTakesItsDataProcessAlong) {
+  RunOptions options = spread_over_two();
+  options.has_datasets = true;
+  Play run = Play::training(options);
+  run.feed(NodeJoined{node_of("spare")});
+  run.feed(NodeLost{"node0", "its connection broke"});
+  run.exit_all();
+  const auto started = run.wanted<StartDataProcess>();
+  ASSERT_THAT(started, SizeIs(1)) << "on the spare node; node1 has its own";
+  EXPECT_EQ(started[0].node, 2);
+}
+
+TEST(Nodes, ValidationsOfALostOneBeginAnewElsewhere) {
+  RunOptions options = spread_over_two();
+  options.max_validations = 1;
+  Play run = Play::training(options);
+  run.feed(CheckpointReady{.report = 1, .validation = ValidationTaskConfig{}});
+  run.feed(CheckpointPublished{{.report = 1}});
+  ASSERT_THAT(run.wanted<StartValidation>(), SizeIs(1));
+  const int64_t node = run.wanted<StartValidation>()[0].node;
+  run.feed(NodeLost{run.all().nodes[static_cast<size_t>(node)].name, "its connection broke"});
+  ASSERT_THAT(run.wanted<StartValidation>(), SizeIs(1));
+  EXPECT_NE(run.wanted<StartValidation>()[0].node, node);
+}
+
+}  // namespace
+}  // namespace paceline::policy

@@ -1,0 +1,33 @@
+// Placement: how many workers each node gets. Pure.
+//
+// The strategies are those of Ray's placement groups, of which each worker is a bundle: PACK fills as few nodes as it
+// can, SPREAD puts one worker after the other on the next node that has room; STRICT_PACK wants one node for all,
+// STRICT_SPREAD a node for each. Nodes may differ. Ranks of a node are neighbours, whatever the strategy.
+// A host that the run has lost twice is used only when the others have no room.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "paceline/policy/state.h"
+
+namespace paceline::policy {
+
+/// How often a host may be lost before workers are placed on others first.
+inline constexpr int64_t kLossesToAvoid = 2;
+
+struct Placement {
+  /// Workers by position in RunState::nodes; empty when they do not fit.
+  std::vector<int64_t> counts;
+  /// Why they do not fit, with what each node has; "" when they do.
+  std::string problem;
+};
+
+/// Places `workers` workers with what `options` say each of them needs on the nodes that are not lost.
+Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64_t workers);
+
+/// How many workers fit on the node beside each other, at most `most`; 0 on a node that is lost, or whose labels are
+/// others than those that are wanted.
+int64_t room_on(const Node& node, const RunOptions& options, int64_t most);
+
+}  // namespace paceline::policy

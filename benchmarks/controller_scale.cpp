@@ -53,14 +53,16 @@ class SimulatedRanks final : public controller::Launcher {
     if (reporting_.joinable()) reporting_.join();
   }
 
-  arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> launch() override {
-    std::vector<std::unique_ptr<rpc::Channel>> agents(1);
-    std::tie(agents[0], channel_) = rpc::make_memory_channels();
+  arrow::Result<controller::Launch> launch(OnAgent on_agent) override {
+    std::unique_ptr<rpc::Channel> controller_end;
+    std::tie(controller_end, channel_) = rpc::make_memory_channels();
     channel_->start({.on_message = [this](const rpc::Envelope& message) { receive(message); },
                      .on_close = [](const arrow::Status&) {}});
     send(rpc::NodeReady{.node = "simulated", .host = "simulated", .pid = ::getpid(), .cores = kRanks});
-    return agents;
+    on_agent(std::move(controller_end));
+    return controller::Launch{};
   }
+  void close() override {}
 
   const std::vector<double>& samples() const { return samples_; }
   /// The same of the simulation itself.

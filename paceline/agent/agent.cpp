@@ -9,7 +9,9 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
+#include <future>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -19,6 +21,7 @@
 #include "paceline/agent/stack_collection_internal.h"
 #include "paceline/agent/stack_helper_internal.h"
 #include "paceline/core/posix/descriptor_limit.h"
+#include "paceline/core/posix/sealed_memory.h"
 #include "paceline/core/posix/socket_pair.h"
 #include "paceline/core/posix/thread.h"
 #include "paceline/rpc/socket_channel.h"
@@ -43,9 +46,12 @@ class AgentThread final : public Agent, public ProcessHost {
   AgentThread(std::unique_ptr<rpc::Channel> controller, Descriptor guardian, AgentOptions options);
   ~AgentThread() override;
   void start();
+  arrow::Status wait() override { return ended_.get_future().get(); }
+  void end() override;
 
  private:
   void handle_controller(rpc::Envelope envelope);
+  void take_attachment(rpc::Envelope& envelope);
   void start_process(rpc::Envelope envelope);
   void handle_guardian(rpc::Envelope envelope);
   void tell_progress(int64_t request);
@@ -71,9 +77,14 @@ class AgentThread final : public Agent, public ProcessHost {
   std::map<WorkerId, std::shared_ptr<Process>> processes_;
   std::deque<std::pair<WorkerId, int64_t>> wait_for_data_;  // workers and their requests
   Descriptor attachment_;                                   // of every process; none for a run without
+  std::vector<std::string> attachment_parts_;               // that have come, where others follow
+  std::string attachment_problem_;                          // "" while there is none
   std::string guardian_problem_;                            // "" while it is there
   boost::asio::steady_timer leave_timer_{loop_};
   bool leaving_ = false;
+  std::optional<arrow::Status> closed_;  // the controller's channel is, for this reason
+  std::promise<arrow::Status> ended_;    // fulfilled once, when it has closed and no process is left
+  bool has_ended_ = false;
   std::thread thread_;
 };
 
@@ -93,7 +104,13 @@ void AgentThread::start() {
                               handle_controller(std::move(message));
                             });
                           },
-                      .on_close = [this](const arrow::Status&) { boost::asio::post(loop_, [this] { end_all(); }); }});
+                      .on_close = [this](const arrow::Status& why) {
+                        boost::asio::post(loop_, [this, why] {
+                          closed_ = why;
+                          end_all();
+                          leave_if_done();
+                        });
+                      }});
 }
 
 AgentThread::~AgentThread() {
@@ -117,13 +134,23 @@ void AgentThread::handle_controller(rpc::Envelope envelope) {
   if (envelope.type == rpc::ProgressRequest::kType) return tell_progress(envelope.request);
   if (envelope.type == rpc::StacksRequest::kType) return tell_stacks(envelope);
   if (envelope.type == rpc::Leftovers::kType) return send_to_guardian(std::move(envelope));
-  if (envelope.type == rpc::Attachment::kType) {
-    if (!envelope.descriptors.empty()) attachment_ = std::move(envelope.descriptors.front());
-    return;
-  }
+  if (envelope.type == rpc::Attachment::kType) return take_attachment(envelope);
   const auto found = processes_.find(envelope.identity.worker);
   // A process that has ended meanwhile: the controller will read of it.
   if (found != processes_.end()) found->second->deliver(std::move(envelope));
+}
+
+void AgentThread::take_attachment(rpc::Envelope& envelope) {
+  if (!envelope.descriptors.empty()) {
+    attachment_ = std::move(envelope.descriptors.front());
+    return;
+  }
+  attachment_parts_.push_back(std::move(envelope.bytes));
+  if (rpc::unpack<rpc::Attachment>(envelope).ValueOr(rpc::Attachment{}).more) return;
+  const std::vector<std::string> parts = std::exchange(attachment_parts_, {});
+  auto memory = SealedMemory::create("paceline_attachment", {parts.begin(), parts.end()});
+  attachment_problem_ = memory.ok() ? "" : "keeping the train loop and its configuration: " + memory.status().message();
+  if (memory.ok()) attachment_ = *std::move(memory);
 }
 
 void AgentThread::start_process(rpc::Envelope envelope) {
@@ -134,6 +161,8 @@ void AgentThread::start_process(rpc::Envelope envelope) {
   if (!settings.ok()) return refuse(settings.status().message());
   if (leaving_) return refuse("the agent is ending");
   if (!guardian_problem_.empty()) return refuse(guardian_problem_);
+  if (!attachment_problem_.empty()) return refuse(attachment_problem_);
+  if (settings->inherit) settings->environment.merge(own_environment());
   const auto starting = std::ranges::count_if(processes_, [](const auto& one) { return one.second->is_starting(); });
   const arrow::Status room = reserve_descriptors(kDescriptorsPerProcess * (starting + 1) + kDescriptorsBeside);
   if (!room.ok()) return refuse(room.message());
@@ -204,6 +233,14 @@ void AgentThread::lose_guardian(const arrow::Status& why) {
   for (const auto& [worker, process] : processes_) process->lose_guardian();
 }
 
+void AgentThread::end() {
+  boost::asio::post(loop_, [this] {
+    if (!closed_) closed_ = arrow::Status::OK();
+    end_all();
+    leave_if_done();
+  });
+}
+
 void AgentThread::end_all() {
   for (const auto& [worker, process] : processes_) {
     // It ends by itself, once it has written what it has done.
@@ -213,7 +250,9 @@ void AgentThread::end_all() {
 }
 
 void AgentThread::leave_if_done() {
-  if (leaving_ && processes_.empty()) leave();
+  if (!processes_.empty()) return;
+  if (closed_ && !std::exchange(has_ended_, true)) ended_.set_value(*closed_);
+  if (leaving_) leave();
 }
 
 void AgentThread::leave() {

@@ -17,16 +17,15 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "paceline/agent/guardian.h"
+#include "paceline/agent/node.h"
 #include "paceline/rpc/channel.h"
 
 namespace paceline::agent {
 
 struct AgentOptions {
-  /// Name of the node, "" for the host's name.
-  std::string node;
+  NodeOptions node;
   /// How many of a process's last lines its ProcessExited carries.
   int last_lines = 20;
   /// Seconds that the guardian has to end a process before the agent kills it itself: a guardian may have been stopped.
@@ -38,6 +37,11 @@ struct AgentOptions {
 class Agent {
  public:
   virtual ~Agent() = default;
+  /// Waits until the controller's channel has closed and every process has ended. OK when the controller closed it in
+  /// order; otherwise why it broke.
+  virtual arrow::Status wait() = 0;
+  /// Ends every process and closes the channel, as if the controller had; does not wait.
+  virtual void end() = 0;
 };
 
 /// Starts an agent on `controller`; it sends NodeReady first.

@@ -8,7 +8,9 @@
 #include <sstream>
 
 #include "paceline/agent/node.h"
+#include "paceline/agent/out_of_memory_internal.h"
 #include "paceline/core/posix/host_name.h"
+#include "paceline/core/posix/kernel_file.h"
 
 namespace paceline::agent {
 namespace {
@@ -35,6 +37,13 @@ bool names_gpu(const std::string& name) {
          std::all_of(name.begin() + kPrefix.size(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// The machine's, or what this process's memory cgroup leaves it.
+int64_t memory_bytes() {
+  const int64_t machine = parse_kernel_number(read_kernel_file("/proc/meminfo"), "MemTotal:").value_or(0) * 1024;
+  const int64_t limit = OutOfMemoryCounter::of_this_process().facts().limit_bytes;
+  return limit > 0 ? std::min(machine, limit) : machine;
+}
+
 }  // namespace
 
 int64_t count_gpus(const std::vector<std::string>& device_names, std::optional<std::string_view> visible) {
@@ -46,14 +55,29 @@ int64_t count_gpus(const std::vector<std::string>& device_names, std::optional<s
   return std::min(gpus, listed);
 }
 
-rpc::NodeReady describe_node(const std::string& name) {
+rpc::StringMap own_environment() {
+  rpc::StringMap environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos || text.substr(0, equals) == rpc::kChannelVariable) continue;
+    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+rpc::NodeReady describe_node(const NodeOptions& options) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   rpc::NodeReady node;
   node.host = host_name();
-  node.node = name.empty() ? node.host : name;
+  node.node = options.name.empty() ? node.host : options.name;
   node.pid = ::getpid();
   node.cores = count_cores();
   node.gpus = count_gpus(device_names(), visible == nullptr ? std::nullopt : std::optional<std::string_view>(visible));
+  node.memory_bytes = memory_bytes();
+  node.resources = options.resources;
+  node.labels = options.labels;
+  node.address = options.address;
   return node;
 }
 

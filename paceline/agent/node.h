@@ -10,8 +10,23 @@
 
 namespace paceline::agent {
 
-/// This node as it is now; `name` is its name, "" for the host's.
-rpc::NodeReady describe_node(const std::string& name);
+/// What is known of a node beyond what it finds out by itself.
+struct NodeOptions {
+  /// "" for the host's name.
+  std::string name;
+  /// Where workers on other nodes reach those of this one; "" where there are none.
+  std::string address;
+  /// What else it has, by name, and what it is labelled with, for ScalingConfig's resources_per_worker and
+  /// label_selector.
+  Resources resources;
+  rpc::StringMap labels;
+};
+
+/// This node as it is now.
+rpc::NodeReady describe_node(const NodeOptions& options);
+
+/// This process's environment, but for what names its own channel: what the processes of this node begin with.
+rpc::StringMap own_environment();
 
 /// How many GPUs a process can use: the `device_names` that name one ("nvidia0"), less where the environment variable
 /// CUDA_VISIBLE_DEVICES is set: as CUDA does, it counts that list up to the first "-1" or empty entry.

@@ -56,7 +56,7 @@ Process::Process(boost::asio::io_context& loop, ProcessHost& host, const Identit
       kill_timer_(loop) {}
 
 void Process::start() {
-  auto log = RotatingLog::open(settings_.log_file,
+  auto log = RotatingLog::open(settings_.writes_log ? settings_.log_file : "",
                                {.file_bytes = settings_.log_file_bytes, .most_files = settings_.log_files});
   if (!log.ok()) return fail_to_start(log.status().message());
   log_ = *std::move(log);

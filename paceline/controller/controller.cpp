@@ -21,11 +21,12 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
   rpc::Leftovers leftovers{request.run_folder, {}, {books->own_staging_folder()}};
   if (control.ok()) leftovers.files = (*control)->files();
 
-  auto agents = launcher.launch();
-  RunOptions options = options_of(request, request.scaling_config.num_workers.max);
-  if (agents.ok()) options.nodes = static_cast<int64_t>(agents->size());
+  const auto launch =
+      launcher.launch([&inbox](std::unique_ptr<rpc::Channel> agent) { inbox.push(AgentCame{std::move(agent)}); });
   RunLoop loop({*books, clock, stop, inbox, publisher, leftovers});
-  ARROW_RETURN_NOT_OK(loop.run(std::move(agents), options));
+  const arrow::Status ran = loop.run(launch);
+  launcher.close();
+  ARROW_RETURN_NOT_OK(ran);
   books->wait_at_end_for("what is being published or deleted in " + request.location);
   const bool published = publisher.finish();  // it deletes what is still to be deleted
   return books->close(!published);

@@ -20,15 +20,21 @@
 
 namespace paceline::controller {
 
+/// An agent that the launcher has brought up.
+struct AgentCame {
+  std::unique_ptr<rpc::Channel> channel;
+};
+
 /// From an agent, or from a worker through it.
 struct FromAgent {
-  size_t node = 0;
+  /// Which of the agents, in the order in which they came.
+  size_t agent = 0;
   rpc::Envelope envelope;
 };
 
 /// The agent's channel has closed.
 struct AgentGone {
-  size_t node = 0;
+  size_t agent = 0;
   arrow::Status status;
 };
 
@@ -67,8 +73,8 @@ struct LeaseLost {
 /// Some of the metrics history has been written, or could not be.
 struct HistoryWritten {};
 
-using Incoming = std::variant<FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine, OutputWritten,
-                              OutputLeftOut, LeaseLost, HistoryWritten>;
+using Incoming = std::variant<AgentCame, FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine,
+                              OutputWritten, OutputLeftOut, LeaseLost, HistoryWritten>;
 
 class Inbox {
  public:

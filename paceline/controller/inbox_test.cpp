@@ -15,14 +15,14 @@ FromAgent output(int lines, size_t length) {
 
 TEST(Inbox, GivesWhatCameInItsOrder) {
   Inbox inbox;
-  inbox.push(AgentGone{.node = 3});
+  inbox.push(AgentGone{.agent = 3});
   inbox.push(output(1, 10));
-  inbox.push(AgentGone{.node = 4});
+  inbox.push(AgentGone{.agent = 4});
   const auto taken = inbox.take();
   ASSERT_THAT(taken, SizeIs(3));
-  EXPECT_EQ(std::get<AgentGone>(taken[0]).node, 3u);
+  EXPECT_EQ(std::get<AgentGone>(taken[0]).agent, 3u);
   EXPECT_EQ(std::get<FromAgent>(taken[1]).envelope.type, rpc::Output::kType);
-  EXPECT_EQ(std::get<AgentGone>(taken[2]).node, 4u);
+  EXPECT_EQ(std::get<AgentGone>(taken[2]).agent, 4u);
   EXPECT_THAT(inbox.take(), SizeIs(0));
 }
 

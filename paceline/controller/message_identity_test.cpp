@@ -41,14 +41,15 @@ class RecordingLauncher final : public Launcher {
     int64_t sequence = 0;
     Identity identity;
   };
-  arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> launch() override {
-    ARROW_ASSIGN_OR_RAISE(auto channels, local_.launch());
-    channels[0] = std::make_unique<RecordingChannel>(std::move(channels[0]), [this](const auto& envelope, bool sent) {
-      const std::lock_guard lock(mutex_);
-      recorded_.push_back({envelope.type, sent, envelope.sequence, envelope.identity});
+  arrow::Result<Launch> launch(OnAgent on_agent) override {
+    return local_.launch([this, on_agent](std::unique_ptr<rpc::Channel> agent) {
+      on_agent(std::make_unique<RecordingChannel>(std::move(agent), [this](const auto& envelope, bool sent) {
+        const std::lock_guard lock(mutex_);
+        recorded_.push_back({envelope.type, sent, envelope.sequence, envelope.identity});
+      }));
     });
-    return channels;
   }
+  void close() override {}
   const std::vector<Recorded>& recorded() const { return recorded_; }
 
  private:

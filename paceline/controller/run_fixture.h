@@ -71,15 +71,15 @@ class RunTest : public ::testing::Test {
   /// Runs with `config` for the train loop, and checks what holds after every run.
   RunOutcome run(const Json& config) { return run(config, guardian()); }
   RunOutcome run(const Json& config, const agent::Guardian& with) {
+    LocalLauncher launcher(with);
+    return run(config, launcher);
+  }
+  RunOutcome run(const Json& config, Launcher& launcher) {
     const auto lock = storage::RunLock::acquire(folder_.path()).ValueOrDie();
     request_.train_loop_config = config;
     if (callback_) request_.run_config.callbacks = {callback_};
-    RunOutcome outcome;
-    {
-      LocalLauncher launcher(with);
-      outcome = run_to_end(request_, launcher, clock_, stop_).ValueOrDie();
-      expect_no_process();
-    }
+    const RunOutcome outcome = run_to_end(request_, launcher, clock_, stop_).ValueOrDie();
+    expect_no_process();
     EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(folder_ / "control.sock")));
     EXPECT_FALSE(std::filesystem::exists(folder_ / ".staging"));
     const policy::RunState state = run::replay(folder_.path()).ValueOrDie().value();

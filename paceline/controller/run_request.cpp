@@ -29,6 +29,7 @@ policy::RunOptions options_of(const RunRequest& request, int64_t world_size) {
   const FailureConfig& failure = request.run_config.failure_config;
   return {.num_workers = world_size,
           .gpus_per_worker = gpus_per_worker(request.scaling_config),
+          .placement_strategy = request.scaling_config.placement_strategy,
           .max_failures = failure.max_failures,
           .controller_failure_limit = failure.controller_failure_limit,
           .start_timeout_s = failure.start_timeout_s,

@@ -1,11 +1,10 @@
 #include "paceline/controller/worker_process.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "paceline/agent/node.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/run/worker_logs.h"
 
@@ -15,12 +14,7 @@ using namespace policy;
 
 rpc::StringMap worker_environment(const RunConfig& run_config) {
   rpc::StringMap environment = run_config.worker_environment;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const size_t equals = text.find('=');
-    if (equals == std::string_view::npos || text.substr(0, equals) == rpc::kChannelVariable) continue;
-    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
+  environment.merge(agent::own_environment());
   return environment;
 }
 
@@ -101,6 +95,14 @@ rpc::StartProcess start_data_message(const RunRequest& request, WorkerId worker,
   message.serves_data = true;
   message.welcome = welcome;
   return message;
+}
+
+void begin_elsewhere(rpc::StartProcess& message, const RunConfig& run_config) {
+  message.environment = run_config.worker_environment;
+  message.inherit = true;
+  message.fork = false;
+  message.writes_log = false;
+  message.waiting_streams = {"stdout", "stderr"};
 }
 
 ValidationTaskConfig with_defaults(ValidationTaskConfig task, const ValidationTaskConfig& otherwise) {

@@ -51,7 +51,8 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   request.start.program.insert(request.start.program.end(), plan.command.begin(), plan.command.end());
 
   const SystemClock clock;
-  ARROW_ASSIGN_OR_RAISE(const auto launcher, controller::make_launcher(request.scaling_config.launcher, {guardian}));
+  ARROW_ASSIGN_OR_RAISE(const auto launcher, controller::make_launcher({guardian, clock, request.scaling_config,
+                                                                        request.run_config.failure_config}));
   ARROW_ASSIGN_OR_RAISE(const controller::RunOutcome outcome, controller::run_to_end(request, *launcher, clock, stop));
   LaunchOutcome result{exit_code_of(outcome, stop.signal()), outcome.error, request.location};
   // What fit() says there is of continuing, which a program of the user's does in its own way.

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "paceline/core/config/scaling_config.h"
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/ids.h"
 #include "paceline/core/posix/process_end.h"
@@ -36,20 +37,22 @@ using StringMap = std::map<std::string, std::string>;
 // --- controller → agent: processes -------------------------------------------------------------------------------
 
 // What all processes of the run get that are started after it: sealed memory (sealed_memory.h), whose descriptor comes
-// with this and with each Welcome, so that its size has no limit.
-#define PACELINE_ATTACHMENT_FIELDS(FIELD)
+// with this and with each Welcome, so that its size has no limit. To an agent elsewhere its bytes go instead, in parts.
+#define PACELINE_ATTACHMENT_FIELDS(FIELD) FIELD(bool, more, false) /* of bytes: others follow, behind these */
 PACELINE_MESSAGE(Attachment, "attachment", PACELINE_ATTACHMENT_FIELDS);
 
 // Starts a process.
 #define PACELINE_START_PROCESS_FIELDS(FIELD)                                                             \
   FIELD(Strings, arguments, {})                                                                          \
   FIELD(StringMap, environment, {}) /* replaces the whole environment */                                 \
+  FIELD(bool, inherit, false)       /* it is set over the agent's own instead */                         \
   FIELD(std::string, directory, "")                                                                      \
   FIELD(bool, fork, false) /* the guardian forks it from itself instead of executing the arguments */    \
   /* command line of the process to fork from, which has loaded what it needs */                         \
   FIELD(Strings, fork_server, {})                                                                        \
   FIELD(std::string, fork_server_key, "") /* processes with equal keys have the fork server in common */ \
   FIELD(std::string, log_file, "")                                                                       \
+  FIELD(bool, writes_log, true) /* the agent; otherwise whoever it tells the lines */                    \
   FIELD(int64_t, log_file_bytes, 0)                                                                      \
   FIELD(int64_t, log_files, 1)                                                                           \
   FIELD(double, heartbeat_timeout_s, 30.0)                                                               \
@@ -83,12 +86,16 @@ PACELINE_MESSAGE(Leftovers, "leftovers", PACELINE_LEFTOVERS_FIELDS);
 
 // --- agent → controller ------------------------------------------------------------------------------------------
 
-#define PACELINE_NODE_READY_FIELDS(FIELD) \
-  FIELD(std::string, node, "")            \
-  FIELD(std::string, host, "")            \
-  FIELD(int64_t, pid, 0)                  \
-  FIELD(int64_t, cores, 1)                \
-  FIELD(int64_t, gpus, 0)
+#define PACELINE_NODE_READY_FIELDS(FIELD)                       \
+  FIELD(std::string, node, "")                                  \
+  FIELD(std::string, host, "")                                  \
+  FIELD(int64_t, pid, 0)                                        \
+  FIELD(int64_t, cores, 1)                                      \
+  FIELD(int64_t, gpus, 0)                                       \
+  FIELD(int64_t, memory_bytes, 0) /* that processes may have */ \
+  FIELD(Resources, resources, {}) /* others, by name */         \
+  FIELD(StringMap, labels, {})                                  \
+  FIELD(std::string, address, "") /* where other nodes reach it; "" where none needs to */
 PACELINE_MESSAGE(NodeReady, "node_ready", PACELINE_NODE_READY_FIELDS);
 
 // The agent's guardian is gone, so the agent can no longer start or watch processes, and ends those that it has. Sent
@@ -220,15 +227,18 @@ PACELINE_MESSAGE(DataClient, "data_client", PACELINE_DATA_CLIENT_FIELDS);
 // --- controller → worker -----------------------------------------------------------------------------------------
 
 // The worker's place, and the signal to enter the train loop. May come again in the same process (a new generation).
-#define PACELINE_ASSIGN_FIELDS(FIELD)                                                 \
-  FIELD(Rank, rank, {})                                                               \
-  FIELD(int64_t, world_size, 1)                                                       \
-  FIELD(int64_t, local_rank, 0)                                                       \
-  FIELD(int64_t, local_world_size, 1)                                                 \
-  FIELD(int64_t, node_rank, 0)                                                        \
-  FIELD(std::string, node, "")                                                        \
-  FIELD(std::string, checkpoint, "") /* path of the one to start from, "" for none */ \
-  FIELD(int64_t, first_report, 1)    /* continues the numbers of the run's reports over attempts */
+#define PACELINE_ASSIGN_FIELDS(FIELD)                                                             \
+  FIELD(Rank, rank, {})                                                                           \
+  FIELD(int64_t, world_size, 1)                                                                   \
+  FIELD(int64_t, local_rank, 0)                                                                   \
+  FIELD(int64_t, local_world_size, 1)                                                             \
+  FIELD(int64_t, node_rank, 0)                                                                    \
+  FIELD(std::string, node, "")                                                                    \
+  FIELD(std::string, address, "")        /* for collectives; "": all ranks are on this machine */ \
+  FIELD(std::string, master_address, "") /* rank 0's, likewise */                                 \
+  FIELD(int64_t, nodes, 1)               /* that have ranks */                                    \
+  FIELD(std::string, checkpoint, "")     /* path of the one to start from, "" for none */         \
+  FIELD(int64_t, first_report, 1)        /* continues the numbers of the run's reports over attempts */
 PACELINE_MESSAGE(Assign, "assign", PACELINE_ASSIGN_FIELDS);
 
 // The worker shall end: its next report, batch or collective throws.

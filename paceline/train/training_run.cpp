@@ -148,7 +148,8 @@ Result fit_with_workers(const TrainingRun& run, const storage::Location& start_f
       .program = driver.program, .fork = start.forks, .fork_server = driver.fork_server, .note = start.note};
 
   const SystemClock clock;
-  const auto launcher = value_or_throw(controller::make_launcher(run.scaling_config.launcher, {driver.guardian}));
+  const auto launcher = value_or_throw(
+      controller::make_launcher({driver.guardian, clock, request.scaling_config, request.run_config.failure_config}));
   const auto outcome = value_or_throw(controller::run_to_end(request, *launcher, clock, stop));
   return result_of(request.location, run.run_config.checkpoint_config, outcome.state, outcome.error);
 }

@@ -186,7 +186,7 @@ void add_run_command(CLI::App& program, int&) {
 }
 
 int run_command(const std::vector<std::string>& arguments) {
-  const rpc::NodeReady node = agent::describe_node("");
+  const rpc::NodeReady node = agent::describe_node({});
   const auto flags = parse_run_flags(arguments, {.cores = node.cores, .gpus = node.gpus, .variables = variable});
   if (!flags.ok()) {
     report(flags.status());

@@ -30,22 +30,37 @@ void RunLoop::start(const rpc::Role& role, WorkerId id, int64_t node, rpc::Start
   if (role.lifetime == rpc::Lifetime::task) node_of_task_[id] = node;
   message.welcome["config_bytes"] = config_bytes_;
   message.waiting_streams = waiting_streams_;
-  const size_t agent = agent_of(node);
-  const arrow::Status sent = agents_[agent]->send(rpc::pack(message, identity_of(id)));
+  if (agent_of(node).is_elsewhere()) {
+    begin_elsewhere(message, request_.run_config);
+    auto log =
+        RotatingLog::open(message.log_file, {.file_bytes = message.log_file_bytes, .most_files = message.log_files});
+    if (!log.ok()) return fail_to_start(id, node, {.error = log.status().message()});
+    logs_.insert_or_assign(id, *std::move(log));
+  }
+  const arrow::Status sent = agent_of(node).channel->send(rpc::pack(message, identity_of(id)));
   if (!sent.IsInvalid()) return;  // of an agent that is gone its channel's end tells
-  const rpc::ProcessStartFailed failed{
-      "what it is started with (environment, configurations) cannot be sent: " + sent.message(),
-      /*hopeless=*/true};
-  parts_.inbox.push(FromAgent{agent, rpc::pack(failed, identity_of(id))});
+  fail_to_start(id, node,
+                {.error = "what it is started with (environment, configurations) cannot be sent: " + sent.message(),
+                 .hopeless = true});
+}
+
+// Told as its agent would.
+void RunLoop::fail_to_start(WorkerId id, int64_t node, const rpc::ProcessStartFailed& failed) {
+  parts_.inbox.push(FromAgent{agent_of_node_[static_cast<size_t>(node)], rpc::pack(failed, identity_of(id))});
+}
+
+std::optional<int64_t> RunLoop::node_of(WorkerId id) const {
+  const auto task = node_of_task_.find(id);
+  if (task != node_of_task_.end()) return task->second;
+  const Worker* worker = find(id);
+  return worker == nullptr ? std::nullopt : std::optional(worker->node);
 }
 
 // An agent that is gone says so by its channel's end. Who waits for a reply that is too large is told so.
 void RunLoop::send(WorkerId id, rpc::Envelope envelope) {
-  const auto task = node_of_task_.find(id);
-  const Worker* worker = find(id);
-  if (worker == nullptr && task == node_of_task_.end()) return;
-  const int64_t node = task != node_of_task_.end() ? task->second : worker->node;
-  rpc::Channel& agent = *agents_[agent_of(node)];
+  const std::optional<int64_t> node = node_of(id);
+  if (!node) return;
+  rpc::Channel& agent = *agent_of(*node).channel;
   const int64_t request = envelope.reply_to;
   const std::string type = envelope.type;
   const arrow::Status sent = agent.send(std::move(envelope));
@@ -91,12 +106,17 @@ void RunLoop::execute(const AssignWorkers& action) {
   for (const auto& [id, worker] : state().workers) group_.workers.push_back(id);
   rpc::Assign assign{.world_size = state().world_size, .first_report = action.first_report};
   assign.checkpoint = books_.start_path(action.checkpoint).with_credentials();
+  assign.nodes = std::ssize(workers_on_node_);
+  const bool on_one_node = assign.nodes == 1;
   for (const auto& [id, worker] : state().workers) {
     assign.rank = Rank{worker.rank};
     assign.local_rank = worker.local_rank;
     assign.local_world_size = worker.local_world_size;
     assign.node_rank = worker.node_rank;
-    assign.node = state().nodes[static_cast<size_t>(worker.node)].name;
+    const Node& node = state().nodes[static_cast<size_t>(worker.node)];
+    assign.node = node.name;
+    assign.address = on_one_node ? "" : node.address;
+    if (worker.rank == 0) assign.master_address = assign.address;
     send(id, rpc::pack(assign, identity_of(id)));
   }
 }

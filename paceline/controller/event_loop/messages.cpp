@@ -22,16 +22,14 @@ M unpacked(const rpc::Envelope& envelope) {
 
 void RunLoop::receive(FromAgent& incoming) {
   rpc::Envelope& envelope = incoming.envelope;
-  if (envelope.type == rpc::NodeReady::kType) {
-    const auto ready = unpacked<rpc::NodeReady>(envelope);
-    agent_of_node_.push_back(incoming.node);
-    return feed(NodeJoined{{ready.node, ready.host, ready.pid, ready.cores, ready.gpus}});
-  }
-  if (envelope.type == rpc::ProgressReply::kType) return receive_progress(envelope);
-  if (envelope.type == rpc::StacksReply::kType) return receive_stacks(envelope);
-  if (envelope.type == rpc::NodeFailed::kType) {
-    return lose_agent(incoming.node, unpacked<rpc::NodeFailed>(envelope).error);
-  }
+  const size_t agent = incoming.agent;
+  if (agents_[agent].lost) return;  // late, and of no concern
+  if (envelope.type == rpc::NodeReady::kType) return join(agent, unpacked<rpc::NodeReady>(envelope));
+  if (envelope.type == rpc::ProgressReply::kType) return receive_progress(agent, envelope);
+  if (envelope.type == rpc::StacksReply::kType) return receive_stacks(agent, envelope);
+  if (envelope.type == rpc::NodeFailed::kType) return lose_agent(agent, unpacked<rpc::NodeFailed>(envelope).error);
+  if (!speaks_for(agent, envelope.identity.worker)) return;
+  note_output(envelope);
   const auto validation = validations_.find(envelope.identity.worker);
   if (validation != validations_.end()) return receive_from_validation(validation->first, validation->second, envelope);
   if (data_processes_.contains(envelope.identity.worker)) {
@@ -122,17 +120,6 @@ void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) 
   feed(WorkerExited{worker.id, exited.end, last_report, awaited.report, awaited.has_checkpoint});
 }
 
-void RunLoop::receive(AgentGone& incoming) {
-  lose_agent(incoming.node, incoming.status.ok() ? "its agent has ended" : incoming.status.message());
-}
-
-void RunLoop::lose_agent(size_t agent, const std::string& why) {
-  const auto node = std::ranges::find(agent_of_node_, agent);
-  const auto position = static_cast<size_t>(node - agent_of_node_.begin());
-  const std::string name = node == agent_of_node_.end() ? "" : state().nodes[position].name;
-  feed(NodeLost{name, why, books_.highest_report()});
-}
-
 void RunLoop::receive(PublishDone& incoming) {
   books_.settle(incoming.report, incoming.published);
 }
@@ -145,7 +132,7 @@ void RunLoop::receive(FromCommandLine& incoming) {
   if (incoming.request.type == rpc::StopRun::kType) {
     const auto stop = unpacked<rpc::StopRun>(incoming.request);
     feed(StopRequested{.reason = stop.reason, .cause = StopCause::command_line});
-    return answer({incoming.client, incoming.request.request, 0});
+    return answer({incoming.client, incoming.request.request, {}});
   }
   if (incoming.request.type == rpc::StatusRequest::kType) {
     ask_progress({.client = incoming.client, .request = incoming.request.request});
@@ -164,7 +151,7 @@ void RunLoop::receive(FromCommandLine& incoming) {
 // What lies in a folder that another driver has now is not left over when this one dies.
 void RunLoop::receive(const LeaseLost& incoming) {
   if (!books_.is_ours()) {
-    for (const auto& agent : agents_) (void)agent->send(rpc::pack(rpc::Leftovers{}));
+    for (const Agent& agent : agents_) (void)agent.channel->send(rpc::pack(rpc::Leftovers{}));
   }
   feed(StorageFailed{incoming.why});
 }
@@ -172,23 +159,26 @@ void RunLoop::receive(const LeaseLost& incoming) {
 // Step and phase stand in memory that the agents read.
 void RunLoop::ask_progress(Question question) {
   const int64_t number = ++last_question_;
-  for (const std::unique_ptr<rpc::Channel>& agent : agents_) {
+  for (size_t agent = 0; agent < agents_.size(); ++agent) {
     rpc::Envelope envelope = rpc::pack(rpc::ProgressRequest{});
     envelope.request = number;
-    if (agent->send(std::move(envelope)).ok()) ++question.answers_due;
+    if (!agents_[agent].lost && agents_[agent].channel->send(std::move(envelope)).ok()) question.due.insert(agent);
   }
-  if (question.answers_due == 0) return answer(question);
+  if (question.due.empty()) return answer(question);
   questions_.emplace(number, std::move(question));
 }
 
-void RunLoop::receive_progress(const rpc::Envelope& envelope) {
+void RunLoop::receive_progress(size_t agent, const rpc::Envelope& envelope) {
   for (const rpc::ProcessProgress& process : unpacked<rpc::ProgressReply>(envelope).processes) {
-    live_.progress[process.worker] = process;
+    if (node_of(process.worker) == agents_[agent].node) live_.progress[process.worker] = process;
   }
   const auto question = questions_.find(envelope.reply_to);
-  if (question == questions_.end() || --question->second.answers_due > 0) return;
-  answer(question->second);
+  if (question == questions_.end()) return;
+  question->second.due.erase(agent);
+  if (!question->second.due.empty()) return;
+  const Question answered = std::move(question->second);
   questions_.erase(question);
+  answer(answered);
 }
 
 void RunLoop::answer(const Question& question) {
@@ -213,23 +203,26 @@ void RunLoop::ask_stacks(int64_t rank, std::function<void(std::vector<stacks::Wo
   for (auto& [agent, workers] : workers_of_agent) {
     rpc::Envelope envelope = rpc::pack(rpc::StacksRequest{.workers = std::move(workers)});
     envelope.request = number;
-    if (agents_[agent]->send(std::move(envelope)).ok()) ++question.answers_due;
+    if (agents_[agent].channel->send(std::move(envelope)).ok()) question.due.insert(agent);
   }
-  if (question.answers_due == 0) return question.done({});
+  if (question.due.empty()) return question.done({});
   stack_questions_.emplace(number, std::move(question));
 }
 
-void RunLoop::receive_stacks(const rpc::Envelope& envelope) {
+void RunLoop::receive_stacks(size_t agent, const rpc::Envelope& envelope) {
   const auto question = stack_questions_.find(envelope.reply_to);
   if (question == stack_questions_.end()) return;
   for (stacks::WorkerStacks& found : stacks::decode_lines(envelope.bytes)) {
-    if (const Worker* worker = find(WorkerId{found.worker})) {
+    const Worker* worker = find(WorkerId{found.worker});
+    if (worker != nullptr && worker->node != agents_[agent].node) continue;
+    if (worker != nullptr) {
       found.rank = worker->rank;
       found.node = state().nodes[static_cast<size_t>(worker->node)].name;
     }
     question->second.found.push_back(std::move(found));
   }
-  if (--question->second.answers_due > 0) return;
+  question->second.due.erase(agent);
+  if (!question->second.due.empty()) return;
   StackQuestion answered = std::move(question->second);
   stack_questions_.erase(question);
   std::ranges::sort(answered.found, {}, [](const auto& one) { return std::pair(one.rank, one.worker); });

@@ -5,6 +5,17 @@
 
 namespace paceline::controller {
 
+// What a process on another machine wrote goes into its log here, before anything else is done with it.
+void RunLoop::note_output(const rpc::Envelope& envelope) {
+  const auto log = logs_.find(envelope.identity.worker);
+  if (log == logs_.end()) return;
+  if (envelope.type == rpc::ProcessExited::kType || envelope.type == rpc::ProcessStartFailed::kType) {
+    logs_.erase(log);
+  } else if (envelope.type == rpc::Output::kType) {
+    log->second.append(rpc::unpack<rpc::Output>(envelope).ValueOr(rpc::Output{}).lines);
+  }
+}
+
 void RunLoop::show_output(WorkerId worker, int64_t rank, const std::string& name, const rpc::Output& output) {
   const bool shown = !request_.shows_output || request_.shows_output(rank, output.stream);
   const OutputWritten written{worker, {.stream = output.stream, .bytes = rpc::bytes_of(output)}};

@@ -38,8 +38,7 @@ RunLoop::RunLoop(RunParts parts)
       fails_on_hang_(fails_on_hang(request_.run_config.debug_config)),
       fails_on_deadlock_(fails_on_hang_ || request_.run_config.debug_config.hang_action == "auto") {}
 
-arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents,
-                           const RunOptions& options) {
+arrow::Status RunLoop::run(const arrow::Result<Launch>& launch) {
   // Otherwise both are the terminal, whose live line has to go before a line is written.
   if (!waiting_streams_.empty()) standard_output_.emplace(parts_.inbox, request_.standard_output);
   const std::string config = encode_json(request_.train_loop_config);
@@ -49,8 +48,14 @@ arrow::Status RunLoop::run(arrow::Result<std::vector<std::unique_ptr<rpc::Channe
     return attachment.status().WithMessage("handing the train loop and its configuration to the workers: ",
                                            attachment.status().message());
   }
+  attachment_ = *std::move(attachment);
+  RunOptions options = options_of(request_, request_.scaling_config.num_workers.max);
+  options.nodes = launch.ok() ? launch->agents : 1;
+  options.nodes_may_come = launch.ok() && launch->others_may_come;
+  // On one machine workers may share cores, with a warning.
+  if (options.nodes_may_come) options.cpus_per_worker = cpus_per_worker(request_.scaling_config);
   ARROW_RETURN_NOT_OK(books_.begin(options, *this));
-  take_agents(std::move(agents), *attachment);
+  if (!launch.ok()) feed(NodeLost{.error = "no agent could be launched: " + launch.status().message()});
   while (!is_terminal(state().state)) {
     parts_.inbox.wait(parts_.stop.descriptor(), next_deadline(), parts_.clock);
     for (uint64_t count = take_count(parts_.stop.descriptor()); count > 0; --count) {
@@ -83,25 +88,6 @@ void RunLoop::finish_output() {
     break;
   }
   standard_output_.reset();
-}
-
-void RunLoop::take_agents(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents,
-                          const Descriptor& attachment) {
-  if (!agents.ok()) return feed(NodeLost{.error = "no agent could be launched: " + agents.status().message()});
-  agents_ = *std::move(agents);
-  for (size_t node = 0; node < agents_.size(); ++node) {
-    rpc::Envelope beside_welcomes = rpc::pack(rpc::Attachment{});
-    auto shared = attachment.duplicate();
-    if (!shared.ok()) return feed(NodeLost{.error = shared.status().message()});
-    beside_welcomes.descriptors.push_back(*std::move(shared));
-    Inbox& inbox = parts_.inbox;
-    agents_[node]->start(
-        {.on_message = [&inbox, node](rpc::Envelope message) { inbox.push(FromAgent{node, std::move(message)}); },
-         .on_close = [&inbox, node](const arrow::Status& status) { inbox.push(AgentGone{node, status}); }});
-    // An agent that is gone already says so by its channel's end.
-    (void)agents_[node]->send(rpc::pack(parts_.leftovers));
-    (void)agents_[node]->send(std::move(beside_welcomes));
-  }
 }
 
 std::optional<Time> RunLoop::next_deadline() const {

@@ -1,6 +1,7 @@
 // RunLoop: the shell around decide(), on the calling thread: events in, actions out.
 //
 // What every run keeps, and the order of decision, journal and actions, is RunBooks'. run_loop.cpp: the loop itself.
+// agents.cpp: agents that come and are lost.
 // output.cpp: what workers write. messages.cpp: what agents, workers and the command line say.
 // actions.cpp: what decide() wants done with workers. validation.cpp: processes that validate
 // checkpoints, and workers that ask for all checkpoints. data_process.cpp: processes that read datasets. watch.cpp:
@@ -21,6 +22,7 @@
 #include "paceline/controller/run_books.h"
 #include "paceline/controller/standard_output.h"
 #include "paceline/controller/status.h"
+#include "paceline/core/rotating_log.h"
 #include "paceline/policy/hang_detection.h"
 #include "paceline/rpc/key_value_table.h"
 #include "paceline/stacks/stack.h"
@@ -42,26 +44,34 @@ class RunLoop final : private Crew {
  public:
   explicit RunLoop(RunParts parts);
 
-  /// Takes the run and runs on the agents' channels to a final state. An error means that nothing was journaled.
-  arrow::Status run(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents,
-                    const policy::RunOptions& options);
+  /// Takes the run and runs on the agents that come to a final state. An error means that nothing was journaled.
+  arrow::Status run(const arrow::Result<Launch>& launch);
 
  private:
   struct Timer {
     int64_t turn = 0;
     Time at;
   };
+  struct Agent {
+    std::unique_ptr<rpc::Channel> channel;
+    /// Its position in RunState::nodes; none before it has announced itself.
+    std::optional<int64_t> node;
+    bool lost = false;
+
+    bool is_elsewhere() const { return !channel->carries_descriptors(); }
+  };
+  using Agents = std::set<size_t>;
   // A status request that waits for the agents' answers; without a client it is our own, to watch().
   struct Question {
     std::shared_ptr<rpc::Channel> client;
     int64_t request = 0;
-    size_t answers_due = 0;
+    Agents due;
   };
 
   // A question for stacks, likewise; `done` gets them with ranks and nodes.
   struct StackQuestion {
     std::vector<stacks::WorkerStacks> found;
-    size_t answers_due = 0;
+    Agents due;
     std::function<void(std::vector<stacks::WorkerStacks>)> done;
   };
   // A process that validates a checkpoint, and what it has said.
@@ -83,21 +93,29 @@ class RunLoop final : private Crew {
   void feed(policy::Event event) { books_.feed(std::move(event)); }
   const policy::RunState& state() const { return books_.state(); }
   void finish_output();
-  void take_agents(arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> agents, const Descriptor& attachment);
+  arrow::Status send_attachment(const Agent& agent);
   std::optional<Time> next_deadline() const;
   void meet_deadlines();
 
   // output.cpp
   void receive(const OutputWritten& incoming);
   void receive(const OutputLeftOut& incoming);
+  void note_output(const rpc::Envelope& envelope);
   void show_output(WorkerId worker, int64_t rank, const std::string& name, const rpc::Output& output);
   void show_bar(const std::string& name, const rpc::Output& output);
   bool is_output_held_up() const { return standard_output_ && standard_output_->is_behind(); }
 
+  // agents.cpp
+  void receive(AgentCame& incoming);
+  void receive(AgentGone& incoming);
+  void join(size_t agent, const rpc::NodeReady& ready);
+  std::string unused_name(const std::string& name) const;
+  void lose_agent(size_t agent, const std::string& why);
+  bool speaks_for(size_t agent, WorkerId worker) const;
+  void settle_questions(size_t agent);
+
   // messages.cpp
   void receive(FromAgent& incoming);
-  void receive(AgentGone& incoming);
-  void lose_agent(size_t agent, const std::string& why);
   void receive(PublishDone& incoming);
   void receive(RemoveFailed& incoming);
   void receive(FromCommandLine& incoming);
@@ -109,11 +127,11 @@ class RunLoop final : private Crew {
   void receive_failed(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_exit(const policy::Worker& worker, const rpc::Envelope& envelope);
   void receive_from_process(const policy::Worker& worker, rpc::Envelope& envelope);
-  void receive_progress(const rpc::Envelope& envelope);
+  void receive_progress(size_t agent, const rpc::Envelope& envelope);
   void ask_progress(Question question);
   void answer(const Question& question);
   void ask_stacks(int64_t rank, std::function<void(std::vector<stacks::WorkerStacks>)> done);
-  void receive_stacks(const rpc::Envelope& envelope);
+  void receive_stacks(size_t agent, const rpc::Envelope& envelope);
   void send_replies(rpc::KeyValueTable::Replies replies);
 
   // validation.cpp
@@ -156,7 +174,9 @@ class RunLoop final : private Crew {
   Identity identity_of(WorkerId worker) const;
   std::string name_of(const policy::Worker& worker) const;
   void start(const rpc::Role& role, WorkerId worker, int64_t node, rpc::StartProcess message);
-  size_t agent_of(int64_t node) const { return agent_of_node_[static_cast<size_t>(node)]; }
+  void fail_to_start(WorkerId worker, int64_t node, const rpc::ProcessStartFailed& failed);
+  std::optional<int64_t> node_of(WorkerId id) const;
+  Agent& agent_of(int64_t node) { return agents_[agent_of_node_[static_cast<size_t>(node)]]; }
   void send(WorkerId worker, rpc::Envelope envelope);
 
   RunParts parts_;
@@ -164,12 +184,14 @@ class RunLoop final : private Crew {
   const RunRequest& request_;
   std::optional<Timer> timer_;
 
-  std::vector<std::unique_ptr<rpc::Channel>> agents_;
+  std::vector<Agent> agents_;          // in the order in which they came; the lost keep their place
   std::vector<size_t> agent_of_node_;  // by position in RunState::nodes
   rpc::StringMap environment_;
+  Descriptor attachment_;     // sealed memory: the train loop's configuration, then the request's attachment
   int64_t config_bytes_ = 0;  // of the attachment's start
   std::map<int64_t, int64_t> workers_on_node_;
   std::map<WorkerId, int64_t> node_of_task_;  // position in RunState::nodes
+  std::map<WorkerId, RotatingLog> logs_;      // of processes on other machines: their agents write none
   bool warned_about_cores_ = false;
 
   DiscardJob group_;  // whose reports are in the book

@@ -2,30 +2,33 @@
 #include <array>
 #include <string_view>
 
+#include "paceline/controller/launcher/agents.h"
 #include "paceline/controller/launcher/launcher.h"
 #include "paceline/controller/launcher/local.h"
 
 namespace paceline::controller {
 namespace {
 
+using Made = arrow::Result<std::unique_ptr<Launcher>>;
+
 struct Row {
   std::string_view name;
-  std::unique_ptr<Launcher> (*make)(const DriverResources& driver);
+  Made (*make)(const LaunchParts& parts);
 };
 
 constexpr std::array kLaunchers = {
-    Row{"local",
-        [](const DriverResources& driver) -> std::unique_ptr<Launcher> {
-          return std::make_unique<LocalLauncher>(driver.guardian);
-        }},
+    Row{"local", [](const LaunchParts& parts) -> Made { return std::make_unique<LocalLauncher>(parts.guardian); }},
+    Row{"agents", [](const LaunchParts& parts) -> Made { return AgentsLauncher::make(parts); }},
 };
 
 }  // namespace
 
-arrow::Result<std::unique_ptr<Launcher>> make_launcher(const std::string& name, const DriverResources& driver) {
-  const auto row = std::ranges::find(kLaunchers, name, &Row::name);
-  if (row == kLaunchers.end()) return arrow::Status::Invalid("there is no launcher \"", name, "\"");
-  return row->make(driver);
+arrow::Result<std::unique_ptr<Launcher>> make_launcher(const LaunchParts& parts) {
+  const auto row = std::ranges::find(kLaunchers, parts.scaling.launcher, &Row::name);
+  if (row == kLaunchers.end()) {
+    return arrow::Status::Invalid("there is no launcher \"", parts.scaling.launcher, "\"");
+  }
+  return row->make(parts);
 }
 
 std::vector<std::string> launcher_names() {

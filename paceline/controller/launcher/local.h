@@ -11,8 +11,9 @@ class LocalLauncher final : public Launcher {
   /// `guardian` must outlive the launcher.
   explicit LocalLauncher(const agent::Guardian& guardian, agent::AgentOptions options = {});
 
-  /// One channel, in memory. Call once. Destruction ends the agent and every process that it has started.
-  arrow::Result<std::vector<std::unique_ptr<rpc::Channel>>> launch() override;
+  /// One agent, over a channel in memory. Destruction ends the agent and every process that it has started.
+  arrow::Result<Launch> launch(OnAgent on_agent) override;
+  void close() override {}
 
  private:
   const agent::Guardian& guardian_;

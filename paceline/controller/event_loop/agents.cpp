@@ -1,0 +1,119 @@
+// The agents: how they come, and are lost.
+
+#include <algorithm>
+#include <utility>
+
+#include "paceline/controller/event_loop/run_loop_internal.h"
+#include "paceline/core/posix/sealed_memory.h"
+
+namespace paceline::controller {
+
+using namespace policy;
+namespace {
+
+// Of an attachment that goes to another machine: between two of them other messages have their turn.
+constexpr size_t kPartBytes = size_t{16} << 20;
+
+}  // namespace
+
+void RunLoop::receive(AgentCame& incoming) {
+  const size_t number = agents_.size();
+  const Agent& agent = agents_.emplace_back(Agent{.channel = std::move(incoming.channel)});
+  Inbox& inbox = parts_.inbox;
+  agent.channel->start(
+      {.on_message = [&inbox, number](rpc::Envelope message) { inbox.push(FromAgent{number, std::move(message)}); },
+       .on_close = [&inbox, number](const arrow::Status& status) { inbox.push(AgentGone{number, status}); }});
+  // An agent that is gone already says so by its channel's end.
+  if (!agent.is_elsewhere()) (void)agent.channel->send(rpc::pack(parts_.leftovers));
+  const arrow::Status sent = send_attachment(agent);
+  if (!sent.ok()) lose_agent(number, sent.message());
+}
+
+// What its processes get beside their Welcomes: the descriptor, or, where none can go, what it holds.
+arrow::Status RunLoop::send_attachment(const Agent& agent) {
+  if (!agent.is_elsewhere()) {
+    rpc::Envelope message = rpc::pack(rpc::Attachment{});
+    ARROW_ASSIGN_OR_RAISE(Descriptor shared, attachment_.duplicate());
+    message.descriptors.push_back(std::move(shared));
+    (void)agent.channel->send(std::move(message));
+    return arrow::Status::OK();
+  }
+  ARROW_ASSIGN_OR_RAISE(const SealedMemory attachment, SealedMemory::open(attachment_));
+  std::string_view rest = attachment.bytes();
+  do {
+    const std::string_view part = rest.substr(0, kPartBytes);
+    rest.remove_prefix(part.size());
+    rpc::Envelope message = rpc::pack(rpc::Attachment{.more = !rest.empty()});
+    message.bytes = part;
+    (void)agent.channel->send(std::move(message));
+  } while (!rest.empty());
+  return arrow::Status::OK();
+}
+
+void RunLoop::join(size_t agent, const rpc::NodeReady& ready) {
+  if (agents_[agent].node) return;
+  agents_[agent].node = std::ssize(agent_of_node_);
+  agent_of_node_.push_back(agent);
+  feed(NodeJoined{{.name = unused_name(ready.node),
+                   .host = ready.host,
+                   .pid = ready.pid,
+                   .cores = ready.cores,
+                   .gpus = ready.gpus,
+                   .memory_bytes = ready.memory_bytes,
+                   .resources = ready.resources,
+                   .labels = ready.labels,
+                   .address = ready.address}});
+}
+
+// Two agents of one host, or hosts of one name, are two nodes.
+std::string RunLoop::unused_name(const std::string& name) const {
+  const auto is_used = [this](const std::string& candidate) {
+    return std::ranges::any_of(state().nodes, [&](const Node& node) { return !node.lost && node.name == candidate; });
+  };
+  std::string candidate = name;
+  for (int64_t number = 2; is_used(candidate); ++number) candidate = name + "_" + std::to_string(number);
+  return candidate;
+}
+
+void RunLoop::receive(AgentGone& incoming) {
+  lose_agent(incoming.agent, incoming.status.ok() ? "its agent has ended" : incoming.status.message());
+}
+
+void RunLoop::lose_agent(size_t number, const std::string& why) {
+  Agent& agent = agents_[number];
+  if (std::exchange(agent.lost, true)) return;
+  const std::string name = agent.node ? state().nodes[static_cast<size_t>(*agent.node)].name : "";
+  settle_questions(number);
+  std::erase_if(validations_, [&](const auto& one) { return node_of(one.first) == agent.node; });
+  std::erase_if(data_processes_, [&](const auto& one) { return node_of(one.first) == agent.node; });
+  std::erase_if(node_of_task_, [&](const auto& one) { return agent.node == one.second; });
+  feed(NodeLost{name, why, books_.highest_report()});
+}
+
+// Nobody waits for what it cannot answer any more.
+void RunLoop::settle_questions(size_t agent) {
+  rpc::Envelope none = rpc::pack(rpc::ProgressReply{});
+  const auto numbers = [agent](const auto& questions) {
+    std::vector<int64_t> numbers;
+    for (const auto& [number, question] : questions) {
+      if (question.due.contains(agent)) numbers.push_back(number);
+    }
+    return numbers;
+  };
+  for (const int64_t number : numbers(questions_)) {
+    none.reply_to = number;
+    receive_progress(agent, none);
+  }
+  for (const int64_t number : numbers(stack_questions_)) {
+    none.reply_to = number;
+    receive_stacks(agent, none);
+  }
+}
+
+// An agent speaks for the processes of its node only.
+bool RunLoop::speaks_for(size_t agent, WorkerId worker) const {
+  const std::optional<int64_t> node = node_of(worker);
+  return !node || node == agents_[agent].node;  // nobody's: late, or of no concern
+}
+
+}  // namespace paceline::controller

@@ -1,0 +1,154 @@
+// Whole runs on several nodes: agents of this process that the controller takes for agents of other machines.
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "paceline/controller/run_fixture.h"
+#include "paceline/core/run_layout.h"
+#include "paceline/run/control_client.h"
+#include "paceline/testing/elsewhere_channel.h"
+
+namespace paceline::controller {
+
+using namespace policy;
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+// Agents come and go as the test says.
+class NodesLauncher final : public Launcher {
+ public:
+  explicit NodesLauncher(std::vector<std::string> names) : first_(std::move(names)) {}
+
+  arrow::Result<Launch> launch(OnAgent on_agent) override {
+    on_agent_ = std::move(on_agent);
+    for (const std::string& name : first_) add(name);
+    return Launch{.agents = std::ssize(first_), .others_may_come = true};
+  }
+  void close() override { closed_ = true; }
+
+  void add(const std::string& name) {
+    ASSERT_FALSE(closed_);
+    auto [controller_end, agent_end] = paceline::testing::ElsewhereChannel::make_pair();
+    agent::AgentOptions options;
+    options.node = {.name = name, .address = "192.0.2." + std::to_string(++count_), .labels = {{"zone", "a"}}};
+    agents_.emplace(name, agent::start_agent(std::move(agent_end), guardian(), options).ValueOrDie());
+    on_agent_(std::move(controller_end));
+  }
+  // With all its processes.
+  void lose(const std::string& name) { agents_.erase(name); }
+
+ private:
+  const std::vector<std::string> first_;
+  OnAgent on_agent_;
+  std::multimap<std::string, std::unique_ptr<agent::Agent>> agents_;
+  int64_t count_ = 0;
+  bool closed_ = false;
+};
+
+class NodesRunTest : public RunTest {
+ protected:
+  NodesRunTest() {
+    request_.scaling_config.placement_strategy = "SPREAD";
+    request_.run_config.failure_config.max_failures = 3;
+  }
+  std::vector<std::string> nodes_of_workers() const {
+    const RunState state = run::replay(folder_.path()).ValueOrDie().value();
+    std::vector<std::string> names;
+    for (const auto& [id, worker] : state.workers) names.push_back(state.nodes[static_cast<size_t>(worker.node)].name);
+    return names;
+  }
+  std::string log_of(int64_t worker) const {
+    std::ifstream file(folder_ / run_layout::worker_log(WorkerId{worker}));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // Calls `act` with the launcher once the first attempt has made its second report.
+  void at_second_report(const std::function<void()>& act) {
+    callback_ = std::make_shared<TestCallback>();
+    callback_->report = [act, done = false](const RunContext& run, const std::vector<Metrics>& metrics,
+                                            const Checkpoint*) mutable {
+      if (run.attempt == 1 && metrics[0].get<int64_t>("step") == 2 && !std::exchange(done, true)) act();
+    };
+  }
+};
+
+TEST_F(NodesRunTest, WorkersOfAllNodesTrainAndTheirLogsAreHere) {
+  NodesLauncher launcher({"one", "two"});
+  const RunOutcome outcome = run({{"reports", 3}, {"checkpoint_every", 3}, {"value", 42}}, launcher);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.return_value, 42);
+  EXPECT_THAT(nodes_of_workers(), ElementsAre("one", "two"));
+  EXPECT_THAT(checkpoints(), ElementsAre(3));
+  EXPECT_EQ(log_of(1), "step 1\nstep 2\nstep 3\n");
+  EXPECT_EQ(log_of(2), "step 1\nstep 2\nstep 3\n");
+}
+
+TEST_F(NodesRunTest, AnAttachmentLargerThanAPartReachesEveryNode) {
+  NodesLauncher launcher({"one", "two"});
+  const RunOutcome outcome =
+      run({{"reports", 1}, {"value", 42}, {"ballast", std::string(size_t{40} << 20, 'x')}}, launcher);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.return_value, 42);
+}
+
+TEST_F(NodesRunTest, TheLossOfANodeCostsAnAttemptAndASpareOneTakesItsPlace) {
+  NodesLauncher launcher({"one", "two"});
+  at_second_report([&] {
+    launcher.add("spare");
+    launcher.lose("two");
+  });
+  const RunOutcome outcome = run({{"reports", 4}, {"checkpoint_every", 2}, {"step_ms", 50}}, launcher);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.state, FinalState::finished);
+  EXPECT_EQ(run::replay(folder_.path())->value().attempt.value, 2);
+  EXPECT_THAT(nodes_of_workers(), UnorderedElementsAre("one", "spare"));
+}
+
+TEST_F(NodesRunTest, WithoutASpareOneTheNextAttemptUsesWhatIsLeft) {
+  NodesLauncher launcher({"one", "two"});
+  at_second_report([&] { launcher.lose("one"); });
+  request_.scaling_config.resources_per_worker = {{"CPU", 0}};
+  const RunOutcome outcome = run({{"reports", 4}, {"step_ms", 50}}, launcher);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_THAT(nodes_of_workers(), ElementsAre("two", "two"));
+}
+
+TEST_F(NodesRunTest, ALostNodeIsNamedWhereTheRunEndsWithIt) {
+  request_.run_config.failure_config.max_failures = 0;
+  NodesLauncher launcher({"one", "two"});
+  at_second_report([&] { launcher.lose("two"); });
+  const RunOutcome outcome = run({{"reports", 100}, {"step_ms", 50}}, launcher);
+  EXPECT_EQ(outcome.state, FinalState::errored);
+  EXPECT_THAT(outcome.error, HasSubstr("two"));
+  EXPECT_THAT(outcome.error, HasSubstr("its agent has ended"));
+}
+
+TEST_F(NodesRunTest, AQuestionIsAnsweredAlthoughANodeIsLost) {
+  NodesLauncher launcher({"one", "two"});
+  Json status;
+  std::thread asking;
+  at_second_report([&] {
+    launcher.add("spare");
+    launcher.lose("two");
+    asking = std::thread([&] { status = run::request_status(folder_.path()).ValueOr(Json()); });
+  });
+  run({{"reports", 10}, {"step_ms", 50}}, launcher);
+  ASSERT_TRUE(asking.joinable());
+  asking.join();
+  EXPECT_TRUE(status.is_object());
+}
+
+TEST_F(NodesRunTest, TwoAgentsOfOneNameAreTwoNodes) {
+  NodesLauncher launcher({"same", "same"});
+  EXPECT_EQ(run({{"reports", 1}}, launcher).error, "");
+  EXPECT_THAT(nodes_of_workers(), ElementsAre("same", "same_2"));
+}
+
+}  // namespace
+}  // namespace paceline::controller

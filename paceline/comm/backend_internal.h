@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "paceline/comm/backend.h"
 #include "paceline/core/progress.h"
@@ -16,12 +17,14 @@ class Backend;
 
 namespace paceline::comm {
 
+inline constexpr const char* kLoopback = "127.0.0.1";
+
 struct BackendSettings {
   int64_t rank = 0;
   int64_t world_size = 1;
   std::chrono::milliseconds timeout{};
-  /// All ranks are on this machine: connections stay on the loopback interface.
-  bool loopback = true;
+  /// Where the other ranks reach this one: kLoopback where all are on this machine; "": the backend chooses.
+  std::string address = kLoopback;
   /// Where collectives are counted; null for nowhere.
   std::shared_ptr<GroupProgress> progress;
 };

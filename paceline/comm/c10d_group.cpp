@@ -39,7 +39,7 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
 class C10dGroup final : public Group {
  public:
   /// Connects; `store` has keys of no other group. `progress`: where its collectives are counted, null for nowhere.
-  C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, bool loopback,
+  C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, std::string address,
             std::shared_ptr<GroupProgress> progress);
   /// What somebody still waits for fails: nobody else will end it.
   ~C10dGroup() override { abort(); }
@@ -66,7 +66,7 @@ class C10dGroup final : public Group {
 
   const GroupOptions options_;
   const c10::intrusive_ptr<c10d::Store> store_;
-  const bool loopback_;
+  const std::string address_;
   c10::intrusive_ptr<c10d::ProcessGroup> process_group_;
   std::vector<ConnectedBackend> backends_;  // the CPU's first
   FailureReporter failures_;
@@ -153,14 +153,14 @@ ConnectedBackend checked_by_c10d(const ConnectedBackend& backend, std::string_vi
           }};
 }
 
-C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, bool loopback,
+C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, std::string address,
                      std::shared_ptr<GroupProgress> progress)
     : options_(std::move(options)),
       store_(std::move(store)),
-      loopback_(loopback),
+      address_(std::move(address)),
       failures_(options_.rank, options_.world_size) {
   wait_for_all_ranks(*store_, options_);
-  const BackendSettings settings{options_.rank, options_.world_size, options_.timeout, loopback_, std::move(progress)};
+  const BackendSettings settings{options_.rank, options_.world_size, options_.timeout, address_, std::move(progress)};
   process_group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, static_cast<int>(options_.rank),
                                                            static_cast<int>(options_.world_size));
   const Backend& chosen = *find_backend(options_.backend);
@@ -294,7 +294,7 @@ std::shared_ptr<Group> C10dGroup::duplicate() {
     try {
       const std::shared_ptr<GroupProgress> progress = progress_of(options_);
       const Meeting meeting(progress);
-      made = std::make_shared<C10dGroup>(options_, store, loopback_, progress);
+      made = std::make_shared<C10dGroup>(options_, store, address_, progress);
     } catch (const CollectiveError&) {
       failures_.throw_if_stopped("connecting");
       throw;
@@ -330,11 +330,11 @@ void C10dGroup::abort() {
 }  // namespace
 
 std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusive_ptr<c10d::Store> store,
-                                       bool loopback) {
+                                       const std::string& address) {
   std::shared_ptr<Group> group;
   FailureReporter(options.rank, options.world_size).run("connecting", [&] {
     if (options.progress != nullptr) options.progress->forget_groups();
-    group = std::make_shared<C10dGroup>(options, std::move(store), loopback, progress_of(options));
+    group = std::make_shared<C10dGroup>(options, std::move(store), address, progress_of(options));
   });
   return group;
 }

@@ -167,10 +167,24 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options_for(std::chrono::mil
   return options;
 }
 
+// Between machines the user may name interfaces, as for PyTorch's own groups.
+std::vector<std::shared_ptr<::gloo::transport::Device>> devices_at(const std::string& address) {
+  const char* named = std::getenv("GLOO_SOCKET_IFNAME");
+  std::vector<std::shared_ptr<::gloo::transport::Device>> devices;
+  std::istringstream interfaces(named == nullptr || address == kLoopback ? "" : named);
+  for (std::string interface; std::getline(interfaces, interface, ',');) {
+    if (!interface.empty()) devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
+  }
+  if (devices.empty()) {
+    devices.push_back(address.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
+                                      : c10d::ProcessGroupGloo::createDeviceForHostname(address));
+  }
+  return devices;
+}
+
 ConnectedBackend connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
   auto options = options_for(settings.timeout);
-  options->devices.push_back(settings.loopback ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
-                                               : c10d::ProcessGroupGloo::createDefaultDevice());
+  options->devices = devices_at(settings.address);
   auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress,
                                                ThrownAs::collective_error);
   return {gloo, [gloo] { gloo->close_connections(); }};

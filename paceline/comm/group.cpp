@@ -89,7 +89,8 @@ void check_root(int64_t root, int64_t world_size) {
 std::shared_ptr<Group> Group::create(const GroupOptions& options, std::shared_ptr<rpc::KeyValueClient> store) {
   const GroupOptions settings = checked(options);
   if (settings.world_size == 1) return make_local_group();
-  return make_c10d_group(settings, make_control_store(std::move(store), settings.timeout), /*loopback=*/true);
+  return make_c10d_group(settings, make_control_store(std::move(store), settings.timeout),
+                         settings.address.empty() ? kLoopback : settings.address);
 }
 
 std::vector<std::shared_ptr<Group>> Group::in_process(int64_t world_size) {
@@ -105,7 +106,7 @@ std::vector<std::shared_ptr<Group>> Group::in_process(int64_t world_size) {
         options.rank = rank;
         options.world_size = world_size;
         options.timeout = std::chrono::minutes(1);
-        groups[rank] = make_c10d_group(checked(options), store, /*loopback=*/true);
+        groups[rank] = make_c10d_group(checked(options), store, kLoopback);
       } catch (...) {
         failures[rank] = std::current_exception();
       }

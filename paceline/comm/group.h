@@ -29,6 +29,9 @@ struct GroupOptions {
   int64_t world_size = 1;
   torch::Device device = torch::kCPU;
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
+  /// Where ranks on other machines reach this one, a name or a number; "": all ranks are on this machine, and connect
+  /// on the loopback interface. Over Gloo the environment variable GLOO_SOCKET_IFNAME names interfaces instead.
+  std::string address;
   /// Where the group's collectives are counted, also those that c10d starts by itself; null for nowhere. Outlives the
   /// group. NCCL's are not counted: the processor does not wait for them.
   Progress* progress = nullptr;
@@ -44,7 +47,7 @@ const char* to_string(ReduceOp op);
 
 class Group {
  public:
-  /// Meets the other ranks through `store` and connects on loopback. Collective. A world of one needs no store and
+  /// Meets the other ranks through `store` and connects. Collective. A world of one needs no store and
   /// connects to nobody. CollectiveError when ranks do not arrive in time or the backend is not built in.
   static std::shared_ptr<Group> create(const GroupOptions& options, std::shared_ptr<rpc::KeyValueClient> store);
   /// A group of this process's torchrun variables (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), over torch's TCPStore.

@@ -25,8 +25,9 @@ GroupOptions checked(GroupOptions options);
 /// The group of a world of one: every collective is the identity.
 std::shared_ptr<Group> make_local_group();
 
-/// Waits until all ranks have arrived at `store`, then connects. `loopback`: all ranks are on this machine.
+/// Waits until all ranks have arrived at `store`, then connects. `address`: as in
+/// BackendSettings.
 std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusive_ptr<c10d::Store> store,
-                                       bool loopback);
+                                       const std::string& address);
 
 }  // namespace paceline::comm

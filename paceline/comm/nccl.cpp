@@ -8,7 +8,7 @@ namespace {
 
 ConnectedBackend connect_nccl(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
   // NCCL would listen on a network interface of its choice; only a variable tells it otherwise.
-  if (settings.loopback) ::setenv("NCCL_SOCKET_IFNAME", "lo", /*overwrite=*/0);
+  if (settings.address == kLoopback) ::setenv("NCCL_SOCKET_IFNAME", "lo", /*overwrite=*/0);
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = settings.timeout;
   auto nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, static_cast<int>(settings.rank),

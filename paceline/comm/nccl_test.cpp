@@ -21,7 +21,7 @@ class Nccl : public ::testing::Test {
     options.backend = "nccl";
     options.device = device_;
     options.timeout = std::chrono::minutes(1);
-    group_ = make_c10d_group(options, c10::make_intrusive<c10d::HashStore>(), /*loopback=*/true);
+    group_ = make_c10d_group(options, c10::make_intrusive<c10d::HashStore>(), kLoopback);
   }
 
   const torch::Device device_{torch::kCUDA, 0};

@@ -88,7 +88,8 @@ std::shared_ptr<Group> Group::from_torchrun_environment(const GroupOptions& opti
   const bool loopback = one_machine || is_loopback(variable("MASTER_ADDR"));
   std::shared_ptr<Group> group;
   FailureReporter(own.rank, own.world_size).run("connecting", [&] {
-    group = make_c10d_group(own, connect_to_store(own, loopback && is_loopback(variable("MASTER_ADDR"))), loopback);
+    group = make_c10d_group(own, connect_to_store(own, loopback && is_loopback(variable("MASTER_ADDR"))),
+                            loopback ? kLoopback : "");
   });
   return group;
 }

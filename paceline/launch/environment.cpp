@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "paceline/core/posix/network_interface.h"
+
 namespace paceline::launch {
 namespace {
 
@@ -40,11 +42,12 @@ rpc::StringMap program_environment(const ProgramPlan& plan, const ProgramPlace& 
   environment["LOCAL_RANK"] = plan.virtual_local_rank ? "0" : std::to_string(assign.local_rank);
   environment["LOCAL_WORLD_SIZE"] = std::to_string(assign.local_world_size);
   environment["GROUP_RANK"] = std::to_string(assign.node_rank);
-  environment["GROUP_WORLD_SIZE"] = "1";  // one machine
+  environment["GROUP_WORLD_SIZE"] = std::to_string(assign.nodes);
   environment["ROLE_NAME"] = plan.role;
   environment["ROLE_RANK"] = std::to_string(assign.rank.value);
   environment["ROLE_WORLD_SIZE"] = world_size;
-  environment["MASTER_ADDR"] = plan.master_address;
+  const std::string master = assign.master_address.empty() ? plan.master_address : assign.master_address;
+  environment["MASTER_ADDR"] = master;
   environment["MASTER_PORT"] = port;
   environment["TORCHELASTIC_RESTART_COUNT"] = std::to_string(place.attempt.value - plan.first_attempt);
   environment["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(plan.max_restarts);
@@ -58,10 +61,12 @@ rpc::StringMap program_environment(const ProgramPlan& plan, const ProgramPlace& 
         visible_device(value_of(environment, "CUDA_VISIBLE_DEVICES"), assign.local_rank);
   }
   if (assign.local_world_size > 1) environment.try_emplace("OMP_NUM_THREADS", std::to_string(place.threads));
-  environment.try_emplace("GLOO_SOCKET_IFNAME", "lo");
-  environment.try_emplace("NCCL_SOCKET_IFNAME", "lo");
+  const std::string interface = assign.address.empty() ? "lo" : interface_of(assign.address);
+  for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {
+    if (!interface.empty()) environment.try_emplace(name, interface);
+  }
   environment[kStoreVariable] = place.store;
-  environment[kMasterVariable] = plan.master_address + ":" + port;
+  environment[kMasterVariable] = master + ":" + port;
   if (!plan.python_folder.empty()) {
     const std::string others = value_of(environment, "PYTHONPATH").value_or("");
     environment["PYTHONPATH"] = plan.python_folder + (others.empty() ? "" : ":" + others);

@@ -112,6 +112,13 @@ void bind_session(py::module_& module) {
              py::arg("checkpoint_upload_fn"), py::arg("checkpoint_dir_name"), py::arg("validation"));
   module.def("get_context", &get_context);
   module.def("run_location", [] { return train::run_location().with_credentials(); });
+  module.def(
+      "group_place",
+      [] {
+        const train::GroupPlace place = train::group_place();
+        return std::make_tuple(place.address, place.interface, place.master_address);
+      },
+      "This rank's address and network interface, and rank 0's address, for connections between ranks.");
   module.def("get_checkpoint", &get_checkpoint, without_gil);
   module.def("get_all_reported_checkpoints", &get_all_reported_checkpoints, py::arg("mode"), py::arg("timeout_s"),
              without_gil);

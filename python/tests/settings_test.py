@@ -173,7 +173,6 @@ def test_a_class_of_the_users_own_is_checked_too():
 
 # How an option of each owner is given: with a value of its type where that is checked.
 VALUES = {
-    "placement_strategy": "SPREAD",
     "accelerator_type": "A100",
     "label_selector": {"zone": "a"},
     "elastic_resize_monitor_interval_s": 5,

@@ -18,10 +18,15 @@ constexpr const char* kTooLate = "libraries that are loaded do not read it again
 
 constexpr std::array kUnused = {
     UnusedSetting{"ScalingConfig", "launcher", kNoProcess},
+    UnusedSetting{"ScalingConfig", "nodes", kNoProcess},
+    UnusedSetting{"ScalingConfig", "listen", kNoProcess},
+    UnusedSetting{"ScalingConfig", "token_file", kNoProcess},
+    UnusedSetting{"ScalingConfig", "placement_strategy", kNoProcess},
     UnusedSetting{"FailureConfig", "max_failures", kNoRestart},
     UnusedSetting{"FailureConfig", "controller_failure_limit", kNoRestart},
     UnusedSetting{"FailureConfig", "start_timeout_s", kNoProcess},
     UnusedSetting{"FailureConfig", "heartbeat_timeout_s", kNoProcess},
+    UnusedSetting{"FailureConfig", "node_timeout_s", kNoProcess},
     UnusedSetting{"FailureConfig", "stop_grace_s", kNoProcess},
     UnusedSetting{"DebugConfig", "hang_action", kNoWatch},
     UnusedSetting{"DebugConfig", "hang_floor_s", kNoWatch},

@@ -88,6 +88,16 @@ void give_terminal_back();
 void watch_gradient(const std::string& name, const torch::Tensor& parameter);
 /// Where the run is stored whose train loop this is, with the keys. UsageError outside of one.
 storage::Location run_location();
+/// Where the ranks of this worker group reach each other.
+struct GroupPlace {
+  /// This rank, and its network interface; 127.0.0.1 and "lo" where all ranks are on this machine.
+  std::string address;
+  std::string interface;
+  /// Rank 0.
+  std::string master_address;
+};
+/// Of the run whose train loop this is. UsageError outside of one.
+GroupPlace group_place();
 /// The readers of the trainer's datasets, whose batches the node's data process makes; null where there is none: in
 /// the calling process. `restored` as in DataClientOptions.
 std::shared_ptr<data::DataClient> data_client(decltype(data::DataClientOptions::restored) restored);

@@ -64,6 +64,9 @@ struct SessionOptions {
   std::string driver;  // its name in the paths of stages
   TrainContext::Values context;
   torch::Device device = torch::kCPU;  // the first of devices
+  // As rpc::Assign has them.
+  std::string address;
+  std::string master_address;
   std::vector<torch::Device> devices{torch::kCPU};
   std::shared_ptr<comm::Group> group;
   std::shared_ptr<rpc::KeyValueClient> store;  // null where there is no controller: then the group's own collectives do

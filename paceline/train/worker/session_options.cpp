@@ -38,6 +38,7 @@ comm::GroupOptions group_options(const SessionOptions& options, const TorchConfi
           .world_size = options.context.world_size,
           .device = options.device,
           .timeout = options.timeout,
+          .address = options.address,
           .progress = options.progress,
           .check_collectives = options.debug_config.check_collectives};
 }

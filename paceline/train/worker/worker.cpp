@@ -12,6 +12,7 @@
 #include "paceline/checkpoint/stage.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/error.h"
+#include "paceline/core/posix/network_interface.h"
 #include "paceline/core/posix/priority.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/storage/storage_proof.h"
@@ -114,6 +115,8 @@ SessionOptions session_options(LanguageRuntime& program, const WorkerStart& star
   options.identity = assignment.identity;
   options.driver = welcome.storage_proof;
   options.run_folder = welcome.run_folder;
+  options.address = assign.address;
+  options.master_address = assign.master_address;
   options.progress = &connection.progress();
   if (assign.world_size > 1) options.store = start.store;
   options.group = program.connect(group_options(options, torch_config), start);
@@ -308,6 +311,12 @@ void watch_gradient(const std::string& name, const torch::Tensor& parameter) {
 
 storage::Location run_location() {
   return Session::current("get_context()").options().context.storage;
+}
+
+GroupPlace group_place() {
+  const SessionOptions& options = Session::current("get_context()").options();
+  if (options.address.empty()) return {"127.0.0.1", "lo", "127.0.0.1"};
+  return {options.address, interface_of(options.address), options.master_address};
 }
 
 std::shared_ptr<data::DataClient> data_client(decltype(data::DataClientOptions::restored) restored) {

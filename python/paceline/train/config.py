@@ -29,7 +29,7 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
     num_workers: Union[int, Tuple[int, int]] = declared()
     use_gpu: bool = declared()
     resources_per_worker: Optional[Dict[str, float]] = declared()
-    placement_strategy: str = "PACK"
+    placement_strategy: str = declared()
     accelerator_type: Optional[str] = None
     label_selector: Optional[Union[Dict[str, str], List[Dict[str, str]]]] = None
     use_tpu: bool = declared()
@@ -37,6 +37,9 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
     elastic_resize_monitor_interval_s: float = 60.0
     threads_per_worker: Optional[int] = declared()
     launcher: str = declared()
+    nodes: int = declared()
+    listen: str = declared()
+    token_file: str = declared()
 
     def __post_init__(self) -> None:
         if isinstance(self.num_workers, list):
@@ -45,7 +48,6 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
             self.use_gpu = bool(self.use_gpu)  # NumPy's too
         self._check_resources()
         check_number("ScalingConfig.elastic_resize_monitor_interval_s", self.elastic_resize_monitor_interval_s, float, 0)
-        check_type("ScalingConfig.placement_strategy", self.placement_strategy, str)
         check_type("ScalingConfig.accelerator_type", self.accelerator_type, str)
         super().__post_init__()
         self._check_label_selector()
@@ -143,6 +145,7 @@ class FailureConfig(Settings, declared_by=native.failure_config):
     preemption_grace_s: float = 0.0
     start_timeout_s: float = declared(environment="WORKER_GROUP_START_TIMEOUT_S")
     heartbeat_timeout_s: float = declared(environment="WORKER_HEALTH_CHECK_TIMEOUT_S")
+    node_timeout_s: float = declared()
     stop_grace_s: float = declared()
 
     def __post_init__(self) -> None:

@@ -28,7 +28,9 @@ def _joined_over(store, torch_config):
     context = native.get_context()
     device = torch.device(native.get_device())
     rank = context.get_world_rank()
-    os.environ.update(_variables(context, device, _master_port(store, rank)))
+    address, interface, master = native.group_place()
+    port = _master_port(store, rank, address)
+    os.environ.update(_variables(context, device, master, port, interface))
     if "nccl" in _backend(torch_config, device):
         if not {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_BLOCKING_WAIT"} & os.environ.keys():
             os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "1"
@@ -71,7 +73,7 @@ def _backend(torch_config, device):
     return native.backend_for(chosen, "cpu") if device.type == "cpu" else chosen
 
 
-def _variables(context, device, master_port):
+def _variables(context, device, master, master_port, interface):
     given = os.environ.get
     variables = {
         "RANK": str(context.get_world_rank()),
@@ -79,12 +81,12 @@ def _variables(context, device, master_port):
         "LOCAL_RANK": str(context.get_local_rank()),
         "LOCAL_WORLD_SIZE": str(context.get_local_world_size()),
         "NODE_RANK": str(context.get_node_rank()),
-        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_ADDR": master,
         "MASTER_PORT": master_port,
         "ACCELERATE_TORCH_DEVICE": str(device),
         # Connections of ranks on one machine stay on it.
-        "GLOO_SOCKET_IFNAME": given("GLOO_SOCKET_IFNAME", "lo"),
-        "NCCL_SOCKET_IFNAME": given("NCCL_SOCKET_IFNAME", "lo"),
+        "GLOO_SOCKET_IFNAME": given("GLOO_SOCKET_IFNAME", interface),
+        "NCCL_SOCKET_IFNAME": given("NCCL_SOCKET_IFNAME", interface),
         # For what this worker starts, and for libraries that would share the machine's cores out themselves.
         "OMP_NUM_THREADS": given("OMP_NUM_THREADS", str(torch.get_num_threads())),
     }
@@ -93,10 +95,11 @@ def _variables(context, device, master_port):
     return variables
 
 
-def _master_port(store, rank):
+def _master_port(store, rank, address):
     """For programs that make a TCPStore of their own: free when rank 0 looked."""
     if rank == 0:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family) as probe:
+            probe.bind((address, 0))
             store.set("master_port", str(probe.getsockname()[1]))
     return store.get("master_port").decode()

@@ -24,6 +24,7 @@ constexpr cli::AddCommand kCommands[] = {
     cli::add_prune,
     cli::add_index,
     cli::add_doctor,
+    cli::add_agent,
     cli::add_completion,
 };
 // clang-format on

@@ -1,0 +1,174 @@
+"""Runs on several nodes: `paceline agent` processes of this machine, which the driver takes for other machines."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import paceline
+import paceline.train as train
+from paceline.train import FailureConfig, ScalingConfig
+from paceline.train.torch import TorchTrainer
+
+PROGRAM = pathlib.Path(paceline.__file__).parent / "bin/paceline"
+
+
+@contextlib.contextmanager
+def started_agents(folder, *names, keep=False):
+    """The agents' processes by name; all of them have ended behind it."""
+    agents = {}
+    try:
+        for name in names:
+            log = open(folder / f"agent_{name}.log", "w")
+            command = [PROGRAM, "agent", "--token-file", folder / "token", "--name", name] + ["--keep"] * keep
+            agents[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+        yield agents
+    finally:
+        for process in agents.values():
+            process.terminate()
+            process.wait(60)
+
+
+def on_agents(folder, nodes=2, **settings):
+    return ScalingConfig(**{
+        "num_workers": 2,
+        "launcher": "agents",
+        "nodes": nodes,
+        "listen": "127.0.0.1:0",
+        "token_file": str(folder / "token"),
+        "placement_strategy": "SPREAD",
+        **settings,
+    })  # fmt: skip
+
+
+def trains(config):
+    torch.manual_seed(0)
+    model = train.torch.prepare_model(torch.nn.Linear(8, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    rank = train.get_context().get_world_rank()
+    generator = torch.Generator().manual_seed(rank)
+    start = 0
+    if checkpoint := train.get_checkpoint():
+        with checkpoint.as_directory() as path:
+            state = torch.load(os.path.join(path, "state.pt"))
+        model.module.load_state_dict(state["model"])
+        start = state["step"]
+    for step in range(config["steps"]):
+        batch = torch.randn(16, 8, generator=generator)
+        if step < start:
+            continue
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+        checkpoint = None
+        if rank == 0 and config.get("folder"):
+            torch.save({"model": model.module.state_dict(), "step": step + 1}, config["folder"] + "/state.pt")
+            checkpoint = train.Checkpoint(config["folder"])
+        weights = torch.cat([p.detach().flatten() for p in model.parameters()])
+        context = train.get_context()
+        train.report(
+            {
+                "weights": weights.tolist(),
+                "node_rank": context.get_node_rank(),
+                "local_rank": context.get_local_rank(),
+                "step": step,
+                "attempt": context.get_attempt(),
+                "interface": os.environ["GLOO_SOCKET_IFNAME"],
+            },
+            checkpoint=checkpoint,
+        )
+    return {"node_rank": train.get_context().get_node_rank(), "world": dist.get_world_size()}
+
+
+def test_two_nodes_compute_what_one_does(tmp_path, run_config):
+    here = TorchTrainer(
+        trains, train_loop_config={"steps": 5}, scaling_config=ScalingConfig(num_workers=2), run_config=run_config()
+    ).fit()
+    with started_agents(tmp_path, "one", "two"):
+        there = TorchTrainer(
+            trains, train_loop_config={"steps": 5}, scaling_config=on_agents(tmp_path), run_config=run_config()
+        ).fit()
+    assert there.metrics["weights"] == here.metrics["weights"], "bit for bit"
+    assert there.return_value == {"node_rank": 0, "world": 2}
+    logs = {name: (tmp_path / f"agent_{name}.log").read_text() for name in ("one", "two")}
+    for name, text in logs.items():
+        assert f"node {name} at 127.0.0.1 has joined a run" in text and "the run is over" in text
+    assert not (tmp_path / "token").exists(), "the secret goes with the run"
+
+
+def test_agents_that_stay_serve_one_run_after_the_other(tmp_path, run_config):
+    with started_agents(tmp_path, "one", "two", keep=True) as agents:
+        for _ in range(2):
+            result = TorchTrainer(
+                trains, train_loop_config={"steps": 1}, scaling_config=on_agents(tmp_path), run_config=run_config()
+            ).fit()
+            assert result.return_value["world"] == 2
+        assert all(process.poll() is None for process in agents.values())
+
+
+class EndsAgent(train.UserCallback):
+    """Kills an agent at the second report of the first attempt."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def after_report(self, run_context, metrics, checkpoint):
+        if metrics[0]["step"] == 2 and metrics[0]["attempt"] == 1:
+            self.process.kill()
+
+
+def test_the_loss_of_a_node_costs_an_attempt(tmp_path, run_config):
+    (tmp_path / "state").mkdir()
+    config = {"steps": 6, "folder": str(tmp_path / "state")}
+    whole = TorchTrainer(
+        trains, train_loop_config={"steps": 6}, scaling_config=ScalingConfig(num_workers=2), run_config=run_config()
+    ).fit()
+    with started_agents(tmp_path, "one", "two", "spare") as agents:
+        victim = agents["two"]
+        result = TorchTrainer(
+            trains,
+            train_loop_config=config,
+            scaling_config=on_agents(tmp_path, nodes=3),
+            run_config=run_config(
+                failure_config=FailureConfig(max_failures=1, node_timeout_s=1), callbacks=[EndsAgent(victim)]
+            ),
+        ).fit()
+    assert result.metrics["attempt"] == 2 and result.metrics["step"] == 5
+    assert result.metrics["weights"] == whole.metrics["weights"], "it goes on as if nothing had been"
+
+
+@pytest.mark.parametrize("name", ["listen", "token_file"])
+def test_what_agents_need_is_named_before_anything_starts(tmp_path, run_config, name):
+    with pytest.raises(ValueError, match=f'ScalingConfig.{name} is "".*launcher "agents" needs'):
+        TorchTrainer(
+            trains, scaling_config=on_agents(tmp_path, **{name: ""}), run_config=run_config()
+        ).fit()
+
+
+def test_agents_that_do_not_come_are_counted(tmp_path, run_config):
+    with started_agents(tmp_path, "one"):
+        with pytest.raises(train.TrainingFailedError, match="only 1 of 2 agents announced themselves within 2 seconds"):
+            TorchTrainer(
+                trains,
+                scaling_config=on_agents(tmp_path),
+                run_config=run_config(failure_config=FailureConfig(start_timeout_s=2)),
+            ).fit()
+
+
+def test_an_agent_ends_with_its_signal(tmp_path):
+    with started_agents(tmp_path, "one") as agents:
+        agents["one"].send_signal(signal.SIGTERM)
+        assert agents["one"].wait(60) == 128 + signal.SIGTERM
+
+
+def test_a_driver_that_is_gone_is_another_exit_code(tmp_path, run_config):
+    token = tmp_path / "token"
+    token.write_text("{}")
+    token.chmod(0o600)
+    ended = subprocess.run([PROGRAM, "agent", "--token-file", token], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1 and "token" in ended.stderr

@@ -23,6 +23,7 @@ using Strings = std::vector<std::string>;
   FIELD(int64_t, paceline_trust, 0) /* the format of this text */ \
   FIELD(std::string, run, "")                                     \
   FIELD(Strings, addresses, {})                                   \
+  FIELD(double, lease_s, 0.0)                                     \
   FIELD(std::string, token, "")                                   \
   FIELD(std::string, authority, "")                               \
   FIELD(std::string, certificate, "")                             \
@@ -68,6 +69,7 @@ std::string encode_trust_file(const TrustFile& file) {
   const TrustText text{.paceline_trust = kFormat,
                        .run = file.run,
                        .addresses = file.addresses,
+                       .lease_s = file.lease_s,
                        .token = file.credentials.token,
                        .authority = file.credentials.authority,
                        .certificate = file.credentials.certificate,
@@ -91,6 +93,7 @@ arrow::Result<TrustFile> decode_trust_file(std::string_view text) {
   }
   if (read.run.empty()) return wrong_field("run");
   if (read.addresses.empty()) return wrong_field("addresses");
+  if (!(read.lease_s > 0)) return wrong_field("lease_s");
   if (!is_token(read.token)) return wrong_field("token");
   if (!read.authority.starts_with("-----BEGIN CERTIFICATE-----")) return wrong_field("authority");
   if (!read.certificate.starts_with("-----BEGIN CERTIFICATE-----")) return wrong_field("certificate");
@@ -98,6 +101,7 @@ arrow::Result<TrustFile> decode_trust_file(std::string_view text) {
   return TrustFile{
       .run = read.run,
       .addresses = read.addresses,
+      .lease_s = read.lease_s,
       .credentials = {
           .token = read.token, .authority = read.authority, .certificate = read.certificate, .key = read.key}};
 }

@@ -19,6 +19,8 @@ struct TrustFile {
   std::string run;
   /// Where the controller listens, "host:port" or "[IPv6]:port"; agents try them in turn.
   std::vector<std::string> addresses;
+  /// Seconds without a sign of life after which either end gives the other up.
+  double lease_s = 8;
   /// The agent's.
   Credentials credentials;
 };

@@ -1,6 +1,7 @@
 """Aggregates, of one pass over blocks that differ in what they have."""
 
 import decimal
+import fractions
 import math
 import re
 
@@ -189,3 +190,33 @@ def test_structs_and_lists_of_lists_are_values():
 def test_zeros_of_all_numbers(kind, values):
     dataset = of_x(values[:2], values[2:], kind=kind)
     assert dataset.aggregate(aggregate.ZeroPercentage("x"))["zero_pct(x)"] == 25
+
+
+@pytest.mark.parametrize("kind, values", [
+    (pyarrow.int64(), [2**60, 2**60 + 100, 2**60 + 200]), (pyarrow.int64(), [-(2**63), 2**63 - 1, 0, -1]),
+    (pyarrow.uint64(), [2**64 - 1, 2**64 - 2, 0]), (pyarrow.int8(), [-128, 127, 3]), (pyarrow.bool_(), [True, False, True]),
+    (pyarrow.int64(), [7, 7])])
+def test_deviations_of_integers_are_exact_in_every_cut(kind, values):
+    mean = fractions.Fraction(sum(values), len(values))
+    wanted = [math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - ddof)) for ddof in (0, 1)]
+    for place in range(len(values)):
+        dataset = of_x(values[:place], [None], values[place:], kind=kind)
+        assert [dataset.std("x", ddof=ddof) for ddof in (0, 1)] == wanted
+
+
+def test_deviations_of_integers_beside_fractions():
+    def parts(batch):
+        return {"x": batch["id"] if batch["id"][0] == 0 else batch["id"] / 2}
+
+    dataset = paceline.data.range(6, override_num_blocks=3).map_batches(parts)
+    assert dataset.std("x") == pytest.approx(numpy.std([0, 1, 1, 1.5, 2, 2.5], ddof=1))
+
+
+def test_values_of_many_blocks_are_merged_in_place():
+    of = [aggregate.CountDistinct("x"), aggregate.Unique("x"), aggregate.ValueCounter("x"), aggregate.AsList("x")]
+    for one in of:
+        first, second = (one.aggregate_block(pyarrow.table({"x": [place]})) for place in (1, 2))
+        assert one.combine(first, second) is first, one.name  # a copy for each block would make it quadratic
+    found = of_x(*([place, 0] for place in range(50))).aggregate(*of)
+    assert found["count_distinct(x)"] == 50 and found["unique(x)"] == list(range(50))
+    assert found["value_counter(x)"]["counts"] == [51] + [1] * 49 and len(found["list(x)"]) == 100

@@ -5,6 +5,7 @@ import decimal
 import math
 from typing import Any
 
+import numpy
 import pyarrow
 import pyarrow.compute
 
@@ -32,6 +33,21 @@ def _of_wide_integers(values):
     return (pyarrow.compute.sum(high).as_py() << 32) + pyarrow.compute.sum(low).as_py()
 
 
+def squares_of(values: pyarrow.Array) -> int:
+    """The sum of the squares of integers without nulls, of which there is at least one."""
+    least = pyarrow.compute.min(values).as_py()
+    numbers = values.to_numpy(zero_copy_only=False)
+    above = numbers.astype(numpy.uint64) - numpy.uint64(least % 2**64)  # modulo 2**64, which holds every distance
+    high, low = above >> numpy.uint64(32), above & numpy.uint64(2**32 - 1)
+    squares = (_total(high * high) << 64) + (_total(high * low) << 33) + _total(low * low)
+    return squares + 2 * least * _total(above) + len(numbers) * least * least
+
+
+def _total(numbers):
+    """Exact, of a uint64 array of fewer than 2**32 numbers."""
+    return (int((numbers >> numpy.uint64(32)).sum()) << 32) + int((numbers & numpy.uint64(2**32 - 1)).sum())
+
+
 def added(first: Any, second: Any) -> Any:
     """Two sums. Python rounds decimals to 28 digits unless it is told otherwise."""
     both = isinstance(first, decimal.Decimal) and isinstance(second, decimal.Decimal)
@@ -57,10 +73,23 @@ def with_one_nan(value: Any) -> Any:
     return math.nan if isinstance(value, float) and value != value else value
 
 
+class StructKey(tuple):
+    """The key of a struct: pairs of a name and a key."""
+
+
 def key_of(value: Any) -> Any:
-    """What equal values of one column have in common and a dict takes for a key, also of lists and structs."""
+    """What equal values of one column have in common and a dict takes for a key, also of lists, arrays and structs."""
     if isinstance(value, dict):
-        return tuple((name, key_of(part)) for name, part in value.items())
+        return StructKey((name, key_of(part)) for name, part in value.items())
     if isinstance(value, (list, tuple)):
         return tuple(map(key_of, value))
+    if isinstance(value, numpy.ndarray):
+        return tuple(map(key_of, value.tolist()))
     return with_one_nan(value)
+
+
+def value_of(key: Any) -> Any:
+    """The value that has this key."""
+    if isinstance(key, StructKey):
+        return {name: value_of(part) for name, part in key}
+    return list(map(value_of, key)) if isinstance(key, tuple) else key

@@ -19,6 +19,7 @@ import pyarrow.compute
 
 from paceline import _absent
 from paceline.data._aggregation import AggregateFn, AggregateFnV2, OfColumn
+from paceline.data._deviations import Deviations
 from paceline.data._exact import added, in_one_type, key_of, mean_of, sum_of, with_one_nan
 from paceline.data._quantiles import QuantileSketch
 
@@ -168,13 +169,13 @@ class Mean(OfColumn):
 
 
 class Std(OfColumn):
-    """The standard deviation of a column, with ``rows - ddof`` in the denominator. Squares of deviations are merged
-    block by block (Chan and others, 1979)."""
+    """The standard deviation of a column, with ``rows - ddof`` in the denominator. That of integers is exact until its last
+    step; of others squares of deviations are merged block by block (Chan and others, 1979)."""
 
     _kind = "std"
 
     def __init__(self, on: Optional[str] = None, ddof: int = 1, ignore_nulls: bool = True, alias_name: Optional[str] = None):
-        super().__init__(on, ignore_nulls, alias_name, lambda: [0.0, 0.0, 0])
+        super().__init__(on, ignore_nulls, alias_name, Deviations)
         self._ddof = ddof
 
     def aggregate_block(self, block: pyarrow.Table) -> Any:
@@ -182,33 +183,25 @@ class Std(OfColumn):
         if values is None:
             return None
         self._refuse_what_is_no_number(values.type)
-        numbers = values.cast(pyarrow.float64(), safe=False)
-        squares = pyarrow.compute.variance(numbers).as_py() * len(numbers)
-        return [squares, pyarrow.compute.mean(numbers).as_py(), len(numbers)]
+        return Deviations.of(values)
 
-    def combine(self, current_accumulator: Any, new: Any) -> Any:
-        (squares, mean, rows), (more_squares, other_mean, more_rows) = current_accumulator, new
-        total = rows + more_rows
-        if not total:
-            return current_accumulator
-        apart = other_mean - mean
-        squares += more_squares + apart * apart * rows * more_rows / total
-        return [squares, mean + apart * more_rows / total, total]
+    def combine(self, current_accumulator: Deviations, new: Deviations) -> Deviations:
+        return current_accumulator.merged(new)
 
-    def finalize(self, accumulator: Any) -> Any:
-        squares, _, rows = accumulator
-        return math.sqrt(squares / (rows - self._ddof)) if rows > self._ddof else math.nan
+    def finalize(self, accumulator: Deviations) -> Any:
+        return accumulator.std(self._ddof)
 
 
 class _Listed(OfColumn):
-    """One whose accumulator is an array of values."""
+    """One whose accumulator is a list of arrays of values."""
 
     def aggregate_block(self, block):
         column = block.column(self._column).combine_chunks()
-        return column.drop_null() if self._ignore_nulls else column
+        return [column.drop_null() if self._ignore_nulls else column]
 
     def combine(self, current_accumulator, new):
-        return pyarrow.concat_arrays([current_accumulator, new]) if len(current_accumulator) else new
+        current_accumulator.extend(new)
+        return current_accumulator
 
 
 class AsList(_Listed):
@@ -220,7 +213,7 @@ class AsList(_Listed):
         super().__init__(on, ignore_nulls, alias_name, list)
 
     def finalize(self, accumulator: Any) -> List[Any]:
-        return accumulator if isinstance(accumulator, list) else accumulator.to_pylist()
+        return [value for values in accumulator for value in values.to_pylist()]
 
 
 class Quantile(_Listed):
@@ -233,9 +226,10 @@ class Quantile(_Listed):
         self._q = q
 
     def finalize(self, accumulator: Any) -> Any:
-        if not len(accumulator) or accumulator.null_count:
+        values = pyarrow.concat_arrays(accumulator) if accumulator else pyarrow.nulls(0)
+        if not len(values) or values.null_count:
             return None
-        found = pyarrow.compute.quantile(in_one_type(accumulator), q=self._q)[0].as_py()
+        found = pyarrow.compute.quantile(in_one_type(values), q=self._q)[0].as_py()
         return math.nan if found is None else found  # there was nothing but NaN
 
 
@@ -295,7 +289,9 @@ class Unique(OfColumn):
         return found
 
     def combine(self, current_accumulator: Dict[Any, Any], new: Dict[Any, Any]) -> Dict[Any, Any]:
-        return {**current_accumulator, **{key: value for key, value in new.items() if key not in current_accumulator}}
+        for key, value in new.items():
+            current_accumulator.setdefault(key, value)
+        return current_accumulator
 
     def finalize(self, accumulator: Dict[Any, Any]) -> Any:
         return [_as_given(value) for value in accumulator.values()]
@@ -339,11 +335,10 @@ class ValueCounter(OfColumn):
         return found
 
     def combine(self, current_accumulator: Dict[Any, Any], new_accumulator: Dict[Any, Any]) -> Dict[Any, Any]:  # type: ignore[override]
-        found = dict(current_accumulator)
         for key, (value, count) in new_accumulator.items():
-            first, before = found.get(key, (value, 0))
-            found[key] = (first, before + count)
-        return found
+            first, before = current_accumulator.get(key, (value, 0))
+            current_accumulator[key] = (first, before + count)
+        return current_accumulator
 
     def finalize(self, accumulator: Dict[Any, Any]) -> Dict[str, List[Any]]:
         return {"values": [_as_given(value) for value, _ in accumulator.values()],

@@ -1,8 +1,10 @@
 """Preprocessors beside their results, which parity/data_preprocessors.py compares with Ray's: what users build on them."""
 
+import copy
 import decimal
 import math
 import pickle
+import re
 
 import numpy
 import pandas
@@ -14,11 +16,16 @@ import paceline.data
 from paceline.data.preprocessor import Preprocessor, PreprocessorNotFittedException
 from paceline.data.preprocessors import (
     BatchMapper,
+    Categorizer,
     Chain,
     Concatenator,
+    CustomKBinsDiscretizer,
+    FeatureHasher,
     LabelEncoder,
     MaxAbsScaler,
     MinMaxScaler,
+    MultiHotEncoder,
+    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PowerTransformer,
@@ -241,3 +248,174 @@ def test_numbers_that_do_not_fit_are_an_error(flatten):
         with pytest.raises(ValueError, match="column 'x' has .*, which int8 does not hold"):
             concatenator.transform(of_two(kind, [value])).take_all()
     assert made(concatenator.transform(of_two(pyarrow.float64(), [127.9, -128.9])), "concat_out")[1] == [[127, 1], [-128, 2]]
+
+
+def beside(*values, kind=None):
+    """Blocks of a column x of numbers, and of another beside it."""
+    tables = [pyarrow.table({"id": pyarrow.array(some, kind), "x": numpy.arange(1.0, len(some) + 1)}) for some in values]
+    return paceline.data.from_arrow(tables)
+
+
+@here
+@pytest.mark.parametrize("preprocessor", [
+    StandardScaler(["x"]), MinMaxScaler(["x"], output_columns=["y"]), Normalizer(["x"]), PowerTransformer(["x"], 2),
+    OneHotEncoder(["x"]), OrdinalEncoder(["x"]), SimpleImputer(["x"]), Concatenator(["x"]), FeatureHasher(["x"], 2, "hashed"),
+    CustomKBinsDiscretizer(["x"], [0, 1, 9]), Categorizer(["x"]),
+    TorchVisionPreprocessor(["x"], lambda image: image * 2, batched=True), Chain(StandardScaler(["x"]), OneHotEncoder(["x"]))],
+    ids=lambda one: type(one).__name__)  # fmt: skip
+def test_other_columns_stay_as_they_are(preprocessor):
+    for kind, first, second in ((pyarrow.int64(), [LARGE, 5], [None, LARGE + 4]), (pyarrow.uint8(), [1, 2], [None, 3]),
+                                (pyarrow.bool_(), [True, False], [None, True]), (pyarrow.float64(), [NAN, 1.0], [None, NAN]),
+                                (pyarrow.list_(pyarrow.int8(), 2), [[1, 2], None], [None, [3, 4]])):  # fmt: skip
+        changed = copy.deepcopy(preprocessor).fit_transform(beside(first, second, kind=kind))
+        kinds, values = made(changed, "id")
+        assert kinds == {str(kind)} and repr(values) == repr([*first, *second])
+
+
+@here
+def test_classes_of_users_that_derive_from_others_get_all_columns():
+    class Marked(StandardScaler):
+        def _transform_pandas(self, frame):
+            frame = super()._transform_pandas(frame)
+            return frame.assign(seen=" ".join(frame.columns))
+
+    class Filled(SimpleImputer):
+        def _transform_pandas(self, frame):
+            frame["was_null"] = frame["x"].isna()
+            return super()._transform_pandas(frame)
+
+    dataset = beside([1, 2], [3, 4])
+    marked = Marked(["x"], output_columns=["z"]).fit(dataset)
+    assert made(marked.transform(dataset), "seen")[1] == ["id x z"] * 4
+    assert marked.transform_batch(dataset.to_pandas())["seen"].tolist() == ["id x z"] * 4
+    filled = Filled(["x"]).fit_transform(blocks([1, 3], [None]))
+    assert made(filled) == ({"double"}, [1, 3, 2]) and made(filled, "was_null")[1] == [False, False, True]
+
+
+@here
+def test_nan_stays_nan_and_null_null():
+    values = [1.0, NAN], [None, 3.0]
+    for preprocessor, known in ((StandardScaler(["x"]), [-1, 1]), (MinMaxScaler(["x"]), [0, 1]), (Normalizer(["x"]), [1, 1]),
+                                (PowerTransformer(["x"], 1), [1, 3])):  # fmt: skip
+        (kinds, found) = made(preprocessor.fit_transform(blocks(*values)))
+        assert kinds == {"double"} and repr(found) == repr([float(known[0]), NAN, None, float(known[1])])
+    unknown = made(StandardScaler(["x"]).fit_transform(blocks([None], kind=pyarrow.null())))
+    assert unknown == ({"double"}, [None])
+    with pytest.raises(TypeError, match="column 'x' has string; wanted: numbers"):
+        StandardScaler(["x"]).fit(blocks(*values)).transform(blocks(["7"])).take_all()
+
+
+@here
+def test_the_largest_of_large_integers_is_scaled_to_one():
+    for first in (2**60, -(2**60)):
+        scaled = made(MinMaxScaler(["x"]).fit_transform(blocks([first], [first + 100, first + 200])))[1]
+        assert scaled[0] == 0 and scaled[2] == 1 and 0 <= scaled[1] <= 1
+
+
+@here
+def test_bins_are_integers_in_every_block():
+    dataset = blocks([1, 3], [1, 99, None])
+    assert made(CustomKBinsDiscretizer(["x"], [0, 2, 4]).transform(dataset)) == ({"int64"}, [0, 1, 0, None, None])
+    named = CustomKBinsDiscretizer(["x"], [0, 2, 4], dtypes={"x": pandas.CategoricalDtype(["low", "high"])})
+    assert made(named.transform(dataset))[1] == ["low", "high", "low", None, None]
+
+
+@here
+def test_texts_are_no_numbers_to_fill_nor_places():
+    imputer = SimpleImputer(["x"]).fit(blocks([1.0, 2.0]))
+    with pytest.raises(TypeError, match="column 'x' has string; wanted: numbers"):
+        imputer.transform(blocks(["7", None])).take_all()
+    labels = LabelEncoder("x").fit(blocks(["a", "b"]))
+    with pytest.raises(TypeError, match="column 'x' has string; wanted: numbers"):
+        labels.inverse_transform(blocks(["1"])).take_all()
+
+
+@here
+def test_numbers_that_are_no_places_have_no_label():
+    labels = LabelEncoder("x").fit(blocks(["a", "b"]))
+
+    def found(*values, kind=None):
+        return made(labels.inverse_transform(blocks(*values, kind=kind)))[1]
+
+    assert found([0.0, NAN, 1e30], [1.0, -1.0, math.inf, None]) == ["a", None, None, "b", None, None, None]
+    assert found([2**63, 1], kind=pyarrow.uint64()) == [None, "b"]
+    with pytest.raises(ValueError, match="column 'x' has 0.5; wanted: places, which are whole numbers"):
+        found([1.0, 0.5])
+
+
+@here
+def test_concatenated_decimals_are_doubles():
+    prices = [decimal.Decimal("10.25")], [decimal.Decimal("1.00"), None]
+    kinds, rows = made(Concatenator(["x"]).transform(blocks(*prices, kind=pyarrow.decimal128(10, 2))), "concat_out")
+    assert kinds == {"fixed_size_list<item: double>[1]"} and rows[:2] == [[10.25], [1]] and math.isnan(rows[2][0])
+    with pytest.raises(ValueError, match="column 'x' has 300.50, which int8 does not hold"):
+        Concatenator(["x"], dtype="int8").transform(blocks([decimal.Decimal("300.50")])).take_all()
+
+
+@here
+@pytest.mark.parametrize("values", [[[1.0, 2.0], None], [None, None]])
+def test_concatenated_rows_of_arrays_may_not_be_null(values):
+    dataset = blocks(values, kind=pyarrow.list_(pyarrow.float64(), 2))
+    with pytest.raises(ValueError, match="column 'x' has rows that are null"):
+        Concatenator(["x"], dtype="float64", flatten=True).transform(dataset).take_all()
+    inner = pyarrow.list_(pyarrow.list_(pyarrow.float64(), 2), 1)
+    with pytest.raises(ValueError, match="column 'x' has rows that are null"):
+        Concatenator(["x"], flatten=True).transform(blocks([[one] for one in values], kind=inner)).take_all()
+    with pytest.raises(ValueError, match="column 'x' has rows that are null"):
+        Concatenator(["x"], flatten=True).transform_batch(pandas.DataFrame({"x": [numpy.ones(2), None]}))
+
+
+@here
+@pytest.mark.parametrize("flatten", [False, True])
+@pytest.mark.parametrize("kind, largest, beyond", [("float16", 65504.0, 65520), ("float32", 3e38, 1e300)])
+def test_numbers_too_large_for_narrow_floats_are_an_error(kind, largest, beyond, flatten):
+    concatenator = Concatenator(["x"], dtype=kind, flatten=flatten)
+    with pytest.raises(ValueError, match=f"column 'x' has {re.escape(str(beyond))}, which {kind} does not hold"):
+        concatenator.transform(blocks([1], [beyond])).take_all()
+    rows = made(concatenator.transform(blocks([largest, -math.inf], [NAN])), "concat_out")[1]
+    assert rows[:2] == [[float(numpy.dtype(kind).type(largest))], [-math.inf]] and math.isnan(rows[2][0])
+    lists = blocks([[1.0, beyond]], kind=pyarrow.list_(pyarrow.float64(), 2))
+    with pytest.raises(ValueError, match=f"which {kind} does not hold"):
+        Concatenator(["x"], dtype=kind, flatten=True).transform(lists).take_all()
+
+
+@here
+def test_what_would_be_infinite_fills_nothing():
+    for kind, value in ((pyarrow.float32(), 1e300), (pyarrow.float16(), 70000)):
+        with pytest.raises(TypeError, match="column 'x' is of .*, which .* cannot fill: it is too large"):
+            SimpleImputer(["x"], "constant", value).transform(blocks([None], kind=kind)).take_all()
+    assert made(SimpleImputer(["x"], "constant", math.inf).transform(blocks([None], kind=pyarrow.float32())))[1] == [math.inf]
+
+
+@here
+def test_full_dictionaries_are_filled_in_one_type():
+    words = [f"word {place}" for place in range(128)]
+    filled = SimpleImputer(["x"], "constant", "new").transform(
+        blocks(words, [None, "a"], ["b"], kind=pyarrow.dictionary(pyarrow.int8(), pyarrow.string())))
+    assert made(filled) == ({str(pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))}, [*words, "new", "a", "b"])
+
+
+@here
+@pytest.mark.parametrize("encoder", [
+    OneHotEncoder(["x"]), OneHotEncoder(["x"], max_categories={"x": 0}), MultiHotEncoder(["x"])])
+def test_columns_without_categories_are_refused(encoder):
+    values = [1] if getattr(encoder, "max_categories", None) else []
+    with pytest.raises(ValueError, match="column 'x' has no values to make categories of"):
+        encoder.fit(blocks(values, kind=pyarrow.int64()))
+
+
+@here
+@pytest.mark.parametrize("first, second, kind", [
+    ([[1], []], [[2]], pyarrow.list_(pyarrow.list_(pyarrow.int64()))),
+    ({"a": 1, "b": [2]}, {"a": 1, "b": [3]}, pyarrow.struct({"a": pyarrow.int64(), "b": pyarrow.list_(pyarrow.int64())}))])
+def test_structs_and_lists_of_lists_are_categories(first, second, kind):
+    dataset = blocks([second, first], [second], kind=kind)
+    ordinal = OrdinalEncoder(["x"], encode_lists=False).fit(dataset)
+    assert made(ordinal.transform(dataset)) == ({"int64"}, [1, 0, 1])
+    assert made(OneHotEncoder(["x"]).fit_transform(dataset))[1] == [[0, 1], [1, 0], [0, 1]]
+    frequent = SimpleImputer(["x"], "most_frequent").fit(dataset)
+    assert frequent.stats_["most_frequent(x)"] == second
+    labels = LabelEncoder("x", output_column="place")
+    labels.encode_lists = labels._counts_elements = False
+    back = labels.inverse_transform(labels.fit_transform(dataset).drop_columns(["x"]))
+    assert made(back) == ({str(kind)}, [second, first, second])

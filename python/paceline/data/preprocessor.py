@@ -126,17 +126,11 @@ class Preprocessor:
 
     def _transform_batch(self, data):
         import pandas
-        import pyarrow
 
-        from paceline.data.block import BlockAccessor
-
-        if not isinstance(data, (pandas.DataFrame, pyarrow.Table, Mapping)):
-            raise ValueError(f"the batch is a {type(data).__name__}; wanted: a DataFrame, a pyarrow.Table or a dict of arrays")
         step = _Step(self)
         if step.format == "pandas":
-            frame = data.copy() if isinstance(data, pandas.DataFrame) else BlockAccessor.for_block(data).to_pandas()
-            return step(frame)
-        block = BlockAccessor.for_block(data)
+            return step(data.copy() if isinstance(data, pandas.DataFrame) else _block(data).to_pandas())
+        block = _block(data)
         return step(block.to_numpy() if step.format == "numpy" else block.to_arrow())
 
     @classmethod
@@ -168,6 +162,17 @@ class Preprocessor:
         if not isinstance(serialized, bytes) or not serialized.startswith(_MARK):
             raise ValueError(f"these are no bytes of a preprocessor's serialize(): {serialized[:20]!r}…")
         return cloudpickle.loads(serialized[len(_MARK) :])
+
+
+def _block(batch):
+    import pandas
+    import pyarrow
+
+    from paceline.data.block import BlockAccessor
+
+    if not isinstance(batch, (pandas.DataFrame, pyarrow.Table, Mapping)):
+        raise ValueError(f"the batch is a {type(batch).__name__}; wanted: a DataFrame, a pyarrow.Table or a dict of arrays")
+    return BlockAccessor.for_block(batch)
 
 
 class _Step:

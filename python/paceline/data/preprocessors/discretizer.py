@@ -3,6 +3,7 @@
 from typing import Any, Dict, Iterable, List, Optional, Union
 
 import numpy
+import pyarrow
 
 from paceline.data import aggregate
 from paceline.data.preprocessors._columns import OfColumns
@@ -18,6 +19,12 @@ class _OfBins(OfColumns):
 
     def _bins_of(self, column):
         return self.bins[column] if isinstance(self.bins, dict) else self.bins
+
+    def _outputs_of_table(self, table):
+        """pandas makes doubles of the numbers of a block in which some are null."""
+        made = super()._outputs_of_table(table)
+        return {output: pyarrow.array(values, pyarrow.int64(), from_pandas=True) if values.dtype.kind == "f" else values
+                for output, values in made.items()}  # fmt: skip
 
     def _column(self, values):
         import pandas

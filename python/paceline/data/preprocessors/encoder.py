@@ -5,17 +5,21 @@ from typing import Any, Dict, List, Optional
 
 import numpy
 import pyarrow
-import pyarrow.compute
 
 from paceline.data import _types
+from paceline.data._exact import key_of, value_of
 from paceline.data.preprocessor import Preprocessor
-from paceline.data.preprocessors._columns import OfArrow, OfColumns, counts_of
+from paceline.data.preprocessors._columns import OfArrow, OfColumns
+from paceline.data.preprocessors._counts import counts_of
+from paceline.data.preprocessors._numbers import doubles_of
 
 
 class _OfCategories(OfColumns):
-    """One that numbers the values of each column in their order: ``stats_["unique_values(column)"]``."""
+    """One that numbers the values of each column in their order: ``stats_["unique_values(column)"]``, in which lists are
+    tuples and structs tuples of pairs."""
 
     _counts_elements = False  # of lists
+    _is_as_wide_as_categories = False  # so that it needs some
 
     def __init__(self, columns, output_columns=None, max_categories=None):
         super().__init__(columns, output_columns)
@@ -25,6 +29,8 @@ class _OfCategories(OfColumns):
 
     def _fit(self, ds):
         for column, values in categories(ds, self.columns, self._counts_elements, self.max_categories).items():
+            if self._is_as_wide_as_categories and not values:
+                raise ValueError(f"the column {column!r} has no values to make categories of")
             self.stats_[f"unique_values({column})"] = values
         return self
 
@@ -65,10 +71,6 @@ def _refuse_nulls_of(column):
     raise ValueError(f"the column {column!r} has nulls; fill them first, as with SimpleImputer, or filter them")
 
 
-def _key(value):
-    return tuple(value) if isinstance(value, (list, numpy.ndarray)) else value
-
-
 class OrdinalEncoder(OfArrow, _OfCategories):
     """Each value as its place among all values, from 0, which is an int64; one that was not there before as null.
 
@@ -87,11 +89,11 @@ class OrdinalEncoder(OfArrow, _OfCategories):
             _refuse_nulls_of(name)
         places = self.stats_[f"unique_values({name})"]
         if self.encode_lists and _types.is_list(values.type):
-            return pyarrow.array([[places.get(value) for value in row] for row in values.to_pylist()], _of_places(values.type))
+            return pyarrow.array([[places.get(key_of(value)) for value in row] for row in values.to_pylist()], _of_places(values.type))
         if pyarrow.types.is_dictionary(values.type):
-            of_words = pyarrow.array([places.get(word) for word in values.dictionary.to_pylist()], pyarrow.int64())
+            of_words = pyarrow.array([places.get(key_of(word)) for word in values.dictionary.to_pylist()], pyarrow.int64())
             return of_words.take(values.indices)
-        return pyarrow.array([places.get(_key(value)) for value in values.to_pylist()], pyarrow.int64())
+        return pyarrow.array([places.get(key_of(value)) for value in values.to_pylist()], pyarrow.int64())
 
 
 def _of_places(kind):
@@ -110,6 +112,8 @@ class OneHotEncoder(_OfCategories):
         output_columns: Where they go; None: into the same columns.
     """
 
+    _is_as_wide_as_categories = True
+
     def __init__(self, columns: List[str], *, max_categories: Optional[Dict[str, int]] = None,
                  output_columns: Optional[List[str]] = None):
         super().__init__(columns, output_columns, max_categories)
@@ -117,10 +121,10 @@ class OneHotEncoder(_OfCategories):
     def _encoded(self, values, places):
         hot = numpy.zeros((len(values), len(places)), dtype="uint8")
         for row, value in enumerate(values):
-            place = places.get(_key(value))
+            place = places.get(key_of(value))
             if place is not None:
                 hot[row, place] = 1
-        return list(hot)
+        return hot
 
 
 class MultiHotEncoder(_OfCategories):
@@ -132,7 +136,7 @@ class MultiHotEncoder(_OfCategories):
         output_columns: Where they go; None: into the same columns.
     """
 
-    _counts_elements = True
+    _counts_elements = _is_as_wide_as_categories = True
 
     def __init__(self, columns: List[str], *, max_categories: Optional[Dict[str, int]] = None,
                  output_columns: Optional[List[str]] = None):
@@ -140,7 +144,7 @@ class MultiHotEncoder(_OfCategories):
 
     def _encoded(self, values, places):
         def encoded(row):
-            counts = collections.Counter(row if isinstance(row, (list, numpy.ndarray)) else [row])
+            counts = collections.Counter(map(key_of, row if isinstance(row, (list, numpy.ndarray)) else [row]))
             return [counts.get(value, 0) for value in places]
 
         return values.map(encoded)
@@ -154,7 +158,12 @@ class LabelEncoder(OrdinalEncoder):
         self.label_column, self.output_column = label_column, output_column or label_column
 
     def inverse_transform(self, ds: Any) -> Any:
-        """A dataset with the labels whose places are in output_column."""
+        """A dataset with the labels whose places are in output_column; null for what is no place.
+
+        Raises, when it is read:
+            TypeError: For other columns than of numbers.
+            ValueError: For numbers with something behind the point.
+        """
         self._check_fitted()
         return ds.map_batches(_Inverse(self), batch_format="pyarrow", udf_modifying_row_count=False)
 
@@ -167,10 +176,15 @@ class _Inverse:
 
     def __call__(self, table):
         column = self.encoder.label_column
-        labels = _types.array(list(self.encoder.stats_[f"unique_values({column})"]))  # in the order of their places
-        places = table.column(self.encoder.output_column).combine_chunks().cast(pyarrow.int64())
-        is_known = pyarrow.compute.and_(pyarrow.compute.greater_equal(places, 0), pyarrow.compute.less(places, len(labels)))
-        made = labels.take(pyarrow.compute.if_else(is_known, places, None))
+        # In the order of their places.
+        labels = _types.array([value_of(key) for key in self.encoder.stats_[f"unique_values({column})"]])
+        given = self.encoder.output_column
+        places = doubles_of(table.column(given).combine_chunks(), given)
+        broken = places[numpy.isfinite(places) & (places != numpy.trunc(places))]
+        if broken.size:
+            raise ValueError(f"the column {given!r} has {broken[0]}; wanted: places, which are whole numbers")
+        is_known = (places >= 0) & (places < len(labels))
+        made = labels.take(pyarrow.array(numpy.where(is_known, places, 0).astype("int64"), mask=~is_known))
         at = table.schema.get_field_index(column)
         return table.append_column(column, made) if at < 0 else table.set_column(at, column, made)
 

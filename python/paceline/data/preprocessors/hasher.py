@@ -4,7 +4,7 @@ from typing import List
 
 import numpy
 
-from paceline.data.preprocessor import Preprocessor
+from paceline.data.preprocessors._columns import OfSome
 from paceline.data.preprocessors._text import place_of
 
 
@@ -13,7 +13,7 @@ def _wide(numbers):
     return numbers.astype(numpy.int64) if numbers.dtype.kind in "iub" and numbers.dtype != numpy.uint64 else numbers
 
 
-class FeatureHasher(Preprocessor):
+class FeatureHasher(OfSome):
     """For each row an array of `num_features` sums: a column counts at the place that the hash of its name says.
 
     Args:
@@ -28,13 +28,12 @@ class FeatureHasher(Preprocessor):
         super().__init__()
         self.columns, self.num_features, self.output_column = list(columns), num_features, output_column
 
-    def _transform_pandas(self, frame):
+    def _outputs(self, frame):
         numbers = [_wide(frame[column].to_numpy()) for column in self.columns]
         sums = numpy.zeros((len(frame), self.num_features), dtype=numpy.result_type(*numbers))
         for column, values in zip(self.columns, numbers):
             sums[:, place_of(column, self.num_features)] += values
-        frame[self.output_column] = list(sums)
-        return frame
+        return {self.output_column: sums}
 
     def get_output_columns(self) -> List[str]:
         return [self.output_column]

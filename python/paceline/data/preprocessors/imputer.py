@@ -1,12 +1,17 @@
 """Values in the place of nulls."""
 
+import decimal
+import math
 from typing import Any, List, Optional
 
 import numpy
 import pyarrow
 import pyarrow.compute
 
-from paceline.data.preprocessors._columns import KnownMean, OfArrow, counts_of
+from paceline.data._exact import value_of
+from paceline.data.preprocessors._columns import OfArrow
+from paceline.data.preprocessors._counts import counts_of
+from paceline.data.preprocessors._numbers import KnownMean, refuse_what_are_no_numbers
 from paceline.data.preprocessors.encoder import is_null
 
 
@@ -15,7 +20,7 @@ class SimpleImputer(OfArrow):
 
     A column's type is the same whether a block has nulls or not. The mean makes float64 of all numbers but narrower
     floating-point ones. What is filled in otherwise is of the column's type, or where that does not hold it, makes the
-    column one that holds both: 0.5, and also 0.0, makes integers float64.
+    column one that holds both: 0.5, and also 0.0, makes integers float64. Dictionaries get numbers of at least 32 bits.
 
     Args:
         columns: Those with nulls.
@@ -41,7 +46,7 @@ class SimpleImputer(OfArrow):
             return self
         for column, counts in counts_of(ds, self.columns).items():
             known = [(value, count) for value, count in counts.most_common() if not is_null(value)]
-            self.stats_[f"most_frequent({column})"] = known[0][0] if known else None
+            self.stats_[f"most_frequent({column})"] = value_of(known[0][0]) if known else None
         return self
 
     def _absent_column(self, name, rows):
@@ -56,11 +61,14 @@ class SimpleImputer(OfArrow):
 
     def _arrow_column(self, name, values):
         value = self._value(name)
-        if self.strategy == "mean" and not pyarrow.types.is_floating(values.type):
-            values = values.cast(pyarrow.float64(), safe=False)
-        if pyarrow.types.is_dictionary(values.type):
-            return _of_words(values, value)
+        if self.strategy == "mean":
+            values = values.cast(values.type.value_type) if pyarrow.types.is_dictionary(values.type) else values
+            refuse_what_are_no_numbers(values.type, name)
+            values = values if pyarrow.types.is_floating(values.type) else values.cast(pyarrow.float64(), safe=False)
         try:
+            if pyarrow.types.is_dictionary(values.type):
+                return _of_words(values, value)
+            _refuse_infinite(values.type, value)
             kind = _type_for_both(values.type, value)
             missing = pyarrow.compute.is_null(values, nan_is_null=True)
             values = values.cast(kind) if kind != values.type else values
@@ -69,6 +77,14 @@ class SimpleImputer(OfArrow):
             return pyarrow.compute.if_else(missing, pyarrow.scalar(value, kind), values)
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError, OverflowError) as error:
             raise TypeError(f"the column {name!r} is of {values.type}, which {value!r} cannot fill: {error}") from error
+
+
+def _refuse_infinite(kind, value):
+    """A cast makes infinity of what a narrow floating-point type does not hold."""
+    if not (pyarrow.types.is_floating(kind) and isinstance(value, (int, float, decimal.Decimal))):
+        return
+    if math.isfinite(value) and not math.isfinite(pyarrow.scalar(float(value)).cast(kind).as_py()):
+        raise OverflowError("it is too large; make the column float64 first")
 
 
 def _type_for_both(kind, value):
@@ -84,14 +100,12 @@ def _type_for_both(kind, value):
 
 
 def _of_words(values, value):
-    """Of a dictionary column: the value may be one of its words or not."""
+    """Of a dictionary column: the value may be one of its words or not. Whether one word more has room depends on the
+    block, so no dictionary is left with numbers of fewer than 32 bits."""
     words, indices = values.dictionary, values.indices
+    indices = indices.cast(pyarrow.int32()) if indices.type.bit_width < 32 else indices
     place = words.index(pyarrow.scalar(value, words.type)).as_py()
     if place < 0:
         place = len(words)
         words = pyarrow.concat_arrays([words, pyarrow.array([value], words.type)])
-    try:
-        indices = indices.fill_null(pyarrow.scalar(place, indices.type))
-    except (pyarrow.ArrowInvalid, OverflowError):  # a word more than its numbers have room for
-        indices = indices.cast(pyarrow.int32()).fill_null(pyarrow.scalar(place, pyarrow.int32()))
-    return pyarrow.DictionaryArray.from_arrays(indices, words)
+    return pyarrow.DictionaryArray.from_arrays(indices.fill_null(pyarrow.scalar(place, indices.type)), words)

@@ -4,7 +4,7 @@ from typing import List, Optional
 
 import numpy
 
-from paceline.data.preprocessors._columns import OfColumns
+from paceline.data.preprocessors._numbers import OfNumbers
 
 _NORMS = {
     "l1": lambda rows: numpy.abs(rows).sum(axis=1),
@@ -13,7 +13,7 @@ _NORMS = {
 }
 
 
-class Normalizer(OfColumns):
+class Normalizer(OfNumbers):
     """Divides several columns of a row by their length.
 
     Args:
@@ -23,6 +23,7 @@ class Normalizer(OfColumns):
     """
 
     _is_fittable = False
+    _keeps_narrow_floats = False
 
     def __init__(self, columns: List[str], norm: str = "l2", *, output_columns: Optional[List[str]] = None):
         super().__init__(columns, output_columns)
@@ -30,7 +31,8 @@ class Normalizer(OfColumns):
             raise ValueError(f"norm is {norm!r}; allowed: {', '.join(map(repr, _NORMS))}")
         self.norm = norm
 
-    def _transform_pandas(self, frame):
-        rows = frame[self.columns]
-        frame[self.output_columns] = rows.div(_NORMS[self.norm](rows.astype("float64")), axis=0)
-        return frame
+    def _computed(self, doubles):
+        import pandas
+
+        norm = _NORMS[self.norm](pandas.concat(doubles, axis=1))
+        return [values / norm for values in doubles]

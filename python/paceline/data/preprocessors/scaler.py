@@ -3,7 +3,7 @@
 from typing import List, Optional, Tuple
 
 from paceline.data import aggregate
-from paceline.data.preprocessors._columns import KnownMean, KnownStd, OfNumbers
+from paceline.data.preprocessors._numbers import KnownMean, KnownStd, OfNumbers
 
 _TINY = 1e-8  # what is smaller is no spread
 
@@ -35,7 +35,7 @@ class MinMaxScaler(OfNumbers):
         least, greatest = self.stats_[f"min({values.name})"], self.stats_[f"max({values.name})"]
         if least is None or greatest is None:
             return values * float("nan")
-        spread = float(greatest - least)
+        spread = float(greatest) - float(least)  # as the values are rounded
         return (values - float(least)) / (1 if spread < _TINY else spread)
 
 

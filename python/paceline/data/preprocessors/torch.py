@@ -4,6 +4,8 @@ from typing import Any, Callable, List, Optional
 
 import numpy
 
+from paceline.data import _blocks, _functions
+from paceline.data.preprocessor import _block
 from paceline.data.preprocessors._columns import OfColumns
 
 
@@ -26,13 +28,21 @@ class TorchVisionPreprocessor(OfColumns):
 
     @classmethod
     def preferred_batch_format(cls) -> str:
-        return "numpy"
+        return "pyarrow" if cls._transform_numpy is TorchVisionPreprocessor._transform_numpy else "numpy"
+
+    def _outputs_of_table(self, table):
+        batch = _blocks.to_numpy(_blocks.joined(table.select(self.columns)))
+        return self._outputs({name: _functions._copied(images) for name, images in batch.items()})
 
     def _transform_numpy(self, batch):
-        made = [self._of_column(batch[column]) for column in self.columns]
-        return {**batch, **dict(zip(self.output_columns, made))}
+        return {**batch, **self._outputs(batch)}
 
-    def _of_column(self, images):
+    def _transform_batch(self, data):
+        if self.preferred_batch_format() == "numpy":
+            return super()._transform_batch(data)
+        return self._transform_numpy(_block(data).to_numpy())
+
+    def _column(self, images):
         return self._applied(images) if self.batched else [self._applied(image) for image in images]
 
     def _applied(self, images):

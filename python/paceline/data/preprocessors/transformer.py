@@ -4,7 +4,7 @@ from typing import List, Optional
 
 import numpy
 
-from paceline.data.preprocessors._columns import OfNumbers
+from paceline.data.preprocessors._numbers import OfNumbers
 
 
 class PowerTransformer(OfNumbers):

@@ -3,7 +3,8 @@
 import collections
 from typing import Callable, List, Optional
 
-from paceline.data.preprocessors._columns import OfColumns, counts_of
+from paceline.data.preprocessors._columns import OfColumns
+from paceline.data.preprocessors._counts import counts_of
 from paceline.data.preprocessors._text import place_of, split_at_spaces, words_of
 
 

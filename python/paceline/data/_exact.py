@@ -35,16 +35,25 @@ def _of_wide_integers(values):
 
 def squares_of(values: pyarrow.Array) -> int:
     """The sum of the squares of integers without nulls, of which there is at least one."""
-    least = pyarrow.compute.min(values).as_py()
+    extremes = pyarrow.compute.min_max(values)
+    least, greatest = extremes["min"].as_py(), extremes["max"].as_py()
     numbers = values.to_numpy(zero_copy_only=False)
     above = numbers.astype(numpy.uint64) - numpy.uint64(least % 2**64)  # modulo 2**64, which holds every distance
-    high, low = above >> numpy.uint64(32), above & numpy.uint64(2**32 - 1)
-    squares = (_total(high * high) << 64) + (_total(high * low) << 33) + _total(low * low)
-    return squares + 2 * least * _total(above) + len(numbers) * least * least
+    squares = _squares(above, greatest - least)
+    return squares + 2 * least * _total(above, greatest - least) + len(numbers) * least * least
 
 
-def _total(numbers):
+def _squares(numbers, greatest):
+    if greatest < 2**32:
+        return _total(numbers * numbers, greatest * greatest)
+    high, low = numbers >> numpy.uint64(32), numbers & numpy.uint64(2**32 - 1)
+    return (_total(high * high) << 64) + (_total(high * low) << 33) + _total(low * low)
+
+
+def _total(numbers, greatest=2**64 - 1):
     """Exact, of a uint64 array of fewer than 2**32 numbers."""
+    if greatest * len(numbers) < 2**64:
+        return int(numbers.sum())
     return (int((numbers >> numpy.uint64(32)).sum()) << 32) + int((numbers & numpy.uint64(2**32 - 1)).sum())
 
 

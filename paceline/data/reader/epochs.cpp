@@ -100,7 +100,7 @@ class Epochs::Batches : public RankBatches {
     ARROW_ASSIGN_OR_RAISE(auto batch, batches_->next());
     before_ = done_;
     if (batch == nullptr) {
-      place_->done = place_->before = {.epoch = done_.epoch + 1, .state = {}};
+      place_->done = place_->before = place_->next;
       return nullptr;
     }
     done_.state = batches_->state();
@@ -182,7 +182,7 @@ BatchRequest Epochs::request_of(const Point& from, const EpochOptions& options) 
 arrow::Result<std::unique_ptr<RankBatches>> Epochs::begin(const EpochOptions& options,
                                                           std::shared_ptr<CountedSteps> steps) {
   ARROW_RETURN_NOT_OK(options.validate());
-  Point from = next_;
+  Point from = place_->next;
   if (skipped_ && options.local_shuffle_buffer_size) {
     ARROW_ASSIGN_OR_RAISE(from.state, in_buffers(from.state, options));
   }
@@ -196,10 +196,10 @@ arrow::Result<std::unique_ptr<RankBatches>> Epochs::begin(const EpochOptions& op
   }
   auto given =
       std::make_unique<Batches>(std::move(batches), Point{request.epoch, request.from}, place_, std::move(steps));
-  next_ = {.epoch = request.epoch + 1, .state = {}};
+  place_->next = {.epoch = request.epoch + 1, .state = {}};
   resumed_ = false;
   skipped_ = false;
-  if (begins_next(options)) given->begin_early(reader_, request_of(next_, options), begun_);
+  if (begins_next(options)) given->begin_early(reader_, request_of(place_->next, options), begun_);
   return given;
 }
 
@@ -214,9 +214,9 @@ bool Epochs::begins_next(const EpochOptions& options) {
 }
 
 arrow::Status Epochs::skip(int64_t rows) {
-  ARROW_ASSIGN_OR_RAISE(const StreamState state, reader_->skipped(next_.epoch, seed_, rows, next_.state));
-  const bool is_all_skipped = skipped_ || next_.state == StreamState();
-  begin_at({.epoch = next_.epoch, .state = state});
+  ARROW_ASSIGN_OR_RAISE(const StreamState state, reader_->skipped(place_->next.epoch, seed_, rows, place_->next.state));
+  const bool is_all_skipped = skipped_ || place_->next.state == StreamState();
+  begin_at({.epoch = place_->next.epoch, .state = state});
   skipped_ = is_all_skipped;
   return arrow::Status::OK();
 }
@@ -224,8 +224,8 @@ arrow::Status Epochs::skip(int64_t rows) {
 // The state in which as many rows are passed over of an epoch that is mixed in buffers from its beginning.
 arrow::Result<StreamState> Epochs::in_buffers(const StreamState& skipped, const EpochOptions& options) const {
   const int64_t rows = skipped.position.rows;
-  const int64_t of_buffer = request_of({.epoch = next_.epoch, .state = {}}, options).from.buffer_rows;
-  ARROW_ASSIGN_OR_RAISE(StreamState state, reader_->skipped(next_.epoch, seed_, rows - rows % of_buffer, {}));
+  const int64_t of_buffer = request_of({.epoch = place_->next.epoch, .state = {}}, options).from.buffer_rows;
+  ARROW_ASSIGN_OR_RAISE(StreamState state, reader_->skipped(place_->next.epoch, seed_, rows - rows % of_buffer, {}));
   state.buffer_rows = of_buffer;
   state.buffer = rows / of_buffer;
   state.done = rows % of_buffer;

@@ -76,7 +76,7 @@ class Epochs {
   int64_t epoch() const { return place_->now().epoch; }
   /// The next iteration is this epoch, from its beginning; if a state from its middle was loaded, from there.
   void set_epoch(int64_t epoch) {
-    if (!resumed_ || epoch != next_.epoch) begin_at({.epoch = epoch, .state = {}});
+    if (!resumed_ || epoch != place_->next.epoch) begin_at({.epoch = epoch, .state = {}});
   }
   /// The next iteration passes over the next rows of the epoch: of all ranks together. Of an epoch that nobody has
   /// begun, these are the rows that come first in that iteration, mixed in buffers or not.
@@ -107,6 +107,7 @@ class Epochs {
   struct Place {
     Point done;                                        // behind the batch that was given last
     Point before;                                      // in front of it
+    Point next;                                        // what the next iteration begins with
     std::shared_ptr<const CountedSteps> in_hand = {};  // of that batch, while it may still be made void
     const Point& now() const { return in_hand != nullptr && in_hand->is_void() ? before : done; }
   };
@@ -122,8 +123,7 @@ class Epochs {
   arrow::Result<StreamState> in_buffers(const StreamState& skipped, const EpochOptions& options) const;
   bool begins_next(const EpochOptions& options);
   void begin_at(const Point& point) {
-    *place_ = {.done = point, .before = point};
-    next_ = point;
+    *place_ = {.done = point, .before = point, .next = point};
     resumed_ = false;
     skipped_ = false;
   }
@@ -132,9 +132,8 @@ class Epochs {
   const RankShare share_;
   const std::shared_ptr<Place> place_ = std::make_shared<Place>();
   const std::shared_ptr<Begun> begun_ = std::make_shared<Begun>();
-  Point next_;                   // what the next iteration begins with
   bool resumed_ = false;         // a loaded state waits for it
-  bool skipped_ = false;         // what is before next_ was passed over, all of it
+  bool skipped_ = false;         // what is before its next point was passed over, all of it
   std::optional<int64_t> seed_;  // of a state that was loaded, if nobody has chosen one
   std::optional<bool> calls_functions_;
 };

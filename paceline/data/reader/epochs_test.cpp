@@ -89,6 +89,25 @@ TEST(Epochs, EachIterationIsTheNextEpoch) {
   EXPECT_EQ(epochs.rows().ValueOrDie(), 20);
 }
 
+// A train loop may say where it goes on while it still iterates.
+TEST(Epochs, AnIterationThatEndsLeavesWhatWasChosenForTheNext) {
+  Epochs epochs(shuffled_numbers(20), {});
+  auto batches = epochs.begin({.batch_size = 4}).ValueOrDie();
+  (void)next_rows(*batches);
+  epochs.set_epoch(5);
+  const Json chosen = epochs.state().ValueOrDie();
+  (void)rows_left(*batches);
+  EXPECT_EQ(epochs.epoch(), 5);
+  EXPECT_EQ(epochs.state().ValueOrDie(), chosen);
+  batches = epochs.begin({.batch_size = 4}).ValueOrDie();
+  ASSERT_TRUE(epochs.skip(8).ok());
+  const Json skipped = epochs.state().ValueOrDie();
+  (void)rows_left(*batches);
+  EXPECT_EQ(epochs.epoch(), 6);
+  EXPECT_EQ(epochs.state().ValueOrDie(), skipped);
+  EXPECT_EQ(rows_left(epochs).size(), 12u);
+}
+
 // The plan of a program that draws its seed, as it is after a restart.
 TEST(Epochs, AStateBringsTheSeedThatNobodyHasChosen) {
   const auto numbers = std::make_shared<const Plan>(Plan{.kind = "numbers", .options = {{"rows", 40}}});

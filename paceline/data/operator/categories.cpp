@@ -1,7 +1,6 @@
 #include "paceline/data/operator/categories.h"
 
 #include <arrow/array.h>
-#include <arrow/array/concatenate.h>
 #include <arrow/array/util.h>
 #include <arrow/buffer.h>
 #include <arrow/builder.h>
@@ -15,6 +14,7 @@
 #include <cmath>
 
 #include "paceline/data/memory/reading_memory.h"
+#include "paceline/data/operator/exact_numbers_internal.h"
 #include "paceline/data/order/permutation.h"
 #include "paceline/data/schema/missing_column_internal.h"
 #include "paceline/data/schema/tensor_column_internal.h"
@@ -39,29 +39,54 @@ Kind kind_of(const arrow::DataType& type) {
   return arrow::is_temporal(id) ? Kind::time : Kind::other;
 }
 
-// Casts them, in the order of the rows; where some do not fit, half by half, until it is known which ones.
-arrow::Status cast_parts(const Column& values, const Type& type, compute::ExecContext& context,
-                         arrow::ArrayVector& parts) {
-  auto cast = compute::Cast(*values, type, compute::CastOptions::Safe(), &context);
-  if (cast.ok()) {
-    parts.push_back(*cast);
-    return arrow::Status::OK();
-  }
-  if (!cast.status().IsInvalid()) return cast.status();
-  if (values->length() <= 1) {
-    return arrow::MakeArrayOfNull(type, values->length(), context.memory_pool()).Value(&parts.emplace_back());
-  }
-  const int64_t half = values->length() / 2;
-  ARROW_RETURN_NOT_OK(cast_parts(values->Slice(0, half), type, context, parts));
-  return cast_parts(values->Slice(half), type, context, parts);
+// Another type's values as those of this one; null where it has no such one, as a date of a time of day.
+arrow::Result<Column> as_far_as_held(const Column& values, const Type& type, compute::ExecContext& context) {
+  const compute::CastOptions unsafe = compute::CastOptions::Unsafe();
+  ARROW_ASSIGN_OR_RAISE(const Column made, compute::Cast(*values, type, unsafe, &context));
+  ARROW_ASSIGN_OR_RAISE(const Column back, compute::Cast(*made, values->type(), unsafe, &context));
+  ARROW_ASSIGN_OR_RAISE(const arrow::Datum same, compute::CallFunction("equal", {back, values}, &context));
+  ARROW_ASSIGN_OR_RAISE(const arrow::Datum held,
+                        compute::CallFunction("if_else", {same, made, arrow::MakeNullScalar(type)}, &context));
+  return held.make_array();
 }
 
-// As another type; null where it does not hold a value.
-arrow::Result<Column> as_far_as_held(const Column& values, const Type& type, compute::ExecContext& context) {
-  if (values->type()->Equals(*type)) return values;
-  arrow::ArrayVector parts;
-  ARROW_RETURN_NOT_OK(cast_parts(values, type, context, parts));
-  return parts.size() == 1 ? parts.front() : arrow::Concatenate(parts, context.memory_pool());
+// Values that are looked for, and those they are looked for among, in one type that has both exactly. Among the latter
+// null stands for one that none of the former can be.
+struct Comparable {
+  Column values;
+  Column known;
+};
+
+arrow::Result<Comparable> comparable_of(Column values, Column known, compute::ExecContext& context) {
+  const auto cast = [&context](const Column& column, const Type& type) {
+    return compute::Cast(*column, type, compute::CastOptions::Safe(), &context);
+  };
+  if (values->type_id() == arrow::Type::NA) {
+    ARROW_ASSIGN_OR_RAISE(values, cast(values, known->type()));
+  }
+  if (values->type_id() == arrow::Type::DICTIONARY) {
+    ARROW_ASSIGN_OR_RAISE(values,
+                          cast(values, static_cast<const arrow::DictionaryType&>(*values->type()).value_type()));
+  }
+  // Arrow cannot look for half-precision numbers.
+  if (values->type()->Equals(*known->type()) && values->type_id() != arrow::Type::HALF_FLOAT)
+    return Comparable{values, known};
+  switch (kind_of(*known->type())) {
+    case Kind::number: {
+      ARROW_ASSIGN_OR_RAISE(values, in_wide_type(values));
+      ARROW_ASSIGN_OR_RAISE(known, in_wide_type(known));
+      ARROW_ASSIGN_OR_RAISE(known, held_exactly(known, values->type()));
+      break;
+    }
+    case Kind::text: {
+      ARROW_ASSIGN_OR_RAISE(values, cast(values, arrow::large_binary()));
+      ARROW_ASSIGN_OR_RAISE(known, cast(known, arrow::large_binary()));
+      break;
+    }
+    default:
+      ARROW_ASSIGN_OR_RAISE(known, as_far_as_held(known, values->type(), context));
+  }
+  return Comparable{values, known};
 }
 
 class EncodeCategories : public Operator {
@@ -133,12 +158,8 @@ class EncodeCategories : public Operator {
       return arrow::Status::Invalid("the column '", options_.column,
                                     "' has nulls; fill them first, as with SimpleImputer, or filter them");
     }
-    Column known = options_.values;
-    if (known->type_id() == arrow::Type::BOOL && given->type_id() != arrow::Type::BOOL) {
-      // A cast to truth values would take every number but 0 for true.
-      ARROW_ASSIGN_OR_RAISE(known, compute::Cast(*known, arrow::uint8(), compute::CastOptions::Safe(), &context));
-    }
-    ARROW_ASSIGN_OR_RAISE(Column values, as_far_as_held(given, known->type(), context));
+    ARROW_ASSIGN_OR_RAISE(auto comparable, comparable_of(given, options_.values, context));
+    auto& [values, known] = comparable;
     if (values->type_id() == arrow::Type::FLOAT || values->type_id() == arrow::Type::DOUBLE) {
       ARROW_ASSIGN_OR_RAISE(const auto zero, arrow::MakeScalar(values->type(), 0));
       ARROW_ASSIGN_OR_RAISE(const arrow::Datum sum,
@@ -165,8 +186,14 @@ class EncodeCategories : public Operator {
   }
 
   arrow::Result<Column> values_at(const Column& given, compute::ExecContext& context) const {
-    ARROW_RETURN_NOT_OK(refuse_fractions(given, context));
-    ARROW_ASSIGN_OR_RAISE(const Column places, as_far_as_held(given, arrow::int64(), context));
+    Column places;
+    if (given->type_id() == arrow::Type::NA) {
+      ARROW_ASSIGN_OR_RAISE(places, arrow::MakeArrayOfNull(arrow::int64(), given->length(), reading_memory()));
+    } else {
+      ARROW_ASSIGN_OR_RAISE(places, in_wide_type(given));
+    }
+    ARROW_RETURN_NOT_OK(refuse_fractions(places, context));
+    ARROW_ASSIGN_OR_RAISE(places, held_exactly(places, arrow::int64()));
     const auto& numbers = static_cast<const arrow::Int64Array&>(*places);
     arrow::Int64Builder known(reading_memory());
     ARROW_RETURN_NOT_OK(known.Reserve(numbers.length()));

@@ -25,9 +25,10 @@ struct EncodeOptions {
   Encoding encoding = Encoding::place;
 };
 
-/// Adds the column `output`. Numbers of another type than the values are found by what they are: 2.0 is 2, and 2.5 is
-/// none of integers. Errors are: a missing column, and one of another kind than the values, such as texts for numbers;
-/// a null or NaN in it; for Encoding::inverse, which takes those for no place, a place with a fraction.
+/// Adds the column `output`. Numbers of another type than the values are found by what they are: 2.0 is 2, 2.5 is none
+/// of integers, and the double 0.1 is neither the float nor the decimal of that name. Errors are: a missing column, and
+/// one of another kind than the values, such as texts for numbers; a null or NaN in it; for Encoding::inverse, which
+/// takes those for no place, a place with a fraction.
 std::shared_ptr<const Operator> encode_categories(EncodeOptions options);
 
 }  // namespace paceline::data

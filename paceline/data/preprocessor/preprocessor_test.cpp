@@ -12,6 +12,7 @@
 
 #include "paceline/core/error.h"
 #include "paceline/data/dataset/read_api.h"
+#include "paceline/data/memory/reading_memory.h"
 #include "paceline/data/plan/codec.h"
 #include "paceline/data/preprocessor/chain.h"
 #include "paceline/data/preprocessor/concatenator.h"
@@ -156,6 +157,10 @@ TEST(Encoders, LabelsComeBack) {
   };
   expect_column(labels.inverse_transform(of(arrow::float32(), "[[1], [NaN], [1e30]]")), "word", arrow::utf8(),
                 R"(["fig", null, null])");
+  expect_column(labels.inverse_transform(of(arrow::uint64(), "[[1], [18446744073709551615]]")), "word", arrow::utf8(),
+                R"(["fig", null])");
+  expect_column(labels.inverse_transform(of(arrow::decimal128(5, 2), R"([["1.00"], ["-1.00"]])")), "word",
+                arrow::utf8(), R"(["fig", null])");
   EXPECT_THAT(error_of<ConfigError>([&] { labels.inverse_transform(of(arrow::float64(), "[[1.7]]")).take(); }),
               HasSubstr("the column 'label' has 1.7; wanted: places, which are integers"));
   EXPECT_THAT(error_of<ConfigError>([&] { labels.inverse_transform(of(arrow::utf8(), R"([["1"]])")).take(); }),
@@ -188,6 +193,83 @@ TEST(Encoders, FindNumbersOfOtherTypes) {
   EXPECT_THAT(error_of<ConfigError>([&] { text.transform(column(arrow::int8(), "[[1]]")).take(); }),
               HasSubstr("the column 'id' has int8; wanted, as it was learnt: string"));
   expect_column(text.transform(column(arrow::large_utf8(), R"([["2"], ["1"]])")), "id", arrow::int64(), "[null, 0]");
+}
+
+// The column `x` of one type, encoded by the values of one of another.
+Dataset encoded_by(const std::shared_ptr<arrow::DataType>& learnt, const std::string& values,
+                   const std::shared_ptr<arrow::DataType>& type, const std::string& json) {
+  OrdinalEncoder encoder({"x"});
+  encoder.fit(rows_of({arrow::field("x", learnt)}, values));
+  return encoder.transform(rows_of({arrow::field("x", type)}, json));
+}
+
+TEST(Encoders, FindNumbersByWhatTheyAre) {
+  const auto expect = [](const std::shared_ptr<arrow::DataType>& learnt, const std::string& values,
+                         const std::shared_ptr<arrow::DataType>& type, const std::string& json,
+                         const std::string& places) {
+    SCOPED_TRACE(learnt->ToString() + " and " + type->ToString());
+    expect_column(encoded_by(learnt, values, type, json), "x", arrow::int64(), places);
+  };
+  const auto decimal = arrow::decimal128(5, 2);
+  constexpr const char* kDecimals = R"([["1.00"], ["2.50"]])";
+  expect(decimal, kDecimals, arrow::int64(), "[[1], [2], [9223372036854775807]]", "[0, null, null]");
+  expect(decimal, kDecimals, arrow::float64(), "[[1], [2.5], [0.1], [1e300]]", "[0, 1, null, null]");
+  expect(decimal, kDecimals, arrow::decimal128(5, 3), R"([["1.000"], ["2.505"]])", "[0, null]");
+  const std::string zeros(69, '0');
+  const std::string fine = "[[\"1.0" + zeros + "\"], [\"2.5" + zeros + "\"]]";
+  expect(decimal, kDecimals, arrow::decimal256(76, 70), fine, "[0, 1]");
+  expect(arrow::decimal256(76, 70), fine, arrow::uint64(), "[[1], [18446744073709551615]]", "[0, null]");
+  expect(arrow::decimal128(38, 0), R"([["10000000000000000000000"]])", arrow::float64(), "[[1e22], [1e300]]",
+         "[0, null]");
+  expect(arrow::int64(), "[[1], [2]]", decimal, kDecimals, "[0, null]");
+  // No float and no decimal is what the double 0.1 is.
+  expect(arrow::float32(), "[[0.1], [2]]", arrow::float64(), "[[0.1], [2], [0.10000000149011612], [1e300]]",
+         "[null, 1, 0, null]");
+  expect(arrow::float64(), "[[0.1], [2]]", arrow::float32(), "[[0.1], [2]]", "[null, 1]");
+  expect(arrow::float64(), "[[0.1], [2], [-0.375]]", decimal, R"([["0.10"], ["2.00"], ["-0.37"]])", "[null, 2, null]");
+  expect(arrow::float64(), "[[0.1], [2], [-0.375]]", arrow::decimal128(9, 4), R"([["-0.3750"]])", "[0]");
+  expect(arrow::float16(), "[[1.5], [2]]", arrow::float32(), "[[1.5], [0.1]]", "[0, null]");
+  expect(arrow::int8(), "[[1], [2]]", arrow::float16(), "[[1.5], [2]]", "[null, 1]");
+  // 2^53 + 1 is no double; 2^63 is one, and no int64.
+  expect(arrow::float64(), "[[9007199254740992]]", arrow::int64(), "[[9007199254740992], [9007199254740993]]",
+         "[0, null]");
+  expect(arrow::int64(), "[[9007199254740992], [9007199254740993], [9223372036854775807]]", arrow::float64(),
+         "[[9007199254740992], [9223372036854775808]]", "[0, null]");
+  expect(arrow::uint64(), "[[9223372036854775808]]", arrow::float64(), "[[9223372036854775808], [-1]]", "[0, null]");
+  expect(arrow::uint64(), "[[18446744073709551615], [1]]", arrow::int64(), "[[-1], [1]]", "[null, 0]");
+  expect(arrow::int64(), "[[-1], [1]]", arrow::uint64(), "[[18446744073709551615], [1]]", "[null, 1]");
+  expect(arrow::boolean(), "[[true], [false]]", arrow::float64(), "[[0.5], [1], [0]]", "[null, 1, 0]");
+  expect(arrow::float64(), "[[0.5], [1], [-0.0]]", arrow::boolean(), "[[true], [false]]", "[2, 0]");
+}
+
+TEST(Encoders, FindTimesAndTextsByWhatTheyAre) {
+  const auto micro = arrow::timestamp(arrow::TimeUnit::MICRO);
+  expect_column(encoded_by(micro, "[[1000], [2001]]", arrow::timestamp(arrow::TimeUnit::MILLI), "[[1], [2]]"), "x",
+                arrow::int64(), "[0, null]");
+  expect_column(
+      encoded_by(micro, "[[1000], [2001]]", arrow::timestamp(arrow::TimeUnit::NANO), "[[1000000], [1000001]]"), "x",
+      arrow::int64(), "[0, null]");
+  expect_column(encoded_by(arrow::date32(), "[[1], [2]]", micro, "[[86400000000], [86400000001]]"), "x", arrow::int64(),
+                "[0, null]");
+  expect_column(encoded_by(arrow::utf8(), R"([["ab"], ["c"]])", arrow::fixed_size_binary(2), R"([["ab"], ["cd"]])"),
+                "x", arrow::int64(), "[0, null]");
+  expect_column(encoded_by(arrow::utf8(), R"([["ab"], ["c"]])", arrow::utf8_view(), R"([["c"], ["cd"]])"), "x",
+                arrow::int64(), "[1, null]");
+}
+
+// Each of them would cost what thousands of others do if it were looked for alone.
+TEST(Encoders, NumbersThatTheirTypeDoesNotHoldCostNoMore) {
+  constexpr int64_t kRows = 50'000;
+  arrow::DoubleBuilder builder;
+  for (int64_t row = 0; row < kRows; ++row) ASSERT_TRUE(builder.Append(static_cast<double>(row) + 0.5).ok());
+  const auto schema = arrow::schema({arrow::field("x", arrow::float64())});
+  const Dataset halves = from_arrow({arrow::RecordBatch::Make(schema, kRows, {builder.Finish().ValueOrDie()})});
+  LabelEncoder encoder("x", "place");
+  encoder.fit(rows_of({arrow::field("x", arrow::int64())}, "[[1], [2]]"));
+  const int64_t before = reading_memory()->num_allocations();
+  const auto made = encoder.transform(halves).take_all()->GetColumnByName("place");
+  EXPECT_EQ(made->null_count(), kRows);
+  EXPECT_LT(reading_memory()->num_allocations() - before, kRows / 100);
 }
 
 TEST(Encoders, NullsAreErrors) {

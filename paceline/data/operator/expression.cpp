@@ -8,6 +8,7 @@
 #include <arrow/scalar.h>
 #include <arrow/type.h>
 
+#include "paceline/data/operator/exact_numbers_internal.h"
 #include "paceline/data/schema/missing_column_internal.h"
 
 namespace paceline::data {
@@ -84,14 +85,15 @@ class Filter : public ExpressionOperator {
 
 class WithColumn : public ExpressionOperator {
  public:
-  WithColumn(std::string column, compute::Expression value)
-      : ExpressionOperator(std::move(value)), column_(std::move(column)) {}
+  WithColumn(std::string column, compute::Expression value, std::vector<std::string> numbers)
+      : ExpressionOperator(std::move(value)), column_(std::move(column)), numbers_(std::move(numbers)) {}
 
   bool keeps_rows() const override { return true; }
   int64_t bytes_besides(int64_t) const override { return 0; }  // the other columns stay what they are
 
   arrow::Result<std::shared_ptr<arrow::Schema>> schema(const std::shared_ptr<arrow::Schema>& input) const override {
     if (input == nullptr) return nullptr;
+    ARROW_RETURN_NOT_OK(check_numbers(*input));
     ARROW_ASSIGN_OR_RAISE(const compute::Expression value, bound(*input));
     const auto field = arrow::field(column_, value.type()->GetSharedPtr());
     const int place = input->GetFieldIndex(column_);
@@ -100,6 +102,7 @@ class WithColumn : public ExpressionOperator {
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply(const std::shared_ptr<arrow::RecordBatch>& block,
                                                            uint64_t) const override {
+    ARROW_RETURN_NOT_OK(check_numbers(*block->schema()));
     ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Array> values, value_of(*block));
     const auto field = arrow::field(column_, values->type());
     const int place = block->schema()->GetFieldIndex(column_);
@@ -112,7 +115,19 @@ class WithColumn : public ExpressionOperator {
     return "WithColumn(" + column_ + " = " + expression + ")";
   }
 
+  // Of those that are there.
+  arrow::Status check_numbers(const arrow::Schema& columns) const {
+    for (const std::string& column : numbers_) {
+      const auto field = columns.GetFieldByName(column);
+      if (field == nullptr || holds_numbers(*field->type())) continue;
+      return arrow::Status::Invalid(name(), ": the column '", column, "' has ", field->type()->ToString(),
+                                    "; wanted: numbers");
+    }
+    return arrow::Status::OK();
+  }
+
   const std::string column_;
+  const std::vector<std::string> numbers_;
 };
 
 }  // namespace
@@ -121,8 +136,9 @@ std::shared_ptr<const Operator> filter(compute::Expression condition) {
   return std::make_shared<Filter>(std::move(condition));
 }
 
-std::shared_ptr<const Operator> with_column(std::string name, compute::Expression value) {
-  return std::make_shared<WithColumn>(std::move(name), std::move(value));
+std::shared_ptr<const Operator> with_column(std::string name, compute::Expression value,
+                                            std::vector<std::string> numbers) {
+  return std::make_shared<WithColumn>(std::move(name), std::move(value), std::move(numbers));
 }
 
 }  // namespace paceline::data

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "paceline/data/operator/operator.h"
 
@@ -14,7 +15,9 @@ namespace paceline::data {
 ///
 ///     filter(arrow::compute::greater(arrow::compute::field_ref("x"), arrow::compute::literal(3)));
 std::shared_ptr<const Operator> filter(arrow::compute::Expression condition);
-/// Adds the column `name` with the value of `value`, or puts it in the place of the column that is called so.
-std::shared_ptr<const Operator> with_column(std::string name, arrow::compute::Expression value);
+/// Adds the column `name` with the value of `value`, or puts it in the place of the column that is called so. Other
+/// columns than of numbers are an error where `numbers` names them: a cast would make numbers of texts.
+std::shared_ptr<const Operator> with_column(std::string name, arrow::compute::Expression value,
+                                            std::vector<std::string> numbers = {});
 
 }  // namespace paceline::data

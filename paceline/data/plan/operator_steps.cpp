@@ -40,7 +40,8 @@ Made make_filter(const Plan& plan) {
 
 Made make_with_column(const Plan& plan) {
   ARROW_ASSIGN_OR_RAISE(auto value, expression_of(plan.options.at("expression")));
-  return with_column(plan.options.at("name"), std::move(value));
+  return with_column(plan.options.at("name"), std::move(value),
+                     plan.options.value("numbers", std::vector<std::string>()));
 }
 
 Made make_encode_categories(const Plan& plan) {

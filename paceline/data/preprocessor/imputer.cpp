@@ -86,8 +86,11 @@ Dataset SimpleImputer::with_output(const Dataset& dataset, const std::string& co
     throw ConfigError("the column '" + column +
                       "' had no values to learn from, so there is nothing to fill its nulls with");
   }
-  const auto known = strategy_ == "mean" ? as_doubles(column) : compute::field_ref(column);
-  return dataset.with_column(output, compute::call("if_else", {is_missing(column), exact_literal(value), known}));
+  const auto filled = [&](const compute::Expression& known) {
+    return compute::call("if_else", {is_missing(column), exact_literal(value), known});
+  };
+  if (strategy_ == "mean") return with_numbers(dataset, column, output, filled(as_doubles(column)));
+  return dataset.with_column(output, filled(compute::field_ref(column)));
 }
 
 }  // namespace paceline::data::preprocessors

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "paceline/core/error.h"
+#include "paceline/data/operator/exact_numbers_internal.h"
 #include "paceline/data/plan/steps_internal.h"
 #include "paceline/data/schema/missing_column_internal.h"
 
@@ -120,13 +121,18 @@ const std::shared_ptr<arrow::Scalar>& OfColumns::stat(const std::string& kind, c
 }
 
 std::string refuse_but_numbers(const arrow::DataType& type, const std::string& instead) {
-  const arrow::Type::type id = type.id();
-  if (arrow::is_numeric(id) || arrow::is_decimal(id) || id == arrow::Type::BOOL || id == arrow::Type::NA) return "";
-  return "wanted: numbers; " + instead;
+  return holds_numbers(type) ? "" : "wanted: numbers; " + instead;
 }
 
 compute::Expression as_doubles(const std::string& column) {
   return compute::call("cast", {compute::field_ref(column)}, compute::CastOptions::Unsafe(arrow::float64()));
+}
+
+Dataset with_numbers(const Dataset& dataset, const std::string& column, const std::string& output,
+                     const compute::Expression& value) {
+  return dataset.step("with_column", {{"name", output},
+                                      {"expression", value_or_throw(option_of(value))},
+                                      {"numbers", std::vector<std::string>{column}}});
 }
 
 compute::Expression is_missing(const std::string& column) {

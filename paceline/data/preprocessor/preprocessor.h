@@ -104,7 +104,10 @@ class OfColumns : public Preprocessor {
 
 /// OfColumns::refusal() of one that learns from numbers; `instead`: what to do with other columns.
 std::string refuse_but_numbers(const arrow::DataType& type, const std::string& instead);
-/// The column as doubles.
+/// The dataset with the column `output` of value `value`, where `column` has to be one of numbers.
+Dataset with_numbers(const Dataset& dataset, const std::string& column, const std::string& output,
+                     const arrow::compute::Expression& value);
+/// The column as doubles; of texts, too, which with_numbers() refuses.
 arrow::compute::Expression as_doubles(const std::string& column);
 /// Whether the column's value is null or NaN.
 arrow::compute::Expression is_missing(const std::string& column);

@@ -469,6 +469,25 @@ TEST(Preprocessor, ErrorsNameColumns) {
   EXPECT_THAT(error_of<ConfigError>([] { MinMaxScaler({"a", "b"}, {"c"}); }), HasSubstr("one for each of 2 columns"));
 }
 
+// A cast would make numbers of texts that look like some.
+TEST(Preprocessor, WhatIsNoNumberIsRefusedByTransform) {
+  const std::vector<std::string> x = {"x"};
+  for (const std::shared_ptr<Preprocessor>& one : std::vector<std::shared_ptr<Preprocessor>>{
+           std::make_shared<StandardScaler>(x), std::make_shared<MinMaxScaler>(x), std::make_shared<MaxAbsScaler>(x),
+           std::make_shared<SimpleImputer>(x), std::make_shared<StandardScaler>(x, std::vector<std::string>{"y"})}) {
+    one->fit(rows_of({arrow::field("x", arrow::int64())}, "[[1], [2]]"));
+    for (const auto& type : {arrow::utf8(), arrow::date32()}) {
+      const Dataset others =
+          rows_of({arrow::field("x", type)}, type->id() == arrow::Type::STRING ? R"([["7"]])" : "[[7]]");
+      const std::string wanted = "the column 'x' has " + type->ToString() + "; wanted: numbers";
+      EXPECT_THAT(error_of<ConfigError>([&] { one->transform(others).take(); }), HasSubstr(wanted));
+      EXPECT_THAT(error_of<ConfigError>([&] { one->transform(others).schema(); }), HasSubstr(wanted));
+      EXPECT_THAT(error_of<ConfigError>([&] { travelled(one->transform(others)).take(); }), HasSubstr(wanted));
+    }
+    EXPECT_EQ(one->transform(rows_of({arrow::field("x", arrow::decimal128(5, 2))}, R"([["1.50"]])")).count(), 1);
+  }
+}
+
 // A shuffled stream of many blocks, in which each row stays with its own numbers.
 TEST(Preprocessor, StreamsThroughTransform) {
   const Dataset rows = range(1000).repartition(13).with_columns({{"x", arrow::compute::field_ref("id")}});

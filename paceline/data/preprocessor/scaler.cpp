@@ -59,8 +59,8 @@ Dataset StandardScaler::with_output(const Dataset& dataset, const std::string& c
                                     const std::string& output) const {
   const auto mean = as_double(stat("mean", column), column);
   const auto std = as_double(stat("std", column), column);
-  if (!mean || !std) return dataset.with_column(output, unknown(column));
-  return dataset.with_column(output, scaled(column, *mean, *std < kTiny ? 1 : *std));
+  if (!mean || !std) return with_numbers(dataset, column, output, unknown(column));
+  return with_numbers(dataset, column, output, scaled(column, *mean, *std < kTiny ? 1 : *std));
 }
 
 MinMaxScaler::MinMaxScaler(std::vector<std::string> columns, std::vector<std::string> output_columns)
@@ -81,9 +81,9 @@ AggregateResults MinMaxScaler::learn(const Dataset& dataset) {
 Dataset MinMaxScaler::with_output(const Dataset& dataset, const std::string& column, const std::string& output) const {
   const auto least = as_double(stat("min", column), column);
   const auto greatest = as_double(stat("max", column), column);
-  if (!least || !greatest) return dataset.with_column(output, unknown(column));
+  if (!least || !greatest) return with_numbers(dataset, column, output, unknown(column));
   const double spread = *greatest - *least;
-  return dataset.with_column(output, scaled(column, *least, spread < kTiny ? 1 : spread));
+  return with_numbers(dataset, column, output, scaled(column, *least, spread < kTiny ? 1 : spread));
 }
 
 MaxAbsScaler::MaxAbsScaler(std::vector<std::string> columns, std::vector<std::string> output_columns)
@@ -101,8 +101,8 @@ AggregateResults MaxAbsScaler::learn(const Dataset& dataset) {
 
 Dataset MaxAbsScaler::with_output(const Dataset& dataset, const std::string& column, const std::string& output) const {
   const auto greatest = as_double(stat("abs_max", column), column);
-  if (!greatest) return dataset.with_column(output, unknown(column));
-  return dataset.with_column(output, scaled(column, 0, *greatest == 0 ? 1 : *greatest));
+  if (!greatest) return with_numbers(dataset, column, output, unknown(column));
+  return with_numbers(dataset, column, output, scaled(column, 0, *greatest == 0 ? 1 : *greatest));
 }
 
 }  // namespace paceline::data::preprocessors

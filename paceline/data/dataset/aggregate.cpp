@@ -8,8 +8,10 @@
 #include <arrow/type.h>
 #include <arrow/util/decimal.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace paceline::data {
@@ -151,9 +153,7 @@ class ExtremeOf : public Accumulator {
 
   arrow::Status add(const Values& given) override {
     ARROW_ASSIGN_OR_RAISE(Values values, in_one_type(given));
-    if (which_ == Extreme::absolute && arrow::is_signed_integer(values->type_id())) {
-      ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*values, arrow::int64()));  // an int8 has -128, but not 128
-    }
+    if (which_ == Extreme::absolute && arrow::is_signed_integer(values->type_id())) return add_magnitudes(*values);
     if (which_ == Extreme::absolute && values->type_id() == arrow::Type::BOOL) {
       ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*values, arrow::uint8()));
     }
@@ -173,11 +173,31 @@ class ExtremeOf : public Accumulator {
     extreme_ = some.scalar();
     return arrow::Status::OK();
   }
-  ScalarResult result() const override { return extreme_; }
+  ScalarResult result() const override {
+    if (!magnitude_) return extreme_;
+    if (std::in_range<int64_t>(*magnitude_)) {
+      return std::make_shared<arrow::Int64Scalar>(static_cast<int64_t>(*magnitude_));
+    }
+    return std::make_shared<arrow::UInt64Scalar>(*magnitude_);
+  }
 
  private:
+  // Of integers: an int8 has -128, but not 128.
+  arrow::Status add_magnitudes(const arrow::Array& values) {
+    extreme_ = arrow::MakeNullScalar(arrow::int64());
+    ARROW_ASSIGN_OR_RAISE(const Values wide, compute::Cast(values, arrow::int64()));
+    const auto& numbers = static_cast<const arrow::Int64Array&>(*wide);
+    for (int64_t row = 0; row < numbers.length(); ++row) {
+      if (numbers.IsNull(row)) continue;
+      const auto number = static_cast<uint64_t>(numbers.Value(row));
+      magnitude_ = std::max(magnitude_.value_or(0), numbers.Value(row) < 0 ? 0 - number : number);
+    }
+    return arrow::Status::OK();
+  }
+
   const Extreme which_;
   std::shared_ptr<arrow::Scalar> extreme_;
+  std::optional<uint64_t> magnitude_;  // of signed integers
 };
 
 arrow::Result<double> number_in(const arrow::Result<arrow::Datum>& value) {

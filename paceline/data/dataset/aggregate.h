@@ -61,7 +61,8 @@ struct Max : Aggregate {
   explicit Max(const std::string& on);
 };
 
-/// The largest absolute value: int64 of signed integers, otherwise of the column's type.
+/// The largest absolute value: int64 of signed integers, but uint64 for the one that has none, 2^63; otherwise of the
+/// column's type.
 struct AbsMax : Aggregate {
   /// Of the column `on`.
   explicit AbsMax(const std::string& on);

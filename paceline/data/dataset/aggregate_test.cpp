@@ -99,6 +99,13 @@ TEST(Aggregate, SumsOfIntegersAreExactOrAnError) {
   const Dataset narrow = dataset_of({arrow::field("x", arrow::int8())}, "[[-128], [127], [100]]", 2);
   EXPECT_EQ(narrow.aggregate({AbsMax("x")}).at("abs_max(x)")->ToString(), "128");
   EXPECT_EQ(narrow.sum("x")->ToString(), "99");
+  for (const int64_t blocks : {1, 3}) {
+    const Dataset least =
+        dataset_of({arrow::field("x", arrow::int64())}, "[[5], [-9223372036854775808], [null]]", blocks);
+    const auto found = least.aggregate({AbsMax("x")}).at("abs_max(x)");
+    EXPECT_EQ(*found->type, *arrow::uint64());
+    EXPECT_EQ(found->ToString(), "9223372036854775808");
+  }
 }
 
 TEST(Aggregate, MeansOfIntegersAreTheSameForEveryCut) {

@@ -103,6 +103,25 @@ TEST(Scalers, KnowWhatTheyHaveLearntOfOtherRows) {
   expect_column(copy.transform(test.limit(1)), "x", arrow::float64(), "[2]");
 }
 
+TEST(Scalers, LargeIntegersAreTheNearestDoubles) {
+  const auto of = [](const std::shared_ptr<arrow::DataType>& type, const std::string& json) {
+    return rows_of({arrow::field("x", type)}, json).repartition(2);
+  };
+  const Dataset odd = of(arrow::int64(), "[[9007199254740993], [0]]");
+  expect_column(MinMaxScaler({"x"}).fit_transform(odd), "x", arrow::float64(), "[1, 0]");
+  expect_column(MaxAbsScaler({"x"}).fit_transform(odd), "x", arrow::float64(), "[1, 0]");
+  const Dataset all = of(arrow::int64(), "[[-9223372036854775808], [0], [9223372036854775807], [null]]");
+  expect_column(MinMaxScaler({"x"}).fit_transform(all), "x", arrow::float64(), "[0, 0.5, 1, null]");
+  expect_column(MaxAbsScaler({"x"}).fit_transform(all), "x", arrow::float64(), "[-1, 0, 1, null]");
+  expect_column(MaxAbsScaler({"x"}).fit_transform(of(arrow::uint64(), "[[18446744073709551615], [0]]")), "x",
+                arrow::float64(), "[1, 0]");
+  MaxAbsScaler learnt({"x"});
+  learnt.fit(all);
+  MaxAbsScaler other({"x"});
+  other.load_state(learnt.state());
+  expect_column(other.transform(all), "x", arrow::float64(), "[-1, 0, 1, null]");
+}
+
 TEST(Scalers, OfNothingAllIsNaN) {
   const Dataset nothing = numbers().limit(0);
   const Dataset one = rows_of(kNumbers, "[[1, null, null], [3, 4, 5]]");

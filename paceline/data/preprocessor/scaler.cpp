@@ -27,7 +27,8 @@ std::optional<double> as_double(const std::shared_ptr<arrow::Scalar>& value, con
     throw ConfigError("the column '" + column + "' has " + value->type->ToString() + "; wanted: numbers");
   }
   if (!value->is_valid) return std::nullopt;
-  return value_or_throw(compute::Cast(value, arrow::float64())).scalar_as<arrow::DoubleScalar>().value;
+  const auto nearest = compute::CastOptions::Unsafe();  // of integers beyond 2^53
+  return value_or_throw(compute::Cast(value, arrow::float64(), nearest)).scalar_as<arrow::DoubleScalar>().value;
 }
 
 // The column less `offset`, in parts of `unit`.

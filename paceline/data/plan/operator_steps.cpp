@@ -9,6 +9,7 @@
 #include "paceline/data/operator/columns.h"
 #include "paceline/data/operator/concatenate.h"
 #include "paceline/data/operator/expression.h"
+#include "paceline/data/operator/fill_missing.h"
 #include "paceline/data/operator/forgiving.h"
 #include "paceline/data/operator/map_batches.h"
 #include "paceline/data/operator/part_by_hash.h"
@@ -58,6 +59,16 @@ Made make_encode_categories(const Plan& plan) {
                             .output = plan.options.at("name"),
                             .values = literal->scalar_as<arrow::ListScalar>().value,
                             .encoding = static_cast<Encoding>(encoding)});
+}
+
+Made make_fill_missing(const Plan& plan) {
+  ARROW_ASSIGN_OR_RAISE(const auto value, expression_of(plan.options.at("value")));
+  const arrow::Datum* const literal = value.literal();
+  if (literal == nullptr || !literal->is_scalar() || !literal->scalar()->is_valid) {
+    return arrow::Status::Invalid("the value of a step 'fill_missing' is none: ", value.ToString());
+  }
+  return fill_missing(
+      {.column = plan.options.at("column"), .output = plan.options.at("name"), .value = literal->scalar()});
 }
 
 Made make_concatenate(const Plan& plan) {
@@ -159,7 +170,8 @@ Wanted pass_with_column(const Plan& plan, Wanted wanted) {
   return columns ? pass_made(plan.options.at("name"), *columns, std::move(wanted)) : Wanted();
 }
 
-Wanted pass_encode_categories(const Plan& plan, Wanted wanted) {
+// Of a step that makes a column of one other.
+Wanted pass_column(const Plan& plan, Wanted wanted) {
   return pass_made(plan.options.at("name"), {plan.options.at("column")}, std::move(wanted));
 }
 
@@ -174,7 +186,8 @@ constexpr OperatorStep kOperatorSteps[] = {
     {"filter", make_filter, pass_filter},
     {"with_column", make_with_column, pass_with_column},
     {"part_by_hash", make_part_by_hash, pass_part_by_hash},
-    {"encode_categories", make_encode_categories, pass_encode_categories},
+    {"encode_categories", make_encode_categories, pass_column},
+    {"fill_missing", make_fill_missing, pass_column},
     {"concatenate", make_concatenate, pass_concatenate},
     {"map_batches", make_map_batches, nullptr},
     {"function", function_of, nullptr},

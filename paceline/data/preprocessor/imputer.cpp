@@ -6,6 +6,7 @@
 #include <arrow/type.h>
 
 #include "paceline/core/error.h"
+#include "paceline/data/plan/steps_internal.h"
 
 namespace paceline::data::preprocessors {
 namespace {
@@ -22,13 +23,6 @@ std::shared_ptr<arrow::Scalar> most_frequent(const arrow::StructScalar& counter)
     if (values.IsValid(place) && (found < 0 || counts.Value(place) > counts.Value(found))) found = place;
   }
   return found < 0 ? arrow::MakeNullScalar(values.type()) : value_or_throw(values.GetScalar(found));
-}
-
-// Arrow takes a literal double for a float where it is one: of an int64 and 0.5 it would make floats.
-compute::Expression exact_literal(const std::shared_ptr<arrow::Scalar>& value) {
-  const compute::Expression literal = compute::literal(value);
-  if (value->type->id() != arrow::Type::DOUBLE) return literal;
-  return compute::call("cast", {literal}, compute::CastOptions::Safe(arrow::float64()));
 }
 
 }  // namespace
@@ -86,11 +80,12 @@ Dataset SimpleImputer::with_output(const Dataset& dataset, const std::string& co
     throw ConfigError("the column '" + column +
                       "' had no values to learn from, so there is nothing to fill its nulls with");
   }
-  const auto filled = [&](const compute::Expression& known) {
-    return compute::call("if_else", {is_missing(column), exact_literal(value), known});
-  };
-  if (strategy_ == "mean") return with_numbers(dataset, column, output, filled(as_doubles(column)));
-  return dataset.with_column(output, filled(compute::field_ref(column)));
+  if (strategy_ == "mean") {
+    const auto filled = compute::call("if_else", {is_missing(column), compute::literal(value), as_doubles(column)});
+    return with_numbers(dataset, column, output, filled);
+  }
+  const Json option = value_or_throw(option_of(compute::literal(value)));
+  return dataset.step("fill_missing", {{"column", column}, {"name", output}, {"value", option}});
 }
 
 }  // namespace paceline::data::preprocessors

@@ -319,6 +319,36 @@ TEST(SimpleImputer, FillsNullsAndNaN) {
   expect_column(text.transform(missing.limit(2)), "word", arrow::utf8(), R"(["none", "fig"])");
 }
 
+TEST(SimpleImputer, FillsColumnsOfOtherTypesThanItHasLearnt) {
+  const auto filled = [](const std::shared_ptr<arrow::DataType>& learnt, const std::string& values,
+                         const std::shared_ptr<arrow::DataType>& type, const std::string& json) {
+    SimpleImputer imputer({"x"}, {.strategy = "most_frequent"});
+    imputer.fit(rows_of({arrow::field("x", learnt)}, values));
+    return imputer.transform(rows_of({arrow::field("x", type)}, json));
+  };
+  const auto decimal = arrow::decimal128(5, 2);
+  constexpr const char* kOne = R"([["1.00"], [null]])";
+  expect_column(filled(decimal, kOne, arrow::decimal128(5, 3), R"([[null], ["2.505"]])"), "x", arrow::decimal128(5, 3),
+                R"(["1.000", "2.505"])");
+  expect_column(filled(decimal, kOne, arrow::int64(), "[[null], [2]]"), "x", arrow::int64(), "[1, 2]");
+  expect_column(filled(arrow::int64(), "[[1]]", decimal, R"([[null], ["2.50"]])"), "x", decimal, R"(["1.00", "2.50"])");
+  expect_column(filled(arrow::float64(), "[[0.5]]", arrow::int64(), "[[null], [2]]"), "x", arrow::float64(),
+                "[0.5, 2]");
+  expect_column(filled(arrow::boolean(), "[[true]]", arrow::float64(), "[[NaN], [2]]"), "x", arrow::float64(),
+                "[1, 2]");
+  expect_column(filled(arrow::int8(), "[[-7]]", arrow::float16(), "[[NaN], [2]]"), "x", arrow::float16(), "[-7, 2]");
+  expect_column(filled(arrow::uint64(), "[[18446744073709551615]]", arrow::null(), "[[null]]"), "x", arrow::uint64(),
+                "[18446744073709551615]");
+  expect_column(filled(arrow::boolean(), "[[true]]", arrow::boolean(), "[[null], [false]]"), "x", arrow::boolean(),
+                "[true, false]");
+  expect_column(filled(arrow::date32(), "[[7]]", arrow::date32(), "[[null], [1]]"), "x", arrow::date32(), "[7, 1]");
+  for (const bool is_read : {true, false}) {
+    const auto texts = filled(arrow::int64(), "[[1]]", arrow::utf8(), R"([["7"], [null]])");
+    EXPECT_THAT(error_of<ConfigError>([&] { is_read ? void(texts.take()) : void(texts.schema()); }),
+                HasSubstr("the column 'x' has string, which a value of int64 cannot fill"));
+  }
+}
+
 TEST(SimpleImputer, NeedsValues) {
   const Dataset nothing = numbers().limit(0);
   EXPECT_THAT(error_of<ConfigError>([&] { SimpleImputer({"x"}).fit_transform(nothing); }),

@@ -186,12 +186,16 @@ class ConcatenateColumns : public Operator {
   // Without nulls.
   static arrow::Result<Column> numbers_of_column(const Column& column, const Type& type) {
     compute::ExecContext context(reading_memory());
-    ARROW_ASSIGN_OR_RAISE(const Column values, flat_values(column));
+    ARROW_ASSIGN_OR_RAISE(Column values, flat_values(column));
+    if (values->type_id() == arrow::Type::BOOL && type->id() == arrow::Type::HALF_FLOAT) {  // which Arrow cannot cast
+      ARROW_ASSIGN_OR_RAISE(values, compute::Cast(*values, arrow::uint8(), compute::CastOptions::Safe(), &context));
+    }
     if (!arrow::is_floating(type->id())) {
       ARROW_RETURN_NOT_OK(refuse_nan(*values, *type, context));
       ARROW_RETURN_NOT_OK(refuse_overflow(values, *type, context));
     }
     ARROW_ASSIGN_OR_RAISE(const Column cast, compute::Cast(*values, type, compute::CastOptions::Unsafe(), &context));
+    ARROW_RETURN_NOT_OK(refuse_infinite(*values, *cast, context));
     if (cast->null_count() == 0) return cast;
     const arrow::Datum nan(std::numeric_limits<double>::quiet_NaN());  // a Scalar's own cast makes 0 of it in float16
     ARROW_ASSIGN_OR_RAISE(const arrow::Datum of_type, compute::Cast(nan, type, compute::CastOptions::Safe(), &context));
@@ -236,6 +240,31 @@ class ConcatenateColumns : public Operator {
                                   ", which ", type.ToString(),
                                   " does not hold: take a wider dtype, or one of "
                                   "floating-point numbers");
+  }
+
+  // A cast to floating-point numbers makes infinite ones of those that are too large.
+  static arrow::Status refuse_infinite(const arrow::Array& values, const arrow::Array& cast,
+                                       compute::ExecContext& context) {
+    const arrow::Type::type to = cast.type_id();
+    const bool may_become =
+        to == arrow::Type::HALF_FLOAT || (to == arrow::Type::FLOAT && values.type_id() == arrow::Type::DOUBLE);
+    if (!may_become || values.type_id() == to) return arrow::Status::OK();
+    const auto is_finite = [&context](const arrow::Array& numbers) -> arrow::Result<arrow::Datum> {
+      ARROW_ASSIGN_OR_RAISE(const Column doubles,
+                            compute::Cast(numbers, arrow::float64(), compute::CastOptions::Unsafe(), &context));
+      return compute::CallFunction("is_finite", {doubles}, &context);
+    };
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum before, is_finite(values));
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum behind, is_finite(cast));
+    ARROW_ASSIGN_OR_RAISE(const arrow::Datum lost, compute::CallFunction("and_not", {before, behind}, &context));
+    const auto& rows = static_cast<const arrow::BooleanArray&>(*lost.make_array());
+    for (int64_t row = 0; row < (rows.true_count() > 0 ? rows.length() : 0); ++row) {
+      if (rows.IsNull(row) || !rows.Value(row)) continue;
+      ARROW_ASSIGN_OR_RAISE(const auto number, values.GetScalar(row));
+      return arrow::Status::Invalid("has ", number->ToString(), ", which ", cast.type()->ToString(),
+                                    " does not hold: take a wider dtype");
+    }
+    return arrow::Status::OK();
   }
 
   const ConcatenateOptions options_;

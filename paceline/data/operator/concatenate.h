@@ -19,9 +19,9 @@ struct ConcatenateOptions {
   bool flatten = false;                             ///< columns of fixed-size lists are put one behind the other, too
 };
 
-/// Errors are: a column that is missing, or no column of numbers; nulls, NaN, infinite numbers and those that are too
-/// large or too small for their type where the arrays are of integers. Those cut fractions off: -1.7 is -1. In arrays
-/// of floating-point numbers null is NaN.
+/// Errors are: a column that is missing, or no column of numbers; numbers that are too large or too small for their
+/// type; where the arrays are of integers, nulls, NaN and infinite numbers, too. Those cut fractions off: -1.7 is -1.
+/// In arrays of floating-point numbers null is NaN.
 std::shared_ptr<const Operator> concatenate_columns(ConcatenateOptions options);
 
 }  // namespace paceline::data

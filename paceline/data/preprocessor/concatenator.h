@@ -21,9 +21,9 @@ struct ConcatenatorOptions {
 };
 
 /// An array for each row, of the values of several columns of numbers, which go. There is nothing to learn. Null is NaN
-/// in arrays of floating-point numbers. Those of integers cut fractions off, -1.7 is -1; nulls, NaN, infinite numbers
-/// and those that are too large or too small for `dtype` are errors there. Other than in Python's default, so is a
-/// column that is not there.
+/// in arrays of floating-point numbers. Those of integers cut fractions off, -1.7 is -1; nulls, NaN and infinite
+/// numbers are errors there. So are, everywhere, numbers that are too large or too small for `dtype`, and, other than
+/// in Python's default, a column that is not there.
 ///
 ///     Concatenator({"height", "weight"}, {.output_column_name = "features", .dtype = arrow::float32()}).transform(ds);
 class Concatenator : public Preprocessor {

@@ -406,6 +406,31 @@ TEST(Concatenator, CutsFractionsButNotNumbers) {
   EXPECT_THAT(error(arrow::float32(), "[[256]]", arrow::uint8()), HasSubstr("which uint8 does not hold"));
 }
 
+TEST(Concatenator, RefusesNumbersThatBecomeInfinite) {
+  const auto of = [](const std::shared_ptr<arrow::DataType>& from, const std::string& json,
+                     const std::shared_ptr<arrow::DataType>& dtype) {
+    return Concatenator({"x"}, {.dtype = dtype}).transform(rows_of({arrow::field("x", from)}, json));
+  };
+  const auto error = [&](const auto& from, const std::string& json, const auto& dtype) {
+    return error_of<ConfigError>([&] { of(from, json, dtype).take(); });
+  };
+  EXPECT_THAT(error(arrow::float64(), "[[1], [null], [-1e300]]", arrow::float32()),
+              HasSubstr("the column 'x' has -1e+300, which float does not hold: take a wider dtype"));
+  EXPECT_THAT(error(arrow::float64(), "[[1e300]]", arrow::float16()), HasSubstr("has 1e+300, which halffloat"));
+  EXPECT_THAT(error(arrow::float32(), "[[70000]]", arrow::float16()), HasSubstr("has 70000, which halffloat"));
+  EXPECT_THAT(error(arrow::int32(), "[[70000]]", arrow::float16()), HasSubstr("has 70000, which halffloat"));
+  expect_column(of(arrow::float64(), "[[3e38], [Inf], [NaN], [null], [1e-300]]", arrow::float32()), "concat_out",
+                arrow::fixed_size_list(arrow::float32(), 1), "[[3e38], [Inf], [NaN], [NaN], [0]]");
+  expect_column(of(arrow::int64(), "[[9223372036854775807]]", arrow::float32()), "concat_out",
+                arrow::fixed_size_list(arrow::float32(), 1), "[[9223372036854775807]]");
+}
+
+TEST(Concatenator, MakesHalfPrecisionOfTruthValues) {
+  const Dataset truth = rows_of({arrow::field("x", arrow::boolean())}, "[[true], [false], [null]]");
+  const auto made = Concatenator({"x"}, {.dtype = arrow::float16()}).transform(truth);
+  expect_column(made, "concat_out", arrow::fixed_size_list(arrow::float16(), 1), "[[1], [0], [NaN]]");
+}
+
 TEST(Concatenator, FlattensArrays) {
   const auto pair = arrow::fixed_size_list(arrow::uint8(), 2);
   const Dataset dataset =

@@ -91,7 +91,12 @@ Dataset OfCategories::with_output(const Dataset& dataset, const std::string& col
 
 Dataset OfCategories::encoded(const Dataset& dataset, const std::string& column, const std::string& output,
                               const std::string& of, Encoding encoding) const {
-  const Json values = value_or_throw(option_of(compute::literal(stat("unique_values", of))));
+  const auto& learnt = stat("unique_values", of);
+  const auto* const list = dynamic_cast<const arrow::ListScalar*>(learnt.get());
+  if (encoding == Encoding::one_hot && list != nullptr && list->value->length() == 0) {
+    throw ConfigError("the column '" + of + "' had no values to learn from, so rows of it would be arrays of nothing");
+  }
+  const Json values = value_or_throw(option_of(compute::literal(learnt)));
   return dataset.step(
       "encode_categories",
       {{"column", column}, {"name", output}, {"values", values}, {"encoding", static_cast<int>(encoding)}});

@@ -60,6 +60,7 @@ class LabelEncoder : public OrdinalEncoder {
 };
 
 /// Each value as a fixed-size list of uint8 that has a 1 at its place; only zeros for one that was not there before.
+/// transform() throws ConfigError for a column that had no values to learn from.
 class OneHotEncoder : public OfCategories {
  public:
   /// `max_categories`: by column, only the most frequent ones have a place.

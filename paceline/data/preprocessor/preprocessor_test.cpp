@@ -163,6 +163,13 @@ TEST(Encoders, OneHotHasAPlaceForEach) {
   expect_column(made, "b", arrow::fixed_size_list(arrow::uint8(), 2), "[[0,1], [1,0], [0,0], [1,0], [1,0]]");
 }
 
+TEST(Encoders, OneHotNeedsCategories) {
+  OneHotEncoder hot({"word"});
+  hot.fit(words().limit(0));
+  EXPECT_THAT(error_of<ConfigError>([&] { hot.transform(words()); }),
+              HasSubstr("the column 'word' had no values to learn from"));
+}
+
 TEST(Encoders, LabelsComeBack) {
   LabelEncoder labels("word", "label");
   const Dataset encoded = labels.fit_transform(words());

@@ -66,29 +66,34 @@ arrow::Result<Listed> list_tasks(const std::string& name, const Json& options) {
       if (const arrow::Status good = check_task(task); !good.ok()) {
         return good.WithMessage("task ", number, " of ", whose, " ", good.message());
       }
+      // Which rows are mixed together goes by sizes.
       listed.fingerprint = mix(listed.fingerprint, static_cast<uint64_t>(task.num_rows.value_or(-1)));
+      listed.fingerprint = mix(listed.fingerprint, static_cast<uint64_t>(task.size_bytes.value_or(-1)));
     }
     return listed;
   });
 }
 
+constexpr int64_t kBytesOfUnknownTask = int64_t{1} << 20;
+constexpr int64_t kMostReadForSizes = 8;     // tasks, besides the first one
+constexpr double kMostBytesOfTask = 0x1p60;  // whatever it says
+
 class TaskSource : public Source {
  public:
   TaskSource(std::string name, Listed listed) : name_(std::move(name)), listed_(std::move(listed)) {}
 
-  // The first task tells the columns, and how large tasks are that do not say it.
+  // The first task tells the columns; the first that has rows, how large tasks are that do not say it.
   arrow::Status open() {
     schema_ = arrow::schema({});
+    fingerprint_ = listed_.fingerprint;
     if (listed_.tasks.empty()) return arrow::Status::OK();
     ARROW_ASSIGN_OR_RAISE(const auto first, rows_of(0));
     schema_ = first->schema();
     counts_rows_ = std::ranges::all_of(listed_.tasks, [](const ReadTask& task) { return task.num_rows.has_value(); });
-    ARROW_ASSIGN_OR_RAISE(const int64_t bytes, arrow::util::ReferencedBufferSize(*first));
-    const double of_row = static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(first->num_rows(), 1));
+    ARROW_ASSIGN_OR_RAISE(const Sample sample, sample_from(*first));
     for (const ReadTask& task : listed_.tasks) {
-      const auto rows = static_cast<double>(task.num_rows.value_or(first->num_rows()));
-      chunks_.push_back({.rows = task.num_rows.value_or(1),
-                         .bytes = task.size_bytes.value_or(static_cast<int64_t>(std::ceil(of_row * rows)))});
+      chunks_.push_back({.rows = task.num_rows.value_or(1), .bytes = task.size_bytes.value_or(size_by(sample, task))});
+      fingerprint_ = mix(fingerprint_, static_cast<uint64_t>(chunks_.back().bytes));
     }
     return arrow::Status::OK();
   }
@@ -96,7 +101,7 @@ class TaskSource : public Source {
   arrow::Result<std::shared_ptr<arrow::Schema>> schema() const override { return schema_; }
   const std::vector<ChunkSize>& chunks() const override { return chunks_; }
   bool counts_rows() const override { return counts_rows_; }
-  uint64_t fingerprint() const override { return listed_.fingerprint; }
+  uint64_t fingerprint() const override { return fingerprint_; }
 
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t) const override {
     ARROW_ASSIGN_OR_RAISE(auto rows, rows_of(chunk));
@@ -112,6 +117,49 @@ class TaskSource : public Source {
   }
 
  private:
+  // What is known of the sizes of tasks that do not say theirs.
+  struct Sample {
+    int64_t rows = 0;
+    double bytes_of_row = 0;
+  };
+
+  // Of the first task that has rows. Nobody wants to wait until many are read to learn that they have none.
+  arrow::Result<Sample> sample_from(const arrow::RecordBatch& first) const {
+    ARROW_ASSIGN_OR_RAISE(Sample sample, sample_of(first));
+    int64_t reads = 0;
+    for (int64_t task = 1; sample.rows == 0 && task < std::ssize(listed_.tasks) && reads < kMostReadForSizes; ++task) {
+      const ReadTask& said = listed_.tasks[static_cast<size_t>(task)];
+      if (said.num_rows == 0 || said.size_bytes) continue;
+      ARROW_ASSIGN_OR_RAISE(const auto rows, rows_of(task));
+      ARROW_ASSIGN_OR_RAISE(sample, sample_of(*rows));
+      ++reads;
+    }
+    return sample;
+  }
+
+  static arrow::Result<Sample> sample_of(const arrow::RecordBatch& rows) {
+    if (rows.num_rows() == 0) return Sample();
+    ARROW_ASSIGN_OR_RAISE(const int64_t bytes, arrow::util::ReferencedBufferSize(rows));
+    return Sample{.rows = rows.num_rows(),
+                  .bytes_of_row = static_cast<double>(bytes) / static_cast<double>(rows.num_rows())};
+  }
+
+  static int64_t size_by(const Sample& sample, const ReadTask& task) {
+    if (task.num_rows == 0) return 0;
+    if (sample.rows == 0) return kBytesOfUnknownTask;
+    const auto rows = static_cast<double>(task.num_rows.value_or(sample.rows));
+    return rounded_up(std::min(sample.bytes_of_row * rows, kMostBytesOfTask));
+  }
+
+  // To a number of 4 bits and zeros: the same rows may have bits for nulls once, and none another time, but are to have
+  // one size.
+  static int64_t rounded_up(double bytes) {
+    int exponent = 0;
+    std::frexp(bytes, &exponent);
+    const double unit = std::max(std::ldexp(1.0, exponent - 4), 1.0);
+    return static_cast<int64_t>(std::ceil(bytes / unit) * unit);
+  }
+
   std::string whose(int64_t task) const { return "task " + std::to_string(task) + " of the datasource " + name_; }
 
   static std::string text_of(const arrow::Schema& schema) {
@@ -135,6 +183,7 @@ class TaskSource : public Source {
   const Listed listed_;
   std::shared_ptr<arrow::Schema> schema_;
   std::vector<ChunkSize> chunks_;
+  uint64_t fingerprint_ = 0;
   bool counts_rows_ = true;
 };
 
@@ -158,11 +207,12 @@ arrow::Result<std::unique_ptr<Source>> datasource_source(const std::string& name
   ARROW_ASSIGN_OR_RAISE(Listed listed, list_tasks(name, options));
   const auto count = std::ssize(listed.tasks);
   if (count != wanted.tasks || listed.fingerprint != wanted.fingerprint) {
-    return arrow::Status::Invalid(
-        "the datasource ", name, " lists other tasks here than where read_datasource() was called: ", count,
-        " of them instead of ", wanted.tasks,
-        ", or of other numbers of rows. It may depend on its options alone: the process that reads has not run main(), "
-        "so give what is set there as options");
+    return arrow::Status::Invalid("the datasource ", name,
+                                  " lists other tasks here than where read_datasource() was called: ", count,
+                                  " of them instead of ", wanted.tasks,
+                                  ", or of other numbers of rows or bytes. It may depend on its options alone: the "
+                                  "process that reads has not run main(), "
+                                  "so give what is set there as options");
   }
   auto source = std::make_unique<TaskSource>(name, std::move(listed));
   ARROW_RETURN_NOT_OK(source->open());

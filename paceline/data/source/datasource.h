@@ -23,18 +23,20 @@ namespace paceline::data {
 struct ReadTask {
   /// Gives the rows, the same ones each time. Several threads call it at once, also for one task; what it throws is the
   /// error of the block. All tasks give the same columns. That of the first task is also called where only columns and
-  /// sizes are asked for.
+  /// sizes are asked for; where it gives no rows, those of the next few are, too.
   std::function<std::shared_ptr<arrow::RecordBatch>()> read;
   /// How many rows it gives; nullopt where that is not known before it is read. Where all tasks say it, rows are
   /// counted without reading.
   std::optional<int64_t> num_rows = std::nullopt;
-  /// About, of the rows in memory; nullopt: as of the first task. What is read ahead and mixed together goes by it.
+  /// About, of the rows in memory; nullopt: as of the first task that has rows. What is read ahead and mixed together
+  /// goes by it, so a state of an iteration is refused where it has become another.
   std::optional<int64_t> size_bytes = std::nullopt;
 };
 
 /// Lists the tasks of a source, in the order of its rows. read_datasource() calls it, and each process that reads does
 /// so once more: it gives the same tasks for the same options everywhere. Processes that read have not run main(), so
-/// what that has set, from the command line for one, is given as options. A listing with other rows is an error.
+/// what that has set, from the command line for one, is given as options. A listing with other rows or sizes is an
+/// error.
 using Datasource = std::vector<ReadTask> (*)(const Json& options);
 
 /// Registers the function. ConfigError if another has that name.
@@ -45,7 +47,7 @@ std::string datasource_name(Datasource datasource);
 /// What a function has listed.
 struct DatasourceListing {
   int64_t tasks = 0;
-  uint64_t fingerprint = 0;  ///< of the name, the options and the rows that the tasks say
+  uint64_t fingerprint = 0;  ///< of the name, the options, and the rows and bytes that the tasks say
 };
 /// What the function of that name lists. Invalid where there is none of that name, with those that there are, or where
 /// a task has no function or numbers below 0; and with what the function throws.

@@ -1,6 +1,7 @@
 #include "paceline/data/source/datasource.h"
 
 #include <arrow/array.h>
+#include <arrow/buffer.h>
 #include <arrow/record_batch.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +17,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 int64_t tasks_of_this_process = 2;  // as if main() had set it
+int64_t size_of_tasks = 24;
+bool has_bits = false;
 
 ReadTask task_of(std::shared_ptr<arrow::RecordBatch> rows, std::optional<int64_t> num_rows = std::nullopt) {
   return {.read = [rows] { return rows; }, .num_rows = num_rows};
@@ -41,6 +44,29 @@ std::vector<ReadTask> mistaken(const Json& options) {
   if (wrong == "other columns") return {task_of(with_name(*rows, "x")), task_of(with_name(*rows, "y"))};
   if (wrong == "odd exception") return {{.read = []() -> std::shared_ptr<arrow::RecordBatch> { throw 42; }}};
   if (wrong == "odd listing") throw 42;
+  if (wrong == "no rows") {
+    const int64_t none = options.value("none", int64_t{1});
+    const bool says = options.value("says", true);
+    std::vector<ReadTask> tasks(static_cast<size_t>(none),
+                                task_of(numbers_of({}), says ? std::optional<int64_t>(0) : std::nullopt));
+    for (const int64_t count : {3, 6}) {
+      std::vector<int64_t> values(static_cast<size_t>(count), 7);
+      tasks.push_back(task_of(numbers_of(values), says ? std::optional<int64_t>(count) : std::nullopt));
+    }
+    return tasks;
+  }
+  if (wrong == "nulls") {
+    const auto numbers = numbers_of(std::vector<int64_t>(1001, 7));
+    const auto& column = *numbers->column(0)->data();
+    const std::shared_ptr<arrow::Buffer> bits = arrow::Buffer::FromString(std::string(126, '\xff'));
+    const auto data = arrow::ArrayData::Make(column.type, 1001, {has_bits ? bits : nullptr, column.buffers[1]}, 0);
+    return {task_of(arrow::RecordBatch::Make(numbers->schema(), 1001, {arrow::MakeArray(data)}), 1001)};
+  }
+  if (wrong == "sizes") {
+    ReadTask task = task_of(rows, 3);
+    task.size_bytes = size_of_tasks;
+    return {task, task};
+  }
   return {task_of(rows)};
 }
 PACELINE_DATASOURCE(mistaken);
@@ -90,6 +116,43 @@ TEST(DatasourceTest, TasksWithoutASizeHaveThatOfTheFirst) {
       datasource_source("mistaken", options, datasource_listing("mistaken", options).ValueOrDie()).ValueOrDie();
   EXPECT_EQ(source->chunks()[0].bytes, 24);
   EXPECT_EQ(source->chunks()[1].bytes, 32);
+}
+
+std::unique_ptr<Source> source_of(const Json& options) {
+  return datasource_source("mistaken", options, datasource_listing("mistaken", options).ValueOrDie()).ValueOrDie();
+}
+
+// Otherwise all of them would go into one window, whatever the budget.
+TEST(DatasourceTest, TasksWithoutASizeHaveThatOfTheFirstThatHasRows) {
+  const auto said = source_of({{"wrong", "no rows"}, {"none", 40}});
+  EXPECT_EQ(said->chunks()[0].bytes, 0);
+  EXPECT_EQ(said->chunks()[40].bytes, 24);
+  EXPECT_EQ(said->chunks()[41].bytes, 48);
+  const auto unsaid = source_of({{"wrong", "no rows"}, {"none", 2}, {"says", false}});
+  for (const ChunkSize& chunk : unsaid->chunks()) EXPECT_EQ(chunk.bytes, 24);
+  const auto unknown = source_of({{"wrong", "no rows"}, {"none", 40}, {"says", false}});
+  for (const ChunkSize& chunk : unknown->chunks()) EXPECT_EQ(chunk.bytes, int64_t{1} << 20);
+}
+
+// Which rows are mixed together goes by sizes: a state means others with others.
+TEST(DatasourceTest, SizesAreOfTheFingerprint) {
+  const Json options = {{"wrong", "sizes"}};
+  size_of_tasks = 24;
+  const uint64_t before = source_of(options)->fingerprint();
+  EXPECT_EQ(source_of(options)->fingerprint(), before);
+  const DatasourceListing listing = datasource_listing("mistaken", options).ValueOrDie();
+  size_of_tasks = 25;
+  EXPECT_NE(source_of(options)->fingerprint(), before);
+  EXPECT_THAT(datasource_source("mistaken", options, listing).status().message(),
+              HasSubstr("numbers of rows or bytes"));
+  // Those that are found are rounded up: rows may have bits for nulls in one process, and none in another.
+  const Json found = {{"wrong", "nulls"}};
+  has_bits = false;
+  const auto without = source_of(found);
+  has_bits = true;
+  const auto with = source_of(found);
+  EXPECT_EQ(without->fingerprint(), with->fingerprint());
+  EXPECT_EQ(without->chunks()[0].bytes, with->chunks()[0].bytes);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ constexpr int64_t kRowsSkippedAtOnce = 4096;
 constexpr int64_t kBytesReadAtOnce = int64_t{1} << 20;
 constexpr int64_t kBytesOfLocalLook = int64_t{64} << 10;
 constexpr int64_t kMostBytesStored = int64_t{1} << 40;  // of a row group, by a file that is not damaged
-constexpr double kMostPiecesOfTexts = 16;               // whose sizes are not known
+constexpr double kMostPiecesOfTexts = 16;               // of a row group, whose sizes are not known
 constexpr double kMostPieces = 1 << 20;                 // of a row group: who says that there are more is damaged
 // From so many on, the bytes of a column are read page by page: they need not be in memory all at once.
 constexpr int64_t kLongColumn = int64_t{4} << 20;
@@ -60,9 +60,9 @@ void add_leaves(const parquet::arrow::SchemaField& field, std::vector<int>& leav
 }
 
 // Of texts, once decoded, where it is more than what is stored: as newer writers say, or those of a dictionary as if
-// all were as long as the first or the last of the alphabet, but `most`: that one may be the only long one. 0 for all
-// else.
-double bytes_of_texts(const parquet::ColumnChunkMetaData& chunk, double most) {
+// all were as long as the first or the last of the alphabet, but `most`, which becomes less by it: that one may be the
+// only long one. 0 for all else.
+double bytes_of_texts(const parquet::ColumnChunkMetaData& chunk, double& most) {
   if (chunk.type() != parquet::Type::BYTE_ARRAY) return 0;
   const auto count = static_cast<double>(chunk.num_values());
   const double bytes_of_places = count * sizeof(int32_t);
@@ -73,7 +73,9 @@ double bytes_of_texts(const parquet::ColumnChunkMetaData& chunk, double most) {
   const auto statistics = chunk.statistics();
   const auto* texts = dynamic_cast<const parquet::ByteArrayStatistics*>(statistics.get());
   if (texts == nullptr || !texts->HasMinMax()) return bytes_of_places;
-  return std::min(std::max(texts->min().len, texts->max().len) * count, most) + bytes_of_places;
+  const double guess = std::min(std::max(texts->min().len, texts->max().len) * count, most);
+  most -= guess;
+  return guess + bytes_of_places;
 }
 
 parquet::ArrowReaderProperties reader_properties() {
@@ -195,6 +197,7 @@ class ParquetSource : public Source {
                            int64_t bytes_of_chunk) {
     const int64_t rows = metadata.num_rows();
     double bytes = 0;
+    double most_of_texts = kMostPiecesOfTexts * static_cast<double>(bytes_of_chunk);
     int64_t longest = 0;  // bytes of a column in the file: one is read after the other
     int64_t at_once = 0;  // but for those that parquet::arrow reads
     for (const ParquetColumn& column : files_[static_cast<size_t>(number)].columns) {
@@ -217,7 +220,7 @@ class ParquetSource : public Source {
         const bool is_wide = chunk->type() != parquet::Type::BOOLEAN && chunk->type() != parquet::Type::BYTE_ARRAY &&
                              chunk->type() != parquet::Type::FIXED_LEN_BYTE_ARRAY;
         bytes += std::max({static_cast<double>(chunk->total_uncompressed_size()), is_wide ? decoded : 0,
-                           bytes_of_texts(*chunk, kMostPiecesOfTexts * static_cast<double>(bytes_of_chunk))});
+                           bytes_of_texts(*chunk, most_of_texts)});
       }
     }
     const double wanted = std::clamp(std::ceil(bytes / static_cast<double>(bytes_of_chunk)), 1.0,

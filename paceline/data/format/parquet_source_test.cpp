@@ -150,6 +150,25 @@ TEST_F(ParquetSourceTest, OneLongTextOfADictionaryMakesNoLongColumn) {
   EXPECT_TRUE(all_of(*source)->Equals(*table));
 }
 
+TEST_F(ParquetSourceTest, OneLongTextOfEachDictionaryMakesNoLongRowGroup) {
+  constexpr int kRows = 20'000;
+  constexpr int64_t kBytes = 256 << 10;
+  arrow::FieldVector fields;
+  arrow::ArrayVector columns;
+  for (int column = 0; column < 5; ++column) {
+    arrow::StringBuilder texts;
+    ASSERT_TRUE(texts.Append(std::string(2000, 'c')).ok());  // of longer ones writers say nothing
+    for (int i = 1; i < kRows; ++i) ASSERT_TRUE(texts.Append("b").ok());
+    fields.push_back(field("s" + std::to_string(column), arrow::utf8()));
+    columns.push_back(texts.Finish().ValueOrDie());
+  }
+  const auto table = arrow::Table::Make(arrow::schema(fields), columns);
+  const std::string path = write("s.parquet", *table, /*rows_of_group=*/kRows, /*with_sizes=*/false);
+  const auto source = open({path}, {.bytes_of_chunk = kBytes}).ValueOrDie();
+  EXPECT_LE(source->chunks().size(), 18u);
+  EXPECT_TRUE(all_of(*source)->Equals(*table));
+}
+
 TEST_F(ParquetSourceTest, ReadsTheColumnsThatAreAskedForInThatOrder) {
   const auto table = table_of(
       {field("a", arrow::int32()), field("t", arrow::fixed_size_list(arrow::float32(), 1)),

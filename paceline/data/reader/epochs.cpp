@@ -12,6 +12,7 @@ namespace paceline::data {
 namespace {
 
 constexpr int64_t kStateVersion = 1;
+constexpr int64_t kMostEpochs = int64_t{1} << 53;  // behind which others may come
 
 #define PACELINE_EPOCH_STATE_FIELDS(FIELD)                                \
   FIELD(int64_t, version, 0)                                              \
@@ -46,7 +47,9 @@ arrow::Result<EpochState> epoch_state_of(const Json& json) {
       wrong = std::string(name) + " is " + readable_json(*found) + "; wanted: a whole number";
     }
   });
-  if (wrong.empty() && state.epoch < 0) wrong = "epoch is " + std::to_string(state.epoch) + "; wanted: a number from 0";
+  if (wrong.empty() && (state.epoch < 0 || state.epoch > kMostEpochs)) {
+    wrong = "epoch is " + std::to_string(state.epoch) + "; wanted: a number from 0 to " + std::to_string(kMostEpochs);
+  }
   if (wrong.empty()) return state;
   return arrow::Status::Invalid("this is no state of a dataset, as state_dict() gives it: ", wrong);
 }

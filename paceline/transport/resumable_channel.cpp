@@ -21,7 +21,7 @@ std::string seconds(Duration duration) {
 }  // namespace
 
 Duration heartbeat_of(Duration lease) {
-  return std::min<Duration>(lease / 8, std::chrono::seconds(1));
+  return std::min<Duration>(lease / 8, std::chrono::seconds(5));
 }
 
 // One link, while it is used. Everything but the link is guarded by the session's mutex.
@@ -296,7 +296,6 @@ void Session::write(const Connected& connection) {
     const arrow::Status written = connection->link->write(std::move(frame));
     if (!written.ok()) return lose(connection, written);
     const std::lock_guard lock(mutex_);
-    connection->written = threads_->now();
     if (connection_ == connection) finish_if_both_closed();
   }
 }

@@ -35,7 +35,8 @@
 
 namespace paceline::transport {
 
-/// How often an end says something: an eighth of the lease, at most a second.
+/// How often an end says something when it has nothing to say: an eighth of the lease, at most 5 s. More often costs a
+/// controller with 1,000 agents a good part of a core, and finds nothing sooner.
 Duration heartbeat_of(Duration lease);
 
 class Session final : public Timed, public std::enable_shared_from_this<Session> {

@@ -65,12 +65,13 @@ class BreakingProxy {
   std::string address() const { return "127.0.0.1:" + std::to_string(port_of(listening_)); }
   /// How many connections there have been.
   int connections() const { return count_; }
-  /// From here on nothing is forwarded, over no connection, and nobody is told; until thaw().
+  /// From here on nothing is forwarded and nobody is told; until thaw() nobody new is accepted either.
   void freeze() {
     frozen_ = true;
+    ++freezes_;
     wake();
   }
-  /// New connections are forwarded again; those that were there stay as they are.
+  /// New connections are forwarded again; those that were there at freeze() never are.
   void thaw() {
     frozen_ = false;
     wake();
@@ -86,7 +87,7 @@ class BreakingProxy {
     Descriptor near, far;
     Way ways[2];
     size_t left;
-    bool is_frozen = false;
+    int freezes;  // how many there had been when it came: one more, and it is frozen
   };
 
   void wake() {
@@ -96,15 +97,12 @@ class BreakingProxy {
 
   void run() {
     while (!stopping_) {
-      if (frozen_) {
-        for (Pair& pair : pairs_) pair.is_frozen = true;
-      }
       std::vector<pollfd> polled{{.fd = wake_.get(), .events = POLLIN},
                                  {.fd = frozen_ ? -1 : listening_.get(), .events = POLLIN}};
       for (const Pair& pair : pairs_) {
         for (const Way& way : pair.ways) {
-          const bool reads = !pair.is_frozen && !way.ended && way.waiting.size() < kBuffer;
-          const bool writes = !pair.is_frozen && !way.waiting.empty();
+          const bool reads = !is_frozen(pair) && !way.ended && way.waiting.size() < kBuffer;
+          const bool writes = !is_frozen(pair) && !way.waiting.empty();
           polled.push_back({.fd = reads ? way.from : -1, .events = POLLIN});
           polled.push_back({.fd = writes ? way.to : -1, .events = POLLOUT});
         }
@@ -119,6 +117,8 @@ class BreakingProxy {
     }
   }
 
+  bool is_frozen(const Pair& pair) const { return pair.freezes < freezes_; }
+
   void accept() {
     Descriptor near(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!near) return;
@@ -127,13 +127,14 @@ class BreakingProxy {
     const size_t limit = cut_after_(count_++);
     Pair& pair = pairs_.emplace_back(std::move(near), std::move(far));
     pair.left = limit == 0 ? SIZE_MAX : limit;
+    pair.freezes = freezes_;
     pair.ways[0] = {.from = pair.near.get(), .to = pair.far.get()};
     pair.ways[1] = {.from = pair.far.get(), .to = pair.near.get()};
   }
 
   // Whether the connection goes on. Closing with bytes unread, as here, resets it at both ends.
-  static bool forward(Pair& pair) {
-    if (pair.is_frozen) return true;
+  bool forward(Pair& pair) const {
+    if (is_frozen(pair)) return true;
     for (Way& way : pair.ways) {
       char bytes[4096];
       while (!way.ended && way.waiting.size() < kBuffer) {
@@ -167,6 +168,7 @@ class BreakingProxy {
   Descriptor wake_;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> frozen_ = false;
+  std::atomic<int> freezes_ = 0;
   std::atomic<int> count_ = 0;
   std::list<Pair> pairs_;
   std::thread thread_;

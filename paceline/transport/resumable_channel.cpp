@@ -20,10 +20,6 @@ std::string seconds(Duration duration) {
 
 }  // namespace
 
-Duration heartbeat_of(Duration lease) {
-  return std::min<Duration>(lease / 8, std::chrono::seconds(5));
-}
-
 // One link, while it is used. Everything but the link is guarded by the session's mutex.
 struct Session::Connection {
   explicit Connection(std::shared_ptr<Link> used, Time now) : link(std::move(used)), written(now) {}
@@ -395,11 +391,6 @@ void Session::tell_close_soon() {
   };
   // Without the threads no other handler can run either.
   if (!threads_->submit(tell)) tell();
-}
-
-ResumableChannel::~ResumableChannel() {
-  session_->close();
-  session_->drop_handlers();
 }
 
 }  // namespace paceline::transport

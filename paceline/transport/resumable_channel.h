@@ -17,7 +17,9 @@
 // whose handler is busy, stops reading, so that its peer keeps the rest.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -37,7 +39,9 @@ namespace paceline::transport {
 
 /// How often an end says something when it has nothing to say: an eighth of the lease, at most 5 s. More often costs a
 /// controller with 1,000 agents a good part of a core, and finds nothing sooner.
-Duration heartbeat_of(Duration lease);
+inline Duration heartbeat_of(Duration lease) {
+  return std::min<Duration>(lease / 8, std::chrono::seconds(5));
+}
 
 class Session final : public Timed, public std::enable_shared_from_this<Session> {
  public:
@@ -144,7 +148,10 @@ class Session final : public Timed, public std::enable_shared_from_this<Session>
 class ResumableChannel final : public rpc::Channel {
  public:
   explicit ResumableChannel(std::shared_ptr<Session> session) : session_(std::move(session)) {}
-  ~ResumableChannel() override;
+  ~ResumableChannel() override {
+    session_->close();
+    session_->drop_handlers();
+  }
 
   void start(Handlers handlers) override { session_->start(std::move(handlers)); }
   arrow::Status send(rpc::Envelope envelope) override { return session_->send(std::move(envelope)); }

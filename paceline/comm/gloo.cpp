@@ -1,6 +1,8 @@
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
 

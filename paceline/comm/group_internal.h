@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "paceline/comm/backend_internal.h"
 #include "paceline/comm/group.h"
 
 namespace c10d {

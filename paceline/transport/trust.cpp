@@ -1,40 +1,40 @@
 #include "paceline/transport/trust.h"
 
-#include <openssl/bn.h>
-#include <openssl/crypto.h>
-#include <openssl/ec.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
 #include <sys/random.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
 #include <span>
 
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/transport/crypto_internal.h"
 
 namespace paceline::transport {
 namespace {
 
 constexpr long kDay = 24 * 60 * 60;
 
-template <auto free>
+// The functions; whoever calls it has asked crypto() whether they are there.
+const Crypto& ssl() {
+  return *crypto();
+}
+
 struct Free {
-  template <class T>
-  void operator()(T* object) const {
-    free(object);
-  }
+  void operator()(EVP_PKEY* key) const { ssl().EVP_PKEY_free(key); }
+  void operator()(X509* certificate) const { ssl().X509_free(certificate); }
+  void operator()(X509_EXTENSION* extension) const { ssl().X509_EXTENSION_free(extension); }
+  void operator()(BIGNUM* number) const { ssl().BN_free(number); }
+  void operator()(BIO* memory) const { ssl().BIO_free(memory); }
 };
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Memory = std::unique_ptr<BIO, Free<BIO_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Free>;
+using Certificate = std::unique_ptr<X509, Free>;
+using Memory = std::unique_ptr<BIO, Free>;
 
 arrow::Status crypto_error(const char* what) {
-  const unsigned long code = ERR_get_error();
-  const char* const reason = code == 0 ? nullptr : ERR_reason_error_string(code);
-  ERR_clear_error();
+  const unsigned long code = ssl().ERR_get_error();
+  const char* const reason = code == 0 ? nullptr : ssl().ERR_reason_error_string(code);
+  ssl().ERR_clear_error();
   return arrow::Status::IOError("OpenSSL cannot ", what, ": ", reason == nullptr ? "no reason given" : reason);
 }
 
@@ -59,16 +59,15 @@ arrow::Result<std::string> make_token() {
     for (count += 8; count >= 6; count -= 6) token.push_back(kDigits[(bits >> (count - 6)) & 63]);
   }
   token.push_back(kDigits[(bits << (6 - count)) & 63]);
-  OPENSSL_cleanse(bytes.data(), bytes.size());
+  ::explicit_bzero(bytes.data(), bytes.size());
   return token;
 }
 
 arrow::Status add_extension(X509& certificate, X509& issuer, int kind, const char* value) {
   X509V3_CTX context;
-  X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
-  const std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>> extension(
-      X509V3_EXT_conf_nid(nullptr, &context, kind, value));
-  if (!extension || X509_add_ext(&certificate, extension.get(), -1) != 1) {
+  ssl().X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
+  const std::unique_ptr<X509_EXTENSION, Free> extension(ssl().X509V3_EXT_conf_nid(nullptr, &context, kind, value));
+  if (!extension || ssl().X509_add_ext(&certificate, extension.get(), -1) != 1) {
     return crypto_error("extend a certificate");
   }
   return arrow::Status::OK();
@@ -82,54 +81,58 @@ struct Extension {
 // A certificate of `key` for `name`, signed by the issuer; by itself where there is none.
 arrow::Result<Certificate> make_certificate(const char* name, EVP_PKEY& key, X509* issuer, EVP_PKEY& issuer_key,
                                             std::span<const Extension> extensions) {
-  Certificate certificate(X509_new());
+  Certificate certificate(ssl().X509_new());
   if (!certificate) return crypto_error("make a certificate");
   std::array<unsigned char, 16> serial;
   ARROW_RETURN_NOT_OK(fill_randomly(serial));
   serial[0] &= 0x7f;
-  const std::unique_ptr<BIGNUM, Free<BN_free>> number(BN_bin2bn(serial.data(), serial.size(), nullptr));
-  X509_NAME* const subject = X509_get_subject_name(certificate.get());
-  const bool is_named = X509_set_version(certificate.get(), 2) == 1 && number &&
-                        BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate.get())) != nullptr &&
-                        X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -kDay) != nullptr &&
-                        X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 366 * kDay) != nullptr &&
-                        X509_set_pubkey(certificate.get(), &key) == 1 &&
-                        X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-                                                   reinterpret_cast<const unsigned char*>(name), -1, -1, 0) == 1;
+  const std::unique_ptr<BIGNUM, Free> number(ssl().BN_bin2bn(serial.data(), serial.size(), nullptr));
+  X509_NAME* const subject = ssl().X509_get_subject_name(certificate.get());
+  const bool is_named =
+      ssl().X509_set_version(certificate.get(), 2) == 1 && number &&
+      ssl().BN_to_ASN1_INTEGER(number.get(), ssl().X509_get_serialNumber(certificate.get())) != nullptr &&
+      ssl().X509_gmtime_adj(ssl().X509_getm_notBefore(certificate.get()), -kDay) != nullptr &&
+      ssl().X509_gmtime_adj(ssl().X509_getm_notAfter(certificate.get()), 366 * kDay) != nullptr &&
+      ssl().X509_set_pubkey(certificate.get(), &key) == 1 &&
+      ssl().X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(name), -1,
+                                       -1, 0) == 1;
   X509* const signer = issuer == nullptr ? certificate.get() : issuer;
-  if (!is_named || X509_set_issuer_name(certificate.get(), X509_get_subject_name(signer)) != 1) {
+  if (!is_named || ssl().X509_set_issuer_name(certificate.get(), ssl().X509_get_subject_name(signer)) != 1) {
     return crypto_error("make a certificate");
   }
   for (const Extension& extension : extensions) {
     ARROW_RETURN_NOT_OK(add_extension(*certificate, *signer, extension.kind, extension.value));
   }
-  if (X509_sign(certificate.get(), &issuer_key, EVP_sha256()) == 0) return crypto_error("sign a certificate");
+  if (ssl().X509_sign(certificate.get(), &issuer_key, ssl().EVP_sha256()) == 0)
+    return crypto_error("sign a certificate");
   return certificate;
 }
 
 template <class Write>
 arrow::Result<std::string> as_pem(Write write) {
-  const Memory memory(BIO_new(BIO_s_mem()));
+  const Memory memory(ssl().BIO_new(ssl().BIO_s_mem()));
   if (!memory || write(memory.get()) != 1) return crypto_error("write PEM");
   char* text = nullptr;
-  const long size = BIO_get_mem_data(memory.get(), &text);
+  const long size = ssl().BIO_ctrl(memory.get(), BIO_CTRL_INFO, 0, &text);
   std::string pem(text, static_cast<size_t>(size));
-  OPENSSL_cleanse(text, static_cast<size_t>(size));
+  ::explicit_bzero(text, static_cast<size_t>(size));
   return pem;
 }
 
 arrow::Result<std::string> as_pem(X509& certificate) {
-  return as_pem([&](BIO* out) { return PEM_write_bio_X509(out, &certificate); });
+  return as_pem([&](BIO* out) { return ssl().PEM_write_bio_X509(out, &certificate); });
 }
 
 arrow::Result<std::string> as_pem(EVP_PKEY& key) {
-  return as_pem([&](BIO* out) { return PEM_write_bio_PrivateKey(out, &key, nullptr, nullptr, 0, nullptr, nullptr); });
+  return as_pem(
+      [&](BIO* out) { return ssl().PEM_write_bio_PrivateKey(out, &key, nullptr, nullptr, 0, nullptr, nullptr); });
 }
 
 }  // namespace
 
 arrow::Result<Trust> make_trust() {
-  const auto make_key = [] { return Key(EVP_EC_gen("P-256")); };
+  ARROW_RETURN_NOT_OK(crypto());
+  const auto make_key = [] { return Key(ssl().EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256")); };
   const Key authority_key = make_key(), controller_key = make_key(), agent_key = make_key();
   if (!authority_key || !controller_key || !agent_key) return crypto_error("make a key");
 
@@ -165,7 +168,12 @@ arrow::Result<Trust> make_trust() {
 }
 
 bool is_same_token(const std::string& one, const std::string& other) {
-  return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
+  if (one.size() != other.size()) return false;
+  volatile unsigned char difference = 0;  // so that no compiler ends the loop early
+  for (size_t i = 0; i < one.size(); ++i) {
+    difference = static_cast<unsigned char>(difference | (one[i] ^ other[i]));
+  }
+  return difference == 0;
 }
 
 arrow::Result<std::string> random_id() {

@@ -128,14 +128,13 @@ def test_the_loss_of_a_node_costs_an_attempt(tmp_path, run_config):
     whole = TorchTrainer(
         trains, train_loop_config={"steps": 6}, scaling_config=ScalingConfig(num_workers=2), run_config=run_config()
     ).fit()
-    with started_agents(tmp_path, "one", "two", "spare") as agents:
-        victim = agents["two"]
+    with started_agents(tmp_path, "one", "two") as agents:
         result = TorchTrainer(
             trains,
             train_loop_config=config,
-            scaling_config=on_agents(tmp_path, nodes=3),
+            scaling_config=on_agents(tmp_path),
             run_config=run_config(
-                failure_config=FailureConfig(max_failures=1, node_timeout_s=1), callbacks=[EndsAgent(victim)]
+                failure_config=FailureConfig(max_failures=1, node_timeout_s=1), callbacks=[EndsAgent(agents["two"])]
             ),
         ).fit()
     assert result.metrics["attempt"] == 2 and result.metrics["step"] == 5
@@ -152,7 +151,7 @@ def test_what_agents_need_is_named_before_anything_starts(tmp_path, run_config, 
 
 def test_agents_that_do_not_come_are_counted(tmp_path, run_config):
     with started_agents(tmp_path, "one"):
-        with pytest.raises(train.TrainingFailedError, match="only 1 of 2 agents announced themselves within 2 seconds"):
+        with pytest.raises(train.TrainingFailedError, match="nly 1 of 2 agents announced themselves within 2 s"):
             TorchTrainer(
                 trains,
                 scaling_config=on_agents(tmp_path),
@@ -161,12 +160,14 @@ def test_agents_that_do_not_come_are_counted(tmp_path, run_config):
 
 
 def test_an_agent_ends_with_its_signal(tmp_path):
-    with started_agents(tmp_path, "one") as agents:
-        agents["one"].send_signal(signal.SIGTERM)
-        assert agents["one"].wait(60) == 128 + signal.SIGTERM
+    command = [PROGRAM, "agent", "--token-file", tmp_path / "token"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as agent:
+        assert "waiting for the driver" in agent.stdout.readline()
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(60) == 128 + signal.SIGTERM
 
 
-def test_a_driver_that_is_gone_is_another_exit_code(tmp_path, run_config):
+def test_what_is_no_token_file_is_refused(tmp_path):
     token = tmp_path / "token"
     token.write_text("{}")
     token.chmod(0o600)

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <stop_token>
@@ -65,6 +66,12 @@ class EndSignals {
   int signal_ = 0;
 };
 
+// At once, also into a file or a pipe.
+void tell(const std::string& text) {
+  print("paceline agent: " + text);
+  std::fflush(stdout);
+}
+
 // Waits until the file is there. False when a signal has come.
 bool wait_for_file(const std::string& path, EndSignals& signals) {
   const Descriptor watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
@@ -72,7 +79,7 @@ bool wait_for_file(const std::string& path, EndSignals& signals) {
   ::inotify_add_watch(watch.get(), folder.c_str(), IN_CREATE | IN_MOVED_TO);
   bool told = false;
   while (!std::filesystem::exists(path)) {
-    if (!std::exchange(told, true)) print("paceline agent: waiting for the driver to write " + path + "\n");
+    if (!std::exchange(told, true)) tell("waiting for the driver to write " + path + "\n");
     if (signals.wait(watch.get(), kLookEveryMilliseconds)) return false;
     char events[4096];
     while (::read(watch.get(), events, sizeof events) > 0) {
@@ -85,7 +92,8 @@ arrow::Result<transport::TrustFile> read_trust(const std::string& path) {
   if (path != "-") return transport::read_trust_file(path);
   std::string text;
   char part[4096];
-  for (ssize_t size; (size = ::read(STDIN_FILENO, part, sizeof part)) > 0;) text.append(part, static_cast<size_t>(size));
+  for (ssize_t size; (size = ::read(STDIN_FILENO, part, sizeof part)) > 0;)
+    text.append(part, static_cast<size_t>(size));
   return transport::decode_trust_file(text);
 }
 
@@ -130,7 +138,7 @@ arrow::Status serve(const AgentFlags& flags, const agent::Guardian& guardian, En
   if (options.node.address.empty()) {
     ARROW_ASSIGN_OR_RAISE(options.node.address, address_towards(host_of(trust.addresses.front())));
   }
-  print("paceline agent: node " + options.node.name + " at " + options.node.address + " has joined a run\n");
+  tell("node " + options.node.name + " at " + options.node.address + " has joined a run\n");
   ARROW_ASSIGN_OR_RAISE(std::unique_ptr<agent::Agent> agent,
                         agent::start_agent(*std::move(connected), guardian, std::move(options)));
   const Descriptor done(::eventfd(0, EFD_CLOEXEC));
@@ -142,7 +150,7 @@ arrow::Status serve(const AgentFlags& flags, const agent::Guardian& guardian, En
   });
   if (signals.wait(done.get(), -1)) agent->end();
   waiting.join();
-  if (signals.signal() == 0 && ended.ok()) print("paceline agent: the run is over\n");
+  if (signals.signal() == 0 && ended.ok()) tell("the run is over\n");
   return ended;
 }
 
@@ -184,8 +192,9 @@ void add_agent(CLI::App& program, int& exit_code) {
   const auto flags = std::make_shared<AgentFlags>();
   const auto labels = std::make_shared<std::vector<std::string>>();
   const auto resources = std::make_shared<std::vector<std::string>>();
-  command->add_option("--token-file", flags->token_file,
-                      "File that the driver writes (ScalingConfig.token_file); waited for; - is standard input")
+  command
+      ->add_option("--token-file", flags->token_file,
+                   "File that the driver writes (ScalingConfig.token_file); waited for; - is standard input")
       ->required();
   command->add_option("--join", flags->join, "HOST:PORT of the driver, where the file's does not lead there");
   command->add_option("--name", flags->node.name, "Name of this node; default: the host's");

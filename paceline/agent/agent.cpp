@@ -104,13 +104,14 @@ void AgentThread::start() {
                               handle_controller(std::move(message));
                             });
                           },
-                      .on_close = [this](const arrow::Status& why) {
-                        boost::asio::post(loop_, [this, why] {
-                          closed_ = why;
-                          end_all();
-                          leave_if_done();
-                        });
-                      }});
+                      .on_close =
+                          [this](const arrow::Status& why) {
+                            boost::asio::post(loop_, [this, why] {
+                              closed_ = why;
+                              end_all();
+                              leave_if_done();
+                            });
+                          }});
 }
 
 AgentThread::~AgentThread() {

@@ -38,7 +38,8 @@ void add_rm(CLI::App& program, int& exit_code);
 void add_prune(CLI::App& program, int& exit_code);
 /// paceline doctor [--storage-path PATH] [--json]
 void add_doctor(CLI::App& program, int& exit_code);
-/// paceline agent --token-file FILE [--join HOST:PORT…] [--name NAME] [--address ADDRESS] [--label NAME=VALUE…] [--keep]
+/// paceline agent --token-file FILE [--join HOST:PORT…] [--name NAME] [--address ADDRESS] [--label NAME=VALUE…]
+/// [--keep]
 void add_agent(CLI::App& program, int& exit_code);
 /// paceline completion bash|zsh
 void add_completion(CLI::App& program, int& exit_code);

@@ -25,8 +25,10 @@ std::string reachable(const std::string& address) {
 }  // namespace
 
 arrow::Result<std::unique_ptr<Launcher>> AgentsLauncher::make(const LaunchParts& parts) {
-  if (parts.scaling.listen.empty()) return missing("listen", "the address at which agents reach this machine, HOST:PORT");
-  if (parts.scaling.token_file.empty()) return missing("token_file", "the path of a file that it writes and agents read");
+  if (parts.scaling.listen.empty())
+    return missing("listen", "the address at which agents reach this machine, HOST:PORT");
+  if (parts.scaling.token_file.empty())
+    return missing("token_file", "the path of a file that it writes and agents read");
   return std::unique_ptr<Launcher>(new AgentsLauncher(parts));
 }
 

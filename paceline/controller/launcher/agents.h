@@ -1,4 +1,5 @@
-// AgentsLauncher: agents that somebody else has started (`paceline agent`), on whatever machines, and that connect here.
+// AgentsLauncher: agents that somebody else has started (`paceline agent`), on whatever machines, and that connect
+// here.
 //
 // It listens at ScalingConfig.listen while the run lives, and writes ScalingConfig.token_file: where it is, and what
 // agents prove themselves with (transport/trust_file.h), made anew for each run. The file goes with the launcher.

@@ -17,7 +17,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_paths', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'index_of_best', 'input_files', 'is_driver', 'limited_plan', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'sampled_plan', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'shuffled_plan', 'split_plan', 'split_plan_at', 'split_plan_by', 'storage_schemes', 'streaming_train_and_test', 'tensors_of', 'torch_config', 'tracker_config', 'train_and_test', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_paths', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'group_place', 'index_of_best', 'input_files', 'is_driver', 'limited_plan', 'make_gloo', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'sampled_plan', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'shuffled_plan', 'split_plan', 'split_plan_at', 'split_plan_by', 'storage_schemes', 'streaming_train_and_test', 'tensors_of', 'torch_config', 'tracker_config', 'train_and_test', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -404,6 +404,10 @@ def get_device() -> str:
     ...
 def get_devices() -> list[str]:
     ...
+def group_place() -> tuple[str, str, str]:
+    """
+    This rank's address and network interface, and rank 0's address, for connections between ranks.
+    """
 def index_of_best(kept: list, metric: str, mode: str, path: str) -> int:
     """
     Which of the metrics of kept checkpoints has the best; `path`: the run's, for errors.

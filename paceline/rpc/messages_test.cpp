@@ -33,6 +33,9 @@ void change(Strings& value) {
 void change(StringMap& value) {
   value = {{"PATH", "/bin"}, {"EMPTY", ""}};
 }
+void change(Resources& value) {
+  value = {{"licence", 0.5}};
+}
 void change(Json& value) {
   value = {{"nested", {{"list", {1, 2.5, "three", nullptr}}}}};
 }

@@ -23,8 +23,7 @@ void Decision::on(const NodeJoined& event) {
   }
   const bool is_first = state_.workers.empty();
   if (is_first && nodes_left() < state_.options.nodes) return;
-  if (!is_first && place(state_.nodes, state_.options, state_.world_size).counts.empty()) return;
-  start_group(is_first ? "all agents have announced themselves" : "the workers fit on the nodes that are there");
+  is_first ? start_group("all agents have announced themselves") : next_try();
   start_validations();
 }
 

@@ -99,6 +99,8 @@ TEST_F(NodesRunTest, AnAttachmentLargerThanAPartReachesEveryNode) {
 }
 
 TEST_F(NodesRunTest, TheLossOfANodeCostsAnAttemptAndASpareOneTakesItsPlace) {
+  // A node has room for one.
+  request_.scaling_config.resources_per_worker = {{"CPU", static_cast<double>(agent::describe_node({}).cores)}};
   NodesLauncher launcher({"one", "two"});
   at_second_report([&] {
     launcher.add("spare");

@@ -377,7 +377,7 @@ TEST(Windows, WhatIsBegunEarlyMakesRoomForWhatIsRead) {
   while (later->all_reads() < 2) std::this_thread::yield();
   RowStream running(windows_of(source));
   ASSERT_EQ((*running.next(50))->num_rows(), 50);
-  while (source->all_reads() < 3) std::this_thread::yield();  // beside two chunks of batches, a quarter of the budget
+  while (source->all_reads() < 3) std::this_thread::yield();  // beside two chunks of batches
   EXPECT_EQ(all_of(running, 50).size(), 1950u);
   EXPECT_EQ(source->all_reads(), 20);
   EXPECT_LE(pool->ledger()->peak(), 5 * 800);

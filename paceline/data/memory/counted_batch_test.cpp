@@ -34,5 +34,23 @@ TEST(CountedBatch, CountsUntilTheLastSliceOfItGoes) {
   }
 }
 
+TEST(CountedBatch, TwoThatAConsumerKeepsLeaveTheRoomThatTheyDoNotTake) {
+  const auto ledger = std::make_shared<Ledger>(1000);
+  const auto has_room = [&](int64_t bytes) {
+    const std::lock_guard lock(ledger->mutex());
+    return ledger->has_room(bytes);
+  };
+  std::vector<Ledger::Reservation> chunks;
+  for (int64_t kept = 1; kept <= 2; ++kept) {
+    chunks.push_back(Ledger::reserve(ledger, 245));
+    chunks.back().leave_to_batches();
+    EXPECT_TRUE(has_room(1000 - kept * 245));
+    EXPECT_FALSE(has_room(1000 - kept * 245 + 1));
+  }
+  chunks.push_back(Ledger::reserve(ledger, 245));
+  chunks.back().leave_to_batches();
+  EXPECT_TRUE(has_room(500)) << "who collects batches stops all reading";
+}
+
 }  // namespace
 }  // namespace paceline::data

@@ -3,8 +3,8 @@
 // Whoever is going to need memory reserves it first, and gives the reservation back by ending it. Nobody is refused:
 // whether there is room is asked before (ReadPool does), and what a consumer waits for may go beyond the budget.
 //
-// A batch that a consumer keeps may keep a whole chunk in memory. It counts as well, but no more than a quarter of the
-// budget does: who collects batches is not to stop all reading.
+// A batch that a consumer keeps may keep a whole chunk in memory. It counts as well, but no more than half of the budget
+// does: who collects batches is not to stop all reading. (Who uses one while the next is made may keep two chunks.)
 //
 // Memory that was used is kept for its next use (SpareMemory), as long as nothing else needs the room.
 //
@@ -81,7 +81,7 @@ class Ledger {
 
   int64_t budget() const { return budget_; }
   /// Whether so much more fits. The caller holds mutex().
-  bool has_room(int64_t bytes) const { return held_ + std::min(in_batches_, budget_ / 4) + bytes <= budget_; }
+  bool has_room(int64_t bytes) const { return held_ + std::min(in_batches_, budget_ / 2) + bytes <= budget_; }
   /// Without what only batches hold.
   int64_t held() const;
   /// The most that has been held at a time.

@@ -23,7 +23,7 @@ class ExecutionResources:
         gpu: Taken for Ray's scripts.
         object_store_memory: As memory, where that is not given.
         memory: Bytes of blocks that are read ahead, of what is being decoded or mixed, and of batches, by default
-            256 MiB. Batches that a program keeps count up to a quarter of it.
+            256 MiB. Batches that a program keeps count up to half of it.
     """
 
     cpu: Optional[float] = None

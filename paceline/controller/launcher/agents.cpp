@@ -12,7 +12,7 @@ namespace paceline::controller {
 namespace {
 
 arrow::Status missing(const char* setting, const std::string& what) {
-  return arrow::Status::Invalid("ScalingConfig.", setting, " is \"\"; launcher \"agents\" needs ", what);
+  return arrow::Status::Invalid("ScalingConfig.", setting, " is \"\"; engine \"agents\" needs ", what);
 }
 
 // Whoever listens on all interfaces is reached by the machine's name.

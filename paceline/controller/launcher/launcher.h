@@ -1,4 +1,4 @@
-// Launcher: where agents come from. ScalingConfig.launcher names one of the table in launchers.cpp.
+// Launcher: where agents come from. ScalingConfig.engine names one of the table in launchers.cpp.
 //
 // Agents come one after the other, and others may come for those that are lost: launch() only begins.
 // Threading: launch() and close() are called by one thread; on_agent by any, one call at a time.
@@ -49,7 +49,7 @@ struct LaunchParts {
 
 /// The launcher that `parts.scaling` names. Invalid where there is none, or where it lacks a setting, which it names.
 arrow::Result<std::unique_ptr<Launcher>> make_launcher(const LaunchParts& parts);
-/// The names of all: what ScalingConfig.launcher may be.
+/// The names of all: what ScalingConfig.engine may be.
 std::vector<std::string> launcher_names();
 
 }  // namespace paceline::controller

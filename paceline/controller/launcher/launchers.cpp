@@ -24,9 +24,9 @@ constexpr std::array kLaunchers = {
 }  // namespace
 
 arrow::Result<std::unique_ptr<Launcher>> make_launcher(const LaunchParts& parts) {
-  const auto row = std::ranges::find(kLaunchers, parts.scaling.launcher, &Row::name);
+  const auto row = std::ranges::find(kLaunchers, parts.scaling.engine, &Row::name);
   if (row == kLaunchers.end()) {
-    return arrow::Status::Invalid("there is no launcher \"", parts.scaling.launcher, "\"");
+    return arrow::Status::Invalid("there is no engine \"", parts.scaling.engine, "\"");
   }
   return row->make(parts);
 }

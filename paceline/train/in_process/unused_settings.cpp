@@ -17,7 +17,7 @@ constexpr const char* kInReport = "report() runs each validation to its end";
 constexpr const char* kTooLate = "libraries that are loaded do not read it again";
 
 constexpr std::array kUnused = {
-    UnusedSetting{"ScalingConfig", "launcher", kNoProcess},
+    UnusedSetting{"ScalingConfig", "engine", kNoProcess},
     UnusedSetting{"ScalingConfig", "nodes", kNoProcess},
     UnusedSetting{"ScalingConfig", "listen", kNoProcess},
     UnusedSetting{"ScalingConfig", "token_file", kNoProcess},

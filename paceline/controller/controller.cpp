@@ -21,8 +21,9 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
   rpc::Leftovers leftovers{request.run_folder, {}, {books->own_staging_folder()}};
   if (control.ok()) leftovers.files = (*control)->files();
 
-  const auto launch =
-      launcher.launch([&inbox](std::unique_ptr<rpc::Channel> agent) { inbox.push(AgentCame{std::move(agent)}); });
+  const auto launch = launcher.launch(
+      {.on_agent = [&inbox](std::unique_ptr<rpc::Channel> agent) { inbox.push(AgentCame{std::move(agent)}); },
+       .on_failure = [&inbox](AgentFailure failure) { inbox.push(AgentFailed{std::move(failure)}); }});
   RunLoop loop({*books, clock, stop, inbox, publisher, leftovers});
   const arrow::Status ran = loop.run(launch);
   launcher.close();

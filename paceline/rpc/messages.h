@@ -267,7 +267,8 @@ inline constexpr int64_t kReportsBetweenAnswers = 64;
 // (stacks/self_capture.h), which may be left out.
 #define PACELINE_JOINED_FIELDS(FIELD) \
   FIELD(int64_t, pid, 0)              \
-  FIELD(std::string, host, "")
+  FIELD(std::string, host, "")        \
+  FIELD(StringMap, versions, {}) /* by name, of what must be the same on all nodes */
 PACELINE_MESSAGE(Joined, "joined", PACELINE_JOINED_FIELDS);
 
 // The process lives; what its training thread does stands in the progress word.

@@ -12,6 +12,7 @@
 #include "paceline/checkpoint/stage.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/error.h"
+#include "paceline/core/posix/build_id.h"
 #include "paceline/core/posix/network_interface.h"
 #include "paceline/core/posix/priority.h"
 #include "paceline/core/run_layout.h"
@@ -297,6 +298,12 @@ rpc::Failed LanguageRuntime::describe(const std::exception_ptr& exception) {
   return failure_of(exception);
 }
 
+rpc::StringMap LanguageRuntime::versions() {
+  rpc::StringMap versions = {{"LibTorch", TORCH_VERSION}};
+  if (const std::string build = build_id_of_program(); !build.empty()) versions["the program's build"] = build;
+  return versions;
+}
+
 std::string LanguageRuntime::serialized(const std::exception_ptr&) {
   return "";
 }
@@ -335,7 +342,7 @@ int64_t check_ranks_every() {
 
 void run_worker(LanguageRuntime& program) {
   static const SystemClock clock;
-  auto connected = worker::Connection::connect(clock);
+  auto connected = worker::Connection::connect(clock, program.versions());
   if (!connected.ok()) {
     std::fprintf(stderr, "paceline: this process was started as a worker but cannot reach its agent: %s\n",
                  connected.status().ToString().c_str());

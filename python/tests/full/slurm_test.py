@@ -45,7 +45,7 @@ result = TorchTrainer(
                                failure_config=train.FailureConfig(max_failures=3, node_timeout_s=3)),
 ).fit()
 print("RESULT", result.state, result.metrics, flush=True)
-sys.exit(result.exit_code())
+sys.exit(result.exit_code)
 """
 
 
@@ -77,7 +77,7 @@ def test_a_job_trains_on_its_nodes(slurm, job_folder):
     output = job_folder / "output"
     job = slurm.submit(script(job_folder, f"exec {sys.executable} train.py 3"), "-N2", "-c2", f"--output={output}")
     assert slurm.wait_for_end(job) == "COMPLETED", output.read_text()
-    assert result_of(output.read_text()) == ("FINISHED", 2, 0)
+    assert result_of(output.read_text()) == ("finished", 2, 0)
     assert len(set(re.findall(r"trains on (n\d)", output.read_text()))) == 2
 
 
@@ -93,7 +93,7 @@ def test_a_killed_node_costs_an_attempt(slurm, job_folder):
     try:
         assert slurm.wait_for_end(job) == "COMPLETED", output.read_text()
         state, step, start = result_of(output.read_text())
-        assert (state, step) == ("FINISHED", 5) and start > 0, "it went on from a checkpoint"
+        assert (state, step) == ("finished", 5) and start > 0, "it went on from a checkpoint"
         assert killed in re.findall(r"node (n\d)\b.* lost", output.read_text()), output.read_text()
     finally:
         slurm.start_node(killed)
@@ -114,11 +114,11 @@ def test_a_signal_before_the_time_limit_stops_in_order_and_the_job_is_requeued(s
     slurm.wait_for(lambda: output.exists() and output.read_text().count("step 3") == 2)
     slurm.run("scancel", "--batch", "--signal=USR1", job)
     slurm.wait_for(lambda: output.read_text().count("RESULT") == 1)
-    assert result_of(output.read_text())[0] == "ABORTED"
+    assert result_of(output.read_text())[0] == "aborted"
     slurm.wait_for(lambda: slurm.state(job) == "PENDING")
     slurm.run("scontrol", "update", f"job={job}", "StartTime=now")
     assert slurm.wait_for_end(job) == "COMPLETED", output.read_text()
-    assert result_of(output.read_text())[:2] == ("FINISHED", 5) and result_of(output.read_text())[2] > 0
+    assert result_of(output.read_text())[:2] == ("finished", 5) and result_of(output.read_text())[2] > 0
 
 
 def test_tasks_of_a_job_array_are_runs_of_their_own(slurm, job_folder):

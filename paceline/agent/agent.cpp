@@ -95,6 +95,7 @@ AgentThread::AgentThread(std::unique_ptr<rpc::Channel> controller, Descriptor gu
 
 void AgentThread::start() {
   send_to_controller(rpc::pack(describe_node(options_.node)));
+  if (!options_.folder.empty()) send_to_guardian(rpc::pack(rpc::Leftovers{options_.folder, {}, {options_.folder}}));
   guardian_->start({.on_message = [this](rpc::Envelope message) { handle_guardian(std::move(message)); },
                     .on_close = [this](const arrow::Status& why) { lose_guardian(why); }});
   thread_ = start_thread([this] { loop_.run(); });
@@ -164,6 +165,7 @@ void AgentThread::start_process(rpc::Envelope envelope) {
   if (!guardian_problem_.empty()) return refuse(guardian_problem_);
   if (!attachment_problem_.empty()) return refuse(attachment_problem_);
   if (settings->inherit) settings->environment.merge(own_environment());
+  if (!options_.folder.empty()) settings->environment[rpc::kNodeFolderVariable] = options_.folder;
   const auto starting = std::ranges::count_if(processes_, [](const auto& one) { return one.second->is_starting(); });
   const arrow::Status room = reserve_descriptors(kDescriptorsPerProcess * (starting + 1) + kDescriptorsBeside);
   if (!room.ok()) return refuse(room.message());

@@ -26,6 +26,9 @@ namespace paceline::agent {
 
 struct AgentOptions {
   NodeOptions node;
+  /// A folder of this agent's alone, for its processes (rpc::kNodeFolderVariable); "" for none. Whoever starts the
+  /// agent deletes it, and the guardian, where the agent dies.
+  std::string folder;
   /// How many of a process's last lines its ProcessExited carries.
   int last_lines = 20;
   /// Seconds that the guardian has to end a process before the agent kills it itself: a guardian may have been stopped.

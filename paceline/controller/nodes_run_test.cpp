@@ -27,8 +27,8 @@ class NodesLauncher final : public Launcher {
  public:
   explicit NodesLauncher(std::vector<std::string> names) : first_(std::move(names)) {}
 
-  arrow::Result<Launch> launch(OnAgent on_agent) override {
-    on_agent_ = std::move(on_agent);
+  arrow::Result<Launch> launch(LaunchEvents events) override {
+    events_ = std::move(events);
     for (const std::string& name : first_) add(name);
     return Launch{.agents = std::ssize(first_), .others_may_come = true};
   }
@@ -40,14 +40,14 @@ class NodesLauncher final : public Launcher {
     agent::AgentOptions options;
     options.node = {.name = name, .address = "192.0.2." + std::to_string(++count_), .labels = {{"zone", "a"}}};
     agents_.emplace(name, agent::start_agent(std::move(agent_end), guardian(), options).ValueOrDie());
-    on_agent_(std::move(controller_end));
+    events_.on_agent(std::move(controller_end));
   }
   // With all its processes.
   void lose(const std::string& name) { agents_.erase(name); }
 
  private:
   const std::vector<std::string> first_;
-  OnAgent on_agent_;
+  LaunchEvents events_;
   std::multimap<std::string, std::unique_ptr<agent::Agent>> agents_;
   int64_t count_ = 0;
   bool closed_ = false;

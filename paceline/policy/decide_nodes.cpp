@@ -27,6 +27,15 @@ void Decision::on(const NodeJoined& event) {
   start_validations();
 }
 
+void Decision::on(const NodeNotStarted& event) {
+  if (is_terminal(state_.state)) return;
+  const std::string text = "no agent could be started on node " + event.node + ": " + event.error;
+  const bool is_first = state_.state == State::initializing && state_.workers.empty();
+  const int64_t there = nodes_left() + event.to_come;
+  if (!is_first || there >= state_.options.nodes) return note(LogLevel::warning, text);
+  end_with(FailureKind::node, text, "the run needs " + std::to_string(state_.options.nodes) + " nodes");
+}
+
 void Decision::on(const NodeLost& event) {
   if (is_terminal(state_.state)) return;
   state_.last_report = std::max(state_.last_report, event.last_report);

@@ -45,6 +45,22 @@ TEST(Nodes, ALossEndsTheAttemptAndTheNextWaitsForANode) {
   for (const StartWorker& start : run.wanted<StartWorker>()) EXPECT_NE(start.node, 1) << "the lost one";
 }
 
+TEST(Nodes, OneThatCannotBeStartedEndsARunThatNeedsIt) {
+  Play run(spread_over_two());
+  run.feed(NodeJoined{node_of("node0")});
+  run.feed(NodeNotStarted{.node = "node1", .error = "ssh exited with code 255", .to_come = 1});
+  EXPECT_EQ(run.state(), State::initializing) << "another is on its way";
+  run.feed(NodeNotStarted{.node = "node2", .error = "ssh exited with code 255", .to_come = 0});
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("No agent could be started on node node2: ssh exited with code 255"));
+}
+
+TEST(Nodes, OneThatCannotBeStartedLaterIsAWarning) {
+  Play run = Play::training(spread_over_two());
+  run.feed(NodeNotStarted{.node = "spare", .error = "ssh exited with code 255", .to_come = 0});
+  EXPECT_EQ(run.state(), State::running);
+}
+
 TEST(Nodes, ASpareOneIsUsedAtOnce) {
   Play run = Play::training(spread_over_two());
   run.feed(NodeJoined{node_of("spare")});

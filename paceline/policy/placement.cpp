@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <sstream>
 
 #include "paceline/core/config/scaling_config.h"
 
@@ -17,10 +19,34 @@ int64_t times_in(double available, double each, int64_t most) {
   return static_cast<int64_t>(std::min(static_cast<double>(most), std::floor(available / each + kRounding)));
 }
 
+// "a, b" of "in(a, b)"; nullopt for another text.
+std::optional<std::string> list_of(const std::string& wanted) {
+  if (!wanted.starts_with("in(") || !wanted.ends_with(')')) return std::nullopt;
+  return wanted.substr(3, wanted.size() - 4);
+}
+
+bool is_in(const std::string& list, const std::string& value) {
+  std::istringstream entries(list);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const size_t first = entry.find_first_not_of(' ');
+    const size_t last = entry.find_last_not_of(' ');
+    if (first != std::string::npos && entry.substr(first, last - first + 1) == value) return true;
+  }
+  return false;
+}
+
+// As Ray has it: a node without the label is none of those that are not wanted.
+bool is_wanted(const std::string* label, const std::string& wanted) {
+  if (wanted.starts_with('!')) return !is_wanted(label, wanted.substr(1));
+  if (label == nullptr) return false;
+  const std::optional<std::string> list = list_of(wanted);
+  return list ? is_in(*list, *label) : *label == wanted;
+}
+
 bool has_labels(const Node& node, const RunOptions& options) {
   return std::ranges::all_of(options.label_selector, [&node](const auto& wanted) {
     const auto label = node.labels.find(wanted.first);
-    return label != node.labels.end() && label->second == wanted.second;
+    return is_wanted(label == node.labels.end() ? nullptr : &label->second, wanted.second);
   });
 }
 

@@ -186,6 +186,8 @@ PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
 
 /// Environment variable of a started process that names its end of the channel, a descriptor number.
 inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
+/// Names a folder of the agent's, where processes may put what goes with it; not set by an agent inside the driver.
+inline constexpr const char* kNodeFolderVariable = "PACELINE_NODE_FOLDER";
 
 // First message on the channel: what the process is for. With it comes the descriptor of the run's attachment, if it
 // has one: the train loop's configuration, as JSON, then what a program needs that finds no train loop by name.
@@ -267,7 +269,8 @@ inline constexpr int64_t kReportsBetweenAnswers = 64;
 // (stacks/self_capture.h), which may be left out.
 #define PACELINE_JOINED_FIELDS(FIELD) \
   FIELD(int64_t, pid, 0)              \
-  FIELD(std::string, host, "")
+  FIELD(std::string, host, "")        \
+  FIELD(StringMap, versions, {}) /* by name, of what must be the same on all nodes */
 PACELINE_MESSAGE(Joined, "joined", PACELINE_JOINED_FIELDS);
 
 // The process lives; what its training thread does stands in the progress word.

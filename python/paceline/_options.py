@@ -24,8 +24,6 @@ OWN_ENVIRONMENT = "workers have the driver's packages and directory"
 # By class or function, and by option: why it has no effect.
 NO_EFFECT: Dict[str, Dict[str, str]] = {
     "ScalingConfig": {
-        "accelerator_type": _ONE_MACHINE,
-        "label_selector": _ONE_MACHINE,
         "elastic_resize_monitor_interval_s": "an elastic run has its highest number of workers throughout",
     },
     "FailureConfig": {

@@ -37,7 +37,7 @@ def started_agents(folder, *names, keep=False):
 def on_agents(folder, nodes=2, **settings):
     return ScalingConfig(**{
         "num_workers": 2,
-        "launcher": "agents",
+        "engine": "agents",
         "nodes": nodes,
         "listen": "127.0.0.1:0",
         "token_file": str(folder / "token"),
@@ -143,7 +143,7 @@ def test_the_loss_of_a_node_costs_an_attempt(tmp_path, run_config):
 
 @pytest.mark.parametrize("name", ["listen", "token_file"])
 def test_what_agents_need_is_named_before_anything_starts(tmp_path, run_config, name):
-    with pytest.raises(ValueError, match=f'ScalingConfig.{name} is "".*launcher "agents" needs'):
+    with pytest.raises(ValueError, match=f'ScalingConfig.{name} is "".*engine "agents" needs'):
         TorchTrainer(
             trains, scaling_config=on_agents(tmp_path, **{name: ""}), run_config=run_config()
         ).fit()

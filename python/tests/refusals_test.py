@@ -117,7 +117,7 @@ def test_a_secret_in_a_refused_object_stays_one():
 
 
 def test_what_has_no_unset_value_is_not_none():
-    for wrong in ({"num_workers": None}, {"launcher": None}):
+    for wrong in ({"num_workers": None}, {"engine": None}):
         with pytest.raises(ConfigError, match=f"ScalingConfig.{next(iter(wrong))} is None"):
             train.ScalingConfig(**wrong)
     assert train.RunConfig(trackers=None).trackers == []

@@ -2,6 +2,7 @@
 //                [--resource NAME=AMOUNT…] [--keep]
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp()
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
@@ -118,12 +119,34 @@ auto interruptible(EndSignals& signals, Work work) {
   return result;
 }
 
+// For what the processes of one run put on this machine's disk.
+class NodeFolder {
+ public:
+  static arrow::Result<std::unique_ptr<NodeFolder>> make() {
+    std::string path = (std::filesystem::temp_directory_path() / "paceline_agent_XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr) return errno_status("making the folder " + path);
+    return std::make_unique<NodeFolder>(std::move(path));
+  }
+  explicit NodeFolder(std::string path) : path_(std::move(path)) {}
+  NodeFolder(const NodeFolder&) = delete;
+  NodeFolder& operator=(const NodeFolder&) = delete;
+  ~NodeFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
 // One run, from its first word to its end. OK when its controller ended it in order.
 arrow::Status serve(const AgentFlags& flags, const agent::Guardian& guardian, EndSignals& signals) {
   ARROW_ASSIGN_OR_RAISE(transport::TrustFile trust, read_trust(flags.token_file));
   if (!flags.join.empty()) trust.addresses = flags.join;
   const auto lease = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(trust.lease_s));
-  agent::AgentOptions options{.node = flags.node};
+  ARROW_ASSIGN_OR_RAISE(const auto folder, NodeFolder::make());
+  agent::AgentOptions options{.node = flags.node, .folder = folder->path()};
   if (options.node.name.empty()) options.node.name = host_name();
   auto connected = interruptible(signals, [&](std::stop_token stop) {
     return transport::connect({.addresses = trust.addresses,

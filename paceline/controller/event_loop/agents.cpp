@@ -29,6 +29,11 @@ void RunLoop::receive(AgentCame& incoming) {
   if (!sent.ok()) lose_agent(number, sent.message());
 }
 
+void RunLoop::receive(const AgentFailed& incoming) {
+  const AgentFailure& failure = incoming.failure;
+  feed(NodeNotStarted{.node = failure.node, .error = failure.error, .to_come = failure.to_come});
+}
+
 // What its processes get beside their Welcomes: the descriptor, or, where none can go, what it holds.
 arrow::Status RunLoop::send_attachment(const Agent& agent) {
   if (!agent.is_elsewhere()) {

@@ -61,7 +61,10 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     const auto failed = unpacked<rpc::ProcessStartFailed>(envelope);
     feed(StartFailed{worker.id, failed.error, failed.hopeless});
   } else if (type == rpc::Joined::kType) {
-    feed(WorkerJoined{worker.id, unpacked<rpc::Joined>(envelope).pid});
+    const auto joined = unpacked<rpc::Joined>(envelope);
+    const std::string problem = versions_.add(state().nodes[static_cast<size_t>(worker.node)].name, joined.versions);
+    if (problem.empty()) return feed(WorkerJoined{worker.id, joined.pid});
+    feed(StartFailed{worker.id, problem, /*hopeless=*/true});
   } else if (type == rpc::Finished::kType) {
     books_.finish(worker, unpacked<rpc::Finished>(envelope));
   } else if (type == rpc::Failed::kType) {

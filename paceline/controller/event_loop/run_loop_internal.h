@@ -22,6 +22,7 @@
 #include "paceline/controller/run_books.h"
 #include "paceline/controller/standard_output.h"
 #include "paceline/controller/status.h"
+#include "paceline/controller/version_check.h"
 #include "paceline/core/rotating_log.h"
 #include "paceline/policy/hang_detection.h"
 #include "paceline/rpc/key_value_table.h"
@@ -107,6 +108,7 @@ class RunLoop final : private Crew {
 
   // agents.cpp
   void receive(AgentCame& incoming);
+  void receive(const AgentFailed& incoming);
   void receive(AgentGone& incoming);
   void join(size_t agent, const rpc::NodeReady& ready);
   std::string unused_name(const std::string& name) const;
@@ -196,6 +198,7 @@ class RunLoop final : private Crew {
 
   DiscardJob group_;  // whose reports are in the book
   rpc::KeyValueTable table_;
+  VersionCheck versions_;
   LiveStatus live_;
   std::map<WorkerId, int64_t> taken_;              // reports in the books of which their worker has not been told
   std::map<WorkerId, int64_t> unanswered_bytes_;   // of reports in the books, behind the last in taken_

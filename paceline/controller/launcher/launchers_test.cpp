@@ -9,10 +9,10 @@ namespace {
 TEST(Launchers, AreWhatTheSettingMayBe) {
   ScalingConfig scaling;
   for (const std::string& name : launcher_names()) {
-    scaling.launcher = name;
+    scaling.engine = name;
     EXPECT_NO_THROW(scaling.validate()) << name;
   }
-  scaling.launcher = "slrum";
+  scaling.engine = "slrum";
   EXPECT_ANY_THROW(scaling.validate());
 }
 

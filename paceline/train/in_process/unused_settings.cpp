@@ -17,11 +17,14 @@ constexpr const char* kInReport = "report() runs each validation to its end";
 constexpr const char* kTooLate = "libraries that are loaded do not read it again";
 
 constexpr std::array kUnused = {
-    UnusedSetting{"ScalingConfig", "launcher", kNoProcess},
+    UnusedSetting{"ScalingConfig", "engine", kNoProcess},
+    UnusedSetting{"ScalingConfig", "hosts", kNoProcess},
     UnusedSetting{"ScalingConfig", "nodes", kNoProcess},
     UnusedSetting{"ScalingConfig", "listen", kNoProcess},
     UnusedSetting{"ScalingConfig", "token_file", kNoProcess},
     UnusedSetting{"ScalingConfig", "placement_strategy", kNoProcess},
+    UnusedSetting{"ScalingConfig", "label_selector", kNoProcess},
+    UnusedSetting{"ScalingConfig", "accelerator_type", kNoProcess},
     UnusedSetting{"FailureConfig", "max_failures", kNoRestart},
     UnusedSetting{"FailureConfig", "controller_failure_limit", kNoRestart},
     UnusedSetting{"FailureConfig", "start_timeout_s", kNoProcess},

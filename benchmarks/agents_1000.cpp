@@ -62,7 +62,8 @@ void be_agents(const std::string& text, int64_t seconds) {
   auto next = Clock::now();
   for (int64_t second = 1; second <= kWarmUp + seconds; ++second) {
     for (int64_t tick = 0; tick < kTicks; ++tick) {
-      for (int64_t agent = tick; agent < kAgents; agent += kTicks) agents[static_cast<size_t>(agent)]->report(0, second);
+      for (int64_t agent = tick; agent < kAgents; agent += kTicks)
+        agents[static_cast<size_t>(agent)]->report(0, second);
       std::this_thread::sleep_until(next += kTick);
     }
   }

@@ -47,11 +47,11 @@ class SimulatedAgent {
   /// One rank's, once all ranks have their places.
   void report(int64_t rank, int64_t index) {
     step_ = index;
-    send(rpc::Report{.index = index,
-                     .metrics = {{"loss", 1.0 / static_cast<double>(rank + index)},
-                                 {"learning_rate", 0.001},
-                                 {"step", index}}},
-         ranks_[static_cast<size_t>(rank)]);
+    send(
+        rpc::Report{
+            .index = index,
+            .metrics = {{"loss", 1.0 / static_cast<double>(rank + index)}, {"learning_rate", 0.001}, {"step", index}}},
+        ranks_[static_cast<size_t>(rank)]);
   }
   /// The train loop of each has returned.
   void finish(int64_t reports) {

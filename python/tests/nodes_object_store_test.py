@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -47,7 +48,10 @@ def agents(tmp_path, monkeypatch):
     for process in processes.values():
         process.terminate()
         process.wait(60)
-    assert os.listdir(temporary) == [], "an agent leaves nothing behind"
+    until = time.monotonic() + 60
+    while left := list(temporary.glob("paceline_*")):  # a killed agent's guardian takes a moment
+        assert time.monotonic() < until, f"an agent leaves nothing behind: {left}"
+        time.sleep(0.02)
 
 
 def writes_checkpoints(config):
@@ -55,7 +59,7 @@ def writes_checkpoints(config):
     rank, start = context.get_world_rank(), 0
     if checkpoint := train.get_checkpoint():
         with checkpoint.as_directory() as path:
-            assert sorted(os.listdir(path)) >= ["rank_0", "rank_1"]
+            assert {"rank_0", "rank_1"} <= set(os.listdir(path))
             start = int(pathlib.Path(path, f"rank_{rank}").read_text()) + 1
     for step in range(start, config["steps"]):
         folder = pathlib.Path(config["scratch"]) / f"rank_{rank}_{step}"

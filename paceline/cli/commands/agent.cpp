@@ -22,6 +22,7 @@
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/network_interface.h"
 #include "paceline/core/posix/thread.h"
+#include "paceline/storage/local/run_lock.h"
 #include "paceline/transport/connector.h"
 #include "paceline/transport/trust_file.h"
 
@@ -119,15 +120,17 @@ auto interruptible(EndSignals& signals, Work work) {
   return result;
 }
 
-// For what the processes of one run put on this machine's disk.
+// For what the processes of one run put on this machine's disk. It is locked, so that the guardian knows that nobody has
+// it any more, should this process die.
 class NodeFolder {
  public:
   static arrow::Result<std::unique_ptr<NodeFolder>> make() {
     std::string path = (std::filesystem::temp_directory_path() / "paceline_agent_XXXXXX").string();
     if (::mkdtemp(path.data()) == nullptr) return errno_status("making the folder " + path);
-    return std::make_unique<NodeFolder>(std::move(path));
+    ARROW_ASSIGN_OR_RAISE(storage::RunLock lock, storage::RunLock::acquire(path));
+    return std::make_unique<NodeFolder>(std::move(path), std::move(lock));
   }
-  explicit NodeFolder(std::string path) : path_(std::move(path)) {}
+  NodeFolder(std::string path, storage::RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {}
   NodeFolder(const NodeFolder&) = delete;
   NodeFolder& operator=(const NodeFolder&) = delete;
   ~NodeFolder() {
@@ -138,6 +141,7 @@ class NodeFolder {
 
  private:
   const std::string path_;
+  const storage::RunLock lock_;
 };
 
 // One run, from its first word to its end. OK when its controller ended it in order.

@@ -43,7 +43,8 @@ bool is_of_this_machine_alone(const std::string& address) {
 Words ssh_command(const std::string& host, const Words& agent) {
   std::string words;
   for (const std::string& word : agent) words += (words.empty() ? "" : " ") + quoted(word);
-  return {"ssh", "-T", "-o", "BatchMode=yes", "--", host, "exec " + words};
+  // Otherwise a connection that is cut without a word would keep a node from being started again.
+  return {"ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=10", "--", host, "exec " + words};
 }
 
 arrow::Result<Words> agent_command(const Words& program, const std::string& name) {

@@ -14,7 +14,7 @@ using ::testing::StartsWith;
 
 TEST(Hosts, AShellThereGetsTheWordsAsTheyAre) {
   const Words command = ssh_command("me@b", {"/opt/my programs/paceline", "agent", "--name", "it's $HOME"});
-  EXPECT_THAT(command, ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "--", "me@b",
+  EXPECT_THAT(command, ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=10", "--", "me@b",
                                    R"(exec '/opt/my programs/paceline' 'agent' '--name' 'it'\''s $HOME')"));
 }
 

@@ -36,6 +36,7 @@ Made made_as(std::string_view engine, const LaunchParts& parts) {
 
 Made made_for_surroundings(const LaunchParts& parts) {
   if (!parts.scaling.hosts.empty()) return made_as("hosts", parts);
+  if (!parts.scaling.token_file.empty()) return made_as("agents", parts);
   return made_as(is_slurm_job_of_several_nodes(own_variable) ? "slurm" : "local", parts);
 }
 

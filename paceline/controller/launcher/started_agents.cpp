@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "paceline/core/posix/sealed_memory.h"
@@ -83,6 +84,7 @@ void StartedAgents::start(size_t number) {
   place.has_come = false;
   place_of_[++last_process_] = number;
   rpc::StartProcess message{.inherit = true, .writes_log = false, .heartbeat_timeout_s = kNever};
+  message.directory = std::filesystem::current_path();  // the guardian has the one of its own start
   message.arguments = {"/bin/sh", "-c", "exec env -u PACELINE_CHANNEL \"$@\" < \"$0\"",
                        "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(trust_.get())};
   message.arguments.insert(message.arguments.end(), place.start.command.begin(), place.start.command.end());

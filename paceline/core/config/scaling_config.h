@@ -64,7 +64,8 @@ Constraint resource_amounts();
       std::string, engine, "auto", ::paceline::one_of({"auto", "local", "agents", "hosts", "slurm"}),                  \
       "Where the workers' machines come from; \"local\" is this machine, \"agents\" are those on which somebody has "  \
       "started `paceline agent`, \"hosts\" those of `hosts`, \"slurm\" the nodes of the Slurm job that this is; "      \
-      "\"auto\": `hosts` where there are any, the nodes of a Slurm job that has several, else this machine")           \
+      "\"auto\": `hosts` or `token_file` where they are set, the nodes of a Slurm job that has several, else this "    \
+      "machine")                                                                                                       \
   FIELD(::paceline::Words, hosts, {}, ::paceline::any_value(),                                                         \
         "With engine \"hosts\": names of machines, as ssh takes them; ssh starts an agent on each")                    \
   FIELD(::paceline::Words, agent_command, {}, ::paceline::any_value(),                                                 \

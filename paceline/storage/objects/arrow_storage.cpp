@@ -157,8 +157,7 @@ class ArrowStorage final : public Storage {
     ARROW_ASSIGN_OR_RAISE(const auto file, open(from));
     if (file->size() > kMostCopied) return copy_through_here(*file, to);
     if (has_folders_) (void)system_->CreateDir(path_of(to.substr(0, to.rfind('/'))));  // the copy's error says more
-    return explain("copying " + location(from).text() + " to", location(to),
-                   system_->CopyFile(path_of(from), path_of(to)));
+    return explain("copying", location(from), system_->CopyFile(path_of(from), path_of(to)));
   }
 
   arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override {

@@ -100,6 +100,23 @@ class LiveSession {
   Session* session_ = nullptr;
 };
 
+// Where this process stages files: in the driver's folder, or, if its disk is another and the run is in an object
+// store, in one of its node's. Before training rather than with the first checkpoint.
+void choose_run_folder(const rpc::Welcome& welcome, SessionOptions& options) {
+  const std::string staging = welcome.run_folder + "/" + run_layout::kStaging;
+  const storage::Location location(welcome.location);
+  const arrow::Status here = storage::check_folder_proof(staging, welcome.storage_proof);
+  const char* const of_node = std::getenv(rpc::kNodeFolderVariable);
+  const bool may_differ = location.is_uri() && of_node != nullptr;
+  if (!may_differ) throw_if_error(here);
+  if (location.is_uri()) throw_if_error(storage::check_object_proof(location, welcome.storage_proof));
+  options.run_folder = welcome.run_folder;
+  if (here.ok()) return;
+  options.run_folder = std::string(of_node) + "/" + welcome.storage_proof;
+  throw_if_error(storage::make_folders(options.run_folder));
+  options.stages = value_or_throw(storage::open_storage(location));
+}
+
 SessionOptions session_options(LanguageRuntime& program, const WorkerStart& start, worker::Connection& connection,
                                const worker::Assignment& assignment, ReportSink& sink) {
   const auto& welcome = connection.welcome();
@@ -129,23 +146,6 @@ SessionOptions session_options(LanguageRuntime& program, const WorkerStart& star
   if (welcome.has_datasets) options.connect_data = [&connection] { return connection.connect_data(); };
   options.sink = &sink;
   return options;
-}
-
-// Where this process stages files: in the driver's folder, or, if its disk is another and the run is in an object
-// store, in one of its node's. Before training rather than with the first checkpoint.
-void choose_run_folder(const rpc::Welcome& welcome, SessionOptions& options) {
-  const std::string staging = welcome.run_folder + "/" + run_layout::kStaging;
-  const storage::Location location(welcome.location);
-  const arrow::Status here = storage::check_folder_proof(staging, welcome.storage_proof);
-  const char* const of_node = std::getenv(rpc::kNodeFolderVariable);
-  const bool may_differ = location.is_uri() && of_node != nullptr;
-  if (!may_differ) throw_if_error(here);
-  if (location.is_uri()) throw_if_error(storage::check_object_proof(location, welcome.storage_proof));
-  options.run_folder = welcome.run_folder;
-  if (here.ok()) return;
-  options.run_folder = std::string(of_node) + "/" + welcome.storage_proof;
-  throw_if_error(storage::make_folders(options.run_folder));
-  options.stages = value_or_throw(storage::open_storage(location));
 }
 
 // From the moment at which the loop throws, the agent waits for the Failed that follows: unwinding the user's stack and

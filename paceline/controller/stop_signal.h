@@ -38,7 +38,10 @@ class StopSignal {
     return ends(signal_) || signal_ == SIGUSR1 ? StopCause::terminated : StopCause::interrupt;
   }
   /// Why, where its cause does not say it; otherwise "".
-  std::string reason() const { return signal_ == SIGHUP ? "the driver got SIGHUP: its terminal was closed" : ""; }
+  std::string reason() const {
+    if (signal_ == SIGUSR1) return "the driver got SIGUSR1: the time of its Slurm job is over soon";
+    return signal_ == SIGHUP ? "the driver got SIGHUP: its terminal was closed" : "";
+  }
 
  private:
   static bool ends(int signal) noexcept { return signal == SIGTERM || signal == SIGHUP; }

@@ -4,6 +4,7 @@ Its programs are those in PATH, or below the folder PACELINE_SLURM, where Debian
 slurm-wlm-basic-plugins and what they need are unpacked (`dpkg -x`).
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -135,7 +136,8 @@ class Slurm:
         self._processes.pop(node).kill()
         for step in steps:
             for process in [*_processes_below(step), step]:
-                os.kill(process, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
     def run(self, *command):
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120)

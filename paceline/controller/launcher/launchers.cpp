@@ -19,6 +19,15 @@ struct Row {
 constexpr std::array kLaunchers = {
     Row{"local", [](const LaunchParts& parts) -> Made { return std::make_unique<LocalLauncher>(parts.guardian); }},
     Row{"agents", [](const LaunchParts& parts) -> Made { return AgentsLauncher::make(parts); }},
+    // Python starts the agents, as actors of Ray (python/paceline/_ray/), and says where to listen.
+    Row{"ray",
+        [](const LaunchParts& parts) -> Made {
+          if (!parts.scaling.token_file.empty()) return AgentsLauncher::make(parts);
+          return arrow::Status::Invalid(
+              "ScalingConfig.engine is \"ray\", whose agents Python starts: call fit() in Python (paceline.train), or "
+              "name "
+              "another engine");
+        }},
 };
 
 }  // namespace

@@ -501,12 +501,12 @@ TEST(Preemption, TheLossOfItsNodeEndsTheGroupAtOnceAndIsNoFailure) {
 
 TEST(Preemption, TheNextGroupAvoidsTheNodeWhereOthersHaveRoom) {
   Play run = Play::training({.num_workers = 1, .nodes = 2, .nodes_may_come = true, .cpus_per_worker = 1});
-  const int64_t before = run.wanted<StartWorker>().back().node;
+  const int64_t before = run.all().workers.begin()->second.node;
   run.feed(PreemptionNoticed{{run.all().nodes[static_cast<size_t>(before)].name}, 120});
   run.fire_timer();
   run.exit_all();
   EXPECT_EQ(run.state(), State::scheduling);
-  EXPECT_NE(run.wanted<StartWorker>().back().node, before);
+  EXPECT_NE(run.all().workers.begin()->second.node, before);
 }
 
 TEST(Preemption, ACleanFinishIsSuccess) {

@@ -98,6 +98,7 @@ def mark():
     """What the environments of all processes of these tests have."""
     os.environ[MARK] = uuid.uuid4().hex
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # by default 15: beside other tests nothing would get on
     return os.environ[MARK]
 
 
@@ -164,6 +165,7 @@ def spread(workers=3, **settings):
 
 
 def fit(run_config, scaling, config, **settings):
+    settings.setdefault("failure_config", FailureConfig(start_timeout_s=240))
     return TorchTrainer(trains, train_loop_config=config, scaling_config=scaling, run_config=run_config(**settings)).fit()
 
 
@@ -225,7 +227,7 @@ def test_a_raylet_that_is_killed_costs_an_attempt(connected, run_config, tmp_pat
         spread(),
         {"steps": 5, "waits_behind": 2, "goes_on": str(goes_on)},
         callbacks=[killer],
-        failure_config=FailureConfig(max_failures=5, node_timeout_s=3, start_timeout_s=120),
+        failure_config=FailureConfig(max_failures=5, node_timeout_s=3, start_timeout_s=240),
     )
     killer.thread.join()
     assert result.metrics["attempt"] >= 2 and result.metrics["step"] == 4
@@ -252,7 +254,7 @@ def test_the_loss_of_a_node_that_ray_has_announced_is_no_failure(connected, run_
         {"steps": 4, "waits_behind": 2, "goes_on": str(goes_on)},
         name="drained",
         callbacks=[AtStep(1, drain_and_kill)],
-        failure_config=FailureConfig(max_failures=0, node_timeout_s=3, start_timeout_s=120),
+        failure_config=FailureConfig(max_failures=0, node_timeout_s=3, start_timeout_s=240),
     )
     assert result.metrics["attempt"] == 2 and result.metrics["step"] == 3
     assert "Ray takes it away in" in capfd.readouterr().err

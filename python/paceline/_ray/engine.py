@@ -196,7 +196,7 @@ class Engine:
         try:
             problem = ray.get(reference)
         except ray.exceptions.RayError as error:
-            problem = "Ray has lost it" if _is_loss(error) else str(error)
+            problem = _readable(error)
         if problem:
             return self._give_up(agent, "" if self._ending.is_set() else problem)
         self._is_over = True
@@ -232,7 +232,7 @@ class Engine:
         try:
             agent.take_facts(connection.library().get(reference))
         except (connection.library().exceptions.RayError, ValueError) as error:
-            return self._give_up(agent, f"it cannot be used: {_readable(error)}")
+            return self._give_up(agent, _readable(error))
         self._serve(agent)
 
     def _tell_of_drains(self) -> None:
@@ -270,13 +270,15 @@ class _Pause:
 
 
 def _is_loss(error: BaseException) -> bool:
-    names = ("ActorDiedError", "ActorUnavailableError", "NodeDiedError", "WorkerCrashedError")
+    names = ("ActorDiedError", "ActorUnavailableError", "ActorUnschedulableError", "NodeDiedError", "WorkerCrashedError")
     return type(error).__name__ in names
 
 
 def _readable(error: BaseException) -> str:
-    """Ray's errors of an actor that could not be made have its traceback."""
-    return "the package paceline is not installed there" if "No module named 'paceline'" in str(error) else str(error)
+    """Ray's errors of an actor that could not be made have its traceback, and those of one that is lost many lines."""
+    if "No module named 'paceline'" in str(error):
+        return "the package paceline is not installed there"
+    return "Ray has lost it" if _is_loss(error) else str(error)
 
 
 def _say(text: str) -> None:

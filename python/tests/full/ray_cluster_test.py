@@ -170,7 +170,10 @@ def fit(run_config, scaling, config, **settings):
 
 
 def killed(cluster, node):
-    cluster.remove_node(node, allow_graceful=False)
+    """The raylet alone, as when it crashes; the other processes of its node follow."""
+    for raylet in node.all_processes["raylet"]:
+        raylet.process.kill()
+    cluster.worker_nodes.remove(node)
 
 
 class AtStep(train.UserCallback if HAS_RAY else object):

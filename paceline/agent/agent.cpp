@@ -48,6 +48,7 @@ class AgentThread final : public Agent, public ProcessHost {
   void start();
   arrow::Status wait() override { return ended_.get_future().get(); }
   void end() override;
+  void announce_leaving(double seconds) override;
 
  private:
   void handle_controller(rpc::Envelope envelope);
@@ -242,6 +243,10 @@ void AgentThread::end() {
     end_all();
     leave_if_done();
   });
+}
+
+void AgentThread::announce_leaving(double seconds) {
+  boost::asio::post(loop_, [this, seconds] { send_to_controller(rpc::pack(rpc::NodeLeaving{.seconds = seconds})); });
 }
 
 void AgentThread::end_all() {

@@ -45,6 +45,8 @@ class Agent {
   virtual arrow::Status wait() = 0;
   /// Ends every process and closes the channel, as if the controller had; does not wait.
   virtual void end() = 0;
+  /// Tells the controller that this node will be taken away in so many seconds; does not wait. All goes on until then.
+  virtual void announce_leaving(double seconds) = 0;
 };
 
 /// Starts an agent on `controller`; it sends NodeReady first.

@@ -96,8 +96,10 @@ rpc::NodeReady describe_node(const NodeOptions& options) {
   node.host = host_name();
   node.node = options.name.empty() ? node.host : options.name;
   node.pid = ::getpid();
-  node.cores = count_cores();
-  node.gpus = count_gpus(device_names(), visible == nullptr ? std::nullopt : std::optional<std::string_view>(visible));
+  node.cores = options.cores ? *options.cores : count_cores();
+  node.gpus = options.gpus ? *options.gpus
+                           : count_gpus(device_names(),
+                                        visible == nullptr ? std::nullopt : std::optional<std::string_view>(visible));
   node.memory_bytes = memory_bytes();
   node.resources = options.resources;
   node.labels = options.labels;

@@ -16,6 +16,9 @@ struct NodeOptions {
   std::string name;
   /// Where workers on other nodes reach those of this one; "" where there are none.
   std::string address;
+  /// What it offers, where that is not what it finds out: CPUs and GPUs that somebody has reserved.
+  std::optional<int64_t> cores;
+  std::optional<int64_t> gpus;
   /// What else it has, by name, and what it is labelled with, for ScalingConfig's resources_per_worker and
   /// label_selector. The label accelerator_type is found out where it is not given.
   Resources resources;

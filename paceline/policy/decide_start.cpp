@@ -17,7 +17,7 @@ double back_off_seconds(int64_t failures_in_a_row) {
 }
 
 void Decision::start_group(const std::string& reason) {
-  const Placement placement = place(state_.nodes, state_.options, state_.world_size);
+  const Placement placement = place(state_.nodes, state_.options, state_.world_size, state_.preempted_nodes);
   if (placement.counts.empty() && state_.options.nodes_may_come) return wait_for_nodes(placement.problem);
   if (placement.counts.empty()) {
     const bool gpus = state_.options.gpus_per_worker > 0;

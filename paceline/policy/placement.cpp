@@ -169,14 +169,14 @@ int64_t room_on(const Node& node, const RunOptions& options, int64_t most) {
   return room;
 }
 
-Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64_t workers) {
+Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64_t workers, const Lines& leaving) {
   Counts room;
   for (const Node& node : nodes) room.push_back(room_on(node, options, workers));
   Counts trusted = room;
   for (size_t node = 0; node < nodes.size(); ++node) {
     const auto losses =
         std::ranges::count_if(nodes, [&](const Node& other) { return other.lost && other.host == nodes[node].host; });
-    if (losses >= kLossesToAvoid) trusted[node] = 0;
+    if (losses >= kLossesToAvoid || std::ranges::find(leaving, nodes[node].name) != leaving.end()) trusted[node] = 0;
   }
   Placement placement{.counts = place_by(options.placement_strategy, trusted, workers)};
   if (placement.counts.empty()) placement.counts = place_by(options.placement_strategy, room, workers);

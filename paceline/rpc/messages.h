@@ -103,6 +103,10 @@ PACELINE_MESSAGE(NodeReady, "node_ready", PACELINE_NODE_READY_FIELDS);
 #define PACELINE_NODE_FAILED_FIELDS(FIELD) FIELD(std::string, error, "")
 PACELINE_MESSAGE(NodeFailed, "node_failed", PACELINE_NODE_FAILED_FIELDS);
 
+// The node will be taken away in so many seconds; until then all goes on.
+#define PACELINE_NODE_LEAVING_FIELDS(FIELD) FIELD(double, seconds, 0.0)
+PACELINE_MESSAGE(NodeLeaving, "node_leaving", PACELINE_NODE_LEAVING_FIELDS);
+
 #define PACELINE_PROCESS_STARTED_FIELDS(FIELD) FIELD(int64_t, pid, 0)
 PACELINE_MESSAGE(ProcessStarted, "process_started", PACELINE_PROCESS_STARTED_FIELDS);
 
@@ -408,10 +412,10 @@ PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQ
 /// Every message, once: for what must hold for all of them.
 using Catalogue =
     std::tuple<Attachment, StartProcess, EndProcess, OutputTaken, Leftovers, ProgressRequest, ProgressReply,
-               StacksRequest, StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed,
-               ProcessExited, ProcessSilent, Output, Welcome, ConnectData, DataConnection, DataClient, Assign, Stop,
-               CheckpointCommitted, ReportsTaken, Joined, Heartbeat, Report, CheckpointUploaded, Finished, Failed,
-               Validated, ProgressBar, StoreRequest, StoreReply, CheckpointsRequest, CheckpointsReply, Refused,
-               StatusRequest, StatusReply, StopRun>;
+               StacksRequest, StacksReply, RunStacksRequest, NodeReady, NodeFailed, NodeLeaving, ProcessStarted,
+               ProcessStartFailed, ProcessExited, ProcessSilent, Output, Welcome, ConnectData, DataConnection,
+               DataClient, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined, Heartbeat, Report,
+               CheckpointUploaded, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply,
+               CheckpointsRequest, CheckpointsReply, Refused, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

@@ -1,10 +1,11 @@
 // paceline agent --token-file FILE [--join HOST:PORT…] [--name NAME] [--address ADDRESS] [--label NAME=VALUE…]
-//                [--resource NAME=AMOUNT…] [--keep]
+//                [--resource NAME=AMOUNT…] [--cpus N] [--gpus N] [--keep] [--with-parent]
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp()
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "paceline/agent/agent.h"
 #include "paceline/agent/guardian.h"
 #include "paceline/cli/command.h"
+#include "paceline/cli/leaving_notice.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/network_interface.h"
 #include "paceline/core/posix/thread.h"
@@ -40,6 +42,7 @@ struct AgentFlags {
   std::vector<std::string> join;
   agent::NodeOptions node;
   bool keep = false;
+  bool with_parent = false;
 };
 
 // The signals that end this program, as a descriptor. Threads that are started later block them too.
@@ -90,13 +93,20 @@ bool wait_for_file(const std::string& path, EndSignals& signals) {
   return true;
 }
 
-arrow::Result<transport::TrustFile> read_trust(const std::string& path) {
-  if (path != "-") return transport::read_trust_file(path);
-  std::string text;
-  char part[4096];
-  for (ssize_t size; (size = ::read(STDIN_FILENO, part, sizeof part)) > 0;)
-    text.append(part, static_cast<size_t>(size));
-  return transport::decode_trust_file(text);
+// What standard input says of a run: all of it, or the next line where those of other runs follow. "" at its end, and
+// when a signal has come. `rest` has what was read of later lines.
+std::string read_input(bool others_follow, std::string& rest, EndSignals& signals) {
+  while (!others_follow || rest.find('\n') == std::string::npos) {
+    if (signals.wait(STDIN_FILENO, -1)) return "";
+    char part[4096];
+    const ssize_t size = ::read(STDIN_FILENO, part, sizeof part);
+    if (size <= 0) return std::exchange(rest, {});
+    rest.append(part, static_cast<size_t>(size));
+  }
+  const size_t end = rest.find('\n') + 1;
+  const std::string line = rest.substr(0, end);
+  rest.erase(0, end);
+  return line;
 }
 
 std::string host_of(const std::string& address) {
@@ -145,8 +155,9 @@ class NodeFolder {
 };
 
 // One run, from its first word to its end. OK when its controller ended it in order.
-arrow::Status serve(const AgentFlags& flags, const agent::Guardian& guardian, EndSignals& signals) {
-  ARROW_ASSIGN_OR_RAISE(transport::TrustFile trust, read_trust(flags.token_file));
+arrow::Status serve(const AgentFlags& flags, arrow::Result<transport::TrustFile> trusted,
+                    const agent::Guardian& guardian, EndSignals& signals, LeavingNotice& leaving) {
+  ARROW_ASSIGN_OR_RAISE(transport::TrustFile trust, std::move(trusted));
   if (!flags.join.empty()) trust.addresses = flags.join;
   const auto lease = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(trust.lease_s));
   ARROW_ASSIGN_OR_RAISE(const auto folder, NodeFolder::make());
@@ -175,8 +186,10 @@ arrow::Status serve(const AgentFlags& flags, const agent::Guardian& guardian, En
     const uint64_t one = 1;
     (void)!::write(done.get(), &one, sizeof one);
   });
+  leaving.tell_through(agent.get());
   if (signals.wait(done.get(), -1)) agent->end();
   waiting.join();
+  leaving.tell_through(nullptr);
   if (signals.signal() == 0 && ended.ok()) tell("the run is over\n");
   return ended;
 }
@@ -185,15 +198,22 @@ int run_agent(const AgentFlags& flags) {
   auto guardian = agent::Guardian::fork_now();  // before there are threads
   if (!guardian.ok()) return report(guardian.status());
   EndSignals signals;
+  if (flags.with_parent) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  LeavingNotice leaving;
+  const bool reads_input = flags.token_file == "-";
+  std::string input;
   do {
-    if (flags.token_file != "-" && !wait_for_file(flags.token_file, signals)) break;
-    const arrow::Status served = serve(flags, *guardian, signals);
+    if (!reads_input && !wait_for_file(flags.token_file, signals)) break;
+    const std::string text = reads_input ? read_input(flags.keep, input, signals) : "";
+    if (signals.signal() != 0 || (reads_input && flags.keep && text.empty())) break;
+    auto trust = reads_input ? transport::decode_trust_file(text) : transport::read_trust_file(flags.token_file);
+    const arrow::Status served = serve(flags, std::move(trust), *guardian, signals, leaving);
     if (signals.signal() != 0) break;
     if (!served.ok() && !flags.keep) {
       report(served);
       return served.IsIOError() ? kTryAgain : kFailed;
     }
-    if (!served.ok()) report(served);
+    if (!served.ok()) tell("the run is lost: " + served.message() + "\n");
   } while (flags.keep);
   return signals.signal() == 0 ? kDone : 128 + signals.signal();
 }
@@ -215,6 +235,9 @@ void add_agent(CLI::App& program, int& exit_code) {
       "agent", "Offer this machine to a run: start, watch and end its workers here for as long as it lasts");
   command->footer(
       "Example: paceline agent --token-file /shared/run.token\n"
+      "SIGUSR1 tells the run that this machine will be taken away in two minutes, or in as many seconds as the "
+      "signal's\n"
+      "value says (kill -q 90 -s USR1 PID): its loss is no failure then.\n"
       "Exit codes: 0 the run is over, 75 its driver was lost or not found, 1 anything else");
   const auto flags = std::make_shared<AgentFlags>();
   const auto labels = std::make_shared<std::vector<std::string>>();
@@ -231,7 +254,15 @@ void add_agent(CLI::App& program, int& exit_code) {
       ->check(named_value());
   command->add_option("--resource", *resources, "What this node has besides, for resources_per_worker; may be repeated")
       ->check(named_value());
-  command->add_flag("--keep", flags->keep, "Stay after a run, and join the next for which the file is written");
+  command->add_option("--cpus", flags->node.cores, "CPUs to offer; default: those of this machine that it may use")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--gpus", flags->node.gpus, "GPUs to offer; default: those of this machine that it sees")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag(
+      "--keep", flags->keep,
+      "Stay after a run, and join the next for which the file is written, or the next line of standard input comes");
+  command->add_flag("--with-parent", flags->with_parent,
+                    "End when the process that has started this one ends, also when it is killed");
   command->callback([=, &exit_code] {
     for (const std::string& label : *labels) {
       flags->node.labels[label.substr(0, label.find('='))] = label.substr(label.find('=') + 1);

@@ -25,6 +25,7 @@ void RunLoop::receive(FromAgent& incoming) {
   const size_t agent = incoming.agent;
   if (agents_[agent].lost) return;  // late, and of no concern
   if (envelope.type == rpc::NodeReady::kType) return join(agent, unpacked<rpc::NodeReady>(envelope));
+  if (envelope.type == rpc::NodeLeaving::kType) return note_leaving(agent, unpacked<rpc::NodeLeaving>(envelope));
   if (envelope.type == rpc::ProgressReply::kType) return receive_progress(agent, envelope);
   if (envelope.type == rpc::StacksReply::kType) return receive_stacks(agent, envelope);
   if (envelope.type == rpc::NodeFailed::kType) return lose_agent(agent, unpacked<rpc::NodeFailed>(envelope).error);

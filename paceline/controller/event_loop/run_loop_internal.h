@@ -58,6 +58,8 @@ class RunLoop final : private Crew {
     /// Its position in RunState::nodes; none before it has announced itself.
     std::optional<int64_t> node;
     bool lost = false;
+    /// When its node is taken away, if that is known.
+    std::optional<Time> leaves;
 
     bool is_elsewhere() const { return !channel->carries_descriptors(); }
   };
@@ -112,6 +114,7 @@ class RunLoop final : private Crew {
   void receive(AgentGone& incoming);
   void join(size_t agent, const rpc::NodeReady& ready);
   std::string unused_name(const std::string& name) const;
+  void note_leaving(size_t agent, const rpc::NodeLeaving& leaving);
   void lose_agent(size_t agent, const std::string& why);
   bool speaks_for(size_t agent, WorkerId worker) const;
   void settle_questions(size_t agent);

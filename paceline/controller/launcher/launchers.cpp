@@ -26,6 +26,15 @@ constexpr std::array kLaunchers = {
     Row{"agents", [](const LaunchParts& parts) -> Made { return AgentsLauncher::make(parts); }},
     Row{"hosts", make_hosts_launcher},
     Row{"slurm", make_slurm_launcher},
+    // Python starts the agents, as actors of Ray (python/paceline/_ray/), and says where to listen.
+    Row{"ray",
+        [](const LaunchParts& parts) -> Made {
+          if (!parts.scaling.token_file.empty()) return AgentsLauncher::make(parts);
+          return arrow::Status::Invalid(
+              "ScalingConfig.engine is \"ray\", whose agents Python starts: call fit() in Python (paceline.train), or "
+              "name "
+              "another engine");
+        }},
 };
 
 Made made_as(std::string_view engine, const LaunchParts& parts) {

@@ -61,9 +61,10 @@ Constraint resource_amounts();
   FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                             \
         "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                           \
   FIELD(                                                                                                               \
-      std::string, engine, "auto", ::paceline::one_of({"auto", "local", "agents", "hosts", "slurm"}),                  \
+      std::string, engine, "auto", ::paceline::one_of({"auto", "local", "agents", "hosts", "slurm", "ray"}),           \
       "Where the workers' machines come from; \"local\" is this machine, \"agents\" are those on which somebody has "  \
-      "started `paceline agent`, \"hosts\" those of `hosts`, \"slurm\" the nodes of the Slurm job that this is; "      \
+      "started `paceline agent`, \"hosts\" those of `hosts`, \"slurm\" the nodes of the Slurm job that this is, "      \
+      "\"ray\" those of a Ray cluster, for Python; "                                                                   \
       "\"auto\": `hosts` or `token_file` where they are set, the nodes of a Slurm job that has several, else this "    \
       "machine")                                                                                                       \
   FIELD(::paceline::Words, hosts, {}, ::paceline::any_value(),                                                         \

@@ -10,9 +10,10 @@ import os
 import sys
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
-from paceline import _driver, _environment, _options
+from paceline import _cluster, _driver, _environment, _options
 from paceline._filesystem import Place, given
 from paceline._native import native
+from paceline._ray import connection
 from paceline.train._settings import Settings, check_number, check_type, declared, own, plain, refusal, suggesting
 from paceline.train.callback import UserCallback
 
@@ -37,7 +38,7 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
     topology: Optional[str] = declared()
     elastic_resize_monitor_interval_s: float = 60.0
     threads_per_worker: Optional[int] = declared()
-    engine: str = declared()
+    engine: str = declared(usual=_cluster.usual_engine)
     hosts: Optional[List[str]] = declared()
     agent_command: Optional[List[str]] = declared()
     nodes: Optional[int] = declared()
@@ -243,7 +244,9 @@ class RunConfig(Settings, declared_by=native.run_config):
     checkpoint_config: Optional[CheckpointConfig] = declared()
     callbacks: Optional[List[Any]] = declared()
     worker_runtime_env: Optional[dict] = own(
-        None, "{'env_vars': {…}}: environment variables of the workers, added to the driver's; other entries are refused"
+        None,
+        "{'env_vars': {…}}: environment variables of the workers, added to the driver's; other entries are Ray's, and refused "
+        "without a Ray cluster",
     )
     logging_config: Optional[LoggingConfig] = own(None, "What the driver prints of the controller's log: a LoggingConfig")
     sync_config: Any = None
@@ -314,9 +317,16 @@ def _check_runtime_env(runtime_env):
     for name, value in ((runtime_env or {}).get("env_vars") or {}).items():
         if not isinstance(name, str) or isinstance(value, (dict, list, tuple, type(None))):
             raise refusal(f"RunConfig.worker_runtime_env['env_vars'][{name!r}]", value, "a string")
+    if not connection.is_connected():
+        refuse_environments(runtime_env)
+
+
+def refuse_environments(runtime_env: Optional[dict]) -> None:
+    """ValueError for what only Ray can give workers: an environment that is not the driver's."""
     others = [name for name, value in (runtime_env or {}).items() if name != "env_vars" and value]
     if others:
         raise ValueError(
             f"RunConfig.worker_runtime_env has {', '.join(map(repr, others))}; allowed: 'env_vars'. Workers run in the driver's "
-            "environment and directory: install packages there before, and start the driver where its files are"
+            "environment and directory: install packages there before, and start the driver where its files are. On a Ray "
+            "cluster (paceline.init(address=…)) all entries are Ray's"
         )

@@ -13,6 +13,8 @@ from network import wait_until
 ROUNDS = int(os.environ.get("PACELINE_TEST_ROUNDS", "4"))
 FIRST_ROUND = int(os.environ.get("PACELINE_TEST_FIRST_ROUND", "1"))
 GATES = (2, 4)
+# The run is not over before all that has happened is known.
+LAST_GATE = 5
 STEPS = 6
 # An agent that has nothing to do: itself, its guardian, and the process that has imported torch already.
 IDLE_PROCESSES = 3
@@ -23,8 +25,8 @@ class Fault:
 
     # The machine is lost, and comes back behind heal().
     loses = True
-    # What the run's log says of the machine; "" for what costs nothing.
-    says = "is lost"
+    # What the run's log says of its node where it costs an attempt though the machine is there; "" for what does not.
+    says = ""
     # What costs nothing lasts so long; 0: until the next step has been made.
     seconds = 0
 
@@ -45,7 +47,7 @@ class Unplugged(Fault):
 
 
 class UnpluggedBriefly(Unplugged):
-    loses, says = False, ""
+    loses = False
     seconds = LEASE_S / 4
 
 
@@ -66,7 +68,7 @@ class HalfOpen(Fault):
 
 
 class BadNetwork(HalfOpen):
-    loses, says = False, ""
+    loses = False
 
     def begin(self):
         bad = {"delay_ms": self.generator.choice([0, 5, 30]), "jitter_ms": self.generator.choice([0, 10])}
@@ -144,11 +146,13 @@ def joined(cluster, name):
 def suffer(run, gate, fault):
     """The fault falls between two steps, and is healed."""
     cluster, name = run.cluster, fault.machine.name
-    costs = fault.loses or (fault.says and name in run.reports[-1]["machines"])
-    blamed, has_joined = run.count(name, fault.says), joined(cluster, name)
+    costs = fault.says and name in run.reports[-1]["machines"]
+    lost, blamed, has_joined = run.lost().count(name), run.count(name, fault.says), joined(cluster, name)
     fault.begin()
     run.open_gate(gate)
-    if costs:
+    if fault.loses:
+        wait_until(lambda: run.lost().count(name) > lost, f"node {name} is lost", PATIENCE_S)
+    elif costs:
         run.wait_blamed(name, fault.says, blamed + 1)
     elif fault.seconds:
         hold(fault.seconds)
@@ -161,16 +165,19 @@ def suffer(run, gate, fault):
 
 def play(cluster, number, reference):
     generator = random.Random(number)
-    run = cluster.begin(f"round_{number}", STEPS, GATES, nodes=len(cluster.machines))
+    run = cluster.begin(f"round_{number}", STEPS, (*GATES, LAST_GATE), nodes=len(cluster.machines))
     drawn = [(generator.choice(FAULTS), generator.choice(list(cluster.machines.values()))) for _ in GATES]
     print(f"round {number}:", ", ".join(f"{kind.__name__} {machine.name}" for kind, machine in drawn), flush=True)
     for gate, (kind, machine) in zip(GATES, drawn):
         run.wait_for_step(gate - 1)
         suffer(run, gate, kind(run, machine, generator))
+    run.open_gate(LAST_GATE)
     run.finish()
     run.check(reference)
     assert len(run.reports) == STEPS
-    assert run.lost() == [machine.name for kind, machine in drawn if kind.loses], "the right nodes were named"
+    lost = [machine.name for kind, machine in drawn if kind.loses]
+    assert run.lost() == lost, "those nodes, and no others"
+    assert all(run.count(name, "is lost") for name in lost), "and the log names them"
     for name, machine in cluster.machines.items():
         wait_until(lambda: len(machine.processes()) <= IDLE_PROCESSES, f"no worker is left on {name}")
 

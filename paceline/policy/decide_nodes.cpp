@@ -55,6 +55,8 @@ void Decision::on(const NodeLost& event) {
     note(LogLevel::warning, "node " + event.node + ", on which no worker runs, is lost: " + event.error);
     return when_gone();
   }
+  // Its workers' peers have failed of it sooner, and were taken for the cause.
+  if (group_is_ending()) note(LogLevel::warning, "node " + event.node + " is lost: " + event.error);
   on_failure(std::move(failure));
   when_gone();
 }

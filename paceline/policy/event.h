@@ -196,10 +196,11 @@ PACELINE_EVENT(PreemptionNoticed, "preemption_noticed", PACELINE_PREEMPTION_NOTI
   FIELD(std::string, reason, "")
 PACELINE_EVENT(ResizeWanted, "resize_wanted", PACELINE_RESIZE_WANTED_FIELDS);
 
-using Event = std::variant<RunOpened, NodeJoined, NodeNotStarted, NodeLost, WorkerStarted, StartFailed, WorkerJoined, WorkerFinished,
-                           WorkerFailed, WorkerExited, WorkerSilent, HangFound, ReportRefused, CheckpointReady,
-                           CheckpointPublished, PublishFailed, ValidationOverdue, ValidationEnded, DataProcessEnded,
-                           StopRequested, CallbackFailed, StorageFailed, TimerDue, PreemptionNoticed, ResizeWanted>;
+using Event =
+    std::variant<RunOpened, NodeJoined, NodeNotStarted, NodeLost, WorkerStarted, StartFailed, WorkerJoined,
+                 WorkerFinished, WorkerFailed, WorkerExited, WorkerSilent, HangFound, ReportRefused, CheckpointReady,
+                 CheckpointPublished, PublishFailed, ValidationOverdue, ValidationEnded, DataProcessEnded,
+                 StopRequested, CallbackFailed, StorageFailed, TimerDue, PreemptionNoticed, ResizeWanted>;
 
 /// {"event": "joined", "worker": 3, …}
 Json encode_event(const Event& event);

@@ -130,8 +130,8 @@ auto interruptible(EndSignals& signals, Work work) {
   return result;
 }
 
-// For what the processes of one run put on this machine's disk. It is locked, so that the guardian knows that nobody has
-// it any more, should this process die.
+// For what the processes of one run put on this machine's disk. It is locked, so that the guardian knows that nobody
+// has it any more, should this process die.
 class NodeFolder {
  public:
   static arrow::Result<std::unique_ptr<NodeFolder>> make() {

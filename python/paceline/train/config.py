@@ -122,7 +122,7 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
         if not are_labels or isinstance(labels, list) and len(labels) != self.max_workers:
             allowed = "labels by name. If `label_selector` is a list, it must be the same length as there are workers, "
             raise refusal("ScalingConfig.label_selector", labels, f"{allowed}{self.max_workers}")
-        if any(one != each[0] for one in each):
+        if self.engine != "ray" and any(one != each[0] for one in each):
             raise refusal("ScalingConfig.label_selector", labels, "labels that are the same for each worker")
 
     def _to_settings(self) -> Dict[str, Any]:

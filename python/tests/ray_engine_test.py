@@ -139,7 +139,7 @@ def test_without_ray_the_engine_says_so_before_anything_starts(no_ray, run_confi
 def test_this_machine_needs_no_ray(no_ray):
     for address in (None, "local"):
         assert paceline.init(address=address, ignore_reinit_error=True)["address"] == "local"
-    assert ScalingConfig().engine == "local"
+    assert ScalingConfig().engine == "auto"
 
 
 def test_the_environments_address_counts_as_in_ray(no_ray, monkeypatch):

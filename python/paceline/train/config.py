@@ -7,7 +7,6 @@ import dataclasses
 import logging
 import numbers
 import os
-import sys
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
 from paceline import _cluster, _driver, _environment, _options
@@ -110,7 +109,9 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
         """Has C++ refuse what cannot be meant, before types are looked at."""
         resources = self.resources_per_worker
         items = resources.items() if isinstance(resources, dict) else ()
-        are_fine = all(isinstance(name, str) and name != "TPU" and _is_amount(amount) for name, amount in items)
+        if isinstance(resources, dict) and resources.get("TPU"):
+            raise refusal("ScalingConfig.resources_per_worker", resources, "no \"TPU\", for which Paceline has no support")
+        are_fine = all(isinstance(name, str) and _is_amount(amount) for name, amount in items)
         if not isinstance(resources, (dict, type(None))) or not are_fine:
             native.scaling_config.check({"resources_per_worker": resources})
 
@@ -132,7 +133,7 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
             "resources_per_worker": {name: amount for name, amount in (self.resources_per_worker or {}).items() if amount},
             "label_selector": (labels[0] if isinstance(labels, list) else labels) or {},
             "hosts": plain(self.hosts or []),
-            "agent_command": plain(self.agent_command or [sys.executable, "-m", "paceline"]),
+            "agent_command": plain(self.agent_command or []),
         }
 
 

@@ -154,6 +154,7 @@ class DataParallelTrainer:
         resumed = self.resume_from_checkpoint and self.resume_from_checkpoint._native
         settings = self.run_config._to_settings()
         scaling = self.scaling_config._to_settings()
+        scaling["agent_command"] = scaling["agent_command"] or [sys.executable, "-m", "paceline"]
         opened = [settings["storage_path"] or "", *([resumed.path_with_credentials] if resumed else [])]
         from paceline import _worker  # which imports this package
 

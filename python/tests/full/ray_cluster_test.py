@@ -1,6 +1,7 @@
 """Runs on a real Ray cluster: several raylets on this machine (ray.cluster_utils).
 
-Where this interpreter has no Ray, the tests run in the benchmarks' environment, which has it.
+Where this interpreter has no Ray, the tests run in the benchmarks' environment, which has it. They take a quarter of an hour
+and start whole clusters, so they run where PACELINE_TEST_RAY is set.
 """
 
 import contextlib
@@ -23,6 +24,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROJECT = HERE.parents[2]
 HAS_RAY = importlib.util.find_spec("ray") is not None
 MARK = "PACELINE_TEST_MARK"
+
+pytestmark = pytest.mark.skipif(not os.environ.get("PACELINE_TEST_RAY"), reason="PACELINE_TEST_RAY=1 runs them")
 
 if not HAS_RAY:
 

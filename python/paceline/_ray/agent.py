@@ -22,7 +22,8 @@ class Agent:
     def __init__(self, share: Share, request: Request, name: str, group: Any, runtime_env: Dict[str, Any]):
         self.share, self.name = share, name
         self.is_ready = False  # it has said that the run can work there
-        self._request, self._arguments, self._gpus = request, [], None
+        self._request, self._gpus = request, None
+        self._arguments: List[Any] = []
         self._runtime_env = runtime_env
         self._key = (share.node, len(share.bundles), str(request), json.dumps(runtime_env, sort_keys=True, default=str))
         self._holders = [_holder(index, request, group) for index in sorted(share.bundles)] if request.each.get("GPU") else []
@@ -110,7 +111,7 @@ class _Kept:
         timer.cancel()
         return True, actor
 
-    def _end(self, key: Hashable, actor: Any) -> None:
+    def _end(self, key: Tuple, actor: Any) -> None:
         with self._lock:
             self._actors[key] = [one for one in self._actors.get(key, ()) if one[0] is not actor]
         if connection.is_connected() and key[0] == self._of_connection(())[0]:

@@ -101,7 +101,7 @@ class Engine:
         ray.get(ready)
 
     def _refuse_the_impossible(self) -> None:
-        highest = connection.highest()
+        highest = connection.highest() or {}
         for name, each in self._request.each.items() if highest else ():
             wanted, most = each * self._request.workers, highest.get(name, 0)
             if wanted > most:

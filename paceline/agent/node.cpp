@@ -78,6 +78,8 @@ rpc::NodeReady describe_node(const NodeOptions& options) {
   node.resources = options.resources;
   node.labels = options.labels;
   node.address = options.address;
+  node.rank = options.rank;
+  node.workers = options.workers;
   return node;
 }
 

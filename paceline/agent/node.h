@@ -20,6 +20,9 @@ struct NodeOptions {
   /// label_selector.
   Resources resources;
   rpc::StringMap labels;
+  /// As rpc::NodeReady's.
+  int64_t rank = -1;
+  int64_t workers = 0;
 };
 
 /// This node as it is now.

@@ -11,8 +11,9 @@
 namespace paceline::controller {
 namespace {
 
-arrow::Status missing(const char* setting, const std::string& what) {
-  return arrow::Status::Invalid("ScalingConfig.", setting, " is \"\"; engine \"agents\" needs ", what);
+arrow::Status missing(const LaunchParts& parts, const char* setting, const std::string& what) {
+  return arrow::Status::Invalid("ScalingConfig.", setting, " is \"\"; engine \"", parts.scaling.engine, "\" needs ",
+                                what);
 }
 
 // Whoever listens on all interfaces is reached by the machine's name.
@@ -24,12 +25,12 @@ std::string reachable(const std::string& address) {
 
 }  // namespace
 
-arrow::Result<std::unique_ptr<Launcher>> AgentsLauncher::make(const LaunchParts& parts) {
+arrow::Result<std::unique_ptr<AgentsLauncher>> AgentsLauncher::make(const LaunchParts& parts) {
   if (parts.scaling.listen.empty())
-    return missing("listen", "the address at which agents reach this machine, HOST:PORT");
+    return missing(parts, "listen", "the address at which agents reach this machine, HOST:PORT");
   if (parts.scaling.token_file.empty())
-    return missing("token_file", "the path of a file that it writes and agents read");
-  return std::unique_ptr<Launcher>(new AgentsLauncher(parts));
+    return missing(parts, "token_file", "the path of a file that it writes and agents read");
+  return std::unique_ptr<AgentsLauncher>(new AgentsLauncher(parts));
 }
 
 AgentsLauncher::AgentsLauncher(const LaunchParts& parts)
@@ -40,7 +41,9 @@ AgentsLauncher::AgentsLauncher(const LaunchParts& parts)
 
 AgentsLauncher::~AgentsLauncher() {
   close();
-  if (wrote_file_) ::unlink(token_file_.c_str());
+  if (run_.empty()) return;
+  const auto file = transport::read_trust_file(token_file_);
+  if (file.ok() && file->run == run_) ::unlink(token_file_.c_str());
 }
 
 arrow::Result<Launch> AgentsLauncher::launch(OnAgent on_agent) {
@@ -62,7 +65,7 @@ arrow::Result<Launch> AgentsLauncher::launch(OnAgent on_agent) {
   ARROW_RETURN_NOT_OK(transport::write_trust_file(
       token_file_,
       {.run = run, .addresses = {reachable(listener_->address())}, .lease_s = lease_s_, .credentials = trust.agent}));
-  wrote_file_ = true;
+  run_ = run;
   return Launch{.agents = nodes_, .others_may_come = true};
 }
 

@@ -2,7 +2,8 @@
 // here.
 //
 // It listens at ScalingConfig.listen while the run lives, and writes ScalingConfig.token_file: where it is, and what
-// agents prove themselves with (transport/trust_file.h), made anew for each run. The file goes with the launcher.
+// agents prove themselves with (transport/trust_file.h), made anew for each run. The file goes with the launcher,
+// unless another run has put its own in the place.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@ namespace paceline::controller {
 class AgentsLauncher final : public Launcher {
  public:
   /// Invalid when a setting is missing; names it.
-  static arrow::Result<std::unique_ptr<Launcher>> make(const LaunchParts& parts);
+  static arrow::Result<std::unique_ptr<AgentsLauncher>> make(const LaunchParts& parts);
   ~AgentsLauncher() override;
 
   /// Listens, and waits for ScalingConfig.nodes agents; others that come are spare, or take the place of the lost.
@@ -34,7 +35,7 @@ class AgentsLauncher final : public Launcher {
   const double lease_s_;
   std::mutex mutex_;
   OnAgent on_agent_;  // empty once closed
-  bool wrote_file_ = false;
+  std::string run_;   // that the file is of; "" before it is written
   std::unique_ptr<transport::Listener> listener_;
 };
 

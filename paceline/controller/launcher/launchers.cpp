@@ -5,6 +5,7 @@
 #include "paceline/controller/launcher/agents.h"
 #include "paceline/controller/launcher/launcher.h"
 #include "paceline/controller/launcher/local.h"
+#include "paceline/controller/launcher/local_and_agents.h"
 
 namespace paceline::controller {
 namespace {
@@ -19,6 +20,7 @@ struct Row {
 constexpr std::array kLaunchers = {
     Row{"local", [](const LaunchParts& parts) -> Made { return std::make_unique<LocalLauncher>(parts.guardian); }},
     Row{"agents", [](const LaunchParts& parts) -> Made { return AgentsLauncher::make(parts); }},
+    Row{"local_and_agents", [](const LaunchParts& parts) { return LocalAndAgentsLauncher::make(parts); }},
 };
 
 }  // namespace

@@ -47,15 +47,16 @@ Constraint known_resources();
   FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                             \
         "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                           \
   FIELD(                                                                                                               \
-      std::string, engine, "local", ::paceline::one_of({"local", "agents"}), /* launcher/launchers.cpp */            \
+      std::string, engine, "local",                                                                                    \
+      ::paceline::one_of({"local", "agents", "local_and_agents"}), /* launcher/launchers.cpp */                        \
       "Where the workers' machines come from; \"local\" is this machine, \"agents\" are those on which somebody has "  \
-      "started `paceline agent`")                                                                                      \
+      "started `paceline agent`, \"local_and_agents\" is both")                                                        \
   FIELD(int64_t, nodes, 1, ::paceline::at_least(1),                                                                    \
-        "With engine \"agents\": how many agents the first worker group waits for; others that come are spare")      \
+        "With agents: how many nodes the first worker group waits for; others that come are spare")                    \
   FIELD(std::string, listen, "", ::paceline::any_value(),                                                              \
-        "With engine \"agents\": this machine's address for agents, HOST:PORT; port 0 is any that is free")          \
+        "With agents: this machine's address for them, HOST:PORT; port 0 is any that is free")                         \
   FIELD(std::string, token_file, "", ::paceline::any_value(),                                                          \
-        "With engine \"agents\": file that the driver writes, and agents read: where it is, and what proves it")     \
+        "With agents: file that the driver writes, and agents read: where it is, and what proves it")                  \
   FIELD(std::string, placement_strategy, "PACK",                                                                       \
         ::paceline::one_of({"PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"}),                                        \
         "How workers are placed on nodes: on as few as they fit on, or one after the other on each; strictly: all on " \

@@ -19,6 +19,8 @@ struct Reading {
   const RunFacts& facts;
   RunFlags flags;
   std::optional<int64_t> nproc;
+  std::optional<std::string> endpoint;
+  bool standalone = false;
 };
 
 using Apply = arrow::Status (*)(Reading& reading, const std::string& value);

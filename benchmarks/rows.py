@@ -69,6 +69,19 @@ def torchrun_on_gpu(row: str, iterations: int, quick_iterations: int) -> Contest
     return Contestant(command, iterations, quick_iterations)
 
 
+def agents(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
+    """Our Python package, from the build, over several nodes."""
+    command = ("env", f"PYTHONPATH={RELEASE / 'python'}", str(ROOT / ".venv" / "bin" / "python"), "-B",
+               str(BENCHMARKS / "with_agents.py"), row)
+    return Contestant(command, iterations, quick_iterations)
+
+
+def torchrun_on_two_nodes(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
+    command = (str(PEERS / "bin" / "python"), str(BENCHMARKS / "peers" / "torchrun_on_two_nodes.py"),
+               str(BENCHMARKS / "peers" / "with_torchrun.py"), row)
+    return Contestant(command, iterations, quick_iterations)
+
+
 def s3_upload(iterations: int, quick_iterations: int) -> Contestant:
     """All contestants, from the Python that has the server."""
     command = (str(ROOT / ".venv" / "bin" / "python"), str(BENCHMARKS / "s3_upload.py"),
@@ -108,6 +121,11 @@ def peak_memory(name: str, contestant: Contestant) -> Contestant:
 def times(row: Outcome, least: dict[str, float]) -> bool:
     """Whether we are better than each peer so many times."""
     return all(row.ratio(peer) >= ratio for peer, ratio in least.items())
+
+
+def memory_fits(row: Outcome) -> bool:
+    each = row.also.get("Paceline, kB of memory for each agent")
+    return each is not None and each.value <= 200
 
 
 def gap_fits(row: Outcome) -> bool:
@@ -213,6 +231,26 @@ ROWS = [
         Target("≥ 1.0 × torchrun, within the spread", lambda row: row.within_spread()),
         python("images_python", 40, 4), {"torchrun": torchrun("mnist_images", 40, 4)},
         lower_is_better=False, needs_mnist=True, program="paceline_python"),
+    Row("startup_hosts", "Python: `fit()` to the first line of the train loop on both of 2 workers, on 2 nodes whose agents wait; "
+        "torchrun: its whole start on 2 nodes", "s",
+        Target("≤ 0.5 s", lambda row: row.ours.value <= 0.5),
+        agents("startup_hosts"), {"torchrun": torchrun_on_two_nodes("startup_cpp")}, program="paceline_python"),
+    Row("report_remote", "`report(metrics)` in Python as the step sees it, 2 workers on 2 nodes", "µs",
+        Target("≤ 20 µs", lambda row: row.ours.value <= 20),
+        agents("report_remote", 3000, 300), {"Ray Train": ray("report_metrics", 8, 3)}, runs=3, program="paceline_python"),
+    Row("ddp_step_two_nodes", "Python: DDP step with 84 MB of gradients, 2 workers of one thread on 2 nodes, Gloo", "ms",
+        Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),
+        agents("ddp_step_two_nodes", 40, 5), {"torchrun": torchrun_on_two_nodes("ddp_step_gloo", 40, 5)}, runs=7,
+        program="paceline_python"),
+    Row("node_loss", "one of 2 nodes is killed, with agent and worker, to the train loop running again on the other and a spare "
+        "one; Ray Train: a raylet and its worker", "s",
+        Target("≤ 10 s to notice and 3 s from there, ≥ 5 × sooner than Ray Train",
+               lambda row: row.ours.value <= 13 and row.ratio("Ray Train") >= 5),
+        agents("node_loss"), {"Ray Train": ray("node_loss")}, runs=3, program="paceline_python"),
+    Row("agents_1000", "what 1,000 agents over TLS, each with a rank that reports once a second, cost the driver", "cores",
+        Target("≤ 0.3 of a core, ≤ 200 kB for each agent",
+               lambda row: row.ours.value <= 0.3 and memory_fits(row)),
+        ours("agents_1000", 10, 3), {}, runs=3),
     Row("gpu_step_resnet", "step of ResNet-18 with 128 images of 224 × 224 in float32, one worker with a GPU; the peer is "
         "DistributedDataParallel with one rank over NCCL", "ms",
         Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),

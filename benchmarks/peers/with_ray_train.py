@@ -16,13 +16,13 @@ import workloads
 from measurement import arguments, now_ns, own_megabytes, print_samples, read_rank, seconds_to_last_rank, write_rank
 
 
-def fit(train_loop, options, **config) -> None:
+def fit(train_loop, options, scaling=None, **config) -> None:
     """Trains with two workers; `config` reaches the train loop beside `scratch`."""
     scratch = str(config.pop("scratch", options.scratch))
     ray.train.torch.TorchTrainer(
         train_loop,
         train_loop_config={"scratch": scratch} | config,
-        scaling_config=ray.train.ScalingConfig(num_workers=2),
+        scaling_config=ray.train.ScalingConfig(num_workers=2, **(scaling or {})),
         run_config=ray.train.RunConfig(
             storage_path=str(pathlib.Path(scratch) / "results"),
             failure_config=ray.train.FailureConfig(max_failures=1),
@@ -130,6 +130,34 @@ def restart_after_kill(options) -> None:
     print_samples([seconds_to_last_rank(options.scratch, killed_ns)])
 
 
+def node_loss(options) -> None:
+    """Of three nodes of one CPU beside the head, one with a worker is killed."""
+    from ray.cluster_utils import Cluster
+
+    def train_loop(config):
+        killed = pathlib.Path(config["scratch"]) / "killed"
+        if killed.exists():
+            write_rank(config["scratch"], rank(), {"now_ns": now_ns()})
+            return
+        with tempfile.TemporaryDirectory(dir=config["scratch"]) as folder:
+            (pathlib.Path(folder) / f"rank_{rank()}.bin").write_bytes(bytes(1000))
+            ray.train.report({"step": 0}, ray.train.Checkpoint.from_directory(folder))
+        if rank() == 0:
+            time.sleep(600)
+        time.sleep(2 + 0.45 * config["round"])
+        killed.write_text(str(now_ns()))
+        os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    for _ in range(3):
+        cluster.add_node(num_cpus=1)
+    ray.init(address=cluster.address, log_to_driver=False)
+    fit(train_loop, options, scaling={"resources_per_worker": {"CPU": 1}, "placement_strategy": "STRICT_SPREAD"}, round=options.round)
+    killed_ns = int((pathlib.Path(options.scratch) / "killed").read_text())
+    print_samples([seconds_to_last_rank(options.scratch, killed_ns)])
+
+
 def memory_beside_workers(options) -> None:
     def train_loop(config):
         for step in range(config["reports"]):
@@ -177,12 +205,14 @@ def mnist_images(options) -> None:
 
 ROWS = {row.__name__: row for row in (startup_cpp, startup_python_warm, startup_python_cold, first_step_python,
                                       report_metrics, report_checkpoint, restart_after_kill, memory_beside_workers,
-                                      worker_memory_python, installed_size, mnist_images)}
+                                      worker_memory_python, installed_size, mnist_images, node_loss)}
 
 if __name__ == "__main__":
     options = arguments(ROWS)
     if options.row == "installed_size":
         sys.exit(installed_size(options))
+    if options.row == "node_loss":
+        sys.exit(node_loss(options))
     ray.init(num_cpus=max(2, os.cpu_count()), include_dashboard=False, log_to_driver=False)
     try:
         ROWS[options.row](options)

@@ -50,6 +50,7 @@ class AgentThread final : public Agent, public ProcessHost {
   std::optional<rpc::Dismissed> dismissal() const override { return dismissal_; }
   void ask_for_stop(const std::string& reason) override;
   void end(const rpc::EndProcess& how) override;
+  void announce_leaving(double seconds) override;
 
  private:
   void handle_controller(rpc::Envelope envelope);
@@ -98,6 +99,7 @@ AgentThread::AgentThread(std::unique_ptr<rpc::Channel> controller, Descriptor gu
 
 void AgentThread::start() {
   send_to_controller(rpc::pack(describe_node(options_.node)));
+  if (!options_.folder.empty()) send_to_guardian(rpc::pack(rpc::Leftovers{options_.folder, {}, {options_.folder}}));
   guardian_->start({.on_message = [this](rpc::Envelope message) { handle_guardian(std::move(message)); },
                     .on_close = [this](const arrow::Status& why) { lose_guardian(why); }});
   thread_ = start_thread([this] { loop_.run(); });
@@ -173,6 +175,7 @@ void AgentThread::start_process(rpc::Envelope envelope) {
   if (settings->inherit) settings->environment.merge(own_environment());
   if (!options_.program.empty()) settings->arguments = options_.program;
   if (!options_.directory.empty()) settings->directory = options_.directory;
+  if (!options_.folder.empty()) settings->environment[rpc::kNodeFolderVariable] = options_.folder;
   const auto starting = std::ranges::count_if(processes_, [](const auto& one) { return one.second->is_starting(); });
   const arrow::Status room = reserve_descriptors(kDescriptorsPerProcess * (starting + 1) + kDescriptorsBeside);
   if (!room.ok()) return refuse(room.message());
@@ -253,6 +256,10 @@ void AgentThread::end(const rpc::EndProcess& how) {
     end_all(how);
     leave_if_done();
   });
+}
+
+void AgentThread::announce_leaving(double seconds) {
+  boost::asio::post(loop_, [this, seconds] { send_to_controller(rpc::pack(rpc::NodeLeaving{.seconds = seconds})); });
 }
 
 void AgentThread::end_all(const rpc::EndProcess& how) {

@@ -28,6 +28,9 @@ namespace paceline::agent {
 
 struct AgentOptions {
   NodeOptions node;
+  /// A folder of this agent's alone, for its processes (rpc::kNodeFolderVariable); "" for none. Whoever starts the
+  /// agent deletes it, and the guardian, where the agent dies.
+  std::string folder;
   /// Command line and working directory of the processes that are executed, in the place of what the controller says;
   /// empty: as it says.
   rpc::Strings program;
@@ -53,6 +56,8 @@ class Agent {
   /// Ends every process as `how` says, then closes the channel, as if the controller had; does not wait. May be called
   /// again, with less grace.
   virtual void end(const rpc::EndProcess& how = {}) = 0;
+  /// Tells the controller that this node will be taken away in so many seconds; does not wait. All goes on until then.
+  virtual void announce_leaving(double seconds) = 0;
 };
 
 /// Starts an agent on `controller`; it sends NodeReady first.

@@ -37,6 +37,22 @@ bool names_gpu(const std::string& name) {
          std::all_of(name.begin() + kPrefix.size(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// Of the first GPU that NVIDIA's driver tells of.
+std::string accelerator_type() {
+  std::error_code error;
+  for (std::filesystem::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end; !error && gpu != end;
+       gpu.increment(error)) {
+    std::istringstream lines(read_kernel_file(gpu->path().string() + "/information"));
+    for (std::string line; std::getline(lines, line);) {
+      constexpr std::string_view kModel = "Model:";
+      if (!line.starts_with(kModel)) continue;
+      const size_t first = line.find_first_not_of(" \t", kModel.size());
+      return first == std::string::npos ? "" : accelerator_type_of(line.substr(first));
+    }
+  }
+  return "";
+}
+
 // The machine's, or what this process's memory cgroup leaves it.
 int64_t memory_bytes() {
   const int64_t machine = parse_kernel_number(read_kernel_file("/proc/meminfo"), "MemTotal:").value_or(0) * 1024;
@@ -53,6 +69,14 @@ int64_t count_gpus(const std::vector<std::string>& device_names, std::optional<s
   std::istringstream entries{std::string(*visible)};
   for (std::string entry; std::getline(entries, entry, ',') && !entry.empty() && entry != "-1";) ++listed;
   return std::min(gpus, listed);
+}
+
+std::string accelerator_type_of(const std::string& model) {
+  const size_t space = model.find(' ');
+  const size_t first = space == std::string::npos ? space : model.find_first_not_of(' ', space);
+  if (first == std::string::npos) return "";
+  const size_t end = model.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", first);
+  return model.substr(first, end - first);
 }
 
 rpc::StringMap own_environment() {
@@ -72,11 +96,16 @@ rpc::NodeReady describe_node(const NodeOptions& options) {
   node.host = host_name();
   node.node = options.name.empty() ? node.host : options.name;
   node.pid = ::getpid();
-  node.cores = count_cores();
-  node.gpus = count_gpus(device_names(), visible == nullptr ? std::nullopt : std::optional<std::string_view>(visible));
+  node.cores = options.cores ? *options.cores : count_cores();
+  node.gpus = options.gpus ? *options.gpus
+                           : count_gpus(device_names(),
+                                        visible == nullptr ? std::nullopt : std::optional<std::string_view>(visible));
   node.memory_bytes = memory_bytes();
   node.resources = options.resources;
   node.labels = options.labels;
+  if (const std::string type = node.gpus > 0 ? accelerator_type() : ""; !type.empty()) {
+    node.labels.emplace("accelerator_type", type);
+  }
   node.address = options.address;
   node.rank = options.rank;
   node.workers = options.workers;

@@ -16,8 +16,11 @@ struct NodeOptions {
   std::string name;
   /// Where workers on other nodes reach those of this one; "" where there are none.
   std::string address;
+  /// What it offers, where that is not what it finds out: CPUs and GPUs that somebody has reserved.
+  std::optional<int64_t> cores;
+  std::optional<int64_t> gpus;
   /// What else it has, by name, and what it is labelled with, for ScalingConfig's resources_per_worker and
-  /// label_selector.
+  /// label_selector. The label accelerator_type is found out where it is not given.
   Resources resources;
   rpc::StringMap labels;
   /// As rpc::NodeReady's.
@@ -30,6 +33,10 @@ rpc::NodeReady describe_node(const NodeOptions& options);
 
 /// This process's environment, but for what names its own channel: what the processes of this node begin with.
 rpc::StringMap own_environment();
+
+/// "A100" of the "NVIDIA A100-SXM4-80GB" that NVIDIA's driver calls a GPU, as Ray names accelerators: what comes behind
+/// the maker, up to what is neither a capital letter nor a digit. "" for a name without that.
+std::string accelerator_type_of(const std::string& model);
 
 /// How many GPUs a process can use: the `device_names` that name one ("nvidia0"), less where the environment variable
 /// CUDA_VISIBLE_DEVICES is set: as CUDA does, it counts that list up to the first "-1" or empty entry.

@@ -24,6 +24,21 @@ TEST(Node, CountsGpusThatAProcessCanUse) {
   EXPECT_EQ(count_gpus({}, "0"), 0);
 }
 
+TEST(Node, CallsAcceleratorsAsRayDoes) {
+  EXPECT_EQ(accelerator_type_of("NVIDIA A100-SXM4-80GB"), "A100");
+  EXPECT_EQ(accelerator_type_of("NVIDIA H100 80GB HBM3"), "H100");
+  EXPECT_EQ(accelerator_type_of("Tesla V100-SXM2-16GB"), "V100");
+  EXPECT_EQ(accelerator_type_of("NVIDIA"), "");
+  EXPECT_EQ(accelerator_type_of(""), "");
+}
+
+TEST(Node, OffersWhatItIsToldTo) {
+  const rpc::NodeReady node = describe_node({.name = "a", .cores = 3, .gpus = 1});
+  EXPECT_EQ(node.cores, 3);
+  EXPECT_EQ(node.gpus, 1);
+  EXPECT_GE(describe_node({}).cores, 1);
+}
+
 TEST(OutOfMemory, FindsTheCountersOfBothCgroupVersions) {
   EXPECT_THAT(out_of_memory_files("0::/user.slice/a:b\n"),
               ElementsAre("/sys/fs/cgroup/user.slice/a:b/memory.events", "/sys/fs/cgroup/memory.events"));

@@ -19,10 +19,12 @@
 
 namespace paceline::checkpoint {
 
-/// A file to upload: its name in the checkpoint and where it is.
+/// A file of a new checkpoint: its name there, and where it is.
 struct StagedFile {
   std::string name;
+  /// Local; of one that is there already, its name in the run's object store.
   std::string path;
+  bool is_sent = false;
 };
 
 /// Publishes `files` below `folder`. What was uploaded must be what the manifest says; the user's notes are in no

@@ -77,6 +77,51 @@ TEST(ObjectCheckpoint, HasTheLowestRanksFilesAndNothingElse) {
   EXPECT_TRUE(run.publish({run.stage(0, {{"model", "again"}})}).status().IsAlreadyExists());
 }
 
+// What ranks on other nodes send, and what is staged here.
+TEST(ObjectCheckpoint, IsMadeOfStagesThatNodesHaveSent) {
+  ObjectRun run;
+  const std::vector<StagedPart> parts = {run.stage(0, {{"model", "of 0"}, {"sub/shard 0", "zero"}}),
+                                         run.stage(1, {{"model", "of 1, longer"}, {".metadata.json", "{}"}}),
+                                         run.stage(2, {{"sub/shard 2", "two"}})};
+  for (const int64_t rank : {0, 1}) {
+    const std::string& staged = parts[static_cast<size_t>(rank)].staged;
+    ASSERT_TRUE(Stage::send(run.folder / "run", staged, *run.objects).ok());
+    EXPECT_FALSE(std::filesystem::exists(run.folder / "run/" + staged));
+  }
+  const auto published = run.publish(parts);
+  ASSERT_TRUE(published.ok()) << published.status().ToString();
+  EXPECT_EQ(published->warning, "");
+  EXPECT_THAT(names(*run.objects), ElementsAre("checkpoint_000007/.metadata.json", "checkpoint_000007/model",
+                                               "checkpoint_000007/paceline_manifest.json",
+                                               "checkpoint_000007/sub/shard 0", "checkpoint_000007/sub/shard 2"))
+      << "nothing of the stages is left";
+  EXPECT_EQ(storage::read_whole(*run.objects, "checkpoint_000007/model").ValueOrDie(), "of 0");
+  const auto found = find_object_manifest(*run.published()).ValueOrDie();
+  EXPECT_TRUE(verify_objects(*run.published(), found.manifest).ok());
+}
+
+TEST(ObjectCheckpoint, NeedsEveryStage) {
+  ObjectRun run;
+  const StagedPart part = run.stage(0, {{"model", "x"}});
+  std::filesystem::remove_all(run.folder / "run/.staging");
+  EXPECT_THAT(run.publish({part}).status().message(), HasSubstr("of rank 0: there is no file"));
+}
+
+TEST(ObjectCheckpoint, SentStagesOfAnEndedWorkerAreDeleted) {
+  ObjectRun run;
+  const StagedPart part = run.stage(0, {{"model", "x"}});
+  ASSERT_TRUE(Stage::send(run.folder / "run", part.staged, *run.objects).ok());
+  Store store(run.folder / "run", run.objects);
+  store.expect_sent_stages();
+  ASSERT_TRUE(store.discard_stages(worker(2).attempt, worker(2).worker).ok());
+  EXPECT_FALSE(names(*run.objects).empty()) << "another worker's";
+  ASSERT_TRUE(store.discard_stages(worker(1).attempt, worker(1).worker).ok());
+  EXPECT_THAT(names(*run.objects), ElementsAre());
+  ASSERT_TRUE(run.objects->write(".staging/driver/leftover", "x").ok());
+  ASSERT_TRUE(store.collect_leftovers().ok());
+  EXPECT_THAT(names(*run.objects), ElementsAre());
+}
+
 TEST(ObjectCheckpoint, RefusesAFileThatChangedSinceItWasStaged) {
   ObjectRun run;
   const StagedPart part = run.stage(0, {{"model", "as staged"}});

@@ -49,6 +49,24 @@ std::string stage_of(const Identity& identity, int64_t number, const std::string
   return run_layout::stage(identity.attempt, identity.worker, number, driver);
 }
 
+// The part last: a stage without one is never published.
+arrow::Status Stage::send(const std::string& run_folder, const std::string& relative, storage::Storage& objects) {
+  const std::string folder = run_folder + "/" + relative;
+  ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(folder + kPartEnding));
+  ARROW_ASSIGN_OR_RAISE(const Manifest part, decode_manifest(text));
+  ARROW_ASSIGN_OR_RAISE(const auto files, storage::files_below(folder));
+  ARROW_RETURN_NOT_OK(storage::for_each_in_parallel(files.size(), [&](size_t index) -> arrow::Status {
+    const std::string& name = files[index];
+    ARROW_ASSIGN_OR_RAISE(const auto sum, objects.upload(folder + "/" + name, relative + "/" + name));
+    const auto wanted = part.files.find(name);
+    if (wanted == part.files.end() || wanted->second.checksum == sum.checksum) return arrow::Status::OK();
+    return arrow::Status::IOError(folder, "/", name, " has changed since it was staged");
+  }));
+  ARROW_RETURN_NOT_OK(fail_point("stage.before_sent_part"));
+  ARROW_RETURN_NOT_OK(objects.write(relative + kPartEnding, text));
+  return discard(run_folder, relative);
+}
+
 arrow::Status Stage::discard(const std::string& run_folder, const std::string& relative) {
   // The part first: a folder without one is never published.
   ARROW_RETURN_NOT_OK(storage::remove_all(run_folder + "/" + relative + kPartEnding));

@@ -2,7 +2,9 @@
 //
 // A stage is the folder `.staging/DRIVER/attempt_A/worker_W/report_K` of the run with the rank's files and, written
 // last, `report_K.json` beside it, a manifest of these files. DRIVER is a random name: a run may have had, or have
-// meanwhile, a driver with the same attempts and workers. Nothing here is visible as a checkpoint. Not thread-safe.
+// meanwhile, a driver with the same attempts and workers. Nothing here is visible as a checkpoint. A node
+// whose disk the publisher does not see sends its stages to the run's object store, under the same names. Not
+// thread-safe.
 // Errors: IOError with path and reason; Invalid for what cannot be in a checkpoint.
 #pragma once
 
@@ -15,6 +17,7 @@
 
 #include "paceline/checkpoint/manifest.h"
 #include "paceline/core/ids.h"
+#include "paceline/storage/storage.h"
 
 namespace paceline::checkpoint {
 
@@ -61,6 +64,8 @@ class Stage {
   arrow::Result<std::string> finish();
 
   const std::string& folder() const { return folder_; }
+  /// Moves what finish() has given to the run's object store.
+  static arrow::Status send(const std::string& run_folder, const std::string& relative, storage::Storage& objects);
   /// Deletes what finish() has given.
   static arrow::Status discard(const std::string& run_folder, const std::string& relative);
 

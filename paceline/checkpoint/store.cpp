@@ -50,6 +50,8 @@ arrow::Status exchange_folders(const std::string& one, const std::string& other)
 
 struct Part {
   int64_t rank = 0;
+  std::string relative;  // the stage's folder
+  bool is_sent = false;  // it is in the object store
   std::string stage;
   std::string folder;  // with the files: the stage's, or one of the run's own
   Manifest manifest;
@@ -76,13 +78,25 @@ arrow::Result<std::string> name_of_folder_in_place(const std::vector<Part>& part
   return first == nullptr ? "" : first->manifest.name;
 }
 
+arrow::Result<std::string> read_if_there(const std::string& path) {
+  auto text = storage::read_file(path);
+  if (text.ok()) return text;
+  ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
+  return exists ? text.status() : arrow::Status::KeyError("there is no file ", path);
+}
+
 // In the order of ranks, with the rank entered in every file.
-arrow::Result<std::vector<Part>> read_parts(const std::string& run_folder, std::vector<StagedPart> staged) {
+arrow::Result<std::vector<Part>> read_parts(const std::string& run_folder, std::vector<StagedPart> staged,
+                                            const storage::Storage* objects) {
   std::sort(staged.begin(), staged.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
   std::vector<Part> parts;
   for (const auto& [rank, relative] : staged) {
-    Part part{.rank = rank, .stage = run_folder + "/" + relative};
-    ARROW_ASSIGN_OR_RAISE(const std::string text, storage::read_file(part.stage + kPartEnding));
+    Part part{.rank = rank, .relative = relative, .stage = run_folder + "/" + relative};
+    auto here = read_if_there(part.stage + kPartEnding);
+    part.is_sent = objects != nullptr && here.status().IsKeyError();
+    if (part.is_sent) here = storage::read_whole(*objects, relative + kPartEnding);
+    if (here.status().IsKeyError()) return arrow::Status::IOError("of rank ", rank, ": ", here.status().message());
+    ARROW_ASSIGN_OR_RAISE(const std::string text, std::move(here));
     auto manifest = decode_manifest(text);
     if (!manifest.ok()) {
       return arrow::Status::IOError("the part of rank ", rank, " in ", part.stage, ": ", manifest.status().message());
@@ -140,21 +154,36 @@ arrow::Status put_together(const std::vector<Part>& parts, const Manifest& manif
 }
 
 // Of files that several ranks have, the lowest rank's.
-std::vector<StagedFile> files_to_upload(const std::vector<Part>& parts) {
+arrow::Result<std::vector<StagedFile>> files_to_upload(const std::vector<Part>& parts,
+                                                       const storage::Storage& objects) {
   std::vector<StagedFile> files;
   std::set<std::string> taken;
   for (const Part& part : parts) {
+    const std::string folder = (part.is_sent ? part.relative : part.folder) + "/";
     for (const auto& [name, file] : part.manifest.files) {
-      if (taken.insert(name).second) files.push_back({name, part.folder + "/" + name});
+      if (taken.insert(name).second) files.push_back({name, folder + name, part.is_sent});
     }
-    const std::string notes = part.folder + "/" + kMetadataName;
-    if (is_there(notes).ValueOr(false) && taken.insert(kMetadataName).second) files.push_back({kMetadataName, notes});
+    const std::string notes = folder + kMetadataName;
+    if (taken.contains(kMetadataName)) continue;
+    bool has_notes = is_there(notes).ValueOr(false);
+    if (part.is_sent) {
+      ARROW_ASSIGN_OR_RAISE(const auto sent, objects.list(part.relative));
+      has_notes = std::ranges::find(sent, notes, &storage::FileSize::name) != sent.end();
+    }
+    if (!has_notes) continue;
+    taken.insert(kMetadataName);
+    files.push_back({kMetadataName, notes, part.is_sent});
   }
   return files;
 }
 
-arrow::Status remove_stages(const std::vector<Part>& parts) {
+arrow::Status remove_stages(const std::vector<Part>& parts, storage::Storage* objects) {
   for (const Part& part : parts) {
+    if (part.is_sent) {
+      ARROW_RETURN_NOT_OK(objects->remove(part.relative + kPartEnding));
+      ARROW_RETURN_NOT_OK(objects->remove_below(part.relative));
+      continue;
+    }
     ARROW_RETURN_NOT_OK(storage::remove_all(part.stage));
     ARROW_RETURN_NOT_OK(storage::remove_all(part.stage + kPartEnding));
   }
@@ -167,13 +196,6 @@ Published published(const storage::Location& path, const Manifest& manifest) {
                                        .metrics = manifest.metrics,
                                        .time = manifest.time};
   return {checkpoint, path};
-}
-
-arrow::Result<std::string> read_if_there(const std::string& path) {
-  auto text = storage::read_file(path);
-  if (text.ok()) return text;
-  ARROW_ASSIGN_OR_RAISE(const bool exists, is_there(path));
-  return exists ? text.status() : arrow::Status::KeyError("there is no file ", path);
 }
 
 // The manifest of a folder of the run's; nullopt for what is no checkpoint.
@@ -278,10 +300,11 @@ arrow::Result<bool> has_replaceable(const storage::Storage& run, const std::stri
 }
 
 // Behind the moment from which readers can see it.
-arrow::Status tidy_up(const std::vector<Part>& staged, const std::string& run_folder, bool is_local) {
+arrow::Status tidy_up(const std::vector<Part>& staged, const std::string& run_folder, storage::Storage* objects) {
+  const bool is_local = objects == nullptr;
   if (is_local) ARROW_RETURN_NOT_OK(fail_point("publish.after_rename"));
   const arrow::Status synced = is_local ? storage::sync(run_folder) : arrow::Status::OK();
-  const arrow::Status removed = remove_stages(staged);
+  const arrow::Status removed = remove_stages(staged, objects);
   return synced.ok() ? removed : synced;
 }
 
@@ -319,7 +342,7 @@ storage::Location Store::path_of(const std::string& name) const {
 }
 
 arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Manifest about) {
-  ARROW_ASSIGN_OR_RAISE(const std::vector<Part> staged, read_parts(run_folder_, parts));
+  ARROW_ASSIGN_OR_RAISE(const std::vector<Part> staged, read_parts(run_folder_, parts, objects_.get()));
   std::vector<Manifest> manifests;
   for (const Part& part : staged) manifests.push_back(part.manifest);
   ARROW_ASSIGN_OR_RAISE(const Manifest merged, merge(manifests));
@@ -335,14 +358,18 @@ arrow::Result<Published> Store::publish(const std::vector<StagedPart>& parts, Ma
     if (replaces) name = name_beside(name, about.report);
   }
   about.name = name == run_layout::checkpoint_folder(about.report) ? "" : name;
-  arrow::Status done = objects_ ? publish_objects(*objects_, name, files_to_upload(staged), about)
+  std::vector<StagedFile> files;
+  if (objects_) {
+    ARROW_ASSIGN_OR_RAISE(files, files_to_upload(staged, *objects_));
+  }
+  arrow::Status done = objects_ ? publish_objects(*objects_, name, files, about)
                                 : publish_folder(staged, about, {run_folder_, run_layout::staging(driver_), gate_},
                                                  name, !in_place.empty());
   if (!done.ok()) {
     const bool may_be_there = !objects_ && !done.IsAlreadyExists();
     if (!may_be_there || manifest_of(path_of(name).text()).ValueOr(std::nullopt) != about) return done;
   }
-  const arrow::Status tidied = tidy_up(staged, run_folder_, objects_ == nullptr);
+  const arrow::Status tidied = tidy_up(staged, run_folder_, objects_.get());
   if (done.ok()) done = tidied;
   Published result = published(path_of(name), about);
   if (!done.ok()) result.warning = name + " is published, but then: " + done.message();
@@ -404,6 +431,7 @@ arrow::Status Store::remove(const std::string& name) {
 }
 
 arrow::Status Store::discard_stages(Attempt attempt, WorkerId worker) {
+  if (expects_sent_stages_) ARROW_RETURN_NOT_OK(objects_->remove_below(run_layout::stages(attempt, worker, driver_)));
   return storage::remove_all(run_folder_ + "/" + run_layout::stages(attempt, worker, driver_));
 }
 
@@ -413,6 +441,7 @@ arrow::Status Store::collect_leftovers() {
   ARROW_RETURN_NOT_OK(storage::remove_all(run_folder_ + "/" + run_layout::kStaging));
   ARROW_RETURN_NOT_OK(storage::remove_temporary_files(run_folder_));
   if (objects_) {
+    ARROW_RETURN_NOT_OK(objects_->remove_below(run_layout::kStaging));
     ARROW_ASSIGN_OR_RAISE(const ObjectFolders folders, list_object_folders(*objects_));
     for (const std::string& name : folders.leftovers) ARROW_RETURN_NOT_OK(objects_->remove_below(name));
     std::vector<std::string> replaced;

@@ -62,6 +62,9 @@ class Store {
   /// the thread that makes it: of a run that another driver may have taken. Null allows all.
   void belong_to(std::string driver, std::function<arrow::Status()> gate);
 
+  /// For a driver whose workers may be on other nodes: they send stages to `objects` (Stage::send()).
+  void expect_sent_stages() { expects_sent_stages_ = objects_ != nullptr; }
+
   /// For readers: the checkpoints of the run at a location.
   static arrow::Result<Store> at(const storage::Location& location);
 
@@ -89,6 +92,7 @@ class Store {
   std::string run_folder_;
   std::shared_ptr<storage::Storage> objects_;  // null for a local run folder
   std::string folder_ending_;
+  bool expects_sent_stages_ = false;
   std::string driver_;
   std::function<arrow::Status()> gate_ = [] { return arrow::Status::OK(); };
 };

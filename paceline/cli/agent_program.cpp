@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp()
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
@@ -20,6 +21,7 @@
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/network_interface.h"
 #include "paceline/core/posix/thread.h"
+#include "paceline/storage/local/run_lock.h"
 #include "paceline/transport/connector.h"
 
 namespace paceline::cli {
@@ -66,14 +68,29 @@ class FolderWatch {
   Descriptor watch_;
 };
 
-arrow::Result<transport::TrustFile> read_trust(const std::string& path) {
-  if (path != "-") return transport::read_trust_file(path);
-  std::string text;
-  char part[4096];
-  for (ssize_t size; (size = ::read(STDIN_FILENO, part, sizeof part)) > 0;)
-    text.append(part, static_cast<size_t>(size));
-  return transport::decode_trust_file(text);
-}
+// For what the processes of one run put on this machine's disk. It is locked, so that the guardian knows that nobody
+// has it any more, should this process die.
+class NodeFolder {
+ public:
+  static arrow::Result<std::unique_ptr<NodeFolder>> make() {
+    std::string path = (std::filesystem::temp_directory_path() / "paceline_agent_XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr) return errno_status("making the folder " + path);
+    ARROW_ASSIGN_OR_RAISE(storage::RunLock lock, storage::RunLock::acquire(path));
+    return std::make_unique<NodeFolder>(std::move(path), std::move(lock));
+  }
+  NodeFolder(std::string path, storage::RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  NodeFolder(const NodeFolder&) = delete;
+  NodeFolder& operator=(const NodeFolder&) = delete;
+  ~NodeFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+  const storage::RunLock lock_;
+};
 
 // Work on a thread, whose end a descriptor tells.
 class Background {
@@ -177,6 +194,30 @@ arrow::Result<std::unique_ptr<rpc::Channel>> AgentProgram::connect(const transpo
   return channel;
 }
 
+// What standard input says of a run. "" at its end, and when a signal has come.
+std::string AgentProgram::read_input() {
+  while (!options_.others_follow || input_.find('\n') == std::string::npos) {
+    if (signals_.wait({STDIN_FILENO}, std::nullopt) != 0) return "";
+    char part[4096];
+    const ssize_t size = ::read(STDIN_FILENO, part, sizeof part);
+    if (size <= 0) return std::exchange(input_, {});
+    input_.append(part, static_cast<size_t>(size));
+  }
+  const size_t end = input_.find('\n') + 1;
+  const std::string line = input_.substr(0, end);
+  input_.erase(0, end);
+  return line;
+}
+
+arrow::Result<transport::TrustFile> AgentProgram::read_trust() {
+  if (reads_file()) return transport::read_trust_file(options_.token_file);
+  const std::string text = read_input();
+  if (signals_.last() != 0) return interrupted();
+  no_more_ = options_.others_follow && text.empty();
+  if (no_more_) return arrow::Status::Cancelled("standard input is at its end");
+  return transport::decode_trust_file(text);
+}
+
 arrow::Result<AgentProgram::Joined> AgentProgram::join() {
   std::optional<Moment> deadline;
   if (options_.patience) {
@@ -191,7 +232,7 @@ arrow::Result<AgentProgram::Joined> AgentProgram::join() {
       if (!there.ok()) return there.IsCancelled() || problem.ok() ? there : problem;
     }
     const std::string version = reads_file() ? version_of(options_.token_file) : "";
-    auto trust = read_trust(options_.token_file);
+    auto trust = read_trust();
     if (reads_file() && version_of(options_.token_file) != version) continue;  // another's already
     ARROW_RETURN_NOT_OK(trust.status());
     if (!options_.join.empty()) trust->addresses = options_.join;
@@ -226,8 +267,9 @@ void AgentProgram::wait(agent::Agent& agent, int done) {
 AgentEnd AgentProgram::serve() {
   auto joined = join();
   if (!joined.ok()) {
-    const bool is_signal = signals_.last() != 0;
-    return {.status = is_signal ? arrow::Status::OK() : joined.status(), .signal = signals_.last()};
+    const bool is_expected = signals_.last() != 0 || no_more_;
+    return {
+        .status = is_expected ? arrow::Status::OK() : joined.status(), .signal = signals_.last(), .no_more = no_more_};
   }
   agent::AgentOptions options = options_.agent;
   if (options.node.name.empty()) options.node.name = host_name();
@@ -236,14 +278,19 @@ AgentEnd AgentProgram::serve() {
     if (!address.ok()) return {.status = address.status()};
     options.node.address = *address;
   }
+  const auto folder = NodeFolder::make();
+  if (!folder.ok()) return {.status = folder.status()};
+  options.folder = (*folder)->path();
   options_.tell("node " + options.node.name + " at " + options.node.address + " has joined a run");
   auto agent = agent::start_agent(std::move(joined->channel), guardian_, std::move(options));
   if (!agent.ok()) return {.status = agent.status()};
   AgentEnd end;
   {
     const Background waiting([&] { end.status = (*agent)->wait(); });
+    if (options_.leaving != nullptr) options_.leaving->tell_through(agent->get());
     wait(**agent, waiting.descriptor());
   }
+  if (options_.leaving != nullptr) options_.leaving->tell_through(nullptr);
   end.dismissal = (*agent)->dismissal();
   end.signal = signals_.last();
   return end;

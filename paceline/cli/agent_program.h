@@ -1,9 +1,11 @@
 // AgentProgram: an agent as a process of its own, for a node of a run whose driver is elsewhere. `paceline agent` is
 // one, and so is `paceline run` on every node but the first.
 //
-// It waits for the run's token file (transport/trust_file.h), joins the run, and serves it to its end. A file that
-// leads nowhere may be an earlier run's, whose driver was killed: while another is waited for, it is taken when it
-// comes. Threading: one thread. From its construction on, the signals that it hears are blocked in that thread.
+// It waits for the run's token file (transport/trust_file.h), joins the run, and serves it to its end, with a folder of
+// its own for what its processes put on the disk. A token file that leads nowhere may be an earlier run's, whose driver
+// was killed: while another is waited for, it is taken when it comes.
+//
+// Threading: one thread. From its construction on, the signals that it hears are blocked in that thread.
 #pragma once
 
 #include <arrow/result.h>
@@ -17,6 +19,7 @@
 
 #include "paceline/agent/agent.h"
 #include "paceline/agent/guardian.h"
+#include "paceline/cli/leaving_notice.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/rpc/messages.h"
 #include "paceline/transport/trust_file.h"
@@ -48,13 +51,16 @@ struct AgentEnd {
   std::optional<rpc::Dismissed> dismissal;
   /// That has ended it, 0 for none.
   int signal = 0;
+  /// Standard input is at its end: there was no run, and there will be none.
+  bool no_more = false;
 };
 
 class AgentProgram {
  public:
   struct Options {
-    /// "-" is standard input.
+    /// "-" is standard input: all of it, or a line for each run where others follow.
     std::string token_file;
+    bool others_follow = false;
     /// What is said behind its name where it is waited for.
     std::string file_hint;
     /// Where the driver is, "HOST:PORT", in the place of what the file says; empty: as it says.
@@ -72,6 +78,8 @@ class AgentProgram {
     /// What is said to whoever looks on, a line each, without its end.
     std::function<void(const std::string&)> tell;
     std::vector<int> signals;
+    /// Who tells the controller that this machine will be taken away; null: nobody. It outlives the program.
+    LeavingNotice* leaving = nullptr;
   };
 
   /// `guardian` must outlive it.
@@ -89,6 +97,8 @@ class AgentProgram {
   };
 
   arrow::Result<Joined> join();
+  arrow::Result<transport::TrustFile> read_trust();
+  std::string read_input();
   arrow::Status wait_for_file(const std::string& known, std::optional<Moment> deadline);
   arrow::Result<std::unique_ptr<rpc::Channel>> connect(const transport::TrustFile& trust, const std::string& name,
                                                        const std::string& version, std::optional<Moment> deadline);
@@ -98,6 +108,8 @@ class AgentProgram {
   const Options options_;
   const agent::Guardian& guardian_;
   HeardSignals signals_;
+  std::string input_;  // that was read and is not used yet
+  bool no_more_ = false;
 };
 
 }  // namespace paceline::cli

@@ -15,14 +15,16 @@ arrow::Result<RunOutcome> run_to_end(const RunRequest& request, Launcher& launch
   ARROW_ASSIGN_OR_RAISE(const std::unique_ptr<RunBooks> books,
                         RunBooks::open(request, clock, on_lease_lost, on_history));
   if (!request.start.note.empty()) books->log().info(request.start.note);
-  Publisher publisher(books->store(), inbox);
   const auto control = open_control_socket(request.run_folder, inbox, books->occupation());
   if (!control.ok()) books->log().warning("the command line cannot reach this run: " + control.status().message());
   rpc::Leftovers leftovers{request.run_folder, {}, {books->own_staging_folder()}};
   if (control.ok()) leftovers.files = (*control)->files();
 
-  const auto launch =
-      launcher.launch([&inbox](std::unique_ptr<rpc::Channel> agent) { inbox.push(AgentCame{std::move(agent)}); });
+  const auto launch = launcher.launch(
+      {.on_agent = [&inbox](std::unique_ptr<rpc::Channel> agent) { inbox.push(AgentCame{std::move(agent)}); },
+       .on_failure = [&inbox](AgentFailure failure) { inbox.push(AgentFailed{std::move(failure)}); }});
+  if (launch.ok() && launch->others_may_come) books->store().expect_sent_stages();
+  Publisher publisher(books->store(), inbox);
   RunLoop loop({*books, clock, stop, inbox, publisher, leftovers});
   const arrow::Status ran = loop.run(launch);
   launcher.close();

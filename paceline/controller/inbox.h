@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "paceline/checkpoint/store.h"
+#include "paceline/controller/launcher/launcher.h"
 #include "paceline/core/clock.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/rpc/channel.h"
@@ -23,6 +24,11 @@ namespace paceline::controller {
 /// An agent that the launcher has brought up.
 struct AgentCame {
   std::unique_ptr<rpc::Channel> channel;
+};
+
+/// One that the launcher could not bring up.
+struct AgentFailed {
+  AgentFailure failure;
 };
 
 /// From an agent, or from a worker through it.
@@ -73,7 +79,7 @@ struct LeaseLost {
 /// Some of the metrics history has been written, or could not be.
 struct HistoryWritten {};
 
-using Incoming = std::variant<AgentCame, FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine,
+using Incoming = std::variant<AgentCame, AgentFailed, FromAgent, AgentGone, PublishDone, RemoveFailed, FromCommandLine,
                               OutputWritten, OutputLeftOut, LeaseLost, HistoryWritten>;
 
 class Inbox {

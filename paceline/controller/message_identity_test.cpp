@@ -41,13 +41,16 @@ class RecordingLauncher final : public Launcher {
     int64_t sequence = 0;
     Identity identity;
   };
-  arrow::Result<Launch> launch(OnAgent on_agent) override {
-    return local_.launch([this, on_agent](std::unique_ptr<rpc::Channel> agent) {
-      on_agent(std::make_unique<RecordingChannel>(std::move(agent), [this](const auto& envelope, bool sent) {
-        const std::lock_guard lock(mutex_);
-        recorded_.push_back({envelope.type, sent, envelope.sequence, envelope.identity});
-      }));
-    });
+  arrow::Result<Launch> launch(LaunchEvents events) override {
+    return local_.launch(
+        {.on_agent =
+             [this, on_agent = events.on_agent](std::unique_ptr<rpc::Channel> agent) {
+               on_agent(std::make_unique<RecordingChannel>(std::move(agent), [this](const auto& envelope, bool sent) {
+                 const std::lock_guard lock(mutex_);
+                 recorded_.push_back({envelope.type, sent, envelope.sequence, envelope.identity});
+               }));
+             },
+         .on_failure = {}});
   }
   void close() override {}
   const std::vector<Recorded>& recorded() const { return recorded_; }

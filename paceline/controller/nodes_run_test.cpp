@@ -28,8 +28,8 @@ class NodesLauncher final : public Launcher {
  public:
   explicit NodesLauncher(std::vector<std::string> names) : first_(std::move(names)) {}
 
-  arrow::Result<Launch> launch(OnAgent on_agent) override {
-    on_agent_ = std::move(on_agent);
+  arrow::Result<Launch> launch(LaunchEvents events) override {
+    events_ = std::move(events);
     for (const std::string& name : first_) add(name);
     return Launch{.agents = wanted_ > 0 ? wanted_ : std::ssize(first_), .others_may_come = true};
   }
@@ -43,7 +43,7 @@ class NodesLauncher final : public Launcher {
     options.node.rank = rank_of_.contains(name) ? rank_of_.at(name) : -1;
     options.node.workers = 1;
     agents_.emplace(name, agent::start_agent(std::move(agent_end), guardian(), options).ValueOrDie());
-    on_agent_(std::move(controller_end));
+    events_.on_agent(std::move(controller_end));
   }
   // With all its processes.
   void lose(const std::string& name) { agents_.erase(name); }
@@ -64,7 +64,7 @@ class NodesLauncher final : public Launcher {
  private:
   std::vector<std::string> first_;
   int64_t wanted_ = 0;
-  OnAgent on_agent_;
+  LaunchEvents events_;
   std::multimap<std::string, std::unique_ptr<agent::Agent>> agents_;
   std::map<std::string, int64_t> rank_of_;
   int64_t count_ = 0;

@@ -1,6 +1,8 @@
 #include "paceline/controller/run_request.h"
 
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "paceline/run/run_place.h"
@@ -11,7 +13,13 @@ namespace paceline::controller {
 arrow::Result<TakenRun> take_run(const RunConfig& run_config, const std::string& program) {
   RunRequest request;
   request.run_config = run_config;
-  if (!request.run_config.name) request.run_config.name = run::new_run_name(program);
+  std::optional<std::string>& name = request.run_config.name;
+  const char* const task = std::getenv("SLURM_ARRAY_TASK_ID");
+  if (!name) {
+    name = run::new_run_name(program);
+  } else if (task != nullptr) {
+    *name += std::string("_") + task;  // of a job array each task is a run
+  }
   const auto place = run::make_run_place(run_config.storage_path, *request.run_config.name);
   if (!place.ok()) {
     return place.status().WithMessage("RunConfig.storage_path is \"", storage::Location(run_config.storage_path),
@@ -43,6 +51,32 @@ policy::RunOptions options_of(const RunRequest& request, int64_t world_size) {
           .max_validations = request.validation_fn.empty() ? 0 : request.max_validations,
           .has_datasets = request.has_datasets,
           .checkpoint_config = request.run_config.checkpoint_config};
+}
+
+void ask_of_nodes(const ScalingConfig& scaling, policy::RunOptions& options) {
+  options.cpus_per_worker = cpus_per_worker(scaling);
+  options.label_selector = scaling.label_selector;
+  if (scaling.accelerator_type) options.label_selector["accelerator_type"] = *scaling.accelerator_type;
+  for (const auto& [name, amount] : scaling.resources_per_worker) {
+    if (name == "CPU" || name == "GPU") continue;
+    if (name == "memory") {
+      options.memory_per_worker = amount;
+    } else {
+      options.resources_per_worker[name] = amount;
+    }
+  }
+}
+
+std::string settings_of_other_nodes(const ScalingConfig& scaling) {
+  policy::RunOptions asked;
+  ask_of_nodes(scaling, asked);
+  std::string names;
+  const auto add = [&names](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+  if (!scaling.label_selector.empty()) add("label_selector");
+  if (scaling.accelerator_type) add("accelerator_type");
+  if (asked.memory_per_worker > 0) add("resources_per_worker[\"memory\"]");
+  for (const auto& [name, amount] : asked.resources_per_worker) add("resources_per_worker[\"" + name + "\"]");
+  return names;
 }
 
 storage::Location checkpoint_location(const RunRequest& request, const std::string& name) {

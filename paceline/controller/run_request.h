@@ -108,6 +108,11 @@ arrow::Result<TakenRun> take_run(const RunConfig& run_config, const std::string&
 /// What decide() needs to know of the request, for a run of `world_size` ranks.
 policy::RunOptions options_of(const RunRequest& request, int64_t world_size);
 
+/// Says in `options` what each worker needs of its node, where there are several.
+void ask_of_nodes(const ScalingConfig& scaling, policy::RunOptions& options);
+/// The settings that choose among nodes, as a list; "" where there is none. They have no effect on one machine.
+std::string settings_of_other_nodes(const ScalingConfig& scaling);
+
 /// Where the checkpoint with that folder's name is when it is published.
 storage::Location checkpoint_location(const RunRequest& request, const std::string& name);
 

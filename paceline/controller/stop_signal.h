@@ -32,10 +32,16 @@ class StopSignal {
   int descriptor() const { return event_.get(); }
   /// That of the last call; SIGINT while there was none.
   int signal() const noexcept { return signal_; }
-  /// What it is as the end of a run: SIGTERM and SIGHUP are `terminated`, every other an `interrupt`.
-  StopCause cause() const noexcept { return ends(signal_) ? StopCause::terminated : StopCause::interrupt; }
+  /// What it is as the end of a run: SIGTERM, SIGHUP and SIGUSR1, with which Slurm says that a job's time is over soon,
+  /// are `terminated`, every other an `interrupt`.
+  StopCause cause() const noexcept {
+    return ends(signal_) || signal_ == SIGUSR1 ? StopCause::terminated : StopCause::interrupt;
+  }
   /// Why, where its cause does not say it; otherwise "".
-  std::string reason() const { return signal_ == SIGHUP ? "the driver got SIGHUP: its terminal was closed" : ""; }
+  std::string reason() const {
+    if (signal_ == SIGUSR1) return "the driver got SIGUSR1: the time of its Slurm job is over soon";
+    return signal_ == SIGHUP ? "the driver got SIGHUP: its terminal was closed" : "";
+  }
 
  private:
   static bool ends(int signal) noexcept { return signal == SIGTERM || signal == SIGHUP; }

@@ -97,8 +97,9 @@ rpc::StartProcess start_data_message(const RunRequest& request, WorkerId worker,
   return message;
 }
 
-void begin_elsewhere(rpc::StartProcess& message, const RunConfig& run_config) {
-  message.environment = run_config.worker_environment;
+void begin_elsewhere(rpc::StartProcess& message, const RunRequest& request) {
+  message.environment = request.run_config.worker_environment;
+  if (request.scaling_config.engine == "ray") message.directory.clear();
   message.inherit = true;
   message.fork = false;
   message.writes_log = false;

@@ -31,9 +31,10 @@ rpc::StartProcess start_validation_message(const RunRequest& request, const poli
 rpc::StartProcess start_data_message(const RunRequest& request, WorkerId worker, int64_t threads,
                                      const rpc::StringMap& environment);
 
-/// Makes `message` one for a process on another machine: its environment is that of its agent, with what `run_config`
-/// says over it; it is no fork of the driver's guardian; and its lines come to the driver, which writes the log.
-void begin_elsewhere(rpc::StartProcess& message, const RunConfig& run_config);
+/// Makes `message` one for a process on another machine: its environment is that of its agent, with what the RunConfig
+/// says over it; it is no fork of the driver's guardian; and its lines come to the driver, which writes the log. It
+/// runs in the folder with the path of the driver's; with the engine "ray" in that of its agent, which Ray has chosen.
+void begin_elsewhere(rpc::StartProcess& message, const RunRequest& request);
 
 /// `task` with what it leaves open from `otherwise`.
 ValidationTaskConfig with_defaults(ValidationTaskConfig task, const ValidationTaskConfig& otherwise);

@@ -46,6 +46,8 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   request.bare_output = true;
   request.train_loop_config = plan;
   request.start.program = worker_command(plan.command);
+  // Of a job of several nodes too: each of them may be told to start its own.
+  request.scaling_config.engine = "local";
   agent::NodeOptions here;
   if (launch.nodes) {
     request.scaling_config.engine = "local_and_agents";

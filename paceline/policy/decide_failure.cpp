@@ -170,8 +170,8 @@ void Decision::on(const ReportRefused& event) {
 void Decision::on_failure(Failure failure) {
   const bool collateral = failure.collateral;
   const bool preempted = std::ranges::find(state_.preempted_nodes, failure.node) != state_.preempted_nodes.end();
-  const bool process_ended = failure.kind == FailureKind::exit;
-  if (preempted && process_ended) failure.kind = FailureKind::preemption;
+  const bool node_ended = failure.kind == FailureKind::node;
+  if (preempted && (node_ended || failure.kind == FailureKind::exit)) failure.kind = FailureKind::preemption;
   const Budget budget = budget_for(failure);
   switch (state_.state) {
     case State::scheduling:
@@ -186,7 +186,7 @@ void Decision::on_failure(Failure failure) {
       record(std::move(failure));
       // Ranks that lose a peer on a preempted node fail too; the deadline or the whole group's end decides.
       if (!collateral && budget != Budget::preemption) return apply_policy(budget);
-      if (state_.live == 0) apply_policy(Budget::preemption);
+      if (state_.live == 0 || node_ended) apply_policy(Budget::preemption);
       return;
     case State::restarting:
     case State::rescheduling:

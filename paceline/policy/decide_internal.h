@@ -26,6 +26,7 @@ class Decision {
   void on(const ResizeWanted& event);
   // decide_nodes.cpp
   void on(const NodeJoined& event);
+  void on(const NodeNotStarted& event);
   void on(const NodeLost& event);
   // decide_start.cpp: from nothing to a running group
   void on(const WorkerStarted& event);

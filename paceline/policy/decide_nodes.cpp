@@ -34,7 +34,7 @@ void Decision::on(const NodeJoined& event) {
 
 Placement Decision::placement() const {
   return state_.options.most_nodes > 0 ? fill(state_.nodes, state_.options)
-                                       : place(state_.nodes, state_.options, state_.world_size);
+                                       : place(state_.nodes, state_.options, state_.world_size, state_.preempted_nodes);
 }
 
 // That a group does not begin without before they have had their time: as many as there can be, or as the last had.
@@ -60,6 +60,15 @@ void Decision::begin_group(bool waits) {
   start_group("nothing is left of the earlier group");
 }
 
+void Decision::on(const NodeNotStarted& event) {
+  if (is_terminal(state_.state)) return;
+  const std::string text = "no agent could be started on node " + event.node + ": " + event.error;
+  const bool is_first = state_.state == State::initializing && state_.workers.empty();
+  const int64_t there = nodes_left() + event.to_come;
+  if (!is_first || there >= state_.options.nodes) return note(LogLevel::warning, text);
+  end_with(FailureKind::node, text, "the run needs " + std::to_string(state_.options.nodes) + " nodes");
+}
+
 void Decision::on(const NodeLost& event) {
   if (is_terminal(state_.state)) return;
   state_.last_report = std::max(state_.last_report, event.last_report);
@@ -83,6 +92,8 @@ void Decision::on(const NodeLost& event) {
     note(LogLevel::warning, "node " + event.node + ", on which no worker runs, is lost: " + event.error);
     return when_gone();
   }
+  // Its workers' peers have failed of it sooner, and were taken for the cause.
+  if (group_is_ending()) note(LogLevel::warning, "node " + event.node + " is lost: " + event.error);
   on_failure(std::move(failure));
   when_gone();
 }

@@ -7,6 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // Two workers on two nodes of an engine that may give others.
@@ -43,6 +44,36 @@ TEST(Nodes, ALossEndsTheAttemptAndTheNextWaitsForANode) {
   EXPECT_EQ(run.state(), State::scheduling);
   EXPECT_EQ(run.all().attempt.value, 2);
   for (const StartWorker& start : run.wanted<StartWorker>()) EXPECT_NE(start.node, 1) << "the lost one";
+}
+
+TEST(Nodes, OneThatCannotBeStartedEndsARunThatNeedsIt) {
+  Play run(spread_over_two());
+  run.feed(NodeJoined{node_of("node0")});
+  run.feed(NodeNotStarted{.node = "node1", .error = "ssh exited with code 255", .to_come = 1});
+  EXPECT_EQ(run.state(), State::initializing) << "another is on its way";
+  run.feed(NodeNotStarted{.node = "node2", .error = "ssh exited with code 255", .to_come = 0});
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("No agent could be started on node node2: ssh exited with code 255"));
+}
+
+TEST(Nodes, OneThatCannotBeStartedLaterIsAWarning) {
+  Play run = Play::training(spread_over_two());
+  run.feed(NodeNotStarted{.node = "spare", .error = "ssh exited with code 255", .to_come = 0});
+  EXPECT_EQ(run.state(), State::running);
+}
+
+// A machine that dies takes its connections along at once, and counts as lost when it has been silent for long enough.
+TEST(Nodes, OneWhosePeersFailedFirstIsNamedAllTheSame) {
+  Play run = Play::training(spread_over_two());
+  run.feed(WorkerFailed{.worker = {1}, .exception = "DistBackendError", .text = "closed by peer", .collateral = true});
+  run.feed(WorkerExited{.worker = {1}, .end = {.status = {.exit_code = 1}}});
+  run.fire_timer();
+  EXPECT_EQ(run.state(), State::restarting) << "no cause has shown";
+  run.feed(NodeLost{"node1", "nothing was heard from it"});
+  ASSERT_THAT(run.wanted<Note>(), Not(IsEmpty()));
+  EXPECT_EQ(run.wanted<Note>()[0].text, "node node1 is lost: nothing was heard from it");
+  ASSERT_THAT(run.wanted<CloseGroup>(), SizeIs(1));
+  EXPECT_THAT(run.wanted<CloseGroup>()[0].failure, HasSubstr("node node1 is lost"));
 }
 
 TEST(Nodes, ASpareOneIsUsedAtOnce) {

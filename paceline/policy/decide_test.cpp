@@ -485,6 +485,30 @@ TEST(Preemption, HasItsOwnBudget) {
   EXPECT_EQ(run.all().attempt.value, 2);
 }
 
+TEST(Preemption, TheLossOfItsNodeEndsTheGroupAtOnceAndIsNoFailure) {
+  Play run = Play::training({.num_workers = 2,
+                             .nodes = 2,
+                             .nodes_may_come = true,
+                             .cpus_per_worker = 2,
+                             .placement_strategy = "SPREAD",
+                             .max_failures = 0});
+  run.feed(PreemptionNoticed{{"node1"}, 120});
+  run.feed(NodeLost{"node1", "its connection broke"});
+  EXPECT_EQ(run.state(), State::restarting) << "the other rank would wait for it until the deadline";
+  EXPECT_EQ(run.all().preemption_failures, 1);
+  EXPECT_EQ(run.all().worker_failures, 0);
+}
+
+TEST(Preemption, TheNextGroupAvoidsTheNodeWhereOthersHaveRoom) {
+  Play run = Play::training({.num_workers = 1, .nodes = 2, .nodes_may_come = true, .cpus_per_worker = 1});
+  const int64_t before = run.all().workers.begin()->second.node;
+  run.feed(PreemptionNoticed{{run.all().nodes[static_cast<size_t>(before)].name}, 120});
+  run.fire_timer();
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::scheduling);
+  EXPECT_NE(run.all().workers.begin()->second.node, before);
+}
+
 TEST(Preemption, ACleanFinishIsSuccess) {
   Play run = Play::training({.num_workers = 1});
   run.feed(PreemptionNoticed{{"node0"}, 120});

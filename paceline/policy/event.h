@@ -39,6 +39,13 @@ PACELINE_EVENT(RunOpened, "run_opened", PACELINE_RUN_OPENED_FIELDS);
 #define PACELINE_NODE_JOINED_FIELDS(FIELD) FIELD(Node, node, {})
 PACELINE_EVENT(NodeJoined, "node_ready", PACELINE_NODE_JOINED_FIELDS);
 
+// The launcher could not start an agent on the node.
+#define PACELINE_NODE_NOT_STARTED_FIELDS(FIELD) \
+  FIELD(std::string, node, "")                  \
+  FIELD(std::string, error, "")                 \
+  FIELD(int64_t, to_come, 0) /* others that are on their way */
+PACELINE_EVENT(NodeNotStarted, "node_not_started", PACELINE_NODE_NOT_STARTED_FIELDS);
+
 // The agent of the node, or its guardian, is gone, and so are its workers.
 #define PACELINE_NODE_LOST_FIELDS(FIELD) \
   FIELD(std::string, node, "")           \
@@ -189,10 +196,11 @@ PACELINE_EVENT(PreemptionNoticed, "preemption_noticed", PACELINE_PREEMPTION_NOTI
   FIELD(std::string, reason, "")
 PACELINE_EVENT(ResizeWanted, "resize_wanted", PACELINE_RESIZE_WANTED_FIELDS);
 
-using Event = std::variant<RunOpened, NodeJoined, NodeLost, WorkerStarted, StartFailed, WorkerJoined, WorkerFinished,
-                           WorkerFailed, WorkerExited, WorkerSilent, HangFound, ReportRefused, CheckpointReady,
-                           CheckpointPublished, PublishFailed, ValidationOverdue, ValidationEnded, DataProcessEnded,
-                           StopRequested, CallbackFailed, StorageFailed, TimerDue, PreemptionNoticed, ResizeWanted>;
+using Event =
+    std::variant<RunOpened, NodeJoined, NodeNotStarted, NodeLost, WorkerStarted, StartFailed, WorkerJoined,
+                 WorkerFinished, WorkerFailed, WorkerExited, WorkerSilent, HangFound, ReportRefused, CheckpointReady,
+                 CheckpointPublished, PublishFailed, ValidationOverdue, ValidationEnded, DataProcessEnded,
+                 StopRequested, CallbackFailed, StorageFailed, TimerDue, PreemptionNoticed, ResizeWanted>;
 
 /// {"event": "joined", "worker": 3, …}
 Json encode_event(const Event& event);

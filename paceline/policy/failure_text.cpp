@@ -61,7 +61,8 @@ std::string what(const Failure& failure) {
     case FailureKind::start:
       return "could not be started: " + failure.text;
     case FailureKind::preemption:
-      return failure.worker.value == 0 ? failure.text : "was lost with its node, which was taken away";
+      if (failure.worker.value > 0) return "was lost with its node, which was taken away";
+      return failure.node.empty() ? failure.text : "node " + failure.node + " was taken away: " + failure.text;
     case FailureKind::node:
       return failure.node.empty() ? failure.text : "node " + failure.node + " is lost: " + failure.text;
     default:

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <sstream>
 
 #include "paceline/core/config/scaling_config.h"
 
@@ -18,10 +20,34 @@ int64_t times_in(double available, double each, int64_t most) {
   return static_cast<int64_t>(std::min(static_cast<double>(most), std::floor(available / each + kRounding)));
 }
 
+// "a, b" of "in(a, b)"; nullopt for another text.
+std::optional<std::string> list_of(const std::string& wanted) {
+  if (!wanted.starts_with("in(") || !wanted.ends_with(')')) return std::nullopt;
+  return wanted.substr(3, wanted.size() - 4);
+}
+
+bool is_in(const std::string& list, const std::string& value) {
+  std::istringstream entries(list);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const size_t first = entry.find_first_not_of(' ');
+    const size_t last = entry.find_last_not_of(' ');
+    if (first != std::string::npos && entry.substr(first, last - first + 1) == value) return true;
+  }
+  return false;
+}
+
+// As Ray has it: a node without the label is none of those that are not wanted.
+bool is_wanted(const std::string* label, const std::string& wanted) {
+  if (wanted.starts_with('!')) return !is_wanted(label, wanted.substr(1));
+  if (label == nullptr) return false;
+  const std::optional<std::string> list = list_of(wanted);
+  return list ? is_in(*list, *label) : *label == wanted;
+}
+
 bool has_labels(const Node& node, const RunOptions& options) {
   return std::ranges::all_of(options.label_selector, [&node](const auto& wanted) {
     const auto label = node.labels.find(wanted.first);
-    return label != node.labels.end() && label->second == wanted.second;
+    return is_wanted(label == node.labels.end() ? nullptr : &label->second, wanted.second);
   });
 }
 
@@ -144,14 +170,14 @@ int64_t room_on(const Node& node, const RunOptions& options, int64_t most) {
   return room;
 }
 
-Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64_t workers) {
+Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64_t workers, const Lines& leaving) {
   Counts room;
   for (const Node& node : nodes) room.push_back(room_on(node, options, workers));
   Counts trusted = room;
   for (size_t node = 0; node < nodes.size(); ++node) {
     const auto losses =
         std::ranges::count_if(nodes, [&](const Node& other) { return other.lost && other.host == nodes[node].host; });
-    if (losses >= kLossesToAvoid) trusted[node] = 0;
+    if (losses >= kLossesToAvoid || std::ranges::find(leaving, nodes[node].name) != leaving.end()) trusted[node] = 0;
   }
   Placement placement{.counts = place_by(options.placement_strategy, trusted, workers)};
   if (placement.counts.empty()) placement.counts = place_by(options.placement_strategy, room, workers);

@@ -3,7 +3,7 @@
 // The strategies are those of Ray's placement groups, of which each worker is a bundle: PACK fills as few nodes as it
 // can, SPREAD puts one worker after the other on the next node that has room; STRICT_PACK wants one node for all,
 // STRICT_SPREAD a node for each. Nodes may differ. Ranks of a node are neighbours, whatever the strategy.
-// A host that the run has lost twice is used only when the others have no room.
+// A host that the run has lost twice, and a node that will be taken away, are used only when the others have no room.
 // Programs of `paceline run` on several nodes are not placed: each node says how many it has (fill()).
 #pragma once
 
@@ -24,8 +24,9 @@ struct Placement {
   std::string problem;
 };
 
-/// Places `workers` workers with what `options` say each of them needs on the nodes that are not lost.
-Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64_t workers);
+/// Places `workers` workers with what `options` say each of them needs on the nodes that are not lost; those named by
+/// `leaving` will be taken away.
+Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64_t workers, const Lines& leaving = {});
 
 /// As many workers on each node as it says: on RunOptions::most_nodes nodes at most, of those that are not lost the
 /// first in the order of their ranks. They do not fit where there are fewer than RunOptions::nodes.

@@ -71,6 +71,23 @@ TEST(Placement, LabelsSelectNodes) {
   EXPECT_THAT(place(nodes, options, 1).problem, HasSubstr("on nodes with accelerator-type=A100"));
 }
 
+TEST(Placement, LabelsSelectAsInRay) {
+  std::vector<Node> nodes = nodes_with_cores({1, 1, 1});
+  nodes[0].labels = {{"zone", "a"}};
+  nodes[1].labels = {{"zone", "b"}};
+  const struct {
+    const char* wanted;
+    std::vector<int64_t> room;
+  } cases[] = {{"a", {1, 0, 0}},        {"!a", {0, 1, 1}},    {"in(a,b)", {1, 1, 0}}, {"in( b , c)", {0, 1, 0}},
+               {"!in(a,b)", {0, 0, 1}}, {"in(c)", {0, 0, 0}}, {"in()", {0, 0, 0}},    {"!in()", {1, 1, 1}}};
+  for (const auto& [wanted, room] : cases) {
+    RunOptions options = one_core_each("PACK");
+    options.label_selector = {{"zone", wanted}};
+    for (size_t node = 0; node < nodes.size(); ++node)
+      EXPECT_EQ(room_on(nodes[node], options, 9), room[node]) << wanted;
+  }
+}
+
 TEST(Placement, AHostThatWasLostTwiceIsUsedLast) {
   std::vector<Node> nodes = nodes_with_cores({4, 4});
   for (int i = 0; i < 2; ++i) {

@@ -84,8 +84,6 @@ using Lines = std::vector<std::string>;
   FIELD(double, time, 0.0)
 PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
 
-using Labels = std::map<std::string, std::string>;
-
 // A node that is lost keeps its place in RunState::nodes; an agent that comes is another node.
 #define PACELINE_NODE_FIELDS(FIELD)                                                                  \
   FIELD(std::string, name, "")                                                                       \

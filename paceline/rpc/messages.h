@@ -111,6 +111,10 @@ PACELINE_MESSAGE(NodeReady, "node_ready", PACELINE_NODE_READY_FIELDS);
 #define PACELINE_NODE_FAILED_FIELDS(FIELD) FIELD(std::string, error, "")
 PACELINE_MESSAGE(NodeFailed, "node_failed", PACELINE_NODE_FAILED_FIELDS);
 
+// The node will be taken away in so many seconds; until then all goes on.
+#define PACELINE_NODE_LEAVING_FIELDS(FIELD) FIELD(double, seconds, 0.0)
+PACELINE_MESSAGE(NodeLeaving, "node_leaving", PACELINE_NODE_LEAVING_FIELDS);
+
 #define PACELINE_PROCESS_STARTED_FIELDS(FIELD) FIELD(int64_t, pid, 0)
 PACELINE_MESSAGE(ProcessStarted, "process_started", PACELINE_PROCESS_STARTED_FIELDS);
 
@@ -194,6 +198,8 @@ PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
 
 /// Environment variable of a started process that names its end of the channel, a descriptor number.
 inline constexpr const char* kChannelVariable = "PACELINE_CHANNEL";
+/// Names a folder of the agent's, where processes may put what goes with it; not set by an agent inside the driver.
+inline constexpr const char* kNodeFolderVariable = "PACELINE_NODE_FOLDER";
 
 // First message on the channel: what the process is for. With it comes the descriptor of the run's attachment, if it
 // has one: the train loop's configuration, as JSON, then what a program needs that finds no train loop by name.
@@ -275,7 +281,8 @@ inline constexpr int64_t kReportsBetweenAnswers = 64;
 // (stacks/self_capture.h), which may be left out.
 #define PACELINE_JOINED_FIELDS(FIELD) \
   FIELD(int64_t, pid, 0)              \
-  FIELD(std::string, host, "")
+  FIELD(std::string, host, "")        \
+  FIELD(StringMap, versions, {}) /* by name, of what must be the same on all nodes */
 PACELINE_MESSAGE(Joined, "joined", PACELINE_JOINED_FIELDS);
 
 // The process lives; what its training thread does stands in the progress word.
@@ -414,10 +421,10 @@ PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQ
 /// Every message, once: for what must hold for all of them.
 using Catalogue =
     std::tuple<Attachment, StartProcess, EndProcess, OutputTaken, Dismissed, Leftovers, ProgressRequest, ProgressReply,
-               StacksRequest, StacksReply, RunStacksRequest, NodeReady, NodeFailed, ProcessStarted, ProcessStartFailed,
-               ProcessExited, ProcessSilent, Output, Welcome, ConnectData, DataConnection, DataClient, Assign, Stop,
-               CheckpointCommitted, ReportsTaken, Joined, Heartbeat, Report, CheckpointUploaded, Finished, Failed,
-               Validated, ProgressBar, StoreRequest, StoreReply, CheckpointsRequest, CheckpointsReply, Refused,
-               StatusRequest, StatusReply, StopRun>;
+               StacksRequest, StacksReply, RunStacksRequest, NodeReady, NodeFailed, NodeLeaving, ProcessStarted,
+               ProcessStartFailed, ProcessExited, ProcessSilent, Output, Welcome, ConnectData, DataConnection,
+               DataClient, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined, Heartbeat, Report,
+               CheckpointUploaded, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply,
+               CheckpointsRequest, CheckpointsReply, Refused, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

@@ -46,6 +46,16 @@ arrow::Result<FileSum> MemoryStorage::upload(const std::string& local_file, cons
                  .checksum = checksum_of(std::as_bytes(std::span(content)))};
 }
 
+arrow::Status MemoryStorage::copy(const std::string& from, const std::string& to) {
+  ARROW_RETURN_NOT_OK(check_name(from));
+  ARROW_RETURN_NOT_OK(check_name(to));
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(from);
+  if (found == files_.end()) return arrow::Status::KeyError("there is no file ", location(from));
+  files_[to] = found->second;
+  return arrow::Status::OK();
+}
+
 arrow::Result<std::unique_ptr<FileReader>> MemoryStorage::open(const std::string& name) const {
   ARROW_RETURN_NOT_OK(check_name(name));
   const std::lock_guard lock(mutex_);

@@ -47,6 +47,9 @@ class Storage {
   virtual arrow::Status write(const std::string& name, std::string_view content) = 0;
   /// Makes or replaces a file with the content of a local one, and gives size and checksum of what was read there.
   virtual arrow::Result<FileSum> upload(const std::string& local_file, const std::string& name) = 0;
+  /// Makes or replaces a file with the content of another of this storage. In an object store the bytes stay there, but
+  /// for those of files that its copying has no room for.
+  virtual arrow::Status copy(const std::string& from, const std::string& to) = 0;
   virtual arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const = 0;
   /// All files below `folder` ("" for the whole storage), sorted, with names relative to the storage; empty when there
   /// are none.

@@ -31,10 +31,17 @@ arrow::Result<std::string> write_storage_proof(const std::string& folder, Storag
 }
 
 arrow::Status check_storage_proof(const std::string& folder, const Location& location, const std::string& wanted) {
+  ARROW_RETURN_NOT_OK(check_folder_proof(folder, wanted));
+  return location.is_uri() ? check_object_proof(location, wanted) : arrow::Status::OK();
+}
+
+arrow::Status check_folder_proof(const std::string& folder, const std::string& wanted) {
   const std::string file = folder + "/" + run_layout::kStorageProof;
-  ARROW_RETURN_NOT_OK(check_at(file, read_file(file), wanted));
-  if (!location.is_uri()) return arrow::Status::OK();
-  ARROW_ASSIGN_OR_RAISE(const auto objects, open_storage(location));
+  return check_at(file, read_file(file), wanted);
+}
+
+arrow::Status check_object_proof(const Location& uri, const std::string& wanted) {
+  ARROW_ASSIGN_OR_RAISE(const auto objects, open_storage(uri));
   return check_at(objects->location(run_layout::kStorageProof).text(), read_whole(*objects, run_layout::kStorageProof),
                   wanted);
 }

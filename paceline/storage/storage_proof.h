@@ -17,5 +17,9 @@ namespace paceline::storage {
 arrow::Result<std::string> write_storage_proof(const std::string& folder, Storage* objects);
 /// IOError naming the place where the proof is missing or has another text. `location` is the run's folder or its URI.
 arrow::Status check_storage_proof(const std::string& folder, const Location& location, const std::string& wanted);
+/// Of the local folder alone.
+arrow::Status check_folder_proof(const std::string& folder, const std::string& wanted);
+/// Of the object store alone.
+arrow::Status check_object_proof(const Location& uri, const std::string& wanted);
 
 }  // namespace paceline::storage

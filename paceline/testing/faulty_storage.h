@@ -30,6 +30,10 @@ class GuardedStorage : public storage::Storage {
     ARROW_RETURN_NOT_OK(before_("upload", name, sum.size));
     return inner_->upload(local_file, name);
   }
+  arrow::Status copy(const std::string& from, const std::string& to) override {
+    ARROW_RETURN_NOT_OK(before_("copy", to, 0));
+    return inner_->copy(from, to);
+  }
   arrow::Result<std::unique_ptr<storage::FileReader>> open(const std::string& name) const override {
     ARROW_RETURN_NOT_OK(before_("open", name, 0));
     return inner_->open(name);

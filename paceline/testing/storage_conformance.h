@@ -96,6 +96,19 @@ TYPED_TEST_P(StorageConformance, UploadsWithChecksum) {
   EXPECT_TRUE(this->storage().open("none").status().IsKeyError());
 }
 
+TYPED_TEST_P(StorageConformance, Copies) {
+  const std::string content = varied_bytes(this->large());
+  ASSERT_TRUE(this->storage().write("from/a", content).ok());
+  ASSERT_TRUE(this->storage().write("to/new folder/b", "earlier").ok());
+  const arrow::Status copied = this->storage().copy("from/a", "to/new folder/b");
+  ASSERT_TRUE(copied.ok()) << copied.ToString();
+  ASSERT_TRUE(this->storage().remove("from/a").ok());
+  EXPECT_TRUE(this->read("to/new folder/b") == content);
+  EXPECT_TRUE(this->storage().copy("from/a", "c").IsKeyError());
+  EXPECT_TRUE(this->storage().copy("../a", "c").IsInvalid());
+  EXPECT_TRUE(this->storage().copy("to/new folder/b", "../c").IsInvalid());
+}
+
 TYPED_TEST_P(StorageConformance, ReadsRanges) {
   const std::string content = varied_bytes(this->large());
   ASSERT_TRUE(this->storage().write("file", content).ok());
@@ -178,7 +191,7 @@ TYPED_TEST_P(StorageConformance, ServesManyThreads) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(StorageConformance, KeepsWhatIsWritten, RefusesNamesThatLeadElsewhere, SaysWhatIsMissing,
-                            UploadsWithChecksum, ReadsRanges, ListsWithSizes, Removes, ReplacesAtOnce,
+                            UploadsWithChecksum, Copies, ReadsRanges, ListsWithSizes, Removes, ReplacesAtOnce,
                             ServesManyThreads);
 
 }  // namespace paceline::testing

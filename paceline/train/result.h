@@ -62,7 +62,8 @@ struct Result {
   Checkpoint get_best_checkpoint(const std::string& metric, const std::string& mode) const;
 
   /// The exit code for a program that does nothing but the run: 0 when the run has finished; when a signal stopped it,
-  /// what shells use for that signal, 130 after Ctrl-C and 143 after SIGTERM; otherwise 1.
+  /// what shells use for that signal, 130 after Ctrl-C and 143 after SIGTERM; 75 when nodes were lost or missing, so
+  /// that another try may succeed; otherwise 1.
   int exit_code() const;
 
   /// Reads the result of a run from its folder alone, local or in an object store (`s3://…`). Throws StorageError if

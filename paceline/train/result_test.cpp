@@ -82,6 +82,9 @@ TEST_F(ResultTest, AProgramsExitCodeTellsHowItEnded) {
   EXPECT_EQ(exit_code({"aborted", StopCause::terminated}), 143);
   EXPECT_EQ(exit_code({"aborted", StopCause::command_line}), 1);
   EXPECT_EQ(exit_code({"errored", StopCause::interrupt}), 1);
+  for (const FailureKind missing : {FailureKind::node, FailureKind::resources}) {
+    EXPECT_EQ((Result{.state = "errored", .failure_kind = missing}.exit_code()), 75) << "another try may succeed";
+  }
 }
 
 TEST_F(ResultTest, SaysWhatFailed) {

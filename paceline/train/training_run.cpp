@@ -220,7 +220,9 @@ Result fit(const TrainingRun& run) {
   const storage::Location start_from = checkpoint_to_start_from(run.resume_from_checkpoint);
   controller::StopSignal stop;
   // A rank of torchrun's that lives on after SIGTERM would hold up its launcher.
-  const std::vector<int> unless_handled = under_torchrun() ? std::vector<int>{} : std::vector{SIGTERM};
+  std::vector<int> unless_handled = under_torchrun() ? std::vector<int>{} : std::vector{SIGTERM};
+  // sbatch --signal=B:USR1@90: the job's time is over soon.
+  if (std::getenv("SLURM_JOB_ID") != nullptr) unless_handled.push_back(SIGUSR1);
   const controller::StopHandlers handlers(stop, {SIGINT}, unless_handled);
   return in_process ? fit_in_process(run, start_from, stop) : fit_with_workers(run, start_from, stop);
 }

@@ -71,7 +71,8 @@ class AgentLink {
     stacks::allow_capture(::getppid());
     ARROW_ASSIGN_OR_RAISE(Progress progress, Progress::create(clock));
     progress_.emplace(std::move(progress));
-    rpc::Envelope joined = rpc::pack(rpc::Joined{.pid = ::getpid(), .host = host_name()}, identity_);
+    rpc::Envelope joined =
+        rpc::pack(rpc::Joined{.pid = ::getpid(), .host = host_name(), .versions = options_.versions}, identity_);
     ARROW_ASSIGN_OR_RAISE(Descriptor memory, progress_->memory().descriptor().duplicate());
     joined.descriptors.push_back(std::move(memory));
     if (options_.note_crashes) {
@@ -404,7 +405,7 @@ bool Connection::offered() {
   return std::getenv(rpc::kChannelVariable) != nullptr;
 }
 
-arrow::Result<std::unique_ptr<Connection>> Connection::connect(const Clock& clock) {
+arrow::Result<std::unique_ptr<Connection>> Connection::connect(const Clock& clock, rpc::StringMap versions) {
   const char* variable = std::getenv(rpc::kChannelVariable);
   if (variable == nullptr) {
     return arrow::Status::Invalid(rpc::kChannelVariable, " is not set: no agent has started this process");
@@ -415,6 +416,7 @@ arrow::Result<std::unique_ptr<Connection>> Connection::connect(const Clock& cloc
   ConnectionOptions options;
   options.on_lost_agent = end_group;
   options.note_crashes = true;
+  options.versions = std::move(versions);
   return connect_over(std::move(socket), clock, std::move(options));
 }
 

@@ -43,7 +43,8 @@ class Connection {
   /// Whether this process was started by an agent.
   static bool offered();
   /// Takes the channel. Call once, at the top of main; IOError or Invalid when the channel is not what it should be.
-  static arrow::Result<std::unique_ptr<Connection>> connect(const Clock& clock);
+  /// `versions`: by name, of what must be the same on all nodes.
+  static arrow::Result<std::unique_ptr<Connection>> connect(const Clock& clock, rpc::StringMap versions = {});
 
   virtual ~Connection() = default;
 
@@ -99,6 +100,8 @@ struct ConnectionOptions {
   std::chrono::milliseconds store_grace{60'000};
   /// Whether the process notes its own crash for the agent (stacks/self_capture.h); connect() always does.
   bool note_crashes = false;
+  /// As connect() has them.
+  rpc::StringMap versions;
 };
 
 /// connect() on a socket that the caller has: for tests, with a fake agent at the other end.

@@ -51,6 +51,11 @@ class PythonProgram final : public train::LanguageRuntime {
     return options.world_size == 1 ? LanguageRuntime::connect(options, start) : nullptr;
   }
 
+  rpc::StringMap versions() override {
+    const py::gil_scoped_acquire gil;
+    return program_.attr("versions")().cast<rpc::StringMap>();
+  }
+
   void open_storage(std::string_view attachment) override {
     const py::gil_scoped_acquire gil;
     program_.attr("open_storage")(py::memoryview::from_memory(attachment.data(), std::ssize(attachment)));

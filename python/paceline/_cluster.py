@@ -1,4 +1,4 @@
-"""Ray's functions about a cluster, answered for this machine."""
+"""Ray's functions about a cluster: answered for this machine, or by the Ray cluster that init() has connected."""
 
 import os
 import platform
@@ -6,9 +6,11 @@ import socket
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from paceline import _absent, _environment, _options
+from paceline._ray import connection
 from paceline._version import __version__
 
 _initialized = False
+_on_ray = False  # init() has connected a cluster
 _READ = ("address", "ignore_reinit_error", "runtime_env")
 _ADDRESS = "127.0.0.1"
 # Of processes that Ray starts.
@@ -21,17 +23,19 @@ class Context(Mapping[str, Any]):
 
     Attributes:
         address_info: Facts about this machine: ``address``, ``node_ip_address``, ``node_id``. The others that Ray has are
-            None. The context itself is a mapping of them too.
-        dashboard_url: Empty: there is none; ``paceline list`` shows runs.
+            None. On a Ray cluster they are Ray's. The context itself is a mapping of them too.
+        dashboard_url: Ray's; empty on one machine: there is none, ``paceline list`` shows runs.
         python_version: Version of the interpreter.
         ray_version: Version of Paceline; ``paceline_version`` is another name for it.
     """
 
     dashboard_url: str = ""
 
-    def __init__(self) -> None:
+    def __init__(self, ray: Any = None) -> None:
         here = {"address": "local", "node_ip_address": _ADDRESS, "node_id": socket.gethostname(), "webui_url": ""}
-        self.address_info: Dict[str, Optional[str]] = {**dict.fromkeys(_NO_PROCESSES), **here}
+        facts = here if ray is None else dict(getattr(ray, "address_info", {}))  # that of Ray Client has none
+        self.address_info: Dict[str, Optional[str]] = {**dict.fromkeys(_NO_PROCESSES), **facts}
+        self.dashboard_url = getattr(ray, "dashboard_url", None) or ""
         self.python_version = platform.python_version()
         self.ray_version = self.paceline_version = __version__
 
@@ -59,23 +63,39 @@ class Context(Mapping[str, Any]):
 
 
 def init(*args: Any, **kwargs: Any) -> Context:
-    """Starts nothing, since one machine needs nothing started; fit() works without it. Arguments of ``ray.init`` are
-    accepted: ``address``, ``ignore_reinit_error`` and the ``env_vars`` of ``runtime_env`` are read, others get a
-    notice.
+    """Connects with a Ray cluster, on which runs then train, or says that this machine is enough.
+
+    Args:
+        address: The first argument. ``"auto"``, ``"HOST:PORT"`` and ``"ray://HOST:PORT"`` name a Ray cluster, as in
+            ``ray.init``, and runs have the engine ``"ray"`` unless they say otherwise. None is the environment's
+            ``RAY_ADDRESS``, which ``ray job submit`` sets. Without it, and for ``"local"``, it is this machine, where nothing
+            is started; fit() works without init() there.
+        runtime_env: On a cluster as in ``ray.init``: working_dir, py_modules, env_vars, pip, … of all nodes. On one machine
+            ``env_vars`` is read.
+        ignore_reinit_error: Whether a second call is allowed.
+        kwargs: Others of ``ray.init``; on one machine they get a notice.
 
     Returns:
-        A :class:`Context`: facts about this machine, and a context manager that calls shutdown().
+        A :class:`Context`: facts, and a context manager that calls shutdown().
 
     Raises:
         RuntimeError: When called twice without ``ignore_reinit_error=True`` or shutdown().
-        ValueError: For the address of a cluster.
+        ImportError: For the address of a cluster, when Ray is not installed.
+        ConnectionError: When no cluster answers there.
     """
-    global _initialized
+    global _initialized, _on_ray
     address = kwargs.get("address", args[0] if args else None)
-    if address not in (None, "auto", "local"):
-        raise ValueError(f"paceline.init(address={address!r}): runs on many machines are not there yet; leave it out")
-    if _initialized and not kwargs.get("ignore_reinit_error", False):
+    again = kwargs.get("ignore_reinit_error", False)
+    if _initialized and not again:
         raise RuntimeError("paceline.init() was called before; call paceline.shutdown() first, or leave one out")
+    if connection.names_cluster(address):
+        # One that the program has connected itself is used as it is.
+        options = {name: value for name, value in kwargs.items() if name != "address"}
+        connected = connection.connect(address, **({} if connection.is_connected() and again else options))
+        context = Context(connected or _own_facts())
+        _initialized = _on_ray = True
+        _environment.note_others()
+        return context
     _initialized = True
     for name in kwargs.keys() - set(_READ):
         _options.without_effect("init", name, _options.NO_CLUSTER)
@@ -88,12 +108,19 @@ def init(*args: Any, **kwargs: Any) -> Context:
     return Context()
 
 
+def _own_facts() -> Any:
+    """Of a cluster that was connected before."""
+    return type("Connected", (), {"address_info": {"node_ip_address": connection.own_address()}})()
+
+
 def shutdown(*, wait_for_processes: bool = False, _exiting_interpreter: bool = False) -> None:
     """The opposite of init()."""
-    global _initialized
+    global _initialized, _on_ray
     given = {"wait_for_processes": wait_for_processes, "_exiting_interpreter": _exiting_interpreter}
     _options.note("shutdown", _options.changed(shutdown, given))
-    _initialized = False
+    if _on_ray:
+        connection.disconnect()
+    _initialized = _on_ray = False
 
 
 def is_initialized() -> bool:
@@ -101,15 +128,24 @@ def is_initialized() -> bool:
     return _initialized
 
 
+def usual_engine(otherwise: str) -> str:
+    """The default of ScalingConfig.engine: "ray" once init() has connected a cluster."""
+    return "ray" if _on_ray else otherwise
+
+
 def nodes() -> List[Dict[str, Any]]:
-    """Returns the machines of a run: this one."""
+    """Returns the machines of a run: this one, or the cluster's."""
+    if _on_ray:
+        return connection.nodes()
     host = socket.gethostname()
     return [{"NodeID": host, "Alive": True, "NodeManagerAddress": _ADDRESS, "NodeManagerHostname": host,
              "Resources": cluster_resources()}]  # fmt: skip
 
 
 def cluster_resources() -> Dict[str, float]:
-    """CPUs that this process may use, GPUs that it sees, memory in bytes."""
+    """CPUs that this process may use, GPUs that it sees, memory in bytes; what a cluster has, as Ray counts it."""
+    if _on_ray:
+        return connection.library().cluster_resources()
     resources = {"CPU": float(len(os.sched_getaffinity(0))), "memory": float(_memory())}
     import torch
 
@@ -119,8 +155,8 @@ def cluster_resources() -> Dict[str, float]:
 
 
 def available_resources() -> Dict[str, float]:
-    """As cluster_resources(), since nothing is reserved between runs."""
-    return cluster_resources()
+    """What of a cluster nobody has; on one machine as cluster_resources(), since nothing is reserved between runs."""
+    return connection.library().available_resources() if _on_ray else cluster_resources()
 
 
 def _memory():

@@ -8,6 +8,8 @@ import sys
 from paceline import _environment
 from paceline._native import native
 
+# Packages that start threads when they are imported.
+_WITH_THREADS = ("ray",)
 GUARDIAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "paceline_guardian")
 
 
@@ -54,13 +56,14 @@ def program_name():
 
 def _imported_modules():
     """Installed packages that this process has imported, and what packages that load their modules when they are used
-    have loaded: workers will want them too. Not the user's own modules, which may change between two runs."""
+    have loaded: workers will want them too. Not the user's own modules, which may change between two runs, and not those
+    that start threads when they are imported, for each of which the warm process would begin again."""
     names = []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
         package, _, rest = name.partition(".")
         wanted = not rest or (_loads_lazily(sys.modules.get(package)) and "." not in rest and not rest.startswith("_"))
-        if wanted and not name.startswith("_") and f"{os.sep}site-packages{os.sep}" in file:
+        if wanted and not name.startswith("_") and package not in _WITH_THREADS and f"{os.sep}site-packages{os.sep}" in file:
             names.append(name)
     return sorted(names)
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, Tuple
 from paceline import _notices
 
 _ONE_MACHINE = "all workers are on this machine"
-_NO_PREEMPTIONS = "nothing announces that a machine is taken away"
+_NO_PREEMPTIONS = "losses that were announced are not limited, and a group trains until then"
 _NO_FUNCTION = "no function is called for it"
 _OWN_PROCESSES = "functions are called by processes of this program; see concurrency, num_cpus, num_gpus and memory"
 _OWN_LOOP = "the train loop decides when it calls report(checkpoint=…)"
@@ -24,8 +24,6 @@ OWN_ENVIRONMENT = "workers have the driver's packages and directory"
 # By class or function, and by option: why it has no effect.
 NO_EFFECT: Dict[str, Dict[str, str]] = {
     "ScalingConfig": {
-        "accelerator_type": _ONE_MACHINE,
-        "label_selector": _ONE_MACHINE,
         "elastic_resize_monitor_interval_s": "an elastic run has its highest number of workers throughout",
     },
     "FailureConfig": {

@@ -2,7 +2,9 @@
 
 import atexit
 import contextlib
+import importlib.metadata
 import os
+import platform
 import sys
 import traceback
 
@@ -12,6 +14,7 @@ from paceline import _cells, _environment, _main_module
 from paceline._exception_text import text_of
 from paceline._native import native
 from paceline._travel import unpack, unpack_stores
+from paceline._version import __version__
 from paceline.train._values import encoded
 
 
@@ -21,6 +24,11 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 class Program:
     """What the extension calls (train/worker/language_runtime.h)."""
+
+    def versions(self):
+        """Of what must be the same on all nodes; that of torch without its platform, which may differ."""
+        torch = sys.modules["torch"].__version__ if "torch" in sys.modules else importlib.metadata.version("torch")
+        return {"Paceline": __version__, "Python": platform.python_version(), "torch": torch.partition("+")[0]}
 
     def open_storage(self, attachment):
         unpack_stores(attachment)

@@ -1,10 +1,14 @@
 """Runs on several nodes: `paceline agent` processes of this machine, which the driver takes for other machines."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import signal
 import subprocess
+import sys
+import threading
+import time
 
 import pytest
 import torch
@@ -19,13 +23,14 @@ PROGRAM = pathlib.Path(paceline.__file__).parent / "bin/paceline"
 
 
 @contextlib.contextmanager
-def started_agents(folder, *names, keep=False):
+def started_agents(folder, *names, keep=False, flags=()):
     """The agents' processes by name; all of them have ended behind it."""
     agents = {}
     try:
         for name in names:
             log = open(folder / f"agent_{name}.log", "w")
-            command = [PROGRAM, "agent", "--token-file", folder / "token", "--name", name] + ["--keep"] * keep
+            command = [PROGRAM, "agent", "--token-file", folder / "token", "--name", name, *flags]
+            command += ["--keep"] * keep
             agents[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
         yield agents
     finally:
@@ -141,6 +146,57 @@ def test_the_loss_of_a_node_costs_an_attempt(tmp_path, run_config):
     assert result.metrics["weights"] == whole.metrics["weights"], "it goes on as if nothing had been"
 
 
+def test_a_node_offers_what_it_is_told_to(tmp_path, run_config):
+    with started_agents(tmp_path, "one", "two", flags=["--cpus", "1", "--gpus", "0"]):
+        scaling = on_agents(tmp_path, placement_strategy="PACK")
+        result = TorchTrainer(trains, train_loop_config={"steps": 1}, scaling_config=scaling, run_config=run_config()).fit()
+    history = (pathlib.Path(result.path) / "metrics.jsonl").read_text().replace(" ", "")
+    assert '"node_rank":0' in history and '"node_rank":1' in history, "a node has room for one"
+
+
+class Value(ctypes.Union):
+    _fields_ = [("number", ctypes.c_int), ("pointer", ctypes.c_void_p)]
+
+
+class TakesNodeAway(train.UserCallback):
+    """Announces it at one report of the first attempt, and does it at a later one."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def after_report(self, run_context, metrics, checkpoint):
+        if metrics[0]["attempt"] > 1:
+            return
+        if metrics[0]["step"] == 1:
+            assert ctypes.CDLL(None).sigqueue(self.process.pid, signal.SIGUSR1, Value(1000)) == 0
+        if "preempting" in (pathlib.Path(run_context.path) / "journal.jsonl").read_text():
+            self.process.kill()
+
+
+def test_the_loss_of_a_node_that_was_announced_is_no_failure(tmp_path, run_config):
+    (tmp_path / "state").mkdir()
+    with started_agents(tmp_path, "one", "two") as agents:
+        result = TorchTrainer(
+            trains,
+            train_loop_config={"steps": 400, "folder": str(tmp_path / "state")},
+            scaling_config=on_agents(tmp_path),
+            run_config=run_config(
+                failure_config=FailureConfig(max_failures=0, node_timeout_s=2), callbacks=[TakesNodeAway(agents["two"])]
+            ),
+        ).fit()
+    journal = (pathlib.Path(result.path) / "journal.jsonl").read_text()
+    assert "preempting" in journal and result.metrics["attempt"] == 2 and result.metrics["step"] == 399
+
+
+def test_an_agent_ends_with_its_parent(tmp_path):
+    command = [str(PROGRAM), "agent", "--token-file", str(tmp_path / "token"), "--with-parent"]
+    parent = f"import subprocess, sys; sys.exit(subprocess.Popen({command}).wait())"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as process:
+        assert "waiting for the driver" in process.stdout.readline()
+        process.kill()
+        assert process.stdout.read() == "", "the agent has closed it too"
+
+
 @pytest.mark.parametrize("name", ["listen", "token_file"])
 def test_what_agents_need_is_named_before_anything_starts(tmp_path, run_config, name):
     with pytest.raises(ValueError, match=f'ScalingConfig.{name} is "".*engine "agents" needs'):
@@ -157,6 +213,31 @@ def test_agents_that_do_not_come_are_counted(tmp_path, run_config):
                 scaling_config=on_agents(tmp_path),
                 run_config=run_config(failure_config=FailureConfig(start_timeout_s=2)),
             ).fit()
+
+
+def test_an_agent_reads_one_run_after_the_other_from_its_input(tmp_path, run_config):
+    command = [PROGRAM, "agent", "--token-file", "-", "--keep"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
+        agent.stdin.write("no token\n")
+        agent.stdin.flush()
+        assert "the run is lost: not a Paceline trust file" in agent.stdout.readline()
+
+        class HandsOver(threading.Thread):
+            def run(self):
+                while not (tmp_path / "token").exists():
+                    time.sleep(0.01)
+                agent.stdin.write((tmp_path / "token").read_text())
+                agent.stdin.flush()
+
+        for _ in range(2):
+            HandsOver().start()
+            scaling = on_agents(tmp_path, nodes=1)
+            assert TorchTrainer(
+                trains, train_loop_config={"steps": 1}, scaling_config=scaling, run_config=run_config()
+            ).fit().return_value["world"] == 2
+            assert "has joined a run" in agent.stdout.readline() and "the run is over" in agent.stdout.readline()
+        agent.stdin.close()
+        assert agent.wait(60) == 0
 
 
 def test_an_agent_ends_with_its_signal(tmp_path):

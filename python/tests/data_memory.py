@@ -195,11 +195,13 @@ class Program:
             with self.connected() as said:
                 self.read(said, 0, *(dataset.iterator() for dataset in self.datasets.values()))
             return
-        from paceline.train import RunConfig, ScalingConfig
+        from paceline.train import DebugConfig, RunConfig, ScalingConfig
         from paceline.train.torch import TorchTrainer
 
         TorchTrainer(self.loop, datasets=self.datasets, scaling_config=ScalingConfig(num_workers=self.workers),
-                     run_config=RunConfig(storage_path=os.path.join(os.getcwd(), "results"), quiet=True)).fit()
+                     run_config=RunConfig(storage_path=os.path.join(os.getcwd(), "results"), quiet=True,
+                                          # A pause is no hang, for which everybody's stacks are looked at.
+                                          debug_config=DebugConfig(hang_floor_s=3600))).fit()
 
     def loop(self):
         from paceline.train import get_context, get_dataset_shard

@@ -293,8 +293,6 @@ def test_arguments_of_init_that_are_not_read_get_a_notice(notices):
         f"paceline: init(num_cpus=…) has no effect: {_options.NO_CLUSTER}",
         f"paceline: init(runtime_env['pip']=…) has no effect: {_options.OWN_ENVIRONMENT}",
     ]
-    train.ScalingConfig(resources_per_worker={"CPU": 1, "custom": 1})
-    assert notices() == ["paceline: ScalingConfig(resources_per_worker['custom']=…) has no effect: known are 'CPU' and 'GPU'"]
 
 
 def test_every_option_of_no_effect_is_in_the_guide():

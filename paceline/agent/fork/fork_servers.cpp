@@ -112,8 +112,9 @@ void ForkServers::give_up(Servers::iterator server, const std::string& why) {
   servers_.erase(server);
   ::kill(gone.pid, SIGKILL);
   for (const Waiting& waiting : gone.waiting) {
-    on_answer_(waiting.order, arrow::Status::IOError("the process that workers are forked from is gone: ", why,
-                                                     "; it has written why to the driver's standard error"));
+    on_answer_(waiting.order, arrow::Status::IOError(
+                                  "the process that workers are forked from is gone: ", why,
+                                  "; it has written why to the standard error of the driver, or of the node's agent"));
   }
 }
 

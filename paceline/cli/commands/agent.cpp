@@ -1,5 +1,7 @@
 // paceline agent --token-file FILE [--join HOST:PORT…] [--name NAME] [--address ADDRESS] [--label NAME=VALUE…]
-//                [--resource NAME=AMOUNT…] [--keep]
+//                [--resource NAME=AMOUNT…] [--cpus N] [--gpus N] [--keep] [--with-parent]
+#include <sys/prctl.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +9,7 @@
 #include "paceline/agent/guardian.h"
 #include "paceline/cli/agent_program.h"
 #include "paceline/cli/command.h"
+#include "paceline/cli/leaving_notice.h"
 
 namespace paceline::cli {
 namespace {
@@ -16,6 +19,7 @@ struct AgentFlags {
   std::vector<std::string> join;
   agent::NodeOptions node;
   bool keep = false;
+  bool with_parent = false;
 };
 
 // At once, also into a file or a pipe.
@@ -27,22 +31,29 @@ void tell(const std::string& text) {
 int run_agent(const AgentFlags& flags) {
   auto guardian = agent::Guardian::fork_now();  // before there are threads
   if (!guardian.ok()) return report(guardian.status());
+  LeavingNotice leaving;
   AgentProgram program({.token_file = flags.token_file,
+                        .others_follow = flags.keep,
                         .join = flags.join,
                         .agent = {.node = flags.node},
                         .tell = tell,
-                        .signals = {SIGTERM, SIGINT, SIGHUP}},
+                        .signals = {SIGTERM, SIGINT, SIGHUP},
+                        .leaving = &leaving},
                        *guardian);
+  if (flags.with_parent) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   do {
     const AgentEnd end = program.serve();
     if (end.signal != 0) return 128 + end.signal;
+    if (end.no_more) return kDone;
     if (end.status.ok()) {
       const std::string why = end.dismissal ? end.dismissal->reason : "";
       tell("the run is over" + (why.empty() ? "" : ": " + why));
-      continue;
+    } else if (flags.keep) {
+      tell("the run is lost: " + end.status.message());
+    } else {
+      report(end.status);
+      return end.status.IsIOError() ? kTryAgain : kFailed;
     }
-    report(end.status);
-    if (!flags.keep) return end.status.IsIOError() ? kTryAgain : kFailed;
   } while (flags.keep);
   return kDone;
 }
@@ -64,6 +75,9 @@ void add_agent(CLI::App& program, int& exit_code) {
       "agent", "Offer this machine to a run: start, watch and end its workers here for as long as it lasts");
   command->footer(
       "Example: paceline agent --token-file /shared/run.token\n"
+      "SIGUSR1 tells the run that this machine will be taken away in two minutes, or in as many seconds as the "
+      "signal's\n"
+      "value says (kill -q 90 -s USR1 PID): its loss is no failure then.\n"
       "Exit codes: 0 the run is over, 75 its driver was lost or not found, 1 anything else");
   const auto flags = std::make_shared<AgentFlags>();
   const auto labels = std::make_shared<std::vector<std::string>>();
@@ -80,7 +94,15 @@ void add_agent(CLI::App& program, int& exit_code) {
       ->check(named_value());
   command->add_option("--resource", *resources, "What this node has besides, for resources_per_worker; may be repeated")
       ->check(named_value());
-  command->add_flag("--keep", flags->keep, "Stay after a run, and join the next for which the file is written");
+  command->add_option("--cpus", flags->node.cores, "CPUs to offer; default: those of this machine that it may use")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--gpus", flags->node.gpus, "GPUs to offer; default: those of this machine that it sees")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag(
+      "--keep", flags->keep,
+      "Stay after a run, and join the next for which the file is written, or the next line of standard input comes");
+  command->add_flag("--with-parent", flags->with_parent,
+                    "End when the process that has started this one ends, also when it is killed");
   command->callback([=, &exit_code] {
     for (const std::string& label : *labels) {
       flags->node.labels[label.substr(0, label.find('='))] = label.substr(label.find('=') + 1);

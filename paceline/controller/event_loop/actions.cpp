@@ -31,7 +31,7 @@ void RunLoop::start(const rpc::Role& role, WorkerId id, int64_t node, rpc::Start
   message.welcome["config_bytes"] = config_bytes_;
   message.waiting_streams = waiting_streams_;
   if (agent_of(node).is_elsewhere()) {
-    begin_elsewhere(message, request_.run_config);
+    begin_elsewhere(message, request_);
     auto log =
         RotatingLog::open(message.log_file, {.file_bytes = message.log_file_bytes, .most_files = message.log_files});
     if (!log.ok()) return fail_to_start(id, node, {.error = log.status().message()});

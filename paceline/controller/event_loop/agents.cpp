@@ -1,6 +1,7 @@
 // The agents: how they come, and are lost.
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "paceline/controller/event_loop/run_loop_internal.h"
@@ -13,6 +14,8 @@ namespace {
 
 // Of an attachment that goes to another machine: between two of them other messages have their turn.
 constexpr size_t kPartBytes = size_t{16} << 20;
+
+constexpr double kDistantSeconds = 1e6;
 
 }  // namespace
 
@@ -27,6 +30,11 @@ void RunLoop::receive(AgentCame& incoming) {
   if (!agent.is_elsewhere()) (void)agent.channel->send(rpc::pack(parts_.leftovers));
   const arrow::Status sent = send_attachment(agent);
   if (!sent.ok()) lose_agent(number, sent.message());
+}
+
+void RunLoop::receive(const AgentFailed& incoming) {
+  const AgentFailure& failure = incoming.failure;
+  feed(NodeNotStarted{.node = failure.node, .error = failure.error, .to_come = failure.to_come});
 }
 
 // What its processes get beside their Welcomes: the descriptor, or, where none can go, what it holds.
@@ -116,6 +124,21 @@ std::string RunLoop::unused_name(const std::string& name) const {
   std::string candidate = name;
   for (int64_t number = 2; is_used(candidate); ++number) candidate = name + "_" + std::to_string(number);
   return candidate;
+}
+
+// The earliest counts for all that are to go: the group cannot do without any of them.
+void RunLoop::note_leaving(size_t agent, const rpc::NodeLeaving& leaving) {
+  if (!agents_[agent].node) return;
+  const Time now = parts_.clock.now();
+  const double seconds = std::clamp(leaving.seconds, 0.0, kDistantSeconds);
+  agents_[agent].leaves = now + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  PreemptionNoticed noticed{.deadline_s = seconds};
+  for (const Agent& one : agents_) {
+    if (one.lost || !one.node || !one.leaves || *one.leaves < now) continue;
+    noticed.nodes.push_back(state().nodes[static_cast<size_t>(*one.node)].name);
+    noticed.deadline_s = std::min(noticed.deadline_s, std::chrono::duration<double>(*one.leaves - now).count());
+  }
+  feed(std::move(noticed));
 }
 
 void RunLoop::receive(AgentGone& incoming) {

@@ -25,6 +25,7 @@ void RunLoop::receive(FromAgent& incoming) {
   const size_t agent = incoming.agent;
   if (agents_[agent].lost) return;  // late, and of no concern
   if (envelope.type == rpc::NodeReady::kType) return join(agent, unpacked<rpc::NodeReady>(envelope));
+  if (envelope.type == rpc::NodeLeaving::kType) return note_leaving(agent, unpacked<rpc::NodeLeaving>(envelope));
   if (envelope.type == rpc::ProgressReply::kType) return receive_progress(agent, envelope);
   if (envelope.type == rpc::StacksReply::kType) return receive_stacks(agent, envelope);
   if (envelope.type == rpc::NodeFailed::kType) return lose_agent(agent, unpacked<rpc::NodeFailed>(envelope).error);
@@ -62,7 +63,10 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     const auto failed = unpacked<rpc::ProcessStartFailed>(envelope);
     feed(StartFailed{worker.id, failed.error, failed.hopeless});
   } else if (type == rpc::Joined::kType) {
-    feed(WorkerJoined{worker.id, unpacked<rpc::Joined>(envelope).pid});
+    const auto joined = unpacked<rpc::Joined>(envelope);
+    const std::string problem = versions_.add(state().nodes[static_cast<size_t>(worker.node)].name, joined.versions);
+    if (problem.empty()) return feed(WorkerJoined{worker.id, joined.pid});
+    feed(StartFailed{worker.id, problem, /*hopeless=*/true});
   } else if (type == rpc::Finished::kType) {
     books_.finish(worker, unpacked<rpc::Finished>(envelope));
   } else if (type == rpc::Failed::kType) {

@@ -53,8 +53,10 @@ arrow::Status RunLoop::run(const arrow::Result<Launch>& launch) {
   options.nodes = launch.ok() ? launch->agents : 1;
   options.nodes_may_come = launch.ok() && launch->others_may_come;
   // On one machine workers may share cores, with a warning.
-  if (options.nodes_may_come) options.cpus_per_worker = cpus_per_worker(request_.scaling_config);
+  if (options.nodes_may_come) ask_of_nodes(request_.scaling_config, options);
   ARROW_RETURN_NOT_OK(books_.begin(options, *this));
+  const std::string unused = options.nodes_may_come ? "" : settings_of_other_nodes(request_.scaling_config);
+  if (!unused.empty()) books_.log().warning("ScalingConfig: no effect on one machine: " + unused);
   if (!launch.ok()) feed(NodeLost{.error = "no agent could be launched: " + launch.status().message()});
   while (!is_terminal(state().state)) {
     parts_.inbox.wait(parts_.stop.descriptor(), next_deadline(), parts_.clock);

@@ -22,6 +22,7 @@
 #include "paceline/controller/run_books.h"
 #include "paceline/controller/standard_output.h"
 #include "paceline/controller/status.h"
+#include "paceline/controller/version_check.h"
 #include "paceline/core/rotating_log.h"
 #include "paceline/policy/hang_detection.h"
 #include "paceline/rpc/key_value_table.h"
@@ -57,6 +58,8 @@ class RunLoop final : private Crew {
     /// Its position in RunState::nodes; none before it has announced itself.
     std::optional<int64_t> node;
     bool lost = false;
+    /// When its node is taken away, if that is known.
+    std::optional<Time> leaves;
 
     bool is_elsewhere() const { return !channel->carries_descriptors(); }
   };
@@ -107,6 +110,7 @@ class RunLoop final : private Crew {
 
   // agents.cpp
   void receive(AgentCame& incoming);
+  void receive(const AgentFailed& incoming);
   void receive(AgentGone& incoming);
   void join(size_t agent, const rpc::NodeReady& ready);
   std::string why_not(const rpc::NodeReady& ready) const;
@@ -114,6 +118,7 @@ class RunLoop final : private Crew {
   void dismiss_all();
   void stop_for(size_t agent, const rpc::StopRun& stop);
   std::string unused_name(const std::string& name) const;
+  void note_leaving(size_t agent, const rpc::NodeLeaving& leaving);
   void lose_agent(size_t agent, const std::string& why);
   bool speaks_for(size_t agent, WorkerId worker) const;
   void settle_questions(size_t agent);
@@ -200,6 +205,7 @@ class RunLoop final : private Crew {
 
   DiscardJob group_;  // whose reports are in the book
   rpc::KeyValueTable table_;
+  VersionCheck versions_;
   LiveStatus live_;
   std::map<WorkerId, int64_t> taken_;              // reports in the books of which their worker has not been told
   std::map<WorkerId, int64_t> unanswered_bytes_;   // of reports in the books, behind the last in taken_

@@ -30,53 +30,58 @@ arrow::Result<std::unique_ptr<AgentsLauncher>> AgentsLauncher::make(const Launch
     return missing(parts, "listen", "the address at which agents reach this machine, HOST:PORT");
   if (parts.scaling.token_file.empty())
     return missing(parts, "token_file", "the path of a file that it writes and agents read");
-  return std::unique_ptr<AgentsLauncher>(new AgentsLauncher(parts));
+  return std::make_unique<AgentsLauncher>(Options{.listen = parts.scaling.listen,
+                                                  .token_file = parts.scaling.token_file,
+                                                  .nodes = parts.scaling.nodes.value_or(1),
+                                                  .lease_s = parts.failure.node_timeout_s,
+                                                  .on_name = {}});
 }
-
-AgentsLauncher::AgentsLauncher(const LaunchParts& parts)
-    : listen_(parts.scaling.listen),
-      token_file_(parts.scaling.token_file),
-      nodes_(parts.scaling.nodes),
-      lease_s_(parts.failure.node_timeout_s) {}
 
 AgentsLauncher::~AgentsLauncher() {
   close();
   if (run_.empty()) return;
-  const auto file = transport::read_trust_file(token_file_);
-  if (file.ok() && file->run == run_) ::unlink(token_file_.c_str());
+  const auto file = transport::read_trust_file(options_.token_file);
+  if (file.ok() && file->run == run_) ::unlink(options_.token_file.c_str());
 }
 
-arrow::Result<Launch> AgentsLauncher::launch(OnAgent on_agent) {
+arrow::Result<Launch> AgentsLauncher::launch(LaunchEvents events) {
   if (listener_ != nullptr) return arrow::Status::Invalid("an AgentsLauncher launches once");
   {
     const std::lock_guard lock(mutex_);
-    on_agent_ = std::move(on_agent);
+    events_ = std::move(events);
   }
   ARROW_ASSIGN_OR_RAISE(const transport::Trust trust, transport::make_trust());
   ARROW_ASSIGN_OR_RAISE(const std::string run, transport::random_id());
   ARROW_ASSIGN_OR_RAISE(
-      listener_,
-      transport::Listener::open(
-          {.address = listen_,
-           .run = run,
-           .credentials = trust.controller,
-           .lease = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(lease_s_)),
-           .on_peer = [this](std::unique_ptr<rpc::Channel> agent, const auto&) { take(std::move(agent)); }}));
-  ARROW_RETURN_NOT_OK(transport::write_trust_file(
-      token_file_,
-      {.run = run, .addresses = {reachable(listener_->address())}, .lease_s = lease_s_, .credentials = trust.agent}));
-  run_ = run;
-  return Launch{.agents = nodes_, .others_may_come = true};
+      listener_, transport::Listener::open(
+                     {.address = options_.listen,
+                      .run = run,
+                      .credentials = trust.controller,
+                      .lease = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options_.lease_s)),
+                      .on_peer = [this](std::unique_ptr<rpc::Channel> agent, const transport::Listener::Peer& peer) {
+                        take(std::move(agent), peer.name);
+                      }}));
+  const transport::TrustFile file{.run = run,
+                                  .addresses = {reachable(listener_->address())},
+                                  .lease_s = options_.lease_s,
+                                  .credentials = trust.agent};
+  trust_text_ = transport::encode_trust_file(file);
+  if (!options_.token_file.empty()) {
+    ARROW_RETURN_NOT_OK(transport::write_trust_file(options_.token_file, file));
+    run_ = run;
+  }
+  return Launch{.agents = options_.nodes, .others_may_come = true};
 }
 
 void AgentsLauncher::close() {
   const std::lock_guard lock(mutex_);
-  on_agent_ = nullptr;
+  events_ = {};
 }
 
-void AgentsLauncher::take(std::unique_ptr<rpc::Channel> agent) {
+void AgentsLauncher::take(std::unique_ptr<rpc::Channel> agent, const std::string& name) {
+  if (options_.on_name) options_.on_name(name);
   const std::lock_guard lock(mutex_);
-  if (on_agent_) on_agent_(std::move(agent));
+  if (events_.on_agent) events_.on_agent(std::move(agent));
 }
 
 }  // namespace paceline::controller

@@ -1,11 +1,11 @@
-// AgentsLauncher: agents that somebody else has started (`paceline agent`), on whatever machines, and that connect
-// here.
+// AgentsLauncher: agents that somebody else starts (`paceline agent`), on whatever machines, and that connect here.
 //
-// It listens at ScalingConfig.listen while the run lives, and writes ScalingConfig.token_file: where it is, and what
-// agents prove themselves with (transport/trust_file.h), made anew for each run. The file goes with the launcher,
-// unless another run has put its own in the place.
+// It listens while the run lives. What agents need to find it and to prove themselves (transport/trust_file.h) is made
+// anew for each run; it is written to a file, or handed to whoever starts the agents. The file goes with
+// the launcher, unless another run has put its own in the place.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,25 +17,38 @@ namespace paceline::controller {
 
 class AgentsLauncher final : public Launcher {
  public:
-  /// Invalid when a setting is missing; names it.
+  struct Options {
+    /// HOST:PORT.
+    std::string listen;
+    /// Path of the file; "": none is written.
+    std::string token_file;
+    /// How many agents the first group waits for; others that come are spare, or take the place of the lost.
+    int64_t nodes = 1;
+    /// Seconds without a sign of life after which an agent is lost.
+    double lease_s = 8;
+    /// Called with what an agent calls itself, before it is told of.
+    std::function<void(const std::string& name)> on_name;
+  };
+
+  /// Of the settings. Invalid when one is missing; names it.
   static arrow::Result<std::unique_ptr<AgentsLauncher>> make(const LaunchParts& parts);
+  explicit AgentsLauncher(Options options) : options_(std::move(options)) {}
   ~AgentsLauncher() override;
 
-  /// Listens, and waits for ScalingConfig.nodes agents; others that come are spare, or take the place of the lost.
-  arrow::Result<Launch> launch(OnAgent on_agent) override;
+  arrow::Result<Launch> launch(LaunchEvents events) override;
   void close() override;
 
- private:
-  explicit AgentsLauncher(const LaunchParts& parts);
-  void take(std::unique_ptr<rpc::Channel> agent);
+  /// The text that agents need, a secret. After launch().
+  const std::string& trust_text() const { return trust_text_; }
 
-  const std::string listen_;
-  const std::string token_file_;
-  const int64_t nodes_;
-  const double lease_s_;
+ private:
+  void take(std::unique_ptr<rpc::Channel> agent, const std::string& name);
+
+  const Options options_;
   std::mutex mutex_;
-  OnAgent on_agent_;  // empty once closed
-  std::string run_;   // that the file is of; "" before it is written
+  LaunchEvents events_;  // empty once closed
+  std::string trust_text_;
+  std::string run_;  // that the file is of; "" before it is written
   std::unique_ptr<transport::Listener> listener_;
 };
 

@@ -1,7 +1,7 @@
 // Launcher: where agents come from. ScalingConfig.engine names one of the table in launchers.cpp.
 //
 // Agents come one after the other, and others may come for those that are lost: launch() only begins.
-// Threading: launch() and close() are called by one thread; on_agent by any, one call at a time.
+// Threading: launch() and close() are called by one thread; events come on any, one at a time.
 #pragma once
 
 #include <arrow/result.h>
@@ -28,15 +28,29 @@ struct Launch {
   bool others_may_come = false;
 };
 
+/// An agent that did not come.
+struct AgentFailure {
+  std::string node;
+  std::string error;
+  /// How many others are on their way.
+  int64_t to_come = 0;
+};
+
+/// What a launcher tells of.
+struct LaunchEvents {
+  /// The channel of an agent, which announces itself with NodeReady.
+  std::function<void(std::unique_ptr<rpc::Channel>)> on_agent;
+  /// At most once for each node; it may come later after all.
+  std::function<void(AgentFailure)> on_failure;
+};
+
 class Launcher {
  public:
-  using OnAgent = std::function<void(std::unique_ptr<rpc::Channel>)>;
-
   virtual ~Launcher() = default;
-  /// Begins to bring up agents, and calls `on_agent` with the channel of each, also from within this call; each
-  /// announces itself with NodeReady. The launcher keeps what it has started alive until it is destroyed. Call once.
-  virtual arrow::Result<Launch> launch(OnAgent on_agent) = 0;
-  /// Takes no agent any more: `on_agent` is not called once this returns. Idempotent.
+  /// Begins to bring up agents, and tells of them, also from within this call. The launcher keeps what it has started
+  /// alive until it is destroyed. Call once.
+  virtual arrow::Result<Launch> launch(LaunchEvents events) = 0;
+  /// Takes no agent any more: no event is told once this returns. Idempotent.
   virtual void close() = 0;
 };
 

@@ -7,11 +7,11 @@ namespace paceline::controller {
 LocalLauncher::LocalLauncher(const agent::Guardian& guardian, agent::AgentOptions options)
     : guardian_(guardian), options_(std::move(options)) {}
 
-arrow::Result<Launch> LocalLauncher::launch(OnAgent on_agent) {
+arrow::Result<Launch> LocalLauncher::launch(LaunchEvents events) {
   if (agent_ != nullptr) return arrow::Status::Invalid("a LocalLauncher launches once");
   auto [controller_end, agent_end] = rpc::make_memory_channels();
   ARROW_ASSIGN_OR_RAISE(agent_, agent::start_agent(std::move(agent_end), guardian_, options_));
-  on_agent(std::move(controller_end));
+  events.on_agent(std::move(controller_end));
   return Launch{};
 }
 

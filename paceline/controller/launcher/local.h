@@ -12,7 +12,7 @@ class LocalLauncher final : public Launcher {
   explicit LocalLauncher(const agent::Guardian& guardian, agent::AgentOptions options = {});
 
   /// One agent, over a channel in memory. Destruction ends the agent and every process that it has started.
-  arrow::Result<Launch> launch(OnAgent on_agent) override;
+  arrow::Result<Launch> launch(LaunchEvents events) override;
   void close() override {}
 
  private:

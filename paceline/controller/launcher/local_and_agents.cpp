@@ -25,9 +25,9 @@ arrow::Result<std::unique_ptr<Launcher>> LocalAndAgentsLauncher::make(const Laun
 LocalAndAgentsLauncher::LocalAndAgentsLauncher(const LaunchParts& parts, std::unique_ptr<AgentsLauncher> elsewhere)
     : here_(parts.guardian, options_of(parts)), elsewhere_(std::move(elsewhere)) {}
 
-arrow::Result<Launch> LocalAndAgentsLauncher::launch(OnAgent on_agent) {
-  ARROW_RETURN_NOT_OK(here_.launch(on_agent));
-  return elsewhere_->launch(std::move(on_agent));
+arrow::Result<Launch> LocalAndAgentsLauncher::launch(LaunchEvents events) {
+  ARROW_RETURN_NOT_OK(here_.launch(events));
+  return elsewhere_->launch(std::move(events));
 }
 
 }  // namespace paceline::controller

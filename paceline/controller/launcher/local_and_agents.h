@@ -16,7 +16,7 @@ class LocalAndAgentsLauncher final : public Launcher {
   static arrow::Result<std::unique_ptr<Launcher>> make(const LaunchParts& parts);
 
   /// ScalingConfig.nodes agents are waited for, of which the one here is the first.
-  arrow::Result<Launch> launch(OnAgent on_agent) override;
+  arrow::Result<Launch> launch(LaunchEvents events) override;
   void close() override { elsewhere_->close(); }
 
  private:

@@ -55,8 +55,9 @@ TEST_F(LocalAndAgentsTest, TheOneHereComesFirstAndOthersByTheFile) {
   NextAgent first, second;
   const auto launched = launcher();
   int count = 0;
-  const auto launch = launched->launch(
-      [&](std::unique_ptr<rpc::Channel> agent) { (count++ == 0 ? first : second).take(std::move(agent)); });
+  const auto launch = launched->launch({.on_agent = [&](std::unique_ptr<rpc::Channel> agent) {
+    (count++ == 0 ? first : second).take(std::move(agent));
+  }});
   ASSERT_TRUE(launch.ok()) << launch.status();
   EXPECT_EQ(launch->agents, 2);
   EXPECT_TRUE(launch->others_may_come);
@@ -80,7 +81,7 @@ TEST_F(LocalAndAgentsTest, TheFileOfAnotherRunStays) {
   {
     NextAgent first;
     const auto launched = launcher();
-    ASSERT_TRUE(launched->launch([&](std::unique_ptr<rpc::Channel> agent) { first.take(std::move(agent)); }).ok());
+    ASSERT_TRUE(launched->launch({.on_agent = [&](auto agent) { first.take(std::move(agent)); }}).ok());
     const auto trust = transport::make_trust().ValueOrDie();
     ASSERT_TRUE(transport::write_trust_file(
                     scaling_.token_file, {.run = "another", .addresses = {"127.0.0.1:1"}, .credentials = trust.agent})
@@ -93,7 +94,7 @@ TEST_F(LocalAndAgentsTest, TheFileGoesWithTheRun) {
   {
     NextAgent first;
     const auto launched = launcher();
-    ASSERT_TRUE(launched->launch([&](std::unique_ptr<rpc::Channel> agent) { first.take(std::move(agent)); }).ok());
+    ASSERT_TRUE(launched->launch({.on_agent = [&](auto agent) { first.take(std::move(agent)); }}).ok());
     EXPECT_TRUE(std::filesystem::exists(scaling_.token_file));
   }
   EXPECT_FALSE(std::filesystem::exists(scaling_.token_file));

@@ -55,8 +55,12 @@ TEST(Configs, WorkersAreACountOrARange) {
 TEST(Configs, ResourcesAreCpusAndGpus) {
   EXPECT_EQ(refusal(ScalingConfig{.resources_per_worker = {{"CPU", 2}, {"GPU", 0.5}}}), "accepted");
   EXPECT_EQ(refusal(ScalingConfig{.resources_per_worker = {{"CPU", -1}}}),
-            R"(ScalingConfig.resources_per_worker is {"CPU":-1.0}; allowed: "CPU" and "GPU", each at least 0)");
-  EXPECT_NE(refusal(ScalingConfig{.resources_per_worker = {{"cpus", 8}}}), "accepted");
+            R"(ScalingConfig.resources_per_worker is {"CPU":-1.0}; allowed: )"
+            R"("CPU", "GPU", "memory" in bytes and others by name, each at least 0)");
+  for (const char* misspelt : {"cpus", "Gpu", ""}) {
+    EXPECT_NE(refusal(ScalingConfig{.resources_per_worker = {{misspelt, 8}}}), "accepted") << misspelt;
+  }
+  EXPECT_EQ(refusal(ScalingConfig{.resources_per_worker = {{"memory", 1e9}, {"licence", 1}}}), "accepted");
 }
 
 TEST(Configs, GpusAreGivenOutWholeOrShared) {

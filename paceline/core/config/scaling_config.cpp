@@ -1,6 +1,7 @@
 #include "paceline/core/config/scaling_config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 
@@ -12,6 +13,14 @@ namespace {
 int64_t count_of(const Json& json) {
   if (!json.is_number_integer()) throw Json::type_error::create(302, "wanted: an integer", &json);
   return json.get<int64_t>();
+}
+
+// "cpus" is meant for "CPU".
+bool is_misspelt(const std::string& resource) {
+  std::string name = resource;
+  std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  if (name.ends_with('s')) name.pop_back();
+  return resource.empty() || ((name == "cpu" || name == "gpu") && resource != "CPU" && resource != "GPU");
 }
 
 // Workers on one GPU, each of which asks for a part of it; three with 0.333333 and three with 0.33334.
@@ -45,15 +54,14 @@ Constraint worker_count() {
           "an integer, at least 0, or a pair (minimum, maximum) whose maximum is at least 1"};
 }
 
-Constraint known_resources() {
+Constraint resource_amounts() {
   return {[](const Json& value) {
             const auto& items = value.items();
             return std::all_of(items.begin(), items.end(), [](const auto& item) {
-              const bool known = item.key() == "CPU" || item.key() == "GPU";
-              return known && item.value().is_number() && item.value().template get<double>() >= 0;
+              return !is_misspelt(item.key()) && item.value().is_number() && item.value().template get<double>() >= 0;
             });
           },
-          "\"CPU\" and \"GPU\", each at least 0"};
+          "\"CPU\", \"GPU\", \"memory\" in bytes and others by name, each at least 0"};
 }
 
 void refuse_impossible(const ScalingConfig& scaling) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "paceline/core/config/field.h"
 
@@ -33,30 +35,54 @@ Constraint worker_count();
 
 /// Amounts by name: "CPU", "GPU".
 using Resources = std::map<std::string, double>;
+/// Names, or a command line.
+using Words = std::vector<std::string>;
 
-/// CPU and GPU, each 0 or more.
-Constraint known_resources();
+/// Labels of nodes by name.
+using Labels = std::map<std::string, std::string>;
+
+/// Each 0 or more.
+Constraint resource_amounts();
 
 #define PACELINE_SCALING_CONFIG_FIELDS(FIELD)                                                                          \
   FIELD(                                                                                                               \
       ::paceline::NumWorkers, num_workers, 1, ::paceline::worker_count(),                                              \
       "Number of worker processes; 0 runs the train loop in the calling process; of a range the run uses the maximum") \
   FIELD(bool, use_gpu, false, ::paceline::any_value(), "Each worker gets one GPU, and collectives use NCCL")           \
-  FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::known_resources(),                                \
-        "CPUs and GPUs of each worker; 0.5 is half a GPU; empty: one CPU, and one GPU with use_gpu")                   \
+  FIELD(::paceline::Resources, resources_per_worker, {}, ::paceline::resource_amounts(),                               \
+        "What each worker needs of its node: \"CPU\", \"GPU\" (0.5 is half of one), \"memory\" in bytes, and others "  \
+        "that "                                                                                                        \
+        "`paceline agent --resource` names; empty: one CPU, and one GPU with use_gpu")                                 \
+  FIELD(                                                                                                               \
+      ::paceline::Labels, label_selector, {}, ::paceline::any_value(),                                                 \
+      "Labels that a worker's node must have (`paceline agent --label`): \"a\", \"!a\", \"in(a,b)\" or \"!in(a,b)\"")  \
+  FIELD(std::optional<std::string>, accelerator_type, std::nullopt, ::paceline::any_value(),                           \
+        "What GPUs a worker's node must have, such as \"A100\": its label accelerator_type, which agents find out")    \
   FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                             \
         "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                           \
   FIELD(                                                                                                               \
-      std::string, engine, "local",                                                                                    \
-      ::paceline::one_of({"local", "agents", "local_and_agents"}), /* launcher/launchers.cpp */                        \
+      std::string, engine, "auto",                                                                                     \
+      ::paceline::one_of({"auto", "local", "agents", "local_and_agents", "hosts", "slurm", "ray"}),                    \
       "Where the workers' machines come from; \"local\" is this machine, \"agents\" are those on which somebody has "  \
-      "started `paceline agent`, \"local_and_agents\" is both")                                                        \
-  FIELD(int64_t, nodes, 1, ::paceline::at_least(1),                                                                    \
-        "With agents: how many nodes the first worker group waits for; others that come are spare")                    \
+      "started `paceline agent`, \"local_and_agents\" is both, \"hosts\" those of `hosts`, \"slurm\" the nodes of "    \
+      "the Slurm job that this is, "                                                                                   \
+      "\"ray\" those of a Ray cluster, for Python; "                                                                   \
+      "\"auto\": `hosts` or `token_file` where they are set, the nodes of a Slurm job that has several, else this "    \
+      "machine")                                                                                                       \
+  FIELD(::paceline::Words, hosts, {}, ::paceline::any_value(),                                                         \
+        "With engine \"hosts\": names of machines, as ssh takes them; ssh starts an agent on each")                    \
+  FIELD(::paceline::Words, agent_command, {}, ::paceline::any_value(),                                                 \
+        "With engines \"hosts\" and \"slurm\": the program `paceline` there, with what stands before its arguments; "  \
+        "by default the one of this machine's PATH, of a Python program its interpreter with -m paceline")             \
+  FIELD(std::optional<int64_t>, nodes, std::nullopt, ::paceline::at_least(1),                                          \
+        "How many agents the first worker group waits for; others that come are spare; by default one with agents "    \
+        "that somebody starts, all with \"hosts\" and \"slurm\"")                                                      \
   FIELD(std::string, listen, "", ::paceline::any_value(),                                                              \
-        "With agents: this machine's address for them, HOST:PORT; port 0 is any that is free")                         \
+        "This machine's address for agents, HOST:PORT; port 0 is any that is free; needed by engines \"agents\" and "  \
+        "\"local_and_agents\", by default the one from which the others are reached")                                  \
   FIELD(std::string, token_file, "", ::paceline::any_value(),                                                          \
-        "With agents: file that the driver writes, and agents read: where it is, and what proves it")                  \
+        "With engines \"agents\" and \"local_and_agents\": file that the driver writes, and agents read: where it "    \
+        "is, and what proves it")                                                                                      \
   FIELD(std::string, placement_strategy, "PACK",                                                                       \
         ::paceline::one_of({"PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"}),                                        \
         "How workers are placed on nodes: on as few as they fit on, or one after the other on each; strictly: all on " \

@@ -3,8 +3,9 @@
 // Whoever is going to need memory reserves it first, and gives the reservation back by ending it. Nobody is refused:
 // whether there is room is asked before (ReadPool does), and what a consumer waits for may go beyond the budget.
 //
-// A batch that a consumer keeps may keep a whole chunk in memory. It counts as well, but no more than half of the budget
-// does: who collects batches is not to stop all reading. (Who uses one while the next is made may keep two chunks.)
+// A batch that a consumer keeps may keep a whole chunk in memory. It counts as well, but no more than half of the
+// budget does: who collects batches is not to stop all reading. (Who uses one while the next is made may keep two
+// chunks.)
 //
 // Memory that was used is kept for its next use (SpareMemory), as long as nothing else needs the room.
 //

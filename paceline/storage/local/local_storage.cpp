@@ -70,6 +70,13 @@ arrow::Result<FileSum> LocalStorage::upload(const std::string& local_file, const
   return copy_file_atomically(local_file, path);
 }
 
+arrow::Status LocalStorage::copy(const std::string& from, const std::string& to) {
+  ARROW_RETURN_NOT_OK(check_name(from));
+  if (!std::filesystem::is_regular_file(path_of(from)))
+    return arrow::Status::KeyError("there is no file ", path_of(from));
+  return upload(path_of(from), to).status();
+}
+
 arrow::Result<std::unique_ptr<FileReader>> LocalStorage::open(const std::string& name) const {
   ARROW_RETURN_NOT_OK(check_name(name));
   const std::string path = path_of(name);

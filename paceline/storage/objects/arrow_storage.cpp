@@ -24,10 +24,11 @@ namespace {
 
 namespace afs = arrow::fs;
 
-constexpr int64_t kPart = int64_t{10} << 20;  // what Arrow sends as one part of an S3 upload
-constexpr int64_t kPartsUnderWay = 8;         // of one upload; what it needs in memory
-constexpr int64_t kBlock = int64_t{8} << 20;  // what one request reads
-constexpr size_t kBlocksKept = 4;             // by one reader
+constexpr int64_t kPart = int64_t{10} << 20;       // what Arrow sends as one part of an S3 upload
+constexpr int64_t kPartsUnderWay = 8;              // of one upload; what it needs in memory
+constexpr int64_t kBlock = int64_t{8} << 20;       // what one request reads
+constexpr int64_t kMostCopied = int64_t{5} << 30;  // by one request to S3
+constexpr size_t kBlocksKept = 4;                  // by one reader
 
 bool says_missing(const arrow::Status& status) {
   return status.IsIOError() && arrow::internal::ErrnoFromStatus(status) == ENOENT;
@@ -150,6 +151,15 @@ class ArrowStorage final : public Storage {
     return FileSum{.size = size, .checksum = checksum.hex()};
   }
 
+  arrow::Status copy(const std::string& from, const std::string& to) override {
+    ARROW_RETURN_NOT_OK(check_name(from));
+    ARROW_RETURN_NOT_OK(check_name(to));
+    ARROW_ASSIGN_OR_RAISE(const auto file, open(from));
+    if (file->size() > kMostCopied) return copy_through_here(*file, to);
+    if (has_folders_) (void)system_->CreateDir(path_of(to.substr(0, to.rfind('/'))));  // the copy's error says more
+    return explain("copying", location(from), system_->CopyFile(path_of(from), path_of(to)));
+  }
+
   arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override {
     ARROW_RETURN_NOT_OK(check_name(name));
     const Location shown = location(name);
@@ -223,6 +233,24 @@ class ArrowStorage final : public Storage {
     if (stream.ok() || !has_folders_ || path.find('/') == std::string::npos) return stream;
     if (!system_->CreateDir(path.substr(0, path.rfind('/'))).ok()) return stream;  // the first error says more
     return system_->OpenOutputStream(path);
+  }
+
+  arrow::Status copy_through_here(const FileReader& file, const std::string& to) {
+    return put(to, [&](arrow::io::OutputStream& stream) -> arrow::Status {
+      int64_t done = 0;
+      for (int64_t parts = 1; done < file.size(); ++parts) {
+        ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> part,
+                              arrow::AllocateBuffer(std::min(kPart, file.size() - done)));
+        const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(part->mutable_data()),
+                                         static_cast<size_t>(part->size()));
+        ARROW_ASSIGN_OR_RAISE(const size_t count, file.read_at(done, bytes));
+        if (count == 0) return arrow::Status::IOError("it ended after ", done, " of ", file.size(), " bytes");
+        ARROW_RETURN_NOT_OK(stream.Write(arrow::SliceBuffer(part, 0, static_cast<int64_t>(count))));
+        done += static_cast<int64_t>(count);
+        if (parts % kPartsUnderWay == 0) ARROW_RETURN_NOT_OK(stream.Flush());
+      }
+      return arrow::Status::OK();
+    });
   }
 
   template <class Fill>

@@ -151,6 +151,10 @@ class GuardedByLease final : public Storage {
     ARROW_RETURN_NOT_OK(check_(name, false));
     return run_->upload(local_file, name);
   }
+  arrow::Status copy(const std::string& from, const std::string& to) override {
+    ARROW_RETURN_NOT_OK(check_(to, false));
+    return run_->copy(from, to);
+  }
   arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override { return run_->open(name); }
   arrow::Result<std::vector<FileSize>> list(const std::string& folder) const override { return run_->list(folder); }
   arrow::Status remove(const std::string& name) override {

@@ -92,6 +92,10 @@ arrow::Result<FileSum> RetryingStorage::upload(const std::string& local_file, co
   return (*tries_)([&] { return inner_->upload(local_file, name); });
 }
 
+arrow::Status RetryingStorage::copy(const std::string& from, const std::string& to) {
+  return (*tries_)([&] { return inner_->copy(from, to); });
+}
+
 arrow::Result<std::unique_ptr<FileReader>> RetryingStorage::open(const std::string& name) const {
   ARROW_ASSIGN_OR_RAISE(auto reader, (*tries_)([&] { return inner_->open(name); }));
   return std::make_unique<RetryingReader<Tries>>(std::move(reader), tries_);

@@ -32,6 +32,7 @@ class RetryingStorage final : public Storage {
   Location location(const std::string& name) const override;
   arrow::Status write(const std::string& name, std::string_view content) override;
   arrow::Result<FileSum> upload(const std::string& local_file, const std::string& name) override;
+  arrow::Status copy(const std::string& from, const std::string& to) override;
   arrow::Result<std::unique_ptr<FileReader>> open(const std::string& name) const override;
   arrow::Result<std::vector<FileSize>> list(const std::string& folder) const override;
   arrow::Status remove(const std::string& name) override;

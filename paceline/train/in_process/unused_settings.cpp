@@ -18,10 +18,13 @@ constexpr const char* kTooLate = "libraries that are loaded do not read it again
 
 constexpr std::array kUnused = {
     UnusedSetting{"ScalingConfig", "engine", kNoProcess},
+    UnusedSetting{"ScalingConfig", "hosts", kNoProcess},
     UnusedSetting{"ScalingConfig", "nodes", kNoProcess},
     UnusedSetting{"ScalingConfig", "listen", kNoProcess},
     UnusedSetting{"ScalingConfig", "token_file", kNoProcess},
     UnusedSetting{"ScalingConfig", "placement_strategy", kNoProcess},
+    UnusedSetting{"ScalingConfig", "label_selector", kNoProcess},
+    UnusedSetting{"ScalingConfig", "accelerator_type", kNoProcess},
     UnusedSetting{"FailureConfig", "max_failures", kNoRestart},
     UnusedSetting{"FailureConfig", "controller_failure_limit", kNoRestart},
     UnusedSetting{"FailureConfig", "start_timeout_s", kNoProcess},

@@ -21,7 +21,8 @@ TEST(UnusedInProcess, EveryFieldIsUsedOrInTheTable) {
   } configs[] = {
       {"ScalingConfig",
        ScalingConfig::fields(),
-       {"num_workers", "use_gpu", "resources_per_worker", "threads_per_worker", "use_tpu", "topology"}},
+       {"num_workers", "use_gpu", "resources_per_worker", "threads_per_worker", "use_tpu", "topology",
+        "agent_command" /* says where a program is; that asks for nothing */}},
       {"FailureConfig", FailureConfig::fields(), {}},
       {"DebugConfig", DebugConfig::fields(), {"debug_rank", "nan_watch", "check_collectives", "check_ranks_every"}},
       {"CheckpointConfig",

@@ -52,6 +52,8 @@ class LanguageException : public std::runtime_error {
 class LanguageRuntime {
  public:
   virtual ~LanguageRuntime() = default;
+  /// By name, of what must be the same on all nodes: by default LibTorch's, and which build the program is.
+  virtual rpc::StringMap versions();
   /// The group of this generation's ranks: by default C++'s own. Null for a program that connects its ranks itself.
   virtual std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start);
   /// Called before the run's storage is first looked at: makes the file systems that the driver has given known in this

@@ -159,11 +159,17 @@ Upload Session::upload(const Checkpoint& checkpoint, const ReportOptions& option
                   .folder_name = folder_name,
                   .to_object_store = options_.context.storage.is_uri()};
   check_upload(task, options);
-  const Upload& saved = CheckpointAccess::staged(checkpoint);
+  const Upload saved = CheckpointAccess::staged(checkpoint);
   const bool has_no_files = saved.valid() && CheckpointAccess::is_elsewhere(checkpoint);
-  if (has_no_files || (saved.valid() && !options.checkpoint_upload_fn)) return saved;
-  if (task.mode == CheckpointUploadMode::sync) return ended_upload(perform(task));
-  return start_upload([task = std::move(task)] { return perform(task); });
+  const bool is_staged = has_no_files || (saved.valid() && !options.checkpoint_upload_fn);
+  if (is_staged && (has_no_files || options_.stages == nullptr)) return saved;
+  const CheckpointUploadMode mode = task.mode;
+  const auto work = [task = std::move(task), saved, is_staged, stages = options_.stages] {
+    std::string staged = is_staged ? saved.get() : perform(task);
+    if (stages != nullptr) throw_if_error(checkpoint::Stage::send(task.stage.run_folder, staged, *stages));
+    return staged;
+  };
+  return mode == CheckpointUploadMode::sync ? ended_upload(work()) : start_upload(work);
 }
 
 void Session::wait_for_room() {

@@ -71,7 +71,9 @@ struct SessionOptions {
   std::shared_ptr<comm::Group> group;
   std::shared_ptr<rpc::KeyValueClient> store;  // null where there is no controller: then the group's own collectives do
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
-  std::string run_folder;        // local, where files are staged; "" where nothing is stored
+  std::string run_folder;  // local, where files are staged; "" where nothing is stored
+  /// The run's object store, to which stages are sent; null where the driver sees `run_folder`.
+  std::shared_ptr<storage::Storage> stages;
   storage::Location checkpoint;  // to start from, "" for none
   int64_t first_report = 1;
   bool has_validation = false;

@@ -12,9 +12,12 @@
 #include "paceline/checkpoint/stage.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/core/error.h"
+#include "paceline/core/posix/build_id.h"
 #include "paceline/core/posix/network_interface.h"
 #include "paceline/core/posix/priority.h"
 #include "paceline/core/run_layout.h"
+#include "paceline/storage/local/durable.h"
+#include "paceline/storage/storage.h"
 #include "paceline/storage/storage_proof.h"
 #include "paceline/train/torch_config.h"
 #include "paceline/train/worker/debugger_internal.h"
@@ -97,6 +100,23 @@ class LiveSession {
   Session* session_ = nullptr;
 };
 
+// Where this process stages files: in the driver's folder, or, if its disk is another and the run is in an object
+// store, in one of its node's. Before training rather than with the first checkpoint.
+void choose_run_folder(const rpc::Welcome& welcome, SessionOptions& options) {
+  const std::string staging = welcome.run_folder + "/" + run_layout::kStaging;
+  const storage::Location location(welcome.location);
+  const arrow::Status here = storage::check_folder_proof(staging, welcome.storage_proof);
+  const char* const of_node = std::getenv(rpc::kNodeFolderVariable);
+  const bool may_differ = location.is_uri() && of_node != nullptr;
+  if (!may_differ) throw_if_error(here);
+  if (location.is_uri()) throw_if_error(storage::check_object_proof(location, welcome.storage_proof));
+  options.run_folder = welcome.run_folder;
+  if (here.ok()) return;
+  options.run_folder = std::string(of_node) + "/" + welcome.storage_proof;
+  throw_if_error(storage::make_folders(options.run_folder));
+  options.stages = value_or_throw(storage::open_storage(location));
+}
+
 SessionOptions session_options(LanguageRuntime& program, const WorkerStart& start, worker::Connection& connection,
                                const worker::Assignment& assignment, ReportSink& sink) {
   const auto& welcome = connection.welcome();
@@ -114,7 +134,7 @@ SessionOptions session_options(LanguageRuntime& program, const WorkerStart& star
                                             welcome.debug_config.get<DebugConfig>());
   options.identity = assignment.identity;
   options.driver = welcome.storage_proof;
-  options.run_folder = welcome.run_folder;
+  choose_run_folder(welcome, options);
   options.address = assign.address;
   options.master_address = assign.master_address;
   options.progress = &connection.progress();
@@ -126,12 +146,6 @@ SessionOptions session_options(LanguageRuntime& program, const WorkerStart& star
   if (welcome.has_datasets) options.connect_data = [&connection] { return connection.connect_data(); };
   options.sink = &sink;
   return options;
-}
-
-// Before training rather than with the first checkpoint.
-void prove_storage(const rpc::Welcome& welcome) {
-  const std::string staging = welcome.run_folder + "/" + run_layout::kStaging;
-  throw_if_error(storage::check_storage_proof(staging, welcome.location, welcome.storage_proof));
 }
 
 // From the moment at which the loop throws, the agent waits for the Failed that follows: unwinding the user's stack and
@@ -156,7 +170,6 @@ bool run_generation(LanguageRuntime& program, worker::Connection& connection, co
   std::optional<Session> session;  // outlives the loop by the reports that are on their way
   try {
     program.open_storage(connection.attachment());
-    prove_storage(connection.welcome());
     const WorkerStart start{.welcome = connection.welcome(),
                             .attachment = connection.attachment(),
                             .assign = assignment.assign,
@@ -297,6 +310,12 @@ rpc::Failed LanguageRuntime::describe(const std::exception_ptr& exception) {
   return failure_of(exception);
 }
 
+rpc::StringMap LanguageRuntime::versions() {
+  rpc::StringMap versions = {{"LibTorch", TORCH_VERSION}};
+  if (const std::string build = build_id_of_program(); !build.empty()) versions["the program's build"] = build;
+  return versions;
+}
+
 std::string LanguageRuntime::serialized(const std::exception_ptr&) {
   return "";
 }
@@ -335,7 +354,7 @@ int64_t check_ranks_every() {
 
 void run_worker(LanguageRuntime& program) {
   static const SystemClock clock;
-  auto connected = worker::Connection::connect(clock);
+  auto connected = worker::Connection::connect(clock, program.versions());
   if (!connected.ok()) {
     std::fprintf(stderr, "paceline: this process was started as a worker but cannot reach its agent: %s\n",
                  connected.status().ToString().c_str());

@@ -18,7 +18,7 @@ import numbers
 import os
 import textwrap
 import typing
-from typing import Any, Callable, ClassVar, Dict, List, TypeVar
+from typing import Any, Callable, ClassVar, Dict, List, Optional, TypeVar
 
 from paceline import _environment, _options
 from paceline._native import native
@@ -36,6 +36,7 @@ class RemovedOptionError(native.ConfigError, DeprecationWarning):
 @dataclasses.dataclass(frozen=True)
 class _Declared:
     environment: str
+    usual: Optional[Callable[[Any], Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +45,11 @@ class _Own:
     help: str
 
 
-def declared(environment: str = "") -> Any:
-    """A field that C++ declares. `environment` names the setting of the environment that overrides the default."""
-    return _Declared(environment)
+def declared(environment: str = "", usual: Optional[Callable[[Any], Any]] = None) -> Any:
+    """A field that C++ declares. `environment` names the setting of the environment that overrides the default; `usual` makes
+    the default for each object of the declared one.
+    """
+    return _Declared(environment, usual)
 
 
 def own(default: Any, help: str) -> Any:
@@ -80,7 +83,7 @@ class Settings:
         if name in fields and not (name in cls.__dict__ and not isinstance(value, _Declared)):
             cls._declared.append(name)
             if isinstance(value, _Declared):
-                setattr(cls, name, _default(fields[name]["default"], value.environment, _takes_none(cls.__annotations__[name])))
+                setattr(cls, name, _default(fields[name]["default"], value, _takes_none(cls.__annotations__[name])))
             return _lines(name, _described(fields[name], value))
         if why := _options.NO_EFFECT.get(cls.__name__, {}).get(name):
             return _lines(name, f"No effect: {why}.")
@@ -204,9 +207,11 @@ def _takes_none(hint: Any) -> bool:
     return type(None) in typing.get_args(hint)
 
 
-def _default(value: Any, environment: str, is_optional: bool) -> Any:
-    if environment:
-        return dataclasses.field(default_factory=functools.partial(_environment.number, environment, value))
+def _default(value: Any, field: _Declared, is_optional: bool) -> Any:
+    if field.environment:
+        return dataclasses.field(default_factory=functools.partial(_environment.number, field.environment, value))
+    if field.usual:
+        return dataclasses.field(default_factory=functools.partial(field.usual, value))
     if isinstance(value, dict) and (value or is_optional):
         return None  # a configuration of its own class, which the object makes with that class's defaults; no values
     if isinstance(value, (dict, list)):

@@ -9,9 +9,10 @@ import numbers
 import os
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
-from paceline import _driver, _environment, _options
+from paceline import _cluster, _driver, _environment, _options
 from paceline._filesystem import Place, given
 from paceline._native import native
+from paceline._ray import connection
 from paceline.train._settings import Settings, check_number, check_type, declared, own, plain, refusal, suggesting
 from paceline.train.callback import UserCallback
 
@@ -30,14 +31,16 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
     use_gpu: bool = declared()
     resources_per_worker: Optional[Dict[str, float]] = declared()
     placement_strategy: str = declared()
-    accelerator_type: Optional[str] = None
-    label_selector: Optional[Union[Dict[str, str], List[Dict[str, str]]]] = None
+    accelerator_type: Optional[str] = declared()
+    label_selector: Optional[Union[Dict[str, str], List[Dict[str, str]]]] = declared()
     use_tpu: bool = declared()
     topology: Optional[str] = declared()
     elastic_resize_monitor_interval_s: float = 60.0
     threads_per_worker: Optional[int] = declared()
-    engine: str = declared()
-    nodes: int = declared()
+    engine: str = declared(usual=_cluster.usual_engine)
+    hosts: Optional[List[str]] = declared()
+    agent_command: Optional[List[str]] = declared()
+    nodes: Optional[int] = declared()
     listen: str = declared()
     token_file: str = declared()
 
@@ -47,12 +50,9 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
         if isinstance(self.use_gpu, int) or hasattr(self.use_gpu, "dtype"):
             self.use_gpu = bool(self.use_gpu)  # NumPy's too
         self._check_resources()
-        check_number("ScalingConfig.elastic_resize_monitor_interval_s", self.elastic_resize_monitor_interval_s, float, 0)
-        check_type("ScalingConfig.accelerator_type", self.accelerator_type, str)
-        super().__post_init__()
         self._check_label_selector()
-        for name in self._unknown_resources():
-            _options.without_effect("ScalingConfig", f"resources_per_worker[{name!r}]", "known are 'CPU' and 'GPU'")
+        check_number("ScalingConfig.elastic_resize_monitor_interval_s", self.elastic_resize_monitor_interval_s, float, 0)
+        super().__post_init__()
 
     @property
     def elasticity_enabled(self) -> bool:
@@ -91,7 +91,7 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
 
     @property
     def additional_resources_per_worker(self) -> Dict[str, float]:
-        """Each worker's resources other than CPUs and GPUs, which have no effect."""
+        """Each worker's resources other than CPUs and GPUs."""
         return {name: amount for name, amount in self._each().items() if name not in ("CPU", "GPU")}
 
     def _each(self) -> Dict[str, float]:
@@ -106,10 +106,12 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
         return each
 
     def _check_resources(self) -> None:
-        """Has C++ refuse what cannot be meant: it would never see resources of other names, which have no effect."""
+        """Has C++ refuse what cannot be meant, before types are looked at."""
         resources = self.resources_per_worker
         items = resources.items() if isinstance(resources, dict) else ()
-        are_fine = all(isinstance(name, str) and name != "TPU" and _is_amount(amount) for name, amount in items)
+        if isinstance(resources, dict) and resources.get("TPU"):
+            raise refusal("ScalingConfig.resources_per_worker", resources, "no \"TPU\", for which Paceline has no support")
+        are_fine = all(isinstance(name, str) and _is_amount(amount) for name, amount in items)
         if not isinstance(resources, (dict, type(None))) or not are_fine:
             native.scaling_config.check({"resources_per_worker": resources})
 
@@ -121,15 +123,18 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
         if not are_labels or isinstance(labels, list) and len(labels) != self.max_workers:
             allowed = "labels by name. If `label_selector` is a list, it must be the same length as there are workers, "
             raise refusal("ScalingConfig.label_selector", labels, f"{allowed}{self.max_workers}")
-
-    def _unknown_resources(self) -> List[str]:
-        """Scripts name resources of their cluster, for which C++ has no meaning."""
-        return [name for name in self.resources_per_worker or {} if name not in ("CPU", "GPU")]
+        if self.engine != "ray" and any(one != each[0] for one in each):
+            raise refusal("ScalingConfig.label_selector", labels, "labels that are the same for each worker")
 
     def _to_settings(self) -> Dict[str, Any]:
-        unknown = self._unknown_resources()
-        known = {name: amount for name, amount in (self.resources_per_worker or {}).items() if amount and name not in unknown}
-        return {**super()._to_settings(), "resources_per_worker": known}
+        labels = self.label_selector
+        return {
+            **super()._to_settings(),
+            "resources_per_worker": {name: amount for name, amount in (self.resources_per_worker or {}).items() if amount},
+            "label_selector": (labels[0] if isinstance(labels, list) else labels) or {},
+            "hosts": plain(self.hosts or []),
+            "agent_command": plain(self.agent_command or []),
+        }
 
 
 @suggesting
@@ -240,7 +245,9 @@ class RunConfig(Settings, declared_by=native.run_config):
     checkpoint_config: Optional[CheckpointConfig] = declared()
     callbacks: Optional[List[Any]] = declared()
     worker_runtime_env: Optional[dict] = own(
-        None, "{'env_vars': {…}}: environment variables of the workers, added to the driver's; other entries are refused"
+        None,
+        "{'env_vars': {…}}: environment variables of the workers, added to the driver's; other entries are Ray's, and refused "
+        "without a Ray cluster",
     )
     logging_config: Optional[LoggingConfig] = own(None, "What the driver prints of the controller's log: a LoggingConfig")
     sync_config: Any = None
@@ -311,9 +318,16 @@ def _check_runtime_env(runtime_env):
     for name, value in ((runtime_env or {}).get("env_vars") or {}).items():
         if not isinstance(name, str) or isinstance(value, (dict, list, tuple, type(None))):
             raise refusal(f"RunConfig.worker_runtime_env['env_vars'][{name!r}]", value, "a string")
+    if not connection.is_connected():
+        refuse_environments(runtime_env)
+
+
+def refuse_environments(runtime_env: Optional[dict]) -> None:
+    """ValueError for what only Ray can give workers: an environment that is not the driver's."""
     others = [name for name, value in (runtime_env or {}).items() if name != "env_vars" and value]
     if others:
         raise ValueError(
             f"RunConfig.worker_runtime_env has {', '.join(map(repr, others))}; allowed: 'env_vars'. Workers run in the driver's "
-            "environment and directory: install packages there before, and start the driver where its files are"
+            "environment and directory: install packages there before, and start the driver where its files are. On a Ray "
+            "cluster (paceline.init(address=…)) all entries are Ray's"
         )

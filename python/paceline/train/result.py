@@ -38,7 +38,8 @@ class Result:
         stop_cause: Who stopped it (:class:`StopCause`), None when nobody did.
         failure_kind: What failed first (:class:`FailureKind`), None when nothing did.
         exit_code: The exit code for a program that does nothing but the run: 0 when the run has finished; when a signal
-            stopped it, what shells use for that signal, 130 after Ctrl-C and 143 after SIGTERM; otherwise 1.
+            stopped it, what shells use for that signal, 130 after Ctrl-C and 143 after SIGTERM; 75 when nodes were lost or
+            missing, so that another try may succeed; otherwise 1.
     """
 
     metrics: Optional[Dict[str, Any]]

@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 import uuid
-from typing import Any, Callable, Dict, Optional, Union
+from typing import Any, Callable, ContextManager, Dict, Optional, Union
 
 from paceline import _absent, _driver
 from paceline._filesystem import Stores, of_run
@@ -20,7 +20,7 @@ from paceline.train._settings import Settings, check_options, check_type, plain,
 from paceline.train.backend import BackendConfig, check_backend
 from paceline.train.callback import Adapter, RunContext
 from paceline.train.checkpoint import Checkpoint
-from paceline.train.config import RunConfig, ScalingConfig
+from paceline.train.config import RunConfig, ScalingConfig, refuse_environments
 from paceline.train.data_config import DataConfig
 from paceline.train.errors import ControllerError, HangError, NCCLHangError, TrainingFailedError, WorkerGroupError
 from paceline.train.result import FailureKind, Result, StopCause
@@ -116,8 +116,8 @@ class DataParallelTrainer:
             with contextlib.suppress(Exception):  # it may be closed, or know only write()
                 sys.stdout.flush()  # what workers write to standard output comes after what was printed before
         place, exceptions = self.run_config._place(), WorkerExceptions()
-        with of_run.at(place) if in_process else contextlib.nullcontext():
-            outcome, failed, backend = native.fit(self._request(in_process, exceptions))
+        with (of_run.at(place) if in_process else contextlib.nullcontext()), self._machines(in_process) as machines:
+            outcome, failed, backend = native.fit(self._request(in_process, exceptions, machines))
         result = Result._of(outcome, trusted=True, place=place)
         if failed:
             result.error = _failure(outcome, result, exceptions, backend)
@@ -136,7 +136,16 @@ class DataParallelTrainer:
         """Not supported, as restore()."""
         raise DeprecationWarning("can_restore() is not supported any more; fit() with the same RunConfig continues a run")
 
-    def _request(self, in_process: bool, exceptions: WorkerExceptions) -> Dict[str, Any]:
+    def _machines(self, in_process: bool) -> ContextManager[Dict[str, Any]]:
+        """Of the engine, where Python has a part in it: what it sets of the ScalingConfig, and what it keeps for the run."""
+        if in_process or self.scaling_config.engine != "ray":
+            refuse_environments(self.run_config.worker_runtime_env)
+            return contextlib.nullcontext({})
+        from paceline._ray.engine import Engine  # needs Ray
+
+        return Engine(self.scaling_config, self.run_config.failure_config, self.run_config.worker_runtime_env)
+
+    def _request(self, in_process: bool, exceptions: WorkerExceptions, machines: Dict[str, Any]) -> Dict[str, Any]:
         validation = self.validation_config
         validate = _Validation(validation.fn) if validation else None
         if self._named_datasets:
@@ -144,6 +153,8 @@ class DataParallelTrainer:
         cargo = Cargo(self._train_loop, validate, self._joins_group, self._named_datasets)
         resumed = self.resume_from_checkpoint and self.resume_from_checkpoint._native
         settings = self.run_config._to_settings()
+        scaling = self.scaling_config._to_settings()
+        scaling["agent_command"] = scaling["agent_command"] or [sys.executable, "-m", "paceline"]
         opened = [settings["storage_path"] or "", *([resumed.path_with_credentials] if resumed else [])]
         from paceline import _worker  # which imports this package
 
@@ -156,7 +167,7 @@ class DataParallelTrainer:
             "attachment": b"" if in_process else pack(cargo, Stores.of(self.run_config._place(), opened)),
             "has_datasets": bool(self.datasets) and not in_process,
             "train_loop_config": _shown(self.train_loop_config or {}),
-            "scaling_config": self.scaling_config._to_settings(),
+            "scaling_config": {**scaling, **{name: value for name, value in machines.items() if name in scaling}},
             "run_config": settings,
             "torch_config": self._torch_settings(),
             "callbacks": [Adapter(callback, self._run_context, exceptions) for callback in self.run_config.callbacks or ()],

@@ -180,14 +180,15 @@ arrow::Result<std::unique_ptr<rpc::Channel>> AgentProgram::connect(const transpo
   {
     const Background connecting([&] { channel = transport::connect(std::move(options), stop.get_token()); });
     const FolderWatch watch(options_.token_file);
-    std::optional<Moment> say = now() + kSayAfter;
+    const Moment say_at = now() + kSayAfter;
+    bool said = false;
     while (!connecting.is_done()) {
       const bool came = signals_.wait({connecting.descriptor(), watch.descriptor()}, now() + kLookEvery) != 0;
       watch.clear();
       if (came || (reads_file() && version_of(options_.token_file) != version)) stop.request_stop();
-      if (!say || now() < *say || connecting.is_done()) continue;
+      if (said || now() < say_at || connecting.is_done()) continue;
       options_.tell("the driver does not answer at " + trust.addresses.front() + " yet; trying again");
-      say.reset();
+      said = true;
     }
   }
   if (signals_.last() != 0) return interrupted();

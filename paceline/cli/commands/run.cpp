@@ -113,7 +113,9 @@ void set_nodes(const RunFlags& flags, const NodePart& part, launch::Launch& laun
                                .listen = part.listen,
                                .token_file = part.token_file,
                                .here = part.node};
-  launch.run_config.failure_config.start_timeout_s = flags.nodes.join_timeout_s;
+  FailureConfig& failure = launch.run_config.failure_config;
+  failure.start_timeout_s = flags.nodes.join_timeout_s;
+  failure.node_timeout_s = flags.nodes.lease_s.value_or(failure.node_timeout_s);
   launch.plan.master_port = 0;
 }
 

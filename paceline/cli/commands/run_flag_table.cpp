@@ -66,16 +66,20 @@ arrow::Status take_rendezvous(Reading& reading, const std::string& text) {
     }
     const std::string key = entry.substr(0, equals);
     const std::string value = entry.substr(equals + 1);
-    const auto seconds = [&](double& field) -> arrow::Status {
-      const auto number = integer(value, 1, "seconds, a number from 1");
+    const auto number_into = [&](auto& field) -> arrow::Status {
+      const auto number = integer(value, 1, "a number from 1");
       if (!number.ok()) return arrow::Status::Invalid("has ", key, ", which ", number.status().message());
       field = static_cast<double>(*number);
       return arrow::Status::OK();
     };
     if (key == "join_timeout" || key == "timeout") {
-      ARROW_RETURN_NOT_OK(seconds(nodes.join_timeout_s));
+      ARROW_RETURN_NOT_OK(number_into(nodes.join_timeout_s));
     } else if (key == "last_call_timeout") {
-      ARROW_RETURN_NOT_OK(seconds(nodes.last_call_s));
+      ARROW_RETURN_NOT_OK(number_into(nodes.last_call_s));
+    } else if (key == "keep_alive_interval") {
+      ARROW_RETURN_NOT_OK(number_into(reading.keep_alive_interval_s));
+    } else if (key == "keep_alive_max_attempt") {
+      ARROW_RETURN_NOT_OK(number_into(reading.keep_alive_attempts));
     } else if (key == "is_host") {
       ARROW_RETURN_NOT_OK(take_is_host(nodes, value));
     } else {
@@ -232,8 +236,9 @@ const std::vector<Flag>& torchrun_flags() {
        },
        kOwnPlace},
       {"rdzv-conf", 0, "KEY=VALUE,…", nullptr, "PET_RDZV_CONF",
-       "join_timeout or timeout (default 600), last_call_timeout (30), is_host; others have no effect", take_rendezvous,
-       kOwnNodes},
+       "join_timeout (600 s), last_call_timeout (30 s), keep_alive_interval, keep_alive_max_attempt, is_host; no "
+       "others",
+       take_rendezvous, kOwnNodes},
       {"monitor-interval", 0, "SECONDS", nullptr, "PET_MONITOR_INTERVAL",
        "No effect: the end of a rank is noticed at once", nullptr},
       {"start-method", 0, "METHOD", "spawn|fork|forkserver", "PET_START_METHOD",

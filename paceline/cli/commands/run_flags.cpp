@@ -201,6 +201,9 @@ arrow::Status check_nodes(Reading& reading) {
                                   nodes.are_several() ? " to " + std::to_string(nodes.most - 1) : "",
                                   ", since --nnodes is ", nodes.most);
   }
+  if (reading.keep_alive_interval_s || reading.keep_alive_attempts) {
+    nodes.lease_s = reading.keep_alive_interval_s.value_or(5) * reading.keep_alive_attempts.value_or(3);
+  }
   if (nodes.token_file.empty()) nodes.token_file = reading.facts.variables("PACELINE_TOKEN_FILE").value_or("");
   if (reading.endpoint && !reading.endpoint->empty()) {
     ARROW_ASSIGN_OR_RAISE(const Endpoint endpoint, parse_endpoint(*reading.endpoint));

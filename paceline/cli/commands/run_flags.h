@@ -48,6 +48,8 @@ struct NodeFlags {
   /// So long nodes wait for each other, and, where the least are there, for those that may come besides.
   double join_timeout_s = 600;
   double last_call_s = 30;
+  /// Without a sign of life for so long a node is lost; not set: FailureConfig's.
+  std::optional<double> lease_s;
   /// Of this node, for the others; "": found out.
   std::string local_address;
   /// "": a file in the user's home.

@@ -38,7 +38,7 @@ CASES = [
     "--role",
 ]
 VARIABLES = {"PET_NPROC_PER_NODE": "3", "PET_MAX_RESTARTS": "2", "PET_STANDALONE": "1", "PET_VIRTUAL_LOCAL_RANK": "0"}
-VARIABLES |= {"PET_NNODES": "4", "PET_NODE_RANK": "3", "PET_MASTER_ADDR": "10.0.0.1"}
+OF_NODES = {"PET_NNODES": "4", "PET_NODE_RANK": "3", "PET_MASTER_ADDR": "10.0.0.1"}
 
 
 def parse(arguments):
@@ -66,7 +66,13 @@ def parse(arguments):
 
 
 results = [{"arguments": case.split(), "variables": {}, "torchrun": parse(case.split())} for case in CASES]
-os.environ.update(VARIABLES)
-for case in ["train.py", "--nproc-per-node 2 train.py", "--nnodes 5 train.py"]:
-    results.append({"arguments": case.split(), "variables": VARIABLES, "torchrun": parse(case.split())})
+for variables, cases in [
+    (VARIABLES, ["train.py", "--nproc-per-node 2 train.py"]),
+    (OF_NODES, ["train.py", "--nnodes 5 train.py"]),
+]:
+    for name in VARIABLES:
+        os.environ.pop(name, None)
+    os.environ.update(variables)
+    for case in cases:
+        results.append({"arguments": case.split(), "variables": variables, "torchrun": parse(case.split())})
 print(json.dumps(results))

@@ -120,6 +120,9 @@ class RunNodesTest : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
+// Both ends give each other up after a second without a sign of life.
+constexpr const char* kShortLease = "--rdzv-conf keep_alive_interval=1,keep_alive_max_attempt=1 ";
+
 std::string node(int64_t rank, int64_t nodes = 2) {
   return "--nnodes " + std::to_string(nodes) + " --node-rank " + std::to_string(rank) + " ";
 }
@@ -141,7 +144,7 @@ TEST_F(RunNodesTest, RanksOfAllNodesHaveTheirPlacesAndTheirNodesSurroundings) {
   EXPECT_THAT(second.output(),
               AllOf(HasSubstr("has joined a run"), HasSubstr("--token-file"), Not(HasSubstr("hers:"))));
   EXPECT_THAT(testing::names_in(folder_ / "runs_one/job/logs"),
-              ElementsAre("worker_1.log", "worker_2.log", "worker_3.log"));
+              ElementsAre("controller.log", "worker_1.log", "worker_2.log", "worker_3.log"));
   EXPECT_EQ(read(folder_ / "runs_one/job/logs/worker_3.log"), "hers: 2/3 local 1/2 node 1/2 of two in two" + rest);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs_two")) << "the run is the first node's";
   EXPECT_FALSE(std::filesystem::exists(token_file())) << "the secret goes with the run";
@@ -213,10 +216,9 @@ TEST_F(RunNodesTest, ANodeThatIsToldToLeaveMayComeBackWithinTheBudget) {
   EXPECT_THAT(first.output(), AllOf(HasSubstr("start 1 of 0"), HasSubstr("start 1 of 1")));
 }
 
-// Both ends give each other up after the same time, which is most of this test's.
 TEST_F(RunNodesTest, ANodeThatIsKilledEndsTheRunAndTheOthersHearOfIt) {
   const std::string program = script("a", "echo start $RANK; sleep 600");
-  NodeProcess first = start("one", node(0, 3), program);
+  NodeProcess first = start("one", node(0, 3) + kShortLease, program);
   NodeProcess second = start("two", node(1, 3), program);
   NodeProcess third = start("three", node(2, 3), program);
   for (const char* rank : {"0", "1", "2"}) first.expect(std::string("start ") + rank);
@@ -229,7 +231,7 @@ TEST_F(RunNodesTest, ANodeThatIsKilledEndsTheRunAndTheOthersHearOfIt) {
 
 TEST_F(RunNodesTest, WithoutTheFirstNodeTheOthersEndAndSaySo) {
   const std::string program = script("a", "echo start $RANK; sleep 600");
-  NodeProcess first = start("one", node(0), program);
+  NodeProcess first = start("one", node(0) + kShortLease, program);
   NodeProcess second = start("two", node(1), program);
   first.expect("start 1");
   first.signal(SIGKILL);

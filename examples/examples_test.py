@@ -133,6 +133,24 @@ def test_quick_existing_torchrun_program(tmp_path, launcher, program):
     assert [float(weight) for weight in found["0"].split()] == pytest.approx([1, -2, 3, -4], abs=0.05)
 
 
+@pytest.mark.parametrize("program", [["--no-python", PROGRAMS / "050_existing_torchrun_program"],
+                                     [PROJECT / "examples/050_existing_torchrun_program.py"]], ids=["cpp", "python"])
+def test_quick_existing_torchrun_program_on_two_nodes(tmp_path, program):
+    nodes = []
+    for rank in (1, 0):  # in any order
+        environment = {**ENVIRONMENT, "PATH": f"{VENV}:{os.environ['PATH']}", "HOME": str(tmp_path),
+                       "PACELINE_STATE_DIR": str(tmp_path / f"state_{rank}")}
+        command = [*PACELINE_RUN[:-1], "--nnodes", "2", "--node-rank", rank, "--master-port", "0", "--nproc-per-node", "1",
+                   *program, "--steps", "100"]
+        nodes.append(subprocess.Popen([*map(str, command)], cwd=tmp_path, text=True, env=environment,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+    said = [node.communicate()[0] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said
+    found = dict(re.findall(r"rank (\d) of 2: loss \S+ weights ([-.e\d ]+)", said[1]))
+    assert sorted(found) == ["0", "1"], "the first node shows what all ranks write"
+    assert found["0"] == found["1"], "gradients were averaged"
+
+
 def test_real_quickstart(tmp_path):
     assert summary_of(tmp_path)["accuracy"] >= 0.95
 

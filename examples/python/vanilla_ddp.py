@@ -4,6 +4,8 @@ the same program with TorchTrainer; compare the two side by side.
     paceline run --nproc-per-node 2 examples/python/vanilla_ddp.py --epochs 10
     torchrun --standalone --nproc-per-node 2 examples/python/vanilla_ddp.py --epochs 10
 
+launch_multinode_ddp.sh starts it on several machines.
+
 Two spirals wind around each other; a small network learns which of them a point belongs to. With --snapshot FILE the
 script continues where it was, so that with `paceline run --max-restarts 3 …` it survives workers that die.
 """

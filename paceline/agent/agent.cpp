@@ -47,7 +47,9 @@ class AgentThread final : public Agent, public ProcessHost {
   ~AgentThread() override;
   void start();
   arrow::Status wait() override { return ended_.get_future().get(); }
-  void end() override;
+  std::optional<rpc::Dismissed> dismissal() const override { return dismissal_; }
+  void ask_for_stop(const std::string& reason) override;
+  void end(const rpc::EndProcess& how) override;
   void announce_leaving(double seconds) override;
 
  private:
@@ -59,7 +61,7 @@ class AgentThread final : public Agent, public ProcessHost {
   void tell_stacks(const rpc::Envelope& envelope);
   void answer_stacks(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines);
   void lose_guardian(const arrow::Status& why);
-  void end_all();
+  void end_all(const rpc::EndProcess& how = {});
   void leave_if_done();
   void leave();
 
@@ -83,8 +85,9 @@ class AgentThread final : public Agent, public ProcessHost {
   std::string guardian_problem_;                            // "" while it is there
   boost::asio::steady_timer leave_timer_{loop_};
   bool leaving_ = false;
-  std::optional<arrow::Status> closed_;  // the controller's channel is, for this reason
-  std::promise<arrow::Status> ended_;    // fulfilled once, when it has closed and no process is left
+  std::optional<arrow::Status> closed_;  // the controller's channel is, or is taken for it, for this reason
+  std::optional<rpc::Dismissed> dismissal_;
+  std::promise<arrow::Status> ended_;  // fulfilled once, when it has closed and no process is left
   bool has_ended_ = false;
   std::thread thread_;
 };
@@ -138,6 +141,10 @@ void AgentThread::handle_controller(rpc::Envelope envelope) {
   if (envelope.type == rpc::StacksRequest::kType) return tell_stacks(envelope);
   if (envelope.type == rpc::Leftovers::kType) return send_to_guardian(std::move(envelope));
   if (envelope.type == rpc::Attachment::kType) return take_attachment(envelope);
+  if (envelope.type == rpc::Dismissed::kType) {
+    dismissal_ = rpc::unpack<rpc::Dismissed>(envelope).ValueOr(rpc::Dismissed{});
+    return;
+  }
   const auto found = processes_.find(envelope.identity.worker);
   // A process that has ended meanwhile: the controller will read of it.
   if (found != processes_.end()) found->second->deliver(std::move(envelope));
@@ -162,10 +169,12 @@ void AgentThread::start_process(rpc::Envelope envelope) {
   };
   auto settings = rpc::unpack<rpc::StartProcess>(envelope);
   if (!settings.ok()) return refuse(settings.status().message());
-  if (leaving_) return refuse("the agent is ending");
+  if (leaving_ || closed_) return refuse("the agent is ending");
   if (!guardian_problem_.empty()) return refuse(guardian_problem_);
   if (!attachment_problem_.empty()) return refuse(attachment_problem_);
   if (settings->inherit) settings->environment.merge(own_environment());
+  if (!options_.program.empty()) settings->arguments = options_.program;
+  if (!options_.directory.empty()) settings->directory = options_.directory;
   if (!options_.folder.empty()) settings->environment[rpc::kNodeFolderVariable] = options_.folder;
   const auto starting = std::ranges::count_if(processes_, [](const auto& one) { return one.second->is_starting(); });
   const arrow::Status room = reserve_descriptors(kDescriptorsPerProcess * (starting + 1) + kDescriptorsBeside);
@@ -237,10 +246,14 @@ void AgentThread::lose_guardian(const arrow::Status& why) {
   for (const auto& [worker, process] : processes_) process->lose_guardian();
 }
 
-void AgentThread::end() {
-  boost::asio::post(loop_, [this] {
+void AgentThread::ask_for_stop(const std::string& reason) {
+  send_to_controller(rpc::pack(rpc::StopRun{.reason = reason}));
+}
+
+void AgentThread::end(const rpc::EndProcess& how) {
+  boost::asio::post(loop_, [this, how] {
     if (!closed_) closed_ = arrow::Status::OK();
-    end_all();
+    end_all(how);
     leave_if_done();
   });
 }
@@ -249,11 +262,12 @@ void AgentThread::announce_leaving(double seconds) {
   boost::asio::post(loop_, [this, seconds] { send_to_controller(rpc::pack(rpc::NodeLeaving{.seconds = seconds})); });
 }
 
-void AgentThread::end_all() {
+void AgentThread::end_all(const rpc::EndProcess& how) {
   for (const auto& [worker, process] : processes_) {
+    rpc::EndProcess end = how;
     // It ends by itself, once it has written what it has done.
-    const double grace_s = process->serves_data() ? kDataGraceSeconds : 0;
-    process->deliver(rpc::pack(rpc::EndProcess{.grace_s = grace_s}));
+    if (process->serves_data()) end.grace_s = std::max(end.grace_s, kDataGraceSeconds);
+    process->deliver(rpc::pack(end));
   }
 }
 

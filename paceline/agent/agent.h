@@ -17,6 +17,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "paceline/agent/guardian.h"
 #include "paceline/agent/node.h"
@@ -29,6 +31,10 @@ struct AgentOptions {
   /// A folder of this agent's alone, for its processes (rpc::kNodeFolderVariable); "" for none. Whoever starts the
   /// agent deletes it, and the guardian, where the agent dies.
   std::string folder;
+  /// Command line and working directory of the processes that are executed, in the place of what the controller says;
+  /// empty: as it says.
+  rpc::Strings program;
+  std::string directory;
   /// How many of a process's last lines its ProcessExited carries.
   int last_lines = 20;
   /// Seconds that the guardian has to end a process before the agent kills it itself: a guardian may have been stopped.
@@ -43,8 +49,13 @@ class Agent {
   /// Waits until the controller's channel has closed and every process has ended. OK when the controller closed it in
   /// order; otherwise why it broke.
   virtual arrow::Status wait() = 0;
-  /// Ends every process and closes the channel, as if the controller had; does not wait.
-  virtual void end() = 0;
+  /// What the controller said last, if it said how the run has ended. After wait().
+  virtual std::optional<rpc::Dismissed> dismissal() const = 0;
+  /// Asks the controller to stop the run.
+  virtual void ask_for_stop(const std::string& reason) = 0;
+  /// Ends every process as `how` says, then closes the channel, as if the controller had; does not wait. May be called
+  /// again, with less grace.
+  virtual void end(const rpc::EndProcess& how = {}) = 0;
   /// Tells the controller that this node will be taken away in so many seconds; does not wait. All goes on until then.
   virtual void announce_leaving(double seconds) = 0;
 };

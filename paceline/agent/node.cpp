@@ -107,6 +107,8 @@ rpc::NodeReady describe_node(const NodeOptions& options) {
     node.labels.emplace("accelerator_type", type);
   }
   node.address = options.address;
+  node.rank = options.rank;
+  node.workers = options.workers;
   return node;
 }
 

@@ -23,6 +23,9 @@ struct NodeOptions {
   /// label_selector. The label accelerator_type is found out where it is not given.
   Resources resources;
   rpc::StringMap labels;
+  /// As rpc::NodeReady's.
+  int64_t rank = -1;
+  int64_t workers = 0;
 };
 
 /// This node as it is now.

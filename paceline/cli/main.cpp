@@ -1,4 +1,5 @@
 // The program `paceline`: the list of its commands.
+#include <algorithm>
 #include <cstring>
 
 #include "paceline/cli/command.h"
@@ -32,7 +33,10 @@ constexpr cli::AddCommand kCommands[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (paceline::launch::is_program_worker()) return paceline::launch::run_program_worker();
+  if (paceline::launch::is_program_worker()) {
+    constexpr int kBeforeTheProgram = 3;  // paceline run --
+    return paceline::launch::run_program_worker({argv + std::min(kBeforeTheProgram, argc), argv + argc});
+  }
   if (argc > 1 && std::strcmp(argv[1], "run") == 0) return cli::run_command({argv + 2, argv + argc});
   return cli::run_program(kCommands, PACELINE_VERSION, argc, argv);
 }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <csignal>
 #include <fstream>
 #include <map>
 #include <thread>
@@ -17,6 +19,7 @@ using namespace policy;
 
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -30,7 +33,8 @@ class NodesLauncher final : public Launcher {
   arrow::Result<Launch> launch(LaunchEvents events) override {
     events_ = std::move(events);
     for (const std::string& name : first_) add(name);
-    return Launch{.agents = std::ssize(first_), .others_may_come = true};
+    if (when_launched_) when_launched_();
+    return Launch{.agents = wanted_ > 0 ? wanted_ : std::ssize(first_), .others_may_come = true};
   }
   void close() override { closed_ = true; }
 
@@ -39,16 +43,36 @@ class NodesLauncher final : public Launcher {
     auto [controller_end, agent_end] = paceline::testing::ElsewhereChannel::make_pair();
     agent::AgentOptions options;
     options.node = {.name = name, .address = "192.0.2." + std::to_string(++count_), .labels = {{"zone", "a"}}};
+    options.node.rank = rank_of_.contains(name) ? rank_of_.at(name) : -1;
+    options.node.workers = 1;
     agents_.emplace(name, agent::start_agent(std::move(agent_end), guardian(), options).ValueOrDie());
     events_.on_agent(std::move(controller_end));
   }
   // With all its processes.
   void lose(const std::string& name) { agents_.erase(name); }
+  // In the place of what the constructor was told; 0: all are waited for.
+  void begin_with(std::vector<std::string> names, int64_t wanted = 0) {
+    first_ = std::move(names);
+    wanted_ = wanted;
+  }
+  // Calls it when the first agents are there.
+  void when_launched(std::function<void()> call) { when_launched_ = std::move(call); }
+  // For nodes that are added later.
+  void set_rank(const std::string& name, int64_t rank) { rank_of_[name] = rank; }
+  agent::Agent& agent(const std::string& name) { return *agents_.find(name)->second; }
+  // Once the controller has closed its channel.
+  std::optional<rpc::Dismissed> dismissal_of(const std::string& name) {
+    EXPECT_TRUE(agent(name).wait().ok());
+    return agent(name).dismissal();
+  }
 
  private:
-  const std::vector<std::string> first_;
+  std::vector<std::string> first_;
+  int64_t wanted_ = 0;
+  std::function<void()> when_launched_;
   LaunchEvents events_;
   std::multimap<std::string, std::unique_ptr<agent::Agent>> agents_;
+  std::map<std::string, int64_t> rank_of_;
   int64_t count_ = 0;
   bool closed_ = false;
 };
@@ -152,6 +176,75 @@ TEST_F(NodesRunTest, TwoAgentsOfOneNameAreTwoNodes) {
   NodesLauncher launcher({"same", "same"});
   EXPECT_EQ(run({{"reports", 1}}, launcher).error, "");
   EXPECT_THAT(nodes_of_workers(), ElementsAre("same", "same_2"));
+}
+
+TEST_F(NodesRunTest, AgentsHearHowTheRunHasEnded) {
+  NodesLauncher good({"one", "two"});
+  run({{"reports", 1}}, good);
+  EXPECT_EQ(good.dismissal_of("two"), rpc::Dismissed{});
+}
+
+TEST_F(NodesRunTest, AgentsHearTheExitCodeOfWhatHasFailed) {
+  request_.run_config.failure_config.max_failures = 0;
+  NodesLauncher launcher({"one", "two"});
+  const RunOutcome outcome =
+      run({{"reports", 100}, {"step_ms", 20}, {"faults", {{{"rank", 1}, {"at", 2}, {"do", "exit"}, {"code", 7}}}}},
+          launcher);
+  EXPECT_EQ(outcome.state, FinalState::errored);
+  for (const char* name : {"one", "two"}) {
+    const auto dismissal = launcher.dismissal_of(name);
+    ASSERT_TRUE(dismissal) << name;
+    EXPECT_EQ(dismissal->exit_code, 7) << name;
+    EXPECT_TRUE(outcome.error.starts_with(dismissal->reason)) << dismissal->reason;
+  }
+}
+
+TEST_F(NodesRunTest, AnAgentMayAskForTheStopOfTheRun) {
+  NodesLauncher launcher({"one", "two"});
+  at_second_report([&] { launcher.agent("two").ask_for_stop("SIGINT"); });
+  const RunOutcome outcome = run({{"reports", 1000}, {"step_ms", 50}}, launcher);
+  EXPECT_EQ(outcome.state, FinalState::aborted);
+  EXPECT_THAT(outcome.error, HasSubstr("The run was stopped: SIGINT on node two"));
+  EXPECT_EQ(launcher.dismissal_of("two")->exit_code, 128 + SIGINT);
+}
+
+TEST_F(NodesRunTest, EachNodeHasTheWorkersThatItSaysAndItsRank) {
+  request_.most_nodes = 2;
+  request_.scaling_config.nodes = 2;
+  NodesLauncher launcher({});
+  launcher.set_rank("last", 1);
+  launcher.set_rank("first", 0);
+  launcher.begin_with({"last", "first"});
+  EXPECT_EQ(run({{"reports", 1}}, launcher).error, "");
+  EXPECT_THAT(nodes_of_workers(), ElementsAre("first", "last"));
+}
+
+// Which is the second is not known: agents announce themselves in any order.
+TEST_F(NodesRunTest, TheSecondNodeOfARankIsSentAway) {
+  request_.most_nodes = 2;
+  NodesLauncher launcher({});
+  const std::vector<std::string> twins = {"one", "other"};
+  for (const std::string& name : twins) launcher.set_rank(name, 0);
+  launcher.set_rank("two", 1);
+  launcher.begin_with(twins, 2);
+  std::atomic<bool> is_sent_away = false;
+  std::vector<std::thread> waiting;
+  launcher.when_launched([&] {
+    for (const std::string& name : twins) {
+      waiting.emplace_back([&, twin = &launcher.agent(name)] {
+        EXPECT_TRUE(twin->wait().ok());
+        if (!is_sent_away.exchange(true)) launcher.add("two");
+      });
+    }
+  });
+  EXPECT_EQ(run({{"reports", 1}}, launcher).error, "");
+  for (std::thread& thread : waiting) thread.join();
+  const auto first = launcher.agent("one").dismissal();
+  const auto second = launcher.agent("other").dismissal();
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->exit_code + second->exit_code, 1);
+  EXPECT_THAT(first->reason + second->reason,
+              AllOf(HasSubstr("the node rank 0 is that of node o"), HasSubstr("needs its own --node-rank")));
 }
 
 }  // namespace

@@ -254,6 +254,15 @@ bool RunBooks::is_ours() {
   return false;
 }
 
+int exit_code_of(const RunOutcome& outcome, int stop_signal) {
+  constexpr int kSignalBase = 128;
+  if (outcome.state == FinalState::finished) return 0;
+  if (outcome.state == FinalState::aborted) return kSignalBase + stop_signal;
+  if (!outcome.first_failure) return 1;
+  if (outcome.first_failure->signal != 0) return kSignalBase + outcome.first_failure->signal;
+  return outcome.first_failure->exit_code != 0 ? outcome.first_failure->exit_code : 1;
+}
+
 RunOutcome RunBooks::outcome() const {
   RunOutcome outcome{.error = state_.error, .worker_errors = state_.worker_errors, .return_value = state_.return_value};
   outcome.worker_errors.erase(-1);

@@ -55,6 +55,10 @@ struct RunOutcome {
   Json return_value = nullptr;
 };
 
+/// Of a process for which it is the run: 0 when that has finished; the exit code of what failed first, 128 + its signal
+/// when one ended it, 1 where neither is known; 128 + `stop_signal` when it was stopped.
+int exit_code_of(const RunOutcome& outcome, int stop_signal);
+
 /// What a loop does with its workers: the actions of decide() (policy/action.h) that the books leave to it.
 class Crew {
  public:
@@ -118,6 +122,8 @@ class RunBooks {
   /// Some of the history has been written, or could not be.
   void note_history();
 
+  /// How the run has ended.
+  RunOutcome outcome() const;
   /// The run has ended: tells the trackers, tidies up, completes run store and records. `storage_hangs`: what lies in
   /// the checkpoint store is left to the next start.
   RunOutcome close(bool storage_hangs = false);
@@ -180,7 +186,6 @@ class RunBooks {
   void hand_on_reports();
   void advance_trackers();
   void check(const arrow::Status& written);
-  RunOutcome outcome() const;
 
   template <class Action>
   void execute(const Action& action) {

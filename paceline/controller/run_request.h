@@ -21,9 +21,9 @@
 
 namespace paceline::controller {
 
-/// Whether the driver shows what a rank (-1: not known yet) writes to "stdout" or "stderr". Called on the controller's
-/// thread.
-using ShowsOutput = std::function<bool(int64_t rank, const std::string& stream)>;
+/// Whether the driver shows what a rank, by its number on its node (-1: not known yet), writes to "stdout" or "stderr".
+/// Called on the controller's thread.
+using ShowsOutput = std::function<bool(int64_t local_rank, const std::string& stream)>;
 
 /// Takes the bytes that a worker's language has made of the exception that ended its train loop; rank -1 without bytes:
 /// another group begins. Called on the controller's thread, before callbacks are told of the failure.
@@ -60,6 +60,10 @@ struct RunRequest {
   double failure_grace_s = policy::RunOptions{}.failure_grace_s;
   /// The same where that was a SIGKILL.
   double killed_grace_s = policy::RunOptions{}.killed_grace_s;
+  /// Not 0: each node has as many workers as it says, and a group has so many nodes at most; ScalingConfig.nodes are
+  /// enough, when the others have not come `last_call_s` later. num_workers is what the first say together.
+  int64_t most_nodes = 0;
+  double last_call_s = 0;
   /// What the ranks' processes are for.
   rpc::Role role = rpc::kWorkerRole;
   std::string train_loop;

@@ -13,4 +13,12 @@ namespace paceline::launch {
 /// object); nullopt when the text is something else.
 std::optional<rpc::Failed> parse_error_file(std::string_view text);
 
+/// Where the file of a worker is.
+struct ErrorFile {
+  std::string path;
+  bool is_temporary = false;
+};
+/// In the run's folder or, on a machine that does not see that, among the temporary files.
+ErrorFile error_file_of(const std::string& run_folder, WorkerId worker);
+
 }  // namespace paceline::launch

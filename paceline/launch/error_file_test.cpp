@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "paceline/testing/temporary_folder.h"
+
 namespace paceline::launch {
 namespace {
 
@@ -18,6 +22,17 @@ TEST(ErrorFile, WhatIsNoneSaysNothing) {
   for (const char* text : {"", "torn {", "[]", "{}", R"({"message": 3})", R"({"message": {"message": null}})"}) {
     EXPECT_FALSE(parse_error_file(text)) << text;
   }
+}
+
+TEST(ErrorFile, IsInTheRunsFolderWhereThatIsSeen) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "logs");
+  const ErrorFile here = error_file_of(folder.path(), {3});
+  EXPECT_TRUE(here.path.starts_with(folder / "logs/")) << here.path;
+  EXPECT_FALSE(here.is_temporary);
+  const ErrorFile elsewhere = error_file_of("/no/such/run", {3});
+  EXPECT_TRUE(elsewhere.path.starts_with(std::filesystem::temp_directory_path().string())) << elsewhere.path;
+  EXPECT_TRUE(elsewhere.is_temporary);
 }
 
 }  // namespace

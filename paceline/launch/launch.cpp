@@ -9,14 +9,6 @@
 namespace paceline::launch {
 namespace {
 
-int exit_code_of(const controller::RunOutcome& outcome, int stop_signal) {
-  if (outcome.state == FinalState::finished) return 0;
-  if (outcome.state == FinalState::aborted) return kSignalExitBase + stop_signal;
-  if (!outcome.first_failure) return 1;
-  if (outcome.first_failure->signal != 0) return kSignalExitBase + outcome.first_failure->signal;
-  return outcome.first_failure->exit_code != 0 ? outcome.first_failure->exit_code : 1;
-}
-
 std::filesystem::path own_path() {
   return std::filesystem::read_symlink("/proc/self/exe");
 }
@@ -30,6 +22,13 @@ std::string python_folder() {
     if (std::filesystem::exists(folder + "/sitecustomize.py", error)) return folder;
   }
   return "";
+}
+
+// The arguments are what it starts, and for those who look at the list of processes.
+rpc::Strings worker_command(const rpc::Strings& command) {
+  rpc::Strings words = {own_path().string(), "run", "--"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
 }
 
 arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guardian& guardian,
@@ -46,15 +45,27 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   request.shows_output = launch.shows_output;
   request.bare_output = true;
   request.train_loop_config = plan;
-  // The arguments are for those who look at the list of processes.
-  request.start.program = {own_path().string(), "run", "--"};
-  request.start.program.insert(request.start.program.end(), plan.command.begin(), plan.command.end());
+  request.start.program = worker_command(plan.command);
+  // Of a job of several nodes too: each of them may be told to start its own.
+  request.scaling_config.engine = "local";
+  agent::NodeOptions here;
+  if (launch.nodes) {
+    request.scaling_config.engine = "local_and_agents";
+    request.scaling_config.nodes = launch.nodes->least;
+    request.scaling_config.num_workers = launch.nodes->least * launch.num_workers;
+    request.scaling_config.listen = launch.nodes->listen;
+    request.scaling_config.token_file = launch.nodes->token_file;
+    request.most_nodes = launch.nodes->most;
+    request.last_call_s = launch.nodes->last_call_s;
+    here = launch.nodes->here;
+    here.workers = launch.num_workers;
+  }
 
   const SystemClock clock;
   ARROW_ASSIGN_OR_RAISE(const auto launcher, controller::make_launcher({guardian, clock, request.scaling_config,
-                                                                        request.run_config.failure_config}));
+                                                                        request.run_config.failure_config, here}));
   ARROW_ASSIGN_OR_RAISE(const controller::RunOutcome outcome, controller::run_to_end(request, *launcher, clock, stop));
-  LaunchOutcome result{exit_code_of(outcome, stop.signal()), outcome.error, request.location};
+  LaunchOutcome result{controller::exit_code_of(outcome, stop.signal()), outcome.error, request.location};
   // What fit() says there is of continuing, which a program of the user's does in its own way.
   if (outcome.state == FinalState::aborted) {
     result.error = "the run was stopped; all that the programs wrote: " + request.run_folder + "/" + run_layout::kLogs;

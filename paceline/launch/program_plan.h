@@ -1,4 +1,7 @@
-// ProgramPlan: what every rank of a launch starts; it travels to the program workers as the Welcome's configuration.
+// ProgramPlan: how every rank of a launch is started; it travels to the program workers as the Welcome's configuration.
+//
+// The command does not: it is the worker's own command line (launch::worker_command()), which on several nodes is that
+// of the worker's node.
 #pragma once
 
 #include "paceline/core/json.h"

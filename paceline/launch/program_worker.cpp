@@ -11,10 +11,10 @@
 
 #include "paceline/core/clock.h"
 #include "paceline/core/posix/descriptor.h"
-#include "paceline/core/run_layout.h"
 #include "paceline/launch/child.h"
 #include "paceline/launch/environment.h"
 #include "paceline/launch/error_file.h"
+#include "paceline/launch/launch.h"
 #include "paceline/launch/program_plan.h"
 #include "paceline/launch/store_server.h"
 #include "paceline/storage/local/durable.h"
@@ -74,36 +74,36 @@ void ignore_signals() {
 
 class ProgramWorker {
  public:
-  explicit ProgramWorker(worker::Connection& connection)
-      : connection_(connection), plan_(connection.welcome().train_loop_config.get<ProgramPlan>()) {}
+  ProgramWorker(worker::Connection& connection, const rpc::Strings& command)
+      : connection_(connection), plan_(connection.welcome().train_loop_config.get<ProgramPlan>()) {
+    plan_.command = command;
+    if (!plan_.python_folder.empty()) plan_.python_folder = python_folder();
+  }
 
   /// Returns when the program has ended with 0; ends this process otherwise.
   arrow::Status run(const worker::Assignment& place) {
     const std::shared_ptr<rpc::KeyValueClient> store = connection_.store();
     ARROW_ASSIGN_OR_RAISE(const int64_t port, agree_on_port(plan_, place.assign.rank, *store));
     ARROW_ASSIGN_OR_RAISE(server_, serve_store(store));
+    const ErrorFile error_file = error_file_of(connection_.welcome().run_folder, place.identity.worker);
     const ProgramPlace at{.assign = place.assign,
                           .attempt = place.identity.attempt,
                           .threads = connection_.welcome().threads,
                           .master_port = port,
                           .store = server_->address(),
-                          .error_file = error_file(place)};
+                          .error_file = error_file.path};
     connection_.progress().set_phase(Phase::program);
     const bool debugged = place.assign.rank.value == plan_.debug_rank;
     const Descriptor terminal(debugged ? ::open("/dev/tty", O_RDWR | O_CLOEXEC) : -1);
     ARROW_ASSIGN_OR_RAISE(const pid_t child, start_child(program_command(plan_, place.assign),
                                                          program_environment(plan_, at, own_environment()), terminal));
     connection_.on_stop([](const rpc::Stop& stop) { ::kill(0, static_cast<int>(stop.signal)); });
-    end(wait_for_child(child), at.error_file);
+    end(wait_for_child(child), error_file);
     return arrow::Status::OK();
   }
 
  private:
-  std::string error_file(const worker::Assignment& place) const {
-    return connection_.welcome().run_folder + "/" + run_layout::error_file(place.identity.worker);
-  }
-
-  void end(const ExitStatus& status, const std::string& error_file) {
+  void end(const ExitStatus& status, const ErrorFile& error_file) {
     const bool stopped = connection_.stop_reason().has_value();
     connection_.on_stop({});
     if (status.exit_code == 0 && status.signal == 0 && !stopped) {
@@ -112,23 +112,25 @@ class ProgramWorker {
     }
     if (stopped) {
       connection_.send(rpc::pack(rpc::Failed{.stopped = true}));
-    } else if (const auto failed = parse_error_file(storage::read_file(error_file).ValueOr(""))) {
+    } else if (const auto failed = parse_error_file(storage::read_file(error_file.path).ValueOr(""))) {
       connection_.send(rpc::pack(*failed));
     }
+    if (error_file.is_temporary) ::unlink(error_file.path.c_str());
     (void)connection_.flush();
     end_like(status);
   }
 
   worker::Connection& connection_;
-  const ProgramPlan plan_;
+  ProgramPlan plan_;
   std::unique_ptr<StoreServer> server_;
 };
 
-arrow::Status work(worker::Connection& connection) {
+arrow::Status work(worker::Connection& connection, const rpc::Strings& command) {
   if (connection.welcome().role != rpc::kProgramRole.name) {
     return arrow::Status::Invalid("the agent wants a ", connection.welcome().role, ", and paceline is none");
   }
-  ProgramWorker worker(connection);
+  if (command.empty()) return arrow::Status::Invalid("no program stands in the command line");
+  ProgramWorker worker(connection, command);
   while (true) {
     ARROW_ASSIGN_OR_RAISE(const auto place, connection.next_assignment());
     if (!place) ::_exit(0);  // not by way of destructors: a call of the store may be waiting still
@@ -142,11 +144,11 @@ bool is_program_worker() {
   return worker::Connection::offered();
 }
 
-int run_program_worker() {
+int run_program_worker(const rpc::Strings& command) {
   ignore_signals();
   const SystemClock clock;
   const auto connection = worker::Connection::connect(clock);
-  const arrow::Status status = connection.ok() ? work(**connection) : connection.status();
+  const arrow::Status status = connection.ok() ? work(**connection, command) : connection.status();
   if (connection.ok() && (*connection)->stop_reason()) {
     (*connection)->send(rpc::pack(rpc::Failed{.stopped = true}));
   } else {

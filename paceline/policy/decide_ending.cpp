@@ -4,7 +4,6 @@
 
 #include "paceline/policy/decide_internal.h"
 #include "paceline/policy/failure_text.h"
-#include "paceline/policy/placement.h"
 
 namespace paceline::policy {
 
@@ -82,15 +81,7 @@ void Decision::when_gone() {
 
 void Decision::next_try() {
   state_.backing_off = false;
-  const Placement placement = place(state_.nodes, state_.options, state_.world_size);
-  if (placement.counts.empty() && state_.options.nodes_may_come) return wait_for_nodes(placement.problem);
-  if (state_.state == State::rescheduling) {
-    state_.generation = state_.generation.next();
-  } else {
-    state_.attempt = state_.attempt.next();
-    state_.generation = {};
-  }
-  start_group("nothing is left of the earlier group");
+  begin_group();
 }
 
 // Once for each group, when everything that can be known about its end is known.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "paceline/policy/decide.h"
+#include "paceline/policy/placement.h"
 #include "paceline/policy/setting_name.h"
 
 namespace paceline::policy {
@@ -69,7 +70,11 @@ class Decision {
   // decide_nodes.cpp
   int64_t nodes_left() const;
   bool lose(size_t node);
+  void begin_group(bool waits = true);
+  Placement placement() const;
+  int64_t nodes_wanted() const;
   void wait_for_nodes(const std::string& problem);
+  void wait_for_last_nodes();
   void on_nodes_timeout();
 
   // decide_start.cpp

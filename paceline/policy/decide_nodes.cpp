@@ -2,8 +2,11 @@
 //
 // The first group waits for all agents that the launcher has announced. After the loss of a node the next group starts
 // as soon as the workers fit on what is there; where they do not, it waits for the engine to give more.
+// A run that takes as many nodes as come (RunOptions::most_nodes) gives those beyond the least some time.
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "paceline/policy/decide_internal.h"
 #include "paceline/policy/failure_text.h"
@@ -21,10 +24,40 @@ void Decision::on(const NodeJoined& event) {
   if (state_.state != State::initializing) {
     return note(LogLevel::info, "node " + event.node.name + " has joined; the next group may use it");
   }
-  const bool is_first = state_.workers.empty();
-  if (is_first && nodes_left() < state_.options.nodes) return;
-  is_first ? start_group("all agents have announced themselves") : next_try();
+  if (state_.workers.empty() && nodes_left() < state_.options.nodes) {
+    return note(LogLevel::info, "node " + event.node.name + " is there, " + std::to_string(nodes_left()) + " of " +
+                                    std::to_string(state_.options.nodes) + "; waiting for the others");
+  }
+  begin_group();
   start_validations();
+}
+
+Placement Decision::placement() const {
+  return state_.options.most_nodes > 0 ? fill(state_.nodes, state_.options)
+                                       : place(state_.nodes, state_.options, state_.world_size, state_.preempted_nodes);
+}
+
+// That a group does not begin without before they have had their time: as many as there can be, or as the last had.
+int64_t Decision::nodes_wanted() const {
+  if (state_.workers.empty() || state_.options.most_nodes == 0) return state_.options.most_nodes;
+  std::set<int64_t> earlier;
+  for (const auto& [id, worker] : state_.workers) earlier.insert(worker.node);
+  return std::ssize(earlier);
+}
+
+// The first group, or the next, where its nodes are there; where they are not, `waits` sees to the waiting.
+void Decision::begin_group(bool waits) {
+  const Placement found = placement();
+  if (found.counts.empty() && state_.options.nodes_may_come) return wait_for_nodes(found.problem);
+  if (waits && nodes_left() < nodes_wanted()) return wait_for_last_nodes();
+  if (state_.workers.empty()) return start_group("all agents have announced themselves");
+  if (state_.state == State::rescheduling) {
+    state_.generation = state_.generation.next();
+  } else {
+    state_.attempt = state_.attempt.next();
+    state_.generation = {};
+  }
+  start_group("nothing is left of the earlier group");
 }
 
 void Decision::on(const NodeNotStarted& event) {
@@ -51,6 +84,10 @@ void Decision::on(const NodeLost& event) {
     return shut_down(FinalState::errored, state_.options.failure_grace_s, cause);
   }
   start_validations();
+  if (state_.last_call && nodes_left() < state_.options.nodes) {
+    state_.last_call = false;
+    set_timer(state_.options.start_timeout_s);
+  }
   if (!had_workers) {
     note(LogLevel::warning, "node " + event.node + ", on which no worker runs, is lost: " + event.error);
     return when_gone();
@@ -86,17 +123,25 @@ void Decision::wait_for_nodes(const std::string& problem) {
   set_timer(state_.options.start_timeout_s);
 }
 
+void Decision::wait_for_last_nodes() {
+  if (std::exchange(state_.last_call, true)) return;  // their time runs
+  const std::string wait = std::to_string(nodes_left()) + " of at most " + std::to_string(state_.options.most_nodes) +
+                           " nodes are there; waiting " + seconds_text(state_.options.last_call_s) + " for others";
+  note(LogLevel::info, wait);
+  if (state_.state != State::initializing) go(State::initializing, wait);
+  set_timer(state_.options.last_call_s);
+}
+
 void Decision::on_nodes_timeout() {
+  if (std::exchange(state_.last_call, false)) return begin_group(/*waits=*/false);
   const std::string within = " within " + seconds_text(state_.options.start_timeout_s) + named(Setting::start_timeout);
   if (nodes_left() < state_.options.nodes && state_.workers.empty()) {
     return end_with(FailureKind::node,
                     "only " + std::to_string(nodes_left()) + " of " + std::to_string(state_.options.nodes) +
-                        " agents announced themselves" + within,
+                        (state_.options.launch ? " nodes came" : " agents announced themselves") + within,
                     "agents are missing");
   }
-  end_with(FailureKind::resources,
-           place(state_.nodes, state_.options, state_.world_size).problem + "; no other node came" + within,
-           "the workers do not fit");
+  end_with(FailureKind::resources, placement().problem + "; no other node came" + within, "the workers do not fit");
 }
 
 }  // namespace paceline::policy

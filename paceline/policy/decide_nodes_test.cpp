@@ -157,5 +157,109 @@ TEST(Nodes, ValidationsOfALostOneBeginAnewElsewhere) {
   EXPECT_NE(run.wanted<StartValidation>()[0].node, node);
 }
 
+// `paceline run --nnodes LEAST:MOST`.
+RunOptions torchruns(int64_t least, int64_t most) {
+  return {.num_workers = 2 * least,
+          .nodes = least,
+          .nodes_may_come = true,
+          .most_nodes = most,
+          .last_call_s = 30,
+          .max_failures = 2,
+          .launch = true};
+}
+
+Node with_two(const std::string& name, int64_t rank) {
+  Node node = node_of(name);
+  node.rank = rank;
+  node.workers = 2;
+  return node;
+}
+
+TEST(Nodes, OfALaunchHaveTheirRanksHoweverTheyCome) {
+  Play run(torchruns(3, 3));
+  run.feed(NodeJoined{with_two("last", 2)});
+  Node small = with_two("first", 0);
+  small.workers = 1;
+  run.feed(NodeJoined{small});
+  EXPECT_EQ(run.state(), State::initializing);
+  run.feed(NodeJoined{with_two("middle", 1)});
+  EXPECT_EQ(run.state(), State::scheduling);
+  EXPECT_EQ(run.all().world_size, 5);
+  run.join_all();
+  std::vector<std::string> places;
+  for (const auto& [id, worker] : run.all().workers) {
+    places.push_back(run.all().nodes[static_cast<size_t>(worker.node)].name + " " + std::to_string(worker.rank) + " " +
+                     std::to_string(worker.node_rank) + " " + std::to_string(worker.local_rank));
+  }
+  EXPECT_THAT(places,
+              ::testing::ElementsAre("first 0 0 0", "middle 1 1 0", "middle 2 1 1", "last 3 2 0", "last 4 2 1"));
+}
+
+TEST(Nodes, BeyondTheLeastHaveSomeTimeToCome) {
+  Play run(torchruns(1, 3));
+  run.feed(NodeJoined{with_two("one", 0)});
+  EXPECT_EQ(run.state(), State::initializing);
+  EXPECT_EQ(to_seconds(run.wanted<SetTimer>().at(0).at) - to_seconds(run.now()), 30);
+  run.feed(NodeJoined{with_two("two", 1)});
+  EXPECT_EQ(run.state(), State::initializing) << "a third may come";
+  EXPECT_THAT(run.wanted<SetTimer>(), IsEmpty()) << "its time runs on";
+  run.fire_timer();
+  EXPECT_EQ(run.state(), State::scheduling);
+  EXPECT_EQ(run.all().world_size, 4);
+}
+
+TEST(Nodes, AreNotWaitedForWhenAllHaveCome) {
+  Play run(torchruns(1, 2));
+  run.feed(NodeJoined{with_two("one", 0)});
+  run.feed(NodeJoined{with_two("two", 1)});
+  EXPECT_EQ(run.state(), State::scheduling);
+}
+
+TEST(Nodes, ThatAreLostBeforeTheStartAreWaitedForAgain) {
+  Play run(torchruns(2, 3));
+  run.feed(NodeJoined{with_two("one", 0)});
+  run.feed(NodeJoined{with_two("two", 1)});
+  run.feed(NodeLost{"two", "its connection broke"});
+  EXPECT_EQ(to_seconds(run.wanted<SetTimer>().at(0).at) - to_seconds(run.now()), 60);
+  run.fire_timer();
+  EXPECT_EQ(run.state(), State::errored);
+  EXPECT_THAT(run.all().error, HasSubstr("nly 1 of 2 nodes came within 60 s"));
+}
+
+TEST(Nodes, OfALaunchThatIsLostIsWaitedForWhereTheRestIsTooFew) {
+  Play run(torchruns(2, 2));
+  run.feed(NodeJoined{with_two("one", 0)});
+  run.feed(NodeJoined{with_two("two", 1)});
+  run.join_all();
+  run.feed(NodeLost{"two", "its connection broke"});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::initializing);
+  EXPECT_THAT(run.wanted<EnterState>().back().reason,
+              HasSubstr("2 nodes are needed (--nnodes), and there is 1: one is there, two is lost"));
+  run.feed(NodeJoined{with_two("again", 1)});
+  EXPECT_EQ(run.state(), State::scheduling);
+  EXPECT_EQ(run.all().attempt.value, 2);
+  EXPECT_EQ(run.all().world_size, 4);
+}
+
+TEST(Nodes, OfALaunchThatIsLostIsDoneWithoutAfterAWhileWhereTheRestIsEnough) {
+  Play run(torchruns(1, 2));
+  run.feed(NodeJoined{with_two("one", 0)});
+  run.feed(NodeJoined{with_two("two", 1)});
+  run.join_all();
+  run.feed(NodeLost{"two", "its connection broke"});
+  run.exit_all();
+  EXPECT_EQ(run.state(), State::initializing);
+  run.fire_timer();
+  EXPECT_EQ(run.state(), State::scheduling);
+  EXPECT_EQ(run.all().world_size, 2);
+  run.join_all();
+  run.exit(run.worker(0), {.exit_code = 1});
+  run.exit_all();
+  run.fire_timer();  // the pause after the second failure in a row
+  EXPECT_EQ(run.state(), State::scheduling);
+  EXPECT_EQ(run.all().attempt.value, 3) << "as many as before are there: nobody is waited for";
+}
+
 }  // namespace
 }  // namespace paceline::policy

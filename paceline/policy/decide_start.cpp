@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <numeric>
 
 #include "paceline/core/run_layout.h"
 #include "paceline/policy/decide_internal.h"
 #include "paceline/policy/failure_text.h"
-#include "paceline/policy/placement.h"
 
 namespace paceline::policy {
 
@@ -17,16 +17,17 @@ double back_off_seconds(int64_t failures_in_a_row) {
 }
 
 void Decision::start_group(const std::string& reason) {
-  const Placement placement = place(state_.nodes, state_.options, state_.world_size, state_.preempted_nodes);
-  if (placement.counts.empty() && state_.options.nodes_may_come) return wait_for_nodes(placement.problem);
-  if (placement.counts.empty()) {
+  const Placement found = placement();
+  if (found.counts.empty() && state_.options.nodes_may_come) return wait_for_nodes(found.problem);
+  if (found.counts.empty()) {
     const bool gpus = state_.options.gpus_per_worker > 0;
     return end_with(FailureKind::resources,
-                    placement.problem + "; lower ScalingConfig.num_workers or what each worker needs" +
+                    found.problem + "; lower ScalingConfig.num_workers or what each worker needs" +
                         (gpus ? ", or set use_gpu to false" : ""),
                     "the workers do not fit");
   }
-  const std::vector<int64_t>& counts = placement.counts;
+  const std::vector<int64_t>& counts = found.counts;
+  if (state_.options.most_nodes > 0) state_.world_size = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   go(State::scheduling, reason);
   state_.workers.clear();
   state_.failures.clear();
@@ -34,12 +35,12 @@ void Decision::start_group(const std::string& reason) {
   state_.live = state_.joined = state_.completed = 0;
   state_.judgement_pending = state_.closed = false;
   state_.awaited_report = 0;
-  state_.awaits_checkpoint = false;
+  state_.awaits_checkpoint = state_.last_call = false;
   state_.preempted_nodes.clear();
   note(LogLevel::info, "attempt " + std::to_string(state_.attempt.value) + ": starting " +
                            std::to_string(state_.world_size) + (state_.world_size == 1 ? " worker" : " workers"));
   start_data_processes(counts);  // before the workers, whose numbers follow each other
-  for (size_t node = 0; node < counts.size(); ++node) {
+  for (const size_t node : in_rank_order(state_.nodes)) {
     for (int64_t i = 0; i < counts[node]; ++i) {
       state_.last_worker = state_.last_worker.next();
       const WorkerId id = state_.last_worker;

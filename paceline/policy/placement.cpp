@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -184,6 +185,31 @@ Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64
     placement.problem = problem_of(nodes, options, workers, usable(options.placement_strategy, room));
   }
   return placement;
+}
+
+std::vector<size_t> in_rank_order(const std::vector<Node>& nodes) {
+  std::vector<size_t> order(nodes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&nodes](size_t node) {
+    return nodes[node].rank < 0 ? std::numeric_limits<int64_t>::max() : nodes[node].rank;
+  });
+  return order;
+}
+
+Placement fill(const std::vector<Node>& nodes, const RunOptions& options) {
+  Placement placement{.counts = Counts(nodes.size(), 0)};
+  int64_t used = 0;
+  for (const size_t node : in_rank_order(nodes)) {
+    if (nodes[node].lost || used == options.most_nodes) continue;
+    placement.counts[node] = nodes[node].workers;
+    ++used;
+  }
+  if (used >= options.nodes) return placement;
+  std::string names;
+  for (const Node& node : nodes) add(names, node.name + (node.lost ? " is lost" : " is there"));
+  return {.counts = {},
+          .problem = std::to_string(options.nodes) + " nodes are needed (--nnodes), and there " +
+                     (used == 1 ? "is 1" : "are " + std::to_string(used)) + (names.empty() ? "" : ": " + names)};
 }
 
 }  // namespace paceline::policy

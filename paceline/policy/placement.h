@@ -4,6 +4,7 @@
 // can, SPREAD puts one worker after the other on the next node that has room; STRICT_PACK wants one node for all,
 // STRICT_SPREAD a node for each. Nodes may differ. Ranks of a node are neighbours, whatever the strategy.
 // A host that the run has lost twice, and a node that will be taken away, are used only when the others have no room.
+// Programs of `paceline run` on several nodes are not placed: each node says how many it has (fill()).
 #pragma once
 
 #include <string>
@@ -26,6 +27,13 @@ struct Placement {
 /// Places `workers` workers with what `options` say each of them needs on the nodes that are not lost; those named by
 /// `leaving` will be taken away.
 Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64_t workers, const Lines& leaving = {});
+
+/// As many workers on each node as it says: on RunOptions::most_nodes nodes at most, of those that are not lost the
+/// first in the order of their ranks. They do not fit where there are fewer than RunOptions::nodes.
+Placement fill(const std::vector<Node>& nodes, const RunOptions& options);
+
+/// Positions of the nodes in the order of their ranks; those without one come behind, as they came.
+std::vector<size_t> in_rank_order(const std::vector<Node>& nodes);
 
 /// How many workers fit on the node beside each other, at most `most`; 0 on a node that is lost, or whose labels are
 /// others than those that are wanted.

@@ -128,5 +128,20 @@ TEST(Placement, SumsFitAndNoNodeGetsMoreThanItsRoom) {
   }
 }
 
+TEST(Placement, EachNodeHasAsManyWorkersAsItSaysInTheOrderOfRanks) {
+  std::vector<Node> nodes = nodes_with_cores({1, 1, 1, 1});
+  for (size_t i = 0; i < nodes.size(); ++i) nodes[i].workers = static_cast<int64_t>(i) + 2;
+  nodes[0].rank = 1;
+  nodes[2].rank = 0;
+  EXPECT_THAT(in_rank_order(nodes), ElementsAre(2, 0, 1, 3));
+  EXPECT_THAT(fill(nodes, {.nodes = 2, .most_nodes = 3}).counts, ElementsAre(2, 3, 4, 0)) << "cores do not count";
+  nodes[2].lost = true;
+  EXPECT_THAT(fill(nodes, {.nodes = 2, .most_nodes = 3}).counts, ElementsAre(2, 3, 0, 5));
+  nodes[0].lost = nodes[1].lost = true;
+  const Placement few = fill(nodes, {.nodes = 2, .most_nodes = 3});
+  EXPECT_THAT(few.counts, IsEmpty());
+  EXPECT_THAT(few.problem, HasSubstr("2 nodes are needed (--nnodes), and there is 1: node0 is lost"));
+}
+
 }  // namespace
 }  // namespace paceline::policy

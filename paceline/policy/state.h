@@ -95,6 +95,8 @@ PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
   FIELD(Resources, resources, {}) /* others, by name */                                              \
   FIELD(Labels, labels, {})                                                                          \
   FIELD(std::string, address, "") /* where the other nodes' workers reach it; "": on this machine */ \
+  FIELD(int64_t, rank, -1)        /* as NodeReady's, likewise the next */                            \
+  FIELD(int64_t, workers, 0)                                                                         \
   FIELD(bool, lost, false)
 PACELINE_RECORD(Node, PACELINE_NODE_FIELDS);
 
@@ -131,29 +133,32 @@ PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
 PACELINE_RECORD(DataProcess, PACELINE_DATA_PROCESS_FIELDS);
 
 // What the run was asked for, as far as decisions depend on it. A limit of -1 is none.
-#define PACELINE_RUN_OPTIONS_FIELDS(FIELD)                                                                        \
-  FIELD(int64_t, num_workers, 1)                                                                                  \
-  FIELD(int64_t, nodes, 1)                       /* agents that will announce themselves */                       \
-  FIELD(bool, nodes_may_come, false)             /* after a loss, and beyond these: the engine may give others */ \
-  FIELD(double, cpus_per_worker, 0.0)            /* 0: workers may share cores */                                 \
-  FIELD(double, gpus_per_worker, 0.0)            /* 0: no GPUs wanted; below 1: of one that workers share */      \
-  FIELD(double, memory_per_worker, 0.0)          /* bytes */                                                      \
-  FIELD(Resources, resources_per_worker, {})     /* others, by name */                                            \
-  FIELD(std::string, placement_strategy, "PACK") /* placement.h */                                                \
-  FIELD(Labels, label_selector, {})              /* that nodes must have */                                       \
-  FIELD(int64_t, max_failures, 0)                                                                                 \
-  FIELD(int64_t, controller_failure_limit, -1)                                                                    \
-  FIELD(int64_t, max_preemption_failures, -1)                                                                     \
-  FIELD(double, start_timeout_s, 60.0)                                                                            \
-  FIELD(double, stop_grace_s, 5.0)                                                                                \
-  /* for workers to end by themselves after another's failure: ranks with the same exception are heard */         \
-  FIELD(double, failure_grace_s, 0.25)                                                                            \
-  /* the same after a SIGKILL, which says nothing that others could be about to say as well */                    \
-  FIELD(double, killed_grace_s, 0.05)                                                                             \
-  FIELD(std::optional<double>, max_time, {})                                                                      \
-  FIELD(bool, launch, false)         /* of `paceline run`: its settings are flags, see setting_name.h */          \
-  FIELD(int64_t, max_validations, 0) /* at once; 0: the run has no validation function */                         \
-  FIELD(bool, has_datasets, false)   /* each node has a data process */                                           \
+#define PACELINE_RUN_OPTIONS_FIELDS(FIELD)                                                                   \
+  FIELD(int64_t, num_workers, 1)                                                                             \
+  FIELD(int64_t, nodes, 1)           /* agents that will announce themselves */                              \
+  FIELD(bool, nodes_may_come, false) /* after a loss, and beyond these: the engine may give others */        \
+  /* not 0: each node has as many workers as it says, and a group has so many nodes at most */               \
+  FIELD(int64_t, most_nodes, 0)                                                                              \
+  FIELD(double, last_call_s, 0.0)                /* so long others are waited for when `nodes` are there */  \
+  FIELD(double, cpus_per_worker, 0.0)            /* 0: workers may share cores */                            \
+  FIELD(double, gpus_per_worker, 0.0)            /* 0: no GPUs wanted; below 1: of one that workers share */ \
+  FIELD(double, memory_per_worker, 0.0)          /* bytes */                                                 \
+  FIELD(Resources, resources_per_worker, {})     /* others, by name */                                       \
+  FIELD(std::string, placement_strategy, "PACK") /* placement.h */                                           \
+  FIELD(Labels, label_selector, {})              /* that nodes must have */                                  \
+  FIELD(int64_t, max_failures, 0)                                                                            \
+  FIELD(int64_t, controller_failure_limit, -1)                                                               \
+  FIELD(int64_t, max_preemption_failures, -1)                                                                \
+  FIELD(double, start_timeout_s, 60.0)                                                                       \
+  FIELD(double, stop_grace_s, 5.0)                                                                           \
+  /* for workers to end by themselves after another's failure: ranks with the same exception are heard */    \
+  FIELD(double, failure_grace_s, 0.25)                                                                       \
+  /* the same after a SIGKILL, which says nothing that others could be about to say as well */               \
+  FIELD(double, killed_grace_s, 0.05)                                                                        \
+  FIELD(std::optional<double>, max_time, {})                                                                 \
+  FIELD(bool, launch, false)         /* of `paceline run`: its settings are flags, see setting_name.h */     \
+  FIELD(int64_t, max_validations, 0) /* at once; 0: the run has no validation function */                    \
+  FIELD(bool, has_datasets, false)   /* each node has a data process */                                      \
   FIELD(CheckpointConfig, checkpoint_config, {})
 PACELINE_RECORD(RunOptions, PACELINE_RUN_OPTIONS_FIELDS);
 
@@ -193,6 +198,7 @@ using RankErrors = std::map<int64_t, std::string>;
   FIELD(bool, awaits_checkpoint, false) /* of that report */                                                          \
   FIELD(bool, closed, true)             /* nothing is left of the group */                                            \
   FIELD(bool, backing_off, false)       /* the next try waits */                                                      \
+  FIELD(bool, last_call, false)         /* enough nodes are there, and others have some time to come */               \
   FIELD(int64_t, first_report, 1)       /* of this attempt */                                                         \
   FIELD(int64_t, last_report, 0)        /* the highest number seen */                                                 \
   FIELD(PublishedCheckpoints, checkpoints, {})                                                                        \

@@ -76,6 +76,12 @@ PACELINE_MESSAGE(EndProcess, "end_process", PACELINE_END_PROCESS_FIELDS);
   FIELD(int64_t, bytes, 0)
 PACELINE_MESSAGE(OutputTaken, "output_taken", PACELINE_OUTPUT_TAKEN_FIELDS);
 
+// The last message: the run is over, or has no use for this agent. Whoever has started the agent may want to know.
+#define PACELINE_DISMISSED_FIELDS(FIELD)                            \
+  FIELD(int64_t, exit_code, 0)   /* that `paceline run` has then */ \
+  FIELD(std::string, reason, "") /* why, where it is not 0; one line */
+PACELINE_MESSAGE(Dismissed, "dismissed", PACELINE_DISMISSED_FIELDS);
+
 // What shall not remain of the run when the driver dies: removed in this order by whoever outlives the driver, while no
 // other driver holds the run. Absolute paths. Each takes the place of the one before.
 #define PACELINE_LEFTOVERS_FIELDS(FIELD)                                              \
@@ -86,16 +92,18 @@ PACELINE_MESSAGE(Leftovers, "leftovers", PACELINE_LEFTOVERS_FIELDS);
 
 // --- agent → controller ------------------------------------------------------------------------------------------
 
-#define PACELINE_NODE_READY_FIELDS(FIELD)                       \
-  FIELD(std::string, node, "")                                  \
-  FIELD(std::string, host, "")                                  \
-  FIELD(int64_t, pid, 0)                                        \
-  FIELD(int64_t, cores, 1)                                      \
-  FIELD(int64_t, gpus, 0)                                       \
-  FIELD(int64_t, memory_bytes, 0) /* that processes may have */ \
-  FIELD(Resources, resources, {}) /* others, by name */         \
-  FIELD(StringMap, labels, {})                                  \
-  FIELD(std::string, address, "") /* where other nodes reach it; "" where none needs to */
+#define PACELINE_NODE_READY_FIELDS(FIELD)                                                                       \
+  FIELD(std::string, node, "")                                                                                  \
+  FIELD(std::string, host, "")                                                                                  \
+  FIELD(int64_t, pid, 0)                                                                                        \
+  FIELD(int64_t, cores, 1)                                                                                      \
+  FIELD(int64_t, gpus, 0)                                                                                       \
+  FIELD(int64_t, memory_bytes, 0) /* that processes may have */                                                 \
+  FIELD(Resources, resources, {}) /* others, by name */                                                         \
+  FIELD(StringMap, labels, {})                                                                                  \
+  FIELD(std::string, address, "") /* where other nodes reach it; "" where none needs to */                      \
+  FIELD(int64_t, rank, -1)        /* its place among the nodes; -1: as they come, behind those that have one */ \
+  FIELD(int64_t, workers, 0)      /* so many it is to have where each node says that; 0: as placement finds */
 PACELINE_MESSAGE(NodeReady, "node_ready", PACELINE_NODE_READY_FIELDS);
 
 // The agent's guardian is gone, so the agent can no longer start or watch processes, and ends those that it has. Sent
@@ -402,6 +410,7 @@ PACELINE_MESSAGE(StatusRequest, "status_request", PACELINE_STATUS_REQUEST_FIELDS
 #define PACELINE_STATUS_REPLY_FIELDS(FIELD) FIELD(Json, status, Json::object())
 PACELINE_MESSAGE(StatusReply, "status_reply", PACELINE_STATUS_REPLY_FIELDS);
 
+// Also from an agent, whose user wants the run to stop.
 #define PACELINE_STOP_RUN_FIELDS(FIELD) FIELD(std::string, reason, "")
 PACELINE_MESSAGE(StopRun, "stop_run", PACELINE_STOP_RUN_FIELDS);
 
@@ -411,7 +420,7 @@ PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQ
 
 /// Every message, once: for what must hold for all of them.
 using Catalogue =
-    std::tuple<Attachment, StartProcess, EndProcess, OutputTaken, Leftovers, ProgressRequest, ProgressReply,
+    std::tuple<Attachment, StartProcess, EndProcess, OutputTaken, Dismissed, Leftovers, ProgressRequest, ProgressReply,
                StacksRequest, StacksReply, RunStacksRequest, NodeReady, NodeFailed, NodeLeaving, ProcessStarted,
                ProcessStartFailed, ProcessExited, ProcessSilent, Output, Welcome, ConnectData, DataConnection,
                DataClient, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined, Heartbeat, Report,

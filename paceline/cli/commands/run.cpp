@@ -14,6 +14,7 @@
 #include "paceline/agent/node.h"
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/run_flags.h"
+#include "paceline/cli/commands/run_nodes.h"
 #include "paceline/controller/stop_signal.h"
 #include "paceline/core/config/launch_overrides.h"
 #include "paceline/core/error.h"
@@ -36,11 +37,14 @@ constexpr const char* kExamples =
     "  paceline run --nproc-per-node=gpu --max-restarts=3 -m my.train\n"
     "                                                        a module on every GPU, up to three restarts\n"
     "  paceline run -n 4 --name mnist -- build/my_training   a C++ program, as run \"mnist\"\n"
-    "  paceline run -n 2 --debug-rank 1 train.py             rank 1 under pdb, with the terminal\n\n"
-    "Exit codes: 0 every rank has ended with 0; otherwise the exit code of the rank that failed first, or 128 + the\n"
+    "  paceline run -n 2 --debug-rank 1 train.py             rank 1 under pdb, with the terminal\n"
+    "  paceline run --nnodes 2 --node-rank 1 --master-addr node0 --nproc-per-node 8 train.py\n"
+    "                                                        the second of two nodes; the first has --node-rank 0\n\n"
+    "Exit codes, on all nodes: 0 every rank has ended with 0; otherwise the exit code of the rank that failed first, "
+    "or 128 + the\n"
     "signal that ended it; 128 + the signal that stopped the run (130 after Ctrl-C); 1 the run could not begin; 2 "
     "wrong\n"
-    "usage.\n";
+    "usage; 75, on other nodes than the first, that was lost or not found.\n";
 
 constexpr size_t kUsageColumns = 35;
 
@@ -95,9 +99,24 @@ launch::Launch launch_of(const RunFlags& flags) {
   launch.plan.run_id = flags.run_id;
   launch.plan.max_restarts = flags.max_restarts.value_or(0);
   launch.plan.master_address = flags.master_address;
-  launch.plan.master_port = flags.master_port;
+  launch.plan.master_port = flags.master_port.value_or(0);
   launch.plan.virtual_local_rank = flags.virtual_local_rank;
   return launch;
+}
+
+// This process is the first of several nodes. The port that the flags name is where it listens; the programs' own is
+// another.
+void set_nodes(const RunFlags& flags, const NodePart& part, launch::Launch& launch) {
+  launch.nodes = launch::Nodes{.least = flags.nodes.least,
+                               .most = flags.nodes.most,
+                               .last_call_s = flags.nodes.last_call_s,
+                               .listen = part.listen,
+                               .token_file = part.token_file,
+                               .here = part.node};
+  FailureConfig& failure = launch.run_config.failure_config;
+  failure.start_timeout_s = flags.nodes.join_timeout_s;
+  failure.node_timeout_s = flags.nodes.lease_s.value_or(failure.node_timeout_s);
+  launch.plan.master_port = 0;
 }
 
 // A rank under a debugger has the terminal's foreground; this process takes it back.
@@ -147,11 +166,24 @@ arrow::Result<int> run(const RunFlags& flags) {
     return arrow::Status::Invalid(error.what());
   }
   ARROW_ASSIGN_OR_RAISE(launch.plan.command, launch::command_of(flags.program, variable));
-  if (launch::is_paceline_driver(launch.plan.command.front())) return become_driver(flags, launch.plan.command);
+  const bool is_driver = launch::is_paceline_driver(launch.plan.command.front());
+  if (is_driver && flags.nodes.are_several()) {
+    return arrow::Status::Invalid("--nnodes is ", flags.nodes.most, ", but ", flags.program.words.front(),
+                                  " calls fit(), and starts its workers itself: its ScalingConfig says on which nodes "
+                                  "(engine \"agents\")");
+  }
+  if (is_driver) return become_driver(flags, launch.plan.command);
+  NodePart part;
+  if (flags.nodes.are_several()) {
+    ARROW_ASSIGN_OR_RAISE(part, find_part(flags));
+    print_notes(flags, part.notes);
+    if (!part.is_first) return serve_node(flags, part, launch.plan.command);
+    set_nodes(flags, part, launch);
+  }
   launch.plan.python_folder = launch::python_folder();
   const bool debugs = flags.debug_rank.has_value();
-  launch.shows_output = [debugs, shown = flags.shown](int64_t rank, const std::string& stream) {
-    return !debugs && shown.shows(rank, stream);
+  launch.shows_output = [debugs, shown = flags.shown](int64_t local_rank, const std::string& stream) {
+    return !debugs && shown.shows(local_rank, stream);
   };
   std::unique_ptr<Foreground> foreground;
   if (flags.debug_rank) {

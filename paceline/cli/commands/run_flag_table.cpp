@@ -1,6 +1,9 @@
 // The table of the flags, and what each of them does.
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <csignal>
+#include <iterator>
 #include <sstream>
 
 #include "paceline/cli/commands/run_flags_internal.h"
@@ -34,13 +37,55 @@ arrow::Status take_workers(const std::string& text, const RunFacts& facts, std::
 
 arrow::Status take_nodes(Reading& reading, const std::string& text) {
   const size_t colon = text.find(':');
-  constexpr const char* kAllowed = "1, or MIN:MAX with MIN 1; Paceline runs on one machine";
-  ARROW_ASSIGN_OR_RAISE(const int64_t least, integer(text.substr(0, colon), 1, kAllowed));
+  constexpr const char* kAllowed = "a number from 1, or MIN:MAX";
+  NodeFlags& nodes = reading.flags.nodes;
+  ARROW_ASSIGN_OR_RAISE(nodes.least, integer(text.substr(0, colon), 1, kAllowed));
   const std::string rest = colon == std::string::npos ? text : text.substr(colon + 1);
-  ARROW_ASSIGN_OR_RAISE(const int64_t most, integer(rest, least, kAllowed));
-  if (least > 1) return arrow::Status::Invalid("is \"", text, "\"; allowed: ", kAllowed);
-  if (most > 1)
-    reading.flags.notes.push_back("--nnodes " + text + ": Paceline runs on one machine, and begins with it");
+  return integer(rest, nodes.least, kAllowed).Value(&nodes.most);
+}
+
+arrow::Status take_is_host(NodeFlags& nodes, const std::string& value) {
+  constexpr const char* kYes[] = {"1", "true", "t", "yes", "y"};
+  constexpr const char* kNo[] = {"0", "false", "f", "no", "n"};
+  std::string lower = value;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  nodes.is_host = std::ranges::find(kYes, lower) != std::end(kYes);
+  if (*nodes.is_host || std::ranges::find(kNo, lower) != std::end(kNo)) return arrow::Status::OK();
+  return arrow::Status::Invalid("has is_host=", value, "; allowed: true, false");
+}
+
+// "join_timeout=300,is_host=1".
+arrow::Status take_rendezvous(Reading& reading, const std::string& text) {
+  NodeFlags& nodes = reading.flags.nodes;
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    std::erase(entry, ' ');
+    const size_t equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == entry.size()) {
+      return arrow::Status::Invalid("has \"", entry, "\"; allowed: KEY=VALUE,…");
+    }
+    const std::string key = entry.substr(0, equals);
+    const std::string value = entry.substr(equals + 1);
+    const auto number_into = [&](auto& field) -> arrow::Status {
+      const auto number = integer(value, 1, "a number from 1");
+      if (!number.ok()) return arrow::Status::Invalid("has ", key, ", which ", number.status().message());
+      field = static_cast<double>(*number);
+      return arrow::Status::OK();
+    };
+    if (key == "join_timeout" || key == "timeout") {
+      ARROW_RETURN_NOT_OK(number_into(nodes.join_timeout_s));
+    } else if (key == "last_call_timeout") {
+      ARROW_RETURN_NOT_OK(number_into(nodes.last_call_s));
+    } else if (key == "keep_alive_interval") {
+      ARROW_RETURN_NOT_OK(number_into(reading.keep_alive_interval_s));
+    } else if (key == "keep_alive_max_attempt") {
+      ARROW_RETURN_NOT_OK(number_into(reading.keep_alive_attempts));
+    } else if (key == "is_host") {
+      ARROW_RETURN_NOT_OK(take_is_host(nodes, value));
+    } else {
+      reading.flags.notes.push_back("--rdzv-conf " + entry + " is not used: nodes meet over Paceline's own connection");
+    }
+  }
   return arrow::Status::OK();
 }
 
@@ -104,6 +149,13 @@ arrow::Status take_text(Reading& reading, const std::string& text) {
   return arrow::Status::OK();
 }
 
+template <std::string NodeFlags::* Field>
+arrow::Status take_node_text(Reading& reading, const std::string& text) {
+  if (text.empty()) return arrow::Status::Invalid("is empty");
+  reading.flags.nodes.*Field = text;
+  return arrow::Status::OK();
+}
+
 template <bool RunFlags::* Field>
 arrow::Status take_switch(Reading& reading, const std::string&) {
   reading.flags.*Field = true;
@@ -119,6 +171,7 @@ arrow::Status take_choice(Reading& reading, const std::string&) {
 // Why some flags change nothing before a program that calls fit().
 constexpr const char* kOwnPlace = "it tells its workers their place by get_context()";
 constexpr const char* kOwnGroup = "its workers meet over Paceline's own store";
+constexpr const char* kOwnNodes = "its ScalingConfig says where its nodes come from";
 constexpr const char* kOwnOutput = "it shows the output of all its workers, or none with --quiet";
 
 arrow::Status accept(Reading&, const std::string&) {
@@ -129,7 +182,7 @@ arrow::Status accept(Reading&, const std::string&) {
 
 const std::vector<Flag>& own_flags() {
   static const std::vector<Flag> flags = {
-      {"num-workers", 'n', "N", nullptr, nullptr, "Ranks to start: a number, auto, cpu or gpu; default 1",
+      {"num-workers", 'n', "N", nullptr, nullptr, "Ranks to start on this node: a number, auto, cpu or gpu; default 1",
        [](Reading& r, const std::string& text) { return take_workers(text, r.facts, r.flags.num_workers); }},
       {"name", 0, "NAME", nullptr, nullptr,
        "Name of the run and of its folder; by default the program's name, the time and a unique ending",
@@ -141,6 +194,9 @@ const std::vector<Flag>& own_flags() {
        [](Reading& r, const std::string& text) {
          return integer(text, 0, "a rank").Value(&r.flags.debug_rank.emplace());
        }},
+      {"token-file", 0, "FILE", nullptr, nullptr,
+       "With several nodes: file that the first writes and the others read, a secret; by default in ~/.paceline",
+       take_node_text<&NodeFlags::token_file>, kOwnNodes},
       {"quiet", 'q', nullptr, nullptr, nullptr, "Print only what the programs print, warnings and errors",
        take_switch<&RunFlags::quiet>},
       {"help", 'h', nullptr, nullptr, nullptr, "Print this help", take_switch<&RunFlags::help>},
@@ -152,24 +208,37 @@ const std::vector<Flag>& torchrun_flags() {
   static const std::vector<Flag> flags = {
       {"nproc-per-node", 0, "N", nullptr, "PET_NPROC_PER_NODE", "The same as --num-workers: a number, auto, cpu or gpu",
        [](Reading& r, const std::string& text) { return take_workers(text, r.facts, r.nproc); }},
-      {"nnodes", 0, "N", nullptr, "PET_NNODES", "1 or 1:MAX; several machines are refused", take_nodes},
-      {"standalone", 0, nullptr, nullptr, "PET_STANDALONE", "Accepted: every launch is standalone", accept},
+      {"nnodes", 0, "N", nullptr, "PET_NNODES",
+       "Nodes: a number, or MIN:MAX for MIN and those that come besides before the start; default 1", take_nodes},
+      {"standalone", 0, nullptr, nullptr, "PET_STANDALONE", "Accepted: one node needs no other",
+       [](Reading& r, const std::string&) {
+         r.standalone = true;
+         return arrow::Status::OK();
+       }},
       {"max-restarts", 0, "N", nullptr, "PET_MAX_RESTARTS", "Restarts of all ranks after one has failed; default 0",
        [](Reading& r, const std::string& text) {
          return integer(text, 0, "a number from 0").Value(&r.flags.max_restarts.emplace());
        }},
-      {"rdzv-backend", 0, "NAME", nullptr, "PET_RDZV_BACKEND", "No effect: ranks meet over Paceline's own store",
-       nullptr},
-      {"rdzv-endpoint", 0, "HOST:PORT", nullptr, "PET_RDZV_ENDPOINT", "No effect: ranks meet over Paceline's own store",
-       nullptr},
-      {"rdzv-id", 0, "ID", nullptr, "PET_RDZV_ID", "TORCHELASTIC_RUN_ID of the programs",
+      {"rdzv-backend", 0, "NAME", nullptr, "PET_RDZV_BACKEND", "Accepted: nodes meet at the first, whatever it is",
+       accept, kOwnNodes},
+      {"rdzv-endpoint", 0, "HOST:PORT", nullptr, "PET_RDZV_ENDPOINT",
+       "Where the first node is, in the place of --master-addr and --master-port; default port 29400",
+       [](Reading& r, const std::string& text) {
+         r.endpoint = text;
+         return arrow::Status::OK();
+       },
+       kOwnNodes},
+      {"rdzv-id", 0, "ID", nullptr, "PET_RDZV_ID",
+       "TORCHELASTIC_RUN_ID of the programs; the token file is named after it",
        [](Reading& r, const std::string& text) {
          r.flags.run_id = text;
          return arrow::Status::OK();
        },
        kOwnPlace},
-      {"rdzv-conf", 0, "KEY=VALUE,…", nullptr, "PET_RDZV_CONF", "No effect: ranks meet over Paceline's own store",
-       nullptr},
+      {"rdzv-conf", 0, "KEY=VALUE,…", nullptr, "PET_RDZV_CONF",
+       "join_timeout (600 s), last_call_timeout (30 s), keep_alive_interval, keep_alive_max_attempt, is_host; no "
+       "others",
+       take_rendezvous, kOwnNodes},
       {"monitor-interval", 0, "SECONDS", nullptr, "PET_MONITOR_INTERVAL",
        "No effect: the end of a rank is noticed at once", nullptr},
       {"start-method", 0, "METHOD", "spawn|fork|forkserver", "PET_START_METHOD",
@@ -207,28 +276,30 @@ const std::vector<Flag>& torchrun_flags() {
        "No effect: there is one log for each rank; `paceline logs` and grep find what is in them", nullptr},
       {"duplicate-stderr-filters", 0, "WORDS", nullptr, "PET_DUPLICATE_STDERR_FILTERS",
        "No effect: there is one log for each rank; `paceline logs` and grep find what is in them", nullptr},
-      {"node-rank", 0, "N", nullptr, "PET_NODE_RANK", "0; others are refused, since there is one machine",
-       [](Reading&, const std::string& text) -> arrow::Status {
-         ARROW_ASSIGN_OR_RAISE(const int64_t rank, integer(text, 0, "0; Paceline runs on one machine"));
-         if (rank == 0) return arrow::Status::OK();
-         return arrow::Status::Invalid("is ", rank, "; allowed: 0; Paceline runs on one machine");
+      {"node-rank", 0, "N", nullptr, "PET_NODE_RANK",
+       "Number of this node, with every backend; by default 0, or as nodes come with --rdzv-endpoint",
+       [](Reading& r, const std::string& text) {
+         return integer(text, 0, "a number from 0").Value(&r.flags.nodes.rank.emplace());
        }},
       {"master-addr", 0, "ADDRESS", nullptr, "PET_MASTER_ADDR",
-       "MASTER_ADDR of the programs; it must be this machine's",
+       "Where node 0 is; with one node MASTER_ADDR of the programs, which must be this machine's",
        [](Reading& r, const std::string& text) -> arrow::Status {
          if (text.empty()) return arrow::Status::Invalid("is empty; leave it out for 127.0.0.1");
          r.flags.master_address = text;
          return arrow::Status::OK();
        },
        kOwnGroup},
-      {"master-port", 0, "PORT", nullptr, "PET_MASTER_PORT", "MASTER_PORT of the programs; by default a free port",
+      {"master-port", 0, "PORT", nullptr, "PET_MASTER_PORT",
+       "Where node 0 listens, default 29500; with one node MASTER_PORT of the programs, by default a free port",
        [](Reading& r, const std::string& text) -> arrow::Status {
          ARROW_ASSIGN_OR_RAISE(r.flags.master_port, integer(text, 0, "0 (any that is free) to 65535"));
-         if (r.flags.master_port <= 65535) return arrow::Status::OK();
+         if (*r.flags.master_port <= 65535) return arrow::Status::OK();
          return arrow::Status::Invalid("is ", text, "; allowed: 0 (any that is free) to 65535");
        },
        kOwnGroup},
-      {"local-addr", 0, "ADDRESS", nullptr, "PET_LOCAL_ADDR", "No effect: everything is on loopback", nullptr},
+      {"local-addr", 0, "ADDRESS", nullptr, "PET_LOCAL_ADDR",
+       "With several nodes: where the others' ranks reach those here; by default found out",
+       take_node_text<&NodeFlags::local_address>, kOwnNodes},
       {"logs-specs", 0, "NAME", nullptr, nullptr, "Refused: Paceline writes the logs",
        [](Reading&, const std::string& text) {
          return arrow::Status::Invalid("is \"", text,

@@ -1,6 +1,7 @@
 #include "paceline/cli/commands/run_flags.h"
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <sstream>
 
@@ -163,6 +164,59 @@ arrow::Status check_together(Reading& reading) {
   return arrow::Status::OK();
 }
 
+struct Endpoint {
+  std::string host;
+  int64_t port = 0;
+};
+
+// "HOST", "HOST:PORT", "IPV6", "[IPV6]:PORT".
+arrow::Result<Endpoint> parse_endpoint(const std::string& text) {
+  constexpr int64_t kDefaultPort = 29400;
+  const bool is_bracketed = text.starts_with('[');
+  const size_t host_end = is_bracketed                        ? text.find(']')
+                          : text.find(':') == text.rfind(':') ? text.find(':')
+                                                              : text.npos;
+  Endpoint endpoint{is_bracketed ? text.substr(1, host_end - 1) : text.substr(0, host_end), kDefaultPort};
+  const std::string rest = host_end == text.npos ? "" : text.substr(host_end + (is_bracketed ? 1 : 0));
+  if (!rest.empty()) {
+    const char* const end = rest.data() + rest.size();
+    const auto [stop, problem] = std::from_chars(rest.data() + 1, end, endpoint.port);
+    if (rest[0] != ':' || problem != std::errc() || stop != end) endpoint.port = -1;
+  }
+  if (endpoint.host.empty() || endpoint.port < 0 || endpoint.port > 65535) {
+    return arrow::Status::Invalid("--rdzv-endpoint is \"", text, "\"; allowed: HOST or HOST:PORT");
+  }
+  return endpoint;
+}
+
+arrow::Status check_nodes(Reading& reading) {
+  constexpr int64_t kDefaultPort = 29500;
+  NodeFlags& nodes = reading.flags.nodes;
+  if (reading.standalone && nodes.least > 1) {
+    return arrow::Status::Invalid("--standalone is for one node, and --nnodes is ", nodes.least, "; give one of them");
+  }
+  if (reading.standalone) nodes.most = 1;
+  if (nodes.rank && *nodes.rank >= nodes.most) {
+    return arrow::Status::Invalid("--node-rank is ", *nodes.rank, "; allowed: 0",
+                                  nodes.are_several() ? " to " + std::to_string(nodes.most - 1) : "",
+                                  ", since --nnodes is ", nodes.most);
+  }
+  if (reading.keep_alive_interval_s || reading.keep_alive_attempts) {
+    nodes.lease_s = reading.keep_alive_interval_s.value_or(5) * reading.keep_alive_attempts.value_or(3);
+  }
+  if (nodes.token_file.empty()) nodes.token_file = reading.facts.variables("PACELINE_TOKEN_FILE").value_or("");
+  if (reading.endpoint && !reading.endpoint->empty()) {
+    ARROW_ASSIGN_OR_RAISE(const Endpoint endpoint, parse_endpoint(*reading.endpoint));
+    nodes.host = endpoint.host;
+    nodes.port = endpoint.port;
+  } else {
+    nodes.host = reading.flags.master_address;
+    nodes.port = reading.flags.master_port.value_or(kDefaultPort);
+    if (!nodes.rank) nodes.rank = 0;
+  }
+  return arrow::Status::OK();
+}
+
 RunFlagInfo info_of(const Flag& flag, bool torchruns) {
   const std::string letter = flag.letter != 0 ? std::string("-") + flag.letter + "," : "";
   return {letter + "--" + flag.name, flag.value != nullptr ? flag.value : "", torchruns, flag.what};
@@ -188,6 +242,7 @@ arrow::Result<RunFlags> parse_run_flags(const std::vector<std::string>& argument
   ARROW_RETURN_NOT_OK(words.read());
   if (reading.flags.help) return reading.flags;
   ARROW_RETURN_NOT_OK(read_variables(reading, words));
+  ARROW_RETURN_NOT_OK(check_nodes(reading));
   ARROW_RETURN_NOT_OK(check_together(reading));
   return reading.flags;
 }

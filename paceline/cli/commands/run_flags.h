@@ -1,9 +1,9 @@
 // The flags of `paceline run`: its own and torchrun's, with dashes or underscores, "=" or a blank, before the program.
 // Pure.
 //
-// torchrun's flags mean what they mean there as far as one machine goes; what else happens to each stands in the table
-// that run_flag_table() gives, from which --help is printed and with which docs/launching.md is compared. As there, the
-// variable PET_NPROC_PER_NODE stands for --nproc-per-node and so on, and a beginning that only one flag has will do.
+// torchrun's flags mean what they mean there; what is different stands in the table that run_flag_table() gives, from
+// which --help is printed and with which docs/launching.md is compared. As there, the variable PET_NPROC_PER_NODE
+// stands for --nproc-per-node and so on, and a beginning that only one flag has will do.
 #pragma once
 
 #include <arrow/result.h>
@@ -25,13 +25,37 @@ struct RunFacts {
   launch::Variables variables;
 };
 
-/// Which ranks' output the terminal shows; all of it is in the logs.
+/// Which ranks' output the terminal shows; all of it is in the logs. Ranks count from 0 on each node.
 struct ShownOutput {
   std::set<int64_t> ranks;            // empty: all
   std::map<int64_t, int> redirected;  // by local rank: 1 standard output, 2 standard error, 3 both; -1: every rank
   std::map<int64_t, int> shown_too;   // the same, shown although redirected (--tee)
 
   bool shows(int64_t rank, const std::string& stream) const;
+};
+
+/// What the flags say of several nodes: --nnodes, and where they meet.
+struct NodeFlags {
+  int64_t least = 1;
+  int64_t most = 1;
+  /// Of this node. Without an endpoint it is 0 where no flag says it.
+  std::optional<int64_t> rank;
+  /// Where the first node is: --rdzv-endpoint, else --master-addr and --master-port. Port 0: as the token file says.
+  std::string host;
+  int64_t port = 0;
+  /// Whether this node is that, where --rdzv-conf says it.
+  std::optional<bool> is_host;
+  /// So long nodes wait for each other, and, where the least are there, for those that may come besides.
+  double join_timeout_s = 600;
+  double last_call_s = 30;
+  /// Without a sign of life for so long a node is lost; not set: FailureConfig's.
+  std::optional<double> lease_s;
+  /// Of this node, for the others; "": found out.
+  std::string local_address;
+  /// "": a file in the user's home.
+  std::string token_file;
+
+  bool are_several() const { return most > 1; }
 };
 
 struct RunFlags {
@@ -46,7 +70,8 @@ struct RunFlags {
   std::string role = "default";
   std::string run_id = "none";
   std::string master_address = "127.0.0.1";
-  int64_t master_port = 0;  // 0: any that is free
+  std::optional<int64_t> master_port;  // 0: any that is free
+  NodeFlags nodes;
   bool virtual_local_rank = false;
   std::vector<int> signals;  // that stop the run and are passed on to the programs
   ShownOutput shown;
@@ -56,7 +81,7 @@ struct RunFlags {
 };
 
 /// Invalid with a sentence for the user: an unknown flag (with the nearest known one), a value that is not allowed, a
-/// flag that makes no sense on one machine, no program.
+/// flags that do not go together, no program.
 arrow::Result<RunFlags> parse_run_flags(const std::vector<std::string>& arguments, const RunFacts& facts);
 
 /// One row of the table of flags.

@@ -19,6 +19,10 @@ struct Reading {
   const RunFacts& facts;
   RunFlags flags;
   std::optional<int64_t> nproc;
+  std::optional<std::string> endpoint;
+  bool standalone = false;
+  std::optional<double> keep_alive_interval_s;
+  std::optional<double> keep_alive_attempts;
 };
 
 using Apply = arrow::Status (*)(Reading& reading, const std::string& value);

@@ -14,6 +14,7 @@
 namespace paceline::cli {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -57,15 +58,57 @@ TEST(RunFlags, CountsWorkersOfTheMachine) {
   EXPECT_THAT(refusal("--num-workers 2 --nproc-per-node 3 a"), HasSubstr("mean the same"));
 }
 
-TEST(RunFlags, WhatMakesNoSenseOnOneMachineIsRefusedOrNoted) {
-  EXPECT_THAT(refusal("--nnodes 2 a"), HasSubstr("--nnodes is \"2\"; allowed: 1"));
-  EXPECT_THAT(refusal("--nnodes 2:3 a"), HasSubstr("one machine"));
-  EXPECT_THAT(refusal("--node-rank 1 a"), HasSubstr("allowed: 0"));
+TEST(RunFlags, SeveralNodesAndWhereTheyMeet) {
+  const auto nodes = [](const std::string& line) { return parse(line).ValueOrDie().nodes; };
+  EXPECT_FALSE(nodes("a").are_several());
+  const NodeFlags plain = nodes("--nnodes 2 --node-rank 1 --master-addr node0 a");
+  EXPECT_EQ(plain.least, 2);
+  EXPECT_EQ(plain.most, 2);
+  EXPECT_EQ(plain.rank, 1);
+  EXPECT_EQ(plain.host, "node0");
+  EXPECT_EQ(plain.port, 29500);
+  EXPECT_EQ(nodes("--nnodes 2 a").rank, 0) << "as torchrun has it";
+  EXPECT_EQ(nodes("--nnodes 2 --master-port 0 a").port, 0);
+  const NodeFlags elastic = nodes(
+      "--nnodes=1:4 --rdzv-backend=c10d --rdzv-endpoint=node0 --rdzv-conf=join_timeout=5,is_host=True,"
+      "last_call_timeout=7 --local-addr 10.0.0.2 --token-file /f a");
+  EXPECT_EQ(elastic.least, 1);
+  EXPECT_EQ(elastic.most, 4);
+  EXPECT_EQ(elastic.rank, std::nullopt);
+  EXPECT_EQ(elastic.host, "node0");
+  EXPECT_EQ(elastic.port, 29400);
+  EXPECT_EQ(elastic.join_timeout_s, 5);
+  EXPECT_EQ(elastic.last_call_s, 7);
+  EXPECT_EQ(elastic.lease_s, std::nullopt);
+  EXPECT_EQ(nodes("--rdzv-conf keep_alive_interval=2 a").lease_s, 6) << "three signs of life by default";
+  EXPECT_EQ(nodes("--rdzv-conf keep_alive_interval=2,keep_alive_max_attempt=4 a").lease_s, 8);
+  EXPECT_EQ(elastic.is_host, true);
+  EXPECT_EQ(elastic.local_address, "10.0.0.2");
+  EXPECT_EQ(elastic.token_file, "/f");
+  EXPECT_EQ(nodes("--nnodes 2 --rdzv-endpoint [fd00::1]:7 a").host, "fd00::1");
+  EXPECT_EQ(nodes("--nnodes 2 --rdzv-endpoint [fd00::1]:7 a").port, 7);
+  EXPECT_EQ(nodes("--nnodes 2 --rdzv-endpoint fd00::1 a").host, "fd00::1");
+  EXPECT_FALSE(nodes("--nnodes 1:4 --standalone a").are_several());
+  const auto variable = [](const std::string& name) {
+    return name == "PACELINE_TOKEN_FILE" ? std::optional<std::string>("/v") : std::nullopt;
+  };
+  EXPECT_EQ(parse_run_flags(words_of("a"), {.variables = variable}).ValueOrDie().nodes.token_file, "/v");
+}
+
+TEST(RunFlags, OfNodesThatDoNotGoTogetherAreRefusedOrNoted) {
+  EXPECT_THAT(refusal("--nnodes 0 a"), HasSubstr("--nnodes is \"0\"; allowed: a number from 1, or MIN:MAX"));
+  EXPECT_THAT(refusal("--nnodes 3:2 a"), HasSubstr("MIN:MAX"));
+  EXPECT_THAT(refusal("--node-rank 1 a"), HasSubstr("--node-rank is 1; allowed: 0, since --nnodes is 1"));
+  EXPECT_THAT(refusal("--nnodes 2 --node-rank 2 a"), HasSubstr("allowed: 0 to 1, since --nnodes is 2"));
+  EXPECT_THAT(refusal("--nnodes 2 --standalone a"), HasSubstr("--standalone is for one node"));
+  EXPECT_THAT(refusal("--rdzv-endpoint host:x a"), HasSubstr("allowed: HOST or HOST:PORT"));
+  EXPECT_THAT(refusal("--rdzv-endpoint host:65536 a"), HasSubstr("allowed: HOST or HOST:PORT"));
+  EXPECT_THAT(refusal("--rdzv-conf timeout a"), HasSubstr("--rdzv-conf has \"timeout\"; allowed: KEY=VALUE"));
+  EXPECT_THAT(refusal("--rdzv-conf join_timeout=x a"), HasSubstr("a number from 1"));
+  EXPECT_THAT(parse("--rdzv-conf read_timeout=5 a").ValueOrDie().notes,
+              ElementsAre(HasSubstr("--rdzv-conf read_timeout=5 is not used")));
+  EXPECT_THAT(parse("--nnodes 1:1 --standalone --rdzv-endpoint=host:1 a").ValueOrDie().notes, IsEmpty());
   EXPECT_THAT(refusal("--logs-specs mine a"), HasSubstr("plug-in"));
-  EXPECT_THAT(parse("--nnodes 1:1 --standalone a").ValueOrDie().notes, IsEmpty());
-  EXPECT_THAT(parse("--rdzv-endpoint=host:1 a").ValueOrDie().notes,
-              ElementsAre("--rdzv-endpoint host:1 is not used: ranks meet over Paceline's own store"));
-  EXPECT_THAT(parse("--nnodes 1:4 a").ValueOrDie().notes, ElementsAre(HasSubstr("one machine")));
   EXPECT_THAT(parse("--log-dir /x a").ValueOrDie().notes, ElementsAre(HasSubstr("--storage-path")));
 }
 
@@ -162,7 +205,17 @@ TEST(RunFlags, AreReadAsTorchrunReadsThem) {
     EXPECT_EQ(read->role, torchrun["role"].get<std::string>());
     EXPECT_EQ(read->run_id, torchrun["rdzv_id"].get<std::string>());
     EXPECT_EQ(read->master_address, torchrun["master_addr"].get<std::string>());
-    EXPECT_EQ(read->master_port, torchrun["master_port"]);
+    EXPECT_EQ(read->master_port.value_or(0), torchrun["master_port"]);
+    const NodeFlags& nodes = read->nodes;
+    const std::string least = std::to_string(nodes.least);
+    EXPECT_THAT(torchrun["nnodes"].get<std::string>(), AnyOf(least, least + ":" + std::to_string(nodes.most)));
+    EXPECT_EQ(nodes.rank.value_or(0), torchrun["node_rank"]);
+    EXPECT_EQ(nodes.local_address, torchrun["local_addr"].get<std::string>());
+    if (torchrun["rdzv_endpoint"] == "") {
+      EXPECT_EQ(nodes.host, torchrun["master_addr"].get<std::string>());
+    } else {
+      EXPECT_EQ(nodes.host + ":" + std::to_string(nodes.port), torchrun["rdzv_endpoint"].get<std::string>());
+    }
     EXPECT_EQ(read->virtual_local_rank, torchrun["virtual_local_rank"]);
     EXPECT_EQ(read->program.words, torchrun["words"].get<Words>());
   }

@@ -12,6 +12,9 @@ CASES = [
     "--nproc-per-node 2 train.py --lr 0.1",
     "--nproc_per_node=2 train.py --nproc_per_node=3",
     "--nproc_per_node=2 --nnodes=1 --standalone train.py",
+    "--nnodes 2 --node-rank 1 --master-addr 10.0.0.1 --master-port 29501 --nproc-per-node 8 train.py",
+    "--nnodes=1:4 --nproc_per_node=2 --rdzv-id=job --rdzv-backend=c10d --rdzv-endpoint=node0:29400 train.py",
+    "--nnodes 3 --local-addr 10.0.0.7 --rdzv_endpoint node0:7 train.py",
     "--standalone --nproc-per-node=4 --max-restarts=3 -m my.module -m x",
     "--no-python --nproc_per_node 8 ./my_program -n 3",
     "--no_python -- ./my_program -- --flag",
@@ -35,6 +38,7 @@ CASES = [
     "--role",
 ]
 VARIABLES = {"PET_NPROC_PER_NODE": "3", "PET_MAX_RESTARTS": "2", "PET_STANDALONE": "1", "PET_VIRTUAL_LOCAL_RANK": "0"}
+OF_NODES = {"PET_NNODES": "4", "PET_NODE_RANK": "3", "PET_MASTER_ADDR": "10.0.0.1"}
 
 
 def parse(arguments):
@@ -52,13 +56,23 @@ def parse(arguments):
         "rdzv_id": parsed.rdzv_id,
         "master_addr": parsed.master_addr,
         "master_port": parsed.master_port or 0,
+        "nnodes": parsed.nnodes,
+        "node_rank": parsed.node_rank,
+        "rdzv_endpoint": parsed.rdzv_endpoint,
+        "local_addr": parsed.local_addr or "",
         "virtual_local_rank": parsed.virtual_local_rank,
         "words": [parsed.training_script, *parsed.training_script_args],
     }
 
 
 results = [{"arguments": case.split(), "variables": {}, "torchrun": parse(case.split())} for case in CASES]
-os.environ.update(VARIABLES)
-for case in ["train.py", "--nproc-per-node 2 train.py"]:
-    results.append({"arguments": case.split(), "variables": VARIABLES, "torchrun": parse(case.split())})
+for variables, cases in [
+    (VARIABLES, ["train.py", "--nproc-per-node 2 train.py"]),
+    (OF_NODES, ["train.py", "--nnodes 5 train.py"]),
+]:
+    for name in VARIABLES:
+        os.environ.pop(name, None)
+    os.environ.update(variables)
+    for case in cases:
+        results.append({"arguments": case.split(), "variables": variables, "torchrun": parse(case.split())})
 print(json.dumps(results))

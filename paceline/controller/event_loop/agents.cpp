@@ -60,6 +60,10 @@ arrow::Status RunLoop::send_attachment(const Agent& agent) {
 
 void RunLoop::join(size_t agent, const rpc::NodeReady& ready) {
   if (agents_[agent].node) return;
+  if (const std::string why = why_not(ready); !why.empty()) {
+    books_.log().warning("an agent on " + ready.host + " is sent away: " + why);
+    return dismiss(agents_[agent], {.exit_code = 1, .reason = why});
+  }
   agents_[agent].node = std::ssize(agent_of_node_);
   agent_of_node_.push_back(agent);
   feed(NodeJoined{{.name = unused_name(ready.node),
@@ -70,7 +74,46 @@ void RunLoop::join(size_t agent, const rpc::NodeReady& ready) {
                    .memory_bytes = ready.memory_bytes,
                    .resources = ready.resources,
                    .labels = ready.labels,
-                   .address = ready.address}});
+                   .address = ready.address,
+                   .rank = ready.rank,
+                   .workers = ready.workers}});
+}
+
+// While the first group comes together two nodes of one rank are a mistake; later the second takes the place of one
+// that is about to be lost.
+std::string RunLoop::why_not(const rpc::NodeReady& ready) const {
+  if (state().options.most_nodes > 0 && ready.workers == 0) {
+    return "the run is one of `paceline run --nnodes`, which is joined by the same command";
+  }
+  const auto same = std::ranges::find_if(
+      state().nodes, [&ready](const Node& node) { return !node.lost && node.rank >= 0 && node.rank == ready.rank; });
+  if (same == state().nodes.end() || !state().workers.empty()) return "";
+  return "the node rank " + std::to_string(ready.rank) + " is that of node " + same->name + " (process " +
+         std::to_string(same->pid) + " on " + same->host + ") already; each node needs its own --node-rank";
+}
+
+// Its last message. It is not lost: it has no node, or the run is over.
+void RunLoop::dismiss(Agent& agent, const rpc::Dismissed& how) {
+  (void)agent.channel->send(rpc::pack(how));
+  agent.lost = true;
+  agent.channel->close();
+}
+
+void RunLoop::dismiss_all() {
+  const RunOutcome outcome = books_.outcome();
+  const std::string why = outcome.state == FinalState::aborted ? "the run was stopped: " + state().stop_reason
+                                                               : outcome.error.substr(0, outcome.error.find('\n'));
+  const rpc::Dismissed how{.exit_code = exit_code_of(outcome, parts_.stop.signal()), .reason = why};
+  for (Agent& agent : agents_) {
+    if (!agent.lost) dismiss(agent, how);
+  }
+}
+
+// Its user has interrupted it.
+void RunLoop::stop_for(size_t agent, const rpc::StopRun& stop) {
+  const std::optional<int64_t> node = agents_[agent].node;
+  const std::string where = node ? " on node " + state().nodes[static_cast<size_t>(*node)].name : "";
+  feed(StopRequested{.reason = stop.reason + where, .cause = StopCause::interrupt});
 }
 
 // Two agents of one host, or hosts of one name, are two nodes.

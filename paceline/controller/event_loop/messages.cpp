@@ -29,6 +29,7 @@ void RunLoop::receive(FromAgent& incoming) {
   if (envelope.type == rpc::ProgressReply::kType) return receive_progress(agent, envelope);
   if (envelope.type == rpc::StacksReply::kType) return receive_stacks(agent, envelope);
   if (envelope.type == rpc::NodeFailed::kType) return lose_agent(agent, unpacked<rpc::NodeFailed>(envelope).error);
+  if (envelope.type == rpc::StopRun::kType) return stop_for(agent, unpacked<rpc::StopRun>(envelope));
   if (!speaks_for(agent, envelope.identity.worker)) return;
   note_output(envelope);
   const auto validation = validations_.find(envelope.identity.worker);

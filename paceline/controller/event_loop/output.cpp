@@ -5,6 +5,8 @@
 
 namespace paceline::controller {
 
+using namespace policy;
+
 // What a process on another machine wrote goes into its log here, before anything else is done with it.
 void RunLoop::note_output(const rpc::Envelope& envelope) {
   const auto log = logs_.find(envelope.identity.worker);
@@ -17,7 +19,9 @@ void RunLoop::note_output(const rpc::Envelope& envelope) {
 }
 
 void RunLoop::show_output(WorkerId worker, int64_t rank, const std::string& name, const rpc::Output& output) {
-  const bool shown = !request_.shows_output || request_.shows_output(rank, output.stream);
+  const Worker* const one = rank < 0 ? nullptr : find(worker);
+  const int64_t local_rank = one == nullptr ? -1 : one->local_rank;
+  const bool shown = !request_.shows_output || request_.shows_output(local_rank, output.stream);
   const OutputWritten written{worker, {.stream = output.stream, .bytes = rpc::bytes_of(output)}};
   if (shown && standard_output_ && output.stream == "stdout") {
     std::string text;

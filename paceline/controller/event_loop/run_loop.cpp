@@ -70,6 +70,7 @@ arrow::Status RunLoop::run(const arrow::Result<Launch>& launch) {
     tell_taken();
     answer_checkpoints(parts_.clock.now());
   }
+  dismiss_all();
   books_.wait_at_end_for("the workers' last lines, to write " + request_.run_folder + "/" + run_layout::kLogs);
   agents_.clear();
   books_.wait_at_end_for("");  // a reader is waited for otherwise

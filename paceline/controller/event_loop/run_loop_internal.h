@@ -113,6 +113,10 @@ class RunLoop final : private Crew {
   void receive(const AgentFailed& incoming);
   void receive(AgentGone& incoming);
   void join(size_t agent, const rpc::NodeReady& ready);
+  std::string why_not(const rpc::NodeReady& ready) const;
+  void dismiss(Agent& agent, const rpc::Dismissed& how);
+  void dismiss_all();
+  void stop_for(size_t agent, const rpc::StopRun& stop);
   std::string unused_name(const std::string& name) const;
   void note_leaving(size_t agent, const rpc::NodeLeaving& leaving);
   void lose_agent(size_t agent, const std::string& why);

@@ -11,8 +11,9 @@
 namespace paceline::controller {
 namespace {
 
-arrow::Status missing(const char* setting, const std::string& what) {
-  return arrow::Status::Invalid("ScalingConfig.", setting, " is \"\"; engine \"agents\" needs ", what);
+arrow::Status missing(const LaunchParts& parts, const char* setting, const std::string& what) {
+  return arrow::Status::Invalid("ScalingConfig.", setting, " is \"\"; engine \"", parts.scaling.engine, "\" needs ",
+                                what);
 }
 
 // Whoever listens on all interfaces is reached by the machine's name.
@@ -24,11 +25,11 @@ std::string reachable(const std::string& address) {
 
 }  // namespace
 
-arrow::Result<std::unique_ptr<Launcher>> AgentsLauncher::make(const LaunchParts& parts) {
+arrow::Result<std::unique_ptr<AgentsLauncher>> AgentsLauncher::make(const LaunchParts& parts) {
   if (parts.scaling.listen.empty())
-    return missing("listen", "the address at which agents reach this machine, HOST:PORT");
+    return missing(parts, "listen", "the address at which agents reach this machine, HOST:PORT");
   if (parts.scaling.token_file.empty())
-    return missing("token_file", "the path of a file that it writes and agents read");
+    return missing(parts, "token_file", "the path of a file that it writes and agents read");
   return std::make_unique<AgentsLauncher>(Options{.listen = parts.scaling.listen,
                                                   .token_file = parts.scaling.token_file,
                                                   .nodes = parts.scaling.nodes.value_or(1),
@@ -38,7 +39,9 @@ arrow::Result<std::unique_ptr<Launcher>> AgentsLauncher::make(const LaunchParts&
 
 AgentsLauncher::~AgentsLauncher() {
   close();
-  if (wrote_file_) ::unlink(options_.token_file.c_str());
+  if (run_.empty()) return;
+  const auto file = transport::read_trust_file(options_.token_file);
+  if (file.ok() && file->run == run_) ::unlink(options_.token_file.c_str());
 }
 
 arrow::Result<Launch> AgentsLauncher::launch(LaunchEvents events) {
@@ -65,7 +68,7 @@ arrow::Result<Launch> AgentsLauncher::launch(LaunchEvents events) {
   trust_text_ = transport::encode_trust_file(file);
   if (!options_.token_file.empty()) {
     ARROW_RETURN_NOT_OK(transport::write_trust_file(options_.token_file, file));
-    wrote_file_ = true;
+    run_ = run;
   }
   return Launch{.agents = options_.nodes, .others_may_come = true};
 }

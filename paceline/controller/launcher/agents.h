@@ -1,7 +1,8 @@
 // AgentsLauncher: agents that somebody else starts (`paceline agent`), on whatever machines, and that connect here.
 //
 // It listens while the run lives. What agents need to find it and to prove themselves (transport/trust_file.h) is made
-// anew for each run; it is written to a file, which goes with the launcher, or handed to whoever starts the agents.
+// anew for each run; it is written to a file, or handed to whoever starts the agents. The file goes with
+// the launcher, unless another run has put its own in the place.
 #pragma once
 
 #include <functional>
@@ -30,7 +31,7 @@ class AgentsLauncher final : public Launcher {
   };
 
   /// Of the settings. Invalid when one is missing; names it.
-  static arrow::Result<std::unique_ptr<Launcher>> make(const LaunchParts& parts);
+  static arrow::Result<std::unique_ptr<AgentsLauncher>> make(const LaunchParts& parts);
   explicit AgentsLauncher(Options options) : options_(std::move(options)) {}
   ~AgentsLauncher() override;
 
@@ -47,7 +48,7 @@ class AgentsLauncher final : public Launcher {
   std::mutex mutex_;
   LaunchEvents events_;  // empty once closed
   std::string trust_text_;
-  bool wrote_file_ = false;
+  std::string run_;  // that the file is of; "" before it is written
   std::unique_ptr<transport::Listener> listener_;
 };
 

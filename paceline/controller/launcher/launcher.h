@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "paceline/agent/guardian.h"
+#include "paceline/agent/node.h"
 #include "paceline/core/clock.h"
 #include "paceline/core/config/failure_config.h"
 #include "paceline/core/config/scaling_config.h"
@@ -59,6 +60,8 @@ struct LaunchParts {
   const Clock& clock;
   const ScalingConfig& scaling;
   const FailureConfig& failure;
+  /// What the agent in this process, if there is one, says of its node.
+  agent::NodeOptions node = {};
 };
 
 /// The launcher that `parts.scaling` names. Invalid where there is none, or where it lacks a setting, which it names.

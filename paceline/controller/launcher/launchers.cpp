@@ -6,6 +6,7 @@
 #include "paceline/controller/launcher/hosts.h"
 #include "paceline/controller/launcher/launcher.h"
 #include "paceline/controller/launcher/local.h"
+#include "paceline/controller/launcher/local_and_agents.h"
 #include "paceline/controller/launcher/slurm.h"
 
 namespace paceline::controller {
@@ -24,6 +25,7 @@ constexpr std::array kLaunchers = {
     Row{"auto", made_for_surroundings},
     Row{"local", [](const LaunchParts& parts) -> Made { return std::make_unique<LocalLauncher>(parts.guardian); }},
     Row{"agents", [](const LaunchParts& parts) -> Made { return AgentsLauncher::make(parts); }},
+    Row{"local_and_agents", [](const LaunchParts& parts) { return LocalAndAgentsLauncher::make(parts); }},
     Row{"hosts", make_hosts_launcher},
     Row{"slurm", make_slurm_launcher},
     // Python starts the agents, as actors of Ray (python/paceline/_ray/), and says where to listen.

@@ -61,9 +61,11 @@ Constraint resource_amounts();
   FIELD(std::optional<int64_t>, threads_per_worker, std::nullopt, ::paceline::at_least(1),                             \
         "Threads that LibTorch uses in each worker; by default cores / workers, at least 1")                           \
   FIELD(                                                                                                               \
-      std::string, engine, "auto", ::paceline::one_of({"auto", "local", "agents", "hosts", "slurm", "ray"}),           \
+      std::string, engine, "auto",                                                                                     \
+      ::paceline::one_of({"auto", "local", "agents", "local_and_agents", "hosts", "slurm", "ray"}),                    \
       "Where the workers' machines come from; \"local\" is this machine, \"agents\" are those on which somebody has "  \
-      "started `paceline agent`, \"hosts\" those of `hosts`, \"slurm\" the nodes of the Slurm job that this is, "      \
+      "started `paceline agent`, \"local_and_agents\" is both, \"hosts\" those of `hosts`, \"slurm\" the nodes of "    \
+      "the Slurm job that this is, "                                                                                   \
       "\"ray\" those of a Ray cluster, for Python; "                                                                   \
       "\"auto\": `hosts` or `token_file` where they are set, the nodes of a Slurm job that has several, else this "    \
       "machine")                                                                                                       \
@@ -73,13 +75,14 @@ Constraint resource_amounts();
         "With engines \"hosts\" and \"slurm\": the program `paceline` there, with what stands before its arguments; "  \
         "by default the one of this machine's PATH, of a Python program its interpreter with -m paceline")             \
   FIELD(std::optional<int64_t>, nodes, std::nullopt, ::paceline::at_least(1),                                          \
-        "How many agents the first worker group waits for; others that come are spare; by default one with engine "    \
-        "\"agents\", all with \"hosts\" and \"slurm\"")                                                                \
+        "How many agents the first worker group waits for; others that come are spare; by default one with agents "    \
+        "that somebody starts, all with \"hosts\" and \"slurm\"")                                                      \
   FIELD(std::string, listen, "", ::paceline::any_value(),                                                              \
-        "This machine's address for agents, HOST:PORT; port 0 is any that is free; needed by engine \"agents\", by "   \
-        "default the one from which the others are reached")                                                           \
+        "This machine's address for agents, HOST:PORT; port 0 is any that is free; needed by engines \"agents\" and "  \
+        "\"local_and_agents\", by default the one from which the others are reached")                                  \
   FIELD(std::string, token_file, "", ::paceline::any_value(),                                                          \
-        "With engine \"agents\": file that the driver writes, and agents read: where it is, and what proves it")       \
+        "With engines \"agents\" and \"local_and_agents\": file that the driver writes, and agents read: where it "    \
+        "is, and what proves it")                                                                                      \
   FIELD(std::string, placement_strategy, "PACK",                                                                       \
         ::paceline::one_of({"PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"}),                                        \
         "How workers are placed on nodes: on as few as they fit on, or one after the other on each; strictly: all on " \

@@ -1,8 +1,9 @@
 """A driver: fits the runs that come on standard input, and tells on standard output how they go; both a line of JSON each.
 
-A run is {"name", "folder", "steps", "gates", "scaling", "failure", "work_folder"}. Its train loop does the same whoever executes it
-where: each step's batch follows from rank and step. Before the steps in `gates` every rank waits until the file gate_STEP is
-in `folder`. After each step each rank reports a checkpoint with a file of its own, which it writes in `work_folder`.
+A run is {"name", "folder", "steps", "gates", "scaling", "failure", "work_folder"}. Its train loop does the same whoever
+executes it where: each step's batch follows from rank and step. Before the steps in `gates` every rank waits until the file
+gate_STEP is in `folder`. After each step each rank reports a checkpoint with a file of its own, which it writes in
+`work_folder`.
 """
 
 import hashlib

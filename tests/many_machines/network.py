@@ -36,7 +36,8 @@ def missing():
         return f"network namespaces need the programs {', '.join(absent)} (Debian: iproute2, util-linux)"
     if not os.path.exists("/dev/net/tun"):
         return "cables that can be bad need /dev/net/tun"
-    tried = subprocess.run(["unshare", "--net", "--uts", "--pid", "--fork", "--mount-proc", "true"], capture_output=True, text=True)
+    command = ["unshare", "--net", "--uts", "--pid", "--fork", "--mount-proc", "true"]
+    tried = subprocess.run(command, capture_output=True, text=True)
     return "" if tried.returncode == 0 else f"no namespaces can be made here: {tried.stderr.strip()}"
 
 

@@ -75,6 +75,7 @@ std::string settings_of_other_nodes(const ScalingConfig& scaling) {
   if (!scaling.label_selector.empty()) add("label_selector");
   if (scaling.accelerator_type) add("accelerator_type");
   if (asked.memory_per_worker > 0) add("resources_per_worker[\"memory\"]");
+  if (scaling.ship) add("ship");
   for (const auto& [name, amount] : asked.resources_per_worker) add("resources_per_worker[\"" + name + "\"]");
   return names;
 }

@@ -49,6 +49,15 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   // Of a job of several nodes too: each of them may be told to start its own.
   request.scaling_config.engine = "local";
   agent::NodeOptions here;
+  if (!launch.hosts.empty()) {
+    request.scaling_config.engine = "hosts";
+    request.scaling_config.hosts = launch.hosts;
+    request.scaling_config.agent_command = {own_path().string()};
+    request.scaling_config.num_workers = std::ssize(launch.hosts) * launch.num_workers;
+    // As many on each machine, however many cores it has.
+    request.scaling_config.placement_strategy = "SPREAD";
+    request.scaling_config.resources_per_worker = {{"CPU", 0}};
+  }
   if (launch.nodes) {
     request.scaling_config.engine = "local_and_agents";
     request.scaling_config.nodes = launch.nodes->least;

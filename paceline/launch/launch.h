@@ -9,6 +9,8 @@
 
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "paceline/agent/guardian.h"
 #include "paceline/agent/node.h"
@@ -34,6 +36,8 @@ struct Nodes {
 struct Launch {
   int64_t num_workers = 1;  // on this node; others say how many they have
   std::optional<Nodes> nodes;
+  /// Machines on which ssh starts agents, each with `num_workers` ranks; empty: see above.
+  std::vector<std::string> hosts;
   RunConfig run_config;  // a name is made up where there is none
   std::string program;   // as the user named it: that name begins with it
   ProgramPlan plan;      // first_attempt is found out

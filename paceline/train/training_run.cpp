@@ -96,6 +96,17 @@ void refuse_missing_rank(const std::optional<int64_t>& debug_rank, int64_t worke
   }
 }
 
+void refuse_missing_code(const RunConfig& config) {
+  std::error_code error;
+  if (!config.working_dir.empty() && !std::filesystem::is_directory(config.working_dir, error)) {
+    throw ConfigError("RunConfig.working_dir is \"" + config.working_dir + "\", but there is no such folder");
+  }
+  for (const std::string& module : config.py_modules) {
+    if (std::filesystem::exists(module, error)) continue;
+    throw ConfigError("RunConfig.py_modules has \"" + module + "\", but there is no such file or folder");
+  }
+}
+
 // The folder of the checkpoint to start from, "" for none.
 storage::Location checkpoint_to_start_from(const std::optional<Checkpoint>& checkpoint) {
   if (!checkpoint) return "";
@@ -203,6 +214,7 @@ void prepare(TrainingRun& run) {
   run.validation_task.validate();
   if (run.scaling_config.use_gpu) refuse_missing_gpus(run.scaling_config);
   refuse_wrong_backend(run);
+  refuse_missing_code(run.run_config);
   refuse_missing_rank(run.run_config.debug_config.debug_rank, run.scaling_config.num_workers.max);
 }
 

@@ -157,6 +157,13 @@ arrow::Status check_together(Reading& reading) {
                                   flags.num_workers.value_or(1) - 1, ", a rank of the ",
                                   flags.num_workers.value_or(1) == 1 ? "only worker" : "workers (--num-workers)");
   }
+  if (!flags.hosts.empty() && flags.nodes.are_several()) {
+    return arrow::Status::Invalid("--hosts and --nnodes exclude each other: with --hosts one command starts all nodes");
+  }
+  if (!flags.hosts.empty() && flags.debug_rank) {
+    return arrow::Status::Invalid("--debug-rank is for ranks of this machine; leave out --hosts");
+  }
+  if (flags.ship && flags.hosts.empty()) return arrow::Status::Invalid("--ship needs --hosts, to which it sends");
   if (flags.program.words.empty()) {
     return arrow::Status::Invalid(
         "no program is given: paceline run [FLAGS] [--] PROGRAM [ARGUMENTS]; --help explains");

@@ -72,6 +72,11 @@ struct RunFlags {
   std::string master_address = "127.0.0.1";
   std::optional<int64_t> master_port;  // 0: any that is free
   NodeFlags nodes;
+  /// Machines on which ssh starts agents, of one node each; this one only drives then.
+  std::vector<std::string> hosts;
+  bool ship = false;
+  /// The program calls fit(), although it is none of which that can be told.
+  bool driver = false;
   bool virtual_local_rank = false;
   std::vector<int> signals;  // that stop the run and are passed on to the programs
   ShownOutput shown;

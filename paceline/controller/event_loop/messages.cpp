@@ -30,6 +30,10 @@ void RunLoop::receive(FromAgent& incoming) {
   if (envelope.type == rpc::StacksReply::kType) return receive_stacks(agent, envelope);
   if (envelope.type == rpc::NodeFailed::kType) return lose_agent(agent, unpacked<rpc::NodeFailed>(envelope).error);
   if (envelope.type == rpc::StopRun::kType) return stop_for(agent, unpacked<rpc::StopRun>(envelope));
+  if (envelope.type == rpc::PackageRead::kType) {
+    (void)agents_[agent].channel->send(packages_.read(unpacked<rpc::PackageRead>(envelope)));
+    return;
+  }
   if (!speaks_for(agent, envelope.identity.worker)) return;
   note_output(envelope);
   const auto validation = validations_.find(envelope.identity.worker);

@@ -17,6 +17,8 @@ namespace paceline {
 class UserCallback;
 /// Callbacks, in the order in which they are called.
 using Callbacks = std::vector<std::shared_ptr<UserCallback>>;
+/// Names, or a command line.
+using Words = std::vector<std::string>;
 /// Environment variables by name.
 using Variables = std::map<std::string, std::string>;
 
@@ -45,6 +47,13 @@ namespace paceline {
   FIELD(::paceline::Callbacks, callbacks, {}, ::paceline::any_value(), "UserCallback objects, called in the driver")   \
   FIELD(::paceline::Variables, worker_environment, {}, ::paceline::variables(),                                        \
         "Environment variables of the workers, added to the driver's")                                                 \
+  FIELD(std::string, working_dir, "", ::paceline::any_value(),                                                         \
+        "Folder of the driver's that workers work in; on other machines in a copy, which is sent to them")             \
+  FIELD(::paceline::Words, py_modules, {}, ::paceline::any_value(),                                                    \
+        "For Python: folders and files of the driver's that workers can import by their names; other machines get "    \
+        "copies")                                                                                                      \
+  FIELD(::paceline::Words, excludes, {}, ::paceline::any_value(),                                                      \
+        "What of working_dir and py_modules is not sent: patterns of names, or of paths with '/', such as \"*.bin\"")  \
   FIELD(std::optional<double>, max_time, std::nullopt, ::paceline::more_than(0),                                       \
         "Seconds after which the run ends as finished; all attempts and continuations count; not set: no limit")       \
   FIELD(::paceline::Trackers, trackers, {}, ::paceline::any_value(),                                                   \

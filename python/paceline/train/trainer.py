@@ -20,7 +20,7 @@ from paceline.train._settings import Settings, check_options, check_type, plain,
 from paceline.train.backend import BackendConfig, check_backend
 from paceline.train.callback import Adapter, RunContext
 from paceline.train.checkpoint import Checkpoint
-from paceline.train.config import RunConfig, ScalingConfig, refuse_environments
+from paceline.train.config import RunConfig, ScalingConfig, code_of
 from paceline.train.data_config import DataConfig
 from paceline.train.errors import ControllerError, HangError, NCCLHangError, TrainingFailedError, WorkerGroupError
 from paceline.train.result import FailureKind, Result, StopCause
@@ -139,7 +139,6 @@ class DataParallelTrainer:
     def _machines(self, in_process: bool) -> ContextManager[Dict[str, Any]]:
         """Of the engine, where Python has a part in it: what it sets of the ScalingConfig, and what it keeps for the run."""
         if in_process or self.scaling_config.engine != "ray":
-            refuse_environments(self.run_config.worker_runtime_env)
             return contextlib.nullcontext({})
         from paceline._ray.engine import Engine  # needs Ray
 
@@ -153,6 +152,8 @@ class DataParallelTrainer:
         cargo = Cargo(self._train_loop, validate, self._joins_group, self._named_datasets)
         resumed = self.resume_from_checkpoint and self.resume_from_checkpoint._native
         settings = self.run_config._to_settings()
+        if in_process or self.scaling_config.engine != "ray":  # which sends code itself
+            settings.update(code_of(self.run_config.worker_runtime_env))
         scaling = self.scaling_config._to_settings()
         scaling["agent_command"] = scaling["agent_command"] or [sys.executable, "-m", "paceline"]
         opened = [settings["storage_path"] or "", *([resumed.path_with_credentials] if resumed else [])]

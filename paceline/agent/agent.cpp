@@ -87,8 +87,8 @@ class AgentThread final : public Agent, public ProcessHost {
   std::vector<std::string> attachment_parts_;               // that have come, where others follow
   std::string attachment_problem_;                          // "" while there is none
   AgentPackages packages_;
-  std::vector<rpc::Envelope> held_;                         // to be started once the packages are there
-  std::string guardian_problem_;                            // "" while it is there
+  std::vector<rpc::Envelope> held_;  // to be started once the packages are there
+  std::string guardian_problem_;     // "" while it is there
   boost::asio::steady_timer leave_timer_{loop_};
   bool leaving_ = false;
   std::optional<arrow::Status> closed_;  // the controller's channel is, or is taken for it, for this reason

@@ -18,7 +18,8 @@ class Packages {
  public:
   /// None.
   Packages() = default;
-  /// Those that the request names: ScalingConfig.ship, RunConfig.working_dir and py_modules. An error names the setting.
+  /// Those that the request names: ScalingConfig.ship, RunConfig.working_dir and py_modules. An error names the
+  /// setting.
   static arrow::Result<Packages> collect(const RunRequest& request);
 
   /// What agents are told; nothing where there are none.

@@ -30,8 +30,8 @@ struct Root {
 };
 
 struct CollectOptions {
-  /// Patterns (fnmatch) of what is left out, beside `.git`, `.venv`, `venv` and `__pycache__`: of names at any depth, or,
-  /// with a '/' in them, of paths below the root; one that ends with '/' of folders only.
+  /// Patterns (fnmatch) of what is left out, beside `.git`, `.venv`, `venv` and `__pycache__`: of names at any depth,
+  /// or, with a '/' in them, of paths below the root; one that ends with '/' of folders only.
   std::vector<std::string> excludes;
   /// Code, not data: beyond it nothing is sent.
   int64_t most_bytes = int64_t{512} << 20;
@@ -42,8 +42,8 @@ struct CollectOptions {
 /// largest and what to do; IOError: one cannot be read.
 arrow::Result<Package> collect(const std::vector<Root>& roots, const CollectOptions& options, const Cache& cache);
 
-/// The program of this process as "bin/NAME", and in "lib" the shared libraries that it has loaded, but for those of the
-/// system (below /lib, /usr/lib and so on).
+/// The program of this process as "bin/NAME", and in "lib" the shared libraries that it has loaded, but for those of
+/// the system (below /lib, /usr/lib and so on).
 arrow::Result<Package> collect_program(const Cache& cache);
 
 }  // namespace paceline::package

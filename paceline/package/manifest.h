@@ -31,8 +31,8 @@ int64_t bytes_of(const Manifest& manifest);
 /// As JSON, a file in each line: equal manifests have equal texts.
 std::string encode(const Manifest& manifest);
 
-/// Invalid where the text is none of encode()'s, and where a path or link leads out of the package: an absolute one, one
-/// with "..", a file below a link, a name that comes twice.
+/// Invalid where the text is none of encode()'s, and where a path or link leads out of the package: an absolute one,
+/// one with "..", a file below a link, a name that comes twice.
 arrow::Result<Manifest> decode(std::string_view text);
 
 }  // namespace paceline::package

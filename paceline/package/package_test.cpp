@@ -46,9 +46,7 @@ class PackageTest : public ::testing::Test {
   Package collected(const std::vector<Root>& roots, const CollectOptions& options = {}) {
     return collect(roots, options, cache()).ValueOrDie();
   }
-  std::string problem_of(const Manifest& manifest) {
-    return decode(encode(manifest)).status().message();
-  }
+  std::string problem_of(const Manifest& manifest) { return decode(encode(manifest)).status().message(); }
 
   const testing::TemporaryFolder folder_;
 };
@@ -68,10 +66,13 @@ TEST_F(PackageTest, WhatLeadsOutOfThePackageIsRefused) {
   for (const char* link : {"/etc/passwd", "../../x", "../..", "../a/../../x"}) {
     EXPECT_THAT(problem_of({{.path = "a/link", .link = link}}), HasSubstr("links out of")) << link;
   }
-  EXPECT_THAT(problem_of({{.path = "a", .link = "b"}, {.path = "a/file", .sha256 = kOfAbc}}), HasSubstr("below a link"));
+  EXPECT_THAT(problem_of({{.path = "a", .link = "b"}, {.path = "a/file", .sha256 = kOfAbc}}),
+              HasSubstr("below a link"));
   EXPECT_THAT(problem_of({{.path = "a", .sha256 = "../../etc/passwd"}}), HasSubstr("no checksum"));
-  EXPECT_THAT(problem_of({{.path = "b", .sha256 = kOfAbc}, {.path = "a", .sha256 = kOfAbc}}), HasSubstr("not in order"));
-  EXPECT_THAT(problem_of({{.path = "a", .sha256 = kOfAbc}, {.path = "a", .sha256 = kOfAbc}}), HasSubstr("not in order"));
+  EXPECT_THAT(problem_of({{.path = "b", .sha256 = kOfAbc}, {.path = "a", .sha256 = kOfAbc}}),
+              HasSubstr("not in order"));
+  EXPECT_THAT(problem_of({{.path = "a", .sha256 = kOfAbc}, {.path = "a", .sha256 = kOfAbc}}),
+              HasSubstr("not in order"));
   for (const char* text : {"x", "[]\n", "{\"path\": 3}\n", "{}\n", "\n"}) EXPECT_FALSE(decode(text).ok()) << text;
 }
 
@@ -169,7 +170,8 @@ TEST_F(PackageTest, RootsHaveNames) {
 }
 
 TEST_F(PackageTest, PatternsLeaveOut) {
-  for (const char* name : {"a.py", "a.bin", "data/b.bin", "data/b.py", "models/data/c.py", "logs", "models/logs/d.py"}) {
+  for (const char* name :
+       {"a.py", "a.bin", "data/b.bin", "data/b.py", "models/data/c.py", "logs", "models/logs/d.py"}) {
     write(std::string("code/") + name, name);
   }
   const auto left = [&](std::vector<std::string> excludes) {

@@ -16,8 +16,8 @@ enum class Content {
   copied   ///< its own: for what users' code may write to
 };
 
-/// Puts all files into `folder`, which is made and must be empty. They must be in the cache. `manifest` has come through
-/// decode(). IOError names the file.
+/// Puts all files into `folder`, which is made and must be empty. They must be in the cache. `manifest` has come
+/// through decode(). IOError names the file.
 arrow::Status unpack(const Manifest& manifest, const Cache& cache, const std::string& folder, Content content);
 
 }  // namespace paceline::package

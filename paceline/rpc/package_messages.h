@@ -21,9 +21,9 @@ NLOHMANN_JSON_SERIALIZE_ENUM(PackageUse, {{PackageUse::unknown, ""},
                                           {PackageUse::directory, "directory"},
                                           {PackageUse::modules, "modules"}})
 
-#define PACELINE_PACKAGE_NAME_FIELDS(FIELD)                                    \
-  FIELD(PackageUse, use, PackageUse::unknown)                                  \
-  FIELD(std::string, checksum, "") /* SHA-256 of the text of its list */       \
+#define PACELINE_PACKAGE_NAME_FIELDS(FIELD)                              \
+  FIELD(PackageUse, use, PackageUse::unknown)                            \
+  FIELD(std::string, checksum, "") /* SHA-256 of the text of its list */ \
   FIELD(int64_t, text_bytes, 0)    /* of that text */
 PACELINE_RECORD(PackageName, PACELINE_PACKAGE_NAME_FIELDS);
 using PackageNames = std::vector<PackageName>;

@@ -177,7 +177,8 @@ arrow::Status take_hosts(Reading& reading, const std::string& text) {
     }
   }
   if (!hosts.empty()) return arrow::Status::OK();
-  return arrow::Status::Invalid("is \"", text, "\"; allowed: names of machines with commas between them, or a file with one "
+  return arrow::Status::Invalid("is \"", text,
+                                "\"; allowed: names of machines with commas between them, or a file with one "
                                 "in each line");
 }
 
@@ -222,9 +223,10 @@ const std::vector<Flag>& own_flags() {
       {"token-file", 0, "FILE", nullptr, nullptr,
        "With several nodes: file that the first writes and the others read, a secret; by default in ~/.paceline",
        take_node_text<&NodeFlags::token_file>, kOwnNodes},
-      {"hosts", 0, "NAMES|FILE", nullptr, nullptr,
-       "Machines on which ssh starts the workers, so many on each: a,b,c, or a file with a name in each line; this "
-       "machine is none of them unless it is named",
+      {"hosts", 0, "HOSTS", nullptr, nullptr,
+       "Machines on which ssh starts the workers, --num-workers on each (in all of a program that calls fit()): a,b,c, "
+       "or "
+       "a file with a name in each line",
        take_hosts},
       {"driver", 0, nullptr, nullptr, nullptr,
        "The program calls fit(), which starts the workers: start it once. Of C++ programs that is found out",

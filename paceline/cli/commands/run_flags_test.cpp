@@ -130,11 +130,10 @@ TEST(RunFlags, HostsAreNamedOrStandInAFile) {
 
 // A new flag stands here when it has its effect before a program with fit() too, or had none to have.
 TEST(RunFlags, ThoseThatDoNotReachAProgramWithFitAreNoted) {
-  const std::set<std::string> reach = {"--num-workers",    "--name",      "--storage-path", "--debug-rank",
-                                       "--quiet",          "--help",      "--nnodes",       "--standalone",
-                                       "--module",         "--no-python", "--run-path",     "--max-restarts",
-                                       "--nproc-per-node", "--tee",       "--node-rank",    "--hosts",
-                                       "--ship",           "--driver"};
+  const std::set<std::string> reach = {
+      "--num-workers",    "--name",       "--storage-path", "--debug-rank", "--quiet",    "--help",
+      "--nnodes",         "--standalone", "--module",       "--no-python",  "--run-path", "--max-restarts",
+      "--nproc-per-node", "--tee",        "--node-rank",    "--hosts",      "--ship",     "--driver"};
   const std::map<std::string, std::string> values = {{"--start-method", "fork"}, {"--numa-binding", "node"}};
   for (const RunFlagInfo& flag : run_flag_table()) {
     const std::string name = flag.names.substr(flag.names.find("--"));

@@ -151,9 +151,10 @@ class DataParallelTrainer:
             self._named_datasets.make()
         cargo = Cargo(self._train_loop, validate, self._joins_group, self._named_datasets)
         resumed = self.resume_from_checkpoint and self.resume_from_checkpoint._native
-        settings = self.run_config._to_settings()
-        if in_process or self.scaling_config.engine != "ray":  # which sends code itself
-            settings.update(code_of(self.run_config.worker_runtime_env))
+        by_ray = not in_process and self.scaling_config.engine == "ray"  # which sends code itself
+        code = {} if by_ray else code_of(self.run_config.worker_runtime_env)
+        has_code = bool(code.get("working_dir") or code.get("py_modules"))
+        settings = {**self.run_config._to_settings(), **code}
         scaling = self.scaling_config._to_settings()
         scaling["agent_command"] = scaling["agent_command"] or [sys.executable, "-m", "paceline"]
         opened = [settings["storage_path"] or "", *([resumed.path_with_credentials] if resumed else [])]
@@ -165,7 +166,7 @@ class DataParallelTrainer:
             "take_exception": exceptions.take,
             "program": _worker.Program(),
             "program_name": _driver.program_name(),
-            "attachment": b"" if in_process else pack(cargo, Stores.of(self.run_config._place(), opened)),
+            "attachment": b"" if in_process else pack(cargo, Stores.of(self.run_config._place(), opened), has_code),
             "has_datasets": bool(self.datasets) and not in_process,
             "train_loop_config": _shown(self.train_loop_config or {}),
             "scaling_config": {**scaling, **{name: value for name, value in machines.items() if name in scaling}},

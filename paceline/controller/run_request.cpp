@@ -36,6 +36,7 @@ arrow::Result<TakenRun> take_run(const RunConfig& run_config, const std::string&
 policy::RunOptions options_of(const RunRequest& request, int64_t world_size) {
   const FailureConfig& failure = request.run_config.failure_config;
   return {.num_workers = world_size,
+          .node_timeout_s = failure.node_timeout_s,
           .most_nodes = request.most_nodes,
           .last_call_s = request.last_call_s,
           .gpus_per_worker = gpus_per_worker(request.scaling_config),

@@ -76,6 +76,16 @@ TEST(Nodes, OneWhosePeersFailedFirstIsNamedAllTheSame) {
   EXPECT_THAT(run.wanted<CloseGroup>()[0].failure, HasSubstr("node node1 is lost"));
 }
 
+// Its processes end with its lease: the next group must not begin beside them.
+TEST(Nodes, ASilentOneIsNotGivenUpBeforeItIsLost) {
+  RunOptions options = spread_over_two();
+  options.node_timeout_s = 300;
+  Play run = Play::training(options);
+  run.feed(StopRequested{.reason = "SIGINT", .cause = StopCause::interrupt});
+  ASSERT_EQ(run.state(), State::shutting_down);
+  EXPECT_GT(run.wanted<SetTimer>().back().at - run.now(), std::chrono::seconds(300));
+}
+
 TEST(Nodes, ASpareOneIsUsedAtOnce) {
   Play run = Play::training(spread_over_two());
   run.feed(NodeJoined{node_of("spare")});

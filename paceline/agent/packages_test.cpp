@@ -77,8 +77,8 @@ class AgentPackagesTest : public ::testing::Test {
       ++answers;
     }
     const auto work = boost::asio::make_work_guard(loop_);
-    if (packages.are_awaited()) loop_.run();
     loop_.restart();
+    if (packages.are_awaited()) loop_.run();
     return answers;
   }
   rpc::StartProcess started(const AgentPackages& packages) {

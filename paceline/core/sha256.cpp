@@ -54,14 +54,11 @@ const arrow::Result<Functions>& functions() {
 }  // namespace
 
 struct Sha256::State {
-  explicit State(const Functions& functions) : call(functions), context(call.make()) {
-    call.begin(context, call.kind(), nullptr);
-  }
+  State() : context(functions()->make()) { functions()->begin(context, functions()->kind(), nullptr); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() { call.free(context); }
+  ~State() { functions()->free(context); }
 
-  const Functions& call;
   EVP_MD_CTX* const context;
 };
 
@@ -72,16 +69,16 @@ Sha256::~Sha256() = default;
 
 arrow::Result<Sha256> Sha256::begin() {
   ARROW_RETURN_NOT_OK(functions().status());
-  return Sha256(std::make_unique<State>(*functions()));
+  return Sha256(std::make_unique<State>());
 }
 
 void Sha256::add(std::string_view bytes) {
-  state_->call.add(state_->context, bytes.data(), bytes.size());
+  functions()->add(state_->context, bytes.data(), bytes.size());
 }
 
 std::string Sha256::hex() {
   std::array<unsigned char, 32> digest{};
-  state_->call.end(state_->context, digest.data(), nullptr);
+  functions()->end(state_->context, digest.data(), nullptr);
   std::string hex;
   for (const unsigned char byte : digest) {
     constexpr const char* kDigits = "0123456789abcdef";

@@ -122,6 +122,7 @@ void Cache::trim(int64_t most_bytes) const {
     int64_t bytes;
     fs::path path;
   };
+  const auto recently = fs::file_time_type::clock::now() - std::chrono::hours(1);
   std::vector<Content> contents;
   int64_t all = 0;
   std::error_code error;
@@ -130,15 +131,16 @@ void Cache::trim(int64_t most_bytes) const {
     const auto bytes = static_cast<int64_t>(it->file_size(gone));
     const auto used = it->last_write_time(gone);
     if (gone) continue;
+    if (it->path().filename().string().starts_with(kPart)) {
+      if (used < recently) fs::remove(it->path(), gone);
+      continue;
+    }
     all += bytes;
     contents.push_back({used, bytes, it->path()});
   }
   std::ranges::sort(contents, {}, &Content::used);
-  const auto recently = fs::file_time_type::clock::now() - std::chrono::hours(1);
   for (const Content& content : contents) {
-    if (content.used > recently) return;
-    const bool is_remains = content.path.filename().string().starts_with(kPart);
-    if (all <= most_bytes && !is_remains) continue;
+    if (all <= most_bytes || content.used > recently) return;
     if (fs::remove(content.path, error)) all -= content.bytes;
   }
 }

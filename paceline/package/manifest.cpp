@@ -19,7 +19,7 @@ bool leads_out(const fs::path& path) {
 // Why the file cannot be unpacked; "" where it can. `links`: those before it.
 std::string problem_of(const PackagedFile& file, const std::set<std::string>& links) {
   const fs::path path = file.path;
-  if (path.lexically_normal() != path || leads_out(path) || !path.has_filename() || path == ".") {
+  if (path.lexically_normal().string() != file.path || leads_out(path) || !path.has_filename() || path == ".") {
     return "its path is none in a package";
   }
   if (file.path.find('\0') != std::string::npos || file.link.find('\0') != std::string::npos) return "it has a zero";

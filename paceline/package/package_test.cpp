@@ -53,8 +53,8 @@ class PackageTest : public ::testing::Test {
 
 TEST_F(PackageTest, AManifestComesBackAsItWas) {
   const Manifest manifest = {{.path = "a b", .sha256 = kOfAbc, .bytes = 3, .executable = true},
-                             {.path = "folder/\xff", .sha256 = kOfAbc, .bytes = 3},  // no UTF-8
-                             {.path = "folder/link", .link = "../a b"}};
+                             {.path = "folder/link", .link = "../a b"},
+                             {.path = "folder/\xff", .sha256 = kOfAbc, .bytes = 3}};  // no UTF-8
   EXPECT_EQ(decode(encode(manifest)).ValueOrDie(), manifest);
   EXPECT_EQ(bytes_of(manifest), 6);
 }

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "paceline/core/config/run_config.h"
+#include "paceline/core/config/field.h"
 #include "paceline/core/json.h"
 #include "paceline/core/record.h"
 

@@ -17,8 +17,6 @@ namespace paceline {
 class UserCallback;
 /// Callbacks, in the order in which they are called.
 using Callbacks = std::vector<std::shared_ptr<UserCallback>>;
-/// Names, or a command line.
-using Words = std::vector<std::string>;
 /// Environment variables by name.
 using Variables = std::map<std::string, std::string>;
 

@@ -97,6 +97,7 @@ PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
   FIELD(std::string, address, "") /* where the other nodes' workers reach it; "": on this machine */ \
   FIELD(int64_t, rank, -1)        /* as NodeReady's, likewise the next */                            \
   FIELD(int64_t, workers, 0)                                                                         \
+  FIELD(int64_t, failures, 0) /* groups that failed of a worker here */                              \
   FIELD(bool, lost, false)
 PACELINE_RECORD(Node, PACELINE_NODE_FIELDS);
 

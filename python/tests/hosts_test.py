@@ -10,46 +10,20 @@ import sys
 import time
 
 import pytest
+from fake_launchers import launchers_in
 
 import paceline
 import paceline.train as train
 from paceline.train import FailureConfig, ScalingConfig
 from paceline.train.torch import TorchTrainer
 
-# `ssh -T -o BatchMode=yes -- HOST COMMAND`; no host "down" answers.
-SSH = """#!/bin/sh
-while [ "$1" != -- ]; do shift; done
-[ "$2" != down ] || { echo "ssh: connect to host down port 22: No route to host" >&2; exit 255; }
-echo "$2 $$" >> hosts
-exec sh -c "$3"
-"""
-# `srun --nodelist=NODE … -- COMMAND`
-SRUN = """#!/bin/sh
-for word; do
-  case $word in --nodelist=*) node=${word#--nodelist=};; -*) ;; srun) ;; *) break;; esac
-  shift
-done
-echo "$node $$" >> hosts
-exec "$@"
-"""
-SCONTROL = """#!/bin/sh
-[ "$*" = "show node --oneliner n[1-2]" ] || { echo "unexpected: $*"; exit 1; }
-echo "NodeName=n1 NodeAddr=127.0.0.1 State=IDLE"
-echo "NodeName=n2 NodeAddr=127.0.0.1 State=IDLE"
-"""
-
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
     """The scripts are the first in PATH, and the working directory is an empty folder, where they note what they start."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name, text in {"ssh": SSH, "srun": SRUN, "scontrol": SCONTROL}.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{launchers_in(tmp_path / 'bin')}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
-    return folder
+    return tmp_path / "bin"
 
 
 def started(folder):

@@ -84,6 +84,8 @@ arrow::Result<std::string> Packages::bytes_of(const rpc::PackageRead& wanted) co
   const bool is_part = found != bytes_by_sum_.end() && wanted.offset >= 0 && wanted.bytes >= 0 &&
                        wanted.bytes <= rpc::kPackagePartBytes && wanted.offset <= found->second - wanted.bytes;
   if (!is_part) return arrow::Status::Invalid("the driver has no such piece of the run's code");
+  // What is used stays in the cache, also while other runs need room.
+  if (wanted.offset == 0) cache_->has(wanted.sha256, found->second);
   const std::string path = cache_->path_of(wanted.sha256);
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return errno_status("the driver cannot open " + path);
@@ -102,13 +104,13 @@ arrow::Result<std::string> Packages::bytes_of(const rpc::PackageRead& wanted) co
 
 std::string local_directory(const RunRequest& request) {
   const std::string& folder = request.run_config.working_dir;
-  return folder.empty() ? request.directory : fs::absolute(folder).lexically_normal().string();
+  return folder.empty() ? request.directory : folder;
 }
 
 std::string local_modules(const RunConfig& run_config) {
   std::string folders;
   for (const std::string& module : run_config.py_modules) {
-    const fs::path path = fs::absolute(module).lexically_normal();
+    const fs::path path = module;
     const fs::path folder = path.has_filename() ? path.parent_path() : path.parent_path().parent_path();
     folders += (folders.empty() ? "" : ":") + folder.string();
   }

@@ -13,6 +13,12 @@ namespace paceline::controller {
 arrow::Result<TakenRun> take_run(const RunConfig& run_config, const std::string& program) {
   RunRequest request;
   request.run_config = run_config;
+  // As they are now: the program may go to another folder.
+  std::string& folder = request.run_config.working_dir;
+  if (!folder.empty()) folder = std::filesystem::absolute(folder).lexically_normal();
+  for (std::string& module : request.run_config.py_modules) {
+    module = std::filesystem::absolute(module).lexically_normal();
+  }
   std::optional<std::string>& name = request.run_config.name;
   const char* const task = std::getenv("SLURM_ARRAY_TASK_ID");
   if (!name) {
@@ -43,6 +49,7 @@ policy::RunOptions options_of(const RunRequest& request, int64_t world_size) {
           .placement_strategy = request.scaling_config.placement_strategy,
           .max_failures = failure.max_failures,
           .controller_failure_limit = failure.controller_failure_limit,
+          .max_preemption_failures = failure.max_preemption_failures,
           .start_timeout_s = failure.start_timeout_s,
           .stop_grace_s = failure.stop_grace_s,
           .failure_grace_s = request.failure_grace_s,

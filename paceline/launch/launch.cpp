@@ -24,6 +24,10 @@ std::string python_folder() {
   return "";
 }
 
+rpc::StringMap own_versions() {
+  return {{"Paceline", PACELINE_VERSION}};
+}
+
 // The arguments are what it starts, and for those who look at the list of processes.
 rpc::Strings worker_command(const rpc::Strings& command) {
   rpc::Strings words = {own_path().string(), "run", "--"};
@@ -42,6 +46,7 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   request.scaling_config.num_workers = launch.num_workers;
   request.failure_grace_s = request.killed_grace_s = launch.run_config.failure_config.stop_grace_s;
   request.role = rpc::kProgramRole;
+  request.versions = own_versions();
   request.shows_output = launch.shows_output;
   request.bare_output = true;
   request.train_loop_config = plan;
@@ -71,7 +76,7 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   }
 
   const SystemClock clock;
-  ARROW_ASSIGN_OR_RAISE(const auto launcher, controller::make_launcher({guardian, clock, request.scaling_config,
+  ARROW_ASSIGN_OR_RAISE(const auto launcher, controller::make_launcher({guardian, request.scaling_config,
                                                                         request.run_config.failure_config, here}));
   ARROW_ASSIGN_OR_RAISE(const controller::RunOutcome outcome, controller::run_to_end(request, *launcher, clock, stop));
   LaunchOutcome result{controller::exit_code_of(outcome, stop.signal()), outcome.error, request.location};

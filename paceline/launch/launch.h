@@ -49,6 +49,9 @@ struct Launch {
 /// the source's; "" when there is neither.
 std::string python_folder();
 
+/// What must be the same on all nodes of a launch: this program's version. What ranks run is their nodes' own.
+rpc::StringMap own_versions();
+
 /// The command line of the workers that start `command` on this machine.
 rpc::Strings worker_command(const rpc::Strings& command);
 

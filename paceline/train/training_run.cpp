@@ -17,6 +17,7 @@
 #include "paceline/train/driver.h"
 #include "paceline/train/in_process/run_in_process_internal.h"
 #include "paceline/train/launch_overrides_internal.h"
+#include "paceline/train/worker/language_runtime.h"
 #include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
@@ -160,7 +161,7 @@ Result fit_with_workers(const TrainingRun& run, const storage::Location& start_f
 
   const SystemClock clock;
   const auto launcher = value_or_throw(
-      controller::make_launcher({driver.guardian, clock, request.scaling_config, request.run_config.failure_config}));
+      controller::make_launcher({driver.guardian, request.scaling_config, request.run_config.failure_config}));
   const auto outcome = value_or_throw(controller::run_to_end(request, *launcher, clock, stop));
   return result_of(request.location, run.run_config.checkpoint_config, outcome.state, outcome.error);
 }
@@ -174,6 +175,7 @@ controller::TakenRun take_run(const TrainingRun& run, const storage::Location& s
   controller::RunRequest& request = result.request;
   request.scaling_config = run.scaling_config;
   request.torch_config = run.torch_config;
+  request.versions = run.versions.empty() ? versions_of_program() : run.versions;
   request.train_loop = run.loop_name;
   request.train_loop_config = run.train_loop_config.json();
   request.attachment = run.attachment;

@@ -116,6 +116,15 @@ def test_agents_that_stay_serve_one_run_after_the_other(tmp_path, run_config):
         assert all(process.poll() is None for process in agents.values())
 
 
+def test_a_node_with_another_version_than_the_driver_is_refused(tmp_path, run_config, monkeypatch):
+    monkeypatch.setattr("paceline._versions.__version__", "0.0.1")
+    with started_agents(tmp_path, "one"), pytest.raises(train.TrainingFailedError) as refused:
+        TorchTrainer(
+            lambda: None, scaling_config=on_agents(tmp_path, nodes=1, num_workers=1), run_config=run_config()
+        ).fit()
+    assert "Paceline is 0.0.1 on the driver's machine, but" in str(refused.value) and "on node one" in str(refused.value)
+
+
 def tells_its_code():
     import shapes  # of working_dir
     import travelling  # of py_modules

@@ -48,7 +48,7 @@ constexpr const char* kExamples =
     "or 128 + the\n"
     "signal that ended it; 128 + the signal that stopped the run (130 after Ctrl-C); 1 the run could not begin; 2 "
     "wrong\n"
-    "usage; 75, on other nodes than the first, that was lost or not found.\n";
+    "usage; 75 nodes were lost or did not come; on other nodes than the first, it was that.\n";
 
 constexpr size_t kUsageColumns = 35;
 

@@ -51,6 +51,7 @@ arrow::Status RunLoop::run(const arrow::Result<Launch>& launch) {
   attachment_ = *std::move(attachment);
   if (launch.ok() && launch->others_may_come) {
     ARROW_ASSIGN_OR_RAISE(packages_, Packages::collect(request_));
+    versions_.add("the driver's machine", request_.versions);
   }
   RunOptions options = options_of(request_, request_.scaling_config.num_workers.max);
   options.nodes = launch.ok() ? launch->agents : 1;

@@ -28,6 +28,7 @@ constexpr std::array kUnused = {
     UnusedSetting{"ScalingConfig", "accelerator_type", kNoProcess},
     UnusedSetting{"FailureConfig", "max_failures", kNoRestart},
     UnusedSetting{"FailureConfig", "controller_failure_limit", kNoRestart},
+    UnusedSetting{"FailureConfig", "max_preemption_failures", kNoRestart},
     UnusedSetting{"FailureConfig", "start_timeout_s", kNoProcess},
     UnusedSetting{"FailureConfig", "heartbeat_timeout_s", kNoProcess},
     UnusedSetting{"FailureConfig", "node_timeout_s", kNoProcess},

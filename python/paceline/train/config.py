@@ -146,7 +146,7 @@ class FailureConfig(Settings, declared_by=native.failure_config):
     max_failures: int = declared()
     fail_fast: Union[bool, str, None] = None
     controller_failure_limit: int = declared()
-    max_preemption_failures: int = -1
+    max_preemption_failures: int = declared()
     relax_collectives_on_preemption: bool = False
     preemption_grace_s: float = 0.0
     start_timeout_s: float = declared(environment="WORKER_GROUP_START_TIMEOUT_S")
@@ -155,7 +155,6 @@ class FailureConfig(Settings, declared_by=native.failure_config):
     stop_grace_s: float = declared()
 
     def __post_init__(self) -> None:
-        check_number("FailureConfig.max_preemption_failures", self.max_preemption_failures, int, -1)
         check_type("FailureConfig.relax_collectives_on_preemption", self.relax_collectives_on_preemption, bool)
         check_number("FailureConfig.preemption_grace_s", self.preemption_grace_s, float, 0)
         super().__post_init__()

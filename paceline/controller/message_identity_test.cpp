@@ -67,8 +67,8 @@ TEST_F(RunTest, EveryMessageCarriesItsIdentity) {
   request_.train_loop_config = {{"reports", 2}, {"checkpoint_every", 1}, {"wait_for_commit", true}, {"faults", {dies}}};
   RecordingLauncher launcher;
   EXPECT_EQ(run_to_end(request_, launcher, clock_, stop_).ValueOrDie().state, FinalState::finished);
-  const std::set<std::string> of_the_node = {"node_ready", "leftovers", "attachment", "progress_request",
-                                             "progress_reply"};
+  const std::set<std::string> of_the_node = {"node_ready", "leftovers",        "attachment",
+                                             "dismissed",  "progress_request", "progress_reply"};
   std::set<std::string> types;
   int64_t received = 0;
   for (const auto& message : launcher.recorded()) {

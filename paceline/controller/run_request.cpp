@@ -84,6 +84,10 @@ std::string settings_of_other_nodes(const ScalingConfig& scaling) {
   if (scaling.accelerator_type) add("accelerator_type");
   if (asked.memory_per_worker > 0) add("resources_per_worker[\"memory\"]");
   if (scaling.ship) add("ship");
+  if (!scaling.hosts.empty()) add("hosts");
+  if (scaling.nodes) add("nodes");
+  if (!scaling.listen.empty()) add("listen");
+  if (!scaling.token_file.empty()) add("token_file");
   for (const auto& [name, amount] : asked.resources_per_worker) add("resources_per_worker[\"" + name + "\"]");
   return names;
 }

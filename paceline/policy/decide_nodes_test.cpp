@@ -93,7 +93,9 @@ TEST(Nodes, OneWhereTwoGroupsFailedIsAvoided) {
   options.nodes = 3;
   options.placement_strategy = "STRICT_SPREAD";
   options.max_failures = -1;
-  Play run = Play::training(options);
+  Play run(options);
+  for (const char* name : {"node0", "node1", "node2"}) run.feed(NodeJoined{node_of(name)});
+  run.join_all();
   const auto nodes_of_group = [&run] {
     std::set<int64_t> nodes;
     for (const auto& [id, worker] : run.all().workers) nodes.insert(worker.node);

@@ -28,7 +28,8 @@ TEST(SettingName, IsAFieldOfFitsConfigurationOrAFlagOfPacelineRun) {
 
 TEST(SettingName, OfEverySettingIsInItsOwnRow) {
   EXPECT_EQ(setting_name(Setting::start_failures, false), "FailureConfig.controller_failure_limit");
-  EXPECT_EQ(setting_name(Setting::preemptions, false), "the limit of preemptions") << "nobody can set it";
+  EXPECT_EQ(setting_name(Setting::preemptions, false), "FailureConfig.max_preemption_failures");
+  EXPECT_EQ(setting_name(Setting::preemptions, true), "the limit of preemptions") << "there is no flag";
   EXPECT_EQ(setting_name(Setting::start_timeout, false), "FailureConfig.start_timeout_s");
 }
 

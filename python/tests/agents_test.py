@@ -145,7 +145,6 @@ def test_code_travels_to_nodes(tmp_path, run_config, monkeypatch):
         "working_dir": str(code),
         "py_modules": [str(modules / "travelling")],
         "excludes": ["*.bin"],
-        "env_vars": {"PYTHONPATH": str(tmp_path)},
     }
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     settings = run_config(worker_runtime_env=environment)

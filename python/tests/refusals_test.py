@@ -50,7 +50,7 @@ AN_HOUR = datetime.timedelta(hours=1)
     (lambda: train.FailureConfig(max_failures=Decimal(3)), "FailureConfig.max_failures is Decimal('3'); allowed: an integer"),
     (lambda: train.FailureConfig(max_failures=2**70), "FailureConfig.max_failures is an integer of more than 64 bits"),
     (lambda: train.FailureConfig(max_failures=[object()]), "FailureConfig.max_failures[0] is a object; allowed: numbers"),
-    (lambda: train.FailureConfig(max_preemption_failures=-2), "max_preemption_failures is -2; allowed: an integer, at least -1"),
+    (lambda: train.FailureConfig(max_preemption_failures=-2), "FailureConfig.max_preemption_failures is -2; allowed: at least -1"),
     (lambda: train.FailureConfig(preemption_grace_s="5"), 'preemption_grace_s is "5"; allowed: a number, at least 0'),
     (lambda: train.CheckpointConfig(num_to_keep="2"), 'CheckpointConfig.num_to_keep is "2"; allowed: an integer, at least 1'),
     (lambda: train.ScalingConfig(num_workers=True), "ScalingConfig.num_workers is true; allowed: an integer, at least 0"),

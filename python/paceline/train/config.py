@@ -135,6 +135,7 @@ class ScalingConfig(Settings, declared_by=native.scaling_config):
             "label_selector": (labels[0] if isinstance(labels, list) else labels) or {},
             "hosts": plain(self.hosts or []),
             "agent_command": plain(self.agent_command or []),
+            "ship": False,
         }
 
 
@@ -297,6 +298,7 @@ class RunConfig(Settings, declared_by=native.run_config):
             **super()._to_settings(),
             **({"storage_path": place.location} if place else {}),
             "callbacks": None,  # the trainer hands them over as objects
+            **code_of(None),  # the trainer says what of worker_runtime_env travels
             "worker_environment": {name: str(value) for name, value in variables.items()},
             **plain(self.logging_config or LoggingConfig()),
         }

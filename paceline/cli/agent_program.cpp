@@ -33,6 +33,8 @@ using Moment = std::chrono::steady_clock::time_point;
 constexpr std::chrono::seconds kLookEvery{1};
 // After this long it is said who does not answer.
 constexpr std::chrono::seconds kSayAfter{3};
+// A driver that was killed has left its file; the next may be on its way.
+constexpr std::chrono::minutes kForAnother{10};
 
 arrow::Status interrupted() {
   return arrow::Status::Cancelled("a signal came");
@@ -241,7 +243,8 @@ arrow::Result<AgentProgram::Joined> AgentProgram::join() {
     if (channel.ok()) return Joined{*std::move(channel), host_of(trust->addresses.front())};
     if (signals_.last() != 0) return channel.status();
     if (reads_file() && version_of(options_.token_file) != version) continue;
-    if (!deadline || now() >= *deadline) return channel.status();
+    if (!reads_file() || (deadline && now() >= *deadline)) return channel.status();
+    if (!deadline) deadline = now() + kForAnother;
     problem = channel.status();
     known = version;
     options_.tell(problem.message() + "; " + options_.token_file + " may be of an earlier run: waiting for a new one");
@@ -265,7 +268,17 @@ void AgentProgram::wait(agent::Agent& agent, int done) {
   }
 }
 
+bool AgentProgram::rest(std::chrono::seconds time) {
+  if (reads_file()) {
+    return !wait_for_file(version_of(options_.token_file), now() + time).IsCancelled();
+  }
+  return signals_.wait({}, now() + time) == 0;
+}
+
 AgentEnd AgentProgram::serve() {
+  // First: a node without room for it cannot serve, which who starts agents has to hear.
+  const auto folder = NodeFolder::make();
+  if (!folder.ok()) return {.status = folder.status()};
   auto joined = join();
   if (!joined.ok()) {
     const bool is_expected = signals_.last() != 0 || no_more_;
@@ -279,8 +292,6 @@ AgentEnd AgentProgram::serve() {
     if (!address.ok()) return {.status = address.status()};
     options.node.address = *address;
   }
-  const auto folder = NodeFolder::make();
-  if (!folder.ok()) return {.status = folder.status()};
   options.folder = (*folder)->path();
   options_.tell("node " + options.node.name + " at " + options.node.address + " has joined a run");
   auto agent = agent::start_agent(std::move(joined->channel), guardian_, std::move(options));

@@ -66,7 +66,7 @@ class AgentProgram {
     /// A node without a name has the host's, one without an address the one towards the driver.
     agent::AgentOptions agent;
     /// How long a driver is looked for, another token file included where the one that is there leads nowhere. Not set:
-    /// a file is waited for as long as it takes, and what is in it must do.
+    /// a file is waited for as long as it takes; another, where that leads nowhere, for ten minutes.
     std::optional<std::chrono::duration<double>> patience;
     /// The first of SIGINT and the like asks the controller to stop the run, and only the third ends this node by
     /// itself. Others, and without this all, end it at once.
@@ -86,6 +86,10 @@ class AgentProgram {
 
   /// One run, from the wait for it to its end.
   AgentEnd serve();
+  /// Before another try: until so much time has passed, or another token file has come. False when a signal has.
+  bool rest(std::chrono::seconds time);
+  /// The last that has come, 0 for none.
+  int signal() const { return signals_.last(); }
 
  private:
   using Moment = std::chrono::steady_clock::time_point;

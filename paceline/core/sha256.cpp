@@ -10,13 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "paceline/core/crypto_library.h"
 #include "paceline/core/posix/descriptor.h"
 
 namespace paceline {
 namespace {
 
-// Looked up in libcrypto itself: Arrow's libparquet exports some functions of an OpenSSL of its own, and a program that
-// links both calls a mixture of the two.
 struct Functions {
   decltype(&::EVP_MD_CTX_new) make = nullptr;
   decltype(&::EVP_MD_CTX_free) free = nullptr;
@@ -27,9 +26,7 @@ struct Functions {
 };
 
 arrow::Result<Functions> load() {
-  constexpr const char* kLibrary = "libcrypto.so.3";
-  void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return arrow::Status::IOError("OpenSSL 3 cannot be loaded: ", ::dlerror());
+  ARROW_ASSIGN_OR_RAISE(void* const library, crypto_library());
   Functions functions;
   const char* missing = nullptr;
   const auto find = [&](auto& function, const char* name) {
@@ -42,7 +39,7 @@ arrow::Result<Functions> load() {
   find(functions.add, "EVP_DigestUpdate");
   find(functions.end, "EVP_DigestFinal_ex");
   find(functions.kind, "EVP_sha256");
-  if (missing != nullptr) return arrow::Status::IOError(kLibrary, " has no function ", missing);
+  if (missing != nullptr) return arrow::Status::IOError("libcrypto has no function ", missing);
   return functions;
 }
 

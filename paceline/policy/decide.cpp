@@ -152,12 +152,15 @@ void Decision::on(const TimerDue& event) {
 }
 
 void Decision::on(const PreemptionNoticed& event) {
-  if (state_.state != State::running && state_.state != State::preempting) return;
-  state_.preempted_nodes = event.nodes;
-  const std::string what = "nodes will be taken away in " + seconds_text(event.deadline_s);
-  if (state_.state == State::running) go(State::preempting, what);
-  note(LogLevel::warning, what);
-  set_timer(event.deadline_s);
+  if (is_terminal(state_.state)) return;
+  for (const std::string& node : event.nodes) {
+    const bool is_known = state_.leaving.contains(node);
+    state_.leaving[node] = to_seconds(now_) + event.deadline_s;
+    if (!is_known) {
+      note(LogLevel::warning, "node " + node + " will be taken away in " + seconds_text(event.deadline_s));
+    }
+  }
+  heed_notices();
 }
 
 void Decision::on(const ResizeWanted& event) {

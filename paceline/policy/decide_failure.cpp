@@ -169,7 +169,7 @@ void Decision::on(const ReportRefused& event) {
 // A failure of a group that runs, or is being ended.
 void Decision::on_failure(Failure failure) {
   const bool collateral = failure.collateral;
-  const bool preempted = std::ranges::find(state_.preempted_nodes, failure.node) != state_.preempted_nodes.end();
+  const bool preempted = is_leaving(failure.node);
   const bool node_ended = failure.kind == FailureKind::node;
   if (preempted && (node_ended || failure.kind == FailureKind::exit)) failure.kind = FailureKind::preemption;
   const Budget budget = budget_for(failure);

@@ -71,6 +71,9 @@ class Decision {
   int64_t nodes_left() const;
   bool lose(size_t node);
   void begin_group(bool waits = true);
+  void give_up_validations();
+  void heed_notices();
+  bool is_leaving(const std::string& node) const;
   Placement placement() const;
   int64_t nodes_wanted() const;
   void wait_for_nodes(const std::string& problem);

@@ -5,6 +5,7 @@
 // A run that takes as many nodes as come (RunOptions::most_nodes) gives those beyond the least some time.
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -21,6 +22,7 @@ int64_t Decision::nodes_left() const {
 void Decision::on(const NodeJoined& event) {
   if (is_terminal(state_.state)) return;
   state_.nodes.push_back(event.node);
+  state_.leaving.erase(event.node.name);  // another's of that name
   if (state_.state != State::initializing) {
     return note(LogLevel::info, "node " + event.node.name + " has joined; the next group may use it");
   }
@@ -32,9 +34,37 @@ void Decision::on(const NodeJoined& event) {
   start_validations();
 }
 
+// A group that has workers on a node which will be taken away trains until then.
+void Decision::heed_notices() {
+  if (state_.state != State::running && state_.state != State::preempting) return;
+  const double now = to_seconds(now_);
+  std::optional<double> first;
+  for (const auto& [id, worker] : state_.workers) {
+    if (worker.stage == WorkerStage::gone) continue;
+    const auto notice = state_.leaving.find(state_.nodes[static_cast<size_t>(worker.node)].name);
+    // One that stays beyond its time was told of in vain.
+    if (notice == state_.leaving.end() || notice->second <= now) continue;
+    first = std::min(first.value_or(notice->second), notice->second);
+  }
+  if (!first) return;
+  if (state_.state == State::running) {
+    go(State::preempting, "nodes will be taken away in " + seconds_text(*first - now));
+  }
+  set_timer(*first - now);
+}
+
+// Whether what happens to the node is what was announced.
+bool Decision::is_leaving(const std::string& node) const {
+  constexpr double kLateSeconds = 60;
+  const auto notice = state_.leaving.find(node);
+  return notice != state_.leaving.end() && to_seconds(now_) <= notice->second + kLateSeconds;
+}
+
 Placement Decision::placement() const {
+  Lines leaving;
+  for (const auto& [node, deadline] : state_.leaving) leaving.push_back(node);
   return state_.options.most_nodes > 0 ? fill(state_.nodes, state_.options)
-                                       : place(state_.nodes, state_.options, state_.world_size, state_.preempted_nodes);
+                                       : place(state_.nodes, state_.options, state_.world_size, leaving);
 }
 
 // That a group does not begin without before they have had their time: as many as there can be, or as the last had.
@@ -83,6 +113,7 @@ void Decision::on(const NodeLost& event) {
     note(LogLevel::error, cause + "; giving up: agents do not come back");
     return shut_down(FinalState::errored, state_.options.failure_grace_s, cause);
   }
+  give_up_validations();
   start_validations();
   if (state_.last_call && nodes_left() < state_.options.nodes) {
     state_.last_call = false;
@@ -109,7 +140,9 @@ bool Decision::lose(size_t node) {
   }
   if (node < state_.data_processes.size()) state_.data_processes[node].worker = {};
   for (Validation& one : state_.validations) {
-    if (static_cast<size_t>(one.node) == node) one.worker = {};
+    if (static_cast<size_t>(one.node) != node || one.worker.value == 0) continue;
+    one.worker = {};
+    ++one.losses;
   }
   return had_workers;
 }

@@ -192,6 +192,24 @@ TEST(Nodes, ValidationsOfALostOneBeginAnewElsewhere) {
   EXPECT_NE(run.wanted<StartValidation>()[0].node, node);
 }
 
+// As one that takes more memory than a node has.
+TEST(Nodes, AValidationThatTakesTwoAlongIsGivenUp) {
+  RunOptions options = spread_over_two();
+  options.max_validations = 1;
+  options.max_failures = -1;
+  Play run = Play::training(options);
+  for (const char* spare : {"node2", "node3"}) run.feed(NodeJoined{node_of(spare)});
+  run.feed(CheckpointReady{.report = 1, .validation = ValidationTaskConfig{}});
+  run.feed(CheckpointPublished{{.report = 1}});
+  for (int loss = 1; loss <= 2; ++loss) {
+    ASSERT_THAT(run.all().validations, SizeIs(1));
+    const int64_t node = run.all().validations[0].node;
+    run.feed(NodeLost{run.all().nodes[static_cast<size_t>(node)].name, "its connection broke"});
+  }
+  EXPECT_THAT(run.all().validations, IsEmpty());
+  EXPECT_EQ(run.all().checkpoints.back().status, CheckpointStatus::validation_failed);
+}
+
 // `paceline run --nnodes LEAST:MOST`.
 RunOptions torchruns(int64_t least, int64_t most) {
   return {.num_workers = 2 * least,

@@ -36,7 +36,6 @@ void Decision::start_group(const std::string& reason) {
   state_.judgement_pending = state_.closed = false;
   state_.awaited_report = 0;
   state_.awaits_checkpoint = state_.last_call = false;
-  state_.preempted_nodes.clear();
   note(LogLevel::info, "attempt " + std::to_string(state_.attempt.value) + ": starting " +
                            std::to_string(state_.world_size) + (state_.world_size == 1 ? " worker" : " workers"));
   start_data_processes(counts);  // before the workers, whose numbers follow each other
@@ -101,6 +100,7 @@ void Decision::assign_group() {
   note(LogLevel::info, "attempt " + std::to_string(state_.attempt.value) + ": all workers have joined, training" +
                            (checkpoint == 0 ? "" : " from the checkpoint of report " + std::to_string(checkpoint)));
   act(AssignWorkers{state_.attempt, state_.generation, state_.first_report, checkpoint});
+  heed_notices();
 }
 
 namespace {

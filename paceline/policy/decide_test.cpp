@@ -509,6 +509,68 @@ TEST(Preemption, TheNextGroupAvoidsTheNodeWhereOthersHaveRoom) {
   EXPECT_NE(run.all().workers.begin()->second.node, before);
 }
 
+RunOptions with_a_spare_node() {
+  return {.num_workers = 1,
+          .nodes = 2,
+          .nodes_may_come = true,
+          .cpus_per_worker = 2,
+          .max_failures = 0,
+          .max_preemption_failures = 0};
+}
+
+TEST(Preemption, ANoticeForANodeWithoutWorkersCostsNothing) {
+  Play run = Play::training(with_a_spare_node());
+  run.feed(PreemptionNoticed{{"node1"}, 120});
+  EXPECT_EQ(run.state(), State::running);
+  run.advance(120);
+  run.feed(NodeLost{"node1", "it was taken away"});
+  EXPECT_EQ(run.state(), State::running);
+  EXPECT_EQ(run.all().preemption_failures, 0);
+}
+
+TEST(Preemption, ANoticeBeforeTheTrainingIsHeededInIt) {
+  RunOptions options = with_a_spare_node();
+  options.max_preemption_failures = 1;
+  Play run(options);
+  run.bring_up_nodes();
+  ASSERT_EQ(run.state(), State::scheduling);
+  run.feed(PreemptionNoticed{{"node0"}, 120});
+  run.join_all();
+  EXPECT_EQ(run.state(), State::preempting);
+  run.feed(NodeLost{"node0", "it was taken away"});
+  EXPECT_EQ(run.all().worker_failures, 0);
+  EXPECT_EQ(run.all().preemption_failures, 1);
+}
+
+TEST(Preemption, ANodeThatIsAboutToGoIsAvoidedUntilThen) {
+  RunOptions options = with_a_spare_node();
+  options.max_failures = -1;
+  options.max_preemption_failures = -1;
+  Play run = Play::training(options);
+  const auto node = [&run] { return run.all().workers.begin()->second.node; };
+  ASSERT_EQ(node(), 0);
+  run.feed(PreemptionNoticed{{"node0"}, 120});
+  run.advance(120);
+  run.fire_timer();
+  run.exit_all();
+  EXPECT_EQ(node(), 1);
+  run.join_all();
+  run.feed(WorkerFailed{.worker = run.worker(0), .exception = "E", .text = "failed"});
+  run.exit_all();
+  if (run.all().backing_off) run.fire_timer();
+  EXPECT_EQ(node(), 1) << "it is still about to go";
+}
+
+TEST(Preemption, ANodeThatStaysBeyondItsTimeEndsNoOtherGroup) {
+  Play run = Play::training({.num_workers = 1, .max_preemption_failures = 1});
+  run.feed(PreemptionNoticed{{"node0"}, 120});
+  run.advance(120);
+  run.fire_timer();
+  run.exit_all();
+  run.join_all();
+  EXPECT_EQ(run.state(), State::running) << "there is no other";
+}
+
 TEST(Preemption, ACleanFinishIsSuccess) {
   Play run = Play::training({.num_workers = 1});
   run.feed(PreemptionNoticed{{"node0"}, 120});

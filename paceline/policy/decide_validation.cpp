@@ -7,6 +7,7 @@
 #include "paceline/core/metric_values.h"
 #include "paceline/policy/decide_internal.h"
 #include "paceline/policy/failure_text.h"
+#include "paceline/policy/placement.h"
 
 namespace paceline::policy {
 
@@ -96,6 +97,17 @@ void Decision::on(const ValidationEnded& event) {
   }
   note(LogLevel::warning, "the validation of " + checkpoint + " failed: " + event.error + "; training is not affected");
   settle_validation(event.report, CheckpointStatus::validation_failed, Json::object());
+}
+
+// One that takes its node along, by its memory perhaps, would take the next as well.
+void Decision::give_up_validations() {
+  const auto is_hopeless = [](const Validation& one) { return one.losses >= kFailuresToAvoid; };
+  for (auto one = state_.validations.begin();
+       (one = std::ranges::find_if(state_.validations, is_hopeless)) != state_.validations.end();) {
+    note(LogLevel::warning, "the validation of the checkpoint of report " + std::to_string(one->report) +
+                                " is given up: " + std::to_string(one->losses) + " nodes were lost while it ran there");
+    settle_validation(one->report, CheckpointStatus::validation_failed, Json::object());
+  }
 }
 
 void Decision::settle_validation(int64_t report, CheckpointStatus status, const Json& metrics) {

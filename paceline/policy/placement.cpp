@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -78,19 +79,25 @@ std::string labels_text(const Labels& labels) {
   return text;
 }
 
-// "node0 has 2 CPUs, 1 GPU; node1 is lost".
+// "node0 has 2 CPUs, 1 GPU; node1 is lost". Of many the first, and of the lost the last.
 std::string table_of(const std::vector<Node>& nodes) {
+  constexpr int64_t kMostNodes = 64, kMostLost = 4;
   std::string table;
+  const auto add_row = [&table](const std::string& row) { table += (table.empty() ? "" : "; ") + row; };
+  int64_t there = 0, lost = std::ranges::count_if(nodes, &Node::lost);
+  if (lost > kMostLost) add_row(std::to_string(lost - kMostLost) + " are lost");
   for (const Node& node : nodes) {
-    table += (table.empty() ? "" : "; ") + node.name;
     if (node.lost) {
-      table += " is lost";
+      if (lost-- <= kMostLost) add_row(node.name + " is lost");
       continue;
     }
+    if (++there > kMostNodes) continue;
+    add_row(node.name);
     table += " has " + amounts_text(static_cast<double>(node.cores), static_cast<double>(node.gpus),
                                     static_cast<double>(node.memory_bytes), node.resources);
     if (!node.labels.empty()) table += " (" + labels_text(node.labels) + ")";
   }
+  if (there > kMostNodes) add_row(std::to_string(there - kMostNodes) + " others are there");
   return table.empty() ? "there is no node" : table;
 }
 
@@ -173,12 +180,11 @@ int64_t room_on(const Node& node, const RunOptions& options, int64_t most) {
 Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64_t workers, const Lines& leaving) {
   Counts room;
   for (const Node& node : nodes) room.push_back(room_on(node, options, workers));
+  std::map<std::string, int64_t> failures;
+  for (const Node& node : nodes) failures[node.host] += node.failures + (node.lost ? 1 : 0);
   Counts trusted = room;
   for (size_t node = 0; node < nodes.size(); ++node) {
-    int64_t failures = 0;
-    for (const Node& other : nodes)
-      failures += other.host == nodes[node].host ? other.failures + (other.lost ? 1 : 0) : 0;
-    if (failures >= kFailuresToAvoid || std::ranges::find(leaving, nodes[node].name) != leaving.end())
+    if (failures[nodes[node].host] >= kFailuresToAvoid || std::ranges::find(leaving, nodes[node].name) != leaving.end())
       trusted[node] = 0;
   }
   Placement placement{.counts = place_by(options.placement_strategy, trusted, workers)};

@@ -106,6 +106,16 @@ TEST(Placement, AHostThatWasLostTwiceIsUsedLast) {
   EXPECT_THAT(place(nodes, one_core_each("PACK"), 6).counts, ElementsAre(4, 2, 0, 0)) << "where others have no room";
 }
 
+TEST(Placement, TheTableOfManyNodesIsShort) {
+  std::vector<Node> nodes;
+  for (int i = 0; i < 2000; ++i) nodes.push_back({.name = "lost" + std::to_string(i), .host = "h", .lost = true});
+  for (int i = 0; i < 100; ++i) nodes.push_back({.name = "node" + std::to_string(i), .host = "h", .cores = 1});
+  const std::string problem = place(nodes, one_core_each("PACK"), 101).problem;
+  EXPECT_LT(problem.size(), 2000);
+  EXPECT_THAT(problem, HasSubstr("1996 are lost; lost1996 is lost"));
+  EXPECT_THAT(problem, HasSubstr("node63 has 1 CPU; 36 others are there"));
+}
+
 TEST(Placement, SumsFitAndNoNodeGetsMoreThanItsRoom) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 5000; ++i) {

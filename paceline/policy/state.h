@@ -84,6 +84,9 @@ using Lines = std::vector<std::string>;
   FIELD(double, time, 0.0)
 PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
 
+// Names of nodes that will be taken away, with the second when. They stay until the node is lost.
+using LeavingNodes = std::map<std::string, double>;
+
 // A node that is lost keeps its place in RunState::nodes; an agent that comes is another node.
 #define PACELINE_NODE_FIELDS(FIELD)                                                                  \
   FIELD(std::string, name, "")                                                                       \
@@ -124,7 +127,8 @@ WorkerStage shown_stage(const Worker& worker);
   FIELD(int64_t, report, 0) /* whose checkpoint it looks at */                                      \
   FIELD(ValidationTaskConfig, task, {})                                                             \
   FIELD(WorkerId, worker, {}) /* of its process, 0 while it waits for its checkpoint or its turn */ \
-  FIELD(int64_t, node, 0)
+  FIELD(int64_t, node, 0)                                                                           \
+  FIELD(int64_t, losses, 0) /* how often its node was lost */
 PACELINE_RECORD(Validation, PACELINE_VALIDATION_FIELDS);
 
 // The process that reads datasets for the ranks of a node. It is kept over attempts.
@@ -207,7 +211,7 @@ using RankErrors = std::map<int64_t, std::string>;
   FIELD(ReportNumbers, publishing, {})                /* reports whose checkpoint is being published */               \
   FIELD(std::vector<Validation>, validations, {})     /* in the order of reports */                                   \
   FIELD(std::vector<DataProcess>, data_processes, {}) /* by position in nodes; empty without datasets */              \
-  FIELD(Lines, preempted_nodes, {})                                                                                   \
+  FIELD(LeavingNodes, leaving, {})                                                                                    \
   FIELD(int64_t, stop_requests, 0)                                                                                    \
   FIELD(StopCause, stop_cause, StopCause::unknown)                                                                    \
   FIELD(std::string, stop_reason, "")                                                                                 \

@@ -1,14 +1,13 @@
 #include <dlfcn.h>
 
+#include "paceline/core/crypto_library.h"
 #include "paceline/transport/crypto_internal.h"
 
 namespace paceline::transport {
 namespace {
 
 arrow::Result<Crypto> load() {
-  constexpr const char* kLibrary = "libcrypto.so.3";
-  void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return arrow::Status::IOError("OpenSSL 3 cannot be loaded: ", ::dlerror());
+  ARROW_ASSIGN_OR_RAISE(void* const library, crypto_library());
   Crypto functions;
   const char* missing = nullptr;
 #define PACELINE_FIND_CRYPTO_(name)                                                     \
@@ -16,7 +15,7 @@ arrow::Result<Crypto> load() {
   if (functions.name == nullptr) missing = #name;
   PACELINE_CRYPTO_FUNCTIONS(PACELINE_FIND_CRYPTO_)
 #undef PACELINE_FIND_CRYPTO_
-  if (missing != nullptr) return arrow::Status::IOError(kLibrary, " has no function ", missing);
+  if (missing != nullptr) return arrow::Status::IOError("libcrypto has no function ", missing);
   return functions;
 }
 

@@ -1,7 +1,4 @@
-// The functions of OpenSSL's libcrypto that make certificates, looked up in that library itself.
-//
-// They are not linked: Arrow's libparquet exports some functions of an OpenSSL of its own, and a program that links
-// both calls a mixture of the two, which signs wrongly. Thread-safe.
+// The functions of OpenSSL's libcrypto that make certificates (core/crypto_library.h). Thread-safe.
 #pragma once
 
 #include <arrow/result.h>

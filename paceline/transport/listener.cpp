@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "paceline/core/posix/descriptor_limit.h"
 #include "paceline/transport/flight_link.h"
 #include "paceline/transport/hello.h"
 #include "paceline/transport/resumable_channel.h"
@@ -51,6 +52,8 @@ class FlightListener final : public Listener, public flight::FlightServerBase {
     ARROW_ASSIGN_OR_RAISE(const auto host_and_port, parse_address(options_.address));
     host_ = host_and_port.first;
     ARROW_ASSIGN_OR_RAISE(const auto location, flight::Location::ForGrpcTls(host_, host_and_port.second));
+    // Whoever connects has a descriptor of this process, until it has proved itself or its time is over.
+    raise_descriptor_limit();
     flight::FlightServerOptions server(location);
     const Credentials& own = options_.credentials;
     server.tls_certificates = {{.pem_cert = own.certificate, .pem_key = own.key}};
@@ -89,15 +92,16 @@ class FlightListener final : public Listener, public flight::FlightServerBase {
     const auto arrival = admit(*hello, address);
     if (!arrival.ok()) return refuse(*link, arrival.status());
     Session& session = *arrival->session;
-    const Session::Resumption here = session.prepare();
-    ARROW_RETURN_NOT_OK(link->write(encode_hello_answer({.received = here.received})));
+    // Before the answer, which may not reach it: it comes again then, as one that is known.
     if (arrival->is_new) {
       options_.on_peer(std::make_unique<ResumableChannel>(arrival->session),
                        {.id = hello->peer, .name = hello->name, .address = address});
     }
+    const Session::Resumption here = session.prepare();
+    const arrow::Status answered = link->write(encode_hello_answer({.received = here.received}));
     // Whatever ends the connection is told to the channel, or is for the next connection to mend.
     (void)session.serve(here, link, hello->received);
-    return arrow::Status::OK();
+    return answered;
   }
 
   static arrow::Status refuse(ServerLink& link, const arrow::Status& why) {

@@ -2,9 +2,12 @@
 //                [--resource NAME=AMOUNT…] [--cpus N] [--gpus N] [--keep] [--with-parent]
 #include <sys/prctl.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "paceline/agent/guardian.h"
 #include "paceline/cli/agent_program.h"
@@ -41,15 +44,19 @@ int run_agent(const AgentFlags& flags) {
                         .leaving = &leaving},
                        *guardian);
   if (flags.with_parent) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  constexpr std::chrono::seconds kFirstRest{1}, kLongestRest{30};
+  std::chrono::seconds rest = kFirstRest;
   do {
     const AgentEnd end = program.serve();
     if (end.signal != 0) return 128 + end.signal;
     if (end.no_more) return kDone;
     if (end.status.ok()) {
+      rest = kFirstRest;
       const std::string why = end.dismissal ? end.dismissal->reason : "";
       tell("the run is over" + (why.empty() ? "" : ": " + why));
     } else if (flags.keep) {
       tell("the run is lost: " + end.status.message());
+      if (!program.rest(std::exchange(rest, std::min(2 * rest, kLongestRest)))) return 128 + program.signal();
     } else {
       report(end.status);
       return end.status.IsIOError() ? kTryAgain : kFailed;

@@ -6,11 +6,17 @@
 
 #include "paceline/controller/event_loop/run_loop_internal.h"
 #include "paceline/controller/worker_process.h"
+#include "paceline/core/posix/descriptor_limit.h"
 #include "paceline/run/worker_logs.h"
 
 namespace paceline::controller {
 
 using namespace policy;
+namespace {
+
+constexpr int64_t kDescriptorsBeside = 64;
+
+}  // namespace
 
 const Worker* RunLoop::find(WorkerId id) const {
   const auto found = state().workers.find(id);
@@ -32,6 +38,9 @@ void RunLoop::start(const rpc::Role& role, WorkerId id, int64_t node, rpc::Start
   message.waiting_streams = waiting_streams_;
   if (agent_of(node).is_elsewhere()) {
     begin_elsewhere(message, request_);
+    // Its log, and what the driver opens besides.
+    const arrow::Status room = reserve_descriptors(kDescriptorsBeside);
+    if (!room.ok()) return fail_to_start(id, node, {.error = room.message()});
     auto log =
         RotatingLog::open(message.log_file, {.file_bytes = message.log_file_bytes, .most_files = message.log_files});
     if (!log.ok()) return fail_to_start(id, node, {.error = log.status().message()});

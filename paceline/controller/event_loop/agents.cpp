@@ -88,6 +88,10 @@ std::string RunLoop::why_not(const rpc::NodeReady& ready) const {
   if (state().options.most_nodes > 0 && ready.workers == 0) {
     return "the run is one of `paceline run --nnodes`, which is joined by the same command";
   }
+  const auto is_there = [&ready](const Node& node) { return !node.lost && node.name == ready.node; };
+  if (one_agent_each_ && std::ranges::any_of(state().nodes, is_there)) {
+    return "node " + ready.node + " has an agent already, whose command has ended before it";
+  }
   const auto same = std::ranges::find_if(
       state().nodes, [&ready](const Node& node) { return !node.lost && node.rank >= 0 && node.rank == ready.rank; });
   if (same == state().nodes.end() || !state().workers.empty()) return "";
@@ -129,19 +133,11 @@ std::string RunLoop::unused_name(const std::string& name) const {
   return candidate;
 }
 
-// The earliest counts for all that are to go: the group cannot do without any of them.
 void RunLoop::note_leaving(size_t agent, const rpc::NodeLeaving& leaving) {
-  if (!agents_[agent].node) return;
-  const Time now = parts_.clock.now();
-  const double seconds = std::clamp(leaving.seconds, 0.0, kDistantSeconds);
-  agents_[agent].leaves = now + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-  PreemptionNoticed noticed{.deadline_s = seconds};
-  for (const Agent& one : agents_) {
-    if (one.lost || !one.node || !one.leaves || *one.leaves < now) continue;
-    noticed.nodes.push_back(state().nodes[static_cast<size_t>(*one.node)].name);
-    noticed.deadline_s = std::min(noticed.deadline_s, std::chrono::duration<double>(*one.leaves - now).count());
-  }
-  feed(std::move(noticed));
+  const std::optional<int64_t> node = agents_[agent].node;
+  if (!node) return;
+  feed(PreemptionNoticed{.nodes = {state().nodes[static_cast<size_t>(*node)].name},
+                         .deadline_s = std::clamp(leaving.seconds, 0.0, kDistantSeconds)});
 }
 
 void RunLoop::receive(AgentGone& incoming) {
@@ -151,8 +147,12 @@ void RunLoop::receive(AgentGone& incoming) {
 void RunLoop::lose_agent(size_t number, const std::string& why) {
   Agent& agent = agents_[number];
   if (std::exchange(agent.lost, true)) return;
+  if (!agent.node && agent.is_elsewhere()) {
+    return books_.log().warning("an agent has gone before it had said which node it serves: " + why);
+  }
   const std::string name = agent.node ? state().nodes[static_cast<size_t>(*agent.node)].name : "";
   settle_questions(number);
+  std::erase_if(logs_, [&](const auto& one) { return node_of(one.first) == agent.node; });
   std::erase_if(validations_, [&](const auto& one) { return node_of(one.first) == agent.node; });
   std::erase_if(data_processes_, [&](const auto& one) { return node_of(one.first) == agent.node; });
   std::erase_if(node_of_task_, [&](const auto& one) { return agent.node == one.second; });

@@ -68,7 +68,8 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     feed(StartFailed{worker.id, failed.error, failed.hopeless});
   } else if (type == rpc::Joined::kType) {
     const auto joined = unpacked<rpc::Joined>(envelope);
-    const std::string problem = versions_.add("node " + state().nodes[static_cast<size_t>(worker.node)].name, joined.versions);
+    const std::string problem =
+        versions_.add("node " + state().nodes[static_cast<size_t>(worker.node)].name, joined.versions);
     if (problem.empty()) return feed(WorkerJoined{worker.id, joined.pid});
     feed(StartFailed{worker.id, problem, /*hopeless=*/true});
   } else if (type == rpc::Finished::kType) {

@@ -56,6 +56,7 @@ arrow::Status RunLoop::run(const arrow::Result<Launch>& launch) {
   RunOptions options = options_of(request_, request_.scaling_config.num_workers.max);
   options.nodes = launch.ok() ? launch->agents : 1;
   options.nodes_may_come = launch.ok() && launch->others_may_come;
+  one_agent_each_ = launch.ok() && launch->one_agent_each;
   // On one machine workers may share cores, with a warning.
   if (options.nodes_may_come) ask_of_nodes(request_.scaling_config, options);
   ARROW_RETURN_NOT_OK(books_.begin(options, *this));

@@ -59,8 +59,6 @@ class RunLoop final : private Crew {
     /// Its position in RunState::nodes; none before it has announced itself.
     std::optional<int64_t> node;
     bool lost = false;
-    /// When its node is taken away, if that is known.
-    std::optional<Time> leaves;
 
     bool is_elsewhere() const { return !channel->carries_descriptors(); }
   };
@@ -197,9 +195,10 @@ class RunLoop final : private Crew {
   std::vector<Agent> agents_;          // in the order in which they came; the lost keep their place
   std::vector<size_t> agent_of_node_;  // by position in RunState::nodes
   rpc::StringMap environment_;
-  Descriptor attachment_;     // sealed memory: the train loop's configuration, then the request's attachment
-  int64_t config_bytes_ = 0;  // of the attachment's start
-  Packages packages_;         // for agents on other machines
+  bool one_agent_each_ = false;  // of nodes with one name
+  Descriptor attachment_;        // sealed memory: the train loop's configuration, then the request's attachment
+  int64_t config_bytes_ = 0;     // of the attachment's start
+  Packages packages_;            // for agents on other machines
   std::map<int64_t, int64_t> workers_on_node_;
   std::map<WorkerId, int64_t> node_of_task_;  // position in RunState::nodes
   std::map<WorkerId, RotatingLog> logs_;      // of processes on other machines: their agents write none

@@ -25,6 +25,8 @@ struct Launch {
   int64_t agents = 1;
   /// Whether agents may come later: beyond these, and for those that are lost.
   bool others_may_come = false;
+  /// Whether agents that say the same name are of one machine, which is to have one: the launcher has named them.
+  bool one_agent_each = false;
 };
 
 /// An agent that did not come.

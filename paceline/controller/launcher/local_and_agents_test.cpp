@@ -22,9 +22,7 @@ class LocalAndAgentsTest : public ::testing::Test {
     scaling_.listen = "127.0.0.1:0";
     scaling_.token_file = folder_ / "token";
   }
-  std::unique_ptr<Launcher> launcher() {
-    return make_launcher({guardian_, scaling_, failure_, node_}).ValueOrDie();
-  }
+  std::unique_ptr<Launcher> launcher() { return make_launcher({guardian_, scaling_, failure_, node_}).ValueOrDie(); }
 
   const agent::Guardian guardian_ = agent::Guardian::fork_now().ValueOrDie();
   const paceline::testing::TemporaryFolder folder_;

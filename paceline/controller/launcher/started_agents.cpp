@@ -54,7 +54,8 @@ StartedAgents::~StartedAgents() {
 
 arrow::Result<Launch> StartedAgents::launch(LaunchEvents events) {
   on_failure_ = std::move(events.on_failure);
-  ARROW_ASSIGN_OR_RAISE(const Launch launch, listener_.launch({std::move(events.on_agent), {}}));
+  ARROW_ASSIGN_OR_RAISE(Launch launch, listener_.launch({std::move(events.on_agent), {}}));
+  launch.one_agent_each = true;
   ARROW_ASSIGN_OR_RAISE(trust_, SealedMemory::create("paceline_trust", {listener_.trust_text()}));
   auto [own_end, agent_end] = rpc::make_memory_channels();
   channel_ = std::move(own_end);
@@ -116,25 +117,18 @@ void StartedAgents::note_come(const std::string& node) {
 }
 
 void StartedAgents::note_end(int64_t process, const std::string& how) {
-  std::optional<AgentFailure> failure;
-  std::function<void(AgentFailure)> on_failure;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = place_of_.find(process);
-    if (found == place_of_.end()) return;
-    Place& place = places_[found->second];
-    place_of_.erase(found);
-    place.runs = false;
-    place.next = std::chrono::steady_clock::now() + place.pause;
-    place.pause = std::min(2 * place.pause, kLongestPause);
-    if (!std::exchange(place.is_decided, true)) {
-      const auto to_come = std::ranges::count_if(places_, [](const Place& one) { return !one.is_decided; });
-      failure = AgentFailure{place.start.node, place.start.command.front() + " " + how, to_come};
-    }
-    on_failure = on_failure_;
-    changed_.notify_all();
-  }
-  if (failure && on_failure) on_failure(*std::move(failure));
+  const std::lock_guard lock(mutex_);
+  const auto found = place_of_.find(process);
+  if (found == place_of_.end()) return;
+  Place& place = places_[found->second];
+  place_of_.erase(found);
+  place.runs = false;
+  place.next = std::chrono::steady_clock::now() + place.pause;
+  place.pause = std::min(2 * place.pause, kLongestPause);
+  changed_.notify_all();
+  if (std::exchange(place.is_decided, true) || !on_failure_) return;
+  const auto to_come = std::ranges::count_if(places_, [](const Place& one) { return !one.is_decided; });
+  on_failure_({place.start.node, place.start.command.front() + " " + how, to_come});  // before close() returns
 }
 
 void StartedAgents::start_again() {

@@ -28,4 +28,11 @@ arrow::Status reserve_descriptors(int64_t more) {
   return arrow::Status::OK();
 }
 
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace paceline

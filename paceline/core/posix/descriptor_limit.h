@@ -12,4 +12,7 @@ namespace paceline {
 /// It counts what is open (some 50 µs): not for a hot path.
 arrow::Status reserve_descriptors(int64_t more);
 
+/// Raises the soft limit as far as the hard one allows: for a process that strangers can make open some.
+void raise_descriptor_limit();
+
 }  // namespace paceline

@@ -97,7 +97,7 @@ def fit(run_config, **settings):
 
 def test_two_hosts(hosts, tmp_path, run_config, monkeypatch):
     monkeypatch.setenv("OF_THE_DRIVER", "yes")
-    result = fit(run_config, hosts=["node1", "node2"])
+    result = fit(run_config, hosts=["node1", "node2"], listen="127.0.0.1:0")  # names that only ssh knows
     assert result.return_value == (2, str(tmp_path), None, True)
     # Agents end with the run, and their connections with them.
     assert sum("Accepted publickey for root" in line for line in hosts) == 2
@@ -107,5 +107,5 @@ def test_two_hosts(hosts, tmp_path, run_config, monkeypatch):
 
 def test_a_host_that_does_not_know_the_key_is_named(hosts, run_config):
     with pytest.raises(train.TrainingFailedError) as caught:
-        fit(run_config, hosts=["node1", "stranger"])
+        fit(run_config, hosts=["node1", "stranger"], listen="127.0.0.1:0")
     assert "node stranger" in str(caught.value) and "Permission denied (publickey)" in str(caught.value)

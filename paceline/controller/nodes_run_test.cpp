@@ -34,7 +34,9 @@ class NodesLauncher final : public Launcher {
     events_ = std::move(events);
     for (const std::string& name : first_) add(name);
     if (when_launched_) when_launched_();
-    return Launch{.agents = wanted_ > 0 ? wanted_ : std::ssize(first_), .others_may_come = true};
+    return Launch{.agents = wanted_ > 0 ? wanted_ : std::ssize(first_),
+                  .others_may_come = true,
+                  .one_agent_each = one_agent_each_};
   }
   void close() override { closed_ = true; }
 
@@ -47,6 +49,16 @@ class NodesLauncher final : public Launcher {
     options.node.workers = 1;
     agents_.emplace(name, agent::start_agent(std::move(agent_end), guardian(), options).ValueOrDie());
     events_.on_agent(std::move(controller_end));
+  }
+  void take_one_agent_each() { one_agent_each_ = true; }
+  // Why agents of that name were sent away.
+  std::string reasons(const std::string& name) {
+    std::string reasons;
+    for (auto [agent, end] = agents_.equal_range(name); agent != end; ++agent) {
+      EXPECT_TRUE(agent->second->wait().ok());
+      if (const auto dismissal = agent->second->dismissal()) reasons += dismissal->reason;
+    }
+    return reasons;
   }
   // With all its processes.
   void lose(const std::string& name) { agents_.erase(name); }
@@ -69,6 +81,7 @@ class NodesLauncher final : public Launcher {
  private:
   std::vector<std::string> first_;
   int64_t wanted_ = 0;
+  bool one_agent_each_ = false;
   std::function<void()> when_launched_;
   LaunchEvents events_;
   std::multimap<std::string, std::unique_ptr<agent::Agent>> agents_;
@@ -245,6 +258,16 @@ TEST_F(NodesRunTest, TheSecondNodeOfARankIsSentAway) {
   EXPECT_EQ(first->exit_code + second->exit_code, 1);
   EXPECT_THAT(first->reason + second->reason,
               AllOf(HasSubstr("the node rank 0 is that of node o"), HasSubstr("needs its own --node-rank")));
+}
+
+// As ssh, whose connection has broken while the agent that it had started lives on.
+TEST_F(NodesRunTest, ACommandThatIsStartedAgainBringsNoSecondNode) {
+  request_.scaling_config.num_workers = 1;
+  NodesLauncher launcher({});
+  launcher.begin_with({"one", "one"}, 1);
+  launcher.take_one_agent_each();
+  EXPECT_EQ(run({{"reports", 1}}, launcher).error, "");
+  EXPECT_EQ(launcher.reasons("one"), "node one has an agent already, whose command has ended before it");
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ inline constexpr const char* kLaunchVariable = "PACELINE_LAUNCH";
   FIELD(std::optional<std::string>, storage_path, std::nullopt) \
   FIELD(std::optional<int64_t>, max_failures, std::nullopt)     \
   FIELD(std::optional<int64_t>, debug_rank, std::nullopt)       \
-  FIELD(std::optional<bool>, quiet, std::nullopt)
+  FIELD(std::optional<bool>, quiet, std::nullopt)               \
+  FIELD(std::optional<std::string>, engine, std::nullopt)
 PACELINE_RECORD(LaunchOverrides, PACELINE_LAUNCH_OVERRIDES_FIELDS);
 
 }  // namespace paceline

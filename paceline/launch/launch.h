@@ -34,6 +34,8 @@ struct Nodes {
 struct Launch {
   int64_t num_workers = 1;  // on this node; others say how many they have
   std::optional<Nodes> nodes;
+  /// Its machines are those of a Ray cluster (controller/launcher/ray.h), for ranks as this says, in the place of both.
+  std::optional<ScalingConfig> ray;
   RunConfig run_config;  // a name is made up where there is none
   std::string program;   // as the user named it: that name begins with it
   ProgramPlan plan;      // first_attempt is found out

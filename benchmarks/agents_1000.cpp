@@ -1,5 +1,7 @@
 // agents_1000: what 1,000 agents over TLS on loopback, each with a rank that reports once a second, cost the driver, in
-// cores: all of its process, of a whole run. The agents are simulated by another process.
+// cores: all of its process, of a whole run. The agents are simulated by another process, which also tells how long it
+// takes from the first agent to the last rank's place, and from a rank's failure to all ranks' places in the next
+// group.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,8 +36,13 @@ constexpr int64_t kTicks = 100;  // of a second
 constexpr auto kTick = std::chrono::milliseconds(1000) / kTicks;
 constexpr int64_t kWarmUp = 2;  // seconds
 
-// All agents, in a process of their own. Returns when the run is over.
-void be_agents(const std::string& text, int64_t seconds) {
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// All agents, in a process of their own; writes how long start and restart took. Returns when the run is over.
+void be_agents(const std::string& text, int64_t seconds, const std::string& file) {
+  const auto begin = Clock::now();
   const auto trust = transport::decode_trust_file(text).ValueOrDie();
   std::mutex mutex;
   std::condition_variable changed;
@@ -59,6 +66,8 @@ void be_agents(const std::string& text, int64_t seconds) {
   }
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return ranks == kAgents; });
+  const double start_s = seconds_since(begin);
+  lock.unlock();
   auto next = Clock::now();
   for (int64_t second = 1; second <= kWarmUp + seconds; ++second) {
     for (int64_t tick = 0; tick < kTicks; ++tick) {
@@ -67,6 +76,12 @@ void be_agents(const std::string& text, int64_t seconds) {
       std::this_thread::sleep_until(next += kTick);
     }
   }
+  const auto failure = Clock::now();
+  agents.front()->fail(0);
+  lock.lock();
+  changed.wait(lock, [&] { return ranks == 2 * kAgents; });
+  std::ofstream(file) << start_s << " " << seconds_since(failure);
+  lock.unlock();
   for (const auto& agent : agents) agent->finish(kWarmUp + seconds);
 }
 
@@ -88,6 +103,7 @@ controller::RunRequest request_in(const std::string& folder) {
   request.run_config.quiet = true;
   request.run_config.log_level = "ERROR";
   request.run_config.failure_config.node_timeout_s = 60;
+  request.run_config.failure_config.max_failures = 1;
   request.scaling_config.num_workers = kAgents;
   request.scaling_config.placement_strategy = "SPREAD";
   return request;
@@ -161,7 +177,7 @@ int main(int argc, char** argv) {
     std::string text;
     char part[4096];
     for (ssize_t size; (size = ::read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<size_t>(size));
-    be_agents(text, iterations);
+    be_agents(text, iterations, scratch + "/times");
     ::_exit(0);
   }
   ::close(ends[0]);
@@ -174,7 +190,12 @@ int main(int argc, char** argv) {
   const auto outcome = controller::run_to_end(request, measured, clock, stop).ValueOrDie();
   if (outcome.state != FinalState::finished) throw std::runtime_error(outcome.error);
   ::waitpid(agents, nullptr, 0);
+  double start_s = 0, restart_s = 0;
+  std::ifstream(scratch + "/times") >> start_s >> restart_s;
   std::cout << encode_json({{"samples", measured.samples()},
-                            {"also", {{"Paceline, kB of memory for each agent", measured.kilobytes_each()}}}})
+                            {"also",
+                             {{"Paceline, kB of memory for each agent", measured.kilobytes_each()},
+                              {"Paceline, s from the first agent to the last rank's place", start_s},
+                              {"Paceline, s from a failure to all ranks' places", restart_s}}}})
             << std::endl;
 }

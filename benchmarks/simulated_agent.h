@@ -53,6 +53,11 @@ class SimulatedAgent {
             .metrics = {{"loss", 1.0 / static_cast<double>(rank + index)}, {"learning_rate", 0.001}, {"step", index}}},
         ranks_[static_cast<size_t>(rank)]);
   }
+  /// The train loop of one has thrown: its group ends, and the next begins.
+  void fail(int64_t rank) {
+    send(rpc::Failed{.kind = "std::runtime_error", .text = "simulated"}, ranks_[static_cast<size_t>(rank)]);
+    send(rpc::ProcessExited{.end = {.status = {.exit_code = 1}}}, std::exchange(ranks_, {})[static_cast<size_t>(rank)]);
+  }
   /// The train loop of each has returned.
   void finish(int64_t reports) {
     for (const Identity& rank : ranks_) {
@@ -80,6 +85,7 @@ class SimulatedAgent {
     } else if (message.type == rpc::ProgressRequest::kType) {
       send(progress(), {}, message.request);
     } else if (message.type == rpc::EndProcess::kType) {
+      ranks_.clear();
       send(rpc::ProcessExited{}, message.identity);
     }
   }

@@ -11,13 +11,13 @@ include(SitePackages)
 
 # What programs with Paceline link: the installed package finds these again (PacelineConfig.cmake.in).
 set(PACELINE_CONTROL_PACKAGES "Threads" "nlohmann_json 3.10" "spdlog" "SQLite3 3.35")  # 3.35: RETURNING
-set(PACELINE_TRAIN_PACKAGES "OpenSSL 3.0")
-foreach(package IN LISTS PACELINE_CONTROL_PACKAGES PACELINE_TRAIN_PACKAGES)
+foreach(package IN LISTS PACELINE_CONTROL_PACKAGES)
   separate_arguments(package)
   find_package(${package} REQUIRED)
 endforeach()
 
-# Headers, and what only the program links.
+# Headers, and what only the program or tests link; libcrypto is loaded where it is wanted.
+find_package(OpenSSL 3.0 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)

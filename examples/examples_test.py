@@ -113,6 +113,36 @@ def test_quick_resume_after_failure(tmp_path):
     assert float(curve[-1][1]) < 0.5 * float(curve[0][1])
 
 
+# `ssh -T -o BatchMode=yes -- HOST COMMAND`: hosts are this machine, where nobody is logged in.
+SSH = """#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+cd / && exec env -i HOME="$HOME" PATH="$PATH" sh -c "$3"
+"""
+
+
+@pytest.fixture
+def ssh(tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/ssh").write_text(SSH)
+    (tmp_path / "bin/ssh").chmod(0o755)
+    monkeypatch.setitem(ENVIRONMENT, "PATH", f"{tmp_path}/bin:{PROGRAMS.parent}/paceline/cli:{os.environ['PATH']}")
+    monkeypatch.setitem(ENVIRONMENT, "XDG_CACHE_HOME", str(tmp_path / "cache"))  # the driver's
+    monkeypatch.setitem(ENVIRONMENT, "HOME", str(tmp_path))
+
+
+def test_quick_vit_learns_the_same_on_two_hosts(tmp_path, ssh):
+    """The program is sent to them. The same numbers, bit by bit: who adds what does not depend on where it is."""
+    make_photographs(tmp_path / "data")
+    arguments = ["--num-workers", "2", "--epochs", "1", "--batch-size", "16", "--part-size", "6", "--name"]
+    run(tmp_path, "030_cifar10_vit", *arguments, "here")
+    on_hosts = ["run", "--hosts", "localhost,127.0.0.1", "--ship", "--", PROGRAMS / "030_cifar10_vit"]
+    run(tmp_path, "../paceline/cli/paceline", *on_hosts, *arguments, "there")
+    here, there = history(tmp_path, "here"), history(tmp_path, "there")
+    learned = ("train_loss", "test_loss", "accuracy")
+    assert [[one[name] for name in learned] for one in there] == [[one[name] for name in learned] for one in here]
+    assert list((tmp_path / ".cache/paceline/packages").iterdir()), "the program went there"
+
+
 VENV = PROJECT / ".venv/bin"
 TORCHRUN = [VENV / "torchrun", "--standalone", "--local-addr", "127.0.0.1"]
 PACELINE_RUN = [PROGRAMS.parent / "paceline/cli/paceline", "run", "--storage-path", "results", "--standalone"]

@@ -17,6 +17,7 @@
 
 #include "paceline/agent/guardian_messages.h"
 #include "paceline/agent/node.h"
+#include "paceline/agent/packages_internal.h"
 #include "paceline/agent/process_internal.h"
 #include "paceline/agent/stack_collection_internal.h"
 #include "paceline/agent/stack_helper_internal.h"
@@ -56,6 +57,9 @@ class AgentThread final : public Agent, public ProcessHost {
   void handle_controller(rpc::Envelope envelope);
   void take_attachment(rpc::Envelope& envelope);
   void start_process(rpc::Envelope envelope);
+  bool end_held(const rpc::Envelope& envelope);
+  void start_held();
+  void refuse(const rpc::Envelope& start, const std::string& error);
   void handle_guardian(rpc::Envelope envelope);
   void tell_progress(int64_t request);
   void tell_stacks(const rpc::Envelope& envelope);
@@ -82,7 +86,9 @@ class AgentThread final : public Agent, public ProcessHost {
   Descriptor attachment_;                                   // of every process; none for a run without
   std::vector<std::string> attachment_parts_;               // that have come, where others follow
   std::string attachment_problem_;                          // "" while there is none
-  std::string guardian_problem_;                            // "" while it is there
+  AgentPackages packages_;
+  std::vector<rpc::Envelope> held_;  // to be started once the packages are there
+  std::string guardian_problem_;     // "" while it is there
   boost::asio::steady_timer leave_timer_{loop_};
   bool leaving_ = false;
   std::optional<arrow::Status> closed_;  // the controller's channel is, or is taken for it, for this reason
@@ -95,7 +101,10 @@ class AgentThread final : public Agent, public ProcessHost {
 AgentThread::AgentThread(std::unique_ptr<rpc::Channel> controller, Descriptor guardian, AgentOptions options)
     : options_(std::move(options)),
       controller_(std::move(controller)),
-      guardian_(rpc::make_socket_channel(loop_, std::move(guardian))) {}
+      guardian_(rpc::make_socket_channel(loop_, std::move(guardian))),
+      packages_(
+          loop_, options_.folder, [this](rpc::Envelope message) { send_to_controller(std::move(message)); },
+          [this] { start_held(); }) {}
 
 void AgentThread::start() {
   send_to_controller(rpc::pack(describe_node(options_.node)));
@@ -141,10 +150,17 @@ void AgentThread::handle_controller(rpc::Envelope envelope) {
   if (envelope.type == rpc::StacksRequest::kType) return tell_stacks(envelope);
   if (envelope.type == rpc::Leftovers::kType) return send_to_guardian(std::move(envelope));
   if (envelope.type == rpc::Attachment::kType) return take_attachment(envelope);
+  if (envelope.type == rpc::Packages::kType) {
+    return packages_.take(rpc::unpack<rpc::Packages>(envelope).ValueOr(rpc::Packages{}));
+  }
+  if (envelope.type == rpc::PackagePart::kType) {
+    return packages_.take(rpc::unpack<rpc::PackagePart>(envelope).ValueOr(rpc::PackagePart{}), envelope.bytes);
+  }
   if (envelope.type == rpc::Dismissed::kType) {
     dismissal_ = rpc::unpack<rpc::Dismissed>(envelope).ValueOr(rpc::Dismissed{});
     return;
   }
+  if (envelope.type == rpc::EndProcess::kType && end_held(envelope)) return;
   const auto found = processes_.find(envelope.identity.worker);
   // A process that has ended meanwhile: the controller will read of it.
   if (found != processes_.end()) found->second->deliver(std::move(envelope));
@@ -163,28 +179,47 @@ void AgentThread::take_attachment(rpc::Envelope& envelope) {
   if (memory.ok()) attachment_ = *std::move(memory);
 }
 
+void AgentThread::refuse(const rpc::Envelope& start, const std::string& error) {
+  send_to_controller(rpc::pack(rpc::ProcessStartFailed{.error = error}, start.identity));
+}
+
 void AgentThread::start_process(rpc::Envelope envelope) {
-  const auto refuse = [&](const std::string& error) {
-    send_to_controller(rpc::pack(rpc::ProcessStartFailed{.error = error}, envelope.identity));
-  };
   auto settings = rpc::unpack<rpc::StartProcess>(envelope);
-  if (!settings.ok()) return refuse(settings.status().message());
-  if (leaving_ || closed_) return refuse("the agent is ending");
-  if (!guardian_problem_.empty()) return refuse(guardian_problem_);
-  if (!attachment_problem_.empty()) return refuse(attachment_problem_);
+  if (!settings.ok()) return refuse(envelope, settings.status().message());
+  if (leaving_ || closed_) return refuse(envelope, "the agent is ending");
+  if (!guardian_problem_.empty()) return refuse(envelope, guardian_problem_);
+  if (!attachment_problem_.empty()) return refuse(envelope, attachment_problem_);
+  if (packages_.are_awaited()) return held_.push_back(std::move(envelope));
+  if (!packages_.problem().empty()) return refuse(envelope, packages_.problem());
   if (settings->inherit) settings->environment.merge(own_environment());
+  packages_.put_before(*settings);
   if (!options_.program.empty()) settings->arguments = options_.program;
   if (!options_.directory.empty()) settings->directory = options_.directory;
   if (!options_.folder.empty()) settings->environment[rpc::kNodeFolderVariable] = options_.folder;
   const auto starting = std::ranges::count_if(processes_, [](const auto& one) { return one.second->is_starting(); });
   const arrow::Status room = reserve_descriptors(kDescriptorsPerProcess * (starting + 1) + kDescriptorsBeside);
-  if (!room.ok()) return refuse(room.message());
+  if (!room.ok()) return refuse(envelope, room.message());
   auto& process = processes_[envelope.identity.worker];
   if (process != nullptr) {
-    return refuse("there is a process with the id " + std::to_string(envelope.identity.worker.value) + " already");
+    return refuse(envelope,
+                  "there is a process with the id " + std::to_string(envelope.identity.worker.value) + " already");
   }
   process = std::make_shared<Process>(loop_, *this, envelope.identity, *std::move(settings), options_);
   process->start();
+}
+
+void AgentThread::start_held() {
+  for (rpc::Envelope& start : std::exchange(held_, {})) start_process(std::move(start));
+}
+
+// Whether the process was not started yet.
+bool AgentThread::end_held(const rpc::Envelope& envelope) {
+  const auto held = std::ranges::find(held_, envelope.identity.worker,
+                                      [](const rpc::Envelope& start) { return start.identity.worker; });
+  if (held == held_.end()) return false;
+  refuse(*held, "it was ended before the run's code had come to this node");
+  held_.erase(held);
+  return true;
 }
 
 void AgentThread::tell_progress(int64_t request) {
@@ -263,6 +298,7 @@ void AgentThread::announce_leaving(double seconds) {
 }
 
 void AgentThread::end_all(const rpc::EndProcess& how) {
+  for (const rpc::Envelope& start : std::exchange(held_, {})) refuse(start, "the agent is ending");
   for (const auto& [worker, process] : processes_) {
     rpc::EndProcess end = how;
     // It ends by itself, once it has written what it has done.

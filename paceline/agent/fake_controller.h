@@ -50,6 +50,20 @@ class FakeController {
   Message wait_for(int64_t worker) {
     return rpc::unpack<Message>(wait(worker, Message::kType)).ValueOrDie();
   }
+  /// Waits for so many of them, and gives all that there are.
+  template <class Message>
+  std::vector<Message> wait_for_number(int64_t worker, size_t number) {
+    std::vector<Message> found;
+    wait_until([&] {
+      found.clear();
+      for (const rpc::Envelope& message : messages_) {
+        if (message.type != Message::kType || message.identity.worker.value != worker) continue;
+        found.push_back(rpc::unpack<Message>(message).ValueOrDie());
+      }
+      return found.size() >= number;
+    });
+    return found;
+  }
   const rpc::Envelope& wait(int64_t worker, const std::string& type) {
     const rpc::Envelope* found = nullptr;
     wait_until([&] {

@@ -20,14 +20,12 @@
 #include "paceline/agent/agent.h"
 #include "paceline/agent/guardian.h"
 #include "paceline/cli/leaving_notice.h"
+#include "paceline/core/ending.h"
 #include "paceline/core/posix/descriptor.h"
 #include "paceline/rpc/messages.h"
 #include "paceline/transport/trust_file.h"
 
 namespace paceline::cli {
-
-/// Exit code of a process whose driver was lost, or never found: another try may find it (EX_TEMPFAIL of sysexits.h).
-inline constexpr int kTryAgain = 75;
 
 /// Signals, as a descriptor. Those that the process ignores from its start (nohup) are not among them.
 class HeardSignals {

@@ -258,13 +258,17 @@ int exit_code_of(const RunOutcome& outcome, int stop_signal) {
   constexpr int kSignalBase = 128;
   if (outcome.state == FinalState::finished) return 0;
   if (outcome.state == FinalState::aborted) return kSignalBase + stop_signal;
+  if (is_of_nodes(outcome.failure_kind)) return kTryAgain;
   if (!outcome.first_failure) return 1;
   if (outcome.first_failure->signal != 0) return kSignalBase + outcome.first_failure->signal;
   return outcome.first_failure->exit_code != 0 ? outcome.first_failure->exit_code : 1;
 }
 
 RunOutcome RunBooks::outcome() const {
-  RunOutcome outcome{.error = state_.error, .worker_errors = state_.worker_errors, .return_value = state_.return_value};
+  RunOutcome outcome{.error = state_.error,
+                     .failure_kind = state_.failure_kind,
+                     .worker_errors = state_.worker_errors,
+                     .return_value = state_.return_value};
   outcome.worker_errors.erase(-1);
   const auto first = std::ranges::find_if(state_.failures, [](const Failure& failure) { return !failure.collateral; });
   if (first != state_.failures.end() && first->ended) outcome.first_failure = first->end.status;

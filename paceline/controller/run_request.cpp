@@ -13,6 +13,12 @@ namespace paceline::controller {
 arrow::Result<TakenRun> take_run(const RunConfig& run_config, const std::string& program) {
   RunRequest request;
   request.run_config = run_config;
+  // As they are now: the program may go to another folder.
+  std::string& folder = request.run_config.working_dir;
+  if (!folder.empty()) folder = std::filesystem::absolute(folder).lexically_normal();
+  for (std::string& module : request.run_config.py_modules) {
+    module = std::filesystem::absolute(module).lexically_normal();
+  }
   std::optional<std::string>& name = request.run_config.name;
   const char* const task = std::getenv("SLURM_ARRAY_TASK_ID");
   if (!name) {
@@ -36,12 +42,14 @@ arrow::Result<TakenRun> take_run(const RunConfig& run_config, const std::string&
 policy::RunOptions options_of(const RunRequest& request, int64_t world_size) {
   const FailureConfig& failure = request.run_config.failure_config;
   return {.num_workers = world_size,
+          .node_timeout_s = failure.node_timeout_s,
           .most_nodes = request.most_nodes,
           .last_call_s = request.last_call_s,
           .gpus_per_worker = gpus_per_worker(request.scaling_config),
           .placement_strategy = request.scaling_config.placement_strategy,
           .max_failures = failure.max_failures,
           .controller_failure_limit = failure.controller_failure_limit,
+          .max_preemption_failures = failure.max_preemption_failures,
           .start_timeout_s = failure.start_timeout_s,
           .stop_grace_s = failure.stop_grace_s,
           .failure_grace_s = request.failure_grace_s,
@@ -75,6 +83,7 @@ std::string settings_of_other_nodes(const ScalingConfig& scaling) {
   if (!scaling.label_selector.empty()) add("label_selector");
   if (scaling.accelerator_type) add("accelerator_type");
   if (asked.memory_per_worker > 0) add("resources_per_worker[\"memory\"]");
+  if (scaling.ship) add("ship");
   for (const auto& [name, amount] : asked.resources_per_worker) add("resources_per_worker[\"" + name + "\"]");
   return names;
 }

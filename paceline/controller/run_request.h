@@ -14,6 +14,7 @@
 #include "paceline/core/config/validation_config.h"
 #include "paceline/core/json.h"
 #include "paceline/policy/state.h"
+#include "paceline/rpc/messages.h"
 #include "paceline/rpc/role.h"
 #include "paceline/storage/local/run_lock.h"
 #include "paceline/storage/location.h"
@@ -52,6 +53,8 @@ struct RunRequest {
   std::string run_store;
   /// Its name is set.
   RunConfig run_config;
+  /// What the driver has of what must be the same on all nodes, by name (version_check.h).
+  rpc::StringMap versions;
   /// Working directory of the workers: the driver's.
   std::string directory;
   ScalingConfig scaling_config;

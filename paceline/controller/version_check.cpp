@@ -2,15 +2,15 @@
 
 namespace paceline::controller {
 
-std::string VersionCheck::add(const std::string& node, const rpc::StringMap& versions) {
+std::string VersionCheck::add(const std::string& where, const rpc::StringMap& versions) {
   std::string differences;
   for (const auto& [name, version] : versions) {
-    const auto& [first_node, first] = known_.try_emplace(name, node, version).first->second;
+    const auto& [first_place, first] = known_.try_emplace(name, where, version).first->second;
     if (first == version) continue;
-    differences += (differences.empty() ? "" : "; ") + name + " is " + first + " on node " + first_node + ", but " +
-                   version + " on node " + node;
+    differences += (differences.empty() ? "" : "; ") + name + " is " + first + " on " + first_place + ", but " + version +
+                   " on " + where;
   }
-  return differences.empty() ? "" : differences + "; all nodes need the same: install it there";
+  return differences.empty() ? "" : differences + "; all need the same: install it there";
 }
 
 }  // namespace paceline::controller

@@ -11,12 +11,12 @@ namespace paceline::controller {
 
 class VersionCheck {
  public:
-  /// What a process on `node` has, by name. "" if all of it is what others have, who came before; otherwise what
-  /// differs, on which nodes, and what to do. A name that only some have is no difference.
-  std::string add(const std::string& node, const rpc::StringMap& versions);
+  /// What a process has, by name; `where`: "node n1", "the driver's machine". "" if all of it is what others have, who
+  /// came before; otherwise what differs, where, and what to do. A name that only some have is no difference.
+  std::string add(const std::string& where, const rpc::StringMap& versions);
 
  private:
-  std::map<std::string, std::pair<std::string, std::string>> known_;  // node and version of the first, by name
+  std::map<std::string, std::pair<std::string, std::string>> known_;  // where the first was, and its version, by name
 };
 
 }  // namespace paceline::controller

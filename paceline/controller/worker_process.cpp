@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "paceline/agent/node.h"
+#include "paceline/controller/packages.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/run/worker_logs.h"
 
@@ -15,6 +16,10 @@ using namespace policy;
 rpc::StringMap worker_environment(const RunConfig& run_config) {
   rpc::StringMap environment = run_config.worker_environment;
   environment.merge(agent::own_environment());
+  if (const std::string modules = local_modules(run_config); !modules.empty()) {
+    std::string& path = environment["PYTHONPATH"];
+    path = path.empty() ? modules : modules + ":" + path;
+  }
   return environment;
 }
 
@@ -61,7 +66,7 @@ rpc::StartProcess start_message(const RunRequest& request, WorkerId worker, int6
                        .heartbeat_interval_s = std::min(1.0, heartbeat_timeout_s / 4)};
   return {.arguments = request.start.program,
           .environment = environment,
-          .directory = request.directory,
+          .directory = local_directory(request),
           .fork = request.start.fork,
           .fork_server = request.start.fork_server,
           .fork_server_key = fork_server_key(environment),
@@ -99,6 +104,7 @@ rpc::StartProcess start_data_message(const RunRequest& request, WorkerId worker,
 
 void begin_elsewhere(rpc::StartProcess& message, const RunRequest& request) {
   message.environment = request.run_config.worker_environment;
+  message.directory = request.directory;
   if (request.scaling_config.engine == "ray") message.directory.clear();
   message.inherit = true;
   message.fork = false;

@@ -32,4 +32,8 @@ std::string describe(StopCause cause) {
   return "a stop was requested";
 }
 
+bool is_of_nodes(std::optional<FailureKind> kind) {
+  return kind == FailureKind::node || kind == FailureKind::resources;
+}
+
 }  // namespace paceline

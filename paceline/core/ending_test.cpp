@@ -15,5 +15,12 @@ TEST(Ending, FinalStatesAreReadAsTheyAreWritten) {
   for (const char* text : {"running", "shutting_down", "Finished", ""}) EXPECT_FALSE(final_state_of(text)) << text;
 }
 
+TEST(Ending, OnlyWhatOtherNodesWouldHealIsOfNodes) {
+  EXPECT_TRUE(is_of_nodes(FailureKind::node));
+  EXPECT_TRUE(is_of_nodes(FailureKind::resources));
+  EXPECT_FALSE(is_of_nodes(FailureKind::exception));
+  EXPECT_FALSE(is_of_nodes(std::nullopt));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -25,6 +25,10 @@ std::string python_folder() {
   return "";
 }
 
+rpc::StringMap own_versions() {
+  return {{"Paceline", PACELINE_VERSION}};
+}
+
 // The arguments are what it starts, and for those who look at the list of processes.
 rpc::Strings worker_command(const rpc::Strings& command) {
   rpc::Strings words = {own_path().string(), "run", "--"};
@@ -43,6 +47,7 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   request.scaling_config.num_workers = launch.num_workers;
   request.failure_grace_s = request.killed_grace_s = launch.run_config.failure_config.stop_grace_s;
   request.role = rpc::kProgramRole;
+  request.versions = own_versions();
   request.shows_output = launch.shows_output;
   request.bare_output = true;
   request.train_loop_config = plan;
@@ -50,6 +55,15 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   // Of a job of several nodes too: each of them may be told to start its own.
   request.scaling_config.engine = "local";
   agent::NodeOptions here;
+  if (!launch.hosts.empty()) {
+    request.scaling_config.engine = "hosts";
+    request.scaling_config.hosts = launch.hosts;
+    request.scaling_config.agent_command = {own_path().string()};
+    request.scaling_config.num_workers = std::ssize(launch.hosts) * launch.num_workers;
+    // As many on each machine, however many cores it has.
+    request.scaling_config.placement_strategy = "SPREAD";
+    request.scaling_config.resources_per_worker = {{"CPU", 0}};
+  }
   if (launch.nodes) {
     request.scaling_config.engine = "local_and_agents";
     request.scaling_config.nodes = launch.nodes->least;
@@ -73,7 +87,7 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
   }
 
   const SystemClock clock;
-  ARROW_ASSIGN_OR_RAISE(const auto launcher, controller::make_launcher({guardian, clock, request.scaling_config,
+  ARROW_ASSIGN_OR_RAISE(const auto launcher, controller::make_launcher({guardian, request.scaling_config,
                                                                         request.run_config.failure_config, here}));
   ARROW_ASSIGN_OR_RAISE(const controller::RunOutcome outcome, controller::run_to_end(request, *launcher, clock, stop));
   LaunchOutcome result{controller::exit_code_of(outcome, stop.signal()), outcome.error, request.location};

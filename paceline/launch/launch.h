@@ -9,6 +9,8 @@
 
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "paceline/agent/guardian.h"
 #include "paceline/agent/node.h"
@@ -34,6 +36,8 @@ struct Nodes {
 struct Launch {
   int64_t num_workers = 1;  // on this node; others say how many they have
   std::optional<Nodes> nodes;
+  /// Machines on which ssh starts agents, each with `num_workers` ranks; empty: see above.
+  std::vector<std::string> hosts;
   /// Its machines are those of a Ray cluster (controller/launcher/ray.h), for ranks as this says, in the place of both.
   std::optional<ScalingConfig> ray;
   RunConfig run_config;  // a name is made up where there is none
@@ -46,6 +50,9 @@ struct Launch {
 /// The folder that Python programs get in front of PYTHONPATH (python/start): the installed one beside this program, or
 /// the source's; "" when there is neither.
 std::string python_folder();
+
+/// What must be the same on all nodes of a launch: this program's version. What ranks run is their nodes' own.
+rpc::StringMap own_versions();
 
 /// The command line of the workers that start `command` on this machine.
 rpc::Strings worker_command(const rpc::Strings& command);

@@ -147,7 +147,7 @@ bool is_program_worker() {
 int run_program_worker(const rpc::Strings& command) {
   ignore_signals();
   const SystemClock clock;
-  const auto connection = worker::Connection::connect(clock);
+  const auto connection = worker::Connection::connect(clock, own_versions());
   const arrow::Status status = connection.ok() ? work(**connection, command) : connection.status();
   if (connection.ok() && (*connection)->stop_reason()) {
     (*connection)->send(rpc::pack(rpc::Failed{.stopped = true}));

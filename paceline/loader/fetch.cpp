@@ -1,20 +1,18 @@
 #include "paceline/loader/fetch.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
 
 #include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/core/sha256.h"
 #include "paceline/storage/local/durable.h"
 
 namespace paceline {
@@ -66,7 +64,7 @@ void fetch_one(const fs::path& folder, const FetchedFile& file, const Fetcher& f
     ~Remove() { unlink(path.c_str()); }
   } const remove{partial};  // after the rename there is nothing to remove
   fetch(file.name, partial);
-  const std::string got = sha256_of_file(partial);
+  const std::string got = value_or_throw(sha256_of_file(partial.string()));
   if (got != file.sha256) {
     throw StorageError(file.name + " was fetched damaged or is another version: wanted SHA-256 " + file.sha256 +
                        ", got " + got + ". Fetch it again, or from another mirror");
@@ -82,26 +80,6 @@ void fetch_once(const fs::path& folder, const std::vector<FetchedFile>& files, c
   throw_if_error(storage::make_folders(folder.string()));
   const FetchLock lock(folder / ".fetch.lock");
   for (const FetchedFile& file : missing_files(folder, files)) fetch_one(folder, file, fetch);
-}
-
-std::string sha256_of_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr);
-  std::vector<char> portion(1 << 20);
-  while (file.read(portion.data(), static_cast<std::streamsize>(portion.size())) || file.gcount() > 0) {
-    EVP_DigestUpdate(context.get(), portion.data(), static_cast<size_t>(file.gcount()));
-  }
-  if (!file.eof()) throw StorageError("cannot read " + path.string());
-  std::array<unsigned char, 32> digest{};
-  EVP_DigestFinal_ex(context.get(), digest.data(), nullptr);
-  std::string hex;
-  for (const unsigned char byte : digest) {
-    constexpr const char* kDigits = "0123456789abcdef";
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
 }
 
 }  // namespace paceline

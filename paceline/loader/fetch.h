@@ -29,7 +29,4 @@ using Fetcher = std::function<void(const std::string& name, const std::filesyste
 ///     });
 void fetch_once(const std::filesystem::path& folder, const std::vector<FetchedFile>& files, const Fetcher& fetch);
 
-/// SHA-256 of a file as 64 lower-case hexadecimal digits. StorageError when it cannot be read.
-std::string sha256_of_file(const std::filesystem::path& path);
-
 }  // namespace paceline

@@ -97,11 +97,5 @@ TEST_F(FetchTest, FetchesOnlyWhatIsMissing) {
   EXPECT_EQ(fetches(), 2);
 }
 
-TEST_F(FetchTest, SumsFilesAsSha256sumDoes) {
-  std::ofstream(base_ / "empty").flush();
-  EXPECT_EQ(sha256_of_file(base_ / "empty"), kEmptySum);
-  EXPECT_THROW(sha256_of_file(base_ / "absent"), StorageError);
-}
-
 }  // namespace
 }  // namespace paceline

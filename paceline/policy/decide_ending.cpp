@@ -28,7 +28,9 @@ void Decision::end_group(State next, double grace_s, const std::string& reason) 
     longest_s = std::max(longest_s, its_grace_s);
     end_worker(worker, its_grace_s, reason);
   }
-  if (state_.live > 0) set_timer(longest_s + kEndPatienceSeconds);
+  // Processes of a node that is silent have ended when it is lost, and not before.
+  const double silence_s = state_.options.nodes_may_come ? state_.options.node_timeout_s : 0;
+  if (state_.live > 0) set_timer(longest_s + silence_s + kEndPatienceSeconds);
   when_gone();
 }
 

@@ -253,6 +253,7 @@ void Decision::apply_policy(Budget budget) {
   }
   ++*count;
   ++state_.failures_in_a_row;
+  blame_node();
   const std::string cause = cause_line(state_.failures, state_.world_size);
   const std::string name = setting_name(setting, state_.options.launch);
   if (budget == Budget::worker) forget_start_problems();
@@ -267,6 +268,14 @@ void Decision::apply_policy(Budget budget) {
   const std::string tries = limit < 0 ? "no limit" : std::to_string(*count) + " of " + std::to_string(limit);
   note(LogLevel::warning, cause + "; trying again (" + name + ": " + tries + ")");
   end_group(budget == Budget::start ? State::rescheduling : State::restarting, grace_after_failure(), cause);
+}
+
+// Where the group failed first: a full disk, or a broken GPU, would fail the next as well. Losses count by themselves.
+void Decision::blame_node() {
+  const auto cause = std::ranges::find_if(state_.failures, [](const Failure& one) { return !one.collateral; });
+  if (cause == state_.failures.end() || cause->worker.value == 0) return;
+  const auto worker = state_.workers.find(cause->worker);
+  if (worker != state_.workers.end()) ++state_.nodes[static_cast<size_t>(worker->second.node)].failures;
 }
 
 double Decision::grace_after_failure() const {

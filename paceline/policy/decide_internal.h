@@ -116,6 +116,7 @@ class Decision {
   void start_data_process(int64_t node);
 
   // Seconds that the others of the group have to end.
+  void blame_node();
   double grace_after_failure() const;
 
   // decide_ending.cpp

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "paceline/policy/decide_fixture.h"
 
 namespace paceline::policy {
@@ -74,6 +76,37 @@ TEST(Nodes, OneWhosePeersFailedFirstIsNamedAllTheSame) {
   EXPECT_EQ(run.wanted<Note>()[0].text, "node node1 is lost: nothing was heard from it");
   ASSERT_THAT(run.wanted<CloseGroup>(), SizeIs(1));
   EXPECT_THAT(run.wanted<CloseGroup>()[0].failure, HasSubstr("node node1 is lost"));
+}
+
+// Its processes end with its lease: the next group must not begin beside them.
+TEST(Nodes, ASilentOneIsNotGivenUpBeforeItIsLost) {
+  RunOptions options = spread_over_two();
+  options.node_timeout_s = 300;
+  Play run = Play::training(options);
+  run.feed(StopRequested{.reason = "SIGINT", .cause = StopCause::interrupt});
+  ASSERT_EQ(run.state(), State::shutting_down);
+  EXPECT_GT(run.wanted<SetTimer>().back().at - run.now(), std::chrono::seconds(300));
+}
+
+TEST(Nodes, OneWhereTwoGroupsFailedIsAvoided) {
+  RunOptions options = spread_over_two();
+  options.nodes = 3;
+  options.placement_strategy = "STRICT_SPREAD";
+  options.max_failures = -1;
+  Play run = Play::training(options);
+  const auto nodes_of_group = [&run] {
+    std::set<int64_t> nodes;
+    for (const auto& [id, worker] : run.all().workers) nodes.insert(worker.node);
+    return nodes;
+  };
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    ASSERT_EQ(nodes_of_group(), (std::set<int64_t>{0, 1}));
+    run.feed(WorkerFailed{.worker = run.worker(1), .exception = "OSError", .text = "No space left on device"});
+    run.exit_all();
+    if (run.all().backing_off) run.fire_timer();
+    run.join_all();
+  }
+  EXPECT_EQ(nodes_of_group(), (std::set<int64_t>{0, 2}));
 }
 
 TEST(Nodes, ASpareOneIsUsedAtOnce) {

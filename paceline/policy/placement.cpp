@@ -175,9 +175,11 @@ Placement place(const std::vector<Node>& nodes, const RunOptions& options, int64
   for (const Node& node : nodes) room.push_back(room_on(node, options, workers));
   Counts trusted = room;
   for (size_t node = 0; node < nodes.size(); ++node) {
-    const auto losses =
-        std::ranges::count_if(nodes, [&](const Node& other) { return other.lost && other.host == nodes[node].host; });
-    if (losses >= kLossesToAvoid || std::ranges::find(leaving, nodes[node].name) != leaving.end()) trusted[node] = 0;
+    int64_t failures = 0;
+    for (const Node& other : nodes)
+      failures += other.host == nodes[node].host ? other.failures + (other.lost ? 1 : 0) : 0;
+    if (failures >= kFailuresToAvoid || std::ranges::find(leaving, nodes[node].name) != leaving.end())
+      trusted[node] = 0;
   }
   Placement placement{.counts = place_by(options.placement_strategy, trusted, workers)};
   if (placement.counts.empty()) placement.counts = place_by(options.placement_strategy, room, workers);

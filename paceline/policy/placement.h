@@ -3,7 +3,8 @@
 // The strategies are those of Ray's placement groups, of which each worker is a bundle: PACK fills as few nodes as it
 // can, SPREAD puts one worker after the other on the next node that has room; STRICT_PACK wants one node for all,
 // STRICT_SPREAD a node for each. Nodes may differ. Ranks of a node are neighbours, whatever the strategy.
-// A host that the run has lost twice, and a node that will be taken away, are used only when the others have no room.
+// A host that the run has lost, or on which a group failed first, twice in all, and a node that will be taken away, are
+// used only when the others have no room.
 // Programs of `paceline run` on several nodes are not placed: each node says how many it has (fill()).
 #pragma once
 
@@ -14,8 +15,8 @@
 
 namespace paceline::policy {
 
-/// How often a host may be lost before workers are placed on others first.
-inline constexpr int64_t kLossesToAvoid = 2;
+/// How often a host may be lost, or be where a group fails, before workers are placed on others first.
+inline constexpr int64_t kFailuresToAvoid = 2;
 
 struct Placement {
   /// Workers by position in RunState::nodes; empty when they do not fit.

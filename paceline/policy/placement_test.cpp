@@ -88,6 +88,14 @@ TEST(Placement, LabelsSelectAsInRay) {
   }
 }
 
+TEST(Placement, AHostWhereGroupsFailedTwiceIsUsedLast) {
+  std::vector<Node> nodes = {{.name = "full", .host = "full", .cores = 4, .failures = 2},
+                             {.name = "good", .host = "good", .cores = 4, .failures = 1}};
+  const RunOptions options{.cpus_per_worker = 1};
+  EXPECT_THAT(place(nodes, options, 4).counts, ElementsAre(0, 4));
+  EXPECT_THAT(place(nodes, options, 5).counts, ElementsAre(4, 1)) << "there is no room elsewhere";
+}
+
 TEST(Placement, AHostThatWasLostTwiceIsUsedLast) {
   std::vector<Node> nodes = nodes_with_cores({4, 4});
   for (int i = 0; i < 2; ++i) {

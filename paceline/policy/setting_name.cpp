@@ -16,7 +16,7 @@ struct SettingRow {
 constexpr std::array kSettings = {
     SettingRow{Setting::max_failures, "FailureConfig.max_failures", "--max-restarts"},
     SettingRow{Setting::start_failures, "FailureConfig.controller_failure_limit", "the limit of failed starts"},
-    SettingRow{Setting::preemptions, "the limit of preemptions", "the limit of preemptions"},
+    SettingRow{Setting::preemptions, "FailureConfig.max_preemption_failures", "the limit of preemptions"},
     SettingRow{Setting::start_timeout, "FailureConfig.start_timeout_s", "the time to start"},
     SettingRow{Setting::heartbeat_timeout, "FailureConfig.heartbeat_timeout_s", "the time without a sign of life"},
 };

@@ -97,6 +97,7 @@ PACELINE_RECORD(Failure, PACELINE_FAILURE_FIELDS);
   FIELD(std::string, address, "") /* where the other nodes' workers reach it; "": on this machine */ \
   FIELD(int64_t, rank, -1)        /* as NodeReady's, likewise the next */                            \
   FIELD(int64_t, workers, 0)                                                                         \
+  FIELD(int64_t, failures, 0) /* groups that failed of a worker here */                              \
   FIELD(bool, lost, false)
 PACELINE_RECORD(Node, PACELINE_NODE_FIELDS);
 
@@ -137,6 +138,7 @@ PACELINE_RECORD(DataProcess, PACELINE_DATA_PROCESS_FIELDS);
   FIELD(int64_t, num_workers, 1)                                                                             \
   FIELD(int64_t, nodes, 1)           /* agents that will announce themselves */                              \
   FIELD(bool, nodes_may_come, false) /* after a loss, and beyond these: the engine may give others */        \
+  FIELD(double, node_timeout_s, 0.0) /* of these: the silence after which one is lost, with its processes */ \
   /* not 0: each node has as many workers as it says, and a group has so many nodes at most */               \
   FIELD(int64_t, most_nodes, 0)                                                                              \
   FIELD(double, last_call_s, 0.0)                /* so long others are waited for when `nodes` are there */  \

@@ -32,8 +32,10 @@ void override_with(const LaunchOverrides& overrides, ScalingConfig& scaling, Run
   if (overrides.storage_path) run.storage_path = *overrides.storage_path;
   if (overrides.max_failures) run.failure_config.max_failures = *overrides.max_failures;
   if (overrides.debug_rank) run.debug_config.debug_rank = *overrides.debug_rank;
-  if (overrides.engine) scaling.engine = *overrides.engine;
   if (overrides.quiet) run.quiet = *overrides.quiet;
+  if (overrides.engine) scaling.engine = *overrides.engine;
+  if (overrides.hosts) scaling.hosts = *overrides.hosts;
+  if (overrides.ship) scaling.ship = *overrides.ship;
 }
 
 }  // namespace paceline::train

@@ -37,16 +37,12 @@ void read_checkpoints(const storage::Location& path, const track::RunRecord& rec
   }
 }
 
-// EX_TEMPFAIL of sysexits.h.
-constexpr int kTryAgain = 75;
-
 }  // namespace
 
 int Result::exit_code() const {
   const std::optional<FinalState> ended = final_state_of(state);
   if (ended == FinalState::finished) return EXIT_SUCCESS;
-  const bool lacks_nodes = failure_kind == FailureKind::node || failure_kind == FailureKind::resources;
-  if (ended == FinalState::errored && lacks_nodes) return kTryAgain;
+  if (ended == FinalState::errored && is_of_nodes(failure_kind)) return kTryAgain;
   if (ended != FinalState::aborted) return EXIT_FAILURE;
   if (stop_cause == StopCause::interrupt) return 128 + SIGINT;
   return stop_cause == StopCause::terminated ? 128 + SIGTERM : EXIT_FAILURE;

@@ -18,6 +18,7 @@
 #include "paceline/train/driver.h"
 #include "paceline/train/in_process/run_in_process_internal.h"
 #include "paceline/train/launch_overrides_internal.h"
+#include "paceline/train/worker/language_runtime.h"
 #include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
@@ -102,6 +103,17 @@ void refuse_missing_rank(const std::optional<int64_t>& debug_rank, int64_t worke
   }
 }
 
+void refuse_missing_code(const RunConfig& config) {
+  std::error_code error;
+  if (!config.working_dir.empty() && !std::filesystem::is_directory(config.working_dir, error)) {
+    throw ConfigError("RunConfig.working_dir is \"" + config.working_dir + "\", but there is no such folder");
+  }
+  for (const std::string& module : config.py_modules) {
+    if (std::filesystem::exists(module, error)) continue;
+    throw ConfigError("RunConfig.py_modules has \"" + module + "\", but there is no such file or folder");
+  }
+}
+
 // The folder of the checkpoint to start from, "" for none.
 storage::Location checkpoint_to_start_from(const std::optional<Checkpoint>& checkpoint) {
   if (!checkpoint) return "";
@@ -162,7 +174,7 @@ Result fit_with_workers(const TrainingRun& run, const storage::Location& start_f
 
   const SystemClock clock;
   const auto launcher = value_or_throw(
-      controller::make_launcher({driver.guardian, clock, request.scaling_config, request.run_config.failure_config}));
+      controller::make_launcher({driver.guardian, request.scaling_config, request.run_config.failure_config}));
   const auto outcome = value_or_throw(controller::run_to_end(request, *launcher, clock, stop));
   return result_of(request.location, run.run_config.checkpoint_config, outcome.state, outcome.error);
 }
@@ -176,6 +188,7 @@ controller::TakenRun take_run(const TrainingRun& run, const storage::Location& s
   controller::RunRequest& request = result.request;
   request.scaling_config = run.scaling_config;
   request.torch_config = run.torch_config;
+  request.versions = run.versions.empty() ? versions_of_program() : run.versions;
   request.train_loop = run.loop_name;
   request.train_loop_config = run.train_loop_config.json();
   request.attachment = run.attachment;
@@ -216,6 +229,7 @@ void prepare(TrainingRun& run) {
   run.validation_task.validate();
   if (run.scaling_config.use_gpu && trains_on_this_machine(run.scaling_config)) refuse_missing_gpus(run.scaling_config);
   refuse_wrong_backend(run);
+  refuse_missing_code(run.run_config);
   refuse_missing_rank(run.run_config.debug_config.debug_rank, run.scaling_config.num_workers.max);
 }
 

@@ -38,6 +38,8 @@ struct TrainingRun {
   bool has_datasets = false;
   /// What a run without a name is named after; "": this process's executable.
   std::string program;
+  /// What must be the same on all nodes; empty: what a program in C++ has (language_runtime.h).
+  rpc::StringMap versions;
   Config train_loop_config;
   ScalingConfig scaling_config;
   RunConfig run_config;

@@ -60,8 +60,10 @@ class Watch final : public Timed {
   }
   std::optional<Time> look(Time now) override {
     const std::lock_guard lock(mutex_);
-    if (link_ && deadline_ && now >= *deadline_) link_->close();
-    return now + milliseconds(100);
+    if (!link_ || !deadline_) return std::nullopt;
+    if (now < *deadline_) return deadline_;
+    link_->close();
+    return std::nullopt;
   }
 
  private:
@@ -147,7 +149,6 @@ class ConnectedChannel final : public rpc::Channel {
   }
 
   void stay_connected() {
-    threads_->watch(watch_, threads_->now());
     milliseconds next_pause = kFirstPause;
     size_t first = 0;  // the address that worked last
     while (!is_over()) {
@@ -178,7 +179,9 @@ class ConnectedChannel final : public rpc::Channel {
     auto opened = open_flight_link(address, options_.credentials, encode_hello(hello), patience);
     if (!opened.ok()) return check_final(address, opened.status());
     const std::shared_ptr<Link> link = *opened;
-    if (!watch_->begin(link, threads_->now() + patience)) return arrow::Status::Cancelled("the channel is gone");
+    const Time deadline = threads_->now() + patience;
+    if (!watch_->begin(link, deadline)) return arrow::Status::Cancelled("the channel is gone");
+    threads_->watch(watch_, deadline);
     const arrow::Status served = serve(address, link, here, was_connected);
     watch_->forget();
     link->close();

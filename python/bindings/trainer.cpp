@@ -51,6 +51,7 @@ train::TrainingRun training_run(const py::dict& values) {
   run.loop_name = values["loop_name"].cast<std::string>();
   run.program = values["program_name"].cast<std::string>();
   run.attachment = values["attachment"].cast<std::string_view>();  // the dict outlives the run
+  run.versions = values["program"].attr("versions")().cast<rpc::StringMap>();
   run.has_datasets = values["has_datasets"].cast<bool>();
   run.train_loop_config = Config(to_json(values["train_loop_config"], "train_loop_config"));
   run.scaling_config = settings<ScalingConfig>(values, "scaling_config", "ScalingConfig");

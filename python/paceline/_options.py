@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, Tuple
 from paceline import _notices
 
 _ONE_MACHINE = "all workers are on this machine"
-_NO_PREEMPTIONS = "losses that were announced are not limited, and a group trains until then"
+_NO_PREEMPTIONS = "a group trains until a node that was announced to go is gone"
 _NO_FUNCTION = "no function is called for it"
 _OWN_PROCESSES = "functions are called by processes of this program; see concurrency, num_cpus, num_gpus and memory"
 _OWN_LOOP = "the train loop decides when it calls report(checkpoint=…)"
@@ -27,7 +27,6 @@ NO_EFFECT: Dict[str, Dict[str, str]] = {
         "elastic_resize_monitor_interval_s": "an elastic run has its highest number of workers throughout",
     },
     "FailureConfig": {
-        "max_preemption_failures": _NO_PREEMPTIONS,
         "relax_collectives_on_preemption": _NO_PREEMPTIONS,
         "preemption_grace_s": _NO_PREEMPTIONS,
     },

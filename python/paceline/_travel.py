@@ -30,11 +30,12 @@ class Cargo:
     datasets: Any = None  # of the trainer (paceline.data._datasets.Datasets), for the data process
 
 
-def pack(cargo: Cargo, stores: Stores) -> bytes:
-    """TypeError naming the variable that cannot be pickled."""
+def pack(cargo: Cargo, stores: Stores, has_code: bool = False) -> bytes:
+    """TypeError naming the variable that cannot be pickled. ``has_code``: workers have a working directory or modules of
+    their own, which come before the driver's ``sys.path``."""
     inner = _dumps(cargo)
     # What is inside can only be loaded when the modules it names can be found.
-    rest = pickle.dumps((_search_path(), sys.argv, _cells.known(), inner))
+    rest = pickle.dumps((_search_path(), has_code, sys.argv, _cells.known(), inner))
     first = _dumps_stores(stores) if stores.place or stores.added else b""
     return len(first).to_bytes(_LENGTH, "little") + first + rest
 
@@ -52,8 +53,8 @@ def unpack_stores(attachment: memoryview) -> None:
 def unpack(attachment: memoryview) -> Cargo:
     """Loads the cargo that pack() was given, after taking over the driver's sys.path and sys.argv."""
     _, rest = _parts_of(attachment)
-    path, argv, cells, inner = pickle.loads(rest)
-    _search(path)
+    path, has_code, argv, cells, inner = pickle.loads(rest)
+    _search(_own_path() + path if has_code else path)
     sys.argv[:] = argv
     _cells.add(cells)
     return pickle.loads(inner)
@@ -69,6 +70,10 @@ def _parts_of(attachment):
 
 def _search(path):
     sys.path[:] = path + [entry for entry in sys.path if entry not in path]
+
+
+def _own_path():
+    return [os.getcwd(), *(entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry)]
 
 
 def _search_path():

@@ -2,19 +2,16 @@
 
 import atexit
 import contextlib
-import importlib.metadata
 import os
-import platform
 import sys
 import traceback
 
 import cloudpickle
 
-from paceline import _cells, _environment, _main_module
+from paceline import _cells, _environment, _main_module, _versions
 from paceline._exception_text import text_of
 from paceline._native import native
 from paceline._travel import unpack, unpack_stores
-from paceline._version import __version__
 from paceline.train._values import encoded
 
 
@@ -26,9 +23,8 @@ class Program:
     """What the extension calls (train/worker/language_runtime.h)."""
 
     def versions(self):
-        """Of what must be the same on all nodes; that of torch without its platform, which may differ."""
-        torch = sys.modules["torch"].__version__ if "torch" in sys.modules else importlib.metadata.version("torch")
-        return {"Paceline": __version__, "Python": platform.python_version(), "torch": torch.partition("+")[0]}
+        """Of what must be the same on all nodes."""
+        return _versions.of_environment()
 
     def open_storage(self, attachment):
         unpack_stores(attachment)

@@ -116,6 +116,64 @@ def test_agents_that_stay_serve_one_run_after_the_other(tmp_path, run_config):
         assert all(process.poll() is None for process in agents.values())
 
 
+def test_a_node_with_another_version_than_the_driver_is_refused(tmp_path, run_config, monkeypatch):
+    monkeypatch.setattr("paceline._versions.__version__", "0.0.1")
+    with started_agents(tmp_path, "one"), pytest.raises(train.TrainingFailedError) as refused:
+        TorchTrainer(
+            lambda: None, scaling_config=on_agents(tmp_path, nodes=1, num_workers=1), run_config=run_config()
+        ).fit()
+    assert "Paceline is 0.0.1 on the driver's machine, but" in str(refused.value) and "on node one" in str(refused.value)
+
+
+def tells_its_code():
+    import shapes  # of working_dir
+    import travelling  # of py_modules
+
+    pathlib.Path("written_by_a_worker").write_text("")
+    return os.getcwd(), shapes.AREA, travelling.PLACE, os.path.dirname(travelling.__file__), sorted(os.listdir())
+
+
+def test_code_travels_to_nodes(tmp_path, run_config, monkeypatch):
+    """Workers elsewhere have copies, which go with the run; those of the driver's machine have the driver's own."""
+    code, modules = tmp_path / "code", tmp_path / "modules"
+    (code / "notes").mkdir(parents=True)
+    (code / "shapes.py").write_text("AREA = 6")
+    (code / "notes/large.bin").write_bytes(bytes(1000))
+    (modules / "travelling").mkdir(parents=True)
+    (modules / "travelling/__init__.py").write_text("PLACE = 'there'")
+    environment = {
+        "working_dir": str(code),
+        "py_modules": [str(modules / "travelling")],
+        "excludes": ["*.bin"],
+        "env_vars": {"PYTHONPATH": str(tmp_path)},
+    }
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    settings = run_config(worker_runtime_env=environment)
+    with started_agents(tmp_path, "one", "two"):
+        result = TorchTrainer(tells_its_code, scaling_config=on_agents(tmp_path), run_config=settings).fit()
+    directory, area, place, package, files = result.return_value
+    assert (area, place) == (6, "there")
+    assert directory != str(code) and package != str(modules / "travelling")
+    assert files == ["shapes.py", "written_by_a_worker"]
+    assert not os.path.exists(directory) and not os.path.exists(package)
+    assert list((tmp_path / "cache/paceline/packages").iterdir())
+    local = TorchTrainer(tells_its_code, run_config=run_config(worker_runtime_env=environment)).fit().return_value
+    assert local == (str(code), 6, "there", str(modules / "travelling"), ["notes", "shapes.py", "written_by_a_worker"])
+
+
+def test_code_that_cannot_travel_is_refused(tmp_path):
+    for environment, named in (
+        ({"working_dir": "s3://bucket/code.zip"}, "working_dir"),
+        ({"working_dir": str(tmp_path / "absent")}, "absent"),
+        ({"py_modules": [str(tmp_path / "one.whl")]}, "py_modules'][0]"),
+        ({"py_modules": [sys]}, "a module with a file"),
+        ({"conda": "x"}, "'conda'"),
+    ):
+        with pytest.raises((ValueError, TypeError)) as refused:
+            train.RunConfig(worker_runtime_env=environment)
+        assert named in str(refused.value)
+
+
 class EndsAgent(train.UserCallback):
     """Kills an agent at the second report of the first attempt."""
 

@@ -5,49 +5,25 @@ Here `ssh`, `srun` and `scontrol` are scripts that start what they are given on 
 
 import os
 import pathlib
+import subprocess
 import sys
 import time
 
 import pytest
+from fake_launchers import launchers_in
 
+import paceline
 import paceline.train as train
 from paceline.train import FailureConfig, ScalingConfig
 from paceline.train.torch import TorchTrainer
-
-# `ssh -T -o BatchMode=yes -- HOST COMMAND`; no host "down" answers.
-SSH = """#!/bin/sh
-while [ "$1" != -- ]; do shift; done
-[ "$2" != down ] || { echo "ssh: connect to host down port 22: No route to host" >&2; exit 255; }
-echo "$2 $$" >> hosts
-exec sh -c "$3"
-"""
-# `srun --nodelist=NODE … -- COMMAND`
-SRUN = """#!/bin/sh
-for word; do
-  case $word in --nodelist=*) node=${word#--nodelist=};; -*) ;; srun) ;; *) break;; esac
-  shift
-done
-echo "$node $$" >> hosts
-exec "$@"
-"""
-SCONTROL = """#!/bin/sh
-[ "$*" = "show node --oneliner n[1-2]" ] || { echo "unexpected: $*"; exit 1; }
-echo "NodeName=n1 NodeAddr=127.0.0.1 State=IDLE"
-echo "NodeName=n2 NodeAddr=127.0.0.1 State=IDLE"
-"""
 
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
     """The scripts are the first in PATH, and the working directory is an empty folder, where they note what they start."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name, text in {"ssh": SSH, "srun": SRUN, "scontrol": SCONTROL}.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{launchers_in(tmp_path / 'bin')}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
-    return folder
+    return tmp_path / "bin"
 
 
 def started(folder):
@@ -139,6 +115,47 @@ def test_a_slurm_job_of_several_nodes_is_found(programs, tmp_path, run_config, m
 def test_what_is_wrong_is_said_before_anything_starts(run_config, settings, error):
     with pytest.raises(ValueError, match=error):
         fit(run_config, **settings)
+
+
+def paceline_run(*arguments):
+    program = pathlib.Path(paceline.__file__).parent / "bin/paceline"
+    run = [program, "run", "--storage-path", "results", *arguments]
+    return subprocess.run(run, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHON_EXEC": sys.executable})
+
+
+def test_a_program_for_torchrun_runs_on_hosts(programs, tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import os, torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "ranks = torch.tensor([dist.get_rank()]); dist.all_reduce(ranks)\n"
+        "print(*(os.environ[name] for name in ('RANK', 'LOCAL_RANK', 'GROUP_RANK', 'WORLD_SIZE')), ranks.item())\n"
+        "dist.destroy_process_group()\n"
+    )
+    (tmp_path / "nodes.txt").write_text("localhost slots=2\n127.0.0.1  # the other\n")
+    done = paceline_run("--hosts", "nodes.txt", "-n", "2", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["0 0 0 4 6", "1 1 0 4 6", "2 0 1 4 6", "3 1 1 4 6"]
+    assert sorted(name for name, _ in started(tmp_path)) == ["127.0.0.1", "localhost"]
+    assert_gone(tmp_path)
+    failing = paceline_run("--hosts", "localhost,127.0.0.1", "--", "/bin/sh", "-c", "exit 7")
+    assert failing.returncode == 7, failing.stderr
+
+
+def test_a_driver_in_python_runs_on_hosts_that_the_command_line_names(programs, tmp_path):
+    (tmp_path / "train.py").write_text(
+        "from paceline import train\n"
+        "from paceline.train.torch import TorchTrainer\n"
+        "def loop():\n"
+        "    context = train.get_context()\n"
+        "    return context.get_world_size(), context.get_local_world_size()\n"
+        "if __name__ == '__main__':\n"
+        "    scaling = train.ScalingConfig(placement_strategy='SPREAD')\n"
+        "    print(*TorchTrainer(loop, scaling_config=scaling).fit().return_value)\n"
+    )
+    done = paceline_run("--hosts", "localhost,127.0.0.1", "-n", "2", "--driver", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "2 1"
+    assert sorted(name for name, _ in started(tmp_path)) == ["127.0.0.1", "localhost"]
 
 
 def test_the_interpreter_of_the_driver_runs_there(programs, run_config):

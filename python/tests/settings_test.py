@@ -40,6 +40,10 @@ ONLY_PYTHON = {
 }
 ONLY_CPP = {
     "RunConfig.worker_environment": "worker_runtime_env, as in Ray Train",
+    "RunConfig.working_dir": "worker_runtime_env['working_dir'], as in Ray Train",
+    "RunConfig.py_modules": "worker_runtime_env['py_modules'], as in Ray Train",
+    "RunConfig.excludes": "worker_runtime_env['excludes'], as in Ray",
+    "ScalingConfig.ship": "a Python program is its interpreter, which each machine has",
     "RunConfig.log_level": "LoggingConfig.log_level, as in Ray Train",
     "ValidationTaskConfig.config": "fn_kwargs, as in Ray Train",
 }

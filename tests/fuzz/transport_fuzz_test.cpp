@@ -1,6 +1,9 @@
 // What comes over connections between machines, and the file that leads to them.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "paceline/package/manifest.h"
 #include "paceline/transport/flight_link.h"
 #include "paceline/transport/hello.h"
 #include "paceline/transport/resumable_stream.h"
@@ -61,6 +64,23 @@ TEST(Fuzz, TrustFile) {
       return;
     }
     EXPECT_TRUE(decode_trust_file(encode_trust_file(*file)).ok());
+  });
+}
+
+// What is unpacked stays in its folder.
+TEST(Fuzz, Package) {
+  Fuzzer("package").run([](std::string_view text) {
+    const auto manifest = package::decode(text);
+    if (!manifest.ok()) return;
+    for (const package::PackagedFile& file : *manifest) {
+      const std::filesystem::path folder = "/folder";
+      const std::filesystem::path path = folder / file.path;
+      for (const auto& place : {path, path.parent_path() / file.link}) {
+        const std::string normal = place.lexically_normal();
+        EXPECT_TRUE(normal == "/folder" || normal.starts_with("/folder/")) << normal;
+      }
+    }
+    EXPECT_EQ(package::decode(package::encode(*manifest)).ValueOrDie(), *manifest);
   });
 }
 

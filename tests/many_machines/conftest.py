@@ -13,7 +13,7 @@ def pytest_collection_modifyitems(items):
     asked = os.environ.get("PACELINE_TEST_MACHINES")
     if reason := missing() if asked else "PACELINE_TEST_MACHINES=1 runs them, which takes minutes":
         for item in items:
-            item.add_marker(pytest.mark.skip(reason=reason))
+            item.add_marker(pytest.mark.skip(reason=f"machines in network namespaces: {reason}"))
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,10 @@ constexpr const char* kExamples =
     "                                                        a module on every GPU, up to three restarts\n"
     "  paceline run -n 4 --name mnist -- build/my_training   a C++ program, as run \"mnist\"\n"
     "  paceline run -n 2 --debug-rank 1 train.py             rank 1 under pdb, with the terminal\n"
+    "  paceline run -n 8 --hosts node1,node2 train.py        eight ranks on each of two machines, by ssh\n"
+    "  paceline run -n 8 --hosts nodes.txt --ship my_training\n"
+    "                                                        a C++ program with fit(), eight workers on these "
+    "machines\n"
     "  paceline run --nnodes 2 --node-rank 1 --master-addr node0 --nproc-per-node 8 train.py\n"
     "                                                        the second of two nodes; the first has --node-rank 0\n"
     "  paceline run -n 4 --engine ray --address http://head:8265 --working-dir build -- ./my_training\n"
@@ -48,7 +52,7 @@ constexpr const char* kExamples =
     "or 128 + the\n"
     "signal that ended it; 128 + the signal that stopped the run (130 after Ctrl-C); 1 the run could not begin; 2 "
     "wrong\n"
-    "usage; 75, on other nodes than the first, that was lost or not found.\n";
+    "usage; 75 nodes were lost or did not come; on other nodes than the first, it was that.\n";
 
 constexpr size_t kUsageColumns = 35;
 
@@ -152,11 +156,15 @@ arrow::Status become_driver(const RunFlags& flags, rpc::Strings command) {
                             .name = flags.name,
                             .storage_path = flags.storage_path,
                             .max_failures = flags.max_restarts,
-                            .debug_rank = flags.debug_rank,
-                            .quiet = std::nullopt,
-                            .engine = flags.engine};
+                            .debug_rank = flags.debug_rank};
   if (flags.quiet || flags.debug_rank) overrides.quiet = true;
+  if (flags.engine) overrides.engine = *flags.engine;
   if (flags.engine == "ray" && flags.num_workers) overrides.num_workers = *flags.num_workers * flags.nodes.most;
+  if (!flags.hosts.empty()) {
+    overrides.engine = "hosts";
+    overrides.hosts = flags.hosts;
+  }
+  if (flags.ship) overrides.ship = true;
   ::setenv(kLaunchVariable, encode_json(overrides).c_str(), 1);
   std::vector<char*> arguments;
   for (std::string& word : command) arguments.push_back(word.data());
@@ -183,13 +191,18 @@ arrow::Result<int> run(const RunFlags& flags) {
     return arrow::Status::Invalid(error.what());
   }
   ARROW_ASSIGN_OR_RAISE(launch.plan.command, launch::command_of(flags.program, variable));
-  const bool is_driver = launch::is_paceline_driver(launch.plan.command.front());
+  const bool is_driver = flags.driver || launch::is_paceline_driver(launch.plan.command.front());
   if (is_driver && flags.nodes.are_several() && !on_ray) {
     return arrow::Status::Invalid("--nnodes is ", flags.nodes.most, ", but ", flags.program.words.front(),
-                                  " calls fit(), and starts its workers itself: its ScalingConfig says on which nodes "
-                                  "(engine \"agents\")");
+                                  " calls fit(), and starts its workers itself: --hosts or its ScalingConfig say on "
+                                  "which nodes");
   }
   if (is_driver) return become_driver(flags, launch.plan.command);
+  if (flags.ship) {
+    return arrow::Status::Invalid("--ship sends C++ programs that call fit(), and ", flags.program.words.front(),
+                                  " is none; it has to be on each machine");
+  }
+  launch.hosts = flags.hosts;
   NodePart part;
   if (on_ray) {
     launch.ray = ray_scaling(flags);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <sstream>
 
@@ -183,6 +185,30 @@ arrow::Status take_ray_text(Reading& reading, const std::string& text) {
   return arrow::Status::OK();
 }
 
+// "a,b,c", or a file with a name in each line, as of MPI: what stands behind it ("slots=8") does not matter.
+arrow::Status take_hosts(Reading& reading, const std::string& text) {
+  std::vector<std::string>& hosts = reading.flags.hosts;
+  hosts.clear();
+  std::error_code error;
+  if (std::filesystem::is_regular_file(text, error)) {
+    std::ifstream file(text);
+    for (std::string line; std::getline(file, line);) {
+      std::istringstream words(line.substr(0, line.find('#')));
+      if (std::string host; words >> host) hosts.push_back(host);
+    }
+  } else {
+    std::istringstream names(text);
+    for (std::string name; std::getline(names, name, ',');) {
+      std::erase(name, ' ');
+      if (!name.empty()) hosts.push_back(name);
+    }
+  }
+  if (!hosts.empty()) return arrow::Status::OK();
+  return arrow::Status::Invalid("is \"", text,
+                                "\"; allowed: names of machines with commas between them, or a file with one "
+                                "in each line");
+}
+
 template <bool RunFlags::* Field>
 arrow::Status take_switch(Reading& reading, const std::string&) {
   reading.flags.*Field = true;
@@ -240,6 +266,17 @@ const std::vector<Flag>& own_flags() {
        "With --engine ray: what each rank needs of its node, such as CPU=4,GPU=1; default CPU=1",
        [](Reading& r, const std::string& text) { return take_resources(text, r.flags.ray.resources_per_worker); },
        "its ScalingConfig says what its workers need"},
+      {"hosts", 0, "HOSTS", nullptr, nullptr,
+       "Machines on which ssh starts the workers, --num-workers on each (in all of a program that calls fit()): a,b,c, "
+       "or "
+       "a file with a name in each line",
+       take_hosts},
+      {"driver", 0, nullptr, nullptr, nullptr,
+       "The program calls fit(), which starts the workers: start it once. Of C++ programs that is found out",
+       take_switch<&RunFlags::driver>},
+      {"ship", 0, nullptr, nullptr, nullptr,
+       "With --hosts, of a C++ program that calls fit(): send it to the machines, with its libraries",
+       take_switch<&RunFlags::ship>},
       {"quiet", 'q', nullptr, nullptr, nullptr, "Print only what the programs print, warnings and errors",
        take_switch<&RunFlags::quiet>},
       {"help", 'h', nullptr, nullptr, nullptr, "Print this help", take_switch<&RunFlags::help>},

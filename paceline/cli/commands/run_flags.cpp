@@ -161,6 +161,8 @@ arrow::Status check_ray(const Reading& reading) {
     return arrow::Status::Invalid(
         "auto, cpu and gpu count what this machine has; with --engine ray give a number of ranks");
   }
+  if (!flags.hosts.empty())
+    return arrow::Status::Invalid("--hosts and --engine ray exclude each other; give one of them");
   if (flags.nodes.least != flags.nodes.most) {
     return arrow::Status::Invalid("--nnodes is ", flags.nodes.least, ":", flags.nodes.most,
                                   "; with --engine ray give a number");
@@ -184,6 +186,13 @@ arrow::Status check_together(Reading& reading) {
                                   flags.num_workers.value_or(1) - 1, ", a rank of the ",
                                   flags.num_workers.value_or(1) == 1 ? "only worker" : "workers (--num-workers)");
   }
+  if (!flags.hosts.empty() && flags.nodes.are_several()) {
+    return arrow::Status::Invalid("--hosts and --nnodes exclude each other: with --hosts one command starts all nodes");
+  }
+  if (!flags.hosts.empty() && flags.debug_rank) {
+    return arrow::Status::Invalid("--debug-rank is for ranks of this machine; leave out --hosts");
+  }
+  if (flags.ship && flags.hosts.empty()) return arrow::Status::Invalid("--ship needs --hosts, to which it sends");
   if (flags.program.words.empty()) {
     return arrow::Status::Invalid(
         "no program is given: paceline run [FLAGS] [--] PROGRAM [ARGUMENTS]; --help explains");

@@ -89,6 +89,11 @@ struct RunFlags {
   RayFlags ray;
   /// What a job of the cluster says once more: all flags but those of RayFlags that are for this side alone.
   Words passed_on;
+  /// Machines on which ssh starts agents, of one node each; this one only drives then.
+  std::vector<std::string> hosts;
+  bool ship = false;
+  /// The program calls fit(), although it is none of which that can be told.
+  bool driver = false;
   bool virtual_local_rank = false;
   std::vector<int> signals;  // that stop the run and are passed on to the programs
   ShownOutput shown;

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "paceline/testing/python_reference.h"
+#include "paceline/testing/temporary_folder.h"
 
 namespace paceline::cli {
 namespace {
@@ -112,12 +113,27 @@ TEST(RunFlags, OfNodesThatDoNotGoTogetherAreRefusedOrNoted) {
   EXPECT_THAT(parse("--log-dir /x a").ValueOrDie().notes, ElementsAre(HasSubstr("--storage-path")));
 }
 
+TEST(RunFlags, HostsAreNamedOrStandInAFile) {
+  const auto hosts = [](const std::string& line) { return parse(line).ValueOrDie().hosts; };
+  EXPECT_THAT(hosts("a"), IsEmpty());
+  EXPECT_THAT(hosts("--hosts one,me@two, a"), ElementsAre("one", "me@two"));
+  const testing::TemporaryFolder folder;
+  testing::write_file(folder.path() + "/hosts", "# mine\none slots=8\n\n  two # spare\n");
+  EXPECT_THAT(hosts("--hosts " + folder.path() + "/hosts a"), ElementsAre("one", "two"));
+  testing::write_file(folder.path() + "/none", "# nobody\n");
+  EXPECT_THAT(refusal("--hosts " + folder.path() + "/none a"), HasSubstr("allowed: names of machines"));
+  EXPECT_THAT(refusal("--hosts one --nnodes 2 a"), HasSubstr("--hosts and --nnodes"));
+  EXPECT_THAT(refusal("--hosts one --debug-rank 0 a"), HasSubstr("leave out --hosts"));
+  EXPECT_THAT(refusal("--ship a"), HasSubstr("--ship needs --hosts"));
+  EXPECT_TRUE(parse("--hosts one --ship a").ValueOrDie().ship);
+}
+
 // A new flag stands here when it has its effect before a program with fit() too, or had none to have.
 TEST(RunFlags, ThoseThatDoNotReachAProgramWithFitAreNoted) {
-  const std::set<std::string> reach = {"--num-workers",    "--name",      "--storage-path", "--debug-rank",
-                                       "--quiet",          "--help",      "--nnodes",       "--standalone",
-                                       "--module",         "--no-python", "--run-path",     "--max-restarts",
-                                       "--nproc-per-node", "--tee",       "--node-rank"};
+  const std::set<std::string> reach = {
+      "--num-workers",    "--name",       "--storage-path", "--debug-rank", "--quiet",    "--help",
+      "--nnodes",         "--standalone", "--module",       "--no-python",  "--run-path", "--max-restarts",
+      "--nproc-per-node", "--tee",        "--node-rank",    "--hosts",      "--ship",     "--driver"};
   const std::map<std::string, std::string> values = {{"--start-method", "fork"}, {"--numa-binding", "node"}};
   for (const RunFlagInfo& flag : run_flag_table()) {
     const std::string name = flag.names.substr(flag.names.find("--"));

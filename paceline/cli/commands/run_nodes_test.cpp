@@ -223,8 +223,8 @@ TEST_F(RunNodesTest, ANodeThatIsKilledEndsTheRunAndTheOthersHearOfIt) {
   NodeProcess third = start("three", node(2, 3), program);
   for (const char* rank : {"0", "1", "2"}) first.expect(std::string("start ") + rank);
   second.signal(SIGKILL);
-  EXPECT_EQ(first.exit_code(), 1) << first.output();
-  EXPECT_EQ(third.exit_code(), 1) << third.output();
+  EXPECT_EQ(first.exit_code(), kTryAgain) << first.output();
+  EXPECT_EQ(third.exit_code(), kTryAgain) << third.output();
   EXPECT_THAT(first.output(), AllOf(HasSubstr("is lost"), HasSubstr("--max-restarts is 0")));
   EXPECT_THAT(third.output(), HasSubstr("is lost"));
 }

@@ -28,6 +28,9 @@ void RunLoop::receive(AgentCame& incoming) {
        .on_close = [&inbox, number](const arrow::Status& status) { inbox.push(AgentGone{number, status}); }});
   // An agent that is gone already says so by its channel's end.
   if (!agent.is_elsewhere()) (void)agent.channel->send(rpc::pack(parts_.leftovers));
+  if (agent.is_elsewhere() && !packages_.list().packages.empty()) {
+    (void)agent.channel->send(rpc::pack(packages_.list()));
+  }
   const arrow::Status sent = send_attachment(agent);
   if (!sent.ok()) lose_agent(number, sent.message());
 }

@@ -30,6 +30,10 @@ void RunLoop::receive(FromAgent& incoming) {
   if (envelope.type == rpc::StacksReply::kType) return receive_stacks(agent, envelope);
   if (envelope.type == rpc::NodeFailed::kType) return lose_agent(agent, unpacked<rpc::NodeFailed>(envelope).error);
   if (envelope.type == rpc::StopRun::kType) return stop_for(agent, unpacked<rpc::StopRun>(envelope));
+  if (envelope.type == rpc::PackageRead::kType) {
+    (void)agents_[agent].channel->send(packages_.read(unpacked<rpc::PackageRead>(envelope)));
+    return;
+  }
   if (!speaks_for(agent, envelope.identity.worker)) return;
   note_output(envelope);
   const auto validation = validations_.find(envelope.identity.worker);
@@ -64,7 +68,7 @@ void RunLoop::receive_from_process(const Worker& worker, rpc::Envelope& envelope
     feed(StartFailed{worker.id, failed.error, failed.hopeless});
   } else if (type == rpc::Joined::kType) {
     const auto joined = unpacked<rpc::Joined>(envelope);
-    const std::string problem = versions_.add(state().nodes[static_cast<size_t>(worker.node)].name, joined.versions);
+    const std::string problem = versions_.add("node " + state().nodes[static_cast<size_t>(worker.node)].name, joined.versions);
     if (problem.empty()) return feed(WorkerJoined{worker.id, joined.pid});
     feed(StartFailed{worker.id, problem, /*hopeless=*/true});
   } else if (type == rpc::Finished::kType) {

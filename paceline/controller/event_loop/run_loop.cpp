@@ -49,6 +49,10 @@ arrow::Status RunLoop::run(const arrow::Result<Launch>& launch) {
                                            attachment.status().message());
   }
   attachment_ = *std::move(attachment);
+  if (launch.ok() && launch->others_may_come) {
+    ARROW_ASSIGN_OR_RAISE(packages_, Packages::collect(request_));
+    versions_.add("the driver's machine", request_.versions);
+  }
   RunOptions options = options_of(request_, request_.scaling_config.num_workers.max);
   options.nodes = launch.ok() ? launch->agents : 1;
   options.nodes_may_come = launch.ok() && launch->others_may_come;
@@ -56,6 +60,7 @@ arrow::Status RunLoop::run(const arrow::Result<Launch>& launch) {
   if (options.nodes_may_come) ask_of_nodes(request_.scaling_config, options);
   ARROW_RETURN_NOT_OK(books_.begin(options, *this));
   const std::string unused = options.nodes_may_come ? "" : settings_of_other_nodes(request_.scaling_config);
+  if (!packages_.text().empty()) books_.log().info("to nodes that lack it goes " + packages_.text());
   if (!unused.empty()) books_.log().warning("ScalingConfig: no effect on one machine: " + unused);
   if (!launch.ok()) feed(NodeLost{.error = "no agent could be launched: " + launch.status().message()});
   while (!is_terminal(state().state)) {

@@ -18,6 +18,7 @@
 
 #include "paceline/controller/controller.h"
 #include "paceline/controller/inbox.h"
+#include "paceline/controller/packages.h"
 #include "paceline/controller/publisher.h"
 #include "paceline/controller/run_books.h"
 #include "paceline/controller/standard_output.h"
@@ -198,6 +199,7 @@ class RunLoop final : private Crew {
   rpc::StringMap environment_;
   Descriptor attachment_;     // sealed memory: the train loop's configuration, then the request's attachment
   int64_t config_bytes_ = 0;  // of the attachment's start
+  Packages packages_;         // for agents on other machines
   std::map<int64_t, int64_t> workers_on_node_;
   std::map<WorkerId, int64_t> node_of_task_;  // position in RunState::nodes
   std::map<WorkerId, RotatingLog> logs_;      // of processes on other machines: their agents write none

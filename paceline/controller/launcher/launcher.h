@@ -13,7 +13,6 @@
 
 #include "paceline/agent/guardian.h"
 #include "paceline/agent/node.h"
-#include "paceline/core/clock.h"
 #include "paceline/core/config/failure_config.h"
 #include "paceline/core/config/scaling_config.h"
 #include "paceline/rpc/channel.h"
@@ -57,7 +56,6 @@ class Launcher {
 /// What launchers may use, all of which outlives them.
 struct LaunchParts {
   const agent::Guardian& guardian;
-  const Clock& clock;
   const ScalingConfig& scaling;
   const FailureConfig& failure;
   /// What the agent in this process, if there is one, says of its node.

@@ -23,11 +23,10 @@ class LocalAndAgentsTest : public ::testing::Test {
     scaling_.token_file = folder_ / "token";
   }
   std::unique_ptr<Launcher> launcher() {
-    return make_launcher({guardian_, clock_, scaling_, failure_, node_}).ValueOrDie();
+    return make_launcher({guardian_, scaling_, failure_, node_}).ValueOrDie();
   }
 
   const agent::Guardian guardian_ = agent::Guardian::fork_now().ValueOrDie();
-  const SystemClock clock_;
   const paceline::testing::TemporaryFolder folder_;
   ScalingConfig scaling_;
   FailureConfig failure_;
@@ -102,7 +101,7 @@ TEST_F(LocalAndAgentsTest, TheFileGoesWithTheRun) {
 
 TEST_F(LocalAndAgentsTest, WhatIsMissingIsNamed) {
   scaling_.token_file = "";
-  EXPECT_THAT(make_launcher({guardian_, clock_, scaling_, failure_}).status().message(),
+  EXPECT_THAT(make_launcher({guardian_, scaling_, failure_}).status().message(),
               HasSubstr("ScalingConfig.token_file is \"\"; engine \"local_and_agents\" needs"));
 }
 

@@ -10,6 +10,8 @@ namespace paceline {
         "Restarts after a worker has failed, also by an exception of the train loop; -1: no limit")         \
   FIELD(int64_t, controller_failure_limit, -1, ::paceline::at_least(-1),                                    \
         "Restarts after a worker group could not be started; -1: no limit")                                 \
+  FIELD(int64_t, max_preemption_failures, -1, ::paceline::at_least(-1),                                     \
+        "Restarts after nodes were taken away as had been announced; -1: no limit")                         \
   FIELD(double, start_timeout_s, 60.0, ::paceline::between(0, 1e9),                                         \
         "Seconds within which every worker of a group must have joined")                                    \
   FIELD(double, heartbeat_timeout_s, 30.0, ::paceline::between(0, 1e9),                                     \

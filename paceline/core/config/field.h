@@ -15,6 +15,9 @@
 
 namespace paceline {
 
+/// A list of names, or a command line, as a setting.
+using Words = std::vector<std::string>;
+
 /// One setting, as --help and the documentation show it.
 struct FieldInfo {
   std::string name;

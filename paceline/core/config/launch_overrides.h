@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "paceline/core/config/field.h"
 #include "paceline/core/json.h"
 #include "paceline/core/record.h"
 
@@ -23,7 +24,9 @@ inline constexpr const char* kLaunchVariable = "PACELINE_LAUNCH";
   FIELD(std::optional<int64_t>, max_failures, std::nullopt)     \
   FIELD(std::optional<int64_t>, debug_rank, std::nullopt)       \
   FIELD(std::optional<bool>, quiet, std::nullopt)               \
-  FIELD(std::optional<std::string>, engine, std::nullopt)
+  FIELD(std::optional<std::string>, engine, std::nullopt)       \
+  FIELD(std::optional<Words>, hosts, std::nullopt)              \
+  FIELD(std::optional<bool>, ship, std::nullopt)
 PACELINE_RECORD(LaunchOverrides, PACELINE_LAUNCH_OVERRIDES_FIELDS);
 
 }  // namespace paceline

@@ -45,6 +45,13 @@ namespace paceline {
   FIELD(::paceline::Callbacks, callbacks, {}, ::paceline::any_value(), "UserCallback objects, called in the driver")   \
   FIELD(::paceline::Variables, worker_environment, {}, ::paceline::variables(),                                        \
         "Environment variables of the workers, added to the driver's")                                                 \
+  FIELD(std::string, working_dir, "", ::paceline::any_value(),                                                         \
+        "Folder of the driver's that workers work in; on other machines in a copy, which is sent to them")             \
+  FIELD(::paceline::Words, py_modules, {}, ::paceline::any_value(),                                                    \
+        "For Python: folders and files of the driver's that workers can import by their names; other machines get "    \
+        "copies")                                                                                                      \
+  FIELD(::paceline::Words, excludes, {}, ::paceline::any_value(),                                                      \
+        "What of working_dir and py_modules is not sent: patterns of names, or of paths with '/', such as \"*.bin\"")  \
   FIELD(std::optional<double>, max_time, std::nullopt, ::paceline::more_than(0),                                       \
         "Seconds after which the run ends as finished; all attempts and continuations count; not set: no limit")       \
   FIELD(::paceline::Trackers, trackers, {}, ::paceline::any_value(),                                                   \

@@ -35,9 +35,6 @@ Constraint worker_count();
 
 /// Amounts by name: "CPU", "GPU".
 using Resources = std::map<std::string, double>;
-/// Names, or a command line.
-using Words = std::vector<std::string>;
-
 /// Labels of nodes by name.
 using Labels = std::map<std::string, std::string>;
 
@@ -84,6 +81,9 @@ Constraint resource_amounts();
   FIELD(std::string, token_file, "", ::paceline::any_value(),                                                          \
         "With engines \"agents\" and \"local_and_agents\": file that the driver writes, and agents read: where it "    \
         "is, and what proves it")                                                                                      \
+  FIELD(bool, ship, false, ::paceline::any_value(),                                                                    \
+        "For C++: nodes on other machines get this program and its libraries, but for the system's, from here; they "  \
+        "need not be there")                                                                                           \
   FIELD(std::string, placement_strategy, "PACK",                                                                       \
         ::paceline::one_of({"PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"}),                                        \
         "How workers are placed on nodes: on as few as they fit on, or one after the other on each; strictly: all on " \

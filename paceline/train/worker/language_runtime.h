@@ -49,10 +49,13 @@ class LanguageException : public std::runtime_error {
   std::exception_ptr original_;
 };
 
+/// Of a program in C++, what must be the same on all nodes, by name: LibTorch's version, and the program's build.
+rpc::StringMap versions_of_program();
+
 class LanguageRuntime {
  public:
   virtual ~LanguageRuntime() = default;
-  /// By name, of what must be the same on all nodes: by default LibTorch's, and which build the program is.
+  /// By name, of what must be the same on all nodes: by default versions_of_program().
   virtual rpc::StringMap versions();
   /// The group of this generation's ranks: by default C++'s own. Null for a program that connects its ranks itself.
   virtual std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start);

@@ -311,6 +311,10 @@ rpc::Failed LanguageRuntime::describe(const std::exception_ptr& exception) {
 }
 
 rpc::StringMap LanguageRuntime::versions() {
+  return versions_of_program();
+}
+
+rpc::StringMap versions_of_program() {
   rpc::StringMap versions = {{"LibTorch", TORCH_VERSION}};
   if (const std::string build = build_id_of_program(); !build.empty()) versions["the program's build"] = build;
   return versions;

@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import numbers
 import os
+import types
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
 from paceline import _cluster, _driver, _environment, _options
@@ -145,7 +146,7 @@ class FailureConfig(Settings, declared_by=native.failure_config):
     max_failures: int = declared()
     fail_fast: Union[bool, str, None] = None
     controller_failure_limit: int = declared()
-    max_preemption_failures: int = -1
+    max_preemption_failures: int = declared()
     relax_collectives_on_preemption: bool = False
     preemption_grace_s: float = 0.0
     start_timeout_s: float = declared(environment="WORKER_GROUP_START_TIMEOUT_S")
@@ -154,7 +155,6 @@ class FailureConfig(Settings, declared_by=native.failure_config):
     stop_grace_s: float = declared()
 
     def __post_init__(self) -> None:
-        check_number("FailureConfig.max_preemption_failures", self.max_preemption_failures, int, -1)
         check_type("FailureConfig.relax_collectives_on_preemption", self.relax_collectives_on_preemption, bool)
         check_number("FailureConfig.preemption_grace_s", self.preemption_grace_s, float, 0)
         super().__post_init__()
@@ -246,8 +246,9 @@ class RunConfig(Settings, declared_by=native.run_config):
     callbacks: Optional[List[Any]] = declared()
     worker_runtime_env: Optional[dict] = own(
         None,
-        "{'env_vars': {…}}: environment variables of the workers, added to the driver's; other entries are Ray's, and refused "
-        "without a Ray cluster",
+        "{'env_vars': {…}}: environment variables of the workers, added to the driver's; 'working_dir': folder that they work "
+        "in; 'py_modules': folders, files and modules that they can import; 'excludes': patterns of what of these does not "
+        "travel to other machines. Other entries are Ray's, and refused without a Ray cluster",
     )
     logging_config: Optional[LoggingConfig] = own(None, "What the driver prints of the controller's log: a LoggingConfig")
     sync_config: Any = None
@@ -319,15 +320,42 @@ def _check_runtime_env(runtime_env):
         if not isinstance(name, str) or isinstance(value, (dict, list, tuple, type(None))):
             raise refusal(f"RunConfig.worker_runtime_env['env_vars'][{name!r}]", value, "a string")
     if not connection.is_connected():
-        refuse_environments(runtime_env)
+        code_of(runtime_env)
 
 
-def refuse_environments(runtime_env: Optional[dict]) -> None:
-    """ValueError for what only Ray can give workers: an environment that is not the driver's."""
-    others = [name for name, value in (runtime_env or {}).items() if name != "env_vars" and value]
+def code_of(runtime_env: Optional[dict]) -> Dict[str, Any]:
+    """What of the driver's code travels to workers without Ray: the core's settings. ValueError for what only Ray can give
+    workers: an environment that is not the driver's, and code that is not on its disk."""
+    runtime_env = runtime_env or {}
+    allowed = ("env_vars", "working_dir", "py_modules", "excludes")
+    others = [name for name, value in runtime_env.items() if name not in allowed and value]
     if others:
         raise ValueError(
-            f"RunConfig.worker_runtime_env has {', '.join(map(repr, others))}; allowed: 'env_vars'. Workers run in the driver's "
-            "environment and directory: install packages there before, and start the driver where its files are. On a Ray "
-            "cluster (paceline.init(address=…)) all entries are Ray's"
+            f"RunConfig.worker_runtime_env has {', '.join(map(repr, others))}; allowed: {', '.join(map(repr, allowed))}. "
+            "Workers run in the environment that their machine has: install packages there before. On a Ray cluster "
+            "(paceline.init(address=…)) all entries are Ray's"
         )
+    return {
+        "working_dir": _path_of(runtime_env.get("working_dir"), "['working_dir']"),
+        "py_modules": [
+            _path_of(module, f"['py_modules'][{index}]") for index, module in enumerate(runtime_env.get("py_modules") or ())
+        ],
+        "excludes": [str(pattern) for pattern in runtime_env.get("excludes") or ()],
+    }
+
+
+def _path_of(code, name):
+    """Of a folder, a file, or an imported module."""
+    if code is None:
+        return ""
+    setting = f"RunConfig.worker_runtime_env{name}"
+    if isinstance(code, types.ModuleType):
+        file = getattr(code, "__file__", None)
+        if not file:
+            raise refusal(setting, code, "a module with a file")
+        code = os.path.dirname(file) if os.path.basename(file).startswith("__init__.") else file
+    check_type(setting, code, str, os.PathLike)
+    path = os.path.expanduser(os.fspath(code))
+    if "://" in path or path.endswith((".whl", ".zip")) or not os.path.exists(path):
+        raise refusal(setting, str(code), "an existing folder or file of this machine that is no archive; install wheels before")
+    return os.path.abspath(path)

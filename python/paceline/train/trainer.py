@@ -20,7 +20,7 @@ from paceline.train._settings import Settings, check_options, check_type, plain,
 from paceline.train.backend import BackendConfig, check_backend
 from paceline.train.callback import Adapter, RunContext
 from paceline.train.checkpoint import Checkpoint
-from paceline.train.config import RunConfig, ScalingConfig, refuse_environments
+from paceline.train.config import RunConfig, ScalingConfig, code_of
 from paceline.train.data_config import DataConfig
 from paceline.train.errors import ControllerError, HangError, NCCLHangError, TrainingFailedError, WorkerGroupError
 from paceline.train.result import FailureKind, Result, StopCause
@@ -139,7 +139,6 @@ class DataParallelTrainer:
     def _machines(self, in_process: bool) -> ContextManager[Dict[str, Any]]:
         """Of the engine, where Python has a part in it: what it sets of the ScalingConfig, and what it keeps for the run."""
         if in_process or self.scaling_config.engine != "ray":
-            refuse_environments(self.run_config.worker_runtime_env)
             return contextlib.nullcontext({})
         from paceline._ray.engine import Engine  # needs Ray
 
@@ -152,7 +151,10 @@ class DataParallelTrainer:
             self._named_datasets.make()
         cargo = Cargo(self._train_loop, validate, self._joins_group, self._named_datasets)
         resumed = self.resume_from_checkpoint and self.resume_from_checkpoint._native
-        settings = self.run_config._to_settings()
+        by_ray = not in_process and self.scaling_config.engine == "ray"  # which sends code itself
+        code = {} if by_ray else code_of(self.run_config.worker_runtime_env)
+        has_code = bool(code.get("working_dir") or code.get("py_modules"))
+        settings = {**self.run_config._to_settings(), **code}
         scaling = self.scaling_config._to_settings()
         scaling["agent_command"] = scaling["agent_command"] or [sys.executable, "-m", "paceline"]
         opened = [settings["storage_path"] or "", *([resumed.path_with_credentials] if resumed else [])]
@@ -164,7 +166,7 @@ class DataParallelTrainer:
             "take_exception": exceptions.take,
             "program": _worker.Program(),
             "program_name": _driver.program_name(),
-            "attachment": b"" if in_process else pack(cargo, Stores.of(self.run_config._place(), opened)),
+            "attachment": b"" if in_process else pack(cargo, Stores.of(self.run_config._place(), opened), has_code),
             "has_datasets": bool(self.datasets) and not in_process,
             "train_loop_config": _shown(self.train_loop_config or {}),
             "scaling_config": {**scaling, **{name: value for name, value in machines.items() if name in scaling}},

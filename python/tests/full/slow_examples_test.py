@@ -6,10 +6,31 @@ import subprocess
 import sys
 
 import pytest
-from example_programs import EXAMPLES, PACELINE_RUN, history, real_digits, run
-from small_data import make_photographs
+from example_programs import ENVIRONMENT, EXAMPLES, PACELINE_RUN, history, real_digits, run
+from fake_launchers import launchers_in
+from small_data import make_photographs, take_digits
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"]
+
+
+def test_the_examples_learn_the_same_on_two_hosts(tmp_path, monkeypatch):
+    """Bit by bit, without a word of hosts in their code: the command line has them."""
+    monkeypatch.setitem(ENVIRONMENT, "PATH", f"{launchers_in(tmp_path / 'bin')}:{ENVIRONMENT['PATH']}")
+    monkeypatch.setitem(ENVIRONMENT, "PYTHON_EXEC", sys.executable)
+    on_hosts = [sys.executable, "-m", "paceline", "run", "--hosts", "localhost,127.0.0.1", "--driver"]
+    make_photographs(tmp_path / "data")
+    take_digits(real_digits(), tmp_path / "data", train=512, test=100)
+    for name, *arguments in (
+        ("mnist_resnet18.py", "--train-digits", 512, "--num-epochs", 1, "--json"),
+        ("cifar10_vit.py", "--quick", "--num-workers", 2, "--epochs", 1, "--batch-size", 16),
+    ):
+        curves = []
+        for place, launcher in (("here", [sys.executable]), ("there", on_hosts)):
+            run(tmp_path, name, *arguments, "--name", f"{name}_{place}", launcher=launcher)
+            curves.append([{key: value for key, value in one.items() if key.endswith(("loss", "accuracy"))}
+                           for one in history(tmp_path, f"{name}_{place}")])  # fmt: skip
+        assert curves[0] == curves[1] and curves[0][0]
+    assert (tmp_path / "hosts").read_text().count("localhost") == 2
 
 
 @pytest.mark.parametrize("workers", [2, 4])

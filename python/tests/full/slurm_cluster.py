@@ -151,9 +151,9 @@ class Slurm:
             assert time.monotonic() < until, {path.name: path.read_text()[-3000:] for path in self.folder.glob("*.log")}
             time.sleep(0.1)
 
-    def submit(self, script, *options):
+    def submit(self, script, *options, arguments=()):
         """The number of a new job."""
-        return self.run("sbatch", "--parsable", *options, str(script)).strip()
+        return self.run("sbatch", "--parsable", *options, str(script), *map(str, arguments)).strip()
 
     def wait_for_end(self, job, at_most=300):
         """Its last state, once it has ended."""

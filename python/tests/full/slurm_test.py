@@ -1,10 +1,13 @@
 """Runs inside jobs of a real Slurm, of three nodes on this machine."""
 
+import json
+import pathlib
 import re
 import sys
 
 import pytest
 
+import paceline
 from slurm_cluster import Slurm, is_there
 
 pytestmark = pytest.mark.skipif(
@@ -47,6 +50,10 @@ result = TorchTrainer(
 print("RESULT", result.state, result.metrics["step"], result.metrics["start"], flush=True)
 sys.exit(result.exit_code)
 """
+
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples"
+PACKAGE = pathlib.Path(paceline.__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +109,8 @@ def test_a_killed_node_costs_an_attempt(slurm, job_folder):
 
 def test_a_signal_before_the_time_limit_stops_in_order_and_the_job_is_requeued(slurm, job_folder):
     output = job_folder / "output"
-    lines = script(
-        job_folder,
-        f"trap 'kill -USR1 $child' USR1; {sys.executable} train.py 6 waits & child=$!",
-        "while wait $child; code=$?; [ $code -gt 128 ] && kill -0 $child 2> /dev/null; do :; done",
-        "touch go",
-        f"[ $code != {128 + 15} ] || exec scontrol requeue $SLURM_JOB_ID",
-        "exit $code",
-    )
-    job = slurm.submit(lines, "-N2", "-c2", "--requeue", "--open-mode=append", f"--output={output}")
+    options = ("-c2", f"--chdir={job_folder}", f"--output={output}")
+    job = slurm.submit(EXAMPLES / "slurm_job.sh", *options, arguments=[sys.executable, "train.py", 6, "waits"])
     slurm.wait_for(lambda: output.exists() and output.read_text().count("step 3") == 2)
     slurm.run("scancel", "--batch", "--signal=USR1", job)
     slurm.wait_for(lambda: output.read_text().count("RESULT") == 1)
@@ -119,6 +119,25 @@ def test_a_signal_before_the_time_limit_stops_in_order_and_the_job_is_requeued(s
     slurm.run("scontrol", "update", f"job={job}", "StartTime=now+3")  # not at once: its credential is revoked
     assert slurm.wait_for_end(job) == "COMPLETED", output.read_text()
     assert result_of(output.read_text())[:2] == ("finished", 5) and result_of(output.read_text())[2] > 0
+
+
+def test_a_program_in_cpp_trains_on_the_nodes_of_a_job(slurm, tmp_path, monkeypatch):
+    """Nothing in its code says so."""
+    program = PACKAGE.parents[1] / "examples/020_mnist_resnet18"
+    if not program.exists():
+        pytest.skip("the examples are not built beside this package")
+    monkeypatch.setitem(slurm.environment, "PATH", f"{PACKAGE}/bin:{slurm.environment['PATH']}")
+    monkeypatch.setitem(slurm.environment, "OMP_WAIT_POLICY", "passive")
+    (tmp_path / "data").symlink_to(EXAMPLES.parent / "data")
+    output = tmp_path / "output"
+    arguments = [program, "--train-digits", 512, "--num-epochs", 1, "--json"]
+    options = ("-N2", "-c2", f"--chdir={tmp_path}", f"--output={output}")
+    job = slurm.submit(EXAMPLES / "slurm_job.sh", *options, arguments=arguments)
+    assert slurm.wait_for_end(job) == "COMPLETED", output.read_text()
+    summary = json.loads(output.read_text().splitlines()[-1])
+    assert (summary["state"], summary["workers"]) == ("finished", 2)
+    journals = list((tmp_path / "results").glob("*/journal.jsonl"))
+    assert len(set(re.findall(r'"n[1-3]"', journals[0].read_text()))) == 2
 
 
 def test_tasks_of_a_job_array_are_runs_of_their_own(slurm, job_folder):

@@ -6,6 +6,7 @@ import ctypes
 import importlib.metadata
 import os
 import platform
+import select
 import signal
 import subprocess
 import sys
@@ -39,6 +40,7 @@ class AgentActor:
     """Its methods run on threads of their own (`max_concurrency`): serve() takes as long as the run."""
 
     def __init__(self) -> None:
+        _end_with_raylet()
         self._process: Optional[subprocess.Popen] = None
         self._started_as: Any = None
         self._lock = threading.Lock()
@@ -115,6 +117,22 @@ class AgentActor:
             if self._process is not None and self._process.poll() is None:
                 value = _Value(min(_FOREVER, max(1, int(seconds))) if seconds else _FOREVER)
                 ctypes.CDLL(None).sigqueue(self._process.pid, signal.SIGUSR1, value)
+
+
+def _end_with_raylet() -> None:
+    """Where its raylet has gone, Ray has lost the node, but an actor there waits for its methods before it ends, and serve()
+    would go on with a run that has other agents by then. The agent ends with this process.
+    """
+    raylet = os.getppid()
+    ending = os.pidfd_open(raylet)
+    if os.getppid() != raylet:  # it had gone before it could be watched
+        os._exit(1)
+
+    def watch() -> None:
+        select.select([ending], [], [])
+        os._exit(1)
+
+    threading.Thread(target=watch, name="paceline-raylet", daemon=True).start()
 
 
 class GpuHolder:

@@ -49,6 +49,13 @@ def wait_for(is_so, seconds=60):
     return found
 
 
+def ends(left, seconds=60):
+    """Waits until nothing is left of what `left` lists, or tells what."""
+    with contextlib.suppress(AssertionError):
+        wait_for(lambda: not left(), seconds)
+    assert not (found := left()), found
+
+
 @pytest.fixture(scope="module", autouse=True)
 def mark():
     """What the environments of all processes of these tests have."""
@@ -79,7 +86,7 @@ def of_runs(mark):
 @pytest.fixture(autouse=True)
 def leaves_no_worker(mark):
     yield
-    wait_for(lambda: not [one for one in of_runs(mark) if "paceline worker" in one], 30)
+    ends(lambda: [one for one in of_runs(mark) if "paceline worker" in one], 30)
 
 
 def agents_of_runs(mark):

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest.mock
 
 import pytest
 from ray_cluster import (
@@ -16,6 +17,7 @@ from ray_cluster import (
     MARK,
     PROJECT,
     agents_of_runs,
+    ends,
     folder_of_ray,
     leaves_no_worker,  # noqa: F401  a fixture
     mark,  # noqa: F401  a fixture
@@ -101,7 +103,7 @@ def cluster(mark, whole):
             cluster.add_node(num_cpus=1)
         yield cluster
         paceline.shutdown()
-        wait_for(lambda: not agents_of_runs(mark), 30)
+        ends(lambda: agents_of_runs(mark), 30)
         cluster.shutdown()
 
 
@@ -122,11 +124,18 @@ def fit(run_config, scaling, config, **settings):
     return TorchTrainer(trains, train_loop_config=config, scaling_config=scaling, run_config=run_config(**settings)).fit()
 
 
+def add_node(cluster):
+    """Also from a thread: where Ray makes a node it wants to handle signals, which only the main one can."""
+    with unittest.mock.patch("ray._private.utils.set_sigterm_handler"):
+        cluster.add_node(num_cpus=1)
+
+
 def killed(cluster, node):
     """The raylet alone, as when it crashes; the other processes of its node follow."""
     for raylet in node.all_processes["raylet"]:
         raylet.process.kill()
     cluster.worker_nodes.remove(node)
+    ends(lambda: [one for one in agents_of_runs(os.environ[MARK]) if f"-{node.node_id[:6]} " in one], 20)
 
 
 class AtStep(train.UserCallback if HAS_RAY else object):
@@ -171,7 +180,7 @@ def test_a_raylet_that_is_killed_costs_an_attempt(connected, run_config, tmp_pat
 
     def kill_and_replace():
         killed(connected, next(iter(connected.worker_nodes)))
-        connected.add_node(num_cpus=1)
+        add_node(connected)
         goes_on.touch()
 
     killer = AtStep(1, kill_and_replace)
@@ -198,7 +207,7 @@ def test_the_loss_of_a_node_that_ray_has_announced_is_no_failure(connected, run_
         subprocess.run([*command, "--deadline-remaining-seconds", "600"], check=True)
         wait_for(lambda: "preempting" in (tmp_path / "results/drained/journal.jsonl").read_text())
         killed(connected, node)
-        connected.add_node(num_cpus=1)
+        add_node(connected)
         goes_on.touch()
 
     result = fit(
@@ -252,7 +261,7 @@ def test_the_next_run_finds_the_agents_of_the_last(connected, run_config, mark):
     print(f"a second fit() took {time.monotonic() - began:.2f} s")
     assert kept and agents_of_runs(mark) == kept
     paceline.shutdown()
-    wait_for(lambda: not agents_of_runs(mark), 30)
+    ends(lambda: agents_of_runs(mark), 30)
 
 
 @needs_ray
@@ -273,7 +282,7 @@ def test_a_driver_that_is_killed_leaves_nothing_on_any_node(cluster, tmp_path, m
         assert agents_of_runs(mark)
         process.send_signal(signal.SIGKILL)
         process.stdout.read()
-    wait_for(lambda: not of_runs(mark), 60)
+    ends(lambda: of_runs(mark), 60)
 
 
 @needs_ray

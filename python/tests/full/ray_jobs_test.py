@@ -14,6 +14,7 @@ from ray_cluster import (
     HAS_RAY,
     PROJECT,
     end,
+    ends,
     folder_of_ray,
     leaves_no_worker,  # noqa: F401  a fixture
     mark,  # noqa: F401  a fixture
@@ -125,7 +126,7 @@ def test_a_job_that_is_stopped_ends_its_run_in_order(dashboard, tmp_path, mark):
         ray_command("job", "stop", "--address", dashboard, "to_be_stopped"), capture_output=True, text=True, timeout=120
     )
     assert "stopped" in done.stdout + done.stderr, done.stdout + done.stderr
-    wait_for(lambda: not of_runs(mark), 60)
+    ends(lambda: of_runs(mark), 60)
     assert "STOPPED" in status_of(dashboard, "to_be_stopped").upper()
     last = (tmp_path / "results/stopped/journal.jsonl").read_text()
     assert '"aborted"' in last, "not killed"
@@ -164,7 +165,7 @@ def test_a_program_in_cpp_trains_on_the_clusters_nodes(dashboard, programs, tmp_
     assert "equal" in shown, shown
     nodes = {node for log in tmp_path.glob("results/*/journal.jsonl") for node in re.findall(r'"node":"([^"]+)"', log.read_text())}
     assert len(nodes) == 2, nodes
-    wait_for(lambda: not of_runs(mark), 60)
+    ends(lambda: of_runs(mark), 60)
 
 
 @needs_ray
@@ -174,7 +175,7 @@ def test_a_program_for_torchrun_gets_ranks_on_the_clusters_nodes(dashboard, prog
     assert "loss" in shown, shown
     shown = finished(paceline_run(dashboard, EXAMPLES, tmp_path, "-n", 2, "vanilla_ddp.py", "--epochs", 2))
     assert "accuracy" in shown, shown
-    wait_for(lambda: not of_runs(mark), 60)
+    ends(lambda: of_runs(mark), 60)
 
 
 @needs_ray
@@ -193,7 +194,7 @@ def test_ctrl_c_stops_a_program_in_cpp_on_all_nodes(dashboard, tmp_path, mark):
         process.send_signal(2)
         shown, _ = process.communicate(timeout=120)
     assert process.returncode == 130, shown
-    wait_for(lambda: not of_runs(mark), 60)
+    ends(lambda: of_runs(mark), 60)
 
 
 @needs_ray

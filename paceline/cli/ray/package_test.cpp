@@ -60,7 +60,7 @@ TEST(Package, LeavesOutWhatRayignoreNames) {
   }
   write_file(folder / "src/.rayignore", "out\n");
   EXPECT_EQ(listed(make_package(folder.path()).ValueOrDie(), folder / "data/package.zip"),
-            ".gitignore 644 7\n.rayignore 644 27\nbuild/train 644 0\nsrc/.rayignore 644 4\nsrc/data/small 644 0\n");
+            ".gitignore 644 7\n.rayignore 644 23\nbuild/train 644 0\nsrc/.rayignore 644 4\nsrc/data/small 644 0\n");
 }
 
 TEST(Package, OfMoreThanRayTakesNamesTheLargestFiles) {

@@ -27,6 +27,7 @@ constexpr double kPauses = 10;  // as long as an answer
 constexpr Seconds kLongestPause{30};
 constexpr Seconds kFollowAgain{10};
 constexpr Seconds kSilence{120};
+constexpr Seconds kBusy{60};
 // What a run needs to end after its workers have had their grace; Ray kills after that.
 constexpr int64_t kEndSeconds = 15;
 
@@ -211,6 +212,21 @@ class Following {
   std::optional<Moment> silent_since_;
 };
 
+// A head that has just started takes no jobs for some seconds, and says so.
+arrow::Status submit(JobsClient& client, const std::string& id, const std::string& command, const Json& runtime_env,
+                     HeardSignals& signals) {
+  const Moment deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(kBusy);
+  while (true) {
+    const arrow::Status status = client.submit(id, command, runtime_env);
+    const Moment now = std::chrono::steady_clock::now();
+    const bool is_busy = status.IsIOError() && status.message().find("try again later") != std::string::npos;
+    if (!is_busy || now >= deadline) return status;
+    const Moment again = now + std::chrono::duration_cast<std::chrono::nanoseconds>(kLookEvery);
+    if (signals.wait({}, again) != 0) return arrow::Status::Cancelled("stopped before the cluster took the job");
+  }
+}
+
 }  // namespace
 
 std::string job_command(const RunFlags& flags) {
@@ -236,7 +252,9 @@ arrow::Result<int> run_as_ray_job(const RunFlags& flags, const launch::Variables
   ARROW_ASSIGN_OR_RAISE(const std::string random, transport::random_id());
   const std::string id = "paceline_" + random.substr(0, 16);
   HeardSignals signals({SIGINT, SIGTERM, SIGHUP});  // until here nothing is on the cluster that has to end
-  ARROW_RETURN_NOT_OK(client.submit(id, job_command(flags), runtime_env));
+  const arrow::Status submitted = submit(client, id, job_command(flags), runtime_env, signals);
+  if (submitted.IsCancelled()) return 128 + signals.last();
+  ARROW_RETURN_NOT_OK(submitted);
   say(flags, "job " + id + " on " + client.name() + ", Ray " + *version);
   return Following(flags, client, id, signals).follow();
 }

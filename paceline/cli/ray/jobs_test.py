@@ -43,6 +43,9 @@ class Cluster(http.server.ThreadingHTTPServer):
             assert self.seen.wait_for(what, 60)
 
 
+FAILURE = b"Traceback (most recent call last):\n  File x\nValueError: told to fail\n"
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -64,7 +67,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for part, codes in server.failures.items():
                 if part in self.path and codes:
                     code = codes.pop(0)
-                    return self._send(code, b"Traceback (most recent call last):\n  File x\nValueError: told to fail\n")
+                    return self._send(*(code if isinstance(code, tuple) else (code, FAILURE)))
             if any(self.headers.get(name) != value for name, value in server.wanted_headers.items()):
                 return self._send(401, b"Unauthorized: Missing authentication token")
             code, answer = self._act(self.path.strip("/").split("/")[1:], body)
@@ -227,6 +230,12 @@ def test_what_the_cluster_refuses_is_told_in_its_words(cluster, work):
     done = run(cluster, "--working-dir", work, "./train")
     assert done.returncode == 1 and "answered 500 to GET api/packages" in done.stderr
     assert done.stderr.strip().endswith("ValueError: told to fail") and not cluster.jobs
+
+
+def test_a_head_that_takes_no_jobs_yet_is_waited_for(cluster):
+    cluster.failures = {"/api/jobs/": [(500, b"No available agent to submit job, please try again later.")]}
+    assert run(cluster, "/bin/true").returncode == 0
+    assert [method for method, path, _ in cluster.requests if path == "/api/jobs/"] == ["POST", "POST"]
 
 
 def test_runtime_env_is_the_users_and_never_in_the_command(cluster, work, tmp_path):

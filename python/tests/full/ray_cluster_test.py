@@ -1,5 +1,6 @@
 """Runs on a real Ray cluster: several raylets on this machine (ray.cluster_utils)."""
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -124,10 +125,19 @@ def fit(run_config, scaling, config, **settings):
     return TorchTrainer(trains, train_loop_config=config, scaling_config=scaling, run_config=run_config(**settings)).fit()
 
 
+ADDS = concurrent.futures.ThreadPoolExecutor(1)
+
+
 def add_node(cluster):
-    """Also from a thread: where Ray makes a node it wants to handle signals, which only the main one can."""
-    with unittest.mock.patch("ray._private.utils.set_sigterm_handler"):
-        cluster.add_node(num_cpus=1)
+    """From any thread, on one that stays: a node's processes end with the thread that has started them. Where Ray makes a node
+    it wants to handle signals, which only the main thread can.
+    """
+
+    def add():
+        with unittest.mock.patch("ray._private.utils.set_sigterm_handler"):
+            cluster.add_node(num_cpus=1)
+
+    ADDS.submit(add).result()
 
 
 def killed(cluster, node):

@@ -54,9 +54,30 @@ def dashboard(mark):
         try:
             for _ in range(2):
                 cluster.add_node(num_cpus=1)
-            yield f"http://{cluster.webui_url}"
+            dashboard = f"http://{cluster.webui_url}"
+            wait_for(lambda: submit(dashboard, "--", "true").returncode == 0, 120)  # its head takes jobs some seconds later
+            yield dashboard
         finally:
             cluster.shutdown()
+
+
+EVERYWHERE = """
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+ray.init()
+nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+here = ray.remote(lambda: None)
+ray.get([here.options(num_cpus=0, scheduling_strategy=On(node, soft=False)).remote() for node in nodes])
+"""
+
+
+def unpack(dashboard, folder, tmp_path):
+    """Ray unpacks the folder of a job on each node, anew for the first job there. Here nodes share a disk, and remove what
+    others have unpacked, with the working directory of the driver. So an earlier job sees to it.
+    """
+    (tmp_path / "everywhere.py").write_text(EVERYWHERE)
+    done = submit(dashboard, "--working-dir", folder, "--", "python", tmp_path / "everywhere.py")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def submit(dashboard, *words, **settings):
@@ -71,6 +92,7 @@ def status_of(dashboard, job):
 
 @needs_ray
 def test_a_submitted_job_trains_on_the_clusters_nodes(dashboard, tmp_path):
+    unpack(dashboard, EXAMPLES, tmp_path)
     words = ["--working-dir", EXAMPLES, "--", "python", "ray_job.py", "--num-workers", 2]
     done = submit(dashboard, *words, "--storage-path", tmp_path / "results")
     assert done.returncode == 0 and "y = 3.00 x + -1.00" in done.stdout, done.stdout + done.stderr
@@ -78,6 +100,7 @@ def test_a_submitted_job_trains_on_the_clusters_nodes(dashboard, tmp_path):
 
 @needs_ray
 def test_the_script_of_the_examples_submits_it(dashboard, tmp_path):
+    unpack(dashboard, EXAMPLES, tmp_path)
     (tmp_path / "ray").write_text('#!/bin/sh\nexec python -m ray.scripts.scripts "$@"\n')  # this environment may have none
     (tmp_path / "ray").chmod(0o755)
     path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
@@ -89,8 +112,10 @@ def test_the_script_of_the_examples_submits_it(dashboard, tmp_path):
 
 @needs_ray
 def test_the_runtime_env_of_a_job_reaches_its_workers(dashboard, tmp_path):
-    (tmp_path / "travels.py").write_text("WHERE = __file__\n")
-    (tmp_path / "program.py").write_text(f"""
+    folder = tmp_path / "sent"
+    folder.mkdir()
+    (folder / "travels.py").write_text("WHERE = __file__\n")
+    (folder / "program.py").write_text(f"""
 import os
 import paceline
 from paceline.train import RunConfig, ScalingConfig
@@ -107,8 +132,9 @@ with paceline.init():
         run_config=RunConfig(storage_path={str(tmp_path / "results")!r}, quiet=True),
     ).fit().return_value)
 """)
+    unpack(dashboard, folder, tmp_path)
     variables = json.dumps({"env_vars": {"COLOUR": "red"}})
-    done = submit(dashboard, "--working-dir", tmp_path, "--runtime-env-json", variables, "--", "python", "program.py")
+    done = submit(dashboard, "--working-dir", folder, "--runtime-env-json", variables, "--", "python", "program.py")
     assert done.returncode == 0, done.stdout + done.stderr
     where, directory, colour = re.search(r"RETURNED (\S+) (\S+) (\S+)", done.stdout).groups()
     assert colour == "red" and where == os.path.join(directory, "travels.py") and "_ray_pkg_" in directory
@@ -116,6 +142,7 @@ with paceline.init():
 
 @needs_ray
 def test_a_job_that_is_stopped_ends_its_run_in_order(dashboard, tmp_path, mark):
+    unpack(dashboard, EXAMPLES, tmp_path)
     settings = json.dumps({"env_vars": {"RAY_JOB_STOP_WAIT_TIME_S": "60"}})
     words = ["--no-wait", "--submission-id", "to_be_stopped", "--working-dir", EXAMPLES, "--runtime-env-json", settings, "--"]
     words += ["python", "ray_job.py", "--num-workers", 2, "--epochs", 1_000_000, "--name", "stopped"]
@@ -133,11 +160,13 @@ def test_a_job_that_is_stopped_ends_its_run_in_order(dashboard, tmp_path, mark):
 
 
 def paceline_run(dashboard, folder, tmp_path, *words):
+    """The command, once the nodes have the folder (unpack() says why)."""
     from paceline import __main__ as command_line
 
     command = [command_line.PROGRAM, "run", "--engine", "ray", "--address", dashboard, "--working-dir", folder]
-    command += ["--storage-path", tmp_path / "results", *words]
-    return list(map(str, command))
+    first = list(map(str, [*command, "--storage-path", tmp_path / "first", "--nnodes", 2, "true"]))
+    subprocess.run(first, capture_output=True, timeout=280)
+    return list(map(str, [*command, "--storage-path", tmp_path / "results", *words]))
 
 
 def finished(command, **settings):

@@ -8,6 +8,7 @@ the program has measured beside itself, by name: such a row needs no peer of its
 
 import dataclasses
 import sys
+import sysconfig
 
 from environment import PEERS, RELEASE, ROOT
 from record import PACELINE, Outcome, Target
@@ -73,6 +74,13 @@ def agents(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contesta
     """Our Python package, from the build, over several nodes."""
     command = ("env", f"PYTHONPATH={RELEASE / 'python'}", str(ROOT / ".venv" / "bin" / "python"), "-B",
                str(BENCHMARKS / "with_agents.py"), row)
+    return Contestant(command, iterations, quick_iterations)
+
+
+def on_ray(row: str, iterations: int = 1, quick_iterations: int = 1) -> Contestant:
+    """Our Python package, from the build, in the environment that has Ray."""
+    path = f"{RELEASE / 'python'}:{sysconfig.get_path('purelib', vars={'base': str(ROOT / '.venv')})}"
+    command = ("env", f"PYTHONPATH={path}", str(PEERS / "bin" / "python"), "-B", str(BENCHMARKS / "with_ray.py"), row)
     return Contestant(command, iterations, quick_iterations)
 
 
@@ -235,6 +243,9 @@ ROWS = [
         "torchrun: its whole start on 2 nodes", "s",
         Target("≤ 0.5 s", lambda row: row.ours.value <= 0.5),
         agents("startup_hosts"), {"torchrun": torchrun_on_two_nodes("startup_cpp")}, program="paceline_python"),
+    Row("startup_ray", "second `fit()` on a running Ray cluster, to the first line of the train loop on both of 2 workers, on 2 nodes",
+        "s", Target("≤ 1.5 s, ≥ 5 × sooner than Ray Train", lambda row: row.ours.value <= 1.5 and row.ratio("Ray Train") >= 5),
+        on_ray("startup_ray"), {"Ray Train": ray("startup_ray")}, program="paceline_python"),
     Row("report_remote", "`report(metrics)` in Python as the step sees it, 2 workers on 2 nodes", "µs",
         Target("≤ 20 µs", lambda row: row.ours.value <= 20),
         agents("report_remote", 3000, 300), {"Ray Train": ray("report_metrics", 8, 3)}, runs=3, program="paceline_python"),

@@ -64,15 +64,26 @@ def first_line(config):
     write_rank(config["scratch"], rank(), {"now_ns": now_ns()})
 
 
-def seconds_of_fits(train_loop, options) -> dict:
+def seconds_of_fits(train_loop, options, scaling=None) -> dict:
     seconds = {}
     for fits in ("first", "second"):
         scratch = pathlib.Path(options.scratch) / fits
         scratch.mkdir()
         start_ns = now_ns()
-        fit(train_loop, options, scratch=scratch)
+        fit(train_loop, options, scaling, scratch=scratch)
         seconds[fits] = seconds_to_last_rank(scratch, start_ns)
     return seconds
+
+
+def startup_ray(options) -> None:
+    """startup_cpp with each worker on a node of its own."""
+    from ray_nodes import two_nodes
+
+    with two_nodes() as address:
+        ray.init(address=address, log_to_driver=False)
+        seconds = seconds_of_fits(first_line, options, {"resources_per_worker": {"CPU": 1}, "placement_strategy": "STRICT_SPREAD"})
+        ray.shutdown()
+    print_samples([seconds["second"]], {"Ray Train, first `fit()` in a cluster": seconds["first"]})
 
 
 def report_metrics(options) -> None:
@@ -205,14 +216,14 @@ def mnist_images(options) -> None:
 
 ROWS = {row.__name__: row for row in (startup_cpp, startup_python_warm, startup_python_cold, first_step_python,
                                       report_metrics, report_checkpoint, restart_after_kill, memory_beside_workers,
-                                      worker_memory_python, installed_size, mnist_images, node_loss)}
+                                      worker_memory_python, installed_size, mnist_images, node_loss, startup_ray)}
 
 if __name__ == "__main__":
     options = arguments(ROWS)
     if options.row == "installed_size":
         sys.exit(installed_size(options))
-    if options.row == "node_loss":
-        sys.exit(node_loss(options))
+    if options.row in ("node_loss", "startup_ray"):  # with clusters of their own
+        sys.exit(ROWS[options.row](options))
     ray.init(num_cpus=max(2, os.cpu_count()), include_dashboard=False, log_to_driver=False)
     try:
         ROWS[options.row](options)

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "paceline/controller/launcher/launcher.h"
+#include "paceline/controller/launcher/ray.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/run/journal.h"
 
@@ -73,6 +74,16 @@ arrow::Result<LaunchOutcome> run_launch(const Launch& launch, const agent::Guard
     request.last_call_s = launch.nodes->last_call_s;
     here = launch.nodes->here;
     here.workers = launch.num_workers;
+  }
+
+  std::unique_ptr<controller::RayMachines> machines;
+  if (launch.ray) {
+    request.scaling_config = *launch.ray;
+    auto reserved = controller::RayMachines::reserve(request.scaling_config, request.run_config.failure_config, stop);
+    if (reserved.status().IsCancelled()) {
+      return LaunchOutcome{128 + stop.signal(), reserved.status().message(), request.location};
+    }
+    ARROW_ASSIGN_OR_RAISE(machines, std::move(reserved));
   }
 
   const SystemClock clock;

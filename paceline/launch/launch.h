@@ -38,6 +38,8 @@ struct Launch {
   std::optional<Nodes> nodes;
   /// Machines on which ssh starts agents, each with `num_workers` ranks; empty: see above.
   std::vector<std::string> hosts;
+  /// Its machines are those of a Ray cluster (controller/launcher/ray.h), for ranks as this says, in the place of both.
+  std::optional<ScalingConfig> ray;
   RunConfig run_config;  // a name is made up where there is none
   std::string program;   // as the user named it: that name begins with it
   ProgramPlan plan;      // first_attempt is found out

@@ -10,6 +10,7 @@
 #include "paceline/comm/backend.h"
 #include "paceline/controller/controller.h"
 #include "paceline/controller/launcher/launcher.h"
+#include "paceline/controller/launcher/ray.h"
 #include "paceline/controller/worker_process.h"
 #include "paceline/core/error.h"
 #include "paceline/storage/storage.h"
@@ -53,6 +54,11 @@ void refuse_missing_gpus(const ScalingConfig& scaling) {
   throw ConfigError(who + " with use_gpu and " + gpus_text(each) + " each needs " + count_text(needed, "GPU") +
                     ", but this machine has " + count_text(gpus, "GPU") + (workers == 1 ? "" : "; use fewer workers") +
                     "; or set use_gpu = false");
+}
+
+// Of other machines their agents say what GPUs they have.
+bool trains_on_this_machine(const ScalingConfig& scaling) {
+  return scaling.num_workers.max == 0 || controller::engine_of(scaling) == "local";
 }
 
 c10::DeviceType device_of(const ScalingConfig& scaling) {
@@ -153,8 +159,15 @@ Result fit_in_process(const TrainingRun& run, const storage::Location& start_fro
 
 Result fit_with_workers(const TrainingRun& run, const storage::Location& start_from, controller::StopSignal& stop) {
   const Driver& driver = train::driver();
+  ScalingConfig scaling = run.scaling_config;
+  // Python's driver has reserved them by now, and has said where to listen.
+  std::unique_ptr<controller::RayMachines> machines;
+  if (controller::engine_of(scaling) == "ray" && scaling.token_file.empty()) {
+    machines = value_or_throw(controller::RayMachines::reserve(scaling, run.run_config.failure_config, stop));
+  }
   controller::TakenRun taken = take_run(run, start_from);
   controller::RunRequest& request = taken.request;
+  request.scaling_config = scaling;
   const StartMethod start = for_environment(driver.start, controller::worker_environment(request.run_config));
   request.start = {
       .program = driver.program, .fork = start.forks, .fork_server = driver.fork_server, .note = start.note};
@@ -214,7 +227,7 @@ void prepare(TrainingRun& run) {
   }
   check_field("ValidationConfig", "max_in_flight", run.max_validations, at_least(1));
   run.validation_task.validate();
-  if (run.scaling_config.use_gpu) refuse_missing_gpus(run.scaling_config);
+  if (run.scaling_config.use_gpu && trains_on_this_machine(run.scaling_config)) refuse_missing_gpus(run.scaling_config);
   refuse_wrong_backend(run);
   refuse_missing_code(run.run_config);
   refuse_missing_rank(run.run_config.debug_config.debug_rank, run.scaling_config.num_workers.max);

@@ -1,13 +1,18 @@
 """The engine "ray", as far as it needs no Ray: what is asked of a cluster, who serves what, what is said."""
 
 import importlib
+import json
+import os
+import signal
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
 import paceline
-from paceline._ray import bundles, connection
+from paceline._ray import bundles, connection, program
 from paceline._ray.bundles import Request, Share
 from paceline.train import RunConfig, ScalingConfig
 from paceline.train.torch import TorchTrainer
@@ -158,3 +163,83 @@ def test_ray_is_imported_by_its_engine_alone():
     code = "import paceline, paceline.train.torch, paceline.data, sys; sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
     assert "ray" not in importlib.import_module("paceline").__dict__
+
+
+class FakeEngine:
+    """Ray gives what is asked for once `gives` is set, or at once."""
+
+    gives, log = None, []
+
+    def __init__(self, scaling_config, failure_config, starts_python=True):
+        assert scaling_config.engine == "ray" and not starts_python
+        self.asked = scaling_config.num_workers, scaling_config.resources_per_worker, failure_config.start_timeout_s
+        self._given_up = threading.Event()
+
+    def __enter__(self):
+        self.log.append(self.asked)
+        if self.gives is False:
+            assert self._given_up.wait(60)
+            raise RuntimeError("not wanted any more")
+        return {"nodes": 2}
+
+    def __exit__(self, *exception):
+        self.log.append("released")
+
+    def give_up(self):
+        self._given_up.set()
+
+
+@pytest.fixture
+def machines(monkeypatch):
+    """The program's end of the socket, and what the other one does with Ray."""
+    from paceline._ray import engine
+
+    monkeypatch.setattr(engine, "Engine", FakeEngine)
+    monkeypatch.setattr(FakeEngine, "log", [])
+    ours, theirs = socket.socketpair()
+    served = program.Machines(ours)
+    thread = threading.Thread(target=served.serve)
+    thread.start()
+    with theirs, theirs.makefile("rw") as lines:
+        yield lines
+    theirs.close()
+    thread.join()
+    served.release()
+
+
+def asked(lines, message):
+    lines.write(json.dumps(message) + "\n")
+    lines.flush()
+    return json.loads(lines.readline())
+
+
+def test_a_program_gets_machines_for_each_of_its_runs(machines):
+    wanted = {"num_workers": 2, "resources_per_worker": {}, "nodes": None, "placement_strategy": "SPREAD"}
+    for _ in range(2):
+        assert asked(machines, {"reserve": wanted, "start_timeout_s": 7}) == {"settings": {"nodes": 2}}
+        assert asked(machines, {"release": True}) == {"released": True}
+    assert FakeEngine.log == [(2, None, 7), "released"] * 2
+
+
+def test_a_program_may_give_up_what_ray_has_not_given(machines, monkeypatch):
+    monkeypatch.setattr(FakeEngine, "gives", False)
+    machines.write(json.dumps({"reserve": {"num_workers": [1, 3]}, "start_timeout_s": 60}) + "\n")
+    assert asked(machines, {"release": True}) == {"error": "not wanted any more"}
+    assert json.loads(machines.readline()) == {"released": True}
+    assert FakeEngine.log == [((1, 3), None, 60)]
+
+
+def test_what_no_cluster_can_give_is_said(machines):
+    answer = asked(machines, {"reserve": {"num_workers": 2, "use_tpu": False, "label_selector": 3}, "start_timeout_s": 7})
+    assert "label_selector" in answer["error"]
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)])
+def test_the_program_is_started_with_the_words_of_the_job(tmp_path, script, code):
+    fake = tmp_path / "paceline"
+    fake.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/words\n[ -e /proc/self/fd/$PACELINE_RAY ] || exit 1\n{script}\n')
+    fake.chmod(0o755)
+    start = f"import sys; from paceline._ray import program; program.command_line.PROGRAM = {str(fake)!r}; "
+    command = [sys.executable, "-c", start + "sys.exit(program.run(sys.argv[1:]))", "--name=job", "--", "./train", "a b"]
+    assert subprocess.run(command, env=os.environ).returncode == code
+    assert (tmp_path / "words").read_text() == "run --engine ray --name=job -- ./train a b\n"

@@ -53,7 +53,7 @@ int run_agent(const AgentFlags& flags) {
     if (end.status.ok()) {
       rest = kFirstRest;
       const std::string why = end.dismissal ? end.dismissal->reason : "";
-      tell("the run is over" + (why.empty() ? "" : ": " + why));
+      tell("the run is over" + (why.empty() ? "" : ": " + why));  // python/paceline/_ray/agent_actor.py reads it
     } else if (flags.keep) {
       tell("the run is lost: " + end.status.message());
       if (!program.rest(std::exchange(rest, std::min(2 * rest, kLongestRest)))) return 128 + program.signal();

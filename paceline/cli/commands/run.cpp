@@ -15,6 +15,8 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/run_flags.h"
 #include "paceline/cli/commands/run_nodes.h"
+#include "paceline/cli/ray/job.h"
+#include "paceline/controller/launcher/ray.h"
 #include "paceline/controller/stop_signal.h"
 #include "paceline/core/config/launch_overrides.h"
 #include "paceline/core/error.h"
@@ -43,7 +45,9 @@ constexpr const char* kExamples =
     "                                                        a C++ program with fit(), eight workers on these "
     "machines\n"
     "  paceline run --nnodes 2 --node-rank 1 --master-addr node0 --nproc-per-node 8 train.py\n"
-    "                                                        the second of two nodes; the first has --node-rank 0\n\n"
+    "                                                        the second of two nodes; the first has --node-rank 0\n"
+    "  paceline run -n 4 --engine ray --address http://head:8265 --working-dir build -- ./my_training\n"
+    "                                                        on the nodes of a Ray cluster, as a job there\n\n"
     "Exit codes, on all nodes: 0 every rank has ended with 0; otherwise the exit code of the rank that failed first, "
     "or 128 + the\n"
     "signal that ended it; 128 + the signal that stopped the run (130 after Ctrl-C); 1 the run could not begin; 2 "
@@ -154,6 +158,8 @@ arrow::Status become_driver(const RunFlags& flags, rpc::Strings command) {
                             .max_failures = flags.max_restarts,
                             .debug_rank = flags.debug_rank};
   if (flags.quiet || flags.debug_rank) overrides.quiet = true;
+  if (flags.engine) overrides.engine = *flags.engine;
+  if (flags.engine == "ray" && flags.num_workers) overrides.num_workers = *flags.num_workers * flags.nodes.most;
   if (!flags.hosts.empty()) {
     overrides.engine = "hosts";
     overrides.hosts = flags.hosts;
@@ -167,7 +173,17 @@ arrow::Status become_driver(const RunFlags& flags, rpc::Strings command) {
   return errno_status("cannot start " + command.front());
 }
 
+// The job of a Ray cluster that this process belongs to has machines for it.
+ScalingConfig ray_scaling(const RunFlags& flags) {
+  return {.num_workers = flags.num_workers.value_or(1) * flags.nodes.most,
+          .resources_per_worker = flags.ray.resources_per_worker,
+          .engine = "ray",
+          .placement_strategy = flags.nodes.are_several() ? "SPREAD" : "PACK"};
+}
+
 arrow::Result<int> run(const RunFlags& flags) {
+  const bool on_ray = flags.engine == "ray";
+  if (on_ray && !controller::RayMachines::are_offered()) return run_as_ray_job(flags, variable);
   launch::Launch launch = launch_of(flags);
   try {
     launch.run_config.validate();
@@ -176,7 +192,7 @@ arrow::Result<int> run(const RunFlags& flags) {
   }
   ARROW_ASSIGN_OR_RAISE(launch.plan.command, launch::command_of(flags.program, variable));
   const bool is_driver = flags.driver || launch::is_paceline_driver(launch.plan.command.front());
-  if (is_driver && flags.nodes.are_several()) {
+  if (is_driver && flags.nodes.are_several() && !on_ray) {
     return arrow::Status::Invalid("--nnodes is ", flags.nodes.most, ", but ", flags.program.words.front(),
                                   " calls fit(), and starts its workers itself: --hosts or its ScalingConfig say on "
                                   "which nodes");
@@ -188,7 +204,9 @@ arrow::Result<int> run(const RunFlags& flags) {
   }
   launch.hosts = flags.hosts;
   NodePart part;
-  if (flags.nodes.are_several()) {
+  if (on_ray) {
+    launch.ray = ray_scaling(flags);
+  } else if (flags.nodes.are_several()) {
     ARROW_ASSIGN_OR_RAISE(part, find_part(flags));
     print_notes(flags, part.notes);
     if (!part.is_first) return serve_node(flags, part, launch.plan.command);

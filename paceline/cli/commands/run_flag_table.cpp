@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -24,7 +26,9 @@ arrow::Result<int64_t> integer(const std::string& text, int64_t least, const cha
   return value;
 }
 
-arrow::Status take_workers(const std::string& text, const RunFacts& facts, std::optional<int64_t>& workers) {
+arrow::Status take_workers(const std::string& text, Reading& reading, std::optional<int64_t>& workers) {
+  const RunFacts& facts = reading.facts;
+  reading.counts_this_machine |= text == "cpu" || text == "gpu" || text == "auto";
   if (text == "cpu" || (text == "auto" && facts.gpus == 0)) {
     workers = facts.cores;
   } else if (text == "gpu" && facts.gpus == 0) {
@@ -130,6 +134,22 @@ arrow::Status take_streams(const std::string& text, std::map<int64_t, int>& stre
   return arrow::Status::OK();
 }
 
+// "GPU=1,CPU=4".
+arrow::Status take_resources(const std::string& text, Resources& resources) {
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const size_t equals = entry.find('=');
+    char* end = nullptr;
+    const std::string amount = equals == std::string::npos ? "" : entry.substr(equals + 1);
+    const double value = std::strtod(amount.c_str(), &end);
+    if (equals == 0 || amount.empty() || *end != '\0' || !(value >= 0) || std::isinf(value)) {
+      return arrow::Status::Invalid("has \"", entry, "\"; allowed: NAME=AMOUNT,… such as CPU=4,GPU=1");
+    }
+    resources[entry.substr(0, equals)] = value;
+  }
+  return arrow::Status::OK();
+}
+
 arrow::Status take_ranks(const std::string& text, std::set<int64_t>& ranks) {
   std::istringstream entries(text);
   for (std::string entry; std::getline(entries, entry, ',');) {
@@ -155,6 +175,13 @@ template <std::string NodeFlags::* Field>
 arrow::Status take_node_text(Reading& reading, const std::string& text) {
   if (text.empty()) return arrow::Status::Invalid("is empty");
   reading.flags.nodes.*Field = text;
+  return arrow::Status::OK();
+}
+
+template <std::string RayFlags::* Field>
+arrow::Status take_ray_text(Reading& reading, const std::string& text) {
+  if (text.empty()) return arrow::Status::Invalid("is empty");
+  reading.flags.ray.*Field = text;
   return arrow::Status::OK();
 }
 
@@ -209,7 +236,7 @@ arrow::Status accept(Reading&, const std::string&) {
 const std::vector<Flag>& own_flags() {
   static const std::vector<Flag> flags = {
       {"num-workers", 'n', "N", nullptr, nullptr, "Ranks to start on this node: a number, auto, cpu or gpu; default 1",
-       [](Reading& r, const std::string& text) { return take_workers(text, r.facts, r.flags.num_workers); }},
+       [](Reading& r, const std::string& text) { return take_workers(text, r, r.flags.num_workers); }},
       {"name", 0, "NAME", nullptr, nullptr,
        "Name of the run and of its folder; by default the program's name, the time and a unique ending",
        take_text<&RunFlags::name>},
@@ -223,6 +250,22 @@ const std::vector<Flag>& own_flags() {
       {"token-file", 0, "FILE", nullptr, nullptr,
        "With several nodes: file that the first writes and the others read, a secret; by default in ~/.paceline",
        take_node_text<&NodeFlags::token_file>, kOwnNodes},
+      {"engine", 0, "NAME", "ray", nullptr,
+       "ray: run as a job of a Ray cluster, with the ranks on its nodes; -n counts all of them",
+       take_text<&RunFlags::engine>, nullptr, true},
+      {"address", 0, "URL", nullptr, nullptr,
+       "With --engine ray: its dashboard, http://HEAD:8265; by default RAY_API_SERVER_ADDRESS, else this machine's",
+       take_ray_text<&RayFlags::address>, nullptr, true},
+      {"working-dir", 0, "FOLDER", nullptr, nullptr,
+       "With --engine ray: folder that the cluster gets a copy of, in which the program runs there",
+       take_ray_text<&RayFlags::working_dir>, nullptr, true},
+      {"runtime-env", 0, "FILE", nullptr, nullptr,
+       "With --engine ray: JSON file with what Ray calls runtime_env: env_vars, pip, …",
+       take_ray_text<&RayFlags::runtime_env>, nullptr, true},
+      {"resources-per-worker", 0, "NAME=AMOUNT,…", nullptr, nullptr,
+       "With --engine ray: what each rank needs of its node, such as CPU=4,GPU=1; default CPU=1",
+       [](Reading& r, const std::string& text) { return take_resources(text, r.flags.ray.resources_per_worker); },
+       "its ScalingConfig says what its workers need"},
       {"hosts", 0, "HOSTS", nullptr, nullptr,
        "Machines on which ssh starts the workers, --num-workers on each (in all of a program that calls fit()): a,b,c, "
        "or "
@@ -244,7 +287,7 @@ const std::vector<Flag>& own_flags() {
 const std::vector<Flag>& torchrun_flags() {
   static const std::vector<Flag> flags = {
       {"nproc-per-node", 0, "N", nullptr, "PET_NPROC_PER_NODE", "The same as --num-workers: a number, auto, cpu or gpu",
-       [](Reading& r, const std::string& text) { return take_workers(text, r.facts, r.nproc); }},
+       [](Reading& r, const std::string& text) { return take_workers(text, r, r.nproc); }},
       {"nnodes", 0, "N", nullptr, "PET_NNODES",
        "Nodes: a number, or MIN:MAX for MIN and those that come besides before the start; default 1", take_nodes},
       {"standalone", 0, nullptr, nullptr, "PET_STANDALONE", "Accepted: one node needs no other",

@@ -66,6 +66,9 @@ arrow::Status apply(const Flag& flag, const std::string& who, const std::string&
     return arrow::Status::OK();
   }
   const arrow::Status status = flag.apply(reading, value);
+  if (status.ok() && !flag.stays_here) {
+    reading.flags.passed_on.push_back("--" + std::string(flag.name) + (flag.value == nullptr ? "" : "=" + value));
+  }
   if (!status.ok()) return arrow::Status::Invalid(who, " ", status.message());
   if (flag.without_effect_on_drivers != nullptr) {
     reading.flags.driver_notes.push_back(
@@ -76,9 +79,9 @@ arrow::Status apply(const Flag& flag, const std::string& who, const std::string&
 }
 
 // One word that begins with '-', and the next one if its flag takes a value that is not in the word.
-class Words {
+class CommandLine {
  public:
-  Words(const std::vector<std::string>& words, Reading& reading) : words_(words), reading_(reading) {}
+  CommandLine(const std::vector<std::string>& words, Reading& reading) : words_(words), reading_(reading) {}
 
   // Up to the program.
   arrow::Status read() {
@@ -132,7 +135,7 @@ class Words {
 };
 
 // What stands in variables and not on the command line.
-arrow::Status read_variables(Reading& reading, const Words& words) {
+arrow::Status read_variables(Reading& reading, const CommandLine& words) {
   for (const Flag& flag : torchrun_flags()) {
     if (flag.variable == nullptr || words.has(flag)) continue;
     const auto value = reading.facts.variables(flag.variable);
@@ -142,8 +145,34 @@ arrow::Status read_variables(Reading& reading, const Words& words) {
   return arrow::Status::OK();
 }
 
+arrow::Status check_ray(const Reading& reading) {
+  const RunFlags& flags = reading.flags;
+  if (flags.engine != "ray") {
+    const RayFlags& ray = flags.ray;
+    const char* const given = !ray.address.empty()                ? "--address"
+                              : !ray.working_dir.empty()          ? "--working-dir"
+                              : !ray.runtime_env.empty()          ? "--runtime-env"
+                              : !ray.resources_per_worker.empty() ? "--resources-per-worker"
+                                                                  : nullptr;
+    if (given == nullptr) return arrow::Status::OK();
+    return arrow::Status::Invalid(given, " is for a Ray cluster; add --engine ray, or leave it out");
+  }
+  if (reading.counts_this_machine) {
+    return arrow::Status::Invalid(
+        "auto, cpu and gpu count what this machine has; with --engine ray give a number of ranks");
+  }
+  if (!flags.hosts.empty())
+    return arrow::Status::Invalid("--hosts and --engine ray exclude each other; give one of them");
+  if (flags.nodes.least != flags.nodes.most) {
+    return arrow::Status::Invalid("--nnodes is ", flags.nodes.least, ":", flags.nodes.most,
+                                  "; with --engine ray give a number");
+  }
+  return arrow::Status::OK();
+}
+
 arrow::Status check_together(Reading& reading) {
   RunFlags& flags = reading.flags;
+  ARROW_RETURN_NOT_OK(check_ray(reading));
   if (reading.nproc && flags.num_workers && *reading.nproc != *flags.num_workers) {
     return arrow::Status::Invalid("--num-workers is ", *flags.num_workers, " and --nproc-per-node is ", *reading.nproc,
                                   "; they mean the same: give one of them");
@@ -245,7 +274,7 @@ bool ShownOutput::shows(int64_t rank, const std::string& stream) const {
 arrow::Result<RunFlags> parse_run_flags(const std::vector<std::string>& arguments, const RunFacts& facts) {
   Reading reading{.facts = facts};
   reading.flags.signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-  Words words(arguments, reading);
+  CommandLine words(arguments, reading);
   ARROW_RETURN_NOT_OK(words.read());
   if (reading.flags.help) return reading.flags;
   ARROW_RETURN_NOT_OK(read_variables(reading, words));

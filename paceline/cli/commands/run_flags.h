@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "paceline/core/config/scaling_config.h"
 #include "paceline/launch/program.h"
 
 namespace paceline::cli {
@@ -58,6 +59,18 @@ struct NodeFlags {
   bool are_several() const { return most > 1; }
 };
 
+/// What the flags say of a Ray cluster: --engine ray.
+struct RayFlags {
+  /// Of its dashboard; "": as Ray's variables say.
+  std::string address;
+  /// Folder that the cluster gets; "": none.
+  std::string working_dir;
+  /// File with Ray's runtime_env; "": none.
+  std::string runtime_env;
+  /// What each rank of a program needs that does not call fit().
+  Resources resources_per_worker;
+};
+
 struct RunFlags {
   bool help = false;
   bool quiet = false;
@@ -72,6 +85,10 @@ struct RunFlags {
   std::string master_address = "127.0.0.1";
   std::optional<int64_t> master_port;  // 0: any that is free
   NodeFlags nodes;
+  std::optional<std::string> engine;  // where the ranks' machines come from; not set: as the program says, or here
+  RayFlags ray;
+  /// What a job of the cluster says once more: all flags but those of RayFlags that are for this side alone.
+  Words passed_on;
   /// Machines on which ssh starts agents, of one node each; this one only drives then.
   std::vector<std::string> hosts;
   bool ship = false;

@@ -23,6 +23,7 @@ struct Reading {
   bool standalone = false;
   std::optional<double> keep_alive_interval_s;
   std::optional<double> keep_alive_attempts;
+  bool counts_this_machine = false;  // a number of workers is not a number: cpu, gpu, auto
 };
 
 using Apply = arrow::Status (*)(Reading& reading, const std::string& value);
@@ -37,6 +38,8 @@ struct Flag {
   Apply apply;  // nullptr: it changes nothing, and a note says why: what `what` says after "No effect: "
   // Why it changes nothing where the program calls fit(), which a note says; nullptr: what it says holds there too.
   const char* without_effect_on_drivers = nullptr;
+  // With --engine ray it is for the side that submits the job, not for the job.
+  bool stays_here = false;
 };
 
 /// Those that torchrun does not have.

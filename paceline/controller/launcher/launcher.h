@@ -64,6 +64,9 @@ struct LaunchParts {
   agent::NodeOptions node = {};
 };
 
+/// The engine that `scaling` means: the one that it names, or the one that fits the surroundings where it says "auto".
+std::string engine_of(const ScalingConfig& scaling);
+
 /// The launcher that `parts.scaling` names. Invalid where there is none, or where it lacks a setting, which it names.
 arrow::Result<std::unique_ptr<Launcher>> make_launcher(const LaunchParts& parts);
 /// The names of all: what ScalingConfig.engine may be.

@@ -7,6 +7,7 @@
 #include "paceline/controller/launcher/launcher.h"
 #include "paceline/controller/launcher/local.h"
 #include "paceline/controller/launcher/local_and_agents.h"
+#include "paceline/controller/launcher/ray.h"
 #include "paceline/controller/launcher/slurm.h"
 
 namespace paceline::controller {
@@ -14,29 +15,20 @@ namespace {
 
 using Made = arrow::Result<std::unique_ptr<Launcher>>;
 
-Made made_for_surroundings(const LaunchParts& parts);
-
 struct Row {
   std::string_view name;
   Made (*make)(const LaunchParts& parts);
 };
 
 constexpr std::array kLaunchers = {
-    Row{"auto", made_for_surroundings},
+    Row{"auto", nullptr},  // engine_of() says which
     Row{"local", [](const LaunchParts& parts) -> Made { return std::make_unique<LocalLauncher>(parts.guardian); }},
     Row{"agents", [](const LaunchParts& parts) -> Made { return AgentsLauncher::make(parts); }},
     Row{"local_and_agents", [](const LaunchParts& parts) { return LocalAndAgentsLauncher::make(parts); }},
     Row{"hosts", make_hosts_launcher},
     Row{"slurm", make_slurm_launcher},
-    // Python starts the agents, as actors of Ray (python/paceline/_ray/), and says where to listen.
-    Row{"ray",
-        [](const LaunchParts& parts) -> Made {
-          if (!parts.scaling.token_file.empty()) return AgentsLauncher::make(parts);
-          return arrow::Status::Invalid(
-              "ScalingConfig.engine is \"ray\", whose agents Python starts: call fit() in Python (paceline.train), or "
-              "name "
-              "another engine");
-        }},
+    // Python starts the agents, as actors of Ray (python/paceline/_ray/), and has said where to listen (ray.h).
+    Row{"ray", [](const LaunchParts& parts) -> Made { return AgentsLauncher::make(parts); }},
 };
 
 Made made_as(std::string_view engine, const LaunchParts& parts) {
@@ -45,16 +37,18 @@ Made made_as(std::string_view engine, const LaunchParts& parts) {
   return row->make(parts);
 }
 
-Made made_for_surroundings(const LaunchParts& parts) {
-  if (!parts.scaling.hosts.empty()) return made_as("hosts", parts);
-  if (!parts.scaling.token_file.empty()) return made_as("agents", parts);
-  return made_as(is_slurm_job_of_several_nodes(own_variable) ? "slurm" : "local", parts);
-}
-
 }  // namespace
 
+std::string engine_of(const ScalingConfig& scaling) {
+  if (scaling.engine != "auto") return scaling.engine;
+  if (!scaling.hosts.empty()) return "hosts";
+  if (!scaling.token_file.empty()) return "agents";
+  if (RayMachines::are_offered()) return "ray";
+  return is_slurm_job_of_several_nodes(own_variable) ? "slurm" : "local";
+}
+
 arrow::Result<std::unique_ptr<Launcher>> make_launcher(const LaunchParts& parts) {
-  return made_as(parts.scaling.engine, parts);
+  return made_as(engine_of(parts.scaling), parts);
 }
 
 std::vector<std::string> launcher_names() {

@@ -63,9 +63,10 @@ Constraint resource_amounts();
       "Where the workers' machines come from; \"local\" is this machine, \"agents\" are those on which somebody has "  \
       "started `paceline agent`, \"local_and_agents\" is both, \"hosts\" those of `hosts`, \"slurm\" the nodes of "    \
       "the Slurm job that this is, "                                                                                   \
-      "\"ray\" those of a Ray cluster, for Python; "                                                                   \
-      "\"auto\": `hosts` or `token_file` where they are set, the nodes of a Slurm job that has several, else this "    \
-      "machine")                                                                                                       \
+      "\"ray\" those of a Ray cluster; "                                                                               \
+      "\"auto\": `hosts` or `token_file` where they are set, Ray's in a job of `paceline run --engine ray`, the "      \
+      "nodes "                                                                                                         \
+      "of a Slurm job that has several, else this machine")                                                            \
   FIELD(::paceline::Words, hosts, {}, ::paceline::any_value(),                                                         \
         "With engine \"hosts\": names of machines, as ssh takes them; ssh starts an agent on each")                    \
   FIELD(::paceline::Words, agent_command, {}, ::paceline::any_value(),                                                 \

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "paceline/track/tracker/built_in_internal.h"
-#include "paceline/track/tracker/http_internal.h"
+#include "paceline/track/tracker/json_client_internal.h"
 
 namespace paceline::track {
 namespace {
@@ -214,7 +214,7 @@ class Mlflow final : public Tracker {
   }
 
   const TrackerOptions options_;
-  HttpClient http_;
+  JsonClient http_;
   std::string run_id_;
   bool has_params_ = false;
 };

@@ -19,12 +19,12 @@ class Agent:
     says to actors in the bundles alone: with GPUs each bundle has a holder, which ends with the run.
     """
 
-    def __init__(self, share: Share, request: Request, name: str, group: Any, runtime_env: Dict[str, Any]):
+    def __init__(self, share: Share, request: Request, name: str, group: Any, runtime_env: Dict[str, Any], starts_python: bool):
         self.share, self.name = share, name
         self.is_ready = False  # it has said that the run can work there
         self._request, self._gpus = request, None
         self._arguments: List[Any] = []
-        self._runtime_env = runtime_env
+        self._runtime_env, self._starts_python = runtime_env, starts_python
         self._key = (share.node, len(share.bundles), str(request), json.dumps(runtime_env, sort_keys=True, default=str))
         self._holders = [_holder(index, request, group) for index in sorted(share.bundles)] if request.each.get("GPU") else []
         self.was_kept, self._actor = _kept.take(self._key)
@@ -46,11 +46,14 @@ class Agent:
 
     def take_facts(self, facts: Dict[str, Any]) -> None:
         """ValueError where the run cannot work on the node."""
-        if differs := difference(versions(), facts["versions"]):
+        wanted = versions()
+        if not self._starts_python:  # the program brings its own torch
+            wanted = {"paceline": wanted["paceline"]}
+        if differs := difference(wanted, facts["versions"]):
             raise ValueError(f"it has other versions than this machine: {differs}; install the same on all nodes")
         if not facts["has_program"]:
             raise ValueError("its package paceline lacks the program `paceline`; install it as on this machine")
-        if not facts["has_interpreter"]:
+        if self._starts_python and not facts["has_interpreter"]:
             raise ValueError(
                 f"it has no {sys.executable}, the driver's interpreter, with which workers are started; its own is "
                 f"{facts['interpreter']}. Give all nodes one environment at one path"

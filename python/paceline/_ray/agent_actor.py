@@ -3,9 +3,8 @@
 import collections
 import contextlib
 import ctypes
-import importlib.metadata
 import os
-import platform
+import select
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import threading
 from typing import Any, Deque, Dict, List, Optional
 
 from paceline import __main__ as command_line
-from paceline._version import __version__
+from paceline._versions import of_environment as versions
 
 _LAST_LINES = 20
 _OVER, _LOST = "paceline agent: the run is over", "paceline agent: the run is lost: "  # what the agent writes then
@@ -23,22 +22,11 @@ _RAYS_OWN = {"PYTHONBREAKPOINT", "OMP_NUM_THREADS"}
 _FOREVER = 24 * 3600  # seconds: of a node that is to go at a time that nobody has said
 
 
-def versions() -> Dict[str, str]:
-    """Those that have to be the same in all processes of a run."""
-    return {"Python": ".".join(platform.python_version_tuple()[:2]), "torch": _version_of("torch"), "paceline": __version__}
-
-
-def _version_of(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
 class AgentActor:
     """Its methods run on threads of their own (`max_concurrency`): serve() takes as long as the run."""
 
     def __init__(self) -> None:
+        _end_with_raylet()
         self._process: Optional[subprocess.Popen] = None
         self._started_as: Any = None
         self._lock = threading.Lock()
@@ -115,6 +103,22 @@ class AgentActor:
             if self._process is not None and self._process.poll() is None:
                 value = _Value(min(_FOREVER, max(1, int(seconds))) if seconds else _FOREVER)
                 ctypes.CDLL(None).sigqueue(self._process.pid, signal.SIGUSR1, value)
+
+
+def _end_with_raylet() -> None:
+    """Where its raylet has gone, Ray has lost the node, but an actor there waits for its methods before it ends, and serve()
+    would go on with a run that has other agents by then. The agent ends with this process.
+    """
+    raylet = os.getppid()
+    ending = os.pidfd_open(raylet)
+    if os.getppid() != raylet:  # it had gone before it could be watched
+        os._exit(1)
+
+    def watch() -> None:
+        select.select([ending], [], [])
+        os._exit(1)
+
+    threading.Thread(target=watch, name="paceline-raylet", daemon=True).start()
 
 
 class GpuHolder:

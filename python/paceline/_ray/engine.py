@@ -31,7 +31,21 @@ _END_EVERY = 0.1
 
 
 class Engine:
-    def __init__(self, scaling_config: Any, failure_config: Any, runtime_env: Optional[Dict[str, Any]] = None):
+    def __init__(
+        self,
+        scaling_config: Any,
+        failure_config: Any,
+        runtime_env: Optional[Dict[str, Any]] = None,
+        starts_python: bool = True,
+    ):
+        """
+        Args:
+            scaling_config: What the workers need, and where to listen.
+            failure_config: How long Ray may take to give it.
+            runtime_env: Of the agents and their workers, beside the driver's.
+            starts_python: Whether workers are started with this interpreter, or are a program of another language.
+        """
+        self._starts_python = starts_python
         self._request: Request = request_of(scaling_config)
         self._listen: str = scaling_config.listen
         self._timeout: float = failure_config.start_timeout_s
@@ -73,6 +87,10 @@ class Engine:
         self._thread.join()
         self._clear_up()
 
+    def give_up(self) -> None:
+        """Ends the wait for Ray in another thread's __enter__(), which raises then."""
+        self._ending.set()
+
     @property
     def _token_file(self) -> pathlib.Path:
         return pathlib.Path(self._folder) / "token"
@@ -89,6 +107,8 @@ class Engine:
         ready, deadline = self._group.ready(), time.monotonic() + self._timeout
         told = time.monotonic() - _TELL_EVERY + 2 * _LOOK_EVERY  # not where Ray has what is wanted
         while not ray.wait([ready], timeout=min(_LOOK_EVERY, max(0.0, deadline - time.monotonic())))[0]:
+            if self._ending.is_set():
+                raise ControllerError(RuntimeError(f"{request} of Ray were asked for, and are not wanted any more"))
             if time.monotonic() >= deadline:
                 raise ControllerError(RuntimeError(
                     f"Ray did not give {request} within {self._timeout:g} s (FailureConfig.start_timeout_s): "
@@ -144,7 +164,7 @@ class Engine:
         """Those on nodes that live."""
         names = {node["NodeID"]: name_of(node) for node in connection.nodes() if node["Alive"]}
         return [
-            Agent(share, self._request, names[share.node], self._group, self._runtime_env)
+            Agent(share, self._request, names[share.node], self._group, self._runtime_env, self._starts_python)
             for share in wanted
             if share.node in names
         ]

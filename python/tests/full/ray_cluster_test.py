@@ -1,47 +1,41 @@
-"""Runs on a real Ray cluster: several raylets on this machine (ray.cluster_utils).
+"""Runs on a real Ray cluster: several raylets on this machine (ray.cluster_utils)."""
 
-Where this interpreter has no Ray, the tests run in the benchmarks' environment, which has it. They take a quarter of an hour
-and start whole clusters, so they run where PACELINE_TEST_RAY is set.
-"""
-
-import contextlib
-import importlib.util
+import concurrent.futures
 import os
 import pathlib
-import shutil
+import re
 import signal
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 import time
-import uuid
+import unittest.mock
 
 import pytest
+from ray_cluster import (
+    HAS_RAY,
+    MARK,
+    PROJECT,
+    agents_of_runs,
+    ends,
+    folder_of_ray,
+    leaves_no_worker,  # noqa: F401  a fixture
+    mark,  # noqa: F401  a fixture
+    needs_ray,
+    of_runs,
+    ray_command,
+    run_where_ray_is,
+    wait_for,
+    wanted,
+)
 
-HERE = pathlib.Path(__file__).resolve().parent
-PROJECT = HERE.parents[2]
-HAS_RAY = importlib.util.find_spec("ray") is not None
-MARK = "PACELINE_TEST_MARK"
-
-pytestmark = pytest.mark.skipif(not os.environ.get("PACELINE_TEST_RAY"), reason="PACELINE_TEST_RAY=1 runs them")
+pytestmark = wanted
 
 if not HAS_RAY:
 
     def test_on_a_cluster():
-        sys.path.insert(0, str(PROJECT / "benchmarks"))
-        import environment
-
-        try:
-            environment.install_peers()
-        except (OSError, subprocess.CalledProcessError) as error:
-            pytest.skip(f"Ray is not installed, and cannot be: {error}")
-        path = os.pathsep.join([os.environ["PYTHONPATH"], sysconfig.get_path("purelib")])
-        command = [environment.PEERS / "bin/python", "-B", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", __file__]
-        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=2000)
-        assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-5000:]
-        print(done.stdout)
+        run_where_ray_is(__file__)
 
 else:
     import torch
@@ -49,11 +43,9 @@ else:
     import paceline
     import paceline.train as train
     import ray
-    from paceline._ray import agent_actor, engine
+    from paceline._ray import agent, agent_actor
     from paceline.train import FailureConfig, ScalingConfig
     from paceline.train.torch import TorchTrainer
-
-    sys.path.insert(0, str(HERE.parent))
 
 
 def trains(config):
@@ -89,22 +81,6 @@ def trains(config):
     return context.get_world_size()
 
 
-def wait_for(is_so, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.05)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def mark():
-    """What the environments of all processes of these tests have."""
-    os.environ[MARK] = uuid.uuid4().hex
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_worker_niceness"] = "0"  # by default 15: beside other tests nothing would get on
-    return os.environ[MARK]
-
-
 @pytest.fixture(scope="module")
 def whole(mark, tmp_path_factory):
     """The weights that three workers of one machine come to in five steps, before there is a cluster."""
@@ -122,15 +98,14 @@ def cluster(mark, whole):
     """A head without CPUs, which the driver is on, and three nodes with one CPU each."""
     from ray.cluster_utils import Cluster
 
-    folder = tempfile.mkdtemp(prefix="ray-")  # its sockets' paths have to be short
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "temp_dir": folder, "include_dashboard": False})
-    for _ in range(3):
-        cluster.add_node(num_cpus=1)
-    yield cluster
-    paceline.shutdown()
-    wait_for(lambda: not agents_of_runs(mark), 30)
-    cluster.shutdown()
-    shutil.rmtree(folder, ignore_errors=True)
+    with folder_of_ray() as folder:
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "temp_dir": folder, "include_dashboard": False})
+        for _ in range(3):
+            cluster.add_node(num_cpus=1)
+        yield cluster
+        paceline.shutdown()
+        ends(lambda: agents_of_runs(mark), 30)
+        cluster.shutdown()
 
 
 @pytest.fixture
@@ -139,28 +114,6 @@ def connected(cluster):
     yield cluster
     while len(cluster.worker_nodes) < 3:
         cluster.add_node(num_cpus=1)
-
-
-def of_runs(mark):
-    """What runs of these tests have left: agents, and what they started."""
-    found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            is_ours = f"{MARK}={mark}".encode() in (folder / "environ").read_bytes()
-            if is_ours and (" agent --token-file" in command or "paceline._w" in command or command.startswith("paceline ")):
-                found.append(f"{folder.name}: {command}")
-    return found
-
-
-@pytest.fixture(autouse=True)
-def leaves_no_worker(mark):
-    yield
-    wait_for(lambda: not [one for one in of_runs(mark) if "paceline worker" in one], 30)
-
-
-def agents_of_runs(mark):
-    return [one for one in of_runs(mark) if " agent --token-file" in one]
 
 
 def spread(workers=3, **settings):
@@ -172,11 +125,27 @@ def fit(run_config, scaling, config, **settings):
     return TorchTrainer(trains, train_loop_config=config, scaling_config=scaling, run_config=run_config(**settings)).fit()
 
 
+ADDS = concurrent.futures.ThreadPoolExecutor(1)
+
+
+def add_node(cluster):
+    """From any thread, on one that stays: a node's processes end with the thread that has started them. Where Ray makes a node
+    it wants to handle signals, which only the main thread can.
+    """
+
+    def add():
+        with unittest.mock.patch("ray._private.utils.set_sigterm_handler"):
+            cluster.add_node(num_cpus=1)
+
+    ADDS.submit(add).result()
+
+
 def killed(cluster, node):
     """The raylet alone, as when it crashes; the other processes of its node follow."""
     for raylet in node.all_processes["raylet"]:
         raylet.process.kill()
     cluster.worker_nodes.remove(node)
+    ends(lambda: [one for one in agents_of_runs(os.environ[MARK]) if f"-{node.node_id[:6]} " in one], 20)
 
 
 class AtStep(train.UserCallback if HAS_RAY else object):
@@ -189,9 +158,6 @@ class AtStep(train.UserCallback if HAS_RAY else object):
         if metrics[0]["step"] == self._step and metrics[0]["attempt"] == 1 and self.thread is None:
             self.thread = threading.Thread(target=self._function)
             self.thread.start()
-
-
-needs_ray = pytest.mark.skipif(not HAS_RAY, reason="runs where Ray is")
 
 
 @needs_ray
@@ -224,7 +190,7 @@ def test_a_raylet_that_is_killed_costs_an_attempt(connected, run_config, tmp_pat
 
     def kill_and_replace():
         killed(connected, next(iter(connected.worker_nodes)))
-        connected.add_node(num_cpus=1)
+        add_node(connected)
         goes_on.touch()
 
     killer = AtStep(1, kill_and_replace)
@@ -246,12 +212,12 @@ def test_the_loss_of_a_node_that_ray_has_announced_is_no_failure(connected, run_
     node = next(iter(connected.worker_nodes))
 
     def drain_and_kill():
-        command = [sys.executable, "-m", "ray.scripts.scripts", "drain-node", "--address", connected.address]
+        command = ray_command("drain-node", "--address", connected.address)
         command += ["--node-id", node.node_id, "--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "a test"]
         subprocess.run([*command, "--deadline-remaining-seconds", "600"], check=True)
         wait_for(lambda: "preempting" in (tmp_path / "results/drained/journal.jsonl").read_text())
         killed(connected, node)
-        connected.add_node(num_cpus=1)
+        add_node(connected)
         goes_on.touch()
 
     result = fit(
@@ -275,7 +241,7 @@ def test_what_never_fits_is_said_with_the_table(connected, run_config):
 
 @needs_ray
 def test_other_versions_on_a_node_are_refused_before_training(connected, run_config, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine, "versions", lambda: {**agent_actor.versions(), "torch": "9.9.9"})
+    monkeypatch.setattr(agent, "versions", lambda: {**agent_actor.versions(), "torch": "9.9.9"})
     with pytest.raises(train.ControllerError, match=r"node \S+ cannot be used: .*torch 2\.\S+ there, 9.9.9 here"):
         fit(run_config, spread(), {"steps": 1})
     assert not list(tmp_path.glob("results/*/journal*")), "no run has begun"
@@ -305,7 +271,7 @@ def test_the_next_run_finds_the_agents_of_the_last(connected, run_config, mark):
     print(f"a second fit() took {time.monotonic() - began:.2f} s")
     assert kept and agents_of_runs(mark) == kept
     paceline.shutdown()
-    wait_for(lambda: not agents_of_runs(mark), 30)
+    ends(lambda: agents_of_runs(mark), 30)
 
 
 @needs_ray
@@ -326,7 +292,7 @@ def test_a_driver_that_is_killed_leaves_nothing_on_any_node(cluster, tmp_path, m
         assert agents_of_runs(mark)
         process.send_signal(signal.SIGKILL)
         process.stdout.read()
-    wait_for(lambda: not of_runs(mark), 60)
+    ends(lambda: of_runs(mark), 60)
 
 
 @needs_ray
@@ -362,24 +328,21 @@ print("RETURNED", *result.return_value)
     assert colour == "red" and where == os.path.join(directory, "travels.py") and not where.startswith(str(folder))
 
 
-@needs_ray
-def test_a_submitted_job_trains_on_the_clusters_nodes(tmp_path, mark):
-    for needed in ("aiohttp_cors", "colorful", "opencensus"):
-        if importlib.util.find_spec(needed) is None:
-            pytest.skip(f'`ray job submit` needs Ray\'s dashboard, which needs {needed}: pip install "ray[default]"')
-    from ray.cluster_utils import Cluster
+LOSS = re.compile(r"\{'loss': ([\d.e-]+)")
 
+
+@needs_ray
+def test_rays_own_example_comes_to_the_same_as_under_ray_train(cluster, tmp_path):
     paceline.shutdown()
-    folder = tempfile.mkdtemp(prefix="ray-")
-    head = {"num_cpus": 1, "temp_dir": folder, "include_dashboard": True, "dashboard_port": 0}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    try:
-        for _ in range(2):
-            cluster.add_node(num_cpus=1)
-        command = [sys.executable, "-m", "ray.scripts.scripts", "job", "submit", "--address", f"http://{cluster.webui_url}"]
-        command += ["--working-dir", PROJECT / "examples/python", "--", sys.executable, "ray_job.py", "--num-workers", "2"]
-        done = subprocess.run([*command, "--storage-path", tmp_path / "results"], capture_output=True, text=True, timeout=280)
-        assert done.returncode == 0 and "y = 3.00 x + -1.00" in done.stdout, done.stdout + done.stderr
-    finally:
-        cluster.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
+    original = pathlib.Path(ray.__file__).parent / "train/examples/pytorch/torch_linear_example.py"
+    ported = tmp_path / "ported.py"
+    ported.write_text(re.sub(r"\bray\b", "paceline", original.read_text()))
+    losses = {}
+    for program in (ported, original):
+        command = [sys.executable, program, "--address", cluster.address, "--num-workers", "3", "--epochs", "4"]
+        environment = {**os.environ, "HOME": str(tmp_path)}
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+        losses[program] = float(LOSS.findall(done.stdout)[-1])
+    assert all(loss < 5 for loss in losses.values()), "it begins with some 250"
+    assert len(list(tmp_path.glob("paceline_results/*/checkpoint_*"))) >= 1

@@ -1,11 +1,11 @@
-// libcurl, loaded when a tracker first talks to a server: linked, it and the thirty libraries that it brings would be
-// loaded at each start of a driver, of a worker and of the command line, nearly all of which talk to none.
+// libcurl, loaded when this process first talks to a server: linked, it and the thirty libraries that it brings would
+// be loaded at each start of a driver, of a worker and of the command line, nearly all of which talk to none.
 #pragma once
 
 #include <arrow/result.h>
 #include <curl/curl.h>
 
-namespace paceline::track {
+namespace paceline {
 
 /// Its functions that Paceline calls.
 struct Curl {
@@ -15,6 +15,8 @@ struct Curl {
   decltype(&curl_easy_setopt) easy_setopt;
   decltype(&curl_easy_perform) easy_perform;
   decltype(&curl_easy_getinfo) easy_getinfo;
+  decltype(&curl_easy_send) easy_send;
+  decltype(&curl_easy_recv) easy_recv;
   decltype(&curl_easy_strerror) easy_strerror;
   decltype(&curl_easy_escape) easy_escape;
   decltype(&curl_free) free;
@@ -25,4 +27,4 @@ struct Curl {
   static const arrow::Result<Curl>& load();
 };
 
-}  // namespace paceline::track
+}  // namespace paceline

@@ -2,9 +2,9 @@
 
 #include <type_traits>
 
-#include "paceline/track/tracker/curl_internal.h"
+#include "paceline/core/http/curl_internal.h"
 
-namespace paceline::track {
+namespace paceline {
 namespace {
 
 constexpr const char* kFile = "libcurl.so.4";
@@ -29,6 +29,8 @@ arrow::Result<Curl> find_functions() {
   find(curl.easy_setopt, "curl_easy_setopt");
   find(curl.easy_perform, "curl_easy_perform");
   find(curl.easy_getinfo, "curl_easy_getinfo");
+  find(curl.easy_send, "curl_easy_send");
+  find(curl.easy_recv, "curl_easy_recv");
   find(curl.easy_strerror, "curl_easy_strerror");
   find(curl.easy_escape, "curl_easy_escape");
   find(curl.free, "curl_free");
@@ -46,4 +48,4 @@ const arrow::Result<Curl>& Curl::load() {
   return curl;
 }
 
-}  // namespace paceline::track
+}  // namespace paceline

@@ -243,7 +243,7 @@ arrow::Result<AgentProgram::Joined> AgentProgram::join() {
     if (channel.ok()) return Joined{*std::move(channel), host_of(trust->addresses.front())};
     if (signals_.last() != 0) return channel.status();
     if (reads_file() && version_of(options_.token_file) != version) continue;
-    if (!reads_file() || (deadline && now() >= *deadline)) return channel.status();
+    if (!reads_file() || options_.others_follow || (deadline && now() >= *deadline)) return channel.status();
     if (!deadline) deadline = now() + kForAnother;
     problem = channel.status();
     known = version;

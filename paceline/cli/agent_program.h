@@ -66,7 +66,8 @@ class AgentProgram {
     /// A node without a name has the host's, one without an address the one towards the driver.
     agent::AgentOptions agent;
     /// How long a driver is looked for, another token file included where the one that is there leads nowhere. Not set:
-    /// a file is waited for as long as it takes; another, where that leads nowhere, for ten minutes.
+    /// a file is waited for as long as it takes; another, where that leads nowhere and no others follow, for ten
+    /// minutes.
     std::optional<std::chrono::duration<double>> patience;
     /// The first of SIGINT and the like asks the controller to stop the run, and only the third ends this node by
     /// itself. Others, and without this all, end it at once.

@@ -2,9 +2,12 @@
 
 import contextlib
 import ctypes
+import json
 import os
 import pathlib
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -114,6 +117,41 @@ def test_agents_that_stay_serve_one_run_after_the_other(tmp_path, run_config):
             ).fit()
             assert result.return_value["world"] == 2
         assert all(process.poll() is None for process in agents.values())
+
+
+class KeepsToken(train.UserCallback):
+    """Copies the run's token file, as if the driver had been killed and had left it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def after_start(self, run_context):
+        shutil.copy2(self.folder / "token", self.folder / "kept")
+
+
+def test_agents_do_not_wait_for_a_driver_whose_file_is_replaced(tmp_path, run_config):
+    with started_agents(tmp_path, "one", "two"):
+        TorchTrainer(
+            trains,
+            train_loop_config={"steps": 1},
+            scaling_config=on_agents(tmp_path),
+            run_config=run_config(callbacks=[KeepsToken(tmp_path)]),
+        ).fit()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        token = json.loads((tmp_path / "kept").read_text())
+        token["addresses"] = ["127.0.0.1:%d" % silent.getsockname()[1]]
+        (tmp_path / "kept").write_text(json.dumps(token))
+        (tmp_path / "kept").rename(tmp_path / "token")
+        with started_agents(tmp_path, "three", "four"):
+            for _ in range(2):
+                silent.accept()[0].close()
+            result = TorchTrainer(
+                trains,
+                train_loop_config={"steps": 1},
+                scaling_config=on_agents(tmp_path),
+                run_config=run_config(failure_config=FailureConfig(start_timeout_s=20)),
+            ).fit()
+    assert result.return_value["world"] == 2
 
 
 def test_a_node_with_another_version_than_the_driver_is_refused(tmp_path, run_config, monkeypatch):

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 int64_t loops = 0;
@@ -38,6 +39,9 @@ TEST(TorchTrainer, RefusesWhatCannotRun) {
               AllOf(HasSubstr("num_workers = " + std::to_string(many)), HasSubstr(there_are)));
   EXPECT_THAT(refusal({.scaling_config = {.num_workers = many, .use_gpu = true, .resources_per_worker = {{"GPU", 2}}}}),
               AllOf(HasSubstr("2 GPUs each needs " + std::to_string(2 * many)), HasSubstr(there_are)));
+  EXPECT_THAT(refusal({.scaling_config = {.num_workers = many, .use_gpu = true, .engine = "agents"}}),
+              Not(HasSubstr(there_are)))
+      << "other machines have others";
   EXPECT_THAT(refusal({.scaling_config = {.use_tpu = true}}), HasSubstr("use_tpu is set, but Paceline has no TPU"));
   EXPECT_THAT(refusal({.scaling_config = {.topology = "2x2"}}), HasSubstr("topology is set, but Paceline has no TPU"));
   EXPECT_THAT(refusal({.torch_config = {.backend = "nccl"}}), AllOf(HasSubstr("\"nccl\""), HasSubstr("use_gpu")));

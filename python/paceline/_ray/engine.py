@@ -11,6 +11,7 @@ the placement group of a driver that dies, and agents end with their actors.
 
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -58,6 +59,7 @@ class Engine:
         self._pauses: Dict[str, "_Pause"] = {}  # by node
         self._told: Dict[str, int] = {}  # nodes of which the agents know that they go
         self._token = ""
+        self._rays_handler: Any = None  # of SIGTERM, while the run hears it
         self._is_over = False  # an agent has said so
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._look_after, name="paceline-ray", daemon=True)
@@ -72,6 +74,7 @@ class Engine:
         except BaseException:
             self._clear_up()
             raise
+        self._take_sigterm()
         address = connection.own_address()
         return {
             "nodes": len(self._agents),
@@ -83,9 +86,20 @@ class Engine:
         }
 
     def __exit__(self, *exception: Any) -> None:
+        if self._rays_handler is not None:
+            signal.signal(signal.SIGTERM, self._rays_handler)
         self._ending.set()
         self._thread.join()
         self._clear_up()
+
+    def _take_sigterm(self) -> None:
+        """Ray ends a driver that gets SIGTERM, but `ray job stop` means a run that stops in order: the run hears it where nobody
+        else does.
+        """
+        handler = signal.getsignal(signal.SIGTERM)
+        is_rays = (getattr(handler, "__module__", None) or "").partition(".")[0] == "ray"
+        if is_rays and threading.current_thread() is threading.main_thread():
+            self._rays_handler = signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def give_up(self) -> None:
         """Ends the wait for Ray in another thread's __enter__(), which raises then."""

@@ -91,7 +91,7 @@ def test_a_host_that_was_lost_comes_back(programs, tmp_path, run_config):
     result = TorchTrainer(reports_its_attempt, scaling_config=scaling_config, run_config=config).fit()
     assert result.metrics["attempt"] >= 2 and result.metrics["step"] == 2
     # Again and again, until the agent that was killed counts as lost: until then its node has one.
-    assert [name for name, _ in started(tmp_path)[2:]] == ["127.0.0.1"] * (len(started(tmp_path)) - 2)
+    assert len({name for name, _ in started(tmp_path)[2:]}) == 1
     assert_gone(tmp_path)
 
 

@@ -67,21 +67,22 @@ def rounded(number: float) -> float:
 
 def to_record(name: str, unit: str, target: Target, outcome: Outcome, versions: dict[str, str]) -> dict:
     """The content of ROW.json."""
-    principal = next(iter(outcome.peers))
+    principal = next(iter(outcome.peers), None)  # nobody else does it, of some rows
     figures = {PACELINE: outcome.ours} | outcome.peers
     record = {
         "name": name,
         "value": rounded(outcome.ours.value),
         "unit": unit,
-        "peer": principal,
-        "peer_value": rounded(outcome.peers[principal].value),
-        "ratio": rounded(outcome.ratio(principal)),
         "target": target.sentence,
         "met": target.met(outcome),
         "runs": min(len(figure.runs) for figure in figures.values()),
         "spread": {label: [rounded(figure.low), rounded(figure.high)] for label, figure in figures.items()},
         "versions": versions,
     }
+    if principal is not None:
+        record["peer"] = principal
+        record["peer_value"] = rounded(outcome.peers[principal].value)
+        record["ratio"] = rounded(outcome.ratio(principal))
     if len(outcome.peers) > 1:
         record["peers"] = {
             label: {"value": rounded(figure.value), "ratio": rounded(outcome.ratio(label))}
@@ -127,9 +128,10 @@ def kept_lines(document: str, heading: str) -> dict[str, str]:
 
 
 def result_line(record: dict, what: str, reason: str) -> str:
-    peers = record.get("peers", {record["peer"]: {"value": record["peer_value"], "ratio": record["ratio"]}})
-    theirs = "<br>".join(f"{label}: {number(peer['value'])}" for label, peer in peers.items())
-    better = "<br>".join(number(peer["ratio"]) for peer in peers.values())
+    alone = {record["peer"]: {"value": record["peer_value"], "ratio": record["ratio"]}} if "peer" in record else {}
+    peers = record.get("peers", alone)
+    theirs = "<br>".join(f"{label}: {number(peer['value'])}" for label, peer in peers.items()) or "–"
+    better = "<br>".join(number(peer["ratio"]) for peer in peers.values()) or "–"
     also = "".join(f"<br>{label}: {number(value)}" for label, value in record.get("also", {}).items())
     cells = [
         f"`{record['name']}`",

@@ -57,9 +57,9 @@ struct RunOutcome {
   Json return_value = nullptr;
 };
 
-/// Of a process for which it is the run: 0 when that has finished; kTryAgain where nodes are missing; otherwise the exit
-/// code of what failed first, 128 + its signal when one ended it, 1 where neither is known; 128 + `stop_signal` when it
-/// was stopped.
+/// Of a process for which it is the run: 0 when that has finished; kTryAgain where nodes are missing; otherwise the
+/// exit code of what failed first, 128 + its signal when one ended it, 1 where neither is known; 128 + `stop_signal`
+/// when it was stopped.
 int exit_code_of(const RunOutcome& outcome, int stop_signal);
 
 /// What a loop does with its workers: the actions of decide() (policy/action.h) that the books leave to it.

@@ -71,8 +71,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(FailureKind, {{FailureKind::exception, "exception"}
                                            {FailureKind::callback, "callback"},
                                            {FailureKind::storage, "storage"}})
 
-/// Exit code of a program whose run, driver or nodes were lost or never found: another try may find them (EX_TEMPFAIL of
-/// sysexits.h).
+/// Exit code of a program whose run, driver or nodes were lost or never found: another try may find them (EX_TEMPFAIL
+/// of sysexits.h).
 inline constexpr int kTryAgain = 75;
 /// Whether a run that failed of this might go on where its engine gives other nodes.
 bool is_of_nodes(std::optional<FailureKind> kind);

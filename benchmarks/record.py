@@ -68,21 +68,22 @@ def rounded(number: float) -> float:
 def to_record(name: str, unit: str, target: Target, outcome: Outcome, versions: dict[str, str]) -> dict:
     """The content of ROW.json."""
     principal = next(iter(outcome.peers), None)  # nobody else does it, of some rows
+    beside = {}
+    if principal is not None:
+        theirs, ratio = rounded(outcome.peers[principal].value), rounded(outcome.ratio(principal))
+        beside = {"peer": principal, "peer_value": theirs, "ratio": ratio}
     figures = {PACELINE: outcome.ours} | outcome.peers
     record = {
         "name": name,
         "value": rounded(outcome.ours.value),
         "unit": unit,
+        **beside,
         "target": target.sentence,
         "met": target.met(outcome),
         "runs": min(len(figure.runs) for figure in figures.values()),
         "spread": {label: [rounded(figure.low), rounded(figure.high)] for label, figure in figures.items()},
         "versions": versions,
     }
-    if principal is not None:
-        record["peer"] = principal
-        record["peer_value"] = rounded(outcome.peers[principal].value)
-        record["ratio"] = rounded(outcome.ratio(principal))
     if len(outcome.peers) > 1:
         record["peers"] = {
             label: {"value": rounded(figure.value), "ratio": rounded(outcome.ratio(label))}

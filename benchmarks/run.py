@@ -108,7 +108,8 @@ def measure_rows(rows: list[Row], quick: bool) -> list[str]:
             continue
         record = to_record(row.name, row.unit, row.target, outcome, environment.versions_in_use(row.needs_gpu))
         path = write_record(environment.QUICK_OUTPUT if quick else environment.OUTPUT, record)
-        say(f"{row.name}: {record['value']} {row.unit}, {record['peer']} {record['peer_value']}, "
+        beside = f"{record['peer']} {record['peer_value']}, " if "peer" in record else ""
+        say(f"{row.name}: {record['value']} {row.unit}, {beside}"
             f"target {row.target.sentence}: {'met' if record['met'] else 'NOT met'} "
             f"({path.relative_to(environment.ROOT)})")
     return failed

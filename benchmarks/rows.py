@@ -258,7 +258,7 @@ ROWS = [
         Target("≤ 10 s to notice and 3 s from there, ≥ 5 × sooner than Ray Train",
                lambda row: row.ours.value <= 13 and row.ratio("Ray Train") >= 5),
         agents("node_loss"), {"Ray Train": ray("node_loss")}, runs=3, program="paceline_python"),
-    Row("agents_1000", "what 1,000 agents over TLS, each with a rank that reports once a second, cost the driver", "cores",
+    Row("agents_1000", "what 1,000 agents over TLS (node_timeout_s 60), each with a rank that reports once a second, cost the driver", "cores",
         Target("≤ 0.3 of a core, ≤ 200 kB for each agent",
                lambda row: row.ours.value <= 0.3 and memory_fits(row)),
         ours("agents_1000", 10, 3), {}, runs=3),

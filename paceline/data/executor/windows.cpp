@@ -100,6 +100,11 @@ std::pair<int64_t, int64_t> Windows::in_memory() const {
   return {chunks, bytes};
 }
 
+bool Windows::has_failed() const {
+  const std::lock_guard lock(ledger_->mutex());
+  return std::ranges::any_of(slots_, [](const auto& slot) { return !slot.second.status.ok(); });
+}
+
 bool Windows::has_unread(int64_t number) const {
   const auto slot = slots_.find(number);
   return slot == slots_.end() ||

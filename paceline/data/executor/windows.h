@@ -76,6 +76,8 @@ class Windows {
   ReadPool& pool() const { return *pool_; }
   /// Chunks that are in memory now, and their bytes as the ledger counts them.
   std::pair<int64_t, int64_t> in_memory() const;
+  /// Whether a window could not be read. Its consumers get the error; nobody else should become one.
+  bool has_failed() const;
 
   /// Whether consumers are still to come that begin where the first one has begun. Until they do, windows that all have
   /// left stay for them. When these have to make room, nothing is kept any more.

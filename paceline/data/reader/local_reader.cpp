@@ -158,12 +158,18 @@ class LocalReader : public DatasetReader {
     return all;
   }
 
-  // Those of the epoch that a stream has already, if one has.
+  // Those of the epoch that a stream has already, if one has and could read them.
   std::shared_ptr<Windows> windows_of(const BatchRequest& request, const std::shared_ptr<ReadPool>& pool) {
+    std::shared_ptr<Windows> failed;  // goes without the lock
+    std::shared_ptr<Windows> failed_and_kept;
     const std::lock_guard lock(known_->mutex);
     std::erase_if(known_->windows, [](const auto& other) { return other.second.windows.expired(); });
     Shared& shared = known_->windows[{request.epoch, seed_of(request.seed), pool.get()}];
     std::shared_ptr<Windows> windows = shared.windows.lock();
+    if (windows != nullptr && windows->has_failed()) {
+      failed = std::move(windows);
+      failed_and_kept = std::move(shared.kept);
+    }
     if (windows == nullptr) {
       windows = std::make_shared<Windows>(plan_.source, order_of(request.epoch, request.seed), pool, read_ahead_);
       shared = {.windows = windows, .missing = request.consumers};

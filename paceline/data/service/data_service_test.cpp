@@ -312,6 +312,18 @@ TEST(DataService, ErrorsComeToTheRankWithTheirExceptions) {
   EXPECT_TRUE(client->reader("train")->batches({}).ValueOrDie()->next().ok());
 }
 
+TEST(DataService, AnErrorIsNotForThoseWhoComeLaterWhileAnotherStillHoldsIt) {
+  std::mt19937_64 random(7);
+  const auto source = std::make_shared<Counting>(random_source(random, 3));
+  const auto reader = local_reader({.source = source, .order = {}, .statistics = {}});
+  source->fails = true;
+  const auto failed = reader->batches({.consumers = 2}).ValueOrDie();
+  EXPECT_TRUE(failed->next().status().IsIOError());
+  source->fails = false;
+  EXPECT_TRUE(reader->batches({.consumers = 2}).ValueOrDie()->next().ok());
+  EXPECT_TRUE(failed->next().status().IsIOError());
+}
+
 TEST(DataService, CountsWhatRanksGetAndHowLongTheyWait) {
   std::mt19937_64 random(9);
   Node node(

@@ -89,6 +89,10 @@ arrow::Result<std::shared_ptr<Link>> open_flight_link(const std::string& address
                              // A proxy for the web leads nowhere here, and would see a stream that never ends.
                              {"grpc.enable_http_proxy", 0},
                              {"grpc.max_receive_message_length", 2 << 20},
+                             // A ping with each message would measure how large the window should be: half of what a
+                             // small message costs at both ends. This window is large enough for packages.
+                             {"grpc.http2.bdp_probe", 0},
+                             {"grpc.http2.lookahead_bytes", 4 << 20},
                              // A stream that broke is a new connection's business (resumable_channel.h).
                              {"grpc.enable_retries", 0}};
   ARROW_ASSIGN_OR_RAISE(auto client, flight::FlightClient::Connect(location, options));

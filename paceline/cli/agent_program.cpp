@@ -75,8 +75,13 @@ class FolderWatch {
 class NodeFolder {
  public:
   static arrow::Result<std::unique_ptr<NodeFolder>> make() {
-    std::string path = (std::filesystem::temp_directory_path() / "paceline_agent_XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr) return errno_status("making the folder " + path);
+    const char* const variable = std::getenv("TMPDIR");
+    const std::string parent = variable == nullptr || *variable == '\0' ? "/tmp" : variable;
+    std::string path = parent + "/paceline_agent_XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) {
+      return arrow::Status::IOError("this node has no room for its workers' files: making a folder in ", parent,
+                                    " (TMPDIR): ", std::strerror(errno), ". Set TMPDIR to a folder that can be written");
+    }
     ARROW_ASSIGN_OR_RAISE(storage::RunLock lock, storage::RunLock::acquire(path));
     return std::make_unique<NodeFolder>(std::move(path), std::move(lock));
   }

@@ -335,6 +335,13 @@ def test_an_agent_reads_one_run_after_the_other_from_its_input(tmp_path, run_con
         assert agent.wait(60) == 0
 
 
+def test_an_agent_without_a_temporary_folder_ends_before_it_joins_a_run(tmp_path):
+    command = [PROGRAM, "agent", "--token-file", tmp_path / "token"]  # for which it would wait
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "missing")}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1 and str(tmp_path / "missing") in ended.stderr
+
+
 def test_an_agent_ends_with_its_signal(tmp_path):
     command = [PROGRAM, "agent", "--token-file", tmp_path / "token"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as agent:

@@ -42,6 +42,17 @@ TEST(DescriptorLimit, RaisesItWhenNothingMoreCanBeOpened) {
             0);
 }
 
+TEST(DescriptorLimit, IsRaisedAsFarAsItGoesForStrangers) {
+  EXPECT_EQ(with_limit(50, 500,
+                       [] {
+                         raise_descriptor_limit();
+                         rlimit limit{};
+                         ::getrlimit(RLIMIT_NOFILE, &limit);
+                         return limit.rlim_cur == 500 && limit.rlim_max == 500 ? 0 : 1;
+                       }),
+            0);
+}
+
 TEST(DescriptorLimit, SaysWhatToDoWhenTheHardLimitIsTooLow) {
   EXPECT_EQ(with_limit(50, 60,
                        [] {

@@ -167,6 +167,9 @@ def node_loss(options) -> None:
     fit(train_loop, options, scaling={"resources_per_worker": {"CPU": 1}, "placement_strategy": "STRICT_SPREAD"}, round=options.round)
     killed_ns = int((pathlib.Path(options.scratch) / "killed").read_text())
     print_samples([seconds_to_last_rank(options.scratch, killed_ns)])
+    sys.stdout.flush()
+    cluster.shutdown()
+    os._exit(0)  # at its own end Ray's driver would say that it has lost a node, and exit with 1
 
 
 def memory_beside_workers(options) -> None:

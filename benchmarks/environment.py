@@ -24,7 +24,7 @@ def pinned_versions() -> dict[str, str]:
 def install_peers() -> None:
     """Ray Train, Ray Data and CPU torch (with torchrun) in an environment of their own; nothing if they are there."""
     pins = pinned_versions()
-    packages = [f"ray[data,train]=={pins['RAY_VERSION']}", f"numpy=={pins['NUMPY_VERSION']}",
+    packages = [f"ray[data,default,train]=={pins['RAY_VERSION']}", f"numpy=={pins['NUMPY_VERSION']}",
                 f"pyarrow=={pins['PYARROW_VERSION']}", f"pandas=={pins['PANDAS_VERSION']}"]
     torch = f"torch=={pins['TORCH_VERSION']}"
     # Its models alone: what it depends on they do not need (examples/vision/torchvision_models.py).

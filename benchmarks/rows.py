@@ -14,6 +14,7 @@ from environment import PEERS, RELEASE, ROOT
 from record import PACELINE, Outcome, Target
 
 BENCHMARKS = ROOT / "benchmarks"
+COPYING = "copying as much on both ranks at once"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,6 +135,13 @@ def times(row: Outcome, least: dict[str, float]) -> bool:
 def memory_fits(row: Outcome) -> bool:
     each = row.also.get("Paceline, kB of memory for each agent")
     return each is None or each.value <= 200
+
+
+def collective_row(name: str, what: str, unit: str, target: Target) -> Row:
+    """One whose program measures both backends in turns."""
+    beside = ("Gloo",) if unit == "µs" else ("Gloo", COPYING)
+    return Row(name, what, unit, target, Contestant((str(RELEASE / "benchmarks" / "collectives"), name), 20, 2), {},
+               runs=3, program="collectives", beside=beside)
 
 
 def gap_fits(row: Outcome) -> bool:
@@ -262,6 +270,16 @@ ROWS = [
         Target("≤ 0.3 of a core, ≤ 200 kB for each agent",
                lambda row: row.ours.value <= 0.3 and memory_fits(row)),
         ours("agents_1000", 10, 3), {}, runs=3),
+    collective_row("all_reduce_in_place", "all-reduce of 64 MiB of memory that the ranks share, 2 ranks", "ms",
+                   Target("≥ 15 × as fast as Gloo", lambda row: row.ratio("Gloo") >= 15)),
+    collective_row("all_reduce_private", "the same of memory of each rank's own", "ms",
+                   Target("≥ 5 × as fast as Gloo", lambda row: row.ratio("Gloo") >= 5)),
+    collective_row("all_reduce_small", "all-reduce of 8 kB, 2 ranks", "µs",
+                   Target("≤ 5 µs, ≥ 50 × as fast as Gloo", lambda row: row.ours.value <= 5 and row.ratio("Gloo") >= 50)),
+    collective_row("reduce_scatter", "reduce-scatter of 64 MiB, 2 ranks", "ms",
+                   Target("≥ 15 × as fast as Gloo", lambda row: row.ratio("Gloo") >= 15)),
+    collective_row("all_gather", "all-gather of 64 MiB in all, 2 ranks", "ms",
+                   Target("≥ 15 × as fast as Gloo", lambda row: row.ratio("Gloo") >= 15)),
     Row("gpu_step_resnet", "step of ResNet-18 with 128 images of 224 × 224 in float32, one worker with a GPU; the peer is "
         "DistributedDataParallel with one rank over NCCL", "ms",
         Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),

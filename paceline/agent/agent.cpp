@@ -192,6 +192,8 @@ void AgentThread::start_process(rpc::Envelope envelope) {
   if (packages_.are_awaited()) return held_.push_back(std::move(envelope));
   if (!packages_.problem().empty()) return refuse(envelope, packages_.problem());
   if (settings->inherit) settings->environment.merge(own_environment());
+  // c10d's reducer takes its buckets from memory that the backend shares, if it is told so before it is first used.
+  settings->environment.try_emplace("DDP_DISABLE_COMM_MEM", "0");
   packages_.put_before(*settings);
   if (!options_.program.empty()) settings->arguments = options_.program;
   if (!options_.directory.empty()) settings->directory = options_.directory;

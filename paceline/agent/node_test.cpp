@@ -6,6 +6,7 @@
 
 #include "paceline/agent/node.h"
 #include "paceline/agent/out_of_memory_internal.h"
+#include "paceline/core/posix/memory_limit.h"
 
 namespace paceline::agent {
 namespace {

@@ -1,39 +1,16 @@
 #include <algorithm>
-#include <sstream>
 
 #include "paceline/agent/out_of_memory_internal.h"
 #include "paceline/core/posix/kernel_file.h"
+#include "paceline/core/posix/memory_limit.h"
 
 namespace paceline::agent {
-namespace {
-
-bool contains_name(const std::string& list, const std::string& name) {
-  return ("," + list + ",").find("," + name + ",") != std::string::npos;
-}
-
-}  // namespace
-
 std::vector<std::string> out_of_memory_files(std::string_view proc_self_cgroup) {
   std::vector<std::string> files;
-  std::istringstream lines{std::string(proc_self_cgroup)};
-  for (std::string hierarchy, controllers, path;
-       std::getline(lines, hierarchy, ':') && std::getline(lines, controllers, ':') && std::getline(lines, path);) {
-    const bool second_version = controllers.empty();
-    if (!second_version && !contains_name(controllers, "memory")) continue;
-    const std::string mount = second_version ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    const std::string file = second_version ? "/memory.events" : "/memory.oom_control";
-    if (path != "/") files.push_back(mount + path + file);
-    files.push_back(mount + file);
+  for (const auto& [folder, version] : memory_groups(proc_self_cgroup)) {
+    files.push_back(folder + (version == 2 ? "/memory.events" : "/memory.oom_control"));
   }
   return files;
-}
-
-int64_t parse_memory_limit(std::string_view text) {
-  // Version 1 says "no limit" by the largest number of whole pages.
-  constexpr int64_t kNoLimit = int64_t{1} << 60;
-  int64_t limit = 0;
-  std::istringstream(std::string(text)) >> limit;
-  return limit < kNoLimit ? limit : 0;
 }
 
 namespace {

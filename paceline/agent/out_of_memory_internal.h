@@ -15,9 +15,6 @@ namespace paceline::agent {
 /// container the path may be the host's, so the mount's root follows).
 std::vector<std::string> out_of_memory_files(std::string_view proc_self_cgroup);
 
-/// Bytes in memory.max or memory.limit_in_bytes; 0 for no limit.
-int64_t parse_memory_limit(std::string_view text);
-
 class OutOfMemoryCounter {
  public:
   /// The first of `files` that has the counter; without one every take() is false.

@@ -80,7 +80,8 @@ class NodeFolder {
     std::string path = parent + "/paceline_agent_XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) {
       return arrow::Status::IOError("this node has no room for its workers' files: making a folder in ", parent,
-                                    " (TMPDIR): ", std::strerror(errno), ". Set TMPDIR to a folder that can be written");
+                                    " (TMPDIR): ", std::strerror(errno),
+                                    ". Set TMPDIR to a folder that can be written");
     }
     ARROW_ASSIGN_OR_RAISE(storage::RunLock lock, storage::RunLock::acquire(path));
     return std::make_unique<NodeFolder>(std::move(path), std::move(lock));

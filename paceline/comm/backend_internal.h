@@ -37,6 +37,8 @@ struct ConnectedBackend {
 };
 
 Backend gloo_backend();
+/// Shared memory where all ranks are on one machine, and Gloo otherwise.
+Backend shared_memory_backend();
 Backend nccl_backend();
 
 }  // namespace paceline::comm

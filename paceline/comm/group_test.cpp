@@ -43,6 +43,7 @@ std::vector<std::shared_ptr<Group>> over_key_value_as(const GroupOptions& settin
   for (int64_t rank = 0; rank < world_size; ++rank) {
     GroupOptions options = place(rank, world_size);
     options.check_collectives = settings.check_collectives;
+    options.backend = settings.backend;
     futures.push_back(std::async(
         std::launch::async, [options, client = store.client(kGeneration)] { return Group::create(options, client); }));
   }
@@ -59,6 +60,13 @@ std::vector<std::shared_ptr<Group>> with_checks(int64_t world_size) {
   return over_key_value_as({.check_collectives = true}, world_size);
 }
 
+std::vector<std::shared_ptr<Group>> over_shared_memory(int64_t world_size) {
+  GroupOptions options;
+  options.backend = "paceline";
+  return over_key_value_as(options, world_size);
+}
+
+INSTANTIATE_TEST_SUITE_P(OverSharedMemory, GroupConformance, Values(Worlds{&over_shared_memory, {2, 3, 4}}));
 INSTANTIATE_TEST_SUITE_P(InProcess, GroupConformance, Values(Worlds{&Group::in_process, {1, 2, 3, 4}}));
 INSTANTIATE_TEST_SUITE_P(OverKeyValue, GroupConformance, Values(Worlds{&over_key_value, {2, 3}}));
 
@@ -222,7 +230,7 @@ TEST(Group, KnowsWhichFailuresAreConsequences) {
 TEST(Backends, EveryDeviceHasItsDefaultAndEveryRowIsFound) {
   EXPECT_EQ(default_backend(torch::kCPU).name, "gloo");
   EXPECT_EQ(default_backend(torch::kCUDA).name, "nccl");
-  for (const char* name : {"nccl", "gloo"}) {
+  for (const char* name : {"nccl", "gloo", "paceline"}) {
     const Backend& backend = *find_backend(name);
     EXPECT_EQ(backend.name, name);
     EXPECT_FALSE(backend.devices.empty()) << backend.name;

@@ -1,6 +1,7 @@
 // train/worker/language_runtime.h: a worker process whose train loop is written in Python.
 #include <torch/csrc/distributed/c10d/debug.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -10,6 +11,7 @@
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/comm/backend.h"
 #include "paceline/comm/control_store.h"
+#include "paceline/comm/shared_memory.h"
 #include "paceline/comm/watched_gloo.h"
 #include "paceline/core/config/debug_config.h"
 #include "paceline/core/error.h"
@@ -41,6 +43,16 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c1
                                          .progress = counted ? progress : nullptr});
 }
 
+c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
+                                                     int64_t world_size, std::chrono::milliseconds timeout,
+                                                     const std::vector<std::string>& interfaces, bool counted) {
+  return comm::make_shared_memory(store, {.rank = rank,
+                                          .world_size = world_size,
+                                          .timeout = timeout,
+                                          .interfaces = interfaces,
+                                          .progress = counted ? progress : nullptr});
+}
+
 // Calls the object of paceline._worker. All calls come from the thread that has called run_worker(), with no GIL.
 class PythonProgram final : public train::LanguageRuntime {
  public:
@@ -63,7 +75,10 @@ class PythonProgram final : public train::LanguageRuntime {
 
   void debug() override { train::take_terminal(); }
 
-  void abort_collectives() override { comm::abort_watched_gloo(); }
+  void abort_collectives() override {
+    comm::abort_watched_gloo();
+    comm::abort_shared_memory();
+  }
 
   Json train(const WorkerStart& start) override {
     progress = &start.progress;
@@ -160,6 +175,11 @@ void bind_worker(py::module_& module) {
   module.def("make_gloo", &make_gloo, py::arg("store"), py::arg("rank"), py::arg("world_size"), py::arg("timeout"),
              py::arg("interfaces"), py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
              "A ProcessGroupGloo that is watched; `counted`: it is the one of all ranks.");
+  module.def(
+      "make_shared_memory", &make_shared_memory, py::arg("store"), py::arg("rank"), py::arg("world_size"),
+      py::arg("timeout"), py::arg("interfaces"), py::arg("counted"), py::call_guard<py::gil_scoped_release>(),
+      "The backend \"paceline\", which is Gloo's where ranks are on several machines; `counted`: it is the one of "
+      "all ranks.");
   module.def(
       "default_backend",
       [](const std::string& device) { return comm::default_backend(torch::Device(device).type()).name; },

@@ -13,6 +13,7 @@
 #include "paceline/cli/commands/run_flags.h"
 #include "paceline/cli/table.h"
 #include "paceline/core/posix/kernel_file.h"
+#include "paceline/core/posix/memory_limit.h"
 #include "paceline/core/posix/process_stat.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/launch/error_file.h"
@@ -169,7 +170,7 @@ TEST(Fuzz, KernelFiles) {
       EXPECT_GT(mapping->end, 0x7f0000001000);
     }
     (void)agent::out_of_memory_files(text);
-    (void)agent::parse_memory_limit(text);
+    (void)parse_memory_limit(text);
   });
 }
 

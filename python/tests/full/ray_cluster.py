@@ -62,6 +62,7 @@ def mark():
     os.environ[MARK] = uuid.uuid4().hex
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_worker_niceness"] = "0"  # by default 15: beside other tests nothing would get on
+    pathlib.Path(tempfile.gettempdir(), "ray").mkdir(exist_ok=True)  # Cluster writes into it, but nothing makes it
     os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])  # `python` of jobs
     return os.environ[MARK]
 

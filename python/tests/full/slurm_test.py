@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import paceline
+from example_programs import real_digits
 from slurm_cluster import Slurm, is_there
 
 pytestmark = pytest.mark.skipif(
@@ -128,7 +129,7 @@ def test_a_program_in_cpp_trains_on_the_nodes_of_a_job(slurm, tmp_path, monkeypa
         pytest.skip("the examples are not built beside this package")
     monkeypatch.setitem(slurm.environment, "PATH", f"{PACKAGE}/bin:{slurm.environment['PATH']}")
     monkeypatch.setitem(slurm.environment, "OMP_WAIT_POLICY", "passive")
-    (tmp_path / "data").symlink_to(EXAMPLES.parent / "data")
+    (tmp_path / "data").symlink_to(real_digits())
     output = tmp_path / "output"
     arguments = [program, "--train-digits", 512, "--num-epochs", 1, "--json"]
     options = ("-N2", "-c2", f"--chdir={tmp_path}", f"--output={output}")

@@ -12,6 +12,15 @@ from paceline._native import native
 _Original = distributed_c10d.ProcessGroupGloo
 
 
+def counts(size):
+    """Whether a new group's collectives are counted: they are compared between all ranks, so that they are of the one group
+    that all have."""
+    try:
+        return not dist.is_initialized() and size == native.get_context().get_world_size()
+    except native.UsageError:  # a program without a trainer
+        return False
+
+
 class _Watched(type):
     """torch's class to all that look at it, but for what a call makes."""
 
@@ -19,9 +28,7 @@ class _Watched(type):
         if not isinstance(timeout, datetime.timedelta):  # Options, of programs that choose their own devices
             return _Original(store, rank, size, timeout)
         interfaces = list(filter(None, os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")))
-        # Counts are compared between all ranks, so that they are of the one group that all have.
-        of_all = not dist.is_initialized() and size == native.get_context().get_world_size()
-        return native.make_gloo(store, rank, size, timeout, interfaces, counted=of_all)
+        return native.make_gloo(store, rank, size, timeout, interfaces, counted=counts(size))
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, _Original)

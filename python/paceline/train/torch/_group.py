@@ -62,6 +62,8 @@ def _joined_without_workers(torch_config):
 
 
 def _init(torch_config, store, rank, world_size):
+    import paceline.comm  # noqa: F401  its backend
+
     timeout = datetime.timedelta(seconds=torch_config.get("timeout_s", 1800))
     backend = _backend(torch_config, torch.device(native.get_device()))
     dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timeout)

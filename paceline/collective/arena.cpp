@@ -1,0 +1,127 @@
+#include "paceline/collective/arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "paceline/core/bytes_text.h"
+#include "paceline/core/posix/memory_limit.h"
+
+namespace paceline::collective {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+constexpr uint64_t to_page(uint64_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+constexpr uint64_t kSlots = to_page(sizeof(Board));
+constexpr uint64_t kStagingArea = kSlots + kWindow * kSlotBytes;
+constexpr uint64_t kHeap = kStagingArea + kStagings * kStagingBytes;
+
+// Freed blocks up to this size keep their pages: they are likely to be wanted again.
+constexpr uint64_t kKeptBytes = uint64_t{1} << 20;
+
+uint64_t memory_of_machine() {
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+std::byte* ArenaView::slot(uint64_t operation) const {
+  return data() + kSlots + operation % kWindow * kSlotBytes;
+}
+
+std::byte* ArenaView::staging(uint64_t piece) const {
+  return data() + kStagingArea + piece % kStagings * kStagingBytes;
+}
+
+std::optional<uint64_t> ArenaView::offset_of(const void* address) const {
+  const auto* const byte = static_cast<const std::byte*>(address);
+  if (byte < data() + kHeap || byte >= data() + memory_.bytes().size()) return std::nullopt;
+  return static_cast<uint64_t>(byte - data());
+}
+
+arrow::Result<std::shared_ptr<Arena>> Arena::create(uint64_t bytes) {
+  if (bytes == 0) bytes = memory_of_machine();
+  ARROW_ASSIGN_OR_RAISE(SharedMemory memory, SharedMemory::create("paceline-collective", to_page(kHeap + bytes)));
+  return std::make_shared<Arena>(std::move(memory));
+}
+
+arrow::Result<ArenaView> Arena::open(Descriptor memory) {
+  struct stat status{};
+  if (::fstat(memory.get(), &status) != 0) return errno_status("looking at a rank's shared memory");
+  if (static_cast<uint64_t>(status.st_size) < kHeap) {
+    return arrow::Status::Invalid("a rank's shared memory is too small: wanted ", kHeap, " bytes, got ",
+                                  status.st_size);
+  }
+  ARROW_ASSIGN_OR_RAISE(SharedMemory mapped,
+                        SharedMemory::open(std::move(memory), static_cast<size_t>(status.st_size)));
+  ArenaView view(std::move(mapped));
+  const uint32_t version = view.board().version;
+  if (version != kBoardVersion) {
+    return arrow::Status::Invalid("a rank's shared memory is of another version of Paceline: wanted ", kBoardVersion,
+                                  ", got ", version);
+  }
+  return view;
+}
+
+Arena::Arena(SharedMemory memory) : ArenaView(std::move(memory)) {
+  board().version = kBoardVersion;
+  free_.emplace(kHeap, memory_.bytes().size() - kHeap);
+}
+
+arrow::Result<void*> Arena::allocate(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  const uint64_t wanted = to_page(bytes);
+  const MemoryLeft left = memory_left();
+  if (left.bytes < static_cast<int64_t>(wanted)) {
+    return arrow::Status::OutOfMemory("a tensor for collectives does not fit: wanted ",
+                                      bytes_text(static_cast<int64_t>(wanted)), " of shared memory, got ",
+                                      bytes_text(left.bytes), ", which is what ", left.owner, " has left");
+  }
+  const std::lock_guard lock(mutex_);
+  const auto block = std::ranges::find_if(free_, [&](const auto& one) { return one.second >= wanted; });
+  if (block == free_.end()) {
+    return arrow::Status::OutOfMemory("a tensor for collectives does not fit: wanted ",
+                                      bytes_text(static_cast<int64_t>(wanted)),
+                                      ", and the address space for such tensors has no gap of this size");
+  }
+  const auto [offset, size] = *block;
+  free_.erase(block);
+  if (size > wanted) free_.emplace(offset + wanted, size - wanted);
+  used_.emplace(offset, wanted);
+  return at(offset);
+}
+
+void Arena::free(void* block) {
+  if (block == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const auto used = used_.find(static_cast<uint64_t>(static_cast<std::byte*>(block) - data()));
+  if (used == used_.end()) return;
+  auto [offset, size] = *used;
+  used_.erase(used);
+  if (size > kKeptBytes) {
+    ::fallocate(memory_.descriptor().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                static_cast<off_t>(size));
+  }
+  auto next = free_.lower_bound(offset);
+  if (next != free_.end() && offset + size == next->first) {
+    size += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      before->second += size;
+      return;
+    }
+  }
+  free_.emplace(offset, size);
+}
+
+}  // namespace paceline::collective

@@ -1,0 +1,69 @@
+// Arena: the memory that one rank shares with the others of its node.
+//
+// One anonymous file that all of them map: its board, slots for what is small, and a heap for tensors. It is as large
+// as the machine's memory; a page costs nothing before something is written to it, and goes back when a block is freed.
+// Ownership: whoever has an Arena keeps the mapping; blocks of the heap are the owner's, and must be freed before it.
+// Threading: allocate() and free() from any thread; what is behind the pointers is the users' to synchronise.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "paceline/collective/board.h"
+#include "paceline/core/posix/shared_memory.h"
+
+namespace paceline::collective {
+
+/// Small messages are published here, one place for each of the operations that can be under way.
+inline constexpr size_t kSlotBytes = size_t{64} << 10;
+/// Pieces of large messages, where neither the heap has them nor the kernel lets others read them.
+inline constexpr size_t kStagingBytes = size_t{256} << 10;
+inline constexpr int kStagings = 2;
+
+/// What all ranks see of an arena.
+class ArenaView {
+ public:
+  explicit ArenaView(SharedMemory memory) : memory_(std::move(memory)) {}
+
+  Board& board() const { return *reinterpret_cast<Board*>(data()); }
+  std::byte* slot(uint64_t operation) const;
+  std::byte* staging(uint64_t piece) const;
+  std::byte* at(uint64_t offset) const { return data() + offset; }
+  /// Where `address` is in it; nothing when it is not.
+  std::optional<uint64_t> offset_of(const void* address) const;
+  const SharedMemory& memory() const { return memory_; }
+
+ protected:
+  std::byte* data() const { return memory_.bytes().data(); }
+
+  SharedMemory memory_;
+};
+
+/// One's own.
+class Arena final : public ArenaView {
+ public:
+  /// `bytes`: 0 for as much as the machine has.
+  static arrow::Result<std::shared_ptr<Arena>> create(uint64_t bytes = 0);
+  /// Maps that of another rank. Invalid when another version of Paceline has made it.
+  static arrow::Result<ArenaView> open(Descriptor memory);
+
+  explicit Arena(SharedMemory memory);
+
+  /// A block of the heap, aligned to a page; null for no bytes. OutOfMemory with wanted and got where the machine, or
+  /// the control group that the process is in, has less.
+  arrow::Result<void*> allocate(size_t bytes);
+  void free(void* block);
+
+ private:
+  std::mutex mutex_;
+  std::map<uint64_t, uint64_t> free_;  // offset and bytes, never adjacent
+  std::map<uint64_t, uint64_t> used_;
+};
+
+}  // namespace paceline::collective

@@ -1,0 +1,47 @@
+// What a collective's values are, and how the ranks' values become one. Pure data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace paceline::collective {
+
+/// The type of a value. float16 and bfloat16 are summed as float32; of a boolean the sum is "any", the product "all".
+enum class Element : uint8_t {
+  float32,
+  float64,
+  float16,
+  bfloat16,
+  int8,
+  uint8,
+  int16,
+  int32,
+  int64,
+  boolean,
+  complex64,
+  complex128
+};
+
+/// Bytes of one value.
+size_t size_of(Element element);
+/// "float32", "complex64", …
+const char* to_string(Element element);
+
+/// As c10d::ReduceOp has them, but that a sum with a factor is a sum here.
+enum class Reduction : uint8_t { sum, mean, product, min, max, bitwise_and, bitwise_or, bitwise_xor };
+
+/// "sum", "bitwise_and", …
+const char* to_string(Reduction reduction);
+
+/// Whether values of that type have that reduction: a mean only where there are fractions, an order only where values
+/// have one, bits only of integers and booleans.
+bool has(Element element, Reduction reduction);
+
+/// How values become one.
+struct Reduce {
+  Element element = Element::float32;
+  Reduction reduction = Reduction::sum;
+  double factor = 1;  ///< of a sum: each rank's values are multiplied by it first; floating-point numbers only
+};
+
+}  // namespace paceline::collective

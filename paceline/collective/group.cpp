@@ -1,0 +1,264 @@
+#include "paceline/collective/group.h"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "paceline/collective/execution.h"
+#include "paceline/core/peer_lost.h"
+#include "paceline/core/posix/thread.h"
+
+namespace paceline::collective {
+
+class Operation {
+ public:
+  Operation(Request request, uint64_t number)
+      : request(std::move(request)),
+        number(number),
+        deadline(std::chrono::steady_clock::now() + this->request.timeout) {}
+
+  Request request;
+  const uint64_t number;
+  const Deadline deadline;
+  std::exception_ptr failure;  // before is_over
+  std::atomic<bool> is_over = false;
+};
+
+namespace {
+
+// What a process has to read of another to show that it may.
+constexpr uint64_t kMark = 0x70616365'6c696e65;
+
+bool can_read(int64_t process, uint64_t address) {
+  uint64_t found = 0;
+  const iovec to{&found, sizeof found};
+  const iovec from{reinterpret_cast<void*>(address), sizeof found};
+  return process > 0 && ::process_vm_readv(static_cast<pid_t>(process), &to, 1, &from, 1, 0) == sizeof found &&
+         found == kMark;
+}
+
+}  // namespace
+
+std::shared_ptr<SharedGroup> SharedGroup::create(const Bulletin& bulletin, int rank, int world_size,
+                                                 std::chrono::milliseconds timeout, bool may_read_others) {
+  const auto said = [&](const arrow::Status& status) {
+    return CollectiveError("rank " + std::to_string(rank) + " of " + std::to_string(world_size) +
+                               " cannot share memory with the others: " + status.message(),
+                           CollectiveCause::other_rank);
+  };
+  auto own = Arena::create();
+  if (!own.ok()) throw said(own.status());
+  auto meeting = meet(bulletin, rank, world_size, **own, timeout);
+  if (!meeting.ok()) throw said(meeting.status());
+  if (meeting->nodes.size() != 1) return nullptr;
+  auto group = std::make_shared<SharedGroup>(std::make_unique<Peers>(rank, *std::move(own), *std::move(meeting)));
+
+  const uint64_t mark = kMark;
+  const auto address = reinterpret_cast<uint64_t>(&mark);
+  std::vector<uint64_t> addresses(static_cast<size_t>(world_size));
+  Request request{.kind = Kind::all_gather,
+                  .what = {.element = Element::int64},
+                  .elements = 1,
+                  .input = &address,
+                  .timeout = timeout};
+  for (uint64_t& one : addresses) request.outputs.push_back(&one);
+  group->wait(group->start(std::move(request)));
+  uint8_t reads = may_read_others ? 1 : 0;
+  for (int other = 0; other < world_size; ++other) {
+    if (other != rank && !can_read(group->peers_->process_of(other), addresses[static_cast<size_t>(other)])) reads = 0;
+  }
+  group->wait(group->start({.kind = Kind::all_reduce,
+                            .what = {.element = Element::uint8, .reduction = Reduction::min},
+                            .elements = 1,
+                            .input = &reads,
+                            .outputs = {&reads},
+                            .timeout = timeout}));
+  group->reads_others_ = reads != 0;
+  return group;
+}
+
+SharedGroup::SharedGroup(std::unique_ptr<Peers> peers) : peers_(std::move(peers)) {
+  worker_ = start_thread([this] { work(); });
+}
+
+SharedGroup::~SharedGroup() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+    if (!queue_.empty()) peers_->abort();
+    work_.notify_one();
+  }
+  worker_.join();
+  std::unique_lock lock(mutex_);
+  while (!queue_.empty()) run_front(lock);
+}
+
+std::shared_ptr<Operation> SharedGroup::start(Request request) {
+  std::exception_ptr broken;
+  std::shared_ptr<Operation> operation;
+  {
+    const std::lock_guard lock(mutex_);
+    operation = std::make_shared<Operation>(std::move(request), called_ + 1);
+    broken = broken_;
+    if (!broken) {
+      ++called_;
+      queue_.push_back(operation);
+      announce_ready();
+      if (operation->request.input_bytes(size()) > kSlotBytes) push_locked(*operation);
+    }
+  }
+  if (broken) {
+    operation->failure = broken;
+    if (operation->request.on_end) operation->request.on_end(broken);
+    operation->is_over = true;
+  }
+  return operation;
+}
+
+uint64_t SharedGroup::called() const {
+  const std::lock_guard lock(mutex_);
+  return called_;
+}
+
+void SharedGroup::push(const std::shared_ptr<Operation>& operation) {
+  const std::lock_guard lock(mutex_);
+  push_locked(*operation);
+}
+
+void SharedGroup::push_locked(const Operation& operation) {
+  if (operation.is_over) return;
+  pushed_ = std::max(pushed_, operation.number);
+  if (!is_driven_) work_.notify_one();
+}
+
+bool SharedGroup::is_over(const Operation& operation) {
+  return operation.is_over;
+}
+
+void SharedGroup::wait(const std::shared_ptr<Operation>& operation) {
+  if (!operation->is_over) {
+    ++waiting_;
+    std::unique_lock lock(mutex_);
+    while (!operation->is_over) {
+      if (is_driven_) {
+        changed_.wait(lock);
+      } else {
+        run_front(lock);
+      }
+    }
+    --waiting_;
+  }
+  if (operation->failure) std::rethrow_exception(operation->failure);
+}
+
+void SharedGroup::abort() {
+  peers_->abort();
+  const std::lock_guard lock(mutex_);
+  if (broken_) return;
+  broken_ = std::make_exception_ptr(
+      CollectiveError("the group was aborted on rank " + std::to_string(rank()) + " of " + std::to_string(size()),
+                      CollectiveCause::stopped));
+}
+
+// --- announcing --------------------------------------------------------------------------------------------------
+
+// Shows the others what has been called, as far as the window goes. With the mutex held.
+void SharedGroup::announce_ready() {
+  for (const auto& operation : queue_) {
+    if (operation->number <= announced_) continue;
+    if (!has_room(operation->number)) return;
+    announce(*operation);
+  }
+}
+
+// Whether nobody needs the place of the operation that had it before.
+bool SharedGroup::has_room(uint64_t number) const {
+  for (int rank = 0; rank < size(); ++rank) {
+    const uint64_t stage = peers_->board_of(rank).stage.load(std::memory_order_acquire);
+    if (number > kWindow && stage < (number - kWindow + 1) * kStages) return false;
+  }
+  return true;
+}
+
+void SharedGroup::announce(const Operation& operation) {
+  const Request& request = operation.request;
+  const uint64_t place = operation.number % kWindow;
+  Board& board = peers_->board();
+  Announcement& call = board.announcements[place];
+  call = {.kind = request.kind,
+          .what = request.what,
+          .root = request.root,
+          .elements = request.elements,
+          .bytes = request.input_bytes(size()),
+          .address = reinterpret_cast<uint64_t>(request.input)};
+  if (call.bytes > 0 && call.bytes <= kSlotBytes) {
+    std::memcpy(peers_->arena()->slot(operation.number), request.input, call.bytes);
+    call.is_in_slot = true;
+  } else if (const auto offset = peers_->arena()->offset_of(request.input)) {
+    call.offset = static_cast<int64_t>(*offset);
+  }
+  for (size_t rank = 0; rank < request.sends.size(); ++rank) board.parts[place][rank] = request.sends[rank];
+  announced_ = operation.number;
+  board.announced.store(announced_, std::memory_order_release);
+  peers_->ring();
+}
+
+// --- carrying out ------------------------------------------------------------------------------------------------
+
+// The first of the queue, from its announcement to its end. With the mutex held, which it gives back meanwhile.
+void SharedGroup::run_front(std::unique_lock<std::mutex>& lock) {
+  is_driven_ = true;
+  const std::shared_ptr<Operation> operation = queue_.front();
+  std::exception_ptr failure = broken_;
+  if (!failure) {
+    try {
+      if (operation->number > announced_) wait_for_room(*operation, lock);
+      lock.unlock();
+      Execution(*peers_, operation->request, operation->number, reads_others_, operation->deadline, waiting_).run();
+      peers_->board().stage.store((operation->number + 1) * kStages, std::memory_order_release);
+      peers_->ring();
+    } catch (const PeerLost& lost) {
+      peers_->give_up(lost.ranks());
+      failure = std::current_exception();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  if (lock.owns_lock()) lock.unlock();
+  operation->failure = failure;
+  if (operation->request.on_end) operation->request.on_end(failure);
+  lock.lock();
+  if (failure) broken_ = failure;
+  queue_.pop_front();
+  is_driven_ = false;
+  operation->is_over = true;
+  operation->request.keeps.reset();
+  if (!queue_.empty()) {
+    announce_ready();
+    if (queue_.front()->number <= pushed_) work_.notify_one();
+  }
+  changed_.notify_all();
+}
+
+void SharedGroup::wait_for_room(const Operation& operation, std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  const uint64_t wanted = (operation.number - kWindow + 1) * kStages;
+  peers_->wait([wanted](const Board& board) { return board.stage.load(std::memory_order_acquire) >= wanted; },
+               operation.deadline, waiting_, name_of(operation.request, operation.number));
+  lock.lock();
+  announce_ready();
+}
+
+void SharedGroup::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock,
+               [this] { return is_ending_ || (!is_driven_ && !queue_.empty() && queue_.front()->number <= pushed_); });
+    if (is_ending_) return;
+    run_front(lock);
+  }
+}
+
+}  // namespace paceline::collective

@@ -1,0 +1,89 @@
+// SharedGroup: the collectives of ranks that share memory, on plain bytes.
+//
+// Operations are carried out one after the other, in the order of their calls, which is the same on all ranks. What is
+// small is published in a slot when it is called, and read by whoever waits; what is large is read, and reduced, where
+// it is: in the arenas, by the kernel's process_vm_readv(), or piece by piece through staging memory where it does not
+// allow that. Whoever waits for an operation carries it out; for what nobody waits for yet there is a thread.
+// The order of summation is that of the ranks, whatever the way: the bits are the same on all ranks and in all runs.
+// Threading: any thread may call. start() by one at a time, for the order's sake.
+// Errors: PeerLost, CollectiveError for calls that differ among ranks. After an error the group is broken, and every
+// operation fails with it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "paceline/collective/operation.h"
+#include "paceline/collective/peers.h"
+
+namespace paceline::collective {
+
+/// How far a call has come; shared by the caller and the group.
+class Operation;
+
+class SharedGroup {
+ public:
+  /// Meets the others; collective. Null where not all of them are on this machine: then no rank has such a group.
+  /// CollectiveError when they cannot meet in time. `may_read_others`: whether process_vm_readv() is tried.
+  static std::shared_ptr<SharedGroup> create(const Bulletin& bulletin, int rank, int world_size,
+                                             std::chrono::milliseconds timeout, bool may_read_others = true);
+
+  explicit SharedGroup(std::unique_ptr<Peers> peers);
+  /// What is under way fails.
+  ~SharedGroup();
+  SharedGroup(const SharedGroup&) = delete;
+  SharedGroup& operator=(const SharedGroup&) = delete;
+
+  int rank() const { return peers_->rank(); }
+  int size() const { return peers_->size(); }
+
+  /// Calls a collective; what it gives is there once wait() has returned, or `on_end` was called.
+  std::shared_ptr<Operation> start(Request request);
+  /// Carries it out, or waits for who does. Throws what it has failed with.
+  void wait(const std::shared_ptr<Operation>& operation);
+  /// Carries it out in the background: nobody may call wait() soon.
+  void push(const std::shared_ptr<Operation>& operation);
+  static bool is_over(const Operation& operation);
+  /// How many collectives this rank has called.
+  uint64_t called() const;
+
+  /// Memory that all ranks can reach: what is in it is reduced in place. Blocks may outlive the group.
+  const std::shared_ptr<Arena>& arena() const { return peers_->arena(); }
+
+  /// Makes what waits, here and on the other ranks, fail, and what follows.
+  void abort();
+
+ private:
+  void push_locked(const Operation& operation);
+  void announce_ready();
+  bool has_room(uint64_t number) const;
+  void announce(const Operation& operation);
+  void run_front(std::unique_lock<std::mutex>& lock);
+  void wait_for_room(const Operation& operation, std::unique_lock<std::mutex>& lock);
+  void work();
+
+  const std::unique_ptr<Peers> peers_;
+  bool reads_others_ = false;  // all ranks may use process_vm_readv() on all others
+
+  Waiting waiting_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // for who waits for an operation that another thread carries out
+  std::condition_variable work_;     // for the thread
+  std::deque<std::shared_ptr<Operation>> queue_;
+  uint64_t called_ = 0;
+  uint64_t announced_ = 0;
+  uint64_t pushed_ = 0;     // up to this number the thread carries out
+  bool is_driven_ = false;  // a thread carries out the first of the queue
+  bool is_ending_ = false;
+  std::exception_ptr broken_;
+  std::thread worker_;
+};
+
+}  // namespace paceline::collective

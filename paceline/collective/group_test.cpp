@@ -1,0 +1,412 @@
+#include "paceline/collective/group.h"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "paceline/collective/ranks_fixture.h"
+#include "paceline/core/peer_lost.h"
+
+namespace paceline::collective {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Where a rank's values are.
+enum class Place { heap, arena, mixed };
+
+// Values of one rank: `of(rank, i)`.
+class Buffer {
+ public:
+  Buffer(SharedGroup& group, Place place, size_t count) : group_(group), count_(count) {
+    if (place == Place::arena || (place == Place::mixed && group.rank() % 2 == 0)) {
+      block_ = group.arena()->allocate(count * sizeof(int64_t)).ValueOrDie();
+      data_ = static_cast<int64_t*>(block_);
+    } else {
+      values_.resize(count);
+      data_ = values_.data();
+    }
+  }
+  ~Buffer() { group_.arena()->free(block_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  int64_t* data() { return data_; }
+  int64_t& operator[](size_t i) { return data_[i]; }
+  size_t size() const { return count_; }
+
+ private:
+  SharedGroup& group_;
+  const size_t count_;
+  std::vector<int64_t> values_;
+  void* block_ = nullptr;
+  int64_t* data_ = nullptr;
+};
+
+int64_t of(int rank, size_t i) {
+  return 1000 * (rank + 1) + static_cast<int64_t>(i % 977);
+}
+
+Request request(Kind kind, Buffer* input, uint64_t elements, std::vector<void*> outputs, int root = -1) {
+  return {.kind = kind,
+          .what = {.element = Element::int64},
+          .root = root,
+          .elements = elements,
+          .input = input == nullptr ? nullptr : input->data(),
+          .outputs = std::move(outputs),
+          .timeout = kTestTimeout};
+}
+
+void run(SharedGroup& group, Request request) {
+  group.wait(group.start(std::move(request)));
+}
+
+struct Case {
+  int world_size = 2;
+  size_t count = 1;
+  Place place = Place::heap;
+  bool may_read_others = true;
+};
+
+class Collectives : public testing::TestWithParam<Case> {
+ protected:
+  void on_ranks(const std::function<void(SharedGroup&)>& rank) {
+    on_threads(GetParam().world_size, rank, GetParam().may_read_others);
+  }
+  size_t count() const { return GetParam().count; }
+  int64_t sum_at(size_t i) const {
+    int64_t sum = 0;
+    for (int rank = 0; rank < GetParam().world_size; ++rank) sum += of(rank, i);
+    return sum;
+  }
+  std::unique_ptr<Buffer> filled(SharedGroup& group, size_t count) const {
+    auto buffer = std::make_unique<Buffer>(group, GetParam().place, count);
+    for (size_t i = 0; i < count; ++i) (*buffer)[i] = of(group.rank(), i);
+    return buffer;
+  }
+};
+
+TEST_P(Collectives, AllReduceGivesEveryRankTheSum) {
+  on_ranks([&](SharedGroup& group) {
+    for (int round = 0; round < 3; ++round) {
+      const auto values = filled(group, count());
+      run(group, request(Kind::all_reduce, values.get(), count(), {values->data()}));
+      for (size_t i = 0; i < count(); ++i) ASSERT_EQ((*values)[i], sum_at(i)) << i;
+    }
+  });
+}
+
+TEST_P(Collectives, ReduceGivesTheRootTheSumAndLeavesTheOthers) {
+  on_ranks([&](SharedGroup& group) {
+    const int root = group.size() - 1;
+    const auto values = filled(group, count());
+    std::vector<void*> outputs;
+    if (group.rank() == root) outputs.push_back(values->data());
+    run(group, request(Kind::reduce, values.get(), count(), outputs, root));
+    for (size_t i = 0; i < count(); ++i) {
+      ASSERT_EQ((*values)[i], group.rank() == root ? sum_at(i) : of(group.rank(), i));
+    }
+  });
+}
+
+TEST_P(Collectives, BroadcastGivesAllWhatTheRootHas) {
+  on_ranks([&](SharedGroup& group) {
+    for (int root = 0; root < group.size(); ++root) {
+      const auto values = filled(group, count());
+      const bool is_root = group.rank() == root;
+      run(group, request(Kind::broadcast, is_root ? values.get() : nullptr, count(),
+                         is_root ? std::vector<void*>() : std::vector<void*>{values->data()}, root));
+      for (size_t i = 0; i < count(); ++i) ASSERT_EQ((*values)[i], of(root, i));
+    }
+  });
+}
+
+TEST_P(Collectives, AllGatherAndGatherGiveWhatAllHave) {
+  on_ranks([&](SharedGroup& group) {
+    const auto values = filled(group, count());
+    for (const Kind kind : {Kind::all_gather, Kind::gather}) {
+      const bool gets = kind == Kind::all_gather || group.rank() == 0;
+      std::vector<std::vector<int64_t>> all(static_cast<size_t>(group.size()), std::vector<int64_t>(count()));
+      std::vector<void*> outputs;
+      for (auto& one : all) outputs.push_back(one.data());
+      run(group,
+          request(kind, values.get(), count(), gets ? outputs : std::vector<void*>(), kind == Kind::gather ? 0 : -1));
+      if (!gets) continue;
+      for (int rank = 0; rank < group.size(); ++rank) {
+        for (size_t i = 0; i < count(); ++i) ASSERT_EQ(all[static_cast<size_t>(rank)][i], of(rank, i));
+      }
+    }
+  });
+}
+
+TEST_P(Collectives, ScatterAndReduceScatterGiveEachRankItsPart) {
+  on_ranks([&](SharedGroup& group) {
+    const auto ranks = static_cast<size_t>(group.size());
+    const auto own = static_cast<size_t>(group.rank());
+    const auto values = filled(group, count() * ranks);
+    Buffer part(group, GetParam().place, count());
+    run(group, request(Kind::scatter, group.rank() == 0 ? values.get() : nullptr, count(), {part.data()}, 0));
+    for (size_t i = 0; i < count(); ++i) ASSERT_EQ(part[i], of(0, own * count() + i));
+    run(group, request(Kind::reduce_scatter, values.get(), count(), {part.data()}));
+    for (size_t i = 0; i < count(); ++i) ASSERT_EQ(part[i], sum_at(own * count() + i));
+  });
+}
+
+TEST_P(Collectives, AllToAllExchangesPartsOfAnySize) {
+  on_ranks([&](SharedGroup& group) {
+    const auto ranks = static_cast<size_t>(group.size());
+    // Rank r sends (r + q) % ranks times `count` values to rank q.
+    const auto size = [&](size_t from, size_t to) { return (from + to) % ranks * count(); };
+    const auto own = static_cast<size_t>(group.rank());
+    Request all = request(Kind::all_to_all, nullptr, 0, {});
+    size_t sent = 0;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      sent += size(own, rank);
+      all.sends.push_back(size(own, rank) * sizeof(int64_t));
+      all.receives.push_back(size(rank, own) * sizeof(int64_t));
+    }
+    Buffer values(group, GetParam().place, std::max<size_t>(sent, 1));
+    for (size_t i = 0; i < sent; ++i) values[i] = of(group.rank(), i);
+    all.input = values.data();
+    std::vector<std::vector<int64_t>> got(ranks);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      got[rank].resize(size(rank, own));
+      all.outputs.push_back(got[rank].data());
+    }
+    run(group, std::move(all));
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      size_t begin = 0;
+      for (size_t other = 0; other < own; ++other) begin += size(rank, other);
+      for (size_t i = 0; i < got[rank].size(); ++i) ASSERT_EQ(got[rank][i], of(static_cast<int>(rank), begin + i));
+    }
+  });
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  // One value, what fits into a slot, a bit more, and several pieces with a rest.
+  for (const size_t count : {1U, 8192U, 8193U, 100'003U}) {
+    for (const int world_size : {1, 2, 3}) {
+      for (const Place place : {Place::heap, Place::arena, Place::mixed})
+        all.push_back({world_size, count, place, true});
+      all.push_back({world_size, count, Place::mixed, false});
+    }
+  }
+  all.push_back({8, 20'001, Place::mixed, true});
+  all.push_back({8, 20'001, Place::heap, false});
+  return all;
+}
+
+std::string name_of_case(const testing::TestParamInfo<Case>& info) {
+  constexpr const char* kPlaces[] = {"Heap", "Arena", "Mixed"};
+  return std::to_string(info.param.world_size) + "Ranks" + std::to_string(info.param.count) + "Values" +
+         kPlaces[static_cast<int>(info.param.place)] + (info.param.may_read_others ? "" : "InPieces");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Collectives, testing::ValuesIn(cases()), name_of_case);
+
+TEST(SharedGroup, ManyOperationsAreUnderWayAtOnce) {
+  on_threads(3, [](SharedGroup& group) {
+    std::mt19937 random(3);  // the same on all ranks
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    std::vector<std::shared_ptr<Operation>> operations;
+    for (int i = 0; i < 100; ++i) {
+      const size_t count = random() % 3 == 0 ? 30'000 : 1 + random() % 100;
+      buffers.push_back(std::make_unique<Buffer>(group, random() % 2 == 0 ? Place::arena : Place::heap, count));
+      for (size_t j = 0; j < count; ++j) (*buffers.back())[j] = of(group.rank(), j) + i;
+      operations.push_back(
+          group.start(request(Kind::all_reduce, buffers.back().get(), count, {buffers.back()->data()})));
+    }
+    // In another order on each rank.
+    std::vector<size_t> order(operations.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(group.rank())));
+    for (const size_t i : order) group.wait(operations[i]);
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      Buffer& buffer = *buffers[i];
+      for (size_t j = 0; j < buffer.size(); ++j) {
+        ASSERT_EQ(buffer[j], of(0, j) + of(1, j) + of(2, j) + 3 * static_cast<int64_t>(i));
+      }
+    }
+  });
+}
+
+TEST(SharedGroup, WhatIsPushedIsCarriedOutThoughNobodyWaits) {
+  on_threads(2, [](SharedGroup& group) {
+    int64_t value = group.rank();
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_over = false;
+    Request small{.kind = Kind::all_reduce,
+                  .what = {.element = Element::int64},
+                  .elements = 1,
+                  .input = &value,
+                  .outputs = {&value},
+                  .timeout = kTestTimeout};
+    small.on_end = [&](const std::exception_ptr& failure) {
+      EXPECT_FALSE(failure);
+      const std::lock_guard lock(mutex);
+      is_over = true;
+      changed.notify_all();
+    };
+    group.push(group.start(std::move(small)));
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return is_over; });
+    EXPECT_EQ(value, 1);
+  });
+}
+
+TEST(SharedGroup, CallsThatDifferAreRefusedNamingWhoCallsWhat) {
+  on_threads(3, [](SharedGroup& group) {
+    Buffer values(group, Place::heap, 100);
+    Request call = request(Kind::all_reduce, &values, group.rank() == 2 ? 99 : 100, {values.data()});
+    try {
+      run(group, std::move(call));
+      FAIL();
+    } catch (const CollectiveError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("ranks 0, 1 call all_reduce(sum) of 100 int64"),
+                                      HasSubstr("rank 2 calls all_reduce(sum) of 99 int64")));
+    }
+    EXPECT_THROW(run(group, request(Kind::barrier, nullptr, 0, {})), CollectiveError);  // it is broken
+  });
+}
+
+TEST(SharedGroup, AnAbortReleasesWhoWaitsOnEveryRank) {
+  std::atomic<bool> has_aborted = false;
+  on_threads(3, [&](SharedGroup& group) {
+    if (group.rank() == 0) {
+      group.abort();
+      has_aborted = true;
+      has_aborted.notify_all();
+      EXPECT_THROW(run(group, request(Kind::barrier, nullptr, 0, {})), CollectiveError);
+      return;
+    }
+    try {
+      run(group, request(Kind::barrier, nullptr, 0, {}));
+      FAIL();
+    } catch (const PeerLost& lost) {
+      EXPECT_THAT(lost.ranks(), ElementsAre(0));
+    }
+    has_aborted.wait(false);  // the rank's memory stays until all have looked
+  });
+}
+
+TEST(SharedGroup, WhoComesTooLateIsNamed) {
+  std::atomic<int> waiting = 2;
+  on_threads(3, [&](SharedGroup& group) {
+    if (group.rank() == 1) {
+      for (int left = waiting; left > 0; left = waiting) waiting.wait(left);
+      return;
+    }
+    Request barrier = request(Kind::barrier, nullptr, 0, {});
+    barrier.timeout = std::chrono::milliseconds(50);
+    try {
+      run(group, std::move(barrier));
+      ADD_FAILURE();
+    } catch (const PeerLost& lost) {
+      EXPECT_THAT(lost.ranks(), ElementsAre(1));
+      EXPECT_THAT(lost.what(), HasSubstr("barrier number 3 failed on rank " + std::to_string(group.rank()) +
+                                         " of 3 for want of rank 1: it has not come in time"));
+    }
+    --waiting;
+    waiting.notify_all();
+  });
+}
+
+TEST(SharedGroup, WhoLeavesIsMissed) {
+  on_threads(2, [&](SharedGroup& group) {
+    if (group.rank() == 1) return;
+    try {
+      run(group, request(Kind::barrier, nullptr, 0, {}));
+      FAIL();
+    } catch (const PeerLost& lost) {
+      EXPECT_THAT(lost.what(), HasSubstr("for want of rank 1: it has left the group"));
+    }
+  });
+}
+
+// How a rank of the next test ends.
+enum class End { killed, exits, stopped };
+
+class LostRanks : public testing::TestWithParam<std::tuple<End, bool>> {};
+
+// Ranks are processes that reduce on and on; one of them ends at a random moment.
+TEST_P(LostRanks, AreNamedToTheOthers) {
+  const auto [end, in_arena] = GetParam();
+  constexpr int kRanks = 3;
+  for (int round = 0; round < 10; ++round) {
+    const int lost = round % kRanks;
+    const FileBulletin files;
+    std::vector<pid_t> processes;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      processes.push_back(::fork());
+      if (processes.back() != 0) continue;
+      int result = 1;
+      try {
+        const auto group = SharedGroup::create(files.bulletin(), rank, kRanks, kTestTimeout);
+        Buffer values(*group, in_arena ? Place::arena : Place::heap, 40'000);
+        std::mt19937 random(static_cast<unsigned>(round));
+        for (int i = 0, last = static_cast<int>(random() % 50);; ++i) {
+          Request reduce = request(Kind::all_reduce, &values, i % 3 == 0 ? 10 : 40'000, {values.data()});
+          if (end == End::stopped) reduce.timeout = std::chrono::milliseconds(300);
+          const auto operation = group->start(std::move(reduce));
+          if (rank == lost && i == last) {
+            if (end == End::exits) ::_exit(0);
+            ::raise(end == End::killed ? SIGKILL : SIGSTOP);
+          }
+          group->wait(operation);
+        }
+      } catch (const PeerLost& failure) {
+        const bool is_named = failure.ranks() == std::vector<int64_t>{lost};
+        if (!is_named) std::fprintf(stderr, "rank %d: %s\n", rank, failure.what());
+        result = is_named ? 0 : 2;
+      } catch (const std::exception& failure) {
+        std::fprintf(stderr, "rank %d: %s\n", rank, failure.what());
+      }
+      ::_exit(result);
+    }
+    for (int rank = 0; rank < kRanks; ++rank) {
+      int status = 0;
+      if (rank == lost) continue;
+      ASSERT_EQ(::waitpid(processes[static_cast<size_t>(rank)], &status, 0), processes[static_cast<size_t>(rank)]);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "round " << round << " rank " << rank;
+    }
+    ::kill(processes[static_cast<size_t>(lost)], SIGKILL);
+    ::waitpid(processes[static_cast<size_t>(lost)], nullptr, 0);
+  }
+}
+
+std::string name_of_end(const testing::TestParamInfo<LostRanks::ParamType>& info) {
+  constexpr const char* kEnds[] = {"Killed", "Exits", "Stopped"};
+  return std::string(kEnds[static_cast<int>(std::get<0>(info.param))]) + (std::get<1>(info.param) ? "InTheArena" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LostRanks,
+                         testing::Combine(testing::Values(End::killed, End::exits, End::stopped), testing::Bool()),
+                         name_of_end);
+
+TEST(Arena, GivesBackWhatIsFreed) {
+  const auto arena = Arena::create(1 << 24).ValueOrDie();
+  void* const first = arena->allocate(1 << 23).ValueOrDie();
+  void* const second = arena->allocate(1 << 22).ValueOrDie();
+  EXPECT_TRUE(arena->allocate(1 << 23).status().IsOutOfMemory());
+  arena->free(first);
+  EXPECT_EQ(arena->allocate(1 << 23).ValueOrDie(), first);
+  arena->free(second);
+  arena->free(first);
+  EXPECT_NE(arena->allocate(1 << 24).ValueOrDie(), nullptr);  // in one piece again
+}
+
+TEST(Arena, SaysHowMuchThereIs) {
+  const auto arena = Arena::create().ValueOrDie();
+  const arrow::Status status = arena->allocate(size_t{1} << 50).status();
+  EXPECT_TRUE(status.IsOutOfMemory());
+  EXPECT_THAT(status.message(), HasSubstr("wanted 1.0 PiB of shared memory"));
+}
+
+}  // namespace
+}  // namespace paceline::collective

@@ -1,0 +1,215 @@
+#include "paceline/collective/peers.h"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "paceline/core/peer_lost.h"
+#include "paceline/core/posix/kernel_file.h"
+#include "paceline/core/posix/thread.h"
+
+namespace paceline::collective {
+namespace {
+
+// About 50 µs where each rank has a processor.
+constexpr int kSpins = 1500;
+
+void pause_processor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// The memory is shared with other processes, so none of the calls is FUTEX_PRIVATE.
+void sleep_on(std::atomic<uint32_t>& bell, uint32_t heard, Deadline deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - std::chrono::steady_clock::now());
+  if (left.count() <= 0) return;
+  const timespec timeout{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
+  ::syscall(SYS_futex, &bell, FUTEX_WAIT, heard, &timeout, nullptr, 0);
+}
+
+void wake(Board& board) {
+  board.bell.fetch_add(1);
+  ::syscall(SYS_futex, &board.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+int processors() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+std::string list(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  return text;
+}
+
+}  // namespace
+
+std::string state_of_process(int64_t process) {
+  if (process <= 0) return "";
+  const std::string state =
+      parse_kernel_value(read_kernel_file("/proc/" + std::to_string(process) + "/status"), "State:");
+  if (state.empty() || state == "X" || state == "Z") return "has ended";
+  if (state == "T" || state == "t") return "is stopped (a signal such as SIGSTOP, or a debugger)";
+  return state == "D" ? "waits for a disk or a device" : "runs";
+}
+
+Peers::Peers(int rank, std::shared_ptr<Arena> own, Meeting meeting)
+    : rank_(rank),
+      own_(std::move(own)),
+      arenas_(meeting.ranks.size(), own_.get()),
+      processes_(meeting.ranks.size(), 0),
+      members_(std::move(meeting.members)),
+      lost_(std::make_unique<std::atomic<bool>[]>(meeting.ranks.size())),
+      stop_(::eventfd(0, EFD_CLOEXEC)) {
+  for (const Member& member : members_) {
+    arenas_[static_cast<size_t>(member.rank)] = member.arena.get();
+    processes_[static_cast<size_t>(member.rank)] = member.process;
+  }
+  spins_ = processors() >= size() ? kSpins : 0;
+  watcher_ = start_thread([this] { watch(); });
+}
+
+Peers::~Peers() {
+  const uint64_t one = 1;
+  (void)!::write(stop_.get(), &one, sizeof one);
+  watcher_.join();
+  Presence here = Presence::here;
+  board().presence.compare_exchange_strong(here, Presence::left);
+  for (const Member& member : members_) wake(member.arena->board());
+}
+
+void Peers::ring() const {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (const Member& member : members_) {
+    Board& board = member.arena->board();
+    if (board.is_asleep.load(std::memory_order_relaxed) != 0) wake(board);
+  }
+}
+
+void Peers::wake_own() const {
+  wake(board());
+}
+
+void Peers::wait(const std::function<bool(const Board&)>& is_there, Deadline deadline, const Waiting& waiting,
+                 const std::string& what) {
+  const auto all_there = [&] {
+    return std::ranges::all_of(members_, [&](const Member& member) { return is_there(member.arena->board()); });
+  };
+  for (int spin = waiting > 0 ? spins_ : 0; spin >= 0; --spin) {
+    if (all_there()) return;
+    pause_processor();
+  }
+  Board& own = board();
+  struct Asleep {  // whoever changes a board while it is set rings
+    explicit Asleep(Board& board) : board(board) { board.is_asleep = 1; }
+    ~Asleep() { board.is_asleep = 0; }
+    Board& board;
+  } const asleep(own);
+  while (true) {
+    const uint32_t heard = own.bell;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (all_there()) return;
+    check_missing(is_there, what, std::chrono::steady_clock::now() >= deadline);
+    sleep_on(own.bell, heard, deadline);
+  }
+}
+
+// Throws when the wait cannot end well.
+void Peers::check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what,
+                          bool is_late) const {
+  if (aborted_) throw CollectiveError(what + " was aborted on rank " + std::to_string(rank_), CollectiveCause::stopped);
+  std::vector<int> ended, left, aborted, late;
+  uint64_t told = 0;
+  for (const Member& member : members_) {
+    const Board& board = member.arena->board();
+    // In this order: what a rank has done before it left counts.
+    const bool is_lost = lost_[static_cast<size_t>(member.rank)];
+    const Presence presence = board.presence;
+    if (presence == Presence::aborted) aborted.push_back(member.rank);
+    if (is_there(board)) continue;
+    if (presence == Presence::failed) {
+      told |= board.missing & ~(uint64_t{1} << rank_);
+    } else if (presence == Presence::left) {
+      left.push_back(member.rank);
+    } else if (is_lost) {
+      ended.push_back(member.rank);
+    } else {
+      late.push_back(member.rank);
+    }
+  }
+  if (!ended.empty()) fail(ended, what, ended.size() == 1 ? "its process has ended" : "their processes have ended");
+  if (!aborted.empty()) fail(aborted, what, aborted.size() == 1 ? "it has aborted" : "they have aborted");
+  if (told != 0) {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < size(); ++rank) {
+      if ((told >> rank & 1U) != 0) ranks.push_back(rank);
+    }
+    fail(ranks, what, "another rank has found this out");
+  }
+  if (!left.empty()) fail(left, what, left.size() == 1 ? "it has left the group" : "they have left the group");
+  if (!is_late || late.empty()) return;
+  std::string states;
+  for (const int rank : late) {
+    const std::string state = state_of_process(process_of(rank));
+    if (!state.empty()) states += "; rank " + std::to_string(rank) + "'s process " + state;
+  }
+  fail(late, what, std::string(late.size() == 1 ? "it has" : "they have") + " not come in time" + states);
+}
+
+void Peers::fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const {
+  throw PeerLost(what + " failed on rank " + std::to_string(rank_) + " of " + std::to_string(size()) + " for want of " +
+                     list(missing) + ": " + why,
+                 {missing.begin(), missing.end()});
+}
+
+void Peers::give_up(const std::vector<int64_t>& missing) {
+  uint64_t bits = 0;
+  for (const int64_t rank : missing) bits |= uint64_t{1} << rank;
+  board().missing = bits;
+  Presence here = Presence::here;
+  board().presence.compare_exchange_strong(here, Presence::failed);
+  for (const Member& member : members_) wake(member.arena->board());
+}
+
+void Peers::abort() {
+  aborted_ = true;
+  board().presence = Presence::aborted;
+  wake_own();
+  for (const Member& member : members_) wake(member.arena->board());
+}
+
+// Hears of the ends of the others' processes.
+void Peers::watch() {
+  std::vector<pollfd> events{{stop_.get(), POLLIN, 0}};
+  std::vector<const Member*> of{nullptr};
+  for (const Member& member : members_) {
+    for (const Descriptor* descriptor : {&member.connection, &member.pidfd}) {
+      if (!*descriptor) continue;
+      events.push_back({descriptor->get(), POLLIN | POLLRDHUP, 0});
+      of.push_back(&member);
+    }
+  }
+  while (true) {
+    if (::poll(events.data(), events.size(), -1) < 0) continue;
+    if (events.front().revents != 0) return;
+    for (size_t i = 1; i < events.size(); ++i) {
+      if (events[i].revents == 0) continue;
+      events[i].fd = -1;
+      if (of[i]->arena->board().presence == Presence::left) continue;
+      lost_[static_cast<size_t>(of[i]->rank)] = true;
+      wake_own();
+    }
+  }
+}
+
+}  // namespace paceline::collective

@@ -1,0 +1,80 @@
+// Peers: the ranks of a group that share memory, as one of them sees them: their boards, their arenas and their lives.
+//
+// A rank changes its own board, then rings; whoever sleeps looks again. Every wait ends when the boards say so, when a
+// peer that is waited for has ended or left, when somebody aborts, or at its deadline, whichever comes first.
+// Threading: announce(), advance() and wait() by the thread that carries out operations; everything else from any.
+// Errors: PeerLost, with the ranks that are missing; CollectiveError after abort().
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "paceline/collective/arena.h"
+#include "paceline/collective/meeting.h"
+#include "paceline/core/posix/descriptor.h"
+
+namespace paceline::collective {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// How many of the user's threads wait for what is being carried out. While there are any, a wait tries before it
+/// sleeps; otherwise the processor is needed for other work.
+using Waiting = std::atomic<int>;
+
+class Peers {
+ public:
+  /// `own`: this rank's memory, `meeting`: of all ranks of the group.
+  Peers(int rank, std::shared_ptr<Arena> own, Meeting meeting);
+  /// Tells the others that this rank has left.
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(arenas_.size()); }
+  const std::shared_ptr<Arena>& arena() const { return own_; }
+  Board& board() const { return own_->board(); }
+  const ArenaView& arena_of(int rank) const { return *arenas_[static_cast<size_t>(rank)]; }
+  Board& board_of(int rank) const { return arena_of(rank).board(); }
+  /// As this process sees it; 0 where it cannot.
+  int64_t process_of(int rank) const { return processes_[static_cast<size_t>(rank)]; }
+
+  /// Wakes the others after this rank's board has changed.
+  void ring() const;
+  /// Until `is_there` of each other rank's board. `what`: "all_reduce number 7", for errors.
+  void wait(const std::function<bool(const Board&)>& is_there, Deadline deadline, const Waiting& waiting,
+            const std::string& what);
+  /// Tells the others that an operation has failed here for want of `missing`, so that they do not wait for this rank.
+  void give_up(const std::vector<int64_t>& missing);
+  /// Makes the wait that is under way here, and those of all ranks, fail, from now on.
+  void abort();
+  bool is_aborted() const { return aborted_; }
+
+ private:
+  void watch();
+  void wake_own() const;
+  [[noreturn]] void fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const;
+  void check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what, bool is_late) const;
+
+  const int rank_;
+  const std::shared_ptr<Arena> own_;
+  std::vector<const ArenaView*> arenas_;  // by rank
+  std::vector<int64_t> processes_;        // by rank
+  std::vector<Member> members_;
+  std::unique_ptr<std::atomic<bool>[]> lost_;  // by rank
+  std::atomic<bool> aborted_ = false;
+  int spins_ = 0;
+  Descriptor stop_;
+  std::thread watcher_;
+};
+
+/// "is stopped (state T)", "has ended", "runs": what a process does, for messages. "" where it cannot be seen.
+std::string state_of_process(int64_t process);
+
+}  // namespace paceline::collective

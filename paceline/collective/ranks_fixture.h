@@ -1,0 +1,98 @@
+// Ranks for tests of shared groups: threads of this process, or processes.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "paceline/collective/group.h"
+
+namespace paceline::collective {
+
+/// A bulletin in the memory of one process.
+class MemoryBulletin {
+ public:
+  Bulletin bulletin() {
+    return {.set =
+                [this](const std::string& key, const std::string& value) {
+                  const std::lock_guard lock(mutex_);
+                  values_[key] = value;
+                  changed_.notify_all();
+                },
+            .get =
+                [this](const std::string& key) {
+                  std::unique_lock lock(mutex_);
+                  changed_.wait(lock, [&] { return values_.contains(key); });
+                  return values_.at(key);
+                }};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+};
+
+/// A bulletin of files, for ranks that are processes.
+class FileBulletin {
+ public:
+  FileBulletin() {
+    std::string path = ::testing::TempDir() + "paceline_bulletin_XXXXXX";
+    folder_ = ::mkdtemp(path.data());
+  }
+  ~FileBulletin() { std::filesystem::remove_all(folder_); }
+
+  Bulletin bulletin() const {
+    return {.set =
+                [this](std::string key, const std::string& value) {
+                  std::replace(key.begin(), key.end(), '/', '_');
+                  const std::string path = folder_ + "/" + key;
+                  std::ofstream(path + ".new") << value;
+                  std::filesystem::rename(path + ".new", path);
+                },
+            .get =
+                [this](std::string key) {
+                  std::replace(key.begin(), key.end(), '/', '_');
+                  while (!std::filesystem::exists(folder_ + "/" + key)) ::sched_yield();
+                  std::stringstream text;
+                  text << std::ifstream(folder_ + "/" + key).rdbuf();
+                  return text.str();
+                }};
+  }
+
+ private:
+  std::string folder_;
+};
+
+inline constexpr std::chrono::seconds kTestTimeout{60};
+
+/// Runs `rank` on `world_size` threads, each with its place in a group.
+inline void on_threads(int world_size, const std::function<void(SharedGroup&)>& rank, bool may_read_others = true) {
+  MemoryBulletin memory;
+  std::vector<std::thread> threads;
+  for (int place = 0; place < world_size; ++place) {
+    threads.emplace_back([&, place] {
+      const auto group = SharedGroup::create(memory.bulletin(), place, world_size, kTestTimeout, may_read_others);
+      ASSERT_NE(group, nullptr);
+      rank(*group);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace paceline::collective

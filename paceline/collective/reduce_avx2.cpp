@@ -1,0 +1,2 @@
+#define PACELINE_INSTRUCTIONS avx2
+#include "paceline/collective/reduce_internal.h"

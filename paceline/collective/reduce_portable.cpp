@@ -1,0 +1,2 @@
+#define PACELINE_INSTRUCTIONS portable
+#include "paceline/collective/reduce_internal.h"

@@ -1,0 +1,617 @@
+#include "paceline/comm/shared_memory.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
+
+#include "paceline/collective/group.h"
+#include "paceline/comm/backend_internal.h"
+#include "paceline/comm/failure_internal.h"
+#include "paceline/core/error.h"
+
+namespace paceline::comm {
+namespace {
+
+using collective::Element;
+using collective::Kind;
+using collective::Reduction;
+using collective::Request;
+using collective::SharedGroup;
+using Tensors = std::vector<at::Tensor>;
+using TensorLists = std::vector<Tensors>;
+
+std::optional<Element> element_of(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return Element::float32;
+    case at::kDouble:
+      return Element::float64;
+    case at::kHalf:
+      return Element::float16;
+    case at::kBFloat16:
+      return Element::bfloat16;
+    case at::kChar:
+      return Element::int8;
+    case at::kByte:
+      return Element::uint8;
+    case at::kShort:
+      return Element::int16;
+    case at::kInt:
+      return Element::int32;
+    case at::kLong:
+      return Element::int64;
+    case at::kBool:
+      return Element::boolean;
+    case at::kComplexFloat:
+      return Element::complex64;
+    case at::kComplexDouble:
+      return Element::complex128;
+    default:
+      return std::nullopt;
+  }
+}
+
+Reduction reduction_of(const c10d::ReduceOp& op) {
+  switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
+    case c10d::ReduceOp::AVG:
+      return Reduction::mean;
+    case c10d::ReduceOp::PRODUCT:
+      return Reduction::product;
+    case c10d::ReduceOp::MIN:
+      return Reduction::min;
+    case c10d::ReduceOp::MAX:
+      return Reduction::max;
+    case c10d::ReduceOp::BAND:
+      return Reduction::bitwise_and;
+    case c10d::ReduceOp::BOR:
+      return Reduction::bitwise_or;
+    case c10d::ReduceOp::BXOR:
+      return Reduction::bitwise_xor;
+    default:
+      return Reduction::sum;
+  }
+}
+
+double factor_of(const c10d::ReduceOp& op) {
+  if (op.op_ != c10d::ReduceOp::PREMUL_SUM) return 1;
+  const auto* const factor = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
+  TORCH_CHECK_VALUE(factor != nullptr, "PREMUL_SUM has no factor");
+  return factor->tensor_factor.defined() ? factor->tensor_factor.item<double>() : factor->double_factor;
+}
+
+void check_tensor(const char* operation, const at::Tensor& tensor) {
+  TORCH_CHECK_VALUE(tensor.device().is_cpu() && tensor.layout() == at::kStrided, operation,
+                    " over shared memory takes dense tensors of the CPU; got ", tensor.toString(), " on ",
+                    tensor.device().str());
+}
+
+// What is sent as it is: of types that no reduction knows, the bytes.
+Request request_of(Kind kind, const at::Tensor& tensor, std::chrono::milliseconds timeout) {
+  const std::optional<Element> element = element_of(tensor.scalar_type());
+  return {.kind = kind,
+          .what = {.element = element.value_or(Element::uint8)},
+          .elements = static_cast<uint64_t>(element ? tensor.numel() : tensor.nbytes()),
+          .timeout = timeout};
+}
+
+Request reducing_request_of(const char* operation, Kind kind, const at::Tensor& tensor, const c10d::ReduceOp& op,
+                            std::chrono::milliseconds timeout) {
+  Request request = request_of(kind, tensor, timeout);
+  request.what.reduction = reduction_of(op);
+  request.what.factor = factor_of(op);
+  TORCH_CHECK_VALUE(element_of(tensor.scalar_type()) && has(request.what.element, request.what.reduction), operation,
+                    " cannot take the ", to_string(request.what.reduction), " of ", tensor.scalar_type(), " tensors");
+  return request;
+}
+
+// Several operations of the shared group that c10d has as one.
+class SharedWork final : public c10d::Work {
+ public:
+  SharedWork(int rank, c10d::OpType type, Collective collective, std::shared_ptr<SharedGroup> group, Tensors results,
+             std::shared_ptr<const FailureReporter> failures)
+      : Work(rank, type),
+        state_(std::make_shared<State>()),
+        group_(std::move(group)),
+        operation_(to_string(collective)),
+        failures_(std::move(failures)) {
+    state_->results = std::move(results);
+  }
+
+  // `after`: copies to where the user wants the results, once all parts have ended well.
+  void begin(std::vector<Request> requests, const std::shared_ptr<void>& keeps, std::function<void()> after,
+             const std::shared_ptr<GroupProgress>& progress) {
+    state_->left = requests.size();
+    for (Request& request : requests) {
+      request.keeps = keeps;
+      request.on_end = [state = state_, after, progress](const std::exception_ptr& failure) {
+        state->end(failure, after, progress.get());
+      };
+    }
+    for (Request& request : requests) operations_.push_back(group_->start(std::move(request)));
+  }
+
+  bool isCompleted() override {
+    if (state_->is_over) return true;
+    push();  // who asks does not wait
+    return false;
+  }
+  bool isSuccess() const override { return state_->is_over && state_->failure == nullptr; }
+  std::exception_ptr exception() const override { return state_->is_over ? state_->failure : nullptr; }
+  std::vector<at::Tensor> result() override { return state_->results; }
+
+  bool wait(std::chrono::milliseconds) override {
+    failures_->run(operation_, [&] {
+      for (const auto& operation : operations_) group_->wait(operation);
+    });
+    if (state_->failure) failures_->run(operation_, [&] { std::rethrow_exception(state_->failure); });
+    return true;
+  }
+  void synchronize() override {}
+  void abort() override { group_->abort(); }
+
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    c10::intrusive_ptr<c10::ivalue::Future> future;
+    bool is_over = false;
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (!state_->future) {
+        state_->future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+      } else {
+        return state_->future;
+      }
+      future = state_->future;
+      is_over = state_->is_over;
+    }
+    if (is_over) {
+      state_->complete(*future);
+    } else {
+      push();  // nobody may call wait()
+    }
+    return future;
+  }
+
+ private:
+  // Outlives the work, which nobody need keep.
+  struct State {
+    std::mutex mutex;
+    size_t left = 0;
+    Tensors results;
+    std::exception_ptr failure;
+    std::atomic<bool> is_over = false;
+    c10::intrusive_ptr<c10::ivalue::Future> future;  // null while nobody has asked for it
+
+    void end(const std::exception_ptr& why, const std::function<void()>& after, GroupProgress* progress) {
+      if (why && !failure) failure = why;
+      if (--left > 0) return;
+      if (!failure && after) {
+        try {
+          after();
+        } catch (...) {
+          failure = std::current_exception();
+        }
+      }
+      if (progress != nullptr) progress->end_collective();
+      c10::intrusive_ptr<c10::ivalue::Future> asked;
+      {
+        const std::lock_guard lock(mutex);
+        is_over = true;
+        asked = future;
+      }
+      if (asked) complete(*asked);
+    }
+    void complete(c10::ivalue::Future& one) const {
+      if (failure) {
+        one.setErrorIfNeeded(failure);
+      } else {
+        one.markCompleted(c10::IValue(results));
+      }
+    }
+  };
+
+  void push() {
+    for (const auto& operation : operations_) group_->push(operation);
+  }
+
+  const std::shared_ptr<State> state_;
+  const std::shared_ptr<SharedGroup> group_;
+  const std::string operation_;
+  const std::shared_ptr<const FailureReporter> failures_;
+  std::vector<std::shared_ptr<collective::Operation>> operations_;
+};
+
+class SharedMemoryBackend final : public c10d::Backend {
+ public:
+  using WorkPointer = c10::intrusive_ptr<c10d::Work>;
+
+  SharedMemoryBackend(std::shared_ptr<SharedGroup> group, std::chrono::milliseconds timeout,
+                      std::shared_ptr<GroupProgress> progress, ThrownAs thrown_as)
+      : Backend(group->rank(), group->size()),
+        group_(std::move(group)),
+        timeout_(timeout),
+        progress_(std::move(progress)),
+        failures_(std::make_shared<FailureReporter>(getRank(), getSize(), thrown_as)) {}
+
+  const std::string getBackendName() const override { return "paceline"; }
+  void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override { return group_->called(); }
+
+  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override {
+    const std::shared_ptr<collective::Arena>& arena = group_->arena();
+    void* const block = value_or_throw(arena->allocate(static_cast<size_t>(size) * options.dtype().itemsize()));
+    return at::from_blob(block, {size}, [arena](void* memory) { arena->free(memory); }, options);
+  }
+
+  WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    return reduce_all(c10d::OpType::ALLREDUCE, tensors, options);
+  }
+  WorkPointer allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override {
+    return reduce_all(c10d::OpType::ALLREDUCE_COALESCED, tensors, options);
+  }
+
+  WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
+    at::Tensor& tensor = only("reduce", tensors);
+    Call call;
+    Request request = reducing_request_of("reduce", Kind::reduce, tensor, options.reduceOp, patience(options.timeout));
+    request.root = root(options.rootRank);
+    const at::Tensor values = call.updated(tensor, getRank() == request.root);
+    request.input = values.const_data_ptr();
+    if (getRank() == request.root) request.outputs = {values.mutable_data_ptr()};
+    return begin(c10d::OpType::REDUCE, Collective::reduce, std::move(call), {std::move(request)}, tensors);
+  }
+
+  WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
+    at::Tensor& tensor = only("broadcast", tensors);
+    Call call;
+    Request request = request_of(Kind::broadcast, tensor, patience(options.timeout));
+    request.root = root(options.rootRank);
+    if (getRank() == request.root) {
+      request.input = call.given(tensor).const_data_ptr();
+    } else {
+      request.outputs = {call.filled(tensor).mutable_data_ptr()};
+    }
+    return begin(c10d::OpType::BROADCAST, Collective::broadcast, std::move(call), {std::move(request)}, tensors);
+  }
+
+  WorkPointer allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
+    at::Tensor& input = only("all_gather", inputs);
+    return gather_lists(c10d::OpType::ALLGATHER, Kind::all_gather, outputs, input, -1, options.timeout);
+  }
+  WorkPointer gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
+    at::Tensor& input = only("gather", inputs);
+    return gather_lists(c10d::OpType::GATHER, Kind::gather, outputs, input, root(options.rootRank), options.timeout);
+  }
+  WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
+    Tensors outputs{output}, inputs{input};
+    return gather_into(c10d::OpType::_ALLGATHER_BASE, outputs, inputs, options);
+  }
+  WorkPointer allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::AllgatherOptions& options) override {
+    return gather_into(c10d::OpType::COALESCED, outputs, inputs, options);
+  }
+  WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
+                                  const c10d::AllgatherOptions& options) override {
+    Call call;
+    std::vector<Request> requests;
+    Tensors results;
+    TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(getSize()), "all_gather: wanted a list for each of ",
+                      getSize(), " ranks, got ", outputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      check_tensor("all_gather", inputs[i]);
+      requests.push_back(request_of(Kind::all_gather, inputs[i], patience(options.timeout)));
+      requests.back().input = call.given(inputs[i]).const_data_ptr();
+      for (Tensors& list : outputs) {
+        TORCH_CHECK_VALUE(i < list.size() && list[i].nbytes() == inputs[i].nbytes(),
+                          "all_gather: the outputs have not the sizes of the inputs");
+        requests.back().outputs.push_back(call.filled(list[i]).mutable_data_ptr());
+        results.push_back(list[i]);
+      }
+    }
+    return begin(c10d::OpType::ALLGATHER_COALESCED, Collective::all_gather, std::move(call), std::move(requests),
+                 results);
+  }
+
+  WorkPointer scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override {
+    at::Tensor& output = only("scatter", outputs);
+    Call call;
+    Request request = request_of(Kind::scatter, output, patience(options.timeout));
+    request.root = root(options.rootRank);
+    if (getRank() == request.root) request.input = call.joined(list_of("scatter", inputs, output)).const_data_ptr();
+    request.outputs = {call.filled(output).mutable_data_ptr()};
+    return begin(c10d::OpType::SCATTER, Collective::scatter, std::move(call), {std::move(request)}, outputs);
+  }
+
+  WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
+                             const c10d::ReduceScatterOptions& options) override {
+    at::Tensor& output = only("reduce_scatter", outputs);
+    Call call;
+    Request request = reducing_request_of("reduce_scatter", Kind::reduce_scatter, output, options.reduceOp,
+                                          patience(options.timeout));
+    request.input = call.joined(list_of("reduce_scatter", inputs, output)).const_data_ptr();
+    request.outputs = {call.filled(output).mutable_data_ptr()};
+    return begin(c10d::OpType::REDUCE_SCATTER, Collective::reduce_scatter, std::move(call), {std::move(request)},
+                 outputs);
+  }
+  WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                   const c10d::ReduceScatterOptions& options) override {
+    Tensors outputs{output}, inputs{input};
+    return reduce_scatter_tensors(c10d::OpType::_REDUCE_SCATTER_BASE, outputs, inputs, options);
+  }
+  WorkPointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::ReduceScatterOptions& options) override {
+    return reduce_scatter_tensors(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, outputs, inputs, options);
+  }
+
+  WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_rows,
+                            std::vector<int64_t>& input_rows, const c10d::AllToAllOptions& options) override {
+    check_tensor("all_to_all", output);
+    check_tensor("all_to_all", input);
+    Call call;
+    Request request = all_to_all_request(input, options.timeout);
+    request.sends = bytes_of_rows(input, input_rows);
+    request.receives = bytes_of_rows(output, output_rows);
+    request.input = call.given(input).const_data_ptr();
+    auto* to = static_cast<std::byte*>(call.filled(output).mutable_data_ptr());
+    for (const uint64_t bytes : request.receives) {
+      request.outputs.push_back(to);
+      to += bytes;
+    }
+    return begin(c10d::OpType::ALLTOALL_BASE, Collective::all_to_all, std::move(call), {std::move(request)}, {output});
+  }
+  WorkPointer alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override {
+    const auto ranks = static_cast<size_t>(getSize());
+    TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, "all_to_all: wanted a tensor for each of ",
+                      getSize(), " ranks, got ", inputs.size(), " and ", outputs.size());
+    Call call;
+    Request request = all_to_all_request(inputs.front(), options.timeout);
+    for (const at::Tensor& input : inputs) {
+      check_tensor("all_to_all", input);
+      request.sends.push_back(input.nbytes());
+    }
+    request.input = call.joined(inputs).const_data_ptr();
+    for (at::Tensor& output : outputs) {
+      check_tensor("all_to_all", output);
+      request.receives.push_back(output.nbytes());
+      request.outputs.push_back(call.filled(output).mutable_data_ptr());
+    }
+    return begin(c10d::OpType::ALLTOALL, Collective::all_to_all, std::move(call), {std::move(request)}, outputs);
+  }
+
+  WorkPointer barrier(const c10d::BarrierOptions& options) override {
+    return begin(c10d::OpType::BARRIER, Collective::barrier, {},
+                 {{.kind = Kind::barrier, .timeout = patience(options.timeout)}}, {});
+  }
+
+  void abort() override {
+    if (failures_->stop()) group_->abort();
+  }
+
+ private:
+  // The tensors of one call: contiguous ones that the operation uses, and where they go at its end.
+  struct Call {
+    Tensors kept;
+    std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
+
+    at::Tensor given(const at::Tensor& tensor) { return kept.emplace_back(tensor.detach().contiguous()); }
+    at::Tensor filled(at::Tensor& tensor) {
+      if (tensor.is_contiguous()) return kept.emplace_back(tensor.detach());
+      copies.emplace_back(tensor.detach(), at::empty_like(tensor, at::MemoryFormat::Contiguous));
+      return copies.back().second;
+    }
+    at::Tensor updated(at::Tensor& tensor, bool is_result) {
+      if (tensor.is_contiguous()) return kept.emplace_back(tensor.detach());
+      at::Tensor values = tensor.detach().contiguous();
+      if (is_result) copies.emplace_back(tensor.detach(), values);
+      return kept.emplace_back(std::move(values));
+    }
+    at::Tensor joined(const Tensors& parts) {
+      Tensors flat;
+      for (const at::Tensor& part : parts) flat.push_back(part.detach().reshape({-1}));
+      return kept.emplace_back(at::cat(flat));
+    }
+  };
+
+  at::Tensor& only(const char* operation, Tensors& tensors) const {
+    TORCH_CHECK_VALUE(tensors.size() == 1, operation, ": wanted one tensor, got ", tensors.size());
+    check_tensor(operation, tensors.front());
+    return tensors.front();
+  }
+  const Tensors& list_of(const char* operation, const TensorLists& lists, const at::Tensor& of) const {
+    TORCH_CHECK_VALUE(lists.size() == 1 && lists.front().size() == static_cast<size_t>(getSize()), operation,
+                      ": wanted one list with a tensor for each of ", getSize(), " ranks");
+    for (const at::Tensor& one : lists.front()) {
+      check_tensor(operation, one);
+      TORCH_CHECK_VALUE(one.numel() == of.numel() && one.scalar_type() == of.scalar_type(), operation,
+                        ": tensors of one size and type wanted, got ", one.toString(), one.sizes(), " and ",
+                        of.toString(), of.sizes());
+    }
+    return lists.front();
+  }
+  int root(int64_t rank) const {
+    TORCH_CHECK_VALUE(rank >= 0 && rank < getSize(), "there is no rank ", rank, " in a group of ", getSize());
+    return static_cast<int>(rank);
+  }
+  std::chrono::milliseconds patience(std::chrono::milliseconds asked) const {
+    return asked.count() > 0 ? asked : timeout_;
+  }
+
+  WorkPointer begin(c10d::OpType type, Collective collective, Call call, std::vector<Request> requests,
+                    Tensors results) {
+    failures_->throw_if_stopped(to_string(collective));
+    auto work = c10::make_intrusive<SharedWork>(getRank(), type, collective, group_, std::move(results), failures_);
+    if (requests.empty()) requests.push_back({.kind = Kind::barrier, .timeout = timeout_});
+    if (progress_ != nullptr) progress_->begin_collective(collective);
+    const auto kept = std::make_shared<Call>(std::move(call));
+    std::function<void()> after;
+    if (!kept->copies.empty()) {
+      after = [kept] {
+        const at::NoGradGuard no_grad;
+        for (auto& [to, from] : kept->copies) to.copy_(from);
+      };
+    }
+    work->begin(std::move(requests), kept, std::move(after), progress_);
+    return work;
+  }
+
+  WorkPointer reduce_all(c10d::OpType type, Tensors& tensors, const c10d::AllreduceOptions& options) {
+    Call call;
+    std::vector<Request> requests;
+    for (at::Tensor& tensor : tensors) {
+      check_tensor("all_reduce", tensor);
+      requests.push_back(
+          reducing_request_of("all_reduce", Kind::all_reduce, tensor, options.reduceOp, patience(options.timeout)));
+      const at::Tensor values = call.updated(tensor, true);
+      requests.back().input = values.const_data_ptr();
+      requests.back().outputs = {values.mutable_data_ptr()};
+    }
+    return begin(type, Collective::all_reduce, std::move(call), std::move(requests), tensors);
+  }
+
+  WorkPointer gather_lists(c10d::OpType type, Kind kind, TensorLists& outputs, at::Tensor& input, int root,
+                           std::chrono::milliseconds timeout) {
+    const char* const operation = to_string(kind);
+    Call call;
+    Request request = request_of(kind, input, patience(timeout));
+    request.root = root;
+    request.input = call.given(input).const_data_ptr();
+    Tensors results;
+    if (root < 0 || root == getRank()) {
+      results = list_of(operation, outputs, input);
+      for (at::Tensor& output : outputs.front()) request.outputs.push_back(call.filled(output).mutable_data_ptr());
+    }
+    const Collective collective = kind == Kind::gather ? Collective::gather : Collective::all_gather;
+    return begin(type, collective, std::move(call), {std::move(request)}, std::move(results));
+  }
+
+  WorkPointer gather_into(c10d::OpType type, Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
+    Call call;
+    std::vector<Request> requests;
+    TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "all_gather: wanted an output for each input");
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      check_tensor("all_gather", inputs[i]);
+      check_tensor("all_gather", outputs[i]);
+      TORCH_CHECK_VALUE(
+          outputs[i].numel() == inputs[i].numel() * getSize() && outputs[i].scalar_type() == inputs[i].scalar_type(),
+          "all_gather: wanted an output of ", inputs[i].numel() * getSize(), " ", inputs[i].scalar_type(), ", got ",
+          outputs[i].numel(), " ", outputs[i].scalar_type());
+      requests.push_back(request_of(Kind::all_gather, inputs[i], patience(options.timeout)));
+      requests.back().input = call.given(inputs[i]).const_data_ptr();
+      auto* to = static_cast<std::byte*>(call.filled(outputs[i]).mutable_data_ptr());
+      for (int rank = 0; rank < getSize(); ++rank, to += inputs[i].nbytes()) requests.back().outputs.push_back(to);
+    }
+    return begin(type, Collective::all_gather, std::move(call), std::move(requests), outputs);
+  }
+
+  WorkPointer reduce_scatter_tensors(c10d::OpType type, Tensors& outputs, Tensors& inputs,
+                                     const c10d::ReduceScatterOptions& options) {
+    Call call;
+    std::vector<Request> requests;
+    TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "reduce_scatter: wanted an output for each input");
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      check_tensor("reduce_scatter", inputs[i]);
+      check_tensor("reduce_scatter", outputs[i]);
+      TORCH_CHECK_VALUE(
+          inputs[i].numel() == outputs[i].numel() * getSize() && outputs[i].scalar_type() == inputs[i].scalar_type(),
+          "reduce_scatter: wanted an input of ", outputs[i].numel() * getSize(), " ", outputs[i].scalar_type(),
+          ", got ", inputs[i].numel(), " ", inputs[i].scalar_type());
+      requests.push_back(reducing_request_of("reduce_scatter", Kind::reduce_scatter, outputs[i], options.reduceOp,
+                                             patience(options.timeout)));
+      requests.back().input = call.given(inputs[i]).const_data_ptr();
+      requests.back().outputs = {call.filled(outputs[i]).mutable_data_ptr()};
+    }
+    return begin(type, Collective::reduce_scatter, std::move(call), std::move(requests), outputs);
+  }
+
+  Request all_to_all_request(const at::Tensor& tensor, std::chrono::milliseconds timeout) const {
+    Request request = request_of(Kind::all_to_all, tensor, patience(timeout));
+    request.elements = 0;  // ranks may send as many as they like
+    return request;
+  }
+
+  // Of the first dimension; where no counts are given, all ranks get alike.
+  std::vector<uint64_t> bytes_of_rows(const at::Tensor& tensor, const std::vector<int64_t>& rows) const {
+    const int64_t all = tensor.dim() == 0 ? 1 : tensor.size(0);
+    if (rows.empty()) {
+      TORCH_CHECK_VALUE(all % getSize() == 0, "all_to_all: ", all, " rows cannot be divided among ", getSize(),
+                        " ranks");
+      return std::vector<uint64_t>(static_cast<size_t>(getSize()), tensor.nbytes() / static_cast<size_t>(getSize()));
+    }
+    int64_t sum = 0;
+    for (const int64_t count : rows) sum += count;
+    TORCH_CHECK_VALUE(std::ssize(rows) == getSize() && sum == all, "all_to_all: wanted a count for each of ", getSize(),
+                      " ranks, ", all, " rows in all, got ", rows.size(), " counts, ", sum, " rows");
+    const uint64_t row = all == 0 ? 0 : tensor.nbytes() / static_cast<size_t>(all);
+    std::vector<uint64_t> bytes;
+    for (const int64_t count : rows) bytes.push_back(static_cast<uint64_t>(count) * row);
+    return bytes;
+  }
+
+  const std::shared_ptr<SharedGroup> group_;
+  std::chrono::milliseconds timeout_;
+  const std::shared_ptr<GroupProgress> progress_;  // null: not counted
+  const std::shared_ptr<FailureReporter> failures_;
+};
+
+// Null where the ranks are on several machines.
+std::shared_ptr<SharedGroup> meet(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
+                                  std::chrono::milliseconds timeout) {
+  const auto words = c10::make_intrusive<c10d::PrefixStore>("shared_memory", store);
+  const collective::Bulletin bulletin{
+      .set = [words](const std::string& key, const std::string& value) { words->set(key, value); },
+      .get =
+          [words](const std::string& key) {
+            const std::vector<uint8_t> value = words->get(key);
+            return std::string(value.begin(), value.end());
+          }};
+  return SharedGroup::create(bulletin, static_cast<int>(rank), static_cast<int>(world_size), timeout);
+}
+
+ConnectedBackend connect_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
+  auto group = meet(store, settings.rank, settings.world_size, settings.timeout);
+  if (group == nullptr) return gloo_backend().connect(store, settings);
+  auto backend = c10::make_intrusive<SharedMemoryBackend>(std::move(group), settings.timeout, settings.progress,
+                                                          ThrownAs::collective_error);
+  return {backend, [backend] { backend->abort(); }};
+}
+
+// Those that make_shared_memory() has made.
+std::mutex backends_mutex;
+std::vector<c10::weak_intrusive_ptr<SharedMemoryBackend>> backends;
+
+}  // namespace
+
+Backend shared_memory_backend() {
+  return {.name = "paceline", .devices = {c10::kCPU}, .missing = "", .connect = &connect_shared_memory};
+}
+
+c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store,
+                                                     const WatchedGlooOptions& options) {
+  auto group = meet(store, options.rank, options.world_size, options.timeout);
+  if (group == nullptr) return make_watched_gloo(store, options);
+  std::shared_ptr<GroupProgress> progress;
+  if (options.progress != nullptr) {
+    options.progress->forget_groups();
+    progress = options.progress->add_group();
+  }
+  auto backend = c10::make_intrusive<SharedMemoryBackend>(std::move(group), options.timeout, std::move(progress),
+                                                          ThrownAs::torch_error);
+  const std::lock_guard lock(backends_mutex);
+  backends.emplace_back(backend);
+  return backend;
+}
+
+void abort_shared_memory() {
+  const std::lock_guard lock(backends_mutex);
+  for (const auto& backend : backends) {
+    if (const auto alive = backend.lock()) alive->abort();
+  }
+}
+
+}  // namespace paceline::comm

@@ -1,0 +1,33 @@
+// How much more memory this process can use, by the machine and by the control group that it is in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+/// A control group's folder, of version 1 or 2 of their files.
+struct MemoryGroup {
+  std::string folder;
+  int version = 2;
+};
+
+/// Where this process's group may be, best first, for what /proc/self/cgroup says; inside a container the path may be
+/// the host's, so the mount's root follows. Pure.
+std::vector<MemoryGroup> memory_groups(std::string_view proc_self_cgroup);
+
+/// Bytes in memory.max or memory.limit_in_bytes; 0 for no limit. Pure.
+int64_t parse_memory_limit(std::string_view text);
+
+struct MemoryLeft {
+  int64_t bytes = 0;
+  std::string owner;  ///< "the machine", or "the control group /sys/fs/cgroup/… (limit 2 GiB)"
+};
+
+/// The smaller of what both have left; of a group, what it can take back (its page cache) counts as left. It reads a
+/// few files (some 100 µs): not for a hot path.
+MemoryLeft memory_left();
+
+}  // namespace paceline

@@ -1,0 +1,37 @@
+"""The backend "paceline" of torch.distributed: collectives of tensors of the CPU through shared memory.
+
+Importing this module registers it. Workers of a trainer have it without that, by
+``TorchConfig(backend="paceline")`` or ``"cpu:paceline,cuda:nccl"``; other programs write::
+
+    import paceline.comm
+    torch.distributed.init_process_group("paceline")
+
+Where the ranks of a group are on several machines, the group is Gloo's. It has every collective, but neither ``send`` nor
+``recv``. Buckets of ``DistributedDataParallel`` are reduced where they are, without a copy, where the environment has
+``DDP_DISABLE_COMM_MEM=0`` before torch is imported, as it is in workers.
+"""
+
+import os
+
+import torch.distributed as dist
+
+from paceline._native import native
+from paceline.train.torch._gloo import counts
+
+__all__ = []
+
+
+def _make(options, _):
+    interfaces = list(filter(None, os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")))
+    size = options.group_size
+    return native.make_shared_memory(
+        options.store, options.group_rank, size, options.timeout, interfaces, counted=counts(size)
+    )
+
+
+def _register():
+    if "paceline" not in dist.Backend.backend_list:
+        dist.Backend.register_backend("paceline", _make, extended_api=True, devices=["cpu"])
+
+
+_register()

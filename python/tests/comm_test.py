@@ -1,0 +1,125 @@
+"""The backend "paceline" of torch.distributed, in a trainer's workers and in programs without one."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import paceline.train as train
+from paceline.train import ScalingConfig
+from paceline.train.torch import TorchConfig, TorchTrainer
+
+COLLECTIVES = """
+import os, torch, torch.distributed as dist
+import paceline.comm
+
+def check(rank, world):
+    ones = torch.full((3,), float(rank + 1))
+    dist.all_reduce(ones)
+    assert ones.tolist() == [world * (world + 1) / 2] * 3
+    mean = torch.full((2, 3), float(rank)).t()
+    dist.all_reduce(mean, dist.ReduceOp.AVG)
+    assert mean.tolist() == [[(world - 1) / 2] * 2] * 3
+    word = torch.tensor([rank * 7])
+    dist.broadcast(word, src=world - 1)
+    assert word.item() == (world - 1) * 7
+    parts = [torch.empty(2, dtype=torch.int64) for _ in range(world)]
+    dist.all_gather(parts, torch.tensor([rank, -rank]))
+    assert [part.tolist() for part in parts] == [[r, -r] for r in range(world)]
+    whole = torch.empty(2 * world)
+    dist.all_gather_into_tensor(whole, torch.full((2,), float(rank)))
+    assert whole.tolist() == [float(r) for r in range(world) for _ in range(2)]
+    mine = torch.empty(2)
+    dist.reduce_scatter_tensor(mine, torch.arange(2.0 * world))
+    assert mine.tolist() == [world * (2.0 * rank), world * (2.0 * rank + 1)]
+    sent = torch.arange(world, dtype=torch.float32) + 10 * rank
+    got = torch.empty(world)
+    dist.all_to_all_single(got, sent)
+    assert got.tolist() == [10.0 * r + rank for r in range(world)]
+    objects = [None] * world
+    dist.all_gather_object(objects, {"rank": rank})
+    assert objects == [{"rank": r} for r in range(world)]
+    work = dist.all_reduce(torch.ones(1 << 18), async_op=True)
+    (result,) = work.get_future().wait()
+    assert result.unique().tolist() == [float(world)]
+    half = dist.new_group([0, 1], backend="paceline")
+    if rank < 2:
+        one = torch.ones(1, dtype=torch.bfloat16)
+        dist.all_reduce(one, group=half)
+        assert one.item() == 2
+    dist.barrier()
+"""
+
+PROGRAM = COLLECTIVES + """
+dist.init_process_group("paceline")
+check(dist.get_rank(), dist.get_world_size())
+from torch.nn.parallel import DistributedDataParallel
+torch.manual_seed(dist.get_rank())
+model = DistributedDataParallel(torch.nn.Linear(300, 300), gradient_as_bucket_view=True)
+model(torch.ones(2, 300) * (dist.get_rank() + 1)).sum().backward()
+gathered = [torch.empty_like(model.module.weight.grad) for _ in range(dist.get_world_size())]
+dist.all_gather(gathered, model.module.weight.grad)
+assert all(torch.equal(gathered[0], one) for one in gathered)
+print("done", dist.get_rank())
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_a_program_without_a_trainer(tmp_path, world_size):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world_size}"]
+    environment = {**os.environ, "DDP_DISABLE_COMM_MEM": "0"}
+    done = subprocess.run(
+        [*command, tmp_path / "program.py"], capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert done.returncode == 0 and done.stdout.count("done") == world_size, done.stdout + done.stderr
+
+
+def trains(config):
+    torch.manual_seed(0)
+    model = train.torch.prepare_model(torch.nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(train.get_context().get_world_rank())
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.randn(8, 64, generator=generator)).square().mean().backward()
+        optimizer.step()
+    train.report({"backend": dist.get_backend(), "weights": model.module.weight.sum().item()})
+
+
+def test_a_trainer_trains_the_same_weights_as_over_gloo(run_config):
+    results = [
+        TorchTrainer(
+            trains,
+            scaling_config=ScalingConfig(num_workers=2),
+            torch_config=TorchConfig(backend=backend),
+            run_config=run_config(),
+        )
+        .fit()
+        .metrics
+        for backend in ("gloo", "paceline")
+    ]
+    assert [result["backend"] for result in results] == ["gloo", "paceline"]
+    assert results[0]["weights"] == results[1]["weights"]
+
+
+def waits_for_a_lost_rank(config):
+    rank = train.get_context().get_world_rank()
+    if rank == 1 and train.get_context().get_attempt() == 1:
+        os.kill(os.getpid(), 9)
+    dist.all_reduce(torch.ones(1))
+    train.report({"attempt": train.get_context().get_attempt()})
+
+
+def test_a_rank_that_dies_ends_the_others_collectives(run_config):
+    result = TorchTrainer(
+        waits_for_a_lost_rank,
+        scaling_config=ScalingConfig(num_workers=2),
+        torch_config=TorchConfig(backend="paceline"),
+        run_config=run_config(failure_config=train.FailureConfig(max_failures=1)),
+    ).fit()
+    assert result.metrics["attempt"] == 2

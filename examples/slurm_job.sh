@@ -10,6 +10,7 @@
 #SBATCH --nodes=2 --ntasks-per-node=1
 #SBATCH --no-kill --requeue --open-mode=append --signal=B:USR1@120
 
+: "${1:?name a program: sbatch $0 PROGRAM [ARGUMENTS]}"
 trap 'kill -USR1 $child' USR1
 "$@" & child=$!
 while wait $child; code=$?; kill -0 $child 2> /dev/null; do :; done

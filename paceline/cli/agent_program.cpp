@@ -241,6 +241,7 @@ arrow::Result<AgentProgram::Joined> AgentProgram::join() {
       if (!there.ok()) return there.IsCancelled() || problem.ok() ? there : problem;
     }
     const std::string version = reads_file() ? version_of(options_.token_file) : "";
+    if (reads_file() && version.empty()) continue;  // it has gone meanwhile
     auto trust = read_trust();
     if (reads_file() && version_of(options_.token_file) != version) continue;  // another's already
     ARROW_RETURN_NOT_OK(trust.status());

@@ -28,6 +28,7 @@ class Decision {
   void on(const NodeJoined& event);
   void on(const NodeNotStarted& event);
   void on(const NodeLost& event);
+  void on(const NodeUnreachable& event);
   // decide_start.cpp: from nothing to a running group
   void on(const WorkerStarted& event);
   void on(const StartFailed& event);

@@ -99,6 +99,23 @@ void Decision::on(const NodeNotStarted& event) {
   end_with(FailureKind::node, text, "the run needs " + std::to_string(state_.options.nodes) + " nodes");
 }
 
+// Its ranks are gone, as far as those of other nodes can tell; that the node is lost is known only after its lease.
+void Decision::on(const NodeUnreachable& event) {
+  if (state_.state != State::running) return;
+  const bool has_workers = std::ranges::any_of(state_.workers, [&](const auto& one) {
+    const Worker& worker = one.second;
+    return worker.stage == WorkerStage::training && state_.nodes[static_cast<size_t>(worker.node)].name == event.node;
+  });
+  const bool is_known = std::ranges::any_of(state_.failures, [&](const Failure& failure) {
+    return failure.kind == FailureKind::node && failure.node == event.node;
+  });
+  if (!has_workers || is_known) return;
+  on_failure({.kind = FailureKind::node,
+              .node = event.node,
+              .text = "the connection to its agent is cut, and ranks of other nodes miss its ranks",
+              .time = to_seconds(now_)});
+}
+
 void Decision::on(const NodeLost& event) {
   if (is_terminal(state_.state)) return;
   state_.last_report = std::max(state_.last_report, event.last_report);
@@ -110,7 +127,7 @@ void Decision::on(const NodeLost& event) {
   if (!state_.options.nodes_may_come || (state_.state == State::shutting_down && nodes_left() == 0)) {
     record(std::move(failure));
     const std::string cause = cause_line(state_.failures, state_.world_size);
-    note(LogLevel::error, cause + "; giving up: agents do not come back");
+    note(LogLevel::error, cause + (state_.nodes.empty() ? "" : "; giving up: agents do not come back"));
     return shut_down(FinalState::errored, state_.options.failure_grace_s, cause);
   }
   give_up_validations();

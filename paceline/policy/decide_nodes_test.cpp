@@ -48,6 +48,25 @@ TEST(Nodes, ALossEndsTheAttemptAndTheNextWaitsForANode) {
   for (const StartWorker& start : run.wanted<StartWorker>()) EXPECT_NE(start.node, 1) << "the lost one";
 }
 
+TEST(Nodes, OneThatCannotBeReachedIsTheCauseOfWhatOthersMiss) {
+  RunOptions options = spread_over_two();
+  options.max_failures = 0;
+  Play run = Play::training(options);
+  run.feed(NodeUnreachable{"node1"});
+  run.feed(WorkerFailed{.worker = {1}, .exception = "CollectiveError", .text = "peer is gone", .collateral = true});
+  EXPECT_EQ(run.state(), State::shutting_down);
+  EXPECT_THAT(run.all().error, HasSubstr("ode node1 is lost: the connection to its agent is cut"));
+  EXPECT_FALSE(run.all().nodes[1].lost) << "it may come back";
+}
+
+TEST(Nodes, OneThatCannotBeReachedCostsNothingWhereNobodyMissesIt) {
+  RunOptions options = spread_over_two();
+  options.num_workers = 1;
+  Play run = Play::training(options);
+  run.feed(NodeUnreachable{"node1"});
+  EXPECT_EQ(run.state(), State::running);
+}
+
 TEST(Nodes, OneThatCannotBeStartedEndsARunThatNeedsIt) {
   Play run(spread_over_two());
   run.feed(NodeJoined{node_of("node0")});

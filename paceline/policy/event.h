@@ -53,6 +53,11 @@ PACELINE_EVENT(NodeNotStarted, "node_not_started", PACELINE_NODE_NOT_STARTED_FIE
   FIELD(int64_t, last_report, 0) /* the highest number seen */
 PACELINE_EVENT(NodeLost, "node_lost", PACELINE_NODE_LOST_FIELDS);
 
+// The connection to the agent of the node is cut, and a rank of another node has failed as if those there were gone.
+// The node may come back; until it does, it is the cause.
+#define PACELINE_NODE_UNREACHABLE_FIELDS(FIELD) FIELD(std::string, node, "")
+PACELINE_EVENT(NodeUnreachable, "node_unreachable", PACELINE_NODE_UNREACHABLE_FIELDS);
+
 #define PACELINE_WORKER_STARTED_FIELDS(FIELD) \
   FIELD(WorkerId, worker, {})                 \
   FIELD(int64_t, pid, 0)
@@ -196,11 +201,11 @@ PACELINE_EVENT(PreemptionNoticed, "preemption_noticed", PACELINE_PREEMPTION_NOTI
   FIELD(std::string, reason, "")
 PACELINE_EVENT(ResizeWanted, "resize_wanted", PACELINE_RESIZE_WANTED_FIELDS);
 
-using Event =
-    std::variant<RunOpened, NodeJoined, NodeNotStarted, NodeLost, WorkerStarted, StartFailed, WorkerJoined,
-                 WorkerFinished, WorkerFailed, WorkerExited, WorkerSilent, HangFound, ReportRefused, CheckpointReady,
-                 CheckpointPublished, PublishFailed, ValidationOverdue, ValidationEnded, DataProcessEnded,
-                 StopRequested, CallbackFailed, StorageFailed, TimerDue, PreemptionNoticed, ResizeWanted>;
+using Event = std::variant<RunOpened, NodeJoined, NodeNotStarted, NodeLost, NodeUnreachable, WorkerStarted, StartFailed,
+                           WorkerJoined, WorkerFinished, WorkerFailed, WorkerExited, WorkerSilent, HangFound,
+                           ReportRefused, CheckpointReady, CheckpointPublished, PublishFailed, ValidationOverdue,
+                           ValidationEnded, DataProcessEnded, StopRequested, CallbackFailed, StorageFailed, TimerDue,
+                           PreemptionNoticed, ResizeWanted>;
 
 /// {"event": "joined", "worker": 3, …}
 Json encode_event(const Event& event);

@@ -43,6 +43,8 @@ class Channel {
   virtual void close() = 0;
   /// Whether messages may have descriptors. They cannot leave a machine: send() of one is Invalid where this is false.
   virtual bool carries_descriptors() const { return true; }
+  /// Whether the peer can be reached, as far as is known: false while a connection that broke may come back.
+  virtual bool is_connected() const { return true; }
 };
 
 }  // namespace paceline::rpc

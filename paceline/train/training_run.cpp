@@ -240,6 +240,12 @@ Result fit(const TrainingRun& run) {
   }
   const bool in_process = run.scaling_config.num_workers.max == 0;
   if (!in_process && under_torchrun()) {
+    if (std::getenv("PACELINE_STORE") != nullptr) {
+      throw UsageError(
+          "fit() was called in a rank that `paceline run` started, but it starts its workers itself: give `paceline "
+          "run` "
+          "--driver, or start the program without it. On a Ray cluster: ray job submit");
+    }
     throw UsageError("fit() with " + std::to_string(run.scaling_config.num_workers.max) +
                      " workers was called in a process that torchrun started (RANK and WORLD_SIZE are set); set "
                      "num_workers = 0 to join torchrun's group, or start the program without torchrun");

@@ -3,10 +3,16 @@
 #include <arrow/flight/server.h>
 #include <arrow/flight/server_middleware.h>
 
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <vector>
 
+#include "paceline/core/posix/descriptor.h"
 #include "paceline/core/posix/descriptor_limit.h"
 #include "paceline/transport/flight_link.h"
 #include "paceline/transport/hello.h"
@@ -19,6 +25,27 @@ namespace flight = arrow::flight;
 
 arrow::Status nothing_to_say() {
   return flight::MakeFlightError(flight::FlightStatusCode::Unauthenticated, "refused");
+}
+
+// gRPC says neither that an address is taken nor that this machine has no such one.
+arrow::Status can_listen(const std::string& host, int port) {
+  addrinfo* found = nullptr;
+  const addrinfo wanted{.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+  const bool is_bracketed = host.starts_with('[');
+  const std::string name = is_bracketed ? host.substr(1, host.size() - 2) : host;
+  const int error = ::getaddrinfo(name.c_str(), std::to_string(port).c_str(), &wanted, &found);
+  if (error != 0) {
+    return arrow::Status::IOError("cannot listen at ", host, ":", port, ": ", ::gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
+  const Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (::bind(socket.get(), found->ai_addr, found->ai_addrlen) == 0) return arrow::Status::OK();
+  const char* const why = errno == EADDRINUSE      ? "another process listens there"
+                          : errno == EADDRNOTAVAIL ? "this machine has no such address"
+                                                   : std::strerror(errno);
+  return arrow::Status::IOError("cannot listen at ", host, ":", port, ": ", why);
 }
 
 // Lets calls with the token pass, before anything of them is read.
@@ -60,6 +87,7 @@ class FlightListener final : public Listener, public flight::FlightServerBase {
     server.root_certificates = own.authority;
     server.verify_client = true;
     server.middleware = {{"token", std::make_shared<TokenGate>(own.token)}};
+    ARROW_RETURN_NOT_OK(can_listen(host_, host_and_port.second));
     const arrow::Status started = Init(server);
     if (!started.ok()) return arrow::Status::IOError("cannot listen at ", options_.address, ": ", started.message());
     is_open_ = true;

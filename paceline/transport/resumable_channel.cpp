@@ -140,6 +140,11 @@ bool Session::was_connected() const {
   return was_connected_;
 }
 
+bool Session::is_connected() const {
+  const std::lock_guard lock(mutex_);
+  return connection_ != nullptr;
+}
+
 // --- time --------------------------------------------------------------------------------------------------------
 
 arrow::Status Session::silence(Time now) const {

@@ -82,6 +82,7 @@ class Session final : public Timed, public std::enable_shared_from_this<Session>
   bool is_closing() const { return closed_; }
   /// Whether there was a connection ever.
   bool was_connected() const;
+  bool is_connected() const;
 
   std::optional<Time> look(Time now) override;
 
@@ -157,6 +158,7 @@ class ResumableChannel final : public rpc::Channel {
   arrow::Status send(rpc::Envelope envelope) override { return session_->send(std::move(envelope)); }
   void close() override { session_->close(); }
   bool carries_descriptors() const override { return false; }
+  bool is_connected() const override { return session_->is_connected(); }
 
  private:
   std::shared_ptr<Session> session_;

@@ -92,7 +92,7 @@ def init(*args: Any, **kwargs: Any) -> Context:
         # One that the program has connected itself is used as it is.
         options = {name: value for name, value in kwargs.items() if name != "address"}
         connected = connection.connect(address, **({} if connection.is_connected() and again else options))
-        context = Context(connected or _own_facts())
+        context = Context(_own_facts() if connected is None else connected)
         _initialized = _on_ray = True
         _environment.note_others()
         return context

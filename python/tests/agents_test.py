@@ -241,6 +241,18 @@ def test_the_loss_of_a_node_costs_an_attempt(tmp_path, run_config):
     assert result.metrics["weights"] == whole.metrics["weights"], "it goes on as if nothing had been"
 
 
+def test_a_run_that_ends_with_a_node_names_it_at_once(tmp_path, run_config):
+    (tmp_path / "state").mkdir()
+    with started_agents(tmp_path, "one", "two") as agents:
+        with pytest.raises(train.TrainingFailedError, match="node two is lost"):
+            TorchTrainer(
+                trains,
+                train_loop_config={"steps": 500, "folder": str(tmp_path / "state")},
+                scaling_config=on_agents(tmp_path),
+                run_config=run_config(callbacks=[EndsAgent(agents["two"])]),  # that it is lost is certain 8 s later
+            ).fit()
+
+
 def test_a_node_offers_what_it_is_told_to(tmp_path, run_config):
     with started_agents(tmp_path, "one", "two", flags=["--cpus", "1", "--gpus", "0"]):
         scaling = on_agents(tmp_path, placement_strategy="PACK")

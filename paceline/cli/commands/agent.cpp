@@ -13,6 +13,8 @@
 #include "paceline/cli/agent_program.h"
 #include "paceline/cli/command.h"
 #include "paceline/cli/leaving_notice.h"
+#include "paceline/core/posix/network_interface.h"
+#include "paceline/transport/flight_link.h"
 
 namespace paceline::cli {
 namespace {
@@ -75,6 +77,26 @@ CLI::Validator named_value() {
       "NAME=VALUE");
 }
 
+CLI::Validator host_and_port() {
+  return CLI::Validator([](std::string& text) { return transport::parse_address(text).status().message(); },
+                        "HOST:PORT");
+}
+
+CLI::Validator known_host() {
+  return CLI::Validator([](std::string& text) { return addresses_of(text).status().message(); }, "ADDRESS");
+}
+
+CLI::Validator amount() {
+  return CLI::Validator(
+      [](std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return text.empty() || *end != '\0' || !(value >= 0) ? "wanted a number of 0 or more, got \"" + text + "\""
+                                                             : std::string();
+      },
+      "NUMBER");
+}
+
 }  // namespace
 
 void add_agent(CLI::App& program, int& exit_code) {
@@ -93,18 +115,21 @@ void add_agent(CLI::App& program, int& exit_code) {
       ->add_option("--token-file", flags->token_file,
                    "File that the driver writes (ScalingConfig.token_file); waited for; - is standard input")
       ->required();
-  command->add_option("--join", flags->join, "HOST:PORT of the driver, where the file's does not lead there");
+  command->add_option("--join", flags->join, "HOST:PORT of the driver, where the file's does not lead there")
+      ->check(host_and_port());
   command->add_option("--name", flags->node.name, "Name of this node; default: the host's");
-  command->add_option("--address", flags->node.address,
-                      "Address at which workers on other nodes reach those here; default: the one towards the driver");
+  command
+      ->add_option("--address", flags->node.address,
+                   "Address at which workers on other nodes reach those here; default: the one towards the driver")
+      ->check(known_host());
   command->add_option("--label", *labels, "A label of this node, for label_selector; may be repeated")
       ->check(named_value());
   command->add_option("--resource", *resources, "What this node has besides, for resources_per_worker; may be repeated")
       ->check(named_value());
   command->add_option("--cpus", flags->node.cores, "CPUs to offer; default: those of this machine that it may use")
-      ->check(CLI::NonNegativeNumber);
+      ->check(amount());
   command->add_option("--gpus", flags->node.gpus, "GPUs to offer; default: those of this machine that it sees")
-      ->check(CLI::NonNegativeNumber);
+      ->check(amount());
   command->add_flag(
       "--keep", flags->keep,
       "Stay after a run, and join the next for which the file is written, or the next line of standard input comes");

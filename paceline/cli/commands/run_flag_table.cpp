@@ -196,6 +196,8 @@ arrow::Status take_hosts(Reading& reading, const std::string& text) {
       std::istringstream words(line.substr(0, line.find('#')));
       if (std::string host; words >> host) hosts.push_back(host);
     }
+  } else if (text.find('/') != std::string::npos) {
+    return arrow::Status::Invalid("is \"", text, "\": there is no such file");
   } else {
     std::istringstream names(text);
     for (std::string name; std::getline(names, name, ',');) {

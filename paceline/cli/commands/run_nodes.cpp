@@ -95,8 +95,8 @@ arrow::Status choose_address(const NodeFlags& flags, NodePart& part) {
   } else {
     part.listen = with_port(is_ipv6(wanted.front()) ? "::" : "0.0.0.0", flags.port);
     part.notes.push_back(flags.host + " is " + wanted.front() +
-                         " here, at which other machines do not reach this one: listening at all of its addresses. If "
-                         "this is not the first node, it needs another --node-rank");
+                         " here, which is no address at which other machines reach this one: listening at all of its "
+                         "addresses. If this is not the first node, it needs another --node-rank");
   }
   if (part.node.address.empty()) part.node.address = address;
   return arrow::Status::OK();

@@ -159,6 +159,14 @@ void RunLoop::lose_agent(size_t number, const std::string& why) {
   feed(NodeLost{name, why, books_.highest_report()});
 }
 
+// A rank elsewhere has failed for want of others: the ranks of a node that cannot be reached are the likely cause.
+void RunLoop::note_unreachable_nodes() {
+  for (const Agent& agent : agents_) {
+    if (!agent.node || agent.lost || agent.channel->is_connected()) continue;
+    feed(NodeUnreachable{state().nodes[static_cast<size_t>(*agent.node)].name});
+  }
+}
+
 // Nobody waits for what it cannot answer any more.
 void RunLoop::settle_questions(size_t agent) {
   rpc::Envelope none = rpc::pack(rpc::ProgressReply{});

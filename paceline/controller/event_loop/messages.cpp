@@ -111,6 +111,7 @@ void RunLoop::tell_taken() {
 void RunLoop::receive_failed(const Worker& worker, const rpc::Envelope& envelope) {
   const auto failed = unpacked<rpc::Failed>(envelope);
   const AwaitedReport awaited = books_.awaited_of(worker.rank, /*is_gone=*/false);
+  if (failed.collateral) note_unreachable_nodes();
   if (request_.take_exception && !envelope.bytes.empty()) request_.take_exception(worker.rank, envelope.bytes);
   feed(WorkerFailed{.worker = worker.id,
                     .exception = failed.kind,
@@ -127,6 +128,8 @@ void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) 
   const ReportBook* const book = books_.book();
   const int64_t last_report = book != nullptr && worker.rank >= 0 ? book->last_report(worker.rank) : 0;
   const AwaitedReport awaited = books_.awaited_of(worker.rank, /*is_gone=*/true);
+  // Of a program that shows no phases nothing else says that it ended for want of another.
+  if (exited.end.phase == Phase::program && !exited.end.status.ended_by_paceline) note_unreachable_nodes();
   feed(WorkerExited{worker.id, exited.end, last_report, awaited.report, awaited.has_checkpoint});
 }
 

@@ -60,7 +60,8 @@ arrow::Status RunLoop::run(const arrow::Result<Launch>& launch) {
   // On one machine workers may share cores, with a warning.
   if (options.nodes_may_come) ask_of_nodes(request_.scaling_config, options);
   ARROW_RETURN_NOT_OK(books_.begin(options, *this));
-  const std::string unused = options.nodes_may_come ? "" : settings_of_other_nodes(request_.scaling_config);
+  const std::string unused =
+      options.nodes_may_come || !launch.ok() ? "" : settings_of_other_nodes(request_.scaling_config);
   if (!packages_.text().empty()) books_.log().info("to nodes that lack it goes " + packages_.text());
   if (!unused.empty()) books_.log().warning("ScalingConfig: no effect on one machine: " + unused);
   if (!launch.ok()) feed(NodeLost{.error = "no agent could be launched: " + launch.status().message()});

@@ -119,6 +119,7 @@ class RunLoop final : private Crew {
   std::string unused_name(const std::string& name) const;
   void note_leaving(size_t agent, const rpc::NodeLeaving& leaving);
   void lose_agent(size_t agent, const std::string& why);
+  void note_unreachable_nodes();
   bool speaks_for(size_t agent, WorkerId worker) const;
   void settle_questions(size_t agent);
 

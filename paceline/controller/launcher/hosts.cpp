@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <sstream>
 
+#include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/network_interface.h"
 
 namespace paceline::controller {
@@ -32,6 +34,25 @@ std::string in_path(const std::string& program) {
     if (folder.starts_with('/') && ::access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   return "";
+}
+
+// What ssh connects to for `host`: its configuration may name machines that nobody else knows. "" where it does not
+// say.
+std::string hostname_by_ssh(const std::string& host) {
+  FILE* const output = ::popen(("ssh -G -- " + quoted(host) + " 2>&-").c_str(), "re");
+  if (output == nullptr) return "";
+  std::string text;
+  char part[4096];
+  for (size_t size; (size = std::fread(part, 1, sizeof part, output)) > 0;) text.append(part, size);
+  ::pclose(output);
+  return parse_kernel_value(text, "hostname");
+}
+
+arrow::Result<std::string> address_towards_host(const std::string& host) {
+  auto address = address_towards(host);
+  if (address.ok()) return address;
+  const std::string known = hostname_by_ssh(host);
+  return known.empty() || known == host ? address : address_towards(known);
 }
 
 bool is_of_this_machine_alone(const std::string& address) {
@@ -68,17 +89,15 @@ arrow::Result<std::string> address_for(const std::string& listen, const std::vec
   std::string address;
   arrow::Status problem;
   for (const std::string& host : hosts) {
-    const auto towards = address_towards(host);
+    const auto towards = address_towards_host(host);
     if (!towards.ok()) problem = towards.status();
     if (!towards.ok() || (!address.empty() && is_of_this_machine_alone(*towards))) continue;
     address = *towards;
     if (!is_of_this_machine_alone(address)) break;
   }
   if (address.empty()) {
-    return arrow::Status::Invalid(
-        "ScalingConfig.listen is \"\", and which address of this machine the others reach is "
-        "not known: ",
-        problem.message(), "; set listen to HOST:PORT (port 0: any)");
+    return arrow::Status::Invalid("which address of this machine the others reach is not known: ", problem.message(),
+                                  "; name it in ScalingConfig.listen, as HOST:PORT (port 0: any)");
   }
   return (address.find(':') == std::string::npos ? address : "[" + address + "]") + ":0";
 }

@@ -48,7 +48,7 @@ class Agent:
         """ValueError where the run cannot work on the node."""
         wanted = versions()
         if not self._starts_python:  # the program brings its own torch
-            wanted = {"paceline": wanted["paceline"]}
+            wanted = {"Paceline": wanted["Paceline"]}
         if differs := difference(wanted, facts["versions"]):
             raise ValueError(f"it has other versions than this machine: {differs}; install the same on all nodes")
         if not facts["has_program"]:

@@ -79,7 +79,7 @@ class NodeFolder {
     const std::string parent = variable == nullptr || *variable == '\0' ? "/tmp" : variable;
     std::string path = parent + "/paceline_agent_XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) {
-      return arrow::Status::IOError("this node has no room for its workers' files: making a folder in ", parent,
+      return arrow::Status::Invalid("this node has no room for its workers' files: making a folder in ", parent,
                                     " (TMPDIR): ", std::strerror(errno),
                                     ". Set TMPDIR to a folder that can be written");
     }

@@ -55,6 +55,7 @@ TEST(Nodes, OneThatCannotBeReachedIsTheCauseOfWhatOthersMiss) {
   run.feed(NodeUnreachable{"node1"});
   run.feed(WorkerFailed{.worker = {1}, .exception = "CollectiveError", .text = "peer is gone", .collateral = true});
   EXPECT_EQ(run.state(), State::shutting_down);
+  run.exit_all();
   EXPECT_THAT(run.all().error, HasSubstr("ode node1 is lost: the connection to its agent is cut"));
   EXPECT_FALSE(run.all().nodes[1].lost) << "it may come back";
 }

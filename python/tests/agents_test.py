@@ -244,7 +244,7 @@ def test_the_loss_of_a_node_costs_an_attempt(tmp_path, run_config):
 def test_a_run_that_ends_with_a_node_names_it_at_once(tmp_path, run_config):
     (tmp_path / "state").mkdir()
     with started_agents(tmp_path, "one", "two") as agents:
-        with pytest.raises(train.TrainingFailedError, match="node two is lost"):
+        with pytest.raises(train.TrainingFailedError, match="ode two is lost"):
             TorchTrainer(
                 trains,
                 train_loop_config={"steps": 500, "folder": str(tmp_path / "state")},

@@ -28,7 +28,7 @@ TEST(Hosts, TheAddressIsTheOneTowardsThem) {
   EXPECT_EQ(*address_for("", {"127.0.0.2"}), "127.0.0.1:0");
   EXPECT_EQ(*address_for("", {"::1"}), "[::1]:0");
   EXPECT_EQ(*address_for("", {"no.such.host.invalid", "127.0.0.1"}), "127.0.0.1:0");
-  EXPECT_THAT(address_for("", {"no.such.host.invalid"}).status().message(), HasSubstr("set listen to HOST:PORT"));
+  EXPECT_THAT(address_for("", {"no.such.host.invalid"}).status().message(), HasSubstr("name it in ScalingConfig.listen, as HOST:PORT"));
 }
 
 TEST(Slurm, NodesAreThoseThatScontrolTellsOf) {

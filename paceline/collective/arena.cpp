@@ -21,7 +21,8 @@ constexpr uint64_t to_page(uint64_t bytes) {
 
 constexpr uint64_t kSlots = to_page(sizeof(Board));
 constexpr uint64_t kStagingArea = kSlots + kWindow * kSlotBytes;
-constexpr uint64_t kHeap = kStagingArea + kStagings * kStagingBytes;
+constexpr uint64_t kMail = kStagingArea + kStagings * kStagingBytes;
+constexpr uint64_t kHeap = kMail + kMostRanks * kMailBytes;
 
 // Freed blocks up to this size keep their pages: they are likely to be wanted again.
 constexpr uint64_t kKeptBytes = uint64_t{1} << 20;
@@ -38,6 +39,10 @@ std::byte* ArenaView::slot(uint64_t operation) const {
 
 std::byte* ArenaView::staging(uint64_t piece) const {
   return data() + kStagingArea + piece % kStagings * kStagingBytes;
+}
+
+std::byte* ArenaView::mail_to(int rank) const {
+  return data() + kMail + static_cast<uint64_t>(rank) * kMailBytes;
 }
 
 std::optional<uint64_t> ArenaView::offset_of(const void* address) const {

@@ -26,6 +26,9 @@ inline constexpr size_t kSlotBytes = size_t{64} << 10;
 inline constexpr size_t kStagingBytes = size_t{256} << 10;
 inline constexpr int kStagings = 2;
 
+/// What is on its way to one rank: longer messages go piece by piece.
+inline constexpr size_t kMailBytes = size_t{1} << 20;
+
 /// What all ranks see of an arena.
 class ArenaView {
  public:
@@ -34,6 +37,7 @@ class ArenaView {
   Board& board() const { return *reinterpret_cast<Board*>(data()); }
   std::byte* slot(uint64_t operation) const;
   std::byte* staging(uint64_t piece) const;
+  std::byte* mail_to(int rank) const;
   std::byte* at(uint64_t offset) const { return data() + offset; }
   /// Where `address` is in it; nothing when it is not.
   std::optional<uint64_t> offset_of(const void* address) const;

@@ -1,7 +1,8 @@
 // Board: what a rank shows the others of its node of the operations of one group. It is in the rank's arena.
 //
-// The rank writes, the others read; only the bell is theirs to ring. An operation is announced before it is carried
-// out: nobody touches values before all announcements have been compared.
+// The rank writes, the others read; theirs are only the bells, which they ring, and how much of its mail they have
+// taken. An operation is announced before it is carried out: nobody touches values before all announcements have been
+// compared.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@
 
 namespace paceline::collective {
 
-inline constexpr uint32_t kBoardVersion = 1;
+inline constexpr uint32_t kBoardVersion = 2;
 inline constexpr int kMostRanks = 64;
 /// Operations that a rank may have announced while others are still at the first of them.
 inline constexpr uint64_t kWindow = 16;
@@ -60,15 +61,27 @@ enum class Presence : uint32_t {
   failed    ///< it has found others missing: `Board::missing`
 };
 
+/// The way from a rank to another, in the sender's arena: `written` and `taken` are counts of bytes.
+struct MailWay {
+  alignas(64) std::atomic<uint64_t> written;
+  alignas(64) std::atomic<uint64_t> taken;
+};
+
+/// What a rank sleeps on. Whoever changes what it may wait for rings it.
+struct Bell {
+  alignas(64) std::atomic<uint32_t> rings;
+  std::atomic<uint32_t> is_asleep;
+};
+
 struct Board {
   std::atomic<uint32_t> version;
   std::atomic<Presence> presence;
   std::atomic<uint64_t> missing;                ///< a bit for each rank that this one waits for no more
   alignas(64) std::atomic<uint64_t> announced;  ///< operations, from 1 on
   alignas(64) std::atomic<uint64_t> stage;
-  /// Whoever changes a board rings those that sleep: the rank itself sleeps on its own bell.
-  alignas(64) std::atomic<uint32_t> bell;
-  std::atomic<uint32_t> is_asleep;
+  Bell bell;                             ///< of who carries operations out
+  Bell mail_bell;                        ///< of who carries mail
+  std::array<MailWay, kMostRanks> mail;  ///< to each rank
   alignas(64) std::array<Announcement, kWindow> announcements;
   /// Of an all_to_all: the bytes for each rank.
   std::array<std::array<uint64_t, kMostRanks>, kWindow> parts;

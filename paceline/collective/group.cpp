@@ -79,7 +79,8 @@ std::shared_ptr<SharedGroup> SharedGroup::create(const Bulletin& bulletin, int r
   return group;
 }
 
-SharedGroup::SharedGroup(std::unique_ptr<Peers> peers) : peers_(std::move(peers)) {
+SharedGroup::SharedGroup(std::unique_ptr<Peers> peers)
+    : peers_(std::move(peers)), mail_(std::make_unique<Mail>(*peers_)) {
   worker_ = start_thread([this] { work(); });
 }
 

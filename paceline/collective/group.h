@@ -19,6 +19,7 @@
 #include <string>
 #include <thread>
 
+#include "paceline/collective/mail.h"
 #include "paceline/collective/operation.h"
 #include "paceline/collective/peers.h"
 
@@ -56,6 +57,9 @@ class SharedGroup {
   /// Memory that all ranks can reach: what is in it is reduced in place. Blocks may outlive the group.
   const std::shared_ptr<Arena>& arena() const { return peers_->arena(); }
 
+  /// Messages between two ranks; they need no order among the collectives.
+  Mail& mail() { return *mail_; }
+
   /// Makes what waits, here and on the other ranks, fail, and what follows.
   void abort();
 
@@ -69,6 +73,7 @@ class SharedGroup {
   void work();
 
   const std::unique_ptr<Peers> peers_;
+  const std::unique_ptr<Mail> mail_;
   bool reads_others_ = false;  // all ranks may use process_vm_readv() on all others
 
   Waiting waiting_ = 0;

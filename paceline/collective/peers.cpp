@@ -36,9 +36,14 @@ void sleep_on(std::atomic<uint32_t>& bell, uint32_t heard, Deadline deadline) {
   ::syscall(SYS_futex, &bell, FUTEX_WAIT, heard, &timeout, nullptr, 0);
 }
 
-void wake(Board& board) {
-  board.bell.fetch_add(1);
-  ::syscall(SYS_futex, &board.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+void wake(Bell& bell) {
+  bell.rings.fetch_add(1);
+  ::syscall(SYS_futex, &bell.rings, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void wake_all(Board& board) {
+  wake(board.bell);
+  wake(board.mail_bell);
 }
 
 int processors() {
@@ -85,19 +90,44 @@ Peers::~Peers() {
   watcher_.join();
   Presence here = Presence::here;
   board().presence.compare_exchange_strong(here, Presence::left);
-  for (const Member& member : members_) wake(member.arena->board());
+  for (const Member& member : members_) wake_all(member.arena->board());
 }
 
 void Peers::ring() const {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const Member& member : members_) {
     Board& board = member.arena->board();
-    if (board.is_asleep.load(std::memory_order_relaxed) != 0) wake(board);
+    if (board.bell.is_asleep.load(std::memory_order_relaxed) != 0) wake(board.bell);
+  }
+}
+
+void Peers::ring_for_mail(int rank) const {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  Bell& bell = board_of(rank).mail_bell;
+  if (bell.is_asleep.load(std::memory_order_relaxed) != 0) wake(bell);
+}
+
+void Peers::sleep_for_mail(uint32_t heard, Deadline deadline) const {
+  sleep_on(board().mail_bell.rings, heard, deadline);
+}
+
+std::string Peers::why_gone(int rank) const {
+  if (rank == rank_) return "";
+  if (lost_[static_cast<size_t>(rank)]) return "its process has ended";
+  switch (board_of(rank).presence) {
+    case Presence::left:
+      return "it has left the group";
+    case Presence::aborted:
+      return "it has aborted";
+    case Presence::failed:
+      return "a collective has failed there";
+    default:
+      return "";
   }
 }
 
 void Peers::wake_own() const {
-  wake(board());
+  wake_all(board());
 }
 
 void Peers::wait(const std::function<bool(const Board&)>& is_there, Deadline deadline, const Waiting& waiting,
@@ -111,16 +141,16 @@ void Peers::wait(const std::function<bool(const Board&)>& is_there, Deadline dea
   }
   Board& own = board();
   struct Asleep {  // whoever changes a board while it is set rings
-    explicit Asleep(Board& board) : board(board) { board.is_asleep = 1; }
-    ~Asleep() { board.is_asleep = 0; }
-    Board& board;
-  } const asleep(own);
+    explicit Asleep(Bell& bell) : bell(bell) { bell.is_asleep = 1; }
+    ~Asleep() { bell.is_asleep = 0; }
+    Bell& bell;
+  } const asleep(own.bell);
   while (true) {
-    const uint32_t heard = own.bell;
+    const uint32_t heard = own.bell.rings;
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (all_there()) return;
     check_missing(is_there, what, std::chrono::steady_clock::now() >= deadline);
-    sleep_on(own.bell, heard, deadline);
+    sleep_on(own.bell.rings, heard, deadline);
   }
 }
 
@@ -178,14 +208,14 @@ void Peers::give_up(const std::vector<int64_t>& missing) {
   board().missing = bits;
   Presence here = Presence::here;
   board().presence.compare_exchange_strong(here, Presence::failed);
-  for (const Member& member : members_) wake(member.arena->board());
+  for (const Member& member : members_) wake_all(member.arena->board());
 }
 
 void Peers::abort() {
   aborted_ = true;
   board().presence = Presence::aborted;
   wake_own();
-  for (const Member& member : members_) wake(member.arena->board());
+  for (const Member& member : members_) wake_all(member.arena->board());
 }
 
 // Hears of the ends of the others' processes.

@@ -2,8 +2,8 @@
 //
 // A rank changes its own board, then rings; whoever sleeps looks again. Every wait ends when the boards say so, when a
 // peer that is waited for has ended or left, when somebody aborts, or at its deadline, whichever comes first.
-// Threading: announce(), advance() and wait() by the thread that carries out operations; everything else from any.
-// Errors: PeerLost, with the ranks that are missing; CollectiveError after abort().
+// Threading: wait() by the thread that carries out operations, sleep_for_mail() by the one that carries mail;
+// everything else from any. Errors: PeerLost, with the ranks that are missing; CollectiveError after abort().
 #pragma once
 
 #include <atomic>
@@ -47,6 +47,13 @@ class Peers {
 
   /// Wakes the others after this rank's board has changed.
   void ring() const;
+  /// Wakes who carries mail at a rank, this one too.
+  void ring_for_mail(int rank) const;
+  /// Until somebody has rung for mail since `heard`, or the deadline. `heard`: rings before the look that found
+  /// nothing, during which `is_asleep` was set.
+  void sleep_for_mail(uint32_t heard, Deadline deadline) const;
+  /// Why nothing can come from a rank any more; "" while something can.
+  std::string why_gone(int rank) const;
   /// Until `is_there` of each other rank's board. `what`: "all_reduce number 7", for errors.
   void wait(const std::function<bool(const Board&)>& is_there, Deadline deadline, const Waiting& waiting,
             const std::string& what);

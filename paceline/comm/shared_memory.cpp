@@ -13,6 +13,7 @@
 #include "paceline/collective/group.h"
 #include "paceline/comm/backend_internal.h"
 #include "paceline/comm/failure_internal.h"
+#include "paceline/comm/shared_work_internal.h"
 #include "paceline/core/error.h"
 
 namespace paceline::comm {
@@ -109,121 +110,6 @@ Request reducing_request_of(const char* operation, Kind kind, const at::Tensor& 
                     " cannot take the ", to_string(request.what.reduction), " of ", tensor.scalar_type(), " tensors");
   return request;
 }
-
-// Several operations of the shared group that c10d has as one.
-class SharedWork final : public c10d::Work {
- public:
-  SharedWork(int rank, c10d::OpType type, Collective collective, std::shared_ptr<SharedGroup> group, Tensors results,
-             std::shared_ptr<const FailureReporter> failures)
-      : Work(rank, type),
-        state_(std::make_shared<State>()),
-        group_(std::move(group)),
-        operation_(to_string(collective)),
-        failures_(std::move(failures)) {
-    state_->results = std::move(results);
-  }
-
-  // `after`: copies to where the user wants the results, once all parts have ended well.
-  void begin(std::vector<Request> requests, const std::shared_ptr<void>& keeps, std::function<void()> after,
-             const std::shared_ptr<GroupProgress>& progress) {
-    state_->left = requests.size();
-    for (Request& request : requests) {
-      request.keeps = keeps;
-      request.on_end = [state = state_, after, progress](const std::exception_ptr& failure) {
-        state->end(failure, after, progress.get());
-      };
-    }
-    for (Request& request : requests) operations_.push_back(group_->start(std::move(request)));
-  }
-
-  bool isCompleted() override {
-    if (state_->is_over) return true;
-    push();  // who asks does not wait
-    return false;
-  }
-  bool isSuccess() const override { return state_->is_over && state_->failure == nullptr; }
-  std::exception_ptr exception() const override { return state_->is_over ? state_->failure : nullptr; }
-  std::vector<at::Tensor> result() override { return state_->results; }
-
-  bool wait(std::chrono::milliseconds) override {
-    failures_->run(operation_, [&] {
-      for (const auto& operation : operations_) group_->wait(operation);
-    });
-    if (state_->failure) failures_->run(operation_, [&] { std::rethrow_exception(state_->failure); });
-    return true;
-  }
-  void synchronize() override {}
-  void abort() override { group_->abort(); }
-
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    c10::intrusive_ptr<c10::ivalue::Future> future;
-    bool is_over = false;
-    {
-      const std::lock_guard lock(state_->mutex);
-      if (!state_->future) {
-        state_->future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-      } else {
-        return state_->future;
-      }
-      future = state_->future;
-      is_over = state_->is_over;
-    }
-    if (is_over) {
-      state_->complete(*future);
-    } else {
-      push();  // nobody may call wait()
-    }
-    return future;
-  }
-
- private:
-  // Outlives the work, which nobody need keep.
-  struct State {
-    std::mutex mutex;
-    size_t left = 0;
-    Tensors results;
-    std::exception_ptr failure;
-    std::atomic<bool> is_over = false;
-    c10::intrusive_ptr<c10::ivalue::Future> future;  // null while nobody has asked for it
-
-    void end(const std::exception_ptr& why, const std::function<void()>& after, GroupProgress* progress) {
-      if (why && !failure) failure = why;
-      if (--left > 0) return;
-      if (!failure && after) {
-        try {
-          after();
-        } catch (...) {
-          failure = std::current_exception();
-        }
-      }
-      if (progress != nullptr) progress->end_collective();
-      c10::intrusive_ptr<c10::ivalue::Future> asked;
-      {
-        const std::lock_guard lock(mutex);
-        is_over = true;
-        asked = future;
-      }
-      if (asked) complete(*asked);
-    }
-    void complete(c10::ivalue::Future& one) const {
-      if (failure) {
-        one.setErrorIfNeeded(failure);
-      } else {
-        one.markCompleted(c10::IValue(results));
-      }
-    }
-  };
-
-  void push() {
-    for (const auto& operation : operations_) group_->push(operation);
-  }
-
-  const std::shared_ptr<State> state_;
-  const std::shared_ptr<SharedGroup> group_;
-  const std::string operation_;
-  const std::shared_ptr<const FailureReporter> failures_;
-  std::vector<std::shared_ptr<collective::Operation>> operations_;
-};
 
 class SharedMemoryBackend final : public c10d::Backend {
  public:
@@ -384,6 +270,25 @@ class SharedMemoryBackend final : public c10d::Backend {
     return begin(c10d::OpType::ALLTOALL, Collective::all_to_all, std::move(call), {std::move(request)}, outputs);
   }
 
+  WorkPointer send(Tensors& tensors, int to, int tag) override {
+    at::Tensor& tensor = only("send", tensors);
+    Call call;
+    const at::Tensor values = call.given(tensor);
+    return post(c10d::OpType::SEND, "send", std::move(call), values, root(to), tag, tensors);
+  }
+  WorkPointer recv(Tensors& tensors, int from, int tag) override {
+    at::Tensor& tensor = only("recv", tensors);
+    Call call;
+    const at::Tensor values = call.filled(tensor);
+    return post(c10d::OpType::RECV, "recv", std::move(call), values, root(from), tag, tensors);
+  }
+  WorkPointer recvAnysource(Tensors& tensors, int tag) override {
+    at::Tensor& tensor = only("recv", tensors);
+    Call call;
+    const at::Tensor values = call.filled(tensor);
+    return post(c10d::OpType::RECVANYSOURCE, "recv", std::move(call), values, -1, tag, tensors);
+  }
+
   WorkPointer barrier(const c10d::BarrierOptions& options) override {
     return begin(c10d::OpType::BARRIER, Collective::barrier, {},
                  {{.kind = Kind::barrier, .timeout = patience(options.timeout)}}, {});
@@ -410,6 +315,10 @@ class SharedMemoryBackend final : public c10d::Backend {
       at::Tensor values = tensor.detach().contiguous();
       if (is_result) copies.emplace_back(tensor.detach(), values);
       return kept.emplace_back(std::move(values));
+    }
+    void copy_back() {
+      const at::NoGradGuard no_grad;
+      for (auto& [to, from] : copies) to.copy_(from);
     }
     at::Tensor joined(const Tensors& parts) {
       Tensors flat;
@@ -451,12 +360,34 @@ class SharedMemoryBackend final : public c10d::Backend {
     const auto kept = std::make_shared<Call>(std::move(call));
     std::function<void()> after;
     if (!kept->copies.empty()) {
-      after = [kept] {
-        const at::NoGradGuard no_grad;
-        for (auto& [to, from] : kept->copies) to.copy_(from);
-      };
+      after = [kept] { kept->copy_back(); };
     }
     work->begin(std::move(requests), kept, std::move(after), progress_);
+    return work;
+  }
+
+  // A message of two ranks; it is no progress of the group.
+  WorkPointer post(c10d::OpType type, const char* operation, Call call, const at::Tensor& values, int rank, int tag,
+                   Tensors results) {
+    failures_->throw_if_stopped(operation);
+    const auto kept = std::make_shared<Call>(std::move(call));
+    const auto letter = std::make_shared<collective::Letter>();
+    *letter = {.rank = rank,
+               .tag = tag,
+               .memory = static_cast<std::byte*>(values.mutable_data_ptr()),
+               .bytes = values.nbytes(),
+               .deadline = std::chrono::steady_clock::now() + timeout_,
+               .keeps = kept};
+    auto work = c10::make_intrusive<MailWork>(getRank(), type, operation, std::move(results), failures_);
+    letter->on_end = [state = work->state(), kept, rank = &letter->rank](const std::exception_ptr& failure) {
+      if (!failure) kept->copy_back();
+      state->end(failure, *rank);
+    };
+    if (type == c10d::OpType::SEND) {
+      group_->mail().send(letter);
+    } else {
+      group_->mail().receive(letter);
+    }
     return work;
   }
 

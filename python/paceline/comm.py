@@ -6,8 +6,7 @@ Importing this module registers it. Workers of a trainer have it without that, b
     import paceline.comm
     torch.distributed.init_process_group("paceline")
 
-Where the ranks of a group are on several machines, the group is Gloo's. It has every collective, but neither ``send`` nor
-``recv``. Buckets of ``DistributedDataParallel`` are reduced where they are, without a copy, where the environment has
+Where the ranks of a group are on several machines, the group is Gloo's. Sparse tensors it does not take. Buckets of ``DistributedDataParallel`` are reduced where they are, without a copy, where the environment has
 ``DDP_DISABLE_COMM_MEM=0`` before torch is imported, as it is in workers.
 """
 
@@ -21,7 +20,7 @@ from paceline.train.torch._gloo import counts
 __all__ = []
 
 
-def _make(options, _):
+def _make(options):
     interfaces = list(filter(None, os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")))
     size = options.group_size
     return native.make_shared_memory(
@@ -31,7 +30,7 @@ def _make(options, _):
 
 def _register():
     if "paceline" not in dist.Backend.backend_list:
-        dist.Backend.register_backend("paceline", _make, extended_api=True, devices=["cpu"])
+        dist.Backend.register_backend("paceline", lambda options, *_: _make(options), extended_api=True, devices=["cpu"])
 
 
 _register()

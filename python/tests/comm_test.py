@@ -50,6 +50,17 @@ def check(rank, world):
         one = torch.ones(1, dtype=torch.bfloat16)
         dist.all_reduce(one, group=half)
         assert one.item() == 2
+    word = torch.arange(6.0).reshape(2, 3).t() if rank == 0 else torch.zeros(3, 2)
+    if rank == 0:
+        dist.send(word, dst=world - 1, tag=7)
+    elif rank == world - 1:
+        source = dist.recv(word, tag=7)
+        assert source == 0 and word.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    around = [dist.P2POp(dist.isend, torch.full((1 << 20,), float(rank)), (rank + 1) % world),
+              dist.P2POp(dist.irecv, got := torch.empty(1 << 20), (rank - 1) % world)]
+    for one in dist.batch_isend_irecv(around):
+        one.wait()
+    assert got.unique().tolist() == [float((rank - 1) % world)]
     dist.barrier()
 """
 

@@ -109,7 +109,7 @@ def test_a_slurm_job_of_several_nodes_is_found(programs, tmp_path, run_config, m
         ({"engine": "hosts"}, "ScalingConfig.hosts is empty"),
         ({"hosts": ["a", "b@a"]}, 'has "b@a" twice'),
         ({"hosts": ["-oProxyCommand=x"]}, "no name of a machine"),
-        ({"hosts": ["no.such.host.invalid"]}, "set listen to HOST:PORT"),
+        ({"hosts": ["no.such.host.invalid"]}, "name it in ScalingConfig.listen, as HOST:PORT"),
         ({"engine": "slurm"}, 'engine "slurm" needs a Slurm job'),
     ],
 )

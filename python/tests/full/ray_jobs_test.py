@@ -191,7 +191,8 @@ def test_a_program_in_cpp_trains_on_the_clusters_nodes(dashboard, programs, tmp_
     """It has two runs, one of which loses a worker."""
     command = paceline_run(dashboard, programs, tmp_path, "-n", 2, "--", "./040_resume_after_failure")
     shown = finished(command)
-    assert "equal" in shown, shown
+    rows = [line.split() for line in shown.partition("loss with 1 failure")[2].splitlines() if line.strip()]
+    assert len(rows) == 8 and all(undisturbed == killed for _, undisturbed, killed in rows), shown
     nodes = {node for log in tmp_path.glob("results/*/journal.jsonl") for node in re.findall(r'"node":"([^"]+)"', log.read_text())}
     assert len(nodes) == 2, nodes
     ends(lambda: of_runs(mark), 60)

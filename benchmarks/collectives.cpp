@@ -55,10 +55,10 @@ Call call_of(const std::string& row, comm::Group& group) {
   if (row == "all_reduce_small") return all_reduce(group, torch::ones({kSmall}));
   torch::Tensor all = shared(group, kLarge), part = shared(group, kLarge / kRanks);
   if (row == "reduce_scatter") {
-    return [&group, all, part]() mutable { group.process_group()->_reduce_scatter_base(part, all)->wait(); };
+    return [&group, all, part]() mutable { group.process_group()->reduce_scatter_single(part, all)->wait(); };
   }
   if (row == "all_gather") {
-    return [&group, all, part]() mutable { group.process_group()->_allgather_base(all, part)->wait(); };
+    return [&group, all, part]() mutable { group.process_group()->all_gather_single(all, part)->wait(); };
   }
   throw std::invalid_argument("there is no row " + row);
 }

@@ -9,6 +9,7 @@
 
 #include "paceline/collective/ranks_fixture.h"
 #include "paceline/core/peer_lost.h"
+#include "paceline/testing/in_fork.h"
 
 namespace paceline::collective {
 namespace {
@@ -336,6 +337,7 @@ class LostRanks : public testing::TestWithParam<std::tuple<End, bool>> {};
 
 // Ranks are processes that reduce on and on; one of them ends at a random moment.
 TEST_P(LostRanks, AreNamedToTheOthers) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
   const auto [end, in_arena] = GetParam();
   constexpr int kRanks = 3;
   for (int round = 0; round < 10; ++round) {

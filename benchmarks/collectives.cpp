@@ -42,7 +42,7 @@ torch::Tensor shared(const comm::Group& group, int64_t size) {
   return tensor.fill_(1);
 }
 
-Call all_reduce(comm::Group& group, torch::Tensor tensor) {
+Call all_reduce(comm::Group& group, const torch::Tensor& tensor) {
   return [&group, tensor] {
     std::vector<torch::Tensor> tensors{tensor};
     group.process_group()->allreduce(tensors)->wait();

@@ -73,7 +73,7 @@ struct Case {
   bool may_read_others = true;
 };
 
-class Collectives : public testing::TestWithParam<Case> {
+class Collectives : public ::testing::TestWithParam<Case> {
  protected:
   void on_ranks(const std::function<void(SharedGroup&)>& rank) {
     on_threads(GetParam().world_size, rank, GetParam().may_read_others);
@@ -202,13 +202,13 @@ std::vector<Case> cases() {
   return all;
 }
 
-std::string name_of_case(const testing::TestParamInfo<Case>& info) {
+std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
   constexpr const char* kPlaces[] = {"Heap", "Arena", "Mixed"};
   return std::to_string(info.param.world_size) + "Ranks" + std::to_string(info.param.count) + "Values" +
          kPlaces[static_cast<int>(info.param.place)] + (info.param.may_read_others ? "" : "InPieces");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Collectives, testing::ValuesIn(cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(All, Collectives, ::testing::ValuesIn(cases()), name_of_case);
 
 TEST(SharedGroup, ManyOperationsAreUnderWayAtOnce) {
   on_threads(3, [](SharedGroup& group) {
@@ -333,7 +333,7 @@ TEST(SharedGroup, WhoLeavesIsMissed) {
 // How a rank of the next test ends.
 enum class End { killed, exits, stopped };
 
-class LostRanks : public testing::TestWithParam<std::tuple<End, bool>> {};
+class LostRanks : public ::testing::TestWithParam<std::tuple<End, bool>> {};
 
 // Ranks are processes that reduce on and on; one of them ends at a random moment.
 TEST_P(LostRanks, AreNamedToTheOthers) {
@@ -382,13 +382,14 @@ TEST_P(LostRanks, AreNamedToTheOthers) {
   }
 }
 
-std::string name_of_end(const testing::TestParamInfo<LostRanks::ParamType>& info) {
+std::string name_of_end(const ::testing::TestParamInfo<LostRanks::ParamType>& info) {
   constexpr const char* kEnds[] = {"Killed", "Exits", "Stopped"};
   return std::string(kEnds[static_cast<int>(std::get<0>(info.param))]) + (std::get<1>(info.param) ? "InTheArena" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LostRanks,
-                         testing::Combine(testing::Values(End::killed, End::exits, End::stopped), testing::Bool()),
+                         ::testing::Combine(::testing::Values(End::killed, End::exits, End::stopped),
+                                            ::testing::Bool()),
                          name_of_end);
 
 TEST(Arena, GivesBackWhatIsFreed) {

@@ -354,7 +354,6 @@ class SharedMemoryBackend final : public c10d::Backend {
   WorkPointer begin(c10d::OpType type, Collective collective, Call call, std::vector<Request> requests,
                     Tensors results) {
     failures_->throw_if_stopped(to_string(collective));
-    auto work = c10::make_intrusive<SharedWork>(getRank(), type, collective, group_, std::move(results), failures_);
     if (requests.empty()) requests.push_back({.kind = Kind::barrier, .timeout = timeout_});
     if (progress_ != nullptr) progress_->begin_collective(collective);
     const auto kept = std::make_shared<Call>(std::move(call));
@@ -362,8 +361,8 @@ class SharedMemoryBackend final : public c10d::Backend {
     if (!kept->copies.empty()) {
       after = [kept] { kept->copy_back(); };
     }
-    work->begin(std::move(requests), kept, std::move(after), progress_);
-    return work;
+    return start_work({getRank(), type, to_string(collective), std::move(results), failures_}, group_,
+                      std::move(requests), kept, after, progress_);
   }
 
   // A message of two ranks; it is no progress of the group.
@@ -378,17 +377,17 @@ class SharedMemoryBackend final : public c10d::Backend {
                .bytes = values.nbytes(),
                .deadline = std::chrono::steady_clock::now() + timeout_,
                .keeps = kept};
-    auto work = c10::make_intrusive<MailWork>(getRank(), type, operation, std::move(results), failures_);
-    letter->on_end = [state = work->state(), kept, rank = &letter->rank](const std::exception_ptr& failure) {
+    const MailWorkAndEnd mail = make_mail_work({getRank(), type, operation, std::move(results), failures_});
+    letter->on_end = [end = mail.end, kept, rank = &letter->rank](const std::exception_ptr& failure) {
       if (!failure) kept->copy_back();
-      state->end(failure, *rank);
+      end(failure, *rank);
     };
     if (type == c10d::OpType::SEND) {
       group_->mail().send(letter);
     } else {
       group_->mail().receive(letter);
     }
-    return work;
+    return mail.work;
   }
 
   WorkPointer reduce_all(c10d::OpType type, Tensors& tensors, const c10d::AllreduceOptions& options) {

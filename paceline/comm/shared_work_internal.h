@@ -1,12 +1,13 @@
 // The works of the backend "paceline": what c10d waits for.
 #pragma once
 
-#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
 
-#include <atomic>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,215 +15,34 @@
 #include "paceline/comm/failure_internal.h"
 #include "paceline/core/progress.h"
 
+namespace c10d {
+class Work;
+enum class OpType : std::uint8_t;
+}  // namespace c10d
+
 namespace paceline::comm {
 
-// Several operations of the shared group that c10d has as one.
-class SharedWork final : public c10d::Work {
- public:
-  SharedWork(int rank, c10d::OpType type, Collective collective, std::shared_ptr<collective::SharedGroup> group,
-             std::vector<at::Tensor> results, std::shared_ptr<const FailureReporter> failures)
-      : Work(rank, type),
-        state_(std::make_shared<State>()),
-        group_(std::move(group)),
-        operation_(to_string(collective)),
-        failures_(std::move(failures)) {
-    state_->results = std::move(results);
-  }
-
-  // `after`: copies to where the user wants the results, once all parts have ended well.
-  void begin(std::vector<collective::Request> requests, const std::shared_ptr<void>& keeps, std::function<void()> after,
-             const std::shared_ptr<GroupProgress>& progress) {
-    state_->left = requests.size();
-    for (collective::Request& request : requests) {
-      request.keeps = keeps;
-      request.on_end = [state = state_, after, progress](const std::exception_ptr& failure) {
-        state->end(failure, after, progress.get());
-      };
-    }
-    for (collective::Request& request : requests) operations_.push_back(group_->start(std::move(request)));
-  }
-
-  bool isCompleted() override {
-    if (state_->is_over) return true;
-    push();  // who asks does not wait
-    return false;
-  }
-  bool isSuccess() const override { return state_->is_over && state_->failure == nullptr; }
-  std::exception_ptr exception() const override { return state_->is_over ? state_->failure : nullptr; }
-  std::vector<at::Tensor> result() override { return state_->results; }
-
-  bool wait(std::chrono::milliseconds) override {
-    failures_->run(operation_, [&] {
-      for (const auto& operation : operations_) group_->wait(operation);
-    });
-    if (state_->failure) failures_->run(operation_, [&] { std::rethrow_exception(state_->failure); });
-    return true;
-  }
-  void synchronize() override {}
-  void abort() override { group_->abort(); }
-
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    c10::intrusive_ptr<c10::ivalue::Future> future;
-    bool is_over = false;
-    {
-      const std::lock_guard lock(state_->mutex);
-      if (!state_->future) {
-        state_->future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-      } else {
-        return state_->future;
-      }
-      future = state_->future;
-      is_over = state_->is_over;
-    }
-    if (is_over) {
-      state_->complete(*future);
-    } else {
-      push();  // nobody may call wait()
-    }
-    return future;
-  }
-
- private:
-  // Outlives the work, which nobody need keep.
-  struct State {
-    std::mutex mutex;
-    size_t left = 0;
-    std::vector<at::Tensor> results;
-    std::exception_ptr failure;
-    std::atomic<bool> is_over = false;
-    c10::intrusive_ptr<c10::ivalue::Future> future;  // null while nobody has asked for it
-
-    void end(const std::exception_ptr& why, const std::function<void()>& after, GroupProgress* progress) {
-      if (why && !failure) failure = why;
-      if (--left > 0) return;
-      if (!failure && after) {
-        try {
-          after();
-        } catch (...) {
-          failure = std::current_exception();
-        }
-      }
-      if (progress != nullptr) progress->end_collective();
-      c10::intrusive_ptr<c10::ivalue::Future> asked;
-      {
-        const std::lock_guard lock(mutex);
-        is_over = true;
-        asked = future;
-      }
-      if (asked) complete(*asked);
-    }
-    void complete(c10::ivalue::Future& one) const {
-      if (failure) {
-        one.setErrorIfNeeded(failure);
-      } else {
-        one.markCompleted(c10::IValue(results));
-      }
-    }
-  };
-
-  void push() {
-    for (const auto& operation : operations_) group_->push(operation);
-  }
-
-  const std::shared_ptr<State> state_;
-  const std::shared_ptr<collective::SharedGroup> group_;
-  const std::string operation_;
-  const std::shared_ptr<const FailureReporter> failures_;
-  std::vector<std::shared_ptr<collective::Operation>> operations_;
+/// What both kinds are made with.
+struct WorkOf {
+  int rank = 0;
+  c10d::OpType type;
+  std::string operation;  ///< for errors
+  std::vector<at::Tensor> results;
+  std::shared_ptr<const FailureReporter> failures;
 };
 
-// A message to or from one rank.
-class MailWork final : public c10d::Work {
- public:
-  // Outlives the work, which nobody need keep.
-  class State {
-   public:
-    explicit State(std::vector<at::Tensor> results) : results_(std::move(results)) {}
-    /// `rank`: the other one.
-    void end(const std::exception_ptr& failure, int rank) {
-      c10::intrusive_ptr<c10::ivalue::Future> asked;
-      {
-        const std::lock_guard lock(mutex_);
-        failure_ = failure;
-        rank_ = rank;
-        is_over_ = true;
-        asked = future_;
-        changed_.notify_all();
-      }
-      if (asked) complete(*asked);
-    }
+/// Starts `requests`, which c10d has as one work: it is over when all are. `keeps` lives until then. `after` copies to
+/// where the user wants the results, once all have ended well. `progress`: where the work has begun; null for nowhere.
+c10::intrusive_ptr<c10d::Work> start_work(WorkOf of, std::shared_ptr<collective::SharedGroup> group,
+                                          std::vector<collective::Request> requests, const std::shared_ptr<void>& keeps,
+                                          const std::function<void()>& after,
+                                          const std::shared_ptr<GroupProgress>& progress);
 
-   private:
-    friend class MailWork;
-    void complete(c10::ivalue::Future& one) const {
-      if (failure_) {
-        one.setErrorIfNeeded(failure_);
-      } else {
-        one.markCompleted(c10::IValue(results_));
-      }
-    }
-
-    const std::vector<at::Tensor> results_;
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::exception_ptr failure_;
-    int rank_ = -1;
-    bool is_over_ = false;
-    c10::intrusive_ptr<c10::ivalue::Future> future_;  // null while nobody has asked for it
-  };
-
-  MailWork(int rank, c10d::OpType type, std::string operation, std::vector<at::Tensor> results,
-           std::shared_ptr<const FailureReporter> failures)
-      : Work(rank, type),
-        state_(std::make_shared<State>(std::move(results))),
-        operation_(std::move(operation)),
-        failures_(std::move(failures)) {}
-
-  const std::shared_ptr<State>& state() const { return state_; }
-
-  bool isCompleted() override {
-    const std::lock_guard lock(state_->mutex_);
-    return state_->is_over_;
-  }
-  bool isSuccess() const override {
-    const std::lock_guard lock(state_->mutex_);
-    return state_->is_over_ && !state_->failure_;
-  }
-  std::exception_ptr exception() const override {
-    const std::lock_guard lock(state_->mutex_);
-    return state_->failure_;
-  }
-  int sourceRank() const override {
-    const std::lock_guard lock(state_->mutex_);
-    return state_->rank_;
-  }
-  std::vector<at::Tensor> result() override { return state_->results_; }
-  void synchronize() override {}
-
-  bool wait(std::chrono::milliseconds) override {
-    std::exception_ptr failure;
-    {
-      std::unique_lock lock(state_->mutex_);
-      state_->changed_.wait(lock, [this] { return state_->is_over_; });
-      failure = state_->failure_;
-    }
-    if (failure) failures_->run(operation_, [&] { std::rethrow_exception(failure); });
-    return true;
-  }
-
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    const std::lock_guard lock(state_->mutex_);
-    if (!state_->future_) {
-      state_->future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-      if (state_->is_over_) state_->complete(*state_->future_);
-    }
-    return state_->future_;
-  }
-
- private:
-  const std::shared_ptr<State> state_;
-  const std::string operation_;
-  const std::shared_ptr<const FailureReporter> failures_;
+/// A message to or from one rank, and what ends it: a failure or null, and the other rank.
+struct MailWorkAndEnd {
+  c10::intrusive_ptr<c10d::Work> work;
+  std::function<void(const std::exception_ptr& failure, int rank)> end;
 };
+MailWorkAndEnd make_mail_work(WorkOf of);
 
 }  // namespace paceline::comm

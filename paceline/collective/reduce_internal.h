@@ -118,17 +118,28 @@ struct Product {
     return {a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
   }
 };
+template <class T>
+bool is_nan(T) {
+  return false;
+}
+inline bool is_nan(float value) {
+  return __builtin_isnan(value);
+}
+inline bool is_nan(double value) {
+  return __builtin_isnan(value);
+}
+
 // What is no number wins, as in torch.minimum().
 struct Min {
   template <class T>
   static T of(T a, T b) {
-    return (b < a || b != b) && a == a ? b : a;
+    return (b < a || is_nan(b)) && !is_nan(a) ? b : a;
   }
 };
 struct Max {
   template <class T>
   static T of(T a, T b) {
-    return (a < b || b != b) && a == a ? b : a;
+    return (a < b || is_nan(b)) && !is_nan(a) ? b : a;
   }
 };
 struct And {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "paceline/comm/shared_work_internal.h"
+#include "paceline/core/error.h"
 
 namespace paceline::comm {
 namespace {
@@ -22,8 +23,8 @@ class SharedWork final : public c10d::Work {
   }
 
   // `after`: copies to where the user wants the results, once all parts have ended well.
-  void begin(std::vector<collective::Request> requests, const std::shared_ptr<void>& keeps, std::function<void()> after,
-             const std::shared_ptr<GroupProgress>& progress) {
+  void begin(std::vector<collective::Request> requests, const std::shared_ptr<void>& keeps,
+             const std::function<void()>& after, const std::shared_ptr<GroupProgress>& progress) {
     state_->left = requests.size();
     for (collective::Request& request : requests) {
       request.keeps = keeps;
@@ -45,7 +46,12 @@ class SharedWork final : public c10d::Work {
 
   bool wait(std::chrono::milliseconds) override {
     failures_->run(operation_, [&] {
-      for (const auto& operation : operations_) group_->wait(operation);
+      try {
+        for (const auto& operation : operations_) group_->wait(operation);
+      } catch (const CollectiveError& error) {
+        if (error.cause() == CollectiveCause::stopped) failures_->throw_if_stopped(operation_);
+        throw;
+      }
     });
     if (state_->failure) failures_->run(operation_, [&] { std::rethrow_exception(state_->failure); });
     return true;

@@ -259,7 +259,7 @@ arrow::Status Session::take_close(const WireFrame& frame) {
 
 arrow::Status Session::deliver(std::string_view fresh) {
   if (fresh.empty() || closed_) return arrow::Status::OK();
-  const arrow::Status fed = reader_.feed(std::as_bytes(std::span(fresh)));
+  arrow::Status fed = reader_.feed(std::as_bytes(std::span(fresh)));
   while (!closed_) {
     ARROW_ASSIGN_OR_RAISE(std::optional<rpc::Envelope> envelope, reader_.next());
     if (!envelope) return fed;

@@ -39,6 +39,7 @@ std::string in_path(const std::string& program) {
 // What ssh connects to for `host`: its configuration may name machines that nobody else knows. "" where it does not
 // say.
 std::string hostname_by_ssh(const std::string& host) {
+  // NOLINTNEXTLINE(bugprone-command-processor): the name is quoted
   FILE* const output = ::popen(("ssh -G -- " + quoted(host) + " 2>&-").c_str(), "re");
   if (output == nullptr) return "";
   std::string text;

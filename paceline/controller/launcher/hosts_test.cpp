@@ -10,7 +10,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 TEST(Hosts, AShellThereGetsTheWordsAsTheyAre) {
   const Words command = ssh_command("me@b", {"/opt/my programs/paceline", "agent", "--name", "it's $HOME"});
@@ -28,7 +27,8 @@ TEST(Hosts, TheAddressIsTheOneTowardsThem) {
   EXPECT_EQ(*address_for("", {"127.0.0.2"}), "127.0.0.1:0");
   EXPECT_EQ(*address_for("", {"::1"}), "[::1]:0");
   EXPECT_EQ(*address_for("", {"no.such.host.invalid", "127.0.0.1"}), "127.0.0.1:0");
-  EXPECT_THAT(address_for("", {"no.such.host.invalid"}).status().message(), HasSubstr("name it in ScalingConfig.listen, as HOST:PORT"));
+  EXPECT_THAT(address_for("", {"no.such.host.invalid"}).status().message(),
+              HasSubstr("name it in ScalingConfig.listen, as HOST:PORT"));
 }
 
 TEST(Slurm, NodesAreThoseThatScontrolTellsOf) {
@@ -45,7 +45,7 @@ TEST(Slurm, NodesAreThoseThatScontrolTellsOf) {
 }
 
 TEST(Slurm, IsFoundInTheScriptOfAJobOfSeveralNodes) {
-  const auto in = [](std::map<std::string, std::string> variables) {
+  const auto in = [](const std::map<std::string, std::string>& variables) {
     return is_slurm_job_of_several_nodes([variables](const std::string& name) -> std::optional<std::string> {
       const auto found = variables.find(name);
       return found == variables.end() ? std::nullopt : std::optional(found->second);

@@ -50,6 +50,7 @@ def connect(address: Optional[str] = None, **options: Any) -> Any:
         return None
     address = os.environ.get(VARIABLE) or "auto" if address in (None, "auto") else address
     try:
+        _reach(address)
         context = ray.init(address=address, **options)
     except (ConnectionError, TimeoutError) as error:
         raise ConnectionError(
@@ -58,6 +59,20 @@ def connect(address: Optional[str] = None, **options: Any) -> Any:
         ) from error
     _client_host = urllib.parse.urlsplit(address).hostname if address.startswith("ray://") else None
     return context
+
+
+def _reach(address: str) -> None:
+    """ConnectionError where nobody listens at HOST:PORT: Ray would try for minutes."""
+    place = urllib.parse.urlsplit(address if "://" in address else f"//{address}")
+    try:
+        host, port = place.hostname, place.port
+    except ValueError:
+        return  # Ray says what is wrong with it
+    if host and port:
+        try:
+            socket.create_connection((host, port), timeout=10).close()
+        except OSError as error:
+            raise ConnectionError(str(error)) from error
 
 
 def is_connected() -> bool:

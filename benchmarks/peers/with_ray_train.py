@@ -168,8 +168,7 @@ def node_loss(options) -> None:
     killed_ns = int((pathlib.Path(options.scratch) / "killed").read_text())
     print_samples([seconds_to_last_rank(options.scratch, killed_ns)])
     sys.stdout.flush()
-    cluster.shutdown()
-    os._exit(0)  # at its own end Ray's driver would say that it has lost a node, and exit with 1
+    os._exit(0)  # at its own end Ray's driver would say that it has lost a node, and exit with 1; run.py ends the nodes
 
 
 def memory_beside_workers(options) -> None:

@@ -13,6 +13,7 @@ namespace {
 
 // `bytes` from or to the ring at `position`, which may go on at its beginning.
 void write_ring(std::byte* ring, uint64_t position, const std::byte* from, uint64_t bytes) {
+  if (bytes == 0) return;
   const uint64_t begin = position % kMailBytes;
   const uint64_t first = std::min<uint64_t>(bytes, kMailBytes - begin);
   std::memcpy(ring + begin, from, first);
@@ -20,6 +21,7 @@ void write_ring(std::byte* ring, uint64_t position, const std::byte* from, uint6
 }
 
 void read_ring(const std::byte* ring, uint64_t position, std::byte* to, uint64_t bytes) {
+  if (bytes == 0) return;
   const uint64_t begin = position % kMailBytes;
   const uint64_t first = std::min<uint64_t>(bytes, kMailBytes - begin);
   std::memcpy(to, ring + begin, first);
@@ -196,8 +198,10 @@ bool Mail::serve_early(const std::shared_ptr<Letter>& letter) {
     if (found == in.early.end()) continue;
     const bool is_coming = in.has_head && in.letter == nullptr && std::next(found) == in.early.end();
     if (is_coming) continue;
-    std::memcpy(letter->memory, found->content.data(), std::min<uint64_t>(letter->bytes, found->content.size()));
     const uint64_t bytes = found->content.size();
+    if (const uint64_t part = std::min(letter->bytes, bytes); part > 0) {
+      std::memcpy(letter->memory, found->content.data(), part);
+    }
     in.early.erase(found);
     deliver(letter, rank, bytes);
     return true;

@@ -106,6 +106,10 @@ function(paceline_test name)
     # Arrow's own allocators use memory again without the sanitizer's knowledge.
     list(APPEND ARG_ENVIRONMENT "TSAN_OPTIONS=${PACELINE_TSAN_OPTIONS}" "ARROW_DEFAULT_MEMORY_POOL=system")
   endif()
+  if(PACELINE_SANITIZER STREQUAL "address")
+    list(APPEND ARG_ENVIRONMENT
+      "LSAN_OPTIONS=print_suppressions=0:suppressions=${PROJECT_SOURCE_DIR}/cmake/leak_sanitizer.supp")
+  endif()
   if(ARG_ENVIRONMENT)
     list(APPEND properties ENVIRONMENT "${ARG_ENVIRONMENT}")
   endif()

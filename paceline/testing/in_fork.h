@@ -13,6 +13,14 @@ constexpr bool kForksMayStartThreads = false;
 constexpr bool kForksMayStartThreads = true;
 #endif
 
+// The sanitizers' allocators do not free their locks in a fork, which other threads of the parent may hold: it would wait
+// for ever.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kForksBesideThreadsMayAllocate = false;
+#else
+constexpr bool kForksBesideThreadsMayAllocate = true;
+#endif
+
 /// Whether `check` gives true there, within ten seconds. It must not use the test's assertions.
 template <class Check>
 bool holds_in_fork(Check check) {

@@ -257,7 +257,8 @@ class ConcatenateColumns : public Operator {
     ARROW_ASSIGN_OR_RAISE(const arrow::Datum before, is_finite(values));
     ARROW_ASSIGN_OR_RAISE(const arrow::Datum behind, is_finite(cast));
     ARROW_ASSIGN_OR_RAISE(const arrow::Datum lost, compute::CallFunction("and_not", {before, behind}, &context));
-    const auto& rows = static_cast<const arrow::BooleanArray&>(*lost.make_array());
+    const auto made = lost.make_array();
+    const auto& rows = static_cast<const arrow::BooleanArray&>(*made);
     for (int64_t row = 0; row < (rows.true_count() > 0 ? rows.length() : 0); ++row) {
       if (rows.IsNull(row) || !rows.Value(row)) continue;
       ARROW_ASSIGN_OR_RAISE(const auto number, values.GetScalar(row));

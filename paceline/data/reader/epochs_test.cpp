@@ -307,7 +307,7 @@ TEST(Epochs, WhatIsBegunCanBeTaken) {
 
 // A fork has none of its parent's threads, and may find what they had in their hands locked.
 TEST(Epochs, AForkForgetsWhatItsParentReadsAndReadsItself) {
-  if (!testing::kForksMayStartThreads) GTEST_SKIP() << "the fork reads with threads";
+  if (!testing::kForksBesideThreadsMayAllocate) GTEST_SKIP() << "the fork reads, its parent's threads allocate";
   const auto reader = shuffled_numbers(20'000);
   const EpochOptions options{.batch_size = 100};
   const auto pool = shared_pool(static_cast<int>(options.threads), options.read_ahead_bytes);

@@ -40,7 +40,7 @@ class FileActions {
     ::posix_spawn_file_actions_init(&actions_);
     if (!directory.empty()) ::posix_spawn_file_actions_addchdir_np(&actions_, directory.c_str());
     ::posix_spawn_file_actions_adddup2(&actions_, standard_output, STDOUT_FILENO);
-    if (standard_error != STDERR_FILENO) ::posix_spawn_file_actions_adddup2(&actions_, standard_error, STDERR_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, standard_error, STDERR_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions_, channel, kChannelDescriptor);
   }
   FileActions(const FileActions&) = delete;
@@ -105,10 +105,11 @@ arrow::Result<SpawnedProcess> watch(pid_t pid, ProcessEnds ends) {
 
 arrow::Result<SpawnedForkServer> spawn_fork_server(const Spawn& request) {
   ARROW_ASSIGN_OR_RAISE(auto channel, make_socket_pair());
-  const FileActions actions(request.directory, STDERR_FILENO, STDERR_FILENO, channel.second.get());
+  ARROW_ASSIGN_OR_RAISE(auto output, make_pipe());
+  const FileActions actions(request.directory, output.second.get(), output.second.get(), channel.second.get());
   ARROW_ASSIGN_OR_RAISE(const pid_t pid, start(request.fork_server, request.environment, request.directory,
                                                kForkServerVariable, actions));
-  return SpawnedForkServer{pid, std::move(channel.first)};
+  return SpawnedForkServer{pid, std::move(channel.first), std::move(output.first)};
 }
 
 arrow::Result<SpawnedProcess> spawn(const Spawn& request) {

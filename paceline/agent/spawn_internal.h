@@ -38,10 +38,11 @@ struct SpawnedProcess {
 /// The child `pid` in a process group of its own, with our ends. One that cannot be watched is killed: IOError.
 arrow::Result<SpawnedProcess> watch(pid_t pid, ProcessEnds ends);
 
-/// A fork server, with its channel to us: it finds its end by kForkServerVariable. Its output is the caller's.
+/// A fork server, with its channel to us: it finds its end by kForkServerVariable.
 struct SpawnedForkServer {
   pid_t pid = 0;
   Descriptor channel;
+  Descriptor output;  // where standard output and standard error can be read
 };
 arrow::Result<SpawnedForkServer> spawn_fork_server(const Spawn& request);
 

@@ -1,6 +1,7 @@
 #include "paceline/transport/trust_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,7 +9,6 @@
 #include <cstdio>
 
 #include "paceline/core/json.h"
-#include "paceline/core/posix/descriptor.h"
 #include "paceline/core/record.h"
 
 namespace paceline::transport {
@@ -63,6 +63,17 @@ arrow::Status check_is_private(int file, const std::string& path) {
   return arrow::Status::OK();
 }
 
+// File systems without locks say nothing of who holds a file. Open for writing: NFS locks no other.
+arrow::Status check_is_free(const std::string& path) {
+  const Descriptor there(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!there || ::flock(there.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return arrow::Status::OK();
+  const auto file = read_trust_file(path);
+  return arrow::Status::AlreadyExists("the token file ", path, " is in use: ",
+                                      file.ok() ? "run " + file->run : "a run", " that wrote it still goes on",
+                                      file.ok() ? " at " + file->addresses.front() : "",
+                                      ". Name another token file for this run, or end that one first");
+}
+
 }  // namespace
 
 std::string encode_trust_file(const TrustFile& file) {
@@ -106,14 +117,17 @@ arrow::Result<TrustFile> decode_trust_file(std::string_view text) {
           .token = read.token, .authority = read.authority, .certificate = read.certificate, .key = read.key}};
 }
 
-arrow::Status write_trust_file(const std::string& path, const TrustFile& file) {
+arrow::Result<Descriptor> write_trust_file(const std::string& path, const TrustFile& file) {
+  ARROW_RETURN_NOT_OK(check_is_free(path));
   ARROW_ASSIGN_OR_RAISE(const std::string id, random_id());
   const std::string unfinished = path + "." + id;
-  const Descriptor out(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  Descriptor out(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!out) return errno_status("cannot make " + unfinished);
+  (void)::flock(out.get(), LOCK_EX | LOCK_NB);  // before anybody else can
   arrow::Status status = write_all(out.get(), encode_trust_file(file));
   if (status.ok() && std::rename(unfinished.c_str(), path.c_str()) != 0) status = errno_status("cannot make " + path);
-  if (!status.ok()) ::unlink(unfinished.c_str());
+  if (status.ok()) return out;
+  ::unlink(unfinished.c_str());
   return status;
 }
 

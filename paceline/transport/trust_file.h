@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "paceline/core/posix/descriptor.h"
 #include "paceline/transport/trust.h"
 
 namespace paceline::transport {
@@ -29,8 +30,10 @@ std::string encode_trust_file(const TrustFile& file);
 /// Invalid, naming the field: not such a text.
 arrow::Result<TrustFile> decode_trust_file(std::string_view text);
 
-/// Writes it, whole or not at all, readable to its owner alone; a file that was there is replaced.
-arrow::Status write_trust_file(const std::string& path, const TrustFile& file);
+/// Writes it, whole or not at all, readable to its owner alone. The file is locked (flock) for as long as what is
+/// returned stays open, and its forks with it. A file that was there is replaced, but AlreadyExists while another
+/// process, or another descriptor of this one, holds it: its run goes on, and agents would leave it for this one.
+arrow::Result<Descriptor> write_trust_file(const std::string& path, const TrustFile& file);
 /// Invalid when others than its owner may read it, when it is somebody else's, or no such text.
 arrow::Result<TrustFile> read_trust_file(const std::string& path);
 

@@ -98,6 +98,17 @@ TEST_F(TrustFileTest, ComesBackAsItWasWrittenAndIsItsOwnersAlone) {
   EXPECT_EQ(paceline::testing::names_in(folder_.path()), std::vector<std::string>{"trust"});
 }
 
+TEST_F(TrustFileTest, IsNotReplacedWhileItsWriterHoldsIt) {
+  auto held = write_trust_file(path_, file_).ValueOrDie();
+  const arrow::Status second = write_trust_file(path_, file_).status();
+  EXPECT_TRUE(second.IsAlreadyExists()) << second;
+  EXPECT_THAT(second.message(), HasSubstr(path_ + " is in use: run " + file_.run));
+  expect_no_secret(second);
+  EXPECT_EQ(paceline::testing::names_in(folder_.path()), std::vector<std::string>{"trust"});
+  held.reset();
+  EXPECT_TRUE(write_trust_file(path_, file_).ok());
+}
+
 TEST_F(TrustFileTest, OneThatOthersMayReadIsRefused) {
   ASSERT_TRUE(write_trust_file(path_, file_).ok());
   ASSERT_EQ(::chmod(path_.c_str(), 0640), 0);

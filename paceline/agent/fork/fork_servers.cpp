@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 
 #include "paceline/agent/fork/fork_servers_internal.h"
@@ -10,6 +11,8 @@
 
 namespace paceline::agent {
 namespace {
+
+constexpr size_t kMaxLastOutput = 4096;
 
 // A server is asked for one process at a time, and what it is sent fits into the socket.
 arrow::Status send_to(const Descriptor& channel, const rpc::Envelope& envelope, std::vector<int> descriptors) {
@@ -48,7 +51,9 @@ arrow::Result<ForkServers::Servers::iterator> ForkServers::server_for(const Spaw
   if (found != servers_.end()) return found;
   ARROW_ASSIGN_OR_RAISE(SpawnedForkServer spawned, spawn_fork_server(request));
   ::fcntl(spawned.channel.get(), F_SETFL, O_NONBLOCK);
-  return servers_.emplace(name, Server{.pid = spawned.pid, .channel = std::move(spawned.channel)}).first;
+  ::fcntl(spawned.output.get(), F_SETFL, O_NONBLOCK);
+  Server server{.pid = spawned.pid, .channel = std::move(spawned.channel), .output = std::move(spawned.output)};
+  return servers_.emplace(name, std::move(server)).first;
 }
 
 void ForkServers::ask(Servers::iterator server) {
@@ -63,13 +68,19 @@ void ForkServers::ask(Servers::iterator server) {
 
 std::vector<int> ForkServers::descriptors() const {
   std::vector<int> all;
-  for (const auto& [name, server] : servers_) all.push_back(server.channel.get());
+  for (const auto& [name, server] : servers_) {
+    all.push_back(server.channel.get());
+    if (server.output) all.push_back(server.output.get());
+  }
   return all;
 }
 
 void ForkServers::receive(int descriptor) {
-  const auto server = std::ranges::find(servers_, descriptor, [](const auto& one) { return one.second.channel.get(); });
+  const auto server = std::ranges::find_if(servers_, [descriptor](const auto& one) {
+    return one.second.channel.get() == descriptor || one.second.output.get() == descriptor;
+  });
   if (server == servers_.end()) return;
+  if (server->second.output.get() == descriptor) return pass_output_on(server->second);
   std::array<std::byte, 4096> buffer;
   auto received = receive_some(descriptor, buffer);
   const bool fits = received.ok() && !received->closed &&
@@ -106,15 +117,33 @@ void ForkServers::note_end(pid_t pid) {
   if (server != servers_.end()) give_up(server, "it has ended");
 }
 
+// All that is there.
+void ForkServers::pass_output_on(Server& server) {
+  std::array<char, 4096> part;
+  while (server.output) {
+    const ssize_t size = ::read(server.output.get(), part.data(), part.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return;
+    if (size <= 0) return server.output.reset();
+    const std::string_view text(part.data(), static_cast<size_t>(size));
+    (void)!::write(STDERR_FILENO, text.data(), text.size());
+    server.last_output += text;
+    if (server.last_output.size() > kMaxLastOutput) {
+      server.last_output.erase(0, server.last_output.size() - kMaxLastOutput);
+    }
+  }
+}
+
 // The next order starts another.
 void ForkServers::give_up(Servers::iterator server, const std::string& why) {
   Server gone = std::move(server->second);
   servers_.erase(server);
   ::kill(gone.pid, SIGKILL);
+  pass_output_on(gone);
+  while (gone.last_output.ends_with('\n')) gone.last_output.pop_back();
+  const std::string said = gone.last_output.empty() ? ", without a word" : ". Its last words:\n" + gone.last_output;
   for (const Waiting& waiting : gone.waiting) {
-    on_answer_(waiting.order, arrow::Status::IOError(
-                                  "the process that workers are forked from is gone: ", why,
-                                  "; it has written why to the standard error of the driver, or of the node's agent"));
+    on_answer_(waiting.order, arrow::Status::IOError("the process that workers are forked from is gone: ", why, said));
   }
 }
 

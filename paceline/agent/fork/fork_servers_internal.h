@@ -1,6 +1,8 @@
 // ForkServers: the guardian's fork servers (fork_server.h), and the processes that they are asked for.
 //
-// Not thread-safe. What the guardian waits for: answers at descriptors(), the ends of the servers' processes.
+// Not thread-safe. What the guardian waits for: answers and output at descriptors(), the ends of the servers' processes.
+// What a server writes goes to this process's standard error; when a server is gone, its last lines are part of the
+// errors of whoever waits for it.
 #pragma once
 
 #include <arrow/result.h>
@@ -33,9 +35,9 @@ class ForkServers {
 
   /// Asks the server that `request` names, which is started if there is none.
   void fork(const Spawn& request, const ForkOrder& order);
-  /// The servers' ends of their channels.
+  /// The ends of the servers' channels, and of the pipes of their output.
   std::vector<int> descriptors() const;
-  /// A message has arrived on one of them.
+  /// Something has arrived on one of them.
   void receive(int descriptor);
   /// Whether `pid` is a server, or of a server's process group: a process that is being forked.
   bool contains(pid_t pid) const;
@@ -51,6 +53,8 @@ class ForkServers {
   struct Server {
     pid_t pid = 0;
     Descriptor channel;
+    Descriptor output;
+    std::string last_output;
     rpc::FrameReader reader;
     std::deque<Waiting> waiting;  // the first has been asked for
   };
@@ -59,6 +63,7 @@ class ForkServers {
   arrow::Result<Servers::iterator> server_for(const Spawn& request);
   void ask(Servers::iterator server);
   void take_answers(Servers::iterator server);
+  static void pass_output_on(Server& server);
   void give_up(Servers::iterator server, const std::string& why);
 
   OnAnswer on_answer_;

@@ -368,6 +368,7 @@ const std::vector<Flag>& torchrun_flags() {
        [](Reading& r, const std::string& text) -> arrow::Status {
          if (text.empty()) return arrow::Status::Invalid("is empty; leave it out for 127.0.0.1");
          r.flags.master_address = text;
+         r.has_master_address = true;
          return arrow::Status::OK();
        },
        kOwnGroup},

@@ -248,6 +248,7 @@ arrow::Status check_nodes(Reading& reading) {
   } else {
     nodes.host = reading.flags.master_address;
     nodes.port = reading.flags.master_port.value_or(kDefaultPort);
+    nodes.has_default_host = !reading.has_master_address;
     if (!nodes.rank) nodes.rank = 0;
   }
   return arrow::Status::OK();

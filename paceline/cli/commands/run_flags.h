@@ -44,6 +44,8 @@ struct NodeFlags {
   /// Where the first node is: --rdzv-endpoint, else --master-addr and --master-port. Port 0: as the token file says.
   std::string host;
   int64_t port = 0;
+  /// Whether no flag says where the first node is: it is looked for on this machine.
+  bool has_default_host = false;
   /// Whether this node is that, where --rdzv-conf says it.
   std::optional<bool> is_host;
   /// So long nodes wait for each other, and, where the least are there, for those that may come besides.

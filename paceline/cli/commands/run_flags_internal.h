@@ -21,6 +21,7 @@ struct Reading {
   std::optional<int64_t> nproc;
   std::optional<std::string> endpoint;
   bool standalone = false;
+  bool has_master_address = false;
   std::optional<double> keep_alive_interval_s;
   std::optional<double> keep_alive_attempts;
   bool counts_this_machine = false;  // a number of workers is not a number: cpu, gpu, auto

@@ -1,5 +1,6 @@
 #include "paceline/controller/launcher/agents.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -39,9 +40,12 @@ arrow::Result<std::unique_ptr<AgentsLauncher>> AgentsLauncher::make(const Launch
 
 AgentsLauncher::~AgentsLauncher() {
   close();
-  if (run_.empty()) return;
-  const auto file = transport::read_trust_file(options_.token_file);
-  if (file.ok() && file->run == run_) ::unlink(options_.token_file.c_str());
+  struct stat own{};
+  struct stat there{};
+  const bool is_own = token_file_ && ::fstat(token_file_.get(), &own) == 0 &&
+                      ::stat(options_.token_file.c_str(), &there) == 0 && own.st_dev == there.st_dev &&
+                      own.st_ino == there.st_ino;
+  if (is_own) ::unlink(options_.token_file.c_str());
 }
 
 arrow::Result<Launch> AgentsLauncher::launch(LaunchEvents events) {
@@ -67,8 +71,7 @@ arrow::Result<Launch> AgentsLauncher::launch(LaunchEvents events) {
                                   .credentials = trust.agent};
   trust_text_ = transport::encode_trust_file(file);
   if (!options_.token_file.empty()) {
-    ARROW_RETURN_NOT_OK(transport::write_trust_file(options_.token_file, file));
-    run_ = run;
+    ARROW_ASSIGN_OR_RAISE(token_file_, transport::write_trust_file(options_.token_file, file));
   }
   return Launch{.agents = options_.nodes, .others_may_come = true};
 }

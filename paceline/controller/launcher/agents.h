@@ -1,8 +1,8 @@
 // AgentsLauncher: agents that somebody else starts (`paceline agent`), on whatever machines, and that connect here.
 //
 // It listens while the run lives. What agents need to find it and to prove themselves (transport/trust_file.h) is made
-// anew for each run; it is written to a file, or handed to whoever starts the agents. The file goes with
-// the launcher, unless another run has put its own in the place.
+// anew for each run; it is written to a file, or handed to whoever starts the agents. The file goes with the launcher,
+// unless somebody has put another in its place; until then a second run on the same file is refused.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "paceline/controller/launcher/launcher.h"
+#include "paceline/core/posix/descriptor.h"
 #include "paceline/transport/listener.h"
 
 namespace paceline::controller {
@@ -48,7 +49,7 @@ class AgentsLauncher final : public Launcher {
   std::mutex mutex_;
   LaunchEvents events_;  // empty once closed
   std::string trust_text_;
-  std::string run_;  // that the file is of; "" before it is written
+  Descriptor token_file_;  // open, so that it stays locked
   std::unique_ptr<transport::Listener> listener_;
 };
 

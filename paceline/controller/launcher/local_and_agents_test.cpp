@@ -80,11 +80,29 @@ TEST_F(LocalAndAgentsTest, TheFileOfAnotherRunStays) {
     const auto launched = launcher();
     ASSERT_TRUE(launched->launch({.on_agent = [&](auto agent) { first.take(std::move(agent)); }}).ok());
     const auto trust = transport::make_trust().ValueOrDie();
+    const std::string another = scaling_.token_file + "_of_another";
     ASSERT_TRUE(transport::write_trust_file(
-                    scaling_.token_file, {.run = "another", .addresses = {"127.0.0.1:1"}, .credentials = trust.agent})
+                    another, {.run = "another", .addresses = {"127.0.0.1:1"}, .credentials = trust.agent})
                     .ok());
+    std::filesystem::rename(another, scaling_.token_file);
   }
   EXPECT_EQ(transport::read_trust_file(scaling_.token_file).ValueOrDie().run, "another");
+}
+
+TEST_F(LocalAndAgentsTest, ASecondRunOnTheFileOfOneThatGoesOnIsRefused) {
+  NextAgent first;
+  auto launched = launcher();
+  ASSERT_TRUE(launched->launch({.on_agent = [&](auto agent) { first.take(std::move(agent)); }}).ok());
+  const auto file = transport::read_trust_file(scaling_.token_file).ValueOrDie();
+  const auto refused = launcher()->launch({.on_agent = [](auto) {}}).status();
+  EXPECT_TRUE(refused.IsAlreadyExists()) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("the token file " + scaling_.token_file + " is in use: run " + file.run +
+                                           " that wrote it still goes on at " + file.addresses.front()));
+  EXPECT_EQ(transport::read_trust_file(scaling_.token_file).ValueOrDie().run, file.run);
+  first.channel.reset();
+  launched.reset();
+  NextAgent later;
+  EXPECT_TRUE(launcher()->launch({.on_agent = [&](auto agent) { later.take(std::move(agent)); }}).ok());
 }
 
 TEST_F(LocalAndAgentsTest, TheFileGoesWithTheRun) {

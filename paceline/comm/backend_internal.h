@@ -7,8 +7,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "paceline/comm/backend.h"
+#include "paceline/comm/failure_internal.h"
 #include "paceline/core/progress.h"
 
 namespace c10d {
@@ -25,8 +27,12 @@ struct BackendSettings {
   std::chrono::milliseconds timeout{};
   /// Where the other ranks reach this one: kLoopback where all are on this machine; "": the backend chooses.
   std::string address = kLoopback;
+  /// Network interfaces to connect by; empty: those of GLOO_SOCKET_IFNAME where `address` is not kLoopback, else as it
+  /// says.
+  std::vector<std::string> interfaces;
   /// Where collectives are counted; null for nowhere.
   std::shared_ptr<GroupProgress> progress;
+  ThrownAs thrown_as = ThrownAs::collective_error;
 };
 
 /// A backend of one group, and the way to make its waiting collectives fail.

@@ -1,14 +1,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
 
 #include "paceline/comm/backend_internal.h"
 #include "paceline/comm/failure_internal.h"
-#include "paceline/comm/watched_gloo.h"
 
 namespace paceline::comm {
 namespace {
@@ -114,7 +112,7 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
     return counted(Collective::barrier, [&] { return ProcessGroupGloo::barrier(options); });
   }
 
-  void close_connections() {
+  void abort() override {
     if (!failures_->stop()) return;
     for (const auto& context : contexts_) {
       for (int peer = 0; peer < getSize(); ++peer) {
@@ -163,71 +161,43 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   const std::shared_ptr<FailureReporter> failures_;
 };
 
-c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options_for(std::chrono::milliseconds timeout) {
-  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
-  options->threads = 2;  // as PyTorch: two collectives of a group can be under way
-  return options;
+// Between machines the user may name interfaces, as for PyTorch's own groups.
+std::vector<std::string> interfaces_for(const BackendSettings& settings) {
+  if (!settings.interfaces.empty() || settings.address == kLoopback) return settings.interfaces;
+  const char* const named = std::getenv("GLOO_SOCKET_IFNAME");
+  std::istringstream list(named == nullptr ? "" : named);
+  std::vector<std::string> interfaces;
+  for (std::string interface; std::getline(list, interface, ',');) {
+    if (!interface.empty()) interfaces.push_back(interface);
+  }
+  return interfaces;
 }
 
-// Between machines the user may name interfaces, as for PyTorch's own groups.
-std::vector<std::shared_ptr<::gloo::transport::Device>> devices_at(const std::string& address) {
-  const char* named = std::getenv("GLOO_SOCKET_IFNAME");
+std::vector<std::shared_ptr<::gloo::transport::Device>> devices_for(const BackendSettings& settings) {
   std::vector<std::shared_ptr<::gloo::transport::Device>> devices;
-  std::istringstream interfaces(named == nullptr || address == kLoopback ? "" : named);
-  for (std::string interface; std::getline(interfaces, interface, ',');) {
-    if (!interface.empty()) devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
+  for (const std::string& interface : interfaces_for(settings)) {
+    devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
   }
   if (devices.empty()) {
-    devices.push_back(address.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
-                                      : c10d::ProcessGroupGloo::createDeviceForHostname(address));
+    devices.push_back(settings.address.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
+                                               : c10d::ProcessGroupGloo::createDeviceForHostname(settings.address));
   }
   return devices;
 }
 
 ConnectedBackend connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
-  auto options = options_for(settings.timeout);
-  options->devices = devices_at(settings.address);
+  auto options = c10d::ProcessGroupGloo::Options::create(settings.timeout);
+  options->threads = 2;  // as PyTorch: two collectives of a group can be under way
+  options->devices = devices_for(settings);
   auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress,
-                                               ThrownAs::collective_error);
-  return {gloo, [gloo] { gloo->close_connections(); }};
+                                               settings.thrown_as);
+  return {gloo, [gloo] { gloo->abort(); }};
 }
-
-// Those that make_watched_gloo() has made.
-std::mutex groups_mutex;
-std::vector<c10::weak_intrusive_ptr<WatchedGloo>> groups;
 
 }  // namespace
 
 Backend gloo_backend() {
   return {.name = "gloo", .devices = {c10::kCPU, c10::kCUDA}, .missing = "", .connect = &connect_gloo};
-}
-
-c10::intrusive_ptr<c10d::ProcessGroupGloo> make_watched_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                                             const WatchedGlooOptions& settings) {
-  auto options = options_for(settings.timeout);
-  for (const std::string& interface : settings.interfaces) {
-    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
-  }
-  if (options->devices.empty()) {
-    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
-  }
-  std::shared_ptr<GroupProgress> progress;
-  if (settings.progress != nullptr) {
-    settings.progress->forget_groups();
-    progress = settings.progress->add_group();
-  }
-  auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, std::move(progress),
-                                               ThrownAs::torch_error);
-  const std::lock_guard lock(groups_mutex);
-  groups.emplace_back(gloo);
-  return gloo;
-}
-
-void abort_watched_gloo() {
-  const std::lock_guard lock(groups_mutex);
-  for (const auto& group : groups) {
-    if (const auto alive = group.lock()) alive->close_connections();
-  }
 }
 
 }  // namespace paceline::comm

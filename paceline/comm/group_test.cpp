@@ -60,13 +60,13 @@ std::vector<std::shared_ptr<Group>> with_checks(int64_t world_size) {
   return over_key_value_as({.check_collectives = true}, world_size);
 }
 
-std::vector<std::shared_ptr<Group>> over_shared_memory(int64_t world_size) {
+std::vector<std::shared_ptr<Group>> over_gloo(int64_t world_size) {
   GroupOptions options;
-  options.backend = "paceline";
+  options.backend = "gloo";
   return over_key_value_as(options, world_size);
 }
 
-INSTANTIATE_TEST_SUITE_P(OverSharedMemory, GroupConformance, Values(Worlds{&over_shared_memory, {2, 3, 4}}));
+INSTANTIATE_TEST_SUITE_P(OverGloo, GroupConformance, Values(Worlds{&over_gloo, {2, 3, 4}}));
 INSTANTIATE_TEST_SUITE_P(InProcess, GroupConformance, Values(Worlds{&Group::in_process, {1, 2, 3, 4}}));
 INSTANTIATE_TEST_SUITE_P(OverKeyValue, GroupConformance, Values(Worlds{&over_key_value, {2, 3}}));
 
@@ -228,9 +228,10 @@ TEST(Group, KnowsWhichFailuresAreConsequences) {
 }
 
 TEST(Backends, EveryDeviceHasItsDefaultAndEveryRowIsFound) {
-  EXPECT_EQ(default_backend(torch::kCPU).name, "gloo");
+  EXPECT_EQ(default_backend(torch::kCPU).name, "paceline");
+  EXPECT_EQ(default_backend(torch::kCUDA, /*shared=*/true).name, "gloo");
   EXPECT_EQ(default_backend(torch::kCUDA).name, "nccl");
-  for (const char* name : {"nccl", "gloo", "paceline"}) {
+  for (const char* name : {"nccl", "paceline", "gloo"}) {
     const Backend& backend = *find_backend(name);
     EXPECT_EQ(backend.name, name);
     EXPECT_FALSE(backend.devices.empty()) << backend.name;

@@ -1,6 +1,4 @@
-#include "paceline/comm/shared_memory.h"
-
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,115 +11,32 @@
 #include "paceline/collective/group.h"
 #include "paceline/comm/backend_internal.h"
 #include "paceline/comm/failure_internal.h"
+#include "paceline/comm/shared_call_internal.h"
 #include "paceline/comm/shared_work_internal.h"
 #include "paceline/core/error.h"
 
 namespace paceline::comm {
 namespace {
 
-using collective::Element;
 using collective::Kind;
-using collective::Reduction;
 using collective::Request;
 using collective::SharedGroup;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 
-std::optional<Element> element_of(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return Element::float32;
-    case at::kDouble:
-      return Element::float64;
-    case at::kHalf:
-      return Element::float16;
-    case at::kBFloat16:
-      return Element::bfloat16;
-    case at::kChar:
-      return Element::int8;
-    case at::kByte:
-      return Element::uint8;
-    case at::kShort:
-      return Element::int16;
-    case at::kInt:
-      return Element::int32;
-    case at::kLong:
-      return Element::int64;
-    case at::kBool:
-      return Element::boolean;
-    case at::kComplexFloat:
-      return Element::complex64;
-    case at::kComplexDouble:
-      return Element::complex128;
-    default:
-      return std::nullopt;
-  }
-}
-
-Reduction reduction_of(const c10d::ReduceOp& op) {
-  switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
-    case c10d::ReduceOp::AVG:
-      return Reduction::mean;
-    case c10d::ReduceOp::PRODUCT:
-      return Reduction::product;
-    case c10d::ReduceOp::MIN:
-      return Reduction::min;
-    case c10d::ReduceOp::MAX:
-      return Reduction::max;
-    case c10d::ReduceOp::BAND:
-      return Reduction::bitwise_and;
-    case c10d::ReduceOp::BOR:
-      return Reduction::bitwise_or;
-    case c10d::ReduceOp::BXOR:
-      return Reduction::bitwise_xor;
-    default:
-      return Reduction::sum;
-  }
-}
-
-double factor_of(const c10d::ReduceOp& op) {
-  if (op.op_ != c10d::ReduceOp::PREMUL_SUM) return 1;
-  const auto* const factor = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
-  TORCH_CHECK_VALUE(factor != nullptr, "PREMUL_SUM has no factor");
-  return factor->tensor_factor.defined() ? factor->tensor_factor.item<double>() : factor->double_factor;
-}
-
-void check_tensor(const char* operation, const at::Tensor& tensor) {
-  TORCH_CHECK_VALUE(tensor.device().is_cpu() && tensor.layout() == at::kStrided, operation,
-                    " over shared memory takes dense tensors of the CPU; got ", tensor.toString(), " on ",
-                    tensor.device().str());
-}
-
-// What is sent as it is: of types that no reduction knows, the bytes.
-Request request_of(Kind kind, const at::Tensor& tensor, std::chrono::milliseconds timeout) {
-  const std::optional<Element> element = element_of(tensor.scalar_type());
-  return {.kind = kind,
-          .what = {.element = element.value_or(Element::uint8)},
-          .elements = static_cast<uint64_t>(element ? tensor.numel() : tensor.nbytes()),
-          .timeout = timeout};
-}
-
-Request reducing_request_of(const char* operation, Kind kind, const at::Tensor& tensor, const c10d::ReduceOp& op,
-                            std::chrono::milliseconds timeout) {
-  Request request = request_of(kind, tensor, timeout);
-  request.what.reduction = reduction_of(op);
-  request.what.factor = factor_of(op);
-  TORCH_CHECK_VALUE(element_of(tensor.scalar_type()) && has(request.what.element, request.what.reduction), operation,
-                    " cannot take the ", to_string(request.what.reduction), " of ", tensor.scalar_type(), " tensors");
-  return request;
-}
-
 class SharedMemoryBackend final : public c10d::Backend {
  public:
   using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 
-  SharedMemoryBackend(std::shared_ptr<SharedGroup> group, std::chrono::milliseconds timeout,
-                      std::shared_ptr<GroupProgress> progress, ThrownAs thrown_as)
+  /// `sparse`: connects to what takes sparse tensors; collective.
+  SharedMemoryBackend(std::shared_ptr<SharedGroup> group, const BackendSettings& settings,
+                      std::function<ConnectedBackend()> sparse)
       : Backend(group->rank(), group->size()),
         group_(std::move(group)),
-        timeout_(timeout),
-        progress_(std::move(progress)),
-        failures_(std::make_shared<FailureReporter>(getRank(), getSize(), thrown_as)) {}
+        timeout_(settings.timeout),
+        progress_(settings.progress),
+        failures_(std::make_shared<FailureReporter>(getRank(), getSize(), settings.thrown_as)),
+        connect_sparse_(std::move(sparse)) {}
 
   const std::string getBackendName() const override { return "paceline"; }
   void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
@@ -144,7 +59,7 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     at::Tensor& tensor = only("reduce", tensors);
-    Call call;
+    SharedCall call;
     Request request = reducing_request_of("reduce", Kind::reduce, tensor, options.reduceOp, patience(options.timeout));
     request.root = root(options.rootRank);
     const at::Tensor values = call.updated(tensor, getRank() == request.root);
@@ -155,7 +70,7 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     at::Tensor& tensor = only("broadcast", tensors);
-    Call call;
+    SharedCall call;
     Request request = request_of(Kind::broadcast, tensor, patience(options.timeout));
     request.root = root(options.rootRank);
     if (getRank() == request.root) {
@@ -184,7 +99,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
   WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                   const c10d::AllgatherOptions& options) override {
-    Call call;
+    SharedCall call;
     std::vector<Request> requests;
     Tensors results;
     TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(getSize()), "all_gather: wanted a list for each of ",
@@ -206,7 +121,7 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override {
     at::Tensor& output = only("scatter", outputs);
-    Call call;
+    SharedCall call;
     Request request = request_of(Kind::scatter, output, patience(options.timeout));
     request.root = root(options.rootRank);
     if (getRank() == request.root) request.input = call.joined(list_of("scatter", inputs, output)).const_data_ptr();
@@ -217,7 +132,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
                              const c10d::ReduceScatterOptions& options) override {
     at::Tensor& output = only("reduce_scatter", outputs);
-    Call call;
+    SharedCall call;
     Request request = reducing_request_of("reduce_scatter", Kind::reduce_scatter, output, options.reduceOp,
                                           patience(options.timeout));
     request.input = call.joined(list_of("reduce_scatter", inputs, output)).const_data_ptr();
@@ -239,7 +154,7 @@ class SharedMemoryBackend final : public c10d::Backend {
                             std::vector<int64_t>& input_rows, const c10d::AllToAllOptions& options) override {
     check_tensor("all_to_all", output);
     check_tensor("all_to_all", input);
-    Call call;
+    SharedCall call;
     Request request = all_to_all_request(input, options.timeout);
     request.sends = bytes_of_rows(input, input_rows);
     request.receives = bytes_of_rows(output, output_rows);
@@ -255,7 +170,7 @@ class SharedMemoryBackend final : public c10d::Backend {
     const auto ranks = static_cast<size_t>(getSize());
     TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, "all_to_all: wanted a tensor for each of ",
                       getSize(), " ranks, got ", inputs.size(), " and ", outputs.size());
-    Call call;
+    SharedCall call;
     Request request = all_to_all_request(inputs.front(), options.timeout);
     for (const at::Tensor& input : inputs) {
       check_tensor("all_to_all", input);
@@ -272,19 +187,19 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer send(Tensors& tensors, int to, int tag) override {
     at::Tensor& tensor = only("send", tensors);
-    Call call;
+    SharedCall call;
     const at::Tensor values = call.given(tensor);
     return post(c10d::OpType::SEND, "send", std::move(call), values, root(to), tag, tensors);
   }
   WorkPointer recv(Tensors& tensors, int from, int tag) override {
     at::Tensor& tensor = only("recv", tensors);
-    Call call;
+    SharedCall call;
     const at::Tensor values = call.filled(tensor);
     return post(c10d::OpType::RECV, "recv", std::move(call), values, root(from), tag, tensors);
   }
   WorkPointer recvAnysource(Tensors& tensors, int tag) override {
     at::Tensor& tensor = only("recv", tensors);
-    Call call;
+    SharedCall call;
     const at::Tensor values = call.filled(tensor);
     return post(c10d::OpType::RECVANYSOURCE, "recv", std::move(call), values, -1, tag, tensors);
   }
@@ -295,38 +210,13 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
   void abort() override {
-    if (failures_->stop()) group_->abort();
+    if (!failures_->stop()) return;
+    group_->abort();
+    const std::lock_guard lock(sparse_mutex_);
+    if (sparse_) sparse_->abort();
   }
 
  private:
-  // The tensors of one call: contiguous ones that the operation uses, and where they go at its end.
-  struct Call {
-    Tensors kept;
-    std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
-
-    at::Tensor given(const at::Tensor& tensor) { return kept.emplace_back(tensor.detach().contiguous()); }
-    at::Tensor filled(at::Tensor& tensor) {
-      if (tensor.is_contiguous()) return kept.emplace_back(tensor.detach());
-      copies.emplace_back(tensor.detach(), at::empty_like(tensor, at::MemoryFormat::Contiguous));
-      return copies.back().second;
-    }
-    at::Tensor updated(at::Tensor& tensor, bool is_result) {
-      if (tensor.is_contiguous()) return kept.emplace_back(tensor.detach());
-      at::Tensor values = tensor.detach().contiguous();
-      if (is_result) copies.emplace_back(tensor.detach(), values);
-      return kept.emplace_back(std::move(values));
-    }
-    void copy_back() {
-      const at::NoGradGuard no_grad;
-      for (auto& [to, from] : copies) to.copy_(from);
-    }
-    at::Tensor joined(const Tensors& parts) {
-      Tensors flat;
-      for (const at::Tensor& part : parts) flat.push_back(part.detach().reshape({-1}));
-      return kept.emplace_back(at::cat(flat));
-    }
-  };
-
   at::Tensor& only(const char* operation, Tensors& tensors) const {
     TORCH_CHECK_VALUE(tensors.size() == 1, operation, ": wanted one tensor, got ", tensors.size());
     check_tensor(operation, tensors.front());
@@ -351,14 +241,14 @@ class SharedMemoryBackend final : public c10d::Backend {
     return asked.count() > 0 ? asked : timeout_;
   }
 
-  WorkPointer begin(c10d::OpType type, Collective collective, Call call, std::vector<Request> requests,
+  WorkPointer begin(c10d::OpType type, Collective collective, SharedCall call, std::vector<Request> requests,
                     Tensors results) {
     failures_->throw_if_stopped(to_string(collective));
     if (requests.empty()) requests.push_back({.kind = Kind::barrier, .timeout = timeout_});
     if (progress_ != nullptr) progress_->begin_collective(collective);
-    const auto kept = std::make_shared<Call>(std::move(call));
+    const auto kept = std::make_shared<SharedCall>(std::move(call));
     std::function<void()> after;
-    if (!kept->copies.empty()) {
+    if (kept->has_copies()) {
       after = [kept] { kept->copy_back(); };
     }
     return start_work({getRank(), type, to_string(collective), std::move(results), failures_}, group_,
@@ -366,10 +256,10 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
   // A message of two ranks; it is no progress of the group.
-  WorkPointer post(c10d::OpType type, const char* operation, Call call, const at::Tensor& values, int rank, int tag,
+  WorkPointer post(c10d::OpType type, const char* operation, SharedCall call, const at::Tensor& values, int rank, int tag,
                    Tensors results) {
     failures_->throw_if_stopped(operation);
-    const auto kept = std::make_shared<Call>(std::move(call));
+    const auto kept = std::make_shared<SharedCall>(std::move(call));
     const auto letter = std::make_shared<collective::Letter>();
     *letter = {.rank = rank,
                .tag = tag,
@@ -390,8 +280,21 @@ class SharedMemoryBackend final : public c10d::Backend {
     return mail.work;
   }
 
+  // Gradients of embeddings. What they become on a rank is known once the others' places are: Gloo's algorithm.
+  WorkPointer reduce_all_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
+    failures_->throw_if_stopped("all_reduce");
+    if (!sparse_) {
+      ConnectedBackend connected = connect_sparse_();
+      const std::lock_guard lock(sparse_mutex_);
+      sparse_ = std::move(connected);
+    }
+    failures_->throw_if_stopped("all_reduce");  // meanwhile
+    return sparse_->handle->allreduce(tensors, options);
+  }
+
   WorkPointer reduce_all(c10d::OpType type, Tensors& tensors, const c10d::AllreduceOptions& options) {
-    Call call;
+    if (tensors.size() == 1 && tensors.front().is_sparse()) return reduce_all_sparse(tensors, options);
+    SharedCall call;
     std::vector<Request> requests;
     for (at::Tensor& tensor : tensors) {
       check_tensor("all_reduce", tensor);
@@ -407,7 +310,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   WorkPointer gather_lists(c10d::OpType type, Kind kind, TensorLists& outputs, at::Tensor& input, int root,
                            std::chrono::milliseconds timeout) {
     const char* const operation = to_string(kind);
-    Call call;
+    SharedCall call;
     Request request = request_of(kind, input, patience(timeout));
     request.root = root;
     request.input = call.given(input).const_data_ptr();
@@ -421,7 +324,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
   WorkPointer gather_into(c10d::OpType type, Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
-    Call call;
+    SharedCall call;
     std::vector<Request> requests;
     TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "all_gather: wanted an output for each input");
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -441,7 +344,7 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer reduce_scatter_tensors(c10d::OpType type, Tensors& outputs, Tensors& inputs,
                                      const c10d::ReduceScatterOptions& options) {
-    Call call;
+    SharedCall call;
     std::vector<Request> requests;
     TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "reduce_scatter: wanted an output for each input");
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -487,6 +390,9 @@ class SharedMemoryBackend final : public c10d::Backend {
   std::chrono::milliseconds timeout_;
   const std::shared_ptr<GroupProgress> progress_;  // null: not counted
   const std::shared_ptr<FailureReporter> failures_;
+  const std::function<ConnectedBackend()> connect_sparse_;
+  std::mutex sparse_mutex_;  // only abort() comes from another thread
+  std::optional<ConnectedBackend> sparse_;
 };
 
 // Null where the ranks are on several machines.
@@ -506,42 +412,19 @@ std::shared_ptr<SharedGroup> meet(const c10::intrusive_ptr<c10d::Store>& store, 
 ConnectedBackend connect_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
   auto group = meet(store, settings.rank, settings.world_size, settings.timeout);
   if (group == nullptr) return gloo_backend().connect(store, settings);
-  auto backend = c10::make_intrusive<SharedMemoryBackend>(std::move(group), settings.timeout, settings.progress,
-                                                          ThrownAs::collective_error);
+  const auto connect_sparse = [store = c10::make_intrusive<c10d::PrefixStore>("sparse", store), settings] {
+    BackendSettings here = settings;
+    here.address = kLoopback;
+    return gloo_backend().connect(store, here);
+  };
+  auto backend = c10::make_intrusive<SharedMemoryBackend>(std::move(group), settings, connect_sparse);
   return {backend, [backend] { backend->abort(); }};
 }
-
-// Those that make_shared_memory() has made.
-std::mutex backends_mutex;
-std::vector<c10::weak_intrusive_ptr<SharedMemoryBackend>> backends;
 
 }  // namespace
 
 Backend shared_memory_backend() {
   return {.name = "paceline", .devices = {c10::kCPU}, .missing = "", .connect = &connect_shared_memory};
-}
-
-c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store,
-                                                     const WatchedGlooOptions& options) {
-  auto group = meet(store, options.rank, options.world_size, options.timeout);
-  if (group == nullptr) return make_watched_gloo(store, options);
-  std::shared_ptr<GroupProgress> progress;
-  if (options.progress != nullptr) {
-    options.progress->forget_groups();
-    progress = options.progress->add_group();
-  }
-  auto backend = c10::make_intrusive<SharedMemoryBackend>(std::move(group), options.timeout, std::move(progress),
-                                                          ThrownAs::torch_error);
-  const std::lock_guard lock(backends_mutex);
-  backends.emplace_back(backend);
-  return backend;
-}
-
-void abort_shared_memory() {
-  const std::lock_guard lock(backends_mutex);
-  for (const auto& backend : backends) {
-    if (const auto alive = backend.lock()) alive->abort();
-  }
 }
 
 }  // namespace paceline::comm

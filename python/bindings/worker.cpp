@@ -11,8 +11,6 @@
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/comm/backend.h"
 #include "paceline/comm/control_store.h"
-#include "paceline/comm/shared_memory.h"
-#include "paceline/comm/watched_gloo.h"
 #include "paceline/core/config/debug_config.h"
 #include "paceline/core/error.h"
 #include "paceline/core/posix/process_title.h"
@@ -36,7 +34,7 @@ Progress* progress = nullptr;
 c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
                                                      int64_t world_size, std::chrono::milliseconds timeout,
                                                      const std::vector<std::string>& interfaces, bool counted) {
-  return comm::make_watched_gloo(store, {.rank = rank,
+  return comm::make_gloo(store, {.rank = rank,
                                          .world_size = world_size,
                                          .timeout = timeout,
                                          .interfaces = interfaces,
@@ -76,8 +74,7 @@ class PythonProgram final : public train::LanguageRuntime {
   void debug() override { train::take_terminal(); }
 
   void abort_collectives() override {
-    comm::abort_watched_gloo();
-    comm::abort_shared_memory();
+    comm::abort_backends();
   }
 
   Json train(const WorkerStart& start) override {

@@ -1,13 +1,13 @@
 """The backend "paceline" of torch.distributed: collectives of tensors of the CPU through shared memory.
 
-Importing this module registers it. Workers of a trainer have it without that, by
-``TorchConfig(backend="paceline")`` or ``"cpu:paceline,cuda:nccl"``; other programs write::
+Importing this module registers it. Workers of a trainer have it without that, and by default; other programs write::
 
     import paceline.comm
     torch.distributed.init_process_group("paceline")
 
-Where the ranks of a group are on several machines, the group is Gloo's. Sparse tensors it does not take. Buckets of ``DistributedDataParallel`` are reduced where they are, without a copy, where the environment has
-``DDP_DISABLE_COMM_MEM=0`` before torch is imported, as it is in workers.
+Where the ranks of a group are on several machines, the group is Gloo's; sparse tensors go through one of Gloo's, which
+is made for the first of them. Buckets of ``DistributedDataParallel`` are reduced where they are, without a copy, where
+the environment has ``DDP_DISABLE_COMM_MEM=0`` before torch is imported, as it is in workers.
 """
 
 import os

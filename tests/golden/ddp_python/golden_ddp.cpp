@@ -54,7 +54,7 @@ void write(std::ofstream& file, const torch::Tensor& tensor) {
 
 void train(const std::string& folder, const DdpOptions& options) {
   torch::set_num_threads(1);
-  const auto group = comm::Group::from_torchrun_environment({});
+  const auto group = comm::Group::from_torchrun_environment({.backend = "gloo"});
   const auto model = std::make_shared<Net>();
   if (group->rank() == 0) {  // the other ranks get it from rank 0
     std::ifstream file(folder + "/initial.bin", std::ios::binary);

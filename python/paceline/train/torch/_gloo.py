@@ -1,5 +1,5 @@
 """torch.distributed's groups over Gloo, watched: collectives count as progress, name rank and operation when they fail, and
-end when the run is stopped (paceline/comm/watched_gloo.h)."""
+end when the run is stopped (paceline/comm/torch_distributed.h)."""
 
 import datetime
 import os

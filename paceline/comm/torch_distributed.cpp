@@ -1,0 +1,53 @@
+#include "paceline/comm/torch_distributed.h"
+
+#include <mutex>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "paceline/comm/backend_internal.h"
+
+namespace paceline::comm {
+namespace {
+
+std::mutex made_mutex;
+std::vector<c10::weak_intrusive_ptr<c10d::Backend>> made;
+
+c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrusive_ptr<c10d::Store>& store,
+                                       const BackendOptions& options) {
+  std::shared_ptr<GroupProgress> progress;
+  if (options.progress != nullptr) {
+    options.progress->forget_groups();
+    progress = options.progress->add_group();
+  }
+  const ConnectedBackend connected = backend.connect(store, {.rank = options.rank,
+                                                             .world_size = options.world_size,
+                                                             .timeout = options.timeout,
+                                                             .interfaces = options.interfaces,
+                                                             .progress = std::move(progress),
+                                                             .thrown_as = ThrownAs::torch_error});
+  const std::lock_guard lock(made_mutex);
+  std::erase_if(made, [](const auto& one) { return one.expired(); });
+  made.emplace_back(connected.handle);
+  return connected.handle;
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                                     const BackendOptions& options) {
+  return c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroupGloo>(make(gloo_backend(), store, options));
+}
+
+c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store,
+                                                     const BackendOptions& options) {
+  return make(shared_memory_backend(), store, options);
+}
+
+void abort_backends() {
+  const std::lock_guard lock(made_mutex);
+  for (const auto& one : made) {
+    if (const auto alive = one.lock()) alive->abort();
+  }
+}
+
+}  // namespace paceline::comm

@@ -1,0 +1,46 @@
+// Backends for programs that make their process groups themselves, such as Python's torch.distributed.
+//
+// Their collectives are counted and can be made to fail from another thread. They fail with c10::DistBackendError, which
+// says rank and operation and is torch.distributed.DistBackendError in Python, also after autograd.
+// Threading: collectives as c10d's; abort_backends() from any thread.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "paceline/core/progress.h"
+
+namespace c10d {
+class Backend;
+class ProcessGroupGloo;
+class Store;
+}  // namespace c10d
+
+namespace paceline::comm {
+
+struct BackendOptions {
+  int64_t rank = 0;
+  int64_t world_size = 1;
+  std::chrono::milliseconds timeout{};
+  /// Network interfaces that Gloo connects by; empty: the loopback interface.
+  std::vector<std::string> interfaces;
+  /// Where collectives are counted; null for nowhere. Outlives the group.
+  Progress* progress = nullptr;
+};
+
+/// Connects to all ranks; collective. Throws what Gloo throws.
+c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                                     const BackendOptions& options);
+
+/// The backend "paceline", for tensors of the CPU: shared memory where all ranks of the group are on one machine, and
+/// Gloo where they are not. Collective. Throws CollectiveError when the ranks do not come in time.
+c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store,
+                                                     const BackendOptions& options);
+
+/// Makes the waiting collectives of all that these have made fail, and those that follow.
+void abort_backends();
+
+}  // namespace paceline::comm

@@ -160,7 +160,12 @@ C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store
       address_(std::move(address)),
       failures_(options_.rank, options_.world_size) {
   wait_for_all_ranks(*store_, options_);
-  const BackendSettings settings{options_.rank, options_.world_size, options_.timeout, address_, std::move(progress)};
+  const BackendSettings settings{.rank = options_.rank,
+                                 .world_size = options_.world_size,
+                                 .timeout = options_.timeout,
+                                 .address = address_,
+                                 .interfaces = {},
+                                 .progress = std::move(progress)};
   process_group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, static_cast<int>(options_.rank),
                                                            static_cast<int>(options_.world_size));
   const Backend& chosen = *find_backend(options_.backend);

@@ -27,7 +27,13 @@ int64_t counted(int64_t budget) {
   return budget < kSmall ? budget : budget - std::min(budget / 16, kMostUncounted);
 }
 
+thread_local int readings = 0;  // that this thread is in the midst of
+
 }  // namespace
+
+bool ReadPool::is_in_reading() {
+  return readings > 0;
+}
 
 ReadPool::ReadPool(int threads, int64_t budget_bytes)
     : ledger_(std::make_shared<Ledger>(counted(budget_bytes))), most_threads_(threads), reads_ahead_(threads > 0) {
@@ -71,7 +77,9 @@ bool ReadPool::work_once(std::unique_lock<std::mutex>& lock, const Cursor* only_
   lock.unlock();
   dropped.clear();
   if (task) {
+    ++readings;
     task->windows->read(task->window, task->chunk, std::move(task->reservation), task->expected);
+    --readings;
   }
   lock.lock();
   return true;
@@ -84,8 +92,9 @@ std::optional<ReadPool::Task> ReadPool::next_task(const Cursor* only_for, Window
     const int64_t cost = cursor->windows_->cost_of_next(cursor->wanted_);
     make_room(cost, dropped);
     if (!dropped.empty()) return std::nullopt;
-    // What somebody waits for is read in any case, but where there is no room one chunk after the other.
-    if (ledger_->has_room(cost) || !is_reading()) return start(*cursor->windows_, cursor->wanted_);
+    // What somebody waits for is read in any case, but where there is no room one chunk of it after the other. Not one
+    // of all: what is being read may wait for this, as where a function reads another dataset.
+    if (ledger_->has_room(cost) || cursor->windows_->at_work_ == 0) return start(*cursor->windows_, cursor->wanted_);
     held_back_ = cursor->windows_->statistics_;
     return std::nullopt;
   }
@@ -124,10 +133,6 @@ int64_t ReadPool::cost_of_all_unread() const {
 
 int64_t ReadPool::cost_of_next(const Cursor& cursor) {
   return cursor.windows_->cost_of_next(cursor.ahead_);
-}
-
-bool ReadPool::is_reading() const {
-  return std::ranges::any_of(all_, [](const Windows* windows) { return windows->at_work_ > 0; });
 }
 
 // For a window of which something is still to be read.

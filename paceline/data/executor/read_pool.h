@@ -3,8 +3,9 @@
 // What a consumer waits for comes first; then the windows that consumers will want next, those who have least ahead of
 // them first, as long as the budget has room. For what is waited for, windows are dropped if the budget has no room:
 // those of consumers that have stopped, then those that are wanted last. Only if nothing can be dropped it is read
-// beyond the budget, one chunk after the other, so that a chunk larger than the budget is slow, not a deadlock. What
-// consumers take that have begun early is read where the budget has room for that and for all that others are still to
+// beyond the budget, one chunk of its dataset after the other, so that a chunk larger than the budget is slow, not a
+// deadlock. A thread that waits for a window in the midst of reading another, in a function that reads a dataset, reads
+// it itself: all threads may be in such functions. What consumers take that have begun early is read where the budget has room for that and for all that others are still to
 // read, and dropped where others need it after all.
 //
 // How many threads are at work is found as it goes, so that a trainer on the same cores has them: all while somebody
@@ -55,12 +56,13 @@ class ReadPool {
     int64_t expected = 0;  // bytes of it that the thread is going to allocate
   };
 
+  /// Whether the calling thread is in the midst of reading a chunk, of any pool.
+  static bool is_in_reading();
   void work();
   bool work_once(std::unique_lock<std::mutex>& lock, const Cursor* only_for);
 
   // The following are called with the ledger's mutex held.
   std::optional<Task> next_task(const Cursor* only_for, Windows::Dropped& dropped);
-  bool is_reading() const;
   Cursor* longest_waiting() const;
   Cursor* least_ahead(Reading reading) const;
   static int64_t cost_of_next(const Cursor& cursor);

@@ -421,8 +421,9 @@ arrow::Result<std::shared_ptr<const LoadedWindow>> Cursor::take(int64_t number) 
     moved_ = pool.clock_;
     windows_->ledger_->changed().notify_all();
     const auto since = std::chrono::steady_clock::now();
+    const bool reads_itself = !pool.reads_ahead_ || ReadPool::is_in_reading();
     while (decided(number) == nullptr) {
-      if (pool.reads_ahead_ || !pool.work_once(lock, this)) windows_->ledger_->changed().wait(lock);
+      if (!reads_itself || !pool.work_once(lock, this)) windows_->ledger_->changed().wait(lock);
     }
     const bool is_early = reading_ == Reading::when_there_is_room;
     if (pool.reads_ahead_ && !is_early)

@@ -235,6 +235,35 @@ TEST(Windows, BeyondTheBudgetOneChunkIsReadAfterTheOther) {
   EXPECT_EQ(source->most, 1);
 }
 
+// Reads the first rows of another dataset for each chunk, as a function of a user's may.
+class ReadsAnother : public CountingReads {
+ public:
+  ReadsAnother(std::shared_ptr<const Source> source, std::function<int64_t()> read_another)
+      : CountingReads(std::move(source)), read_another_(std::move(read_another)) {}
+  arrow::Result<std::shared_ptr<arrow::RecordBatch>> read(int64_t chunk, uint64_t key) const override {
+    others += read_another_();
+    return CountingReads::read(chunk, key);
+  }
+  mutable std::atomic<int64_t> others = 0;
+
+ private:
+  const std::function<int64_t()> read_another_;
+};
+
+TEST(Windows, AFunctionMayReadAnotherDatasetBeyondTheBudget) {
+  const auto another = numbered_chunks(4, 1000);
+  for (const int threads : {0, 1, 2}) {
+    auto pool = std::make_shared<ReadPool>(threads, 4000);
+    const auto source = std::make_shared<ReadsAnother>(numbered_chunks(8, 1000), [&] {
+      RowStream inner(std::make_shared<Windows>(another, EpochOrder(another->chunks(), {}), pool));
+      return inner.next(3).ValueOrDie()->num_rows();
+    });
+    RowStream stream(std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}), pool));
+    EXPECT_EQ(all_of(stream, 1000).size(), 8000u);
+    EXPECT_EQ(source->others, 3 * source->all_reads()) << threads << " threads";
+  }
+}
+
 TEST(Windows, ABatchOfTwoWindowsHoldsTheFirstNoLongerThanItHasTo) {
   const auto source = std::make_shared<CountingReads>(numbered_chunks(16, 1000));
   auto pool = std::make_shared<ReadPool>(2, 12'000);  // for one window, of 8,000 bytes

@@ -60,8 +60,8 @@ void add_leaves(const parquet::arrow::SchemaField& field, std::vector<int>& leav
 }
 
 // Of texts, once decoded, where it is more than what is stored: as newer writers say, or those of a dictionary as if
-// all were as long as the first or the last of the alphabet, but `most`, which becomes less by it: that one may be the
-// only long one. 0 for all else.
+// all were as long as the first or the last of the alphabet. What the longer of these two adds is no more than `most`,
+// which becomes less by it: that one may be the only long one. 0 for all else.
 double bytes_of_texts(const parquet::ColumnChunkMetaData& chunk, double& most) {
   if (chunk.type() != parquet::Type::BYTE_ARRAY) return 0;
   const auto count = static_cast<double>(chunk.num_values());
@@ -73,9 +73,10 @@ double bytes_of_texts(const parquet::ColumnChunkMetaData& chunk, double& most) {
   const auto statistics = chunk.statistics();
   const auto* texts = dynamic_cast<const parquet::ByteArrayStatistics*>(statistics.get());
   if (texts == nullptr || !texts->HasMinMax()) return bytes_of_places;
-  const double guess = std::min(std::max(texts->min().len, texts->max().len) * count, most);
-  most -= guess;
-  return guess + bytes_of_places;
+  const auto [shorter, longer] = std::minmax(texts->min().len, texts->max().len);
+  const double more = std::min((longer - shorter) * count, most);
+  most -= more;
+  return shorter * count + more + bytes_of_places;
 }
 
 parquet::ArrowReaderProperties reader_properties() {

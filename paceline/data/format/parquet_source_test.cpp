@@ -140,6 +140,24 @@ TEST_F(ParquetSourceTest, KnowsHowLargeTextsBecomeThatAreAWordOfADictionary) {
   }
 }
 
+TEST_F(ParquetSourceTest, WordsOfManyColumnsThatAreAllLongCountAll) {
+  constexpr int kRows = 10'000;
+  constexpr int64_t kBytes = 64 << 10;
+  arrow::FieldVector fields;
+  arrow::ArrayVector columns;
+  for (int column = 0; column < 4; ++column) {
+    arrow::StringBuilder texts;
+    for (int i = 0; i < kRows; ++i) ASSERT_TRUE(texts.Append(std::string(1000, static_cast<char>('a' + i % 7))).ok());
+    fields.push_back(field("s" + std::to_string(column), arrow::utf8()));
+    columns.push_back(texts.Finish().ValueOrDie());
+  }
+  const auto table = arrow::Table::Make(arrow::schema(fields), columns);
+  const std::string path = write("s.parquet", *table, /*rows_of_group=*/kRows, /*with_sizes=*/false);
+  const auto source = open({path}, {.bytes_of_chunk = kBytes}).ValueOrDie();
+  const int64_t first = *arrow::util::ReferencedBufferSize(**source->read(0, 0));
+  EXPECT_LE(first, kBytes + (kBytes >> 4));
+}
+
 TEST_F(ParquetSourceTest, OneLongTextOfADictionaryMakesNoLongColumn) {
   arrow::StringBuilder texts;
   ASSERT_TRUE(texts.Append(std::string(500'000, 'a')).ok());

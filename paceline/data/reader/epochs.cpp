@@ -219,8 +219,10 @@ bool Epochs::begins_next(const EpochOptions& options) {
 arrow::Status Epochs::skip(int64_t rows) {
   ARROW_ASSIGN_OR_RAISE(const StreamState state, reader_->skipped(place_->next.epoch, seed_, rows, place_->next.state));
   const bool is_all_skipped = skipped_ || place_->next.state == StreamState();
+  const bool is_resumed = resumed_;
   begin_at({.epoch = place_->next.epoch, .state = state});
   skipped_ = is_all_skipped;
+  resumed_ = is_resumed;
   return arrow::Status::OK();
 }
 

@@ -205,6 +205,20 @@ TEST(Epochs, SkippedRowsAreThoseOfAllRanks) {
   EXPECT_EQ(rows_left(half), Rows(all.begin() + 16, all.end()));
 }
 
+TEST(Epochs, AStateThatRowsAreSkippedOfStillWaitsForItsEpoch) {
+  const auto reader = shuffled_numbers(20);
+  Epochs whole(reader, {});
+  const Rows all = rows_left(whole);
+  Epochs before(reader, {});
+  const auto batches = before.begin({.batch_size = 4}).ValueOrDie();
+  (void)next_rows(*batches);
+  Epochs epochs(reader, {});
+  ASSERT_TRUE(epochs.load_state(before.state().ValueOrDie()).ok());
+  ASSERT_TRUE(epochs.skip(3).ok());
+  epochs.set_epoch(0);
+  EXPECT_EQ(rows_left(epochs), Rows(all.begin() + 7, all.end()));
+}
+
 TEST(Epochs, AVoidStepRepeatsItsBatch) {
   const auto reader = shuffled_numbers(12);
   Epochs whole(reader, {});

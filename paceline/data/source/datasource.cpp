@@ -137,9 +137,23 @@ class TaskSource : public Source {
     return sample;
   }
 
+  // The same rows may have bits for nulls once, and none another time, but are to have one size.
+  static std::shared_ptr<arrow::ArrayData> without_bits_for_nulls(const arrow::ArrayData& data) {
+    auto copy = data.Copy();
+    if (!copy->buffers.empty()) copy->buffers[0] = nullptr;
+    copy->null_count = 0;
+    for (auto& child : copy->child_data) child = without_bits_for_nulls(*child);
+    if (copy->dictionary != nullptr) copy->dictionary = without_bits_for_nulls(*copy->dictionary);
+    return copy;
+  }
+
   static arrow::Result<Sample> sample_of(const arrow::RecordBatch& rows) {
     if (rows.num_rows() == 0) return Sample();
-    ARROW_ASSIGN_OR_RAISE(const int64_t bytes, arrow::util::ReferencedBufferSize(rows));
+    int64_t bytes = 0;
+    for (const auto& column : rows.column_data()) {
+      ARROW_ASSIGN_OR_RAISE(const int64_t more, arrow::util::ReferencedBufferSize(*without_bits_for_nulls(*column)));
+      bytes += more;
+    }
     return Sample{.rows = rows.num_rows(),
                   .bytes_of_row = static_cast<double>(bytes) / static_cast<double>(rows.num_rows())};
   }
@@ -148,16 +162,7 @@ class TaskSource : public Source {
     if (task.num_rows == 0) return 0;
     if (sample.rows == 0) return kBytesOfUnknownTask;
     const auto rows = static_cast<double>(task.num_rows.value_or(sample.rows));
-    return rounded_up(std::min(sample.bytes_of_row * rows, kMostBytesOfTask));
-  }
-
-  // To a number of 4 bits and zeros: the same rows may have bits for nulls once, and none another time, but are to have
-  // one size.
-  static int64_t rounded_up(double bytes) {
-    int exponent = 0;
-    std::frexp(bytes, &exponent);
-    const double unit = std::max(std::ldexp(1.0, exponent - 4), 1.0);
-    return static_cast<int64_t>(std::ceil(bytes / unit) * unit);
+    return static_cast<int64_t>(std::ceil(std::min(sample.bytes_of_row * rows, kMostBytesOfTask)));
   }
 
   std::string whose(int64_t task) const { return "task " + std::to_string(task) + " of the datasource " + name_; }

@@ -56,11 +56,11 @@ std::vector<ReadTask> mistaken(const Json& options) {
     return tasks;
   }
   if (wrong == "nulls") {
-    const auto numbers = numbers_of(std::vector<int64_t>(1001, 7));
+    const auto numbers = numbers_of(std::vector<int64_t>(1024, 7));
     const auto& column = *numbers->column(0)->data();
-    const std::shared_ptr<arrow::Buffer> bits = arrow::Buffer::FromString(std::string(126, '\xff'));
-    const auto data = arrow::ArrayData::Make(column.type, 1001, {has_bits ? bits : nullptr, column.buffers[1]}, 0);
-    return {task_of(arrow::RecordBatch::Make(numbers->schema(), 1001, {arrow::MakeArray(data)}), 1001)};
+    const std::shared_ptr<arrow::Buffer> bits = arrow::Buffer::FromString(std::string(128, '\xff'));
+    const auto data = arrow::ArrayData::Make(column.type, 1024, {has_bits ? bits : nullptr, column.buffers[1]}, 0);
+    return {task_of(arrow::RecordBatch::Make(numbers->schema(), 1024, {arrow::MakeArray(data)}), 1024)};
   }
   if (wrong == "sizes") {
     ReadTask task = task_of(rows, 3);
@@ -145,7 +145,7 @@ TEST(DatasourceTest, SizesAreOfTheFingerprint) {
   EXPECT_NE(source_of(options)->fingerprint(), before);
   EXPECT_THAT(datasource_source("mistaken", options, listing).status().message(),
               HasSubstr("numbers of rows or bytes"));
-  // Those that are found are rounded up: rows may have bits for nulls in one process, and none in another.
+  // Rows may have bits for nulls in one process, and none in another.
   const Json found = {{"wrong", "nulls"}};
   has_bits = false;
   const auto without = source_of(found);

@@ -9,7 +9,7 @@ from paceline.data.context import DataContext
 
 Equal = Literal["drop", "pad", "repeat", "uneven"]
 
-_LAST_EPOCH = 2**53  # far enough from the end of int64 that others can still follow
+_LAST_EPOCH = 2**53 - 1  # far enough from the end of int64 that others can still follow
 
 
 class DataIterator:
@@ -201,7 +201,7 @@ class DataIterator:
         """The next iteration is this epoch, from its beginning; if a state from its middle was loaded, from there.
 
         Raises:
-            ValueError: For a number below 0 or above 2**53.
+            ValueError: For a number below 0 or from 2**53 on.
         """
         number = int(epoch)
         if not 0 <= number <= _LAST_EPOCH:

@@ -121,6 +121,18 @@ def test_epochs_that_there_cannot_be(epoch):
     assert len(list(iterator.iter_rows())) == 3
 
 
+@pytest.mark.parametrize("number", [1.7, 1.0, True, "1", None])
+def test_only_whole_numbers_are_epochs_and_rows_to_skip(number):
+    iterator = paceline.data.range(3).iterator()
+    with pytest.raises(ValueError, match=f"epoch is {number!r}; allowed: a whole number"):
+        iterator.set_epoch(number)
+    with pytest.raises(ValueError, match=f"rows is {number!r}; allowed: a whole number"):
+        iterator.skip(number)
+    iterator.set_epoch(numpy.int32(1))
+    iterator.skip(numpy.uint8(2))
+    assert iterator.state_dict()["epoch"] == 1 and len(list(iterator.iter_rows())) == 1
+
+
 def test_a_dataset_without_rows_in_memory_becomes_bytes(folder):
     dataset = paceline.data.read_parquet(folder).map_batches(lambda batch: {"x": batch["x"] * 2})
     dataset.set_name("doubled")

@@ -1,6 +1,7 @@
 """DataIterator: a dataset's rows, epoch after epoch, in batches for one rank."""
 
 import functools
+import operator
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Union
 
 from paceline._native import native
@@ -201,16 +202,20 @@ class DataIterator:
         """The next iteration is this epoch, from its beginning; if a state from its middle was loaded, from there.
 
         Raises:
-            ValueError: For a number below 0 or from 2**53 on.
+            ValueError: For a number below 0 or from 2**53 on, and for what is no whole number.
         """
-        number = int(epoch)
+        number = _whole("epoch", epoch)
         if not 0 <= number <= _LAST_EPOCH:
             raise ValueError(f"epoch is {epoch!r}; allowed: a whole number from 0 to {_LAST_EPOCH}")
         self._epochs.set_epoch(number)
 
     def skip(self, rows: int) -> None:
-        """The next iteration passes over the next rows of the epoch: of all ranks together."""
-        self._epochs.skip(int(rows))
+        """The next iteration passes over the next rows of the epoch: of all ranks together.
+
+        Raises:
+            ValueError: For a number below 0, and for what is no whole number.
+        """
+        self._epochs.skip(_whole("rows", rows))
 
     def void_step(self) -> None:
         """Makes the step void that runs: its batch is given once more, and is not done in state_dict() and checkpoints.
@@ -281,6 +286,12 @@ class _Rows:
     def __iter__(self) -> Iterator[Dict[str, Any]]:
         for block in self._epochs:
             yield from _blocks.to_rows(block)
+
+
+def _whole(name, value):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"{name} is {value!r}; allowed: a whole number")
+    return operator.index(value)
 
 
 def _device(device):

@@ -104,8 +104,10 @@ class AggregateFnV2(AggregateFn):
         return accumulator
 
     def _values(self, block: pyarrow.Table) -> Optional[pyarrow.Array]:
-        """The column without nulls; None where it has none but these, or one that counts."""
+        """The column without nulls; None where it has none but these, or one that counts. Of a dictionary the values."""
         column = block.column(self._column).combine_chunks()
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
         if column.null_count:
             column = column.drop_null() if self._ignore_nulls else None
         return column if column is not None and len(column) else None

@@ -376,11 +376,11 @@ class ZeroPercentage(_Percentage):
 
     def aggregate_block(self, block: pyarrow.Table) -> List[int]:
         column = block.column(self._column)
+        if pyarrow.types.is_dictionary(column.type):  # which may have nulls among its words
+            column = column.cast(column.type.value_type)
         rows = block.num_rows - (column.null_count if self._ignore_nulls else 0)
         if pyarrow.types.is_null(column.type):
             return [0, rows]
-        if pyarrow.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
         self._refuse_what_is_no_number(column.type)
         column = in_one_type(column)
         # Of the column's own type: Arrow has none for both an int64 and uint64 or truth values.

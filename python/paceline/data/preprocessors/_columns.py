@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, List, Optional
 
+import numpy
 import pyarrow
 
 from paceline.data import _blocks, _types
@@ -34,7 +35,7 @@ class OfSome(Preprocessor):
         there = [column for column in self.columns if column in table.schema.names]
         if not there:
             return self._outputs(pandas.DataFrame(index=range(table.num_rows)))
-        return self._outputs(_blocks.to_format(_blocks.joined(table.select(there)), "pandas"))
+        return self._outputs(frame_of_columns(table, there))
 
     def _transform_pandas(self, frame):
         made = self._outputs(frame)
@@ -100,7 +101,7 @@ class OfArrow(OfColumns):
         return self._named([_series_of(values).set_axis(frame.index) for values in made])
 
     def _arrays(self, there, rows):
-        return [self._arrow_column(name, _in_one(there[name])) if name in there else self._absent_column(name, rows)
+        return [self._arrow_column(name, in_one(there[name])) if name in there else self._absent_column(name, rows)
                 for name in self.columns]  # fmt: skip
 
     def _arrow_column(self, name: str, values: pyarrow.Array) -> pyarrow.Array:
@@ -115,7 +116,30 @@ class OfArrow(OfColumns):
         return _blocks.to_format(_blocks.joined(self._transform_arrow(block.to_arrow())), "pandas")
 
 
-def _in_one(values):
+def frame_of_columns(table: pyarrow.Table, columns: List[str]) -> Any:
+    """These columns as a DataFrame."""
+    chosen = table.select(columns)
+    for place, values in enumerate(chosen.columns):
+        if pyarrow.types.is_dictionary(values.type):
+            chosen = chosen.set_column(place, columns[place], without_null_words(in_one(values)))
+    return _blocks.to_format(_blocks.joined(chosen), "pandas")
+
+
+def without_null_words(values: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
+    """The same values, of which those are null that were nulls or NaN in the dictionary: most do not look for them there,
+    and pandas refuses such dictionaries."""
+    words = values.dictionary
+    are_null = words.is_null(nan_is_null=True)
+    if not are_null.true_count:
+        return values
+    lost = are_null.to_numpy(zero_copy_only=False)
+    places = pyarrow.array(numpy.cumsum(~lost) - ~lost, values.indices.type, mask=lost)
+    kept = words.filter(pyarrow.array(~lost))
+    return pyarrow.DictionaryArray.from_arrays(places.take(values.indices), kept, ordered=values.type.ordered)
+
+
+def in_one(values: Any) -> pyarrow.Array:
+    """A column of chunks as one array."""
     return values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
 
 

@@ -27,7 +27,7 @@ class OfNumbers(OfColumns):
     def _outputs_of_table(self, table):
         import pandas
 
-        given = [_plain(table.column(column).combine_chunks()) for column in self.columns]
+        given = [plain(table.column(column).combine_chunks()) for column in self.columns]
         doubles = [pandas.Series(doubles_of(values, name), name=name) for values, name in zip(given, self.columns)]
         return self._named([self._array(made, values) for made, values in zip(self._computed(doubles), given)])
 
@@ -63,13 +63,14 @@ def _double(value, is_missing, column):
     return float(value)
 
 
-def _plain(values):
+def plain(values: pyarrow.Array) -> pyarrow.Array:
+    """The values of a dictionary; others as they are."""
     return values.cast(values.type.value_type) if pyarrow.types.is_dictionary(values.type) else values
 
 
 def doubles_of(values: pyarrow.Array, column: str) -> numpy.ndarray:
     """The same of an array."""
-    values = _plain(values)
+    values = plain(values)
     refuse_what_are_no_numbers(values.type, column)
     if pyarrow.types.is_decimal(values.type):  # Arrow's cast does not give the nearest double
         return numpy.array([numpy.nan if value is None else float(value) for value in values.to_pylist()], "float64")

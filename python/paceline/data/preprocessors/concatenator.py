@@ -1,5 +1,6 @@
 """Several columns as one of arrays."""
 
+import contextlib
 import decimal
 import logging
 import numbers
@@ -9,7 +10,7 @@ import numpy
 import pyarrow
 
 from paceline.data import _blocks, _types
-from paceline.data.preprocessors._columns import OfSome
+from paceline.data.preprocessors._columns import OfSome, frame_of_columns
 
 _log = logging.getLogger(__name__)
 
@@ -23,14 +24,45 @@ def _arrays_of(values):
     return [numpy.stack(rows)] if len({(row.shape, row.dtype) for row in rows}) == 1 else rows
 
 
+def _with_times_as_numbers(values):
+    """The pandas.Series with whole numbers for times and spans of time, also in arrays; NaT is NaN then."""
+    import pandas
+
+    if values.dtype == object:
+        return values.map(lambda value: _of_times(value) if isinstance(value, numpy.ndarray) else value)
+    if values.dtype.kind not in "mM":
+        return values
+    times = values.dt.tz_convert(None) if getattr(values.dtype, "tz", None) else values
+    return pandas.Series(_of_times(times.to_numpy()), values.index, name=values.name)
+
+
+def _of_times(array):
+    if array.dtype.kind not in "mM":
+        return array
+    missing, whole = numpy.isnat(array), array.astype("int64")
+    return numpy.where(missing, numpy.nan, whole) if missing.any() else whole
+
+
+@contextlib.contextmanager
+def _naming(column, dtype):
+    """Errors of numpy say nothing of the column."""
+    try:
+        yield
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"the column {column!r} has values that cannot be {dtype}: {error}") from error
+
+
 def _refuse_what_does_not_fit(values, dtype):
     """numpy would make the smallest integer of NaN, leave out the upper bits of large ones, and make infinity of large
     numbers."""
+    import pandas
+
     for array in _arrays_of(values):
         is_float = array.dtype.kind == "f"
         if dtype.kind == "f":
-            extremes = _too_large(array, dtype)
-        elif array.dtype == object and any(one is None for one in array.flat) or is_float and not numpy.isfinite(array).all():
+            with _naming(values.name, dtype):
+                extremes = _too_large(array, dtype)
+        elif array.dtype == object and pandas.isna(array).any() or is_float and not numpy.isfinite(array).all():
             raise ValueError(
                 f"the column {values.name!r} has nulls, NaN or infinite numbers, which {dtype} has "
                 "not; fill them first, as with SimpleImputer, or filter them, or take a dtype of floating-point numbers"
@@ -101,7 +133,8 @@ class Concatenator(OfSome):
         output_column_name: The new column.
         dtype: Of the array; None: one that holds all types of the columns, for decimals float64. A number that it does not
             hold is an error, as are nulls and NaN where it is one of whole numbers; of fractions these keep what is before
-            the point.
+            the point. Times and spans of time count as whole numbers of their column's unit, such as nanoseconds, times
+            from 1970 on in UTC; texts as the numbers that they say.
         raise_if_missing: Whether columns that are not there are an error; otherwise there is a warning.
         flatten: Whether columns that are arrays themselves are put one behind the other; rows of these that are null are an
             error.
@@ -137,7 +170,7 @@ class Concatenator(OfSome):
         if not table.num_rows and dtype is not None and None not in widths:
             made = numpy.empty((0, sum(widths)), dtype)  # without rows numpy sees no width
         else:
-            frame = _blocks.to_format(_blocks.joined(table.select(there)), "pandas")
+            frame = frame_of_columns(table, there)
             made = self._concatenated([frame[column] for column in there], dtype)
         return {self.output_column_name: made}
 
@@ -162,12 +195,19 @@ class Concatenator(OfSome):
 
     def _concatenated(self, columns, dtype):
         if dtype is not None and numpy.dtype(dtype).kind in "iubf":
+            columns = [_with_times_as_numbers(values) for values in columns]
             for values in columns:
                 _refuse_what_does_not_fit(values, numpy.dtype(dtype))
-        if not self.flatten:
-            return numpy.column_stack([values.to_numpy(dtype=dtype) for values in columns])
-        rows = [numpy.concatenate([numpy.atleast_1d(value) for value in row]) for row in zip(*columns)]
-        return rows if dtype is None else [row.astype(dtype) for row in rows]
+        parts = [self._part(values, dtype) for values in columns]
+        return [numpy.concatenate(row) for row in zip(*parts)] if self.flatten else numpy.column_stack(parts)
+
+    def _part(self, values, dtype):
+        """What a column adds to the rows."""
+        with contextlib.nullcontext() if dtype is None else _naming(values.name, numpy.dtype(dtype)):
+            if not self.flatten:
+                return values.to_numpy(dtype=dtype)
+            parts = map(numpy.atleast_1d, values)
+            return list(parts) if dtype is None else [part.astype(dtype) for part in parts]
 
     def get_output_columns(self) -> List[str]:
         return [self.output_column_name]

@@ -1,6 +1,7 @@
 """Categories as numbers."""
 
 import collections
+import numbers
 from typing import Any, Dict, List, Optional
 
 import numpy
@@ -26,6 +27,9 @@ class _OfCategories(OfColumns):
         if others := [column for column in max_categories or {} if column not in columns]:
             raise ValueError(f"max_categories names {others}, which are none of the columns {columns}")
         self.max_categories: Dict[str, int] = max_categories or {}
+        for column, most in self.max_categories.items():
+            if isinstance(most, bool) or not isinstance(most, numbers.Integral) or most < 1:
+                raise ValueError(f"max_categories of {column!r} is {most!r}; allowed: a whole number from 1")
 
     def _fit(self, ds):
         for column, values in categories(ds, self.columns, self._counts_elements, self.max_categories).items():

@@ -9,7 +9,7 @@ import pyarrow
 import pyarrow.compute
 
 from paceline.data._exact import value_of
-from paceline.data.preprocessors._columns import OfArrow
+from paceline.data.preprocessors._columns import OfArrow, without_null_words
 from paceline.data.preprocessors._counts import counts_of
 from paceline.data.preprocessors._numbers import KnownMean, refuse_what_are_no_numbers
 from paceline.data.preprocessors.encoder import is_null
@@ -20,7 +20,8 @@ class SimpleImputer(OfArrow):
 
     A column's type is the same whether a block has nulls or not. The mean makes float64 of all numbers but narrower
     floating-point ones. What is filled in otherwise is of the column's type, or where that does not hold it, makes the
-    column one that holds both: 0.5, and also 0.0, makes integers float64. Dictionaries get numbers of at least 32 bits.
+    column one that holds both: 0.5, and also 0.0, makes integers float64. Dictionaries of
+    texts stay dictionaries, with numbers of at least 32 bits; of others their values are taken.
 
     Args:
         columns: Those with nulls.
@@ -61,13 +62,14 @@ class SimpleImputer(OfArrow):
 
     def _arrow_column(self, name, values):
         value = self._value(name)
+        if pyarrow.types.is_dictionary(values.type) and (self.strategy == "mean" or not _is_text(values.type.value_type)):
+            values = values.dictionary_decode()
         if self.strategy == "mean":
-            values = values.cast(values.type.value_type) if pyarrow.types.is_dictionary(values.type) else values
             refuse_what_are_no_numbers(values.type, name)
             values = values if pyarrow.types.is_floating(values.type) else values.cast(pyarrow.float64(), safe=False)
         try:
             if pyarrow.types.is_dictionary(values.type):
-                return _of_words(values, value)
+                return _of_words(without_null_words(values), value)
             _refuse_infinite(values.type, value)
             kind = _type_for_both(values.type, value)
             missing = pyarrow.compute.is_null(values, nan_is_null=True)
@@ -77,6 +79,10 @@ class SimpleImputer(OfArrow):
             return pyarrow.compute.if_else(missing, pyarrow.scalar(value, kind), values)
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError, OverflowError) as error:
             raise TypeError(f"the column {name!r} is of {values.type}, which {value!r} cannot fill: {error}") from error
+
+
+def _is_text(kind):
+    return any(test(kind) for test in (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view))
 
 
 def _refuse_infinite(kind, value):
@@ -100,7 +106,7 @@ def _type_for_both(kind, value):
 
 
 def _of_words(values, value):
-    """Of a dictionary column: the value may be one of its words or not. Whether one word more has room depends on the
+    """Of a dictionary of texts: the value may be one of its words or not. Whether one word more has room depends on the
     block, so no dictionary is left with numbers of fewer than 32 bits."""
     words, indices = values.dictionary, values.indices
     indices = indices.cast(pyarrow.int32()) if indices.type.bit_width < 32 else indices

@@ -1,11 +1,18 @@
 """Numbers in other units. What is learnt passes over nulls and NaN, which stay."""
 
+import math
 from typing import List, Optional, Tuple
 
 from paceline.data import aggregate
 from paceline.data.preprocessors._numbers import KnownMean, KnownStd, OfNumbers
 
 _TINY = 1e-8  # what is smaller is no spread
+_LARGE = 1e290  # from a smaller one no number is infinitely far away
+
+
+def _halved_if_large(values, *learnt):
+    """Their differences, which are to be divided by one another, are not infinite then."""
+    return (one / 2 for one in (values, *learnt)) if _LARGE < max(map(abs, learnt)) < math.inf else (values, *learnt)
 
 
 class StandardScaler(OfNumbers):
@@ -35,8 +42,9 @@ class MinMaxScaler(OfNumbers):
         least, greatest = self.stats_[f"min({values.name})"], self.stats_[f"max({values.name})"]
         if least is None or greatest is None:
             return values * float("nan")
-        spread = float(greatest) - float(least)  # as the values are rounded
-        return (values - float(least)) / (1 if spread < _TINY else spread)
+        values, least, greatest = _halved_if_large(values, float(least), float(greatest))  # rounded as the values are
+        spread = greatest - least
+        return (values - least) / (1 if spread < _TINY else spread)
 
 
 class MaxAbsScaler(OfNumbers):
@@ -87,4 +95,5 @@ class RobustScaler(OfNumbers):
         low, median, high = (self.stats_[f"{name}({values.name})"] for name in ("low_quantile", "median", "high_quantile"))
         if median is None:
             return values * float("nan")
+        values, low, median, high = _halved_if_large(values, low, median, high)
         return values * 0.0 if high == low else (values - median) / (high - low)

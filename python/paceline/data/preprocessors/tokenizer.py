@@ -2,11 +2,12 @@
 
 from typing import Callable, List, Optional
 
-from paceline.data.preprocessors._columns import OfColumns
-from paceline.data.preprocessors._text import split_at_spaces, words_of
+import pyarrow
+
+from paceline.data.preprocessors._text import OfTexts, split_at_spaces, words_of
 
 
-class Tokenizer(OfColumns):
+class Tokenizer(OfTexts):
     """Each text as its words.
 
     Args:
@@ -16,6 +17,7 @@ class Tokenizer(OfColumns):
     """
 
     _is_fittable = False
+    _kind = pyarrow.list_(pyarrow.string())
 
     def __init__(self, columns: List[str], tokenization_fn: Optional[Callable[[str], List[str]]] = None,
                  output_columns: Optional[List[str]] = None):

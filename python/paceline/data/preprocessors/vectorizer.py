@@ -3,12 +3,11 @@
 import collections
 from typing import Callable, List, Optional
 
-from paceline.data.preprocessors._columns import OfColumns
 from paceline.data.preprocessors._counts import counts_of
-from paceline.data.preprocessors._text import place_of, split_at_spaces, words_of
+from paceline.data.preprocessors._text import OfTexts, place_of, split_at_spaces, words_of
 
 
-class HashingVectorizer(OfColumns):
+class HashingVectorizer(OfTexts):
     """How many words of each text have each of `num_features` hashes, as a list.
 
     Args:
@@ -34,7 +33,7 @@ class HashingVectorizer(OfColumns):
         return made
 
 
-class CountVectorizer(OfColumns):
+class CountVectorizer(OfTexts):
     """How often each word that is in some text is in each text, as a list; the most frequent word comes first.
 
     Args:

@@ -230,7 +230,7 @@ void Mail::fail_lost() {
       }
       if (std::ssize(missing) < peers_.size() - 1) why.clear();  // another may send yet
     }
-    if (why.empty() && now >= letter.deadline) why = "it has not come in time";
+    if (why.empty() && now >= letter.deadline) why = "it has not come in time (TorchConfig.timeout_s)";
     if (why.empty()) return nullptr;
     return std::make_exception_ptr(PeerLost(
         name_of(letter, what) + " failed on rank " + std::to_string(peers_.rank()) + ": " + why, std::move(missing)));

@@ -73,7 +73,7 @@ class Group {
   /// run on one GPU and wait for its room: those of several groups that wait for each other begin in one order on all
   /// ranks (or NCCL_LAUNCH_ORDER_IMPLICIT=1 is set, from NCCL 2.26 on). Collective: no rank has it before all can use
   /// it. An abort of this group aborts it too, also while it connects. Over Gloo it costs a connection to every other
-  /// rank and three threads; they end with it.
+  /// rank and three threads, over shared memory a few descriptors more; they end with it.
   virtual std::shared_ptr<Group> duplicate() = 0;
   /// Makes collectives that wait fail, from any thread: when the worker is told to stop.
   virtual void abort() = 0;

@@ -245,13 +245,12 @@ class SharedMemoryBackend final : public c10d::Backend {
                     Tensors results) {
     failures_->throw_if_stopped(to_string(collective));
     if (requests.empty()) requests.push_back({.kind = Kind::barrier, .timeout = timeout_});
-    if (progress_ != nullptr) progress_->begin_collective(collective);
     const auto kept = std::make_shared<SharedCall>(std::move(call));
     std::function<void()> after;
     if (kept->has_copies()) {
       after = [kept] { kept->copy_back(); };
     }
-    return start_work({getRank(), type, to_string(collective), std::move(results), failures_}, group_,
+    return start_work({getRank(), type, collective, to_string(collective), std::move(results), failures_}, group_,
                       std::move(requests), kept, after, progress_);
   }
 
@@ -267,7 +266,7 @@ class SharedMemoryBackend final : public c10d::Backend {
                .bytes = values.nbytes(),
                .deadline = std::chrono::steady_clock::now() + timeout_,
                .keeps = kept};
-    const MailWorkAndEnd mail = make_mail_work({getRank(), type, operation, std::move(results), failures_});
+    const MailWorkAndEnd mail = make_mail_work({getRank(), type, Collective::none, operation, std::move(results), failures_});
     letter->on_end = [end = mail.end, kept, rank = &letter->rank](const std::exception_ptr& failure) {
       if (!failure) kept->copy_back();
       end(failure, *rank);

@@ -20,17 +20,17 @@ class SharedWork final : public c10d::Work {
         operation_(std::move(of.operation)),
         failures_(std::move(of.failures)) {
     state_->results = std::move(of.results);
+    state_->collective = of.collective;
   }
 
   // `after`: copies to where the user wants the results, once all parts have ended well.
   void begin(std::vector<collective::Request> requests, const std::shared_ptr<void>& keeps,
              const std::function<void()>& after, const std::shared_ptr<GroupProgress>& progress) {
     state_->left = requests.size();
+    state_->progress = progress;
     for (collective::Request& request : requests) {
       request.keeps = keeps;
-      request.on_end = [state = state_, after, progress](const std::exception_ptr& failure) {
-        state->end(failure, after, progress.get());
-      };
+      request.on_end = [state = state_, after](const std::exception_ptr& failure) { state->end(failure, after); };
     }
     for (collective::Request& request : requests) operations_.push_back(group_->start(std::move(request)));
   }
@@ -45,6 +45,7 @@ class SharedWork final : public c10d::Work {
   std::vector<at::Tensor> result() override { return state_->results; }
 
   bool wait(std::chrono::milliseconds) override {
+    state_->count_begin();
     failures_->run(operation_, [&] {
       try {
         for (const auto& operation : operations_) group_->wait(operation);
@@ -89,8 +90,16 @@ class SharedWork final : public c10d::Work {
     std::exception_ptr failure;
     std::atomic<bool> is_over = false;
     c10::intrusive_ptr<c10::ivalue::Future> future;  // null while nobody has asked for it
+    std::shared_ptr<GroupProgress> progress;         // null: not counted
+    Collective collective = Collective::none;
+    std::atomic<bool> is_counted = false;
 
-    void end(const std::exception_ptr& why, const std::function<void()>& after, GroupProgress* progress) {
+    // An operation of which nobody wants anything yet has not begun: this rank does not wait in it.
+    void count_begin() {
+      if (progress != nullptr && !is_counted.exchange(true)) progress->begin_collective(collective);
+    }
+
+    void end(const std::exception_ptr& why, const std::function<void()>& after) {
       if (why && !failure) failure = why;
       if (--left > 0) return;
       if (!failure && after) {
@@ -100,6 +109,7 @@ class SharedWork final : public c10d::Work {
           failure = std::current_exception();
         }
       }
+      count_begin();
       if (progress != nullptr) progress->end_collective();
       c10::intrusive_ptr<c10::ivalue::Future> asked;
       {
@@ -119,6 +129,7 @@ class SharedWork final : public c10d::Work {
   };
 
   void push() {
+    state_->count_begin();
     for (const auto& operation : operations_) group_->push(operation);
   }
 

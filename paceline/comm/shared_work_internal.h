@@ -26,13 +26,15 @@ namespace paceline::comm {
 struct WorkOf {
   int rank = 0;
   c10d::OpType type;
-  std::string operation;  ///< for errors
+  Collective collective = Collective::none;  ///< that is counted
+  std::string operation;                     ///< for errors
   std::vector<at::Tensor> results;
   std::shared_ptr<const FailureReporter> failures;
 };
 
 /// Starts `requests`, which c10d has as one work: it is over when all are. `keeps` lives until then. `after` copies to
-/// where the user wants the results, once all have ended well. `progress`: where the work has begun; null for nowhere.
+/// where the user wants the results, once all have ended well. `progress`: where the work is
+/// counted, once somebody waits for it or asks how it stands; null for nowhere.
 c10::intrusive_ptr<c10d::Work> start_work(WorkOf of, std::shared_ptr<collective::SharedGroup> group,
                                           std::vector<collective::Request> requests, const std::shared_ptr<void>& keeps,
                                           const std::function<void()>& after,

@@ -11,6 +11,7 @@
 #include "paceline/checkpoint/checkpoint.h"
 #include "paceline/comm/backend.h"
 #include "paceline/comm/control_store.h"
+#include "paceline/comm/torch_distributed.h"
 #include "paceline/core/config/debug_config.h"
 #include "paceline/core/error.h"
 #include "paceline/core/posix/process_title.h"

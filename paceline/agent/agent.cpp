@@ -326,6 +326,9 @@ void AgentThread::leave() {
 }
 
 void AgentThread::send_to_controller(rpc::Envelope envelope) {
+  // Who leaves the run says so by going. That a process has ended would be heard first, be taken for the cause, and the
+  // next attempt could begin here.
+  if (closed_ && envelope.type == rpc::ProcessExited::kType) return;
   // A controller that has closed its end wants to hear no more.
   [[maybe_unused]] const arrow::Status sent = controller_->send(std::move(envelope));
 }

@@ -204,8 +204,8 @@ int describe_itself(const Arguments&) {
   return 0;
 }
 
-// Forks processes that do what their variable DO says, in words; "threads" begins a thread first, "leave" says why and ends,
-// "busy" rests until somebody writes into the pipe of that name.
+// Forks processes that do what their variable DO says, in words; "threads" begins a thread first, "leave" says why and
+// ends, "busy" rests until somebody writes into the pipe of that name.
 int serve_forks(const Arguments& arguments) {
   if (arguments.at(0) == "leave") {
     std::fputs("there is no module\n", stderr);

@@ -193,8 +193,9 @@ void Peers::check_missing(const std::function<bool(const Board&)>& is_there, con
     const std::string state = state_of_process(process_of(rank));
     if (!state.empty()) states += "; rank " + std::to_string(rank) + "'s process " + state;
   }
-  fail(late, what, std::string(late.size() == 1 ? "it has" : "they have") + " not come in time (TorchConfig.timeout_s)" + states +
-                      ". The logs of the other ranks may say what keeps them");
+  fail(late, what,
+       std::string(late.size() == 1 ? "it has" : "they have") + " not come in time (TorchConfig.timeout_s)" + states +
+           ". The logs of the other ranks may say what keeps them");
 }
 
 void Peers::fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const {

@@ -1,7 +1,7 @@
 // What one call of c10d is for a SharedGroup: the requests that it makes, and the tensors that they use.
 //
-// Tensors of the CPU, of any stride: the group takes contiguous ones. A tensor that is no such one is copied before, and
-// what becomes of it afterwards. c10::ValueError where a tensor is none that shared memory takes.
+// Tensors of the CPU, of any stride: the group takes contiguous ones. A tensor that is no such one is copied before,
+// and what becomes of it afterwards. c10::ValueError where a tensor is none that shared memory takes.
 #pragma once
 
 #include <ATen/core/Tensor.h>

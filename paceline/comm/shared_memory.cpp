@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,8 @@ using collective::SharedGroup;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 
+ConnectedBackend connect_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings);
+
 class SharedMemoryBackend final : public c10d::Backend {
  public:
   using WorkPointer = c10::intrusive_ptr<c10d::Work>;
@@ -33,6 +36,7 @@ class SharedMemoryBackend final : public c10d::Backend {
                       std::function<ConnectedBackend()> sparse)
       : Backend(group->rank(), group->size()),
         group_(std::move(group)),
+        settings_(settings),
         timeout_(settings.timeout),
         progress_(settings.progress),
         failures_(std::make_shared<FailureReporter>(getRank(), getSize(), settings.thrown_as)),
@@ -42,6 +46,22 @@ class SharedMemoryBackend final : public c10d::Backend {
   void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return group_->called(); }
+
+  bool supportsSplitting() const override { return true; }
+  c10::intrusive_ptr<Options> getBackendOptions() override {
+    return c10::make_intrusive<Options>(getBackendName(), timeout_);
+  }
+  c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                                    const c10::intrusive_ptr<Options>& options) override {
+    const auto place = std::ranges::find(ranks, getRank());
+    if (place == ranks.end()) return nullptr;
+    BackendSettings settings = settings_;
+    settings.rank = place - ranks.begin();
+    settings.world_size = std::ssize(ranks);
+    settings.timeout = options->timeout;
+    settings.progress = nullptr;  // which compares all ranks
+    return connect_shared_memory(store, settings).handle;
+  }
 
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
   at::Tensor allocateTensor(long size, at::TensorOptions options) override {
@@ -255,8 +275,8 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
   // A message of two ranks; it is no progress of the group.
-  WorkPointer post(c10d::OpType type, const char* operation, SharedCall call, const at::Tensor& values, int rank, int tag,
-                   Tensors results) {
+  WorkPointer post(c10d::OpType type, const char* operation, SharedCall call, const at::Tensor& values, int rank,
+                   int tag, Tensors results) {
     failures_->throw_if_stopped(operation);
     const auto kept = std::make_shared<SharedCall>(std::move(call));
     const auto letter = std::make_shared<collective::Letter>();
@@ -266,7 +286,8 @@ class SharedMemoryBackend final : public c10d::Backend {
                .bytes = values.nbytes(),
                .deadline = std::chrono::steady_clock::now() + timeout_,
                .keeps = kept};
-    const MailWorkAndEnd mail = make_mail_work({getRank(), type, Collective::none, operation, std::move(results), failures_});
+    const MailWorkAndEnd mail =
+        make_mail_work({getRank(), type, Collective::none, operation, std::move(results), failures_});
     letter->on_end = [end = mail.end, kept, rank = &letter->rank](const std::exception_ptr& failure) {
       if (!failure) kept->copy_back();
       end(failure, *rank);
@@ -386,6 +407,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
   const std::shared_ptr<SharedGroup> group_;
+  const BackendSettings settings_;
   std::chrono::milliseconds timeout_;
   const std::shared_ptr<GroupProgress> progress_;  // null: not counted
   const std::shared_ptr<FailureReporter> failures_;

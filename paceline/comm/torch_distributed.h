@@ -1,8 +1,8 @@
 // Backends for programs that make their process groups themselves, such as Python's torch.distributed.
 //
-// Their collectives are counted and can be made to fail from another thread. They fail with c10::DistBackendError, which
-// says rank and operation and is torch.distributed.DistBackendError in Python, also after autograd.
-// Threading: collectives as c10d's; abort_backends() from any thread.
+// Their collectives are counted and can be made to fail from another thread. They fail with c10::DistBackendError,
+// which says rank and operation and is torch.distributed.DistBackendError in Python, also after autograd. Threading:
+// collectives as c10d's; abort_backends() from any thread.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>

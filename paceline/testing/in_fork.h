@@ -13,8 +13,8 @@ constexpr bool kForksMayStartThreads = false;
 constexpr bool kForksMayStartThreads = true;
 #endif
 
-// The sanitizers' allocators do not free their locks in a fork, which other threads of the parent may hold: it would wait
-// for ever.
+// The sanitizers' allocators do not free their locks in a fork, which other threads of the parent may hold: it would
+// wait for ever.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool kForksBesideThreadsMayAllocate = false;
 #else

@@ -68,9 +68,8 @@ arrow::Status check_is_free(const std::string& path) {
   const Descriptor there(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!there || ::flock(there.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return arrow::Status::OK();
   const auto file = read_trust_file(path);
-  return arrow::Status::AlreadyExists("the token file ", path, " is in use: ",
-                                      file.ok() ? "run " + file->run : "a run", " that wrote it still goes on",
-                                      file.ok() ? " at " + file->addresses.front() : "",
+  return arrow::Status::AlreadyExists("the token file ", path, " is in use: ", file.ok() ? "run " + file->run : "a run",
+                                      " that wrote it still goes on", file.ok() ? " at " + file->addresses.front() : "",
                                       ". Name another token file for this run, or end that one first");
 }
 

@@ -36,10 +36,10 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c1
                                                      int64_t world_size, std::chrono::milliseconds timeout,
                                                      const std::vector<std::string>& interfaces, bool counted) {
   return comm::make_gloo(store, {.rank = rank,
-                                         .world_size = world_size,
-                                         .timeout = timeout,
-                                         .interfaces = interfaces,
-                                         .progress = counted ? progress : nullptr});
+                                 .world_size = world_size,
+                                 .timeout = timeout,
+                                 .interfaces = interfaces,
+                                 .progress = counted ? progress : nullptr});
 }
 
 c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
@@ -74,9 +74,7 @@ class PythonProgram final : public train::LanguageRuntime {
 
   void debug() override { train::take_terminal(); }
 
-  void abort_collectives() override {
-    comm::abort_backends();
-  }
+  void abort_collectives() override { comm::abort_backends(); }
 
   Json train(const WorkerStart& start) override {
     progress = &start.progress;

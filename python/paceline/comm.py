@@ -1,6 +1,7 @@
 """The backend "paceline" of torch.distributed: collectives of tensors of the CPU through shared memory.
 
-Importing this module registers it. Workers of a trainer have it without that, and by default; other programs write::
+Importing this module registers it. Workers of a trainer have it without that, by
+``TorchConfig(backend="paceline")`` or ``"cpu:paceline,cuda:nccl"``; other programs write::
 
     import paceline.comm
     torch.distributed.init_process_group("paceline")

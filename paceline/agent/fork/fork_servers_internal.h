@@ -1,8 +1,8 @@
 // ForkServers: the guardian's fork servers (fork_server.h), and the processes that they are asked for.
 //
-// Not thread-safe. What the guardian waits for: answers and output at descriptors(), the ends of the servers' processes.
-// What a server writes goes to this process's standard error; when a server is gone, its last lines are part of the
-// errors of whoever waits for it.
+// Not thread-safe. What the guardian waits for: answers and output at descriptors(), the ends of the servers'
+// processes. What a server writes goes to this process's standard error; when a server is gone, its last lines are part
+// of the errors of whoever waits for it.
 #pragma once
 
 #include <arrow/result.h>

@@ -124,7 +124,8 @@ TEST_F(ForkServersTest, AServerThatCannotForkSaysWhy) {
   fork(1, "exit 0", "threads");
   EXPECT_THAT(receive<Spawned>().error, HasSubstr("one thread, but it has 2"));
   fork(2, "exit 0", "leave");
-  EXPECT_THAT(receive<Spawned>().error, HasSubstr("forked from is gone: it has ended. Its last words:\nthere is no mod"));
+  EXPECT_THAT(receive<Spawned>().error,
+              HasSubstr("forked from is gone: it has ended. Its last words:\nthere is no mod"));
   fork(3, "exit 0", "leave");
   EXPECT_THAT(receive<Spawned>().error, HasSubstr("forked from is gone"));
   must(socket_->send(rpc::pack(Spawn{.fork_server = {"/no/such/program"}}, {.worker = WorkerId{4}})));

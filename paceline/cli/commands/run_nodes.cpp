@@ -123,7 +123,8 @@ arrow::Result<NodePart> find_part(const RunFlags& flags) {
                          .workers = flags.num_workers.value_or(1)}};
   ARROW_ASSIGN_OR_RAISE(part.is_first, is_first(flags, part.claim));
   if (nodes.has_default_host) {
-    part.notes.push_back("no --master-addr: all nodes are on this machine; elsewhere each needs the first one's address");
+    part.notes.push_back(
+        "no --master-addr: all nodes are on this machine; elsewhere each needs the first one's address");
   }
   if (!nodes.token_file.empty()) {
     part.token_file = std::filesystem::absolute(nodes.token_file).lexically_normal();

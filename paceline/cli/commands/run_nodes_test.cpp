@@ -141,8 +141,9 @@ TEST_F(RunNodesTest, RanksOfAllNodesHaveTheirPlacesAndTheirNodesSurroundings) {
   EXPECT_THAT(first.output(), AllOf(HasSubstr("his: 0/3 local 0/1 node 0/2 of one in one" + rest),
                                     HasSubstr("hers: 1/3 local 0/2 node 1/2 of two in two" + rest),
                                     HasSubstr("hers: 2/3 local 1/2 node 1/2 of two in two" + rest)));
-  EXPECT_THAT(second.output(), AllOf(HasSubstr("no --master-addr: all nodes are on this machine"),
-                                     HasSubstr("has joined a run"), HasSubstr("--token-file"), Not(HasSubstr("hers:"))));
+  EXPECT_THAT(second.output(),
+              AllOf(HasSubstr("no --master-addr: all nodes are on this machine"), HasSubstr("has joined a run"),
+                    HasSubstr("--token-file"), Not(HasSubstr("hers:"))));
   EXPECT_THAT(testing::names_in(folder_ / "runs_one/job/logs"),
               ElementsAre("controller.log", "worker_1.log", "worker_2.log", "worker_3.log"));
   EXPECT_EQ(read(folder_ / "runs_one/job/logs/worker_3.log"), "hers: 2/3 local 1/2 node 1/2 of two in two" + rest);

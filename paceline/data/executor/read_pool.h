@@ -5,8 +5,8 @@
 // those of consumers that have stopped, then those that are wanted last. Only if nothing can be dropped it is read
 // beyond the budget, one chunk of its dataset after the other, so that a chunk larger than the budget is slow, not a
 // deadlock. A thread that waits for a window in the midst of reading another, in a function that reads a dataset, reads
-// it itself: all threads may be in such functions. What consumers take that have begun early is read where the budget has room for that and for all that others are still to
-// read, and dropped where others need it after all.
+// it itself: all threads may be in such functions. What consumers take that have begun early is read where the budget
+// has room for that and for all that others are still to read, and dropped where others need it after all.
 //
 // How many threads are at work is found as it goes, so that a trainer on the same cores has them: all while somebody
 // waits, and the fewer the further consumers are from waiting (threads_reading_ahead()).

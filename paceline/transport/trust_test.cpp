@@ -10,6 +10,7 @@
 
 #include <memory>
 
+#include "paceline/core/json.h"
 #include "paceline/testing/temporary_folder.h"
 #include "paceline/transport/trust_file.h"
 

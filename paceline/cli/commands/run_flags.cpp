@@ -65,7 +65,7 @@ arrow::Status apply(const Flag& flag, const std::string& who, const std::string&
     reading.flags.notes.push_back(who + " " + value + " is not used: " + why);
     return arrow::Status::OK();
   }
-  const arrow::Status status = flag.apply(reading, value);
+  arrow::Status status = flag.apply(reading, value);
   if (status.ok() && !flag.stays_here) {
     reading.flags.passed_on.push_back("--" + std::string(flag.name) + (flag.value == nullptr ? "" : "=" + value));
   }

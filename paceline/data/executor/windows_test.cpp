@@ -422,7 +422,9 @@ TEST(Windows, WhatIsBegunEarlyCanEndWithoutRoom) {
   RowStream running(windows);
   ASSERT_EQ((*running.next(50))->num_rows(), 50);
   const auto later = std::make_shared<Windows>(source, EpochOrder(source->chunks(), {}), pool);
-  BatchStream(later, {.prefetch_batches = 1, .begins_early = true});
+  {
+    const BatchStream begun(later, {.prefetch_batches = 1, .begins_early = true});
+  }
   EXPECT_EQ(all_of(running, 50).size(), 250u);
 }
 

@@ -57,7 +57,7 @@ class ParquetSourceTest : public ::testing::Test {
     return path;
   }
 
-  arrow::Result<std::unique_ptr<Source>> open(std::vector<std::string> paths, const ParquetOptions& options = {}) {
+  arrow::Result<std::unique_ptr<Source>> open(const std::vector<std::string>& paths, const ParquetOptions& options = {}) {
     return parquet_source(file_system_, file_system_->GetFileInfo(paths).ValueOrDie(), options);
   }
 

@@ -194,7 +194,7 @@ class ConcatenateColumns : public Operator {
       ARROW_RETURN_NOT_OK(refuse_nan(*values, *type, context));
       ARROW_RETURN_NOT_OK(refuse_overflow(values, *type, context));
     }
-    ARROW_ASSIGN_OR_RAISE(const Column cast, compute::Cast(*values, type, compute::CastOptions::Unsafe(), &context));
+    ARROW_ASSIGN_OR_RAISE(Column cast, compute::Cast(*values, type, compute::CastOptions::Unsafe(), &context));
     ARROW_RETURN_NOT_OK(refuse_infinite(*values, *cast, context));
     if (cast->null_count() == 0) return cast;
     const arrow::Datum nan(std::numeric_limits<double>::quiet_NaN());  // a Scalar's own cast makes 0 of it in float16

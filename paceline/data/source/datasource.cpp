@@ -1,5 +1,6 @@
 #include "paceline/data/source/datasource.h"
 
+#include <arrow/array/data.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 #include <arrow/util/byte_size.h>

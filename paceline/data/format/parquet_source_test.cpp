@@ -57,7 +57,8 @@ class ParquetSourceTest : public ::testing::Test {
     return path;
   }
 
-  arrow::Result<std::unique_ptr<Source>> open(const std::vector<std::string>& paths, const ParquetOptions& options = {}) {
+  arrow::Result<std::unique_ptr<Source>> open(const std::vector<std::string>& paths,
+                                              const ParquetOptions& options = {}) {
     return parquet_source(file_system_, file_system_->GetFileInfo(paths).ValueOrDie(), options);
   }
 
@@ -210,8 +211,8 @@ TEST_F(ParquetSourceTest, AFileMayHaveItsColumnsInAnotherOrder) {
 TEST_F(ParquetSourceTest, ErrorsNameTheFile) {
   const auto table = table_of({field("a", arrow::int32())}, {"[1]"});
   const std::string good = write("good.parquet", *table);
-  const auto said = [&](std::vector<std::string> paths, const ParquetOptions& options = {}) {
-    return open(std::move(paths), options).status().message();
+  const auto said = [&](const std::vector<std::string>& paths, const ParquetOptions& options = {}) {
+    return open(paths, options).status().message();
   };
   EXPECT_EQ(said({}), "no Parquet file was given");
   EXPECT_THAT(said({good, folder_.path() + "/none.parquet"}), HasSubstr("none.parquet"));

@@ -20,6 +20,10 @@ int64_t tasks_of_this_process = 2;  // as if main() had set it
 int64_t size_of_tasks = 24;
 bool has_bits = false;
 
+[[noreturn]] std::shared_ptr<arrow::RecordBatch> throw_a_number() {
+  throw 42;  // NOLINT(bugprone-std-exception-baseclass)
+}
+
 ReadTask task_of(const std::shared_ptr<arrow::RecordBatch>& rows, std::optional<int64_t> num_rows = std::nullopt) {
   return {.read = [rows] { return rows; }, .num_rows = num_rows};
 }
@@ -42,11 +46,8 @@ std::vector<ReadTask> mistaken(const Json& options) {
     return {task_of(arrow::RecordBatch::Make(arrow::schema({arrow::field("x", arrow::utf8())}), 3, rows->columns()))};
   }
   if (wrong == "other columns") return {task_of(with_name(*rows, "x")), task_of(with_name(*rows, "y"))};
-  if (wrong == "odd exception")
-    return {{.read = []() -> std::shared_ptr<arrow::RecordBatch> {
-      throw 42;
-    }}};                                 // NOLINT(bugprone-std-exception-baseclass)
-  if (wrong == "odd listing") throw 42;  // NOLINT(bugprone-std-exception-baseclass)
+  if (wrong == "odd exception") return {{.read = [] { return throw_a_number(); }}};
+  if (wrong == "odd listing") throw_a_number();
   if (wrong == "no rows") {
     const int64_t none = options.value("none", int64_t{1});
     const bool says = options.value("says", true);

@@ -247,24 +247,31 @@ def trainer_jitter(contestant, options) -> None:
         f"{contestant.name}, median": statistics.median(loaded) / statistics.median(alone)})
 
 
+PAIRS = 5  # of a cold start and one that goes on, in turns: a start of 60 ms alone says little
+
+
 def resume_first_batch(contestant, options) -> None:
     """The first batch in a new process, cold and in the middle of an epoch."""
     table = tensors(options)
     state = pathlib.Path(options.scratch) / "state.json"
 
-    def new_process() -> dict:
-        command = [sys.executable, "-B", sys.argv[0], "time_first_batch", *sys.argv[2:]]
+    def new_process(row: str) -> dict:
+        command = [sys.executable, "-B", sys.argv[0], row, *sys.argv[2:]]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        return json.loads(output.splitlines()[-1])
+        return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))  # Ray warns after it
 
-    cold = new_process()
+    if contestant.name != "Paceline":
+        contestant.save(table, options.iterations, state)
+        return print_samples(new_process("time_resumed_batch")["samples"])
+    cold, resumed = [], []
+    new_process("time_cold_batch")  # reads the interpreter's and the libraries' files
     contestant.save(table, options.iterations, state)
-    resumed = new_process()
-    if contestant.name == "Paceline":
-        print_samples(resumed["samples"], {f"Paceline, {what}": value for what, value in resumed["also"].items()},
-                      {"cold first batch": cold["samples"]})
-    else:
-        print_samples(resumed["samples"])
+    for _ in range(PAIRS):
+        cold.append(new_process("time_cold_batch"))
+        resumed.append(new_process("time_resumed_batch"))
+    print_samples([each["samples"][0] for each in resumed],
+                  {"Paceline, read until then (MB)": max(each["also"]["read until then (MB)"] for each in resumed)},
+                  {"cold first batch": [each["samples"][0] for each in cold]})
 
 
 def read_megabytes() -> float:
@@ -272,20 +279,27 @@ def read_megabytes() -> float:
     return int(pathlib.Path("/proc/self/io").read_text().split()[1]) / 1e6
 
 
-def time_first_batch(contestant, options) -> None:
-    """What is read until then is what a resumed epoch reads again, with what it reads ahead."""
-    state = pathlib.Path(options.scratch) / "state.json"
-    before, start = read_megabytes(), time.monotonic()
-    batches = contestant.resumed(tensors(options), state) if state.exists() else contestant.batches(tensors(options))
-    found = next(iter(batches))["id"][0]
-    took, read = time.monotonic() - start, read_megabytes() - before
-    if state.exists() and found != options.iterations * BATCH_SIZE and contestant.keeps_order:
+def time_cold_batch(contestant, options) -> None:
+    time_first_batch(lambda: contestant.batches(tensors(options)))
+
+
+def time_resumed_batch(contestant, options) -> None:
+    found = time_first_batch(lambda: contestant.resumed(tensors(options), pathlib.Path(options.scratch) / "state.json"))
+    if found != options.iterations * BATCH_SIZE and contestant.keeps_order:
         sys.exit(f"resumed at row {found}")
+
+
+def time_first_batch(make_batches) -> int:
+    """Returns the batch's first row. What is read until then is what a resumed epoch reads again, with what it reads ahead."""
+    before, start = read_megabytes(), time.monotonic()
+    found = next(iter(make_batches()))["id"][0]
+    took, read = time.monotonic() - start, read_megabytes() - before
     print_samples([took], {"read until then (MB)": read})
+    return found
 
 
 ROWS = {row.__name__: row for row in (parquet_scalars, parquet_tensors, first_batch, shuffle_cost, memory_budget, python_batches,
-                                      trainer_jitter, resume_first_batch, time_first_batch)}
+                                      trainer_jitter, resume_first_batch, time_cold_batch, time_resumed_batch)}
 
 
 def main(contestant) -> None:

@@ -1,5 +1,6 @@
 // The program `paceline`: the list of its commands.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "paceline/cli/command.h"
@@ -37,6 +38,8 @@ int main(int argc, char** argv) {
     constexpr int kBeforeTheProgram = 3;  // paceline run --
     return paceline::launch::run_program_worker({argv + std::min(kBeforeTheProgram, argc), argv + argc});
   }
+  // Otherwise gRPC writes a line of its own for each stranger that knocks, beside what Paceline says of it.
+  ::setenv("GRPC_VERBOSITY", "ERROR", /*overwrite=*/0);
   if (argc > 1 && std::strcmp(argv[1], "run") == 0) return cli::run_command({argv + 2, argv + argc});
   return cli::run_program(kCommands, PACELINE_VERSION, argc, argv);
 }

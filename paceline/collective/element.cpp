@@ -80,7 +80,7 @@ bool has(Element element, Reduction reduction) {
                            element == Element::float32 || element == Element::float64;
   switch (reduction) {
     case Reduction::mean:
-      return is_fraction;
+      return element != Element::boolean;
     case Reduction::min:
     case Reduction::max:
       return !is_complex;

@@ -281,9 +281,26 @@ void reduce_fractions(const Reduce& what, const Values& values) {
   }
 }
 
+// Of the sum, which wraps, the part before the point, as NCCL has it.
+template <class T>
+void mean_of_integers(const Values& values) {
+  const auto divisor = static_cast<int64_t>(values.source_count);
+  T block[kBlock];
+  for (size_t begin = 0; begin < values.count; begin += kBlock) {
+    const size_t size = block_size(values, begin);
+    for (size_t source = 0; source < values.source_count; ++source) {
+      add_block<T, Sum>(static_cast<const T*>(values.sources[source]) + begin, size, source == 0, block);
+    }
+    for (size_t i = 0; i < size; ++i) block[i] = static_cast<T>(block[i] / divisor);
+    store_block<T>(values, begin, size, block);
+  }
+}
+
 template <class T>
 void reduce_integers(const Reduce& what, const Values& values) {
   switch (what.reduction) {
+    case Reduction::mean:
+      return mean_of_integers<T>(values);
     case Reduction::product:
       return reduce_as<T, Product>(values);
     case Reduction::min:

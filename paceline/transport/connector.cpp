@@ -32,6 +32,11 @@ bool is_final(const arrow::Status& status) {
                     detail->code() == arrow::flight::FlightStatusCode::Unauthorized);
 }
 
+// Whoever is there has no certificate of this run.
+bool is_another_run(const arrow::Status& status) {
+  return status.message().find("certificate verify failed") != std::string::npos;  // OpenSSL's words
+}
+
 // Breaks a link off when its time is over.
 class Watch final : public Timed {
  public:
@@ -161,10 +166,17 @@ class ConnectedChannel final : public rpc::Channel {
         failures_[at] = failure;
       }
       if (is_over()) break;
+      if (leads_to_other_runs()) give_up(arrow::Status::IOError(
+          "another run's controller is at ", options_.addresses.front(), ": run ", options_.run, " is over"));
       next_pause = was_connected ? kFirstPause : next_pause;
       pause(next_pause);
       next_pause = was_connected ? kFirstPause : std::min(2 * next_pause, kLongestPause);
     }
+  }
+
+  bool leads_to_other_runs() {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::all_of(failures_, is_another_run);
   }
 
   // One connection, from its beginning to its end.

@@ -105,6 +105,24 @@ TEST_F(ListenerAndOthers, NobodyComesInWithoutACertificateOfTheRun) {
   expect_goes_on();
 }
 
+// Whose driver has ended, and another has its port: nobody waits for what cannot come.
+TEST_F(ListenerAndOthers, AnAgentOfAnEarlierRunIsToldSoAtOnce) {
+  auto options = run_.options();
+  options.credentials = transport::make_trust().ValueOrDie().agent;
+  options.patience = std::chrono::hours(1);
+  const auto channel = transport::connect(options);
+  EXPECT_TRUE(channel.status().IsIOError());
+  EXPECT_THAT(channel.status().message(), HasSubstr("another run's controller is at " + run_.address()));
+  expect_goes_on();
+}
+
+TEST_F(ListenerAndOthers, AnotherRunAtOneOfTheAddressesHoldsNobodyUp) {
+  const ListeningRun other;
+  auto options = run_.options();
+  options.addresses = {other.address(), run_.address()};
+  EXPECT_TRUE(transport::connect(options).ok());
+}
+
 // With the agent's certificate, which whoever has a trust file has.
 TEST_F(ListenerAndOthers, AnAgentCannotPlayTheController) {
   auto impostor = transport::Listener::open(

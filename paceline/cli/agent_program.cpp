@@ -242,6 +242,7 @@ arrow::Result<AgentProgram::Joined> AgentProgram::join() {
     }
     const std::string version = reads_file() ? version_of(options_.token_file) : "";
     if (reads_file() && version.empty()) continue;  // it has gone meanwhile
+    version_ = version;
     auto trust = read_trust();
     if (reads_file() && version_of(options_.token_file) != version) continue;  // another's already
     ARROW_RETURN_NOT_OK(trust.status());
@@ -276,13 +277,12 @@ void AgentProgram::wait(agent::Agent& agent, int done) {
 }
 
 bool AgentProgram::rest(std::chrono::seconds time) {
-  if (reads_file()) {
-    return !wait_for_file(version_of(options_.token_file), now() + time).IsCancelled();
-  }
+  if (reads_file()) return !wait_for_file(version_, now() + time).IsCancelled();
   return signals_.wait({}, now() + time) == 0;
 }
 
 AgentEnd AgentProgram::serve() {
+  version_ = version_of(options_.token_file);
   // First: a node without room for it cannot serve, which who starts agents has to hear.
   const auto folder = NodeFolder::make();
   if (!folder.ok()) return {.status = folder.status()};

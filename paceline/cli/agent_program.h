@@ -87,7 +87,8 @@ class AgentProgram {
 
   /// One run, from the wait for it to its end.
   AgentEnd serve();
-  /// Before another try: until so much time has passed, or another token file has come. False when a signal has.
+  /// Before another try: until so much time has passed, or another token file than that of the last try is there. False
+  /// when a signal has come.
   bool rest(std::chrono::seconds time);
   /// The last that has come, 0 for none.
   int signal() const { return signals_.last(); }
@@ -111,7 +112,8 @@ class AgentProgram {
   const Options options_;
   const agent::Guardian& guardian_;
   HeardSignals signals_;
-  std::string input_;  // that was read and is not used yet
+  std::string version_;  // of the token file of the last try
+  std::string input_;    // that was read and is not used yet
   bool no_more_ = false;
 };
 

@@ -2,11 +2,17 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "paceline/controller/run_fixture.h"
 #include "paceline/core/run_layout.h"
@@ -24,6 +30,28 @@ using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
+
+// The controller's end; from some moment on nothing comes over it but its end.
+class CutChannel final : public rpc::Channel {
+ public:
+  CutChannel(std::unique_ptr<rpc::Channel> channel, std::shared_ptr<const std::atomic<bool>> is_cut)
+      : channel_(std::move(channel)), is_cut_(std::move(is_cut)) {}
+
+  void start(Handlers handlers) override {
+    channel_->start({.on_message =
+                         [is_cut = is_cut_, on_message = std::move(handlers.on_message)](rpc::Envelope message) {
+                           if (!*is_cut) on_message(std::move(message));
+                         },
+                     .on_close = std::move(handlers.on_close)});
+  }
+  arrow::Status send(rpc::Envelope envelope) override { return channel_->send(std::move(envelope)); }
+  void close() override { channel_->close(); }
+  bool carries_descriptors() const override { return channel_->carries_descriptors(); }
+
+ private:
+  const std::unique_ptr<rpc::Channel> channel_;
+  const std::shared_ptr<const std::atomic<bool>> is_cut_;
+};
 
 // Agents come and go as the test says.
 class NodesLauncher final : public Launcher {
@@ -48,7 +76,8 @@ class NodesLauncher final : public Launcher {
     options.node.rank = rank_of_.contains(name) ? rank_of_.at(name) : -1;
     options.node.workers = 1;
     agents_.emplace(name, agent::start_agent(std::move(agent_end), guardian(), options).ValueOrDie());
-    events_.on_agent(std::move(controller_end));
+    const auto& is_cut = is_cut_.emplace(name, std::make_shared<std::atomic<bool>>(false))->second;
+    events_.on_agent(std::make_unique<CutChannel>(std::move(controller_end), is_cut));
   }
   void take_one_agent_each() { one_agent_each_ = true; }
   // Why agents of that name were sent away.
@@ -62,6 +91,11 @@ class NodesLauncher final : public Launcher {
   }
   // With all its processes.
   void lose(const std::string& name) { agents_.erase(name); }
+  // As a machine that has lost its power: what its processes do then is not told.
+  void lose_without_a_word(const std::string& name) {
+    *is_cut_.find(name)->second = true;
+    lose(name);
+  }
   // In the place of what the constructor was told; 0: all are waited for.
   void begin_with(std::vector<std::string> names, int64_t wanted = 0) {
     first_ = std::move(names);
@@ -85,6 +119,7 @@ class NodesLauncher final : public Launcher {
   std::function<void()> when_launched_;
   LaunchEvents events_;
   std::multimap<std::string, std::unique_ptr<agent::Agent>> agents_;
+  std::multimap<std::string, std::shared_ptr<std::atomic<bool>>> is_cut_;
   std::map<std::string, int64_t> rank_of_;
   int64_t count_ = 0;
   bool closed_ = false;
@@ -105,6 +140,13 @@ class NodesRunTest : public RunTest {
   std::string log_of(int64_t worker) const {
     std::ifstream file(folder_ / run_layout::worker_log(WorkerId{worker}));
     return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // Logs of workers that this process has open.
+  int64_t open_logs() const {
+    return std::ranges::count_if(std::filesystem::directory_iterator("/proc/self/fd"), [](const auto& entry) {
+      std::error_code is_closed;
+      return run_layout::worker_of_log(std::filesystem::read_symlink(entry, is_closed).filename().string()) > 0;
+    });
   }
   // Calls `act` with the launcher once the first attempt has made its second report.
   void at_second_report(const std::function<void()>& act) {
@@ -157,6 +199,27 @@ TEST_F(NodesRunTest, WithoutASpareOneTheNextAttemptUsesWhatIsLeft) {
   const RunOutcome outcome = run({{"reports", 4}, {"step_ms", 50}}, launcher);
   EXPECT_EQ(outcome.error, "");
   EXPECT_THAT(nodes_of_workers(), ElementsAre("two", "two"));
+}
+
+TEST_F(NodesRunTest, LogsOfLostNodesAreClosed) {
+  constexpr int64_t kAttempts = 4;
+  request_.scaling_config.resources_per_worker = {{"CPU", static_cast<double>(agent::describe_node({}).cores)}};
+  NodesLauncher launcher({"one", "node 0"});
+  std::vector<int64_t> logs, all;  // open in each attempt
+  callback_ = std::make_shared<TestCallback>();
+  callback_->report = [&](const RunContext& run, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") != 2) return;
+    logs.push_back(open_logs());
+    all.push_back(std::ranges::distance(std::filesystem::directory_iterator("/proc/self/fd")));
+    if (run.attempt == kAttempts) return;
+    launcher.add("node " + std::to_string(run.attempt));
+    launcher.lose_without_a_word("node " + std::to_string(run.attempt - 1));
+  };
+  const RunOutcome outcome = run({{"reports", 4}, {"step_ms", 50}}, launcher);
+  EXPECT_EQ(outcome.error, "");
+  ASSERT_THAT(logs, ElementsAre(2, 2, 2, 2)) << "one of each worker that there is";
+  EXPECT_EQ(open_logs(), 0);
+  EXPECT_LT(all.back() - all.front(), kAttempts - 1) << "nothing else is left of each node either";
 }
 
 TEST_F(NodesRunTest, ALostNodeIsNamedWhereTheRunEndsWithIt) {

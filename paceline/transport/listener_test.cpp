@@ -3,9 +3,13 @@
 
 #include <arrow/flight/client.h>
 #include <gmock/gmock.h>
+#include <netdb.h>
 
 #include <fstream>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "paceline/testing/breaking_proxy.h"
 #include "paceline/testing/listening_run.h"
@@ -102,6 +106,19 @@ TEST_F(ListenerAndOthers, NobodyComesInWithoutACertificateOfTheRun) {
   EXPECT_FALSE(call(others, encode_hello(hello())).ok());
   EXPECT_FALSE(call(other.agent, encode_hello(hello())).ok());
   EXPECT_EQ(run_.arrivals(), 0);
+  expect_goes_on();
+}
+
+// gRPC would not say why.
+TEST_F(ListenerAndOthers, WhereItCannotListenItSaysWhy) {
+  for (const auto& [address, why] : std::vector<std::pair<std::string, std::string>>{
+           {run_.address(), "another process listens there"},
+           {"192.0.2.1:0", "this machine has no such address"},  // nobody has: it is for examples
+           {"no.such.host.invalid:0", ::gai_strerror(EAI_NONAME)}}) {
+    const auto second = transport::Listener::open(
+        {.address = address, .run = "run-2", .credentials = run_.trust().controller, .on_peer = [](auto, auto) {}});
+    EXPECT_EQ(second.status().message(), "cannot listen at " + address + ": " + why);
+  }
   expect_goes_on();
 }
 
@@ -205,6 +222,23 @@ TEST_F(ListenerAndOthers, TheSecondConnectionOfAnAgentTakesOver) {
   one->close();
   two->close();
   EXPECT_EQ(run_.arrivals(), 1);
+}
+
+// Its connection may break between its admission and the answer: it comes again then, as one that is known.
+TEST_F(ListenerAndOthers, WhoeverIsAdmittedIsToldOf) {
+  const auto open = [&](const transport::Hello& hello) {
+    return transport::open_flight_link(run_.address(), run_.trust().agent, encode_hello(hello),
+                                       std::chrono::seconds(20))
+        .ValueOrDie();
+  };
+  constexpr int kAgents = 50;
+  for (int i = 0; i < kAgents; ++i) {
+    const transport::Hello agent = hello();
+    open(agent)->close();
+    EXPECT_TRUE(open(agent)->read().ok());
+  }
+  run_.close();  // no call goes on
+  EXPECT_EQ(run_.arrivals(), kAgents);
 }
 
 }  // namespace

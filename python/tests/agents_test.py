@@ -347,6 +347,42 @@ def test_an_agent_reads_one_run_after_the_other_from_its_input(tmp_path, run_con
         assert agent.wait(60) == 0
 
 
+def test_an_agent_that_stays_rests_ever_longer_until_another_token_file_comes(tmp_path, run_config):
+    file, lines, moments = tmp_path / "file_of_agents", [], []
+    file.write_text("{}")
+    file.chmod(0o600)
+
+    def joins_at_the_fourth_try():
+        while not (tmp_path / "token").exists():
+            time.sleep(0.01)
+        shutil.copy2(tmp_path / "token", tmp_path / "other")
+        moments.append(time.monotonic())
+        command = [PROGRAM, "agent", "--token-file", file, "--keep"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as agent:
+            lines.extend(agent.stdout.readline() for _ in range(3))
+            moments.append(time.monotonic())
+            (tmp_path / "other").rename(file)
+            lines.append(agent.stdout.readline())
+            moments.append(time.monotonic())
+            lines.append(agent.stdout.readline())
+            agent.terminate()
+
+    thread = threading.Thread(target=joins_at_the_fourth_try)
+    thread.start()
+    TorchTrainer(
+        trains,
+        train_loop_config={"steps": 1},
+        scaling_config=on_agents(tmp_path, nodes=1),
+        run_config=run_config(failure_config=FailureConfig(start_timeout_s=60)),
+    ).fit()
+    thread.join()
+    assert all("the run is lost: " in line for line in lines[:3]), lines
+    assert "has joined a run" in lines[3] and "the run is over" in lines[4], lines
+    started, third, joined = moments
+    assert third - started >= 3, "after 1 s and 2 s"
+    assert joined - third < 3, "at once, not after 4 s"
+
+
 def test_an_agent_without_a_temporary_folder_ends_before_it_joins_a_run(tmp_path):
     command = [PROGRAM, "agent", "--token-file", tmp_path / "token"]  # for which it would wait
     environment = {**os.environ, "TMPDIR": str(tmp_path / "missing")}

@@ -111,6 +111,10 @@ def test_a_slurm_job_of_several_nodes_is_found(programs, tmp_path, run_config, m
         ({"hosts": ["-oProxyCommand=x"]}, "no name of a machine"),
         ({"hosts": ["no.such.host.invalid"]}, "name it in ScalingConfig.listen, as HOST:PORT"),
         ({"engine": "slurm"}, 'engine "slurm" needs a Slurm job'),
+        *(
+            ({"hosts": ["a"], "engine": engine}, f'ScalingConfig.hosts is for engine "hosts", .*engine is "{engine}"')
+            for engine in ("local", "agents", "local_and_agents", "slurm", "ray")
+        ),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_starts(run_config, settings, error):

@@ -3,10 +3,14 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "paceline/agent/guardian.h"
@@ -77,22 +81,49 @@ CLI::Validator named_value() {
       "NAME=VALUE");
 }
 
+// "disk=2" of --resource disk=2.
+CLI::Validator named_amount() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const size_t equals = text.find('=');
+        const bool is_named = equals != std::string::npos && equals > 0;
+        char* end = nullptr;
+        const char* const amount = is_named ? text.c_str() + equals + 1 : "";
+        const double value = std::strtod(amount, &end);
+        const bool is_amount = end != amount && *end == '\0' && std::isfinite(value) && value >= 0;
+        return is_amount ? std::string() : "wanted NAME=AMOUNT, the amount a number of 0 or more, got \"" + text + "\"";
+      },
+      "NAME=AMOUNT");
+}
+
 CLI::Validator host_and_port() {
-  return CLI::Validator([](std::string& text) { return transport::parse_address(text).status().message(); },
-                        "HOST:PORT");
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto address = transport::parse_address(text);
+        if (address.ok() && address->second == 0) return "wanted HOST:PORT, the port another than 0, got " + text;
+        return address.status().message();
+      },
+      "HOST:PORT");
 }
 
 CLI::Validator known_host() {
-  return CLI::Validator([](std::string& text) { return addresses_of(text).status().message(); }, "ADDRESS");
-}
-
-CLI::Validator amount() {
   return CLI::Validator(
       [](std::string& text) {
-        char* end = nullptr;
-        const double value = std::strtod(text.c_str(), &end);
-        return text.empty() || *end != '\0' || !(value >= 0) ? "wanted a number of 0 or more, got \"" + text + "\""
-                                                             : std::string();
+        const auto addresses = addresses_of(text);
+        return addresses.ok() ? std::string()
+                              : "wanted an address or a name of this machine: " + addresses.status().message();
+      },
+      "ADDRESS");
+}
+
+CLI::Validator count() {
+  return CLI::Validator(
+      [](std::string& text) {
+        int64_t value = -1;
+        const char* const end = text.data() + text.size();
+        const auto parsed = std::from_chars(text.data(), end, value);
+        const bool is_count = parsed.ec == std::errc() && parsed.ptr == end && value >= 0;
+        return is_count ? std::string() : "wanted a whole number of 0 or more, got \"" + text + "\"";
       },
       "NUMBER");
 }
@@ -125,11 +156,11 @@ void add_agent(CLI::App& program, int& exit_code) {
   command->add_option("--label", *labels, "A label of this node, for label_selector; may be repeated")
       ->check(named_value());
   command->add_option("--resource", *resources, "What this node has besides, for resources_per_worker; may be repeated")
-      ->check(named_value());
+      ->check(named_amount());
   command->add_option("--cpus", flags->node.cores, "CPUs to offer; default: those of this machine that it may use")
-      ->check(amount());
+      ->check(count());
   command->add_option("--gpus", flags->node.gpus, "GPUs to offer; default: those of this machine that it sees")
-      ->check(amount());
+      ->check(count());
   command->add_flag(
       "--keep", flags->keep,
       "Stay after a run, and join the next for which the file is written, or the next line of standard input comes");
@@ -140,14 +171,8 @@ void add_agent(CLI::App& program, int& exit_code) {
       flags->node.labels[label.substr(0, label.find('='))] = label.substr(label.find('=') + 1);
     }
     for (const std::string& resource : *resources) {
-      const std::string amount = resource.substr(resource.find('=') + 1);
-      char* end = nullptr;
-      flags->node.resources[resource.substr(0, resource.find('='))] = std::strtod(amount.c_str(), &end);
-      if (amount.empty() || *end != '\0') {
-        exit_code = kWrongUse;
-        report(arrow::Status::Invalid("--resource ", resource, ": wanted a number behind the \"=\""));
-        return;
-      }
+      const size_t equals = resource.find('=');
+      flags->node.resources[resource.substr(0, equals)] = std::strtod(resource.c_str() + equals + 1, nullptr);
     }
     exit_code = run_agent(*flags);
   });

@@ -3,13 +3,49 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
 #include "paceline/controller/launcher/slurm.h"
+#include "paceline/testing/temporary_folder.h"
 
 namespace paceline::controller {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// A script that is `ssh` for as long as it exists.
+class FakeSsh {
+ public:
+  explicit FakeSsh(const std::string& script) : path_(std::getenv("PATH")) {
+    const std::string program = folder_ / "ssh";
+    paceline::testing::write_file(program, "#!/bin/sh\n" + script);
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    ::setenv("PATH", (folder_.path() + ":" + path_).c_str(), 1);
+  }
+  ~FakeSsh() { ::setenv("PATH", path_.c_str(), 1); }
+
+ private:
+  const paceline::testing::TemporaryFolder folder_;
+  const std::string path_;
+};
+
+// As ssh, which says of a host that it does not know what it was given.
+constexpr const char* kConfigured = R"([ "$1 $2 $#" = "-G -- 3" ] || exit 1
+echo "user me"
+case $3 in
+  mine.invalid) echo "hostname 127.0.0.1";;
+  "it's mine; false") echo "hostname 127.0.0.1";;
+  astray.invalid) echo "hostname no.such.host.invalid";;
+  *) echo "hostname $3";;
+esac
+echo "port 22"
+)";
 
 TEST(Hosts, AShellThereGetsTheWordsAsTheyAre) {
   const Words command = ssh_command("me@b", {"/opt/my programs/paceline", "agent", "--name", "it's $HOME"});
@@ -29,6 +65,23 @@ TEST(Hosts, TheAddressIsTheOneTowardsThem) {
   EXPECT_EQ(*address_for("", {"no.such.host.invalid", "127.0.0.1"}), "127.0.0.1:0");
   EXPECT_THAT(address_for("", {"no.such.host.invalid"}).status().message(),
               HasSubstr("name it in ScalingConfig.listen, as HOST:PORT"));
+}
+
+TEST(Hosts, WhatOnlySshKnowsIsFound) {
+  const FakeSsh ssh(kConfigured);
+  EXPECT_EQ(address_for("", {"mine.invalid"}).ValueOr("none"), "127.0.0.1:0");
+  EXPECT_EQ(address_for("", {"it's mine; false"}).ValueOr("none"), "127.0.0.1:0") << "its shell takes it for one word";
+}
+
+TEST(Hosts, WhatSshDoesNotKnowEitherIsNamed) {
+  const FakeSsh ssh(kConfigured);
+  for (const auto& [host, missing] : std::map<std::string, std::string>{{"yours.invalid", "yours.invalid"},
+                                                                        {"astray.invalid", "no.such.host.invalid"}}) {
+    EXPECT_THAT(address_for("", {host}).status().message(),
+                AllOf(HasSubstr("there is no host \"" + missing + "\""), HasSubstr("name it in ScalingConfig.listen")));
+  }
+  const FakeSsh broken("exit 255\n");
+  EXPECT_THAT(address_for("", {"yours.invalid"}).status().message(), HasSubstr("there is no host \"yours.invalid\""));
 }
 
 TEST(Slurm, NodesAreThoseThatScontrolTellsOf) {
@@ -59,7 +112,7 @@ TEST(Slurm, IsFoundInTheScriptOfAJobOfSeveralNodes) {
 
 TEST(Slurm, AStepHasOneTaskOnItsNode) {
   const Words command = srun_command("n2", {"paceline", "agent"});
-  EXPECT_THAT(command, testing::IsSupersetOf({"srun", "--ntasks=1", "--nodelist=n2", "paceline", "agent"}));
+  EXPECT_THAT(command, ::testing::IsSupersetOf({"srun", "--ntasks=1", "--nodelist=n2", "paceline", "agent"}));
 }
 
 }  // namespace

@@ -48,12 +48,7 @@ std::string engine_of(const ScalingConfig& scaling) {
 }
 
 arrow::Result<std::unique_ptr<Launcher>> make_launcher(const LaunchParts& parts) {
-  const std::string engine = engine_of(parts.scaling);
-  if (!parts.scaling.hosts.empty() && engine != "hosts") {
-    return arrow::Status::Invalid("ScalingConfig.hosts is for engine \"hosts\", and engine is \"", engine,
-                                  "\"; leave out one of the two");
-  }
-  return made_as(engine, parts);
+  return made_as(engine_of(parts.scaling), parts);
 }
 
 std::vector<std::string> launcher_names() {

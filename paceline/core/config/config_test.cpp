@@ -121,6 +121,14 @@ TEST(Configs, TpusAndGpusThatNobodyUsesAreRefused) {
   EXPECT_THROW(refuse_impossible({.topology = "2x2"}), ConfigError);
 }
 
+TEST(Configs, HostsAreForTheEngineOfThatName) {
+  for (const char* engine : {"auto", "hosts"}) EXPECT_NO_THROW(refuse_impossible({.engine = engine, .hosts = {"a"}}));
+  for (const char* engine : {"local", "agents", "local_and_agents", "slurm", "ray"}) {
+    EXPECT_NO_THROW(refuse_impossible({.engine = engine}));
+    EXPECT_THROW(refuse_impossible({.engine = engine, .hosts = {"a"}}), ConfigError) << engine;
+  }
+}
+
 template <class C>
 std::string refusal_of_json(const Json& values) {
   try {

@@ -72,6 +72,10 @@ void refuse_impossible(const ScalingConfig& scaling) {
     throw ConfigError(std::string("ScalingConfig.") + (scaling.use_tpu ? "use_tpu" : "topology") +
                       " is set, but Paceline has no TPU support; use CPUs or use_gpu");
   }
+  if (!scaling.hosts.empty() && scaling.engine != "hosts" && scaling.engine != "auto") {
+    throw ConfigError("ScalingConfig.hosts is for engine \"hosts\", but ScalingConfig.engine is \"" + scaling.engine +
+                      "\"; leave out one of the two");
+  }
   const auto gpus = scaling.resources_per_worker.find("GPU");
   if (!scaling.use_gpu && gpus != scaling.resources_per_worker.end() && gpus->second > 0) {
     throw ConfigError("ScalingConfig: `use_gpu` is False but `GPU` was found in `resources_per_worker`; set use_gpu");

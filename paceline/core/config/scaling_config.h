@@ -93,7 +93,8 @@ Constraint resource_amounts();
         "TPU topology; any is refused: Paceline has no TPU support")
 PACELINE_CONFIG(ScalingConfig, PACELINE_SCALING_CONFIG_FIELDS);
 
-/// Throws ConfigError for what no machine can provide: TPUs, and GPUs for workers that use none.
+/// Throws ConfigError for what no machine can provide: TPUs, and GPUs for workers that use none; and for hosts where
+/// the machines come from elsewhere.
 void refuse_impossible(const ScalingConfig& scaling);
 
 /// Number of GPUs of each worker. Below 1 it is a part of a GPU that the worker shares with others; otherwise these are

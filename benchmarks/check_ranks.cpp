@@ -26,5 +26,5 @@ void train_loop(const paceline::Config& config) {
 PACELINE_TRAIN_LOOP(train_loop);
 
 int main(int argc, char** argv) {
-  return measure_in_loop(argc, argv, train_loop, two_workers(), {.check_ranks_every = 2});
+  return measure_in_loop(argc, argv, train_loop, two_workers(), {.check_ranks_every = 2}, {.backend = "gloo"});
 }

@@ -5,15 +5,9 @@
 using namespace paceline::benchmarks;
 
 void train_loop(const paceline::Config& config) {
-  constexpr int64_t kWidth = 1448, kDepth = 10;
-  torch::nn::Sequential layers;
-  for (int64_t i = 0; i < kDepth; ++i) {
-    layers->push_back(torch::nn::Linear(kWidth, kWidth));
-    layers->push_back(torch::nn::ReLU());
-  }
-  auto model = paceline::prepare_model(layers);
+  auto model = paceline::prepare_model(wide_model());
   paceline::optim::SGD optimizer(model->parameters(), 0.01);
-  const torch::Tensor batch = torch::randn({32, kWidth});
+  const torch::Tensor batch = wide_batch();
   time_steps(config, /*warm_up=*/5, [&] {
     const torch::Tensor loss = model->forward(batch).square().mean();
     optimizer.zero_grad();
@@ -24,5 +18,5 @@ void train_loop(const paceline::Config& config) {
 PACELINE_TRAIN_LOOP(train_loop);
 
 int main(int argc, char** argv) {
-  return measure_in_loop(argc, argv, train_loop);
+  return measure_in_loop(argc, argv, train_loop, two_workers(), {}, {.backend = "gloo"});
 }

@@ -13,6 +13,8 @@
 namespace paceline::benchmarks {
 namespace {
 
+constexpr int64_t kWidth = 1448;  // of wide_model()
+
 std::string rank_file(const std::string& scratch, int64_t rank) {
   return scratch + "/rank_" + std::to_string(rank) + ".json";
 }
@@ -47,7 +49,7 @@ ScalingConfig one_gpu() {
 }
 
 Result fit(TrainLoop loop, const Arguments& arguments, const ScalingConfig& scaling, int64_t max_failures,
-           const DebugConfig& debug_config) {
+           const DebugConfig& debug_config, const TorchConfig& torch_config) {
   TorchTrainer trainer(loop, {.train_loop_config = {{"scratch", arguments.scratch},
                                                     {"iterations", arguments.iterations},
                                                     {"round", arguments.round},
@@ -56,7 +58,8 @@ Result fit(TrainLoop loop, const Arguments& arguments, const ScalingConfig& scal
                               .run_config = {.storage_path = arguments.scratch + "/results",
                                              .failure_config = {.max_failures = max_failures},
                                              .debug_config = debug_config,
-                                             .checkpoint_config = {.num_to_keep = 2}}});
+                                             .checkpoint_config = {.num_to_keep = 2}},
+                              .torch_config = torch_config});
   return trainer.fit();
 }
 
@@ -94,6 +97,20 @@ std::shared_ptr<torch::nn::Module> model_of(int64_t megabytes) {
   return model.ptr();
 }
 
+torch::nn::Sequential wide_model() {
+  constexpr int64_t kDepth = 10;
+  torch::nn::Sequential layers;
+  for (int64_t i = 0; i < kDepth; ++i) {
+    layers->push_back(torch::nn::Linear(kWidth, kWidth));
+    layers->push_back(torch::nn::ReLU());
+  }
+  return layers;
+}
+
+torch::Tensor wide_batch() {
+  return torch::randn({32, kWidth});
+}
+
 void write_samples(const Config& config, const std::vector<double>& samples) {
   write_rank(config, {{"samples", samples}});
 }
@@ -122,10 +139,10 @@ void time_gpu_steps(const Config& config, const std::function<void()>& step) {
 }
 
 int measure_in_loop(int argc, char** argv, TrainLoop loop, const ScalingConfig& scaling,
-                    const DebugConfig& debug_config) {
+                    const DebugConfig& debug_config, const TorchConfig& torch_config) {
   init(argc, argv);
   const Arguments arguments = parse_arguments(argc, argv);
-  fit(loop, arguments, scaling, /*max_failures=*/0, debug_config);
+  fit(loop, arguments, scaling, /*max_failures=*/0, debug_config, torch_config);
   std::cout << read_rank(arguments, 0) << std::endl;
   return 0;
 }

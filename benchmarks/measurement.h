@@ -40,7 +40,7 @@ ScalingConfig one_gpu();
 
 /// Runs `loop` on workers; it finds the arguments in its configuration, by name.
 Result fit(TrainLoop loop, const Arguments& arguments, const ScalingConfig& scaling, int64_t max_failures = 0,
-           const DebugConfig& debug_config = {});
+           const DebugConfig& debug_config = {}, const TorchConfig& torch_config = {});
 /// Runs `loop` on two_workers().
 Result fit_two_workers(TrainLoop loop, const Arguments& arguments, int64_t max_failures = 0);
 
@@ -67,11 +67,14 @@ void time_gpu_steps(const Config& config, const std::function<void()>& step);
 
 /// `megabytes` (2^20 bytes) of parameters, in layers of 4.
 std::shared_ptr<torch::nn::Module> model_of(int64_t megabytes);
+/// 84 MB of parameters: ten square layers, for batches of wide_batch(). peers/workloads.py has it too.
+torch::nn::Sequential wide_model();
+torch::Tensor wide_batch();
 
 /// The main() of a program that measures in its train loop: trains and prints what rank 0 has written with
 /// write_rank(): "samples", and as far as there are any "also" and "peers".
 int measure_in_loop(int argc, char** argv, TrainLoop loop, const ScalingConfig& scaling = two_workers(),
-                    const DebugConfig& debug_config = {});
+                    const DebugConfig& debug_config = {}, const TorchConfig& torch_config = {});
 
 /// The line that run.py reads; `also` holds further observations by description.
 void print_samples(const std::vector<double>& samples, const Json& also = Json::object());

@@ -144,6 +144,9 @@ def collective_row(name: str, what: str, unit: str, target: Target) -> Row:
                runs=3, program="collectives", beside=beside)
 
 
+COMPUTE, ONE_PROCESS = "compute alone", "one process of two threads"
+
+
 def gap_fits(row: Outcome) -> bool:
     """Between two epochs passes no more than the time of a batch."""
     gap, a_batch = (row.also.get(f"Paceline, {what}") for what in ("gap between epochs (ms)", "a batch (ms)"))
@@ -280,6 +283,31 @@ ROWS = [
                    Target("≥ 15 × as fast as Gloo", lambda row: row.ratio("Gloo") >= 15)),
     collective_row("all_gather", "all-gather of 64 MiB in all, 2 ranks", "ms",
                    Target("≥ 15 × as fast as Gloo", lambda row: row.ratio("Gloo") >= 15)),
+    Row("bandwidth_share", "bytes of an all-reduce in place by its time, as a part of what copying on both ranks at once moves in "
+        "it (as c10d calls it, the least of 4, 16 and 64 MiB), 2 ranks", "×",
+        Target("≥ 0.7 ×", lambda row: row.ours.value >= 0.7),
+        Contestant((str(RELEASE / "benchmarks" / "collectives"), "bandwidth_share"), 20, 2), {},
+        runs=3, lower_is_better=False, program="collectives"),
+    Row("ddp_step_shm", "DDP step with 84 MB of gradients, 2 workers of one thread, shared memory; the peer is "
+        "DistributedDataParallel over Gloo", "ms",
+        Target("≤ 1.12 × compute alone, ≥ 1.6 × faster than the peer",
+               lambda row: row.ratio(COMPUTE) >= 1 / 1.12 and row.ratio("torchrun") >= 1.6),
+        ours("ddp_step_shm", 40, 5), {"torchrun": torchrun("ddp_step_gloo", 40, 5)}, beside=(COMPUTE,)),
+    Row("ddp_step_shm_python", "the same in Python, under PyTorch's DistributedDataParallel", "ms",
+        Target("≤ 1.12 × compute alone, ≥ 1.6 × faster than the peer",
+               lambda row: row.ratio(COMPUTE) >= 1 / 1.12 and row.ratio("torchrun") >= 1.6),
+        python("ddp_step_shm_python", 40, 5), {"torchrun": torchrun("ddp_step_gloo", 40, 5)}, program="paceline_python",
+        beside=(COMPUTE,)),
+    Row("fsdp2_step_shm", "Python: step of PyTorch's FSDP2 with 21 million parameters, 2 workers of one thread, shared memory; the "
+        "peer's is over Gloo", "ms",
+        Target("≥ 1.8 × faster than the peer", lambda row: row.ratio("torchrun") >= 1.8),
+        python("fsdp2_step_shm", 40, 5), {"torchrun": torchrun("fsdp2_step_shm", 40, 5)}, program="paceline_python"),
+    Row("vit_images", "images/s of the VisionTransformer of `030_cifar10_vit`, 2 workers of one thread, 16 photographs each; "
+        "the peers' model is torchvision's, over Gloo", "images/s",
+        Target("≥ 0.95 × one process of two threads, and more than both peers",
+               lambda row: row.ratio(ONE_PROCESS) >= 0.95 and all(row.ratio(peer) > 1 for peer in ("torchrun", "Ray Train"))),
+        ours("vit_images", 12, 2), {"torchrun": torchrun("vit_images", 12, 2), "Ray Train": ray("vit_images", 12, 2)},
+        lower_is_better=False, beside=(ONE_PROCESS,)),
     Row("gpu_step_resnet", "step of ResNet-18 with 128 images of 224 × 224 in float32, one worker with a GPU; the peer is "
         "DistributedDataParallel with one rank over NCCL", "ms",
         Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),

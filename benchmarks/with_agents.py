@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
 import torch
 
 import paceline.train
-from paceline.train.torch import TorchTrainer, prepare_model
+from paceline.train.torch import TorchConfig, TorchTrainer, prepare_model
 
 import workloads
 from measurement import arguments, now_ns, print_samples, read_rank, seconds_to_last_rank, write_rank
@@ -41,11 +41,13 @@ def waiting_agents(folder, count):
 
 
 def fit(train_loop, options, callbacks=(), **config) -> None:
-    """Trains with two workers on two nodes; `config` reaches the train loop beside `scratch`."""
+    """Trains with two workers on two nodes, over Gloo, although this machine is both; `config` reaches the train loop beside
+    `scratch`."""
     scratch = str(config.pop("scratch", options.scratch))
     TorchTrainer(
         train_loop,
         train_loop_config={"scratch": scratch} | config,
+        torch_config=TorchConfig(backend="gloo"),
         scaling_config=paceline.train.ScalingConfig(
             num_workers=2, engine="agents", nodes=2, listen="127.0.0.1:0", token_file=str(pathlib.Path(options.scratch) / "token"),
             placement_strategy="STRICT_SPREAD", threads_per_worker=1, resources_per_worker={"CPU": 1},

@@ -140,6 +140,30 @@ def images_python(options) -> None:
     print_samples(read_rank(options.scratch, 0)["speeds"])
 
 
+def ddp_step_shm_python(options) -> None:
+    """PyTorch's own DistributedDataParallel, in turns with the same model without it."""
+
+    def train_loop(config):
+        torch.set_num_threads(1)
+        alone = workloads.wide_model()
+        write_rank(config["scratch"], rank(), workloads.train_in_turns(prepare_model(workloads.wide_model()), alone, config["steps"]))
+
+    fit(train_loop, options, steps=options.iterations)
+    found = read_rank(options.scratch, 0)
+    print_samples(found["together"], peers={"compute alone": found["alone"]})
+
+
+def fsdp2_step_shm(options) -> None:
+    def train_loop(config):
+        torch.set_num_threads(1)
+        model = workloads.fully_sharded()
+        model.set_allocate_memory_from_process_group_for_comm(True)
+        write_rank(config["scratch"], rank(), {"milliseconds": workloads.train_wide_model(model, config["steps"])})
+
+    fit(train_loop, options, steps=options.iterations)
+    print_samples(read_rank(options.scratch, 0)["milliseconds"])
+
+
 def installed_size(options) -> None:
     """What `pip install` adds to torch and pyarrow, which both need."""
     build = pathlib.Path(paceline.__file__).parents[2]
@@ -152,7 +176,8 @@ def installed_size(options) -> None:
 
 
 ROWS = {row.__name__: row for row in (startup_python_warm, startup_python_second, startup_python_cold, first_step_python, report_python,
-                                      restart_python, worker_memory_python, images_python, installed_size)}
+                                      restart_python, worker_memory_python, images_python, ddp_step_shm_python, fsdp2_step_shm,
+                                      installed_size)}
 
 if __name__ == "__main__":
     options = arguments(ROWS)

@@ -216,9 +216,22 @@ def mnist_images(options) -> None:
     print_samples(read_rank(options.scratch, 0)["speeds"])
 
 
+def vit_images(options) -> None:
+    def train_loop(config):
+        import torch
+
+        torch.set_num_threads(1)
+        model = ray.train.torch.prepare_model(workloads.vision_transformer())
+        write_rank(config["scratch"], rank(), {"speeds": workloads.vision_transformer_speeds(model, config["steps"])})
+
+    fit(train_loop, options, steps=options.iterations)
+    print_samples(read_rank(options.scratch, 0)["speeds"])
+
+
 ROWS = {row.__name__: row for row in (startup_cpp, startup_python_warm, startup_python_cold, first_step_python,
                                       report_metrics, report_checkpoint, restart_after_kill, memory_beside_workers,
-                                      worker_memory_python, installed_size, mnist_images, node_loss, startup_ray)}
+                                      worker_memory_python, installed_size, mnist_images, node_loss, startup_ray,
+                                      vit_images)}
 
 if __name__ == "__main__":
     options = arguments(ROWS)

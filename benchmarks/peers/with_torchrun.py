@@ -52,6 +52,18 @@ def vit_step_cpp(options) -> None:
         print_samples(milliseconds)
 
 
+def fsdp2_step_shm(options) -> None:
+    milliseconds = workloads.train_wide_model(workloads.fully_sharded(), options.iterations)
+    if dist.get_rank() == 0:
+        print_samples(milliseconds)
+
+
+def vit_images(options) -> None:
+    speeds = workloads.vision_transformer_speeds(DistributedDataParallel(workloads.vision_transformer()), options.iterations)
+    if dist.get_rank() == 0:
+        print_samples(speeds)
+
+
 def gpu_step_resnet(options) -> None:
     model = DistributedDataParallel(workloads.ResNet18().cuda(), device_ids=[torch.cuda.current_device()])
     print_samples(workloads.train_resnet_on_gpu(model, options.iterations))
@@ -62,7 +74,8 @@ def gpu_step_vit(options) -> None:
     print_samples(workloads.train_vision_transformer_on_gpu(model, options.iterations))
 
 
-ON_CPU = (startup_cpp, first_step_python, worker_memory_python, ddp_step_gloo, mnist_images, vit_step_cpp)
+ON_CPU = (startup_cpp, first_step_python, worker_memory_python, ddp_step_gloo, fsdp2_step_shm, mnist_images, vit_images,
+          vit_step_cpp)
 ON_GPU = (gpu_step_resnet, gpu_step_vit)
 ROWS = {row.__name__: row for row in (*ON_CPU, *ON_GPU)}
 

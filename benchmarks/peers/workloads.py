@@ -142,6 +142,33 @@ def train_wide_model(model: nn.Module, steps: int) -> list[float]:
     return time_steps(lambda: model(batch).square().mean(), optimizer, WARM_UP_STEPS, steps)
 
 
+def train_in_turns(model: nn.Module, alone: nn.Module, steps: int) -> dict[str, list[float]]:
+    """Milliseconds of steps of `model`, whose gradients are averaged, and of `alone`, whose are not; both ranks begin together."""
+    batch = torch.randn(32, WIDTH)
+    milliseconds = {"together": [], "alone": []}
+    models = {"together": model, "alone": alone}
+    optimizers = {name: torch.optim.SGD(one.parameters(), 0.01, fused=True) for name, one in models.items()}
+    for step in range(WARM_UP_STEPS + steps):
+        for name, one in models.items():
+            torch.distributed.barrier()
+            found = time_steps(lambda one=one: one(batch).square().mean(), optimizers[name], 0, 1)
+            milliseconds[name] += found if step >= WARM_UP_STEPS else []
+    return milliseconds
+
+
+def fully_sharded() -> nn.Module:
+    """wide_model() under FSDP2, each layer a unit."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (torch.distributed.get_world_size(),))
+    model = wide_model()
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
 def vision_transformer() -> nn.Module:
     """That of examples/030_cifar10_vit, from torchvision."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "vision"))
@@ -155,6 +182,14 @@ def train_vision_transformer(model: nn.Module, steps: int) -> list[float]:
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=1e-2, fused=True)
     images, labels = torch.randn(16, 3, 32, 32), torch.randint(10, (16,))
     return time_steps(lambda: F.cross_entropy(model(images), labels), optimizer, 3, steps)
+
+
+VIT_GLOBAL_BATCH_SIZE = 32
+
+
+def vision_transformer_speeds(model: nn.Module, steps: int) -> list[float]:
+    """Images per second of both ranks together."""
+    return [VIT_GLOBAL_BATCH_SIZE * 1e3 / milliseconds for milliseconds in train_vision_transformer(model, steps)]
 
 
 def time_steps(compute_loss, optimizer: torch.optim.Optimizer, warm_up: int, steps: int) -> list[float]:

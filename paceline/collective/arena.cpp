@@ -82,6 +82,9 @@ Arena::Arena(SharedMemory memory) : ArenaView(std::move(memory)) {
 
 arrow::Result<void*> Arena::allocate(size_t bytes) {
   if (bytes == 0) return nullptr;
+  if (!home_.is_here()) {
+    return arrow::Status::Invalid("a process that was forked from a rank's has no memory of the rank's to give");
+  }
   const uint64_t wanted = to_page(bytes);
   const MemoryLeft left = memory_left();
   if (left.bytes < static_cast<int64_t>(wanted)) {
@@ -104,7 +107,7 @@ arrow::Result<void*> Arena::allocate(size_t bytes) {
 }
 
 void Arena::free(void* block) {
-  if (block == nullptr) return;
+  if (block == nullptr || !home_.is_here()) return;
   const std::lock_guard lock(mutex_);
   const auto used = used_.find(static_cast<uint64_t>(static_cast<std::byte*>(block) - data()));
   if (used == used_.end()) return;

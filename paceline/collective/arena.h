@@ -3,6 +3,7 @@
 // One anonymous file that all of them map: its board, slots for what is small, and a heap for tensors. It is as large
 // as the machine's memory; a page costs nothing before something is written to it, and goes back when a block is freed.
 // Ownership: whoever has an Arena keeps the mapping; blocks of the heap are the owner's, and must be freed before it.
+// A fork of the process sees its parent's blocks, but has none itself, and frees none.
 // Threading: allocate() and free() from any thread; what is behind the pointers is the users' to synchronise.
 #pragma once
 
@@ -16,6 +17,7 @@
 #include <optional>
 
 #include "paceline/collective/board.h"
+#include "paceline/core/posix/forks.h"
 #include "paceline/core/posix/shared_memory.h"
 
 namespace paceline::collective {
@@ -60,11 +62,12 @@ class Arena final : public ArenaView {
   explicit Arena(SharedMemory memory);
 
   /// A block of the heap, aligned to a page; null for no bytes. OutOfMemory with wanted and got where the machine, or
-  /// the control group that the process is in, has less.
+  /// the control group that the process is in, has less. Invalid in a fork.
   arrow::Result<void*> allocate(size_t bytes);
   void free(void* block);
 
  private:
+  const HomeProcess home_;
   std::mutex mutex_;
   std::map<uint64_t, uint64_t> free_;  // offset and bytes, never adjacent
   std::map<uint64_t, uint64_t> used_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "paceline/collective/execution.h"
+#include "paceline/core/error.h"
 #include "paceline/core/peer_lost.h"
 #include "paceline/core/posix/thread.h"
 
@@ -53,7 +54,7 @@ std::shared_ptr<SharedGroup> SharedGroup::create(const Bulletin& bulletin, int r
   auto meeting = meet(bulletin, rank, world_size, **own, timeout);
   if (!meeting.ok()) throw said(meeting.status());
   if (meeting->nodes.size() != 1) return nullptr;
-  auto group = std::make_shared<SharedGroup>(std::make_unique<Peers>(rank, *std::move(own), *std::move(meeting)));
+  auto group = make_shared_at_home<SharedGroup>(std::make_unique<Peers>(rank, *std::move(own), *std::move(meeting)));
 
   const uint64_t mark = kMark;
   const auto address = reinterpret_cast<uint64_t>(&mark);
@@ -96,7 +97,19 @@ SharedGroup::~SharedGroup() {
   while (!queue_.empty()) run_front(lock);
 }
 
+void SharedGroup::refuse_forks(const char* operation) const {
+  if (home_.is_here()) return;
+  throw UsageError(std::string(operation) + " was called in a process that rank " + std::to_string(rank()) +
+                   " has forked: a rank's collectives are its own process's");
+}
+
+Mail& SharedGroup::mail() {
+  refuse_forks("send or recv");
+  return *mail_;
+}
+
 std::shared_ptr<Operation> SharedGroup::start(Request request) {
+  refuse_forks(to_string(request.kind));
   std::exception_ptr broken;
   std::shared_ptr<Operation> operation;
   {
@@ -155,6 +168,7 @@ void SharedGroup::wait(const std::shared_ptr<Operation>& operation) {
 }
 
 void SharedGroup::abort() {
+  if (!home_.is_here()) return;
   peers_->abort();
   const std::lock_guard lock(mutex_);
   if (broken_) return;

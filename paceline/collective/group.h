@@ -7,7 +7,7 @@
 // The order of summation is that of the ranks, whatever the way: the bits are the same on all ranks and in all runs.
 // Threading: any thread may call. start() by one at a time, for the order's sake.
 // Errors: PeerLost, CollectiveError for calls that differ among ranks. After an error the group is broken, and every
-// operation fails with it.
+// operation fails with it. A fork of the process takes no part: its calls are UsageErrors, and it ends nothing.
 #pragma once
 
 #include <chrono>
@@ -22,6 +22,7 @@
 #include "paceline/collective/mail.h"
 #include "paceline/collective/operation.h"
 #include "paceline/collective/peers.h"
+#include "paceline/core/posix/forks.h"
 
 namespace paceline::collective {
 
@@ -45,6 +46,7 @@ class SharedGroup {
   int size() const { return peers_->size(); }
 
   /// Calls a collective; what it gives is there once wait() has returned, or `on_end` was called.
+  /// UsageError in a fork.
   std::shared_ptr<Operation> start(Request request);
   /// Carries it out, or waits for who does. Throws what it has failed with.
   void wait(const std::shared_ptr<Operation>& operation);
@@ -57,13 +59,14 @@ class SharedGroup {
   /// Memory that all ranks can reach: what is in it is reduced in place. Blocks may outlive the group.
   const std::shared_ptr<Arena>& arena() const { return peers_->arena(); }
 
-  /// Messages between two ranks; they need no order among the collectives.
-  Mail& mail() { return *mail_; }
+  /// Messages between two ranks; they need no order among the collectives. UsageError in a fork.
+  Mail& mail();
 
   /// Makes what waits, here and on the other ranks, fail, and what follows.
   void abort();
 
  private:
+  void refuse_forks(const char* operation) const;
   void push_locked(const Operation& operation);
   void announce_ready();
   bool has_room(uint64_t number) const;
@@ -72,6 +75,7 @@ class SharedGroup {
   void wait_for_room(const Operation& operation, std::unique_lock<std::mutex>& lock);
   void work();
 
+  const HomeProcess home_;
   const std::unique_ptr<Peers> peers_;
   const std::unique_ptr<Mail> mail_;
   bool reads_others_ = false;  // all ranks may use process_vm_readv() on all others

@@ -330,6 +330,31 @@ TEST(SharedGroup, WhoLeavesIsMissed) {
   });
 }
 
+// Such as a data loader's worker: it has the tensors, and gives them up when it ends.
+TEST(SharedGroup, AForkOfARankEndsNothing) {
+  if (!paceline::testing::kForksBesideThreadsMayAllocate) GTEST_SKIP() << "forks cannot allocate";
+  on_threads(2, [](SharedGroup& group) {
+    constexpr size_t kBytes = size_t{4} << 20;
+    auto* const block = static_cast<char*>(group.arena()->allocate(kBytes).ValueOrDie());
+    std::fill_n(block, kBytes, 'a');
+    std::shared_ptr<SharedGroup> alias = SharedGroup::create(MemoryBulletin().bulletin(), 0, 1, kTestTimeout);
+    EXPECT_TRUE(paceline::testing::holds_in_fork([&] {
+      group.arena()->free(block);
+      group.abort();
+      alias.reset();
+      try {
+        (void)group.start({.kind = Kind::barrier});
+      } catch (const UsageError& error) {
+        return std::string_view(error.what()).find("has forked") != std::string_view::npos;
+      }
+      return false;
+    }));
+    EXPECT_EQ(std::count(block, block + kBytes, 'a'), kBytes);
+    group.wait(group.start({.kind = Kind::barrier}));
+    alias->wait(alias->start({.kind = Kind::barrier}));
+  });
+}
+
 // How a rank of the next test ends.
 enum class End { killed, exits, stopped };
 

@@ -10,7 +10,7 @@ namespace {
 
 // Of those that take a device's tensors the first is its default.
 const std::vector<Backend>& rows() {
-  static const std::vector<Backend> rows = {nccl_backend(), gloo_backend(), shared_memory_backend()};
+  static const std::vector<Backend> rows = {nccl_backend(), shared_memory_backend(), gloo_backend()};
   return rows;
 }
 

@@ -27,6 +27,11 @@ std::string cause_of(const std::exception& failure) {
 void FailureReporter::run(const std::string& operation, const std::function<void()>& body) const {
   try {
     body();
+  } catch (const CollectiveError& failure) {
+    if (failure.cause() == CollectiveCause::stopped) throw_if_stopped(operation);
+    const bool is_collateral = failure.cause() != CollectiveCause::this_rank;
+    if (thrown_as_ == ThrownAs::torch_error && is_collateral) C10_THROW_ERROR(DistBackendError, failure.what());
+    throw;
   } catch (const Error&) {
     throw;
   } catch (const std::exception& failure) {
@@ -35,6 +40,15 @@ void FailureReporter::run(const std::string& operation, const std::function<void
                         ". Another rank may have failed first: see the logs of the other ranks. If they are only slow, "
                         "raise TorchConfig.timeout_s");
   }
+}
+
+std::exception_ptr FailureReporter::as_thrown(const std::string& operation, const std::exception_ptr& failure) const {
+  try {
+    run(operation, [&] { std::rethrow_exception(failure); });
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
 }
 
 void FailureReporter::throw_if_stopped(const std::string& operation) const {

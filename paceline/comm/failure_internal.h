@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 
@@ -29,8 +30,11 @@ class FailureReporter {
   bool stop() { return !stopped_.exchange(true); }
 
   /// Runs `body`; its exceptions become "all_reduce failed on rank 1 of 4: …", with advice unless this rank was told to
-  /// stop. Paceline's own errors pass unchanged.
+  /// stop. Paceline's own errors pass unchanged, but that those whose cause is another rank are thrown as this reporter
+  /// throws.
   void run(const std::string& operation, const std::function<void()>& body) const;
+  /// What run() would throw where its body threw `failure`: for futures.
+  std::exception_ptr as_thrown(const std::string& operation, const std::exception_ptr& failure) const;
   /// Throws such a failure at once when this rank was told to stop.
   void throw_if_stopped(const std::string& operation) const;
 

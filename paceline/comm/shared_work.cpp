@@ -14,14 +14,7 @@ namespace {
 class SharedWork final : public c10d::Work {
  public:
   SharedWork(WorkOf of, std::shared_ptr<collective::SharedGroup> group)
-      : Work(of.rank, of.type),
-        state_(std::make_shared<State>()),
-        group_(std::move(group)),
-        operation_(std::move(of.operation)),
-        failures_(std::move(of.failures)) {
-    state_->results = std::move(of.results);
-    state_->collective = of.collective;
-  }
+      : Work(of.rank, of.type), state_(std::make_shared<State>(std::move(of))), group_(std::move(group)) {}
 
   // `after`: copies to where the user wants the results, once all parts have ended well.
   void begin(std::vector<collective::Request> requests, const std::shared_ptr<void>& keeps,
@@ -42,19 +35,14 @@ class SharedWork final : public c10d::Work {
   }
   bool isSuccess() const override { return state_->is_over && state_->failure == nullptr; }
   std::exception_ptr exception() const override { return state_->is_over ? state_->failure : nullptr; }
-  std::vector<at::Tensor> result() override { return state_->results; }
+  std::vector<at::Tensor> result() override { return state_->of.results; }
 
   bool wait(std::chrono::milliseconds) override {
     state_->count_begin();
-    failures_->run(operation_, [&] {
-      try {
-        for (const auto& operation : operations_) group_->wait(operation);
-      } catch (const CollectiveError& error) {
-        if (error.cause() == CollectiveCause::stopped) failures_->throw_if_stopped(operation_);
-        throw;
-      }
+    state_->of.failures->run(state_->of.operation, [&] {
+      for (const auto& operation : operations_) group_->wait(operation);
     });
-    if (state_->failure) failures_->run(operation_, [&] { std::rethrow_exception(state_->failure); });
+    if (state_->failure) std::rethrow_exception(state_->failure);
     return true;
   }
   void synchronize() override {}
@@ -84,29 +72,30 @@ class SharedWork final : public c10d::Work {
  private:
   // Outlives the work, which nobody need keep.
   struct State {
+    explicit State(WorkOf work) : of(std::move(work)) {}
+
+    const WorkOf of;
     std::mutex mutex;
     size_t left = 0;
-    std::vector<at::Tensor> results;
-    std::exception_ptr failure;
+    std::exception_ptr failure;  // as it is thrown
     std::atomic<bool> is_over = false;
     c10::intrusive_ptr<c10::ivalue::Future> future;  // null while nobody has asked for it
     std::shared_ptr<GroupProgress> progress;         // null: not counted
-    Collective collective = Collective::none;
     std::atomic<bool> is_counted = false;
 
     // An operation of which nobody wants anything yet has not begun: this rank does not wait in it.
     void count_begin() {
-      if (progress != nullptr && !is_counted.exchange(true)) progress->begin_collective(collective);
+      if (progress != nullptr && !is_counted.exchange(true)) progress->begin_collective(of.collective);
     }
 
     void end(const std::exception_ptr& why, const std::function<void()>& after) {
-      if (why && !failure) failure = why;
+      if (why && !failure) failure = of.failures->as_thrown(of.operation, why);
       if (--left > 0) return;
       if (!failure && after) {
         try {
           after();
         } catch (...) {
-          failure = std::current_exception();
+          failure = of.failures->as_thrown(of.operation, std::current_exception());
         }
       }
       count_begin();
@@ -123,7 +112,7 @@ class SharedWork final : public c10d::Work {
       if (failure) {
         one.setErrorIfNeeded(failure);
       } else {
-        one.markCompleted(c10::IValue(results));
+        one.markCompleted(c10::IValue(of.results));
       }
     }
   };
@@ -135,8 +124,6 @@ class SharedWork final : public c10d::Work {
 
   const std::shared_ptr<State> state_;
   const std::shared_ptr<collective::SharedGroup> group_;
-  const std::string operation_;
-  const std::shared_ptr<const FailureReporter> failures_;
   std::vector<std::shared_ptr<collective::Operation>> operations_;
 };
 
@@ -146,13 +133,13 @@ class MailWork final : public c10d::Work {
   // Outlives the work, which nobody need keep.
   class State {
    public:
-    explicit State(std::vector<at::Tensor> results) : results_(std::move(results)) {}
+    explicit State(WorkOf of) : of_(std::move(of)) {}
     /// `rank`: the other one.
     void end(const std::exception_ptr& failure, int rank) {
       c10::intrusive_ptr<c10::ivalue::Future> asked;
       {
         const std::lock_guard lock(mutex_);
-        failure_ = failure;
+        if (failure) failure_ = of_.failures->as_thrown(of_.operation, failure);
         rank_ = rank;
         is_over_ = true;
         asked = future_;
@@ -167,11 +154,11 @@ class MailWork final : public c10d::Work {
       if (failure_) {
         one.setErrorIfNeeded(failure_);
       } else {
-        one.markCompleted(c10::IValue(results_));
+        one.markCompleted(c10::IValue(of_.results));
       }
     }
 
-    const std::vector<at::Tensor> results_;
+    const WorkOf of_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::exception_ptr failure_;
@@ -180,11 +167,7 @@ class MailWork final : public c10d::Work {
     c10::intrusive_ptr<c10::ivalue::Future> future_;  // null while nobody has asked for it
   };
 
-  explicit MailWork(WorkOf of)
-      : Work(of.rank, of.type),
-        state_(std::make_shared<State>(std::move(of.results))),
-        operation_(std::move(of.operation)),
-        failures_(std::move(of.failures)) {}
+  explicit MailWork(WorkOf of) : Work(of.rank, of.type), state_(std::make_shared<State>(std::move(of))) {}
 
   const std::shared_ptr<State>& state() const { return state_; }
 
@@ -204,7 +187,7 @@ class MailWork final : public c10d::Work {
     const std::lock_guard lock(state_->mutex_);
     return state_->rank_;
   }
-  std::vector<at::Tensor> result() override { return state_->results_; }
+  std::vector<at::Tensor> result() override { return state_->of_.results; }
   void synchronize() override {}
 
   bool wait(std::chrono::milliseconds) override {
@@ -214,7 +197,7 @@ class MailWork final : public c10d::Work {
       state_->changed_.wait(lock, [this] { return state_->is_over_; });
       failure = state_->failure_;
     }
-    if (failure) failures_->run(operation_, [&] { std::rethrow_exception(failure); });
+    if (failure) std::rethrow_exception(failure);
     return true;
   }
 
@@ -229,8 +212,6 @@ class MailWork final : public c10d::Work {
 
  private:
   const std::shared_ptr<State> state_;
-  const std::string operation_;
-  const std::shared_ptr<const FailureReporter> failures_;
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ AN_HOUR = datetime.timedelta(hours=1)
     (lambda: train.ValidationConfig(print, max_in_flight=0), "max_in_flight is 0; allowed: an integer, at least 1"),
     (lambda: train.ValidationConfig(print, task_config={"timeout_s": 1}), "allowed: a ValidationTaskConfig"),
     (lambda: train.ValidationTaskConfig(fn_kwargs=3), "ValidationTaskConfig.fn_kwargs is 3; allowed: names with values"),
-    (lambda: TorchConfig(backend="mpi"), 'TorchConfig.backend is "mpi"; allowed: one of "nccl", "gloo", "paceline", or'),
+    (lambda: TorchConfig(backend="mpi"), 'TorchConfig.backend is "mpi"; allowed: one of "nccl", "paceline", "gloo", or'),
     (lambda: TorchConfig(timeout_s=AN_HOUR), "TorchConfig.timeout_s is datetime.timedelta(seconds=3600); allowed: a number"),
 ])  # fmt: skip
 def test_settings_of_the_wrong_type_are_named(make_wrong, said):

@@ -18,11 +18,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import paceline.train as train
 from paceline.train import DebugConfig, FailureConfig, RunConfig, ScalingConfig
-from paceline.train.torch import TorchTrainer, prepare_data_loader, prepare_model
+from paceline.train.torch import TorchConfig, TorchTrainer, prepare_data_loader, prepare_model
 
 
-def fit(loop, settings, workers=2):
-    return TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=workers), run_config=settings).fit()
+def fit(loop, settings, workers=2, **more):
+    return TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=workers), run_config=settings, **more).fit()
 
 
 def test_workers_say_who_they_are(run_config):
@@ -443,9 +443,10 @@ def test_a_rank_whose_collective_did_not_fit_those_of_ranks_that_have_returned_e
         dist.all_reduce(tensor)
 
     debug = DebugConfig(hang_action="fail", hang_floor_s=2)
+    over_gloo = TorchConfig(backend="gloo")  # through shared memory such calls are refused at once
     text = "rank 1 waits in all_reduce 2 for nobody: the train loop of rank 0 has returned.*DebugConfig.check_collectives"
     with pytest.raises(train.TrainingFailedError, match=text) as caught:
-        fit(loop, run_config(debug_config=debug))
+        fit(loop, run_config(debug_config=debug), torch_config=over_gloo)
     assert re.search(r"at sum_over_all_ranks \(.*worker_test.py:\d+\): dist.all_reduce", str(caught.value))
 
 

@@ -278,6 +278,11 @@ arrow::Result<RunFlags> parse_run_flags(const std::vector<std::string>& argument
   CommandLine words(arguments, reading);
   ARROW_RETURN_NOT_OK(words.read());
   if (reading.flags.help) return reading.flags;
+  if (!reading.flags.nodes.local_address.empty() && (!reading.flags.hosts.empty() || reading.flags.engine == "ray")) {
+    return arrow::Status::Invalid("--local-addr is the address of a node on which this command is run; nodes of ",
+                                  reading.flags.hosts.empty() ? "--engine ray" : "--hosts",
+                                  " find out their own: leave it out");
+  }
   ARROW_RETURN_NOT_OK(read_variables(reading, words));
   ARROW_RETURN_NOT_OK(check_nodes(reading));
   ARROW_RETURN_NOT_OK(check_together(reading));

@@ -124,6 +124,8 @@ TEST(RunFlags, HostsAreNamedOrStandInAFile) {
   EXPECT_THAT(refusal("--hosts " + folder.path() + "/none a"), HasSubstr("allowed: names of machines"));
   EXPECT_THAT(refusal("--hosts one --nnodes 2 a"), HasSubstr("--hosts and --nnodes"));
   EXPECT_THAT(refusal("--hosts one --debug-rank 0 a"), HasSubstr("leave out --hosts"));
+  EXPECT_THAT(refusal("--hosts one --local-addr 10.0.0.2 a"), HasSubstr("nodes of --hosts find out their own"));
+  EXPECT_THAT(refusal("--engine ray --local-addr 10.0.0.2 a"), HasSubstr("nodes of --engine ray find out"));
   EXPECT_THAT(refusal("--ship a"), HasSubstr("--ship needs --hosts"));
   EXPECT_TRUE(parse("--hosts one --ship a").ValueOrDie().ship);
 }

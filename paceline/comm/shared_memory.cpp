@@ -71,6 +71,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    TORCH_CHECK_VALUE(tensors.size() == 1, "all_reduce: wanted one tensor, got ", tensors.size());
     return reduce_all(c10d::OpType::ALLREDUCE, tensors, options);
   }
   WorkPointer allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override {
@@ -78,7 +79,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
-    at::Tensor& tensor = only("reduce", tensors);
+    at::Tensor& tensor = only("reduce", tensors, options.rootTensor);
     SharedCall call;
     Request request = reducing_request_of("reduce", Kind::reduce, tensor, options.reduceOp, patience(options.timeout));
     request.root = root(options.rootRank);
@@ -89,7 +90,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
-    at::Tensor& tensor = only("broadcast", tensors);
+    at::Tensor& tensor = only("broadcast", tensors, options.rootTensor);
     SharedCall call;
     Request request = request_of(Kind::broadcast, tensor, patience(options.timeout));
     request.root = root(options.rootRank);
@@ -107,6 +108,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
   WorkPointer gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
     at::Tensor& input = only("gather", inputs);
+    check_empty_elsewhere("gather", outputs, root(options.rootRank));
     return gather_lists(c10d::OpType::GATHER, Kind::gather, outputs, input, root(options.rootRank), options.timeout);
   }
   WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
@@ -129,8 +131,9 @@ class SharedMemoryBackend final : public c10d::Backend {
       requests.push_back(request_of(Kind::all_gather, inputs[i], patience(options.timeout)));
       requests.back().input = call.given(inputs[i]).const_data_ptr();
       for (Tensors& list : outputs) {
-        TORCH_CHECK_VALUE(i < list.size() && list[i].nbytes() == inputs[i].nbytes(),
-                          "all_gather: the outputs have not the sizes of the inputs");
+        TORCH_CHECK_VALUE(i < list.size() && list[i].nbytes() == inputs[i].nbytes() &&
+                              list[i].scalar_type() == inputs[i].scalar_type(),
+                          "all_gather: the outputs have not the sizes and types of the inputs");
         requests.back().outputs.push_back(call.filled(list[i]).mutable_data_ptr());
         results.push_back(list[i]);
       }
@@ -144,6 +147,7 @@ class SharedMemoryBackend final : public c10d::Backend {
     SharedCall call;
     Request request = request_of(Kind::scatter, output, patience(options.timeout));
     request.root = root(options.rootRank);
+    check_empty_elsewhere("scatter", inputs, request.root);
     if (getRank() == request.root) request.input = call.joined(list_of("scatter", inputs, output)).const_data_ptr();
     request.outputs = {call.filled(output).mutable_data_ptr()};
     return begin(c10d::OpType::SCATTER, Collective::scatter, std::move(call), {std::move(request)}, outputs);
@@ -152,6 +156,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
                              const c10d::ReduceScatterOptions& options) override {
     at::Tensor& output = only("reduce_scatter", outputs);
+    if (has_sizes_of_their_own(inputs)) return reduce_parts(outputs, inputs.front(), options);
     SharedCall call;
     Request request = reducing_request_of("reduce_scatter", Kind::reduce_scatter, output, options.reduceOp,
                                           patience(options.timeout));
@@ -237,8 +242,10 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
  private:
-  at::Tensor& only(const char* operation, Tensors& tensors) const {
+  // `root_tensor`: of several; there is but one.
+  at::Tensor& only(const char* operation, Tensors& tensors, int64_t root_tensor = 0) const {
     TORCH_CHECK_VALUE(tensors.size() == 1, operation, ": wanted one tensor, got ", tensors.size());
+    TORCH_CHECK_VALUE(root_tensor == 0, operation, ": there is no tensor ", root_tensor, " in a list of one");
     check_tensor(operation, tensors.front());
     return tensors.front();
   }
@@ -252,6 +259,40 @@ class SharedMemoryBackend final : public c10d::Backend {
                         of.toString(), of.sizes());
     }
     return lists.front();
+  }
+  void check_empty_elsewhere(const char* operation, const TensorLists& lists, int root) const {
+    TORCH_CHECK_VALUE(getRank() == root || lists.empty(), operation, ": only rank ", root,
+                      " has a list of tensors, rank ", getRank(), " gave one too");
+  }
+  // What each rank gets may have another size.
+  static bool has_sizes_of_their_own(const TensorLists& lists) {
+    return lists.size() == 1 && std::ranges::any_of(lists.front(), [&](const at::Tensor& one) {
+             return one.numel() != lists.front().front().numel();
+           });
+  }
+  // A reduction to each rank.
+  WorkPointer reduce_parts(Tensors& outputs, const Tensors& parts, const c10d::ReduceScatterOptions& options) {
+    at::Tensor& output = outputs.front();
+    const auto own = static_cast<size_t>(getRank());
+    TORCH_CHECK_VALUE(std::ssize(parts) == getSize() && parts[own].numel() == output.numel(),
+                      "reduce_scatter: wanted a tensor for each of ", getSize(), " ranks, this one's of ",
+                      output.numel(), " values, got ", parts.size());
+    SharedCall call;
+    std::vector<Request> requests;
+    for (int rank = 0; rank < getSize(); ++rank) {
+      const at::Tensor& part = parts[static_cast<size_t>(rank)];
+      check_tensor("reduce_scatter", part);
+      TORCH_CHECK_VALUE(part.scalar_type() == output.scalar_type(), "reduce_scatter: tensors of one type wanted, got ",
+                        part.scalar_type(), " and ", output.scalar_type());
+      Request request =
+          reducing_request_of("reduce_scatter", Kind::reduce, part, options.reduceOp, patience(options.timeout));
+      request.root = rank;
+      request.input = call.given(part).const_data_ptr();
+      if (rank == getRank()) request.outputs = {call.filled(output).mutable_data_ptr()};
+      requests.push_back(std::move(request));
+    }
+    return begin(c10d::OpType::REDUCE_SCATTER, Collective::reduce_scatter, std::move(call), std::move(requests),
+                 outputs);
   }
   int root(int64_t rank) const {
     TORCH_CHECK_VALUE(rank >= 0 && rank < getSize(), "there is no rank ", rank, " in a group of ", getSize());

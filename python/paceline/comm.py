@@ -30,8 +30,17 @@ def _make(options):
 
 
 def _register():
-    if "paceline" not in dist.Backend.backend_list:
-        dist.Backend.register_backend("paceline", lambda options, *_: _make(options), extended_api=True, devices=["cpu"])
+    if "paceline" in dist.Backend.backend_list:
+        return
+    dist.Backend.register_backend("paceline", lambda options, *_: _make(options), extended_api=True, devices=["cpu"])
+    name_of = dist.ProcessGroup._get_backend_name
+
+    # Only torch's sharded tensors ask (FSDP1), whether a rank without shards has its tensors on the CPU: "gloo" is yes.
+    def name_for_sharded_tensors(group):
+        name = name_of(group)
+        return "gloo" if name == "custom" and dist.get_backend(group) == "paceline" else name
+
+    dist.ProcessGroup._get_backend_name = name_for_sharded_tensors
 
 
 _register()

@@ -186,8 +186,15 @@ class Run:
 
     def lost(self):
         """Names of the nodes that the run has lost, in that order."""
-        events = map(json.loads, (self.folder / "journal.jsonl").read_text().splitlines())
-        return [event["node"] for event in events if event["event"] == "node_lost"]
+        return [event["node"] for event in self.events() if event["event"] == "node_lost"]
+
+    def ready(self):
+        """Names of the nodes whose agents have announced themselves, in that order."""
+        return [event["node"]["name"] for event in self.events() if event["event"] == "node_ready"]
+
+    def events(self):
+        # The last line may be half written.
+        return map(json.loads, (self.folder / "journal.jsonl").read_text().rpartition("\n")[0].splitlines())
 
     def count(self, node, text):
         """Lines of the run's log that blame this node for that."""

@@ -139,15 +139,11 @@ FAULTS = (
 )
 
 
-def joined(cluster, name):
-    return cluster.agent_log(name).count(f"node {name} at {cluster.machines[name].address} has joined a run")
-
-
 def suffer(run, gate, fault):
     """The fault falls between two steps, and is healed."""
-    cluster, name = run.cluster, fault.machine.name
+    name = fault.machine.name
     costs = fault.says and name in run.reports[-1]["machines"]
-    lost, blamed, has_joined = run.lost().count(name), run.count(name, fault.says), joined(cluster, name)
+    lost, blamed, ready = run.lost().count(name), run.count(name, fault.says), run.ready().count(name)
     fault.begin()
     run.open_gate(gate)
     if fault.loses:
@@ -160,7 +156,7 @@ def suffer(run, gate, fault):
         run.wait_for_step(gate)
     fault.heal()
     if fault.loses:
-        wait_until(lambda: joined(cluster, name) > has_joined, f"the agent of {name} is back", PATIENCE_S)
+        wait_until(lambda: run.ready().count(name) > ready, f"the driver knows that {name} is back", PATIENCE_S)
 
 
 def play(cluster, number, reference):

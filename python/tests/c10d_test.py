@@ -1,0 +1,288 @@
+"""What programs for torch.distributed expect of a backend, over Gloo and over shared memory alike.
+
+Behaviours that PyTorch tests of its own backends (its test/distributed/test_c10d_gloo.py and test_c10d_common.py): refusals of
+wrong calls, after which the group goes on, many operations in flight, futures, groups beside each other, communication hooks.
+"""
+
+import warnings
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import paceline.train as train
+from paceline.train import ScalingConfig
+from paceline.train.torch import TorchConfig, TorchTrainer
+
+WORLD = 3
+MANY = 300
+OPERATIONS = {
+    dist.ReduceOp.SUM: lambda values: values.sum(0),
+    dist.ReduceOp.PRODUCT: lambda values: values.prod(0),
+    dist.ReduceOp.MIN: lambda values: values.amin(0),
+    dist.ReduceOp.MAX: lambda values: values.amax(0),
+}
+
+
+def backend_of(group):
+    return group._get_backend(torch.device("cpu"))
+
+
+def refused(call, *arguments):
+    with pytest.raises((RuntimeError, ValueError, TypeError)):
+        call(*arguments)
+
+
+def options(kind, **values):
+    made = kind()
+    for name, value in values.items():
+        setattr(made, name, value)
+    return made
+
+
+def wrong_calls_are_refused(rank, group):
+    backend = backend_of(group)
+    one, double, two = torch.zeros(1), torch.zeros(1, dtype=torch.float64), torch.zeros(2)
+    lists = {"short": [one] * (WORLD - 1), "long": [one] * (WORLD + 1), "typed": [double] * WORLD, "sized": [two] * WORLD}
+    for root in (-1, WORLD):
+        refused(backend.broadcast, [one], options(dist.BroadcastOptions, rootRank=root, rootTensor=0))
+        refused(backend.reduce, [one], options(dist.ReduceOptions, rootRank=root))
+        refused(backend.scatter, [one], [], options(dist.ScatterOptions, rootRank=root))
+        refused(backend.gather, [], [one], options(dist.GatherOptions, rootRank=root))
+    own, other = rank, (rank + 1) % WORLD
+    refused(backend.broadcast, [], options(dist.BroadcastOptions, rootRank=own, rootTensor=0))
+    refused(backend.broadcast, [one], options(dist.BroadcastOptions, rootRank=own, rootTensor=1))
+    refused(backend.allreduce, [], dist.AllreduceOptions())
+    refused(backend.allreduce, [one, double], dist.AllreduceOptions())
+    refused(backend.allreduce, [one, two], dist.AllreduceOptions())
+    refused(backend.reduce, [one, one], options(dist.ReduceOptions, rootRank=own))
+    refused(backend.reduce, [one], options(dist.ReduceOptions, rootRank=own, rootTensor=1))
+    at_root, elsewhere = options(dist.ScatterOptions, rootRank=own), options(dist.ScatterOptions, rootRank=other)
+    for wrong in lists.values():
+        refused(backend.scatter, [one], [wrong], at_root)
+    refused(backend.scatter, [], [], options(dist.ScatterOptions, rootRank=0))
+    refused(backend.scatter, [one], [], at_root)
+    refused(backend.scatter, [one], [[one] * WORLD] * 2, at_root)
+    refused(backend.scatter, [one], [[one] * WORLD], elsewhere)
+    at_root, elsewhere = options(dist.GatherOptions, rootRank=own), options(dist.GatherOptions, rootRank=other)
+    for wrong in lists.values():
+        refused(backend.gather, [wrong], [one], at_root)
+    refused(backend.gather, [], [], options(dist.GatherOptions, rootRank=0))
+    refused(backend.gather, [], [one], at_root)
+    refused(backend.gather, [[one] * WORLD] * 2, [one], at_root)
+    refused(backend.gather, [[one] * WORLD], [one], elsewhere)
+    for wrong in lists.values():
+        refused(backend.allgather, [wrong], [one])
+    refused(backend.allgather, [], [])
+    refused(backend.allgather, [], [one])
+    refused(backend.allgather, [[one] * WORLD] * 2, [one])
+    refused(dist.all_gather_coalesced, [[torch.zeros(0)]] + [[one]] * (WORLD - 1), [one], group)
+    refused(dist.all_gather_coalesced, [[double]] + [[one]] * (WORLD - 1), [one], group)
+    refused(dist.all_gather_coalesced, [[one]] * (WORLD + 1), [one], group)
+    if backend.name() == "paceline":  # Gloo waits for ever, or ends the process
+        refused(dist.reduce_scatter_tensor, one, torch.zeros(WORLD + 1))
+        refused(dist.all_gather_into_tensor, torch.zeros(WORLD + 1), one)
+        refused(dist.all_reduce, torch.ones(1), dist.ReduceOp.BAND)
+    dist.all_reduce(one.fill_(1))
+    assert one.item() == WORLD, "and nobody has heard of it"
+
+
+def reductions_are_those_of_torch(rank, group):
+    for operation, reduced in OPERATIONS.items():
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8):
+            values = torch.arange(1, 1 + 5 * WORLD).reshape(WORLD, 5).remainder(5).to(dtype)
+            mine = values[rank].clone()
+            (found,) = backend_of(group).allreduce([mine], options(dist.AllreduceOptions, reduceOp=operation)).get_future().wait()
+            assert torch.equal(found, reduced(values)) and torch.equal(mine, found)
+            for root in range(WORLD):
+                mine = values[rank].clone()
+                dist.reduce(mine, root, operation)
+                assert rank != root or torch.equal(mine, reduced(values))
+    flags = torch.tensor([rank == 0, False, True])
+    for operation, wanted in ((dist.ReduceOp.MAX, [True, False, True]), (dist.ReduceOp.MIN, [False, False, True])):
+        found = flags.clone()
+        dist.all_reduce(found, operation)
+        assert found.tolist() == wanted
+    turning = torch.tensor([complex(rank, 1)])
+    dist.all_reduce(turning)
+    assert turning.item() == complex(WORLD * (WORLD - 1) / 2, WORLD)
+
+
+def many_may_be_in_flight(rank, group):
+    backend = backend_of(group)
+    kept = [torch.tensor([number + rank]) for number in range(MANY)]
+    works = [dist.broadcast(one, number % WORLD, async_op=True) for number, one in enumerate(kept)]
+    for number, work in enumerate(works):
+        work.wait()
+        assert kept[number].item() == number + number % WORLD
+    futures = [backend.allreduce([torch.tensor([number + rank])]).get_future() for number in range(MANY)]
+    total = WORLD * (WORLD - 1) // 2
+    assert [future.wait()[0].item() for future in futures] == [number * WORLD + total for number in range(MANY)]
+    futures = [dist.all_reduce_coalesced([torch.tensor([number + rank])] * 1, async_op=True) for number in range(MANY)]
+    assert [future.wait()[0].item() for future in futures] == [number * WORLD + total for number in range(MANY)]
+    outputs = [[torch.tensor([-1]) for _ in range(WORLD)] for _ in range(MANY)]
+    futures = [backend.allgather([output], [torch.tensor([number + rank])]).get_future() for number, output in enumerate(outputs)]
+    for number, future in enumerate(futures):
+        assert [one.item() for one in future.wait()] == [number + r for r in range(WORLD)]
+    futures, places = [], []
+    for number in range(MANY):
+        root, place = number % WORLD, torch.tensor([-1])
+        given = [[torch.tensor([number + r]) for r in range(WORLD)]] if rank == root else []
+        futures.append(backend.scatter([place], given, options(dist.ScatterOptions, rootRank=root)).get_future())
+        places.append(place)
+        taken = [[torch.tensor([-1]) for _ in range(WORLD)]] if rank == root else []
+        futures.append(backend.gather(taken, [torch.tensor([number - rank])], options(dist.GatherOptions, rootRank=root)).get_future())
+        places.append(taken)
+    for future in futures:
+        future.wait()
+    for number in range(MANY):
+        assert places[2 * number].item() == number + rank
+        for one in places[2 * number + 1]:
+            assert [value.item() for value in one] == [number - r for r in range(WORLD)]
+
+
+def a_barrier_waits_for_what_was_begun(rank, group):
+    begun = [torch.full((100, 100), float(number)) for number in range(16)]
+    for one in begun:
+        dist.all_reduce(one, async_op=True)  # nobody keeps the work
+    backend_of(group).barrier().get_future().wait()
+    assert [one.unique().tolist() for one in begun] == [[float(number * WORLD)] for number in range(16)]
+
+
+def tensors_may_be_views(rank, group):
+    column = torch.arange(12.0).reshape(3, 4).add(rank)[:, 1]
+    parts = [torch.zeros(3, 2)[:, 0] for _ in range(WORLD)]
+    dist.all_gather(parts, column)
+    assert [part.tolist() for part in parts] == [[1.0 + r, 5.0 + r, 9.0 + r] for r in range(WORLD)]
+    with torch.inference_mode():
+        inside = torch.ones(4).view(2, 2).t()
+        dist.all_reduce(inside)
+        assert inside.tolist() == [[float(WORLD)] * 2] * 2
+    empty = torch.zeros(0)
+    dist.all_reduce(empty)
+    dist.broadcast(empty, 0)
+
+
+def parts_may_have_sizes_of_their_own(rank, group):
+    given = [torch.arange(float(size)) + 1 for size in range(WORLD)]
+    mine = torch.empty(rank)
+    dist.reduce_scatter(mine, given)
+    assert mine.tolist() == [WORLD * (value + 1.0) for value in range(rank)]
+    rows = [1 + (rank + to) % WORLD for to in range(WORLD)]
+    sent = torch.cat([torch.full((count, 2), float(rank * 10 + to)) for to, count in enumerate(rows)])
+    taken = [1 + (source + rank) % WORLD for source in range(WORLD)]
+    got = torch.empty(sum(taken), 2)
+    dist.all_to_all_single(got, sent, taken, rows)
+    assert [part[0, 0].item() for part in got.split(taken)] == [source * 10.0 + rank for source in range(WORLD)]
+    outputs, inputs = [torch.empty(s * WORLD, s) for s in (5, 10)], [torch.full((s, s), float(rank)) for s in (5, 10)]
+    group.allgather_into_tensor_coalesced(outputs, inputs).wait()
+    assert all(torch.equal(o, torch.arange(float(WORLD)).repeat_interleave(o.shape[1])[:, None].expand_as(o)) for o in outputs)
+    halves = [torch.empty(s, s) for s in (5, 10)]
+    group.reduce_scatter_tensor_coalesced(halves, [torch.ones(s * WORLD, s) for s in (5, 10)]).wait()
+    assert all(half.unique().tolist() == [float(WORLD)] for half in halves)
+
+
+def messages_go_both_ways_at_once(rank, group):
+    backend = backend_of(group)
+    others = [other for other in range(WORLD) if other != rank]
+    got = {other: torch.tensor([-1]) for other in others}
+    works = [backend.send([torch.tensor([rank])], other, 0) for other in others]
+    works += [backend.recv([got[other]], other, 0) for other in others]
+    for work in works:
+        work.wait()
+        assert work.is_completed()
+    assert all(value.item() == other for other, value in got.items())
+
+
+def groups_stand_beside_each_other(rank, group):
+    pairs = [dist.new_group([first, (first + 1) % WORLD]) for first in range(WORLD)]
+    works, values = [], []
+    for first, pair in enumerate(pairs):
+        if rank in (first, (first + 1) % WORLD):
+            values.append(torch.full((1 << 16,), float(first)))
+            works.append(dist.all_reduce(values[-1], group=pair, async_op=True))
+    whole = torch.ones(1)
+    dist.all_reduce(whole)
+    for work in works:
+        work.wait()
+    assert whole.item() == WORLD and all(value.unique().numel() == 1 for value in values)
+    outside = pairs[(rank + 1) % WORLD]
+    assert dist.get_rank(outside) == -1
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        dist.all_reduce(torch.ones(1), group=outside)  # says that this rank is not of it, and does nothing
+    dist.destroy_process_group(pairs[rank])
+    dist.barrier()
+
+
+def numbers_and_objects_are_kept(rank, group):
+    backend = backend_of(group)
+    before = backend._get_sequence_number_for_group()
+    for _ in range(3):
+        dist.all_reduce(torch.ones(1))
+    assert backend._get_sequence_number_for_group() == before + 3
+    objects = [{"rank": r} if rank == 0 else None for r in range(WORLD)]
+    dist.broadcast_object_list(objects, src=0)
+    assert objects == [{"rank": r} for r in range(WORLD)]
+    found = [None]
+    dist.scatter_object_list(found, [f"for {r}" for r in range(WORLD)] if rank == 1 else None, src=1)
+    assert found == [f"for {rank}"]
+    mixed = [torch.arange(12, dtype=dtype) * (rank == 0) for dtype in (torch.float32, torch.float64, torch.int64, torch.float32)]
+    dist._broadcast_coalesced(group, mixed, 256, 0)
+    assert all(one.tolist() == list(range(12)) for one in mixed)
+
+
+def hooks_and_sparse_gradients_work(rank, group):
+    torch.manual_seed(0)
+    words = torch.nn.EmbeddingBag(10, 4, sparse=True)
+    plain = torch.nn.EmbeddingBag.from_pretrained(words.weight.detach().clone(), freeze=False)
+    model = DistributedDataParallel(words)
+    inputs = torch.arange(2 * WORLD).reshape(WORLD, 2).remainder(10)
+    model(inputs[rank : rank + 1]).sum().backward()
+    plain(inputs).sum().div(WORLD).backward()
+    assert torch.allclose(words.weight.grad.to_dense(), plain.weight.grad)
+    linear = DistributedDataParallel(torch.nn.Linear(4, 4, bias=False))
+
+    def doubles(state, bucket):
+        return group.allreduce([bucket.buffer()]).get_future().then(lambda future: future.wait()[0] * 2)
+
+    linear.register_comm_hook(None, doubles)
+    linear(torch.ones(1, 4)).sum().backward()
+    assert linear.module.weight.grad.unique().tolist() == [2.0 * WORLD]
+    for parameters in ({"find_unused_parameters": True}, {"static_graph": True}, {"gradient_as_bucket_view": True}):
+        again = DistributedDataParallel(torch.nn.Linear(4, 4, bias=False), **parameters)
+        for _ in range(3):
+            again.zero_grad()
+            again(torch.full((1, 4), rank + 1.0)).sum().backward()
+            assert again.module.weight.grad.unique().tolist() == [(WORLD + 1) / 2]
+
+
+@pytest.mark.parametrize("backend", ["gloo", "paceline"])
+@pytest.mark.parametrize(
+    "behaves",
+    [
+        wrong_calls_are_refused,
+        reductions_are_those_of_torch,
+        many_may_be_in_flight,
+        a_barrier_waits_for_what_was_begun,
+        tensors_may_be_views,
+        parts_may_have_sizes_of_their_own,
+        messages_go_both_ways_at_once,
+        groups_stand_beside_each_other,
+        numbers_and_objects_are_kept,
+        hooks_and_sparse_gradients_work,
+    ],
+    ids=lambda behaves: behaves.__name__,
+)
+def test_backends(behaves, backend, run_config):
+    def loop():
+        torch.set_num_threads(1)
+        behaves(train.get_context().get_world_rank(), dist.group.WORLD)
+
+    TorchTrainer(
+        loop,
+        scaling_config=ScalingConfig(num_workers=WORLD),
+        torch_config=TorchConfig(backend=backend, timeout_s=60),
+        run_config=run_config(),
+    ).fit()

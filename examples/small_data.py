@@ -32,7 +32,7 @@ def make_digits(folder: pathlib.Path, train: int, test: int) -> None:
 
 def take_digits(source: pathlib.Path, folder: pathlib.Path, train: int, test: int = 10_000) -> None:
     """Gives `folder` the first MNIST digits of `source` as if they were all. IDX: a magic number, the count, the rest."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for prefix, count in (("train", train), ("t10k", test)):
         for name, header, size in ((f"{prefix}-images-idx3-ubyte", 16, 28 * 28), (f"{prefix}-labels-idx1-ubyte", 8, 1)):
             whole = (source / name).read_bytes()

@@ -32,9 +32,10 @@ bool is_final(const arrow::Status& status) {
                     detail->code() == arrow::flight::FlightStatusCode::Unauthorized);
 }
 
-// Whoever is there has no certificate of this run.
+// Whoever is there has no certificate of this run. By OpenSSL's words, which are others where only the clocks differ.
 bool is_another_run(const arrow::Status& status) {
-  return status.message().find("certificate verify failed") != std::string::npos;  // OpenSSL's words
+  const auto says = [&](const char* words) { return status.message().find(words) != std::string::npos; };
+  return says("certificate verify failed") && !says("not yet valid") && !says("has expired");
 }
 
 // Breaks a link off when its time is over.
@@ -166,8 +167,9 @@ class ConnectedChannel final : public rpc::Channel {
         failures_[at] = failure;
       }
       if (is_over()) break;
-      if (leads_to_other_runs()) give_up(arrow::Status::IOError(
-          "another run's controller is at ", options_.addresses.front(), ": run ", options_.run, " is over"));
+      if (leads_to_other_runs())
+        give_up(arrow::Status::IOError("another run's controller is at ", options_.addresses.front(), ": run ",
+                                       options_.run, " is over"));
       next_pause = was_connected ? kFirstPause : next_pause;
       pause(next_pause);
       next_pause = was_connected ? kFirstPause : std::min(2 * next_pause, kLongestPause);

@@ -1,7 +1,7 @@
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupWrapper.hpp>
@@ -9,32 +9,14 @@
 #include <utility>
 
 #include "paceline/comm/backend_internal.h"
+#include "paceline/comm/c10d_collectives_internal.h"
+#include "paceline/comm/checks_internal.h"
 #include "paceline/comm/failure_internal.h"
 #include "paceline/comm/group_internal.h"
 #include "paceline/core/error.h"
 
 namespace paceline::comm {
 namespace {
-
-constexpr size_t kBroadcastBytes = size_t{250} << 20;
-
-// Bytes are sent alike by every backend, whatever the dtype; not every backend knows every dtype.
-torch::Tensor as_bytes(const torch::Tensor& contiguous) {
-  return contiguous.view({-1}).view(torch::kUInt8);
-}
-
-c10d::ReduceOp to_c10d(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::min:
-      return c10d::ReduceOp::MIN;
-    case ReduceOp::max:
-      return c10d::ReduceOp::MAX;
-    case ReduceOp::product:
-      return c10d::ReduceOp::PRODUCT;
-    default:
-      return c10d::ReduceOp::SUM;  // a mean is the sum, divided afterwards
-  }
-}
 
 class C10dGroup final : public Group {
  public:
@@ -51,17 +33,47 @@ class C10dGroup final : public Group {
   const std::string& backend() const override { return options_.backend; }
   c10d::ProcessGroup* process_group() const override { return process_group_.get(); }
 
-  void all_reduce(torch::Tensor& tensor, ReduceOp op) override;
-  std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) override;
-  void broadcast(torch::Tensor& tensor, int64_t root) override;
-  void broadcast_coalesced(const std::vector<torch::Tensor>& tensors, int64_t root) override;
+  std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) override {
+    return collectives_->all_gather(tensor);
+  }
+  void broadcast(torch::Tensor& tensor, int64_t root) override { collectives_->broadcast(tensor, root); }
+  void broadcast_coalesced(const std::vector<torch::Tensor>& tensors, int64_t root) override {
+    collectives_->broadcast_coalesced(tensors, root);
+  }
   void barrier() override;
+
+  std::shared_ptr<Work> start_all_reduce(const torch::Tensor& tensor, ReduceOp op) override {
+    return collectives_->start_all_reduce(tensor, op);
+  }
+  std::shared_ptr<Work> start_reduce_scatter(const torch::Tensor& output, const torch::Tensor& input,
+                                             ReduceOp op) override {
+    return collectives_->start_reduce_scatter(output, input, op);
+  }
+  std::shared_ptr<Work> start_all_gather_into(const torch::Tensor& output, const torch::Tensor& input) override {
+    return collectives_->start_all_gather_into(output, input);
+  }
+  std::shared_ptr<Work> start_all_to_all(const torch::Tensor& output, const torch::Tensor& input,
+                                         const std::vector<int64_t>& output_rows,
+                                         const std::vector<int64_t>& input_rows) override {
+    return collectives_->start_all_to_all(output, input, output_rows, input_rows);
+  }
+  std::shared_ptr<Work> start_send(const torch::Tensor& tensor, int64_t rank, int tag) override {
+    return collectives_->start_send(tensor, rank, tag);
+  }
+  std::shared_ptr<Work> start_receive(const torch::Tensor& tensor, int64_t rank, int tag) override {
+    return collectives_->start_receive(tensor, rank, tag);
+  }
+
+  torch::Tensor allocate(int64_t elements, const torch::TensorOptions& options) override {
+    return collectives_->allocate(elements, options);
+  }
   std::shared_ptr<Group> duplicate() override;
+  std::shared_ptr<Group> split(const std::vector<int64_t>& ranks) override;
   void abort() override;
 
  private:
   void run(const char* operation, const std::function<void()>& body);
-  void reduce_contiguous(torch::Tensor values, ReduceOp op);
+  std::shared_ptr<Group> connect_another(const GroupOptions& options, const std::string& name);
   void wait_until_usable();
 
   const GroupOptions options_;
@@ -69,11 +81,13 @@ class C10dGroup final : public Group {
   const std::string address_;
   c10::intrusive_ptr<c10d::ProcessGroup> process_group_;
   std::vector<ConnectedBackend> backends_;  // the CPU's first
-  FailureReporter failures_;
-  int64_t duplicates_made_ = 0;
+  const std::shared_ptr<FailureReporter> failures_;
+  std::unique_ptr<C10dCollectives> collectives_;
+  std::map<std::string, int64_t> made_;  // groups, by the names that ranks count alike
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Group>> duplicates_;
-  c10::intrusive_ptr<c10d::Store> connecting_;  // of the duplicate that is being made, null for none
+  std::vector<std::weak_ptr<Group>> others_;    // duplicates, and groups that have split off
+  c10::intrusive_ptr<c10d::Store> connecting_;  // of the one that is being made, null for none
+  int64_t connecting_ranks_ = 0;
 };
 
 c10d::ProcessGroup::BackendType type_of(const Backend& backend) {
@@ -108,10 +122,10 @@ class Meeting {
 constexpr const char* kStopped = "stopped";
 
 // From another thread: whoever waits at `store` for the ranks of a group waits no more.
-void stop_arrivals(c10d::Store& store, const GroupOptions& options) {
+void stop_arrivals(c10d::Store& store, int64_t world_size) {
   const std::vector<uint8_t> said{1};
   store.set(kStopped, said);
-  for (int64_t rank = 0; rank < options.world_size; ++rank) store.set(arrival_key(rank), said);
+  for (int64_t rank = 0; rank < world_size; ++rank) store.set(arrival_key(rank), said);
 }
 
 // So that a rank that never comes is named; the backends would only name a key of theirs.
@@ -153,18 +167,23 @@ ConnectedBackend checked_by_c10d(const ConnectedBackend& backend, std::string_vi
           }};
 }
 
+std::vector<std::string> interfaces_of(const GroupOptions& options) {
+  if (options.interface.empty()) return {};
+  return {options.interface};
+}
+
 C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, std::string address,
                      std::shared_ptr<GroupProgress> progress)
     : options_(std::move(options)),
       store_(std::move(store)),
       address_(std::move(address)),
-      failures_(options_.rank, options_.world_size) {
+      failures_(std::make_shared<FailureReporter>(options_.rank, options_.world_size)) {
   wait_for_all_ranks(*store_, options_);
   const BackendSettings settings{.rank = options_.rank,
                                  .world_size = options_.world_size,
                                  .timeout = options_.timeout,
                                  .address = address_,
-                                 .interfaces = {},
+                                 .interfaces = interfaces_of(options_),
                                  .progress = std::move(progress)};
   process_group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, static_cast<int>(options_.rank),
                                                            static_cast<int>(options_.world_size));
@@ -182,90 +201,13 @@ C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store
   }
   process_group_->setDefaultBackend(type_of(chosen));
   process_group_->setGroupName("paceline");
+  collectives_ = std::make_unique<C10dCollectives>(process_group_, failures_);
 }
 
 void C10dGroup::run(const char* operation, const std::function<void()>& body) {
-  failures_.throw_if_stopped(operation);
+  failures_->throw_if_stopped(operation);
   torch::NoGradGuard no_grad;
-  failures_.run(operation, body);
-}
-
-void C10dGroup::reduce_contiguous(torch::Tensor values, ReduceOp op) {
-  if (values.is_complex()) values = torch::view_as_real(values);
-  c10d::AllreduceOptions options;
-  options.reduceOp = to_c10d(op);
-  std::vector<torch::Tensor> tensors{values};
-  process_group_->allreduce(tensors, options)->wait();
-  if (op == ReduceOp::mean) values.div_(size());
-}
-
-void C10dGroup::all_reduce(torch::Tensor& tensor, ReduceOp op) {
-  check_reducible(tensor, op);
-  if (tensor.numel() == 0) return;
-  run("all_reduce", [&] {
-    torch::Tensor target = tensor.detach();
-    if (tensor.scalar_type() == torch::kBool) {
-      // The sum of truth values is "any", their product "all"; counted as bytes, 256 ranks would make zero.
-      torch::Tensor bytes = target.to(torch::kUInt8).contiguous();
-      const bool any = op == ReduceOp::sum || op == ReduceOp::max;
-      reduce_contiguous(bytes, any ? ReduceOp::max : ReduceOp::min);
-      target.copy_(bytes);
-      return;
-    }
-    torch::Tensor values = target.contiguous();
-    reduce_contiguous(values, op);
-    if (!values.is_same(target)) target.copy_(values);
-  });
-}
-
-std::vector<torch::Tensor> C10dGroup::all_gather(const torch::Tensor& tensor) {
-  std::vector<torch::Tensor> gathered;
-  run("all_gather", [&] {
-    torch::Tensor own = tensor.detach().contiguous();
-    std::vector<torch::Tensor> bytes;
-    for (int64_t i = 0; i < size(); ++i) {
-      gathered.push_back(torch::empty_like(own, torch::MemoryFormat::Contiguous));
-      bytes.push_back(as_bytes(gathered.back()));
-    }
-    if (own.numel() == 0) return;
-    std::vector<std::vector<torch::Tensor>> outputs{bytes};
-    std::vector<torch::Tensor> inputs{as_bytes(own)};
-    process_group_->allgather(outputs, inputs)->wait();
-  });
-  return gathered;
-}
-
-void C10dGroup::broadcast(torch::Tensor& tensor, int64_t root) {
-  check_root(root, size());
-  if (tensor.numel() == 0) return;
-  run("broadcast", [&] {
-    torch::Tensor target = tensor.detach();
-    torch::Tensor values = target.contiguous();
-    c10d::BroadcastOptions options;
-    options.rootRank = root;
-    std::vector<torch::Tensor> tensors{as_bytes(values)};
-    process_group_->broadcast(tensors, options)->wait();
-    if (!values.is_same(target)) target.copy_(values);
-  });
-}
-
-void C10dGroup::broadcast_coalesced(const std::vector<torch::Tensor>& tensors, int64_t root) {
-  check_root(root, size());
-  run("broadcast_coalesced", [&] {
-    // As bytes too, so that tensors of all dtypes share messages; what is not contiguous travels as a copy.
-    std::vector<torch::Tensor> targets, copies, bytes;
-    for (const auto& tensor : tensors) {
-      if (tensor.numel() == 0) continue;
-      targets.push_back(tensor.detach());
-      copies.push_back(targets.back().contiguous());
-      bytes.push_back(as_bytes(copies.back()));
-    }
-    if (bytes.empty()) return;
-    c10d::broadcast_coalesced(process_group_, bytes, kBroadcastBytes, static_cast<int>(root));
-    for (size_t i = 0; i < targets.size(); ++i) {
-      if (!copies[i].is_same(targets[i])) targets[i].copy_(copies[i]);
-    }
-  });
+  failures_->run(operation, body);
 }
 
 void C10dGroup::barrier() {
@@ -286,49 +228,68 @@ void C10dGroup::wait_until_usable() {
 }
 
 std::shared_ptr<Group> C10dGroup::duplicate() {
+  return connect_another(options_, "duplicate");
+}
+
+std::shared_ptr<Group> C10dGroup::split(const std::vector<int64_t>& ranks) {
+  check_split(ranks, size());
+  const auto place = std::ranges::find(ranks, rank());
+  if (place == ranks.end()) return nullptr;
+  failures_->throw_if_stopped("split");
+  if (ranks.size() == 1) return make_local_group();
+  GroupOptions options = options_;
+  options.rank = place - ranks.begin();
+  options.world_size = std::ssize(ranks);
+  options.progress = nullptr;  // which compares all ranks
+  std::string name = "split";
+  for (const int64_t one : ranks) name += "_" + std::to_string(one);
+  return connect_another(options, name);
+}
+
+// `name`: those of whom it is make groups of that name in the same order, so they count alike.
+std::shared_ptr<Group> C10dGroup::connect_another(const GroupOptions& options, const std::string& name) {
   std::shared_ptr<C10dGroup> made;
   run("connecting", [&] {
-    // Ranks duplicate in the same order, so they count alike.
-    const std::string prefix = "duplicate_" + std::to_string(++duplicates_made_);
-    const auto store = c10::make_intrusive<c10d::PrefixStore>(prefix, store_);
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(name + "_" + std::to_string(++made_[name]), store_);
     {
       const std::lock_guard lock(mutex_);
       connecting_ = store;
+      connecting_ranks_ = options.world_size;
     }
-    failures_.throw_if_stopped("connecting");
+    failures_->throw_if_stopped("connecting");
     try {
-      const std::shared_ptr<GroupProgress> progress = progress_of(options_);
+      const std::shared_ptr<GroupProgress> progress = progress_of(options);
       const Meeting meeting(progress);
-      made = std::make_shared<C10dGroup>(options_, store, address_, progress);
+      made = std::make_shared<C10dGroup>(options, store, address_, progress);
     } catch (const CollectiveError&) {
-      failures_.throw_if_stopped("connecting");
+      failures_->throw_if_stopped("connecting");
       throw;
     }
   });
   {
     const std::lock_guard lock(mutex_);
     connecting_.reset();
-    std::erase_if(duplicates_, [](const auto& duplicate) { return duplicate.expired(); });
-    duplicates_.push_back(made);
+    std::erase_if(others_, [](const auto& other) { return other.expired(); });
+    others_.push_back(made);
   }
-  failures_.throw_if_stopped("connecting");  // abort() may have come before the group was in the list
+  failures_->throw_if_stopped("connecting");  // abort() may have come before the group was in the list
   made->wait_until_usable();
   return made;
 }
 
 void C10dGroup::abort() {
-  if (!failures_.stop()) return;
+  if (!failures_->stop()) return;
   for (const auto& backend : backends_) backend.abort();
   const std::lock_guard lock(mutex_);
   if (connecting_ != nullptr) {
     // What waits may hold the store's own lock. Where nobody can be reached any more, nobody is.
     try {
-      stop_arrivals(*connecting_->clone(), options_);
+      stop_arrivals(*connecting_->clone(), connecting_ranks_);
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     }
   }
-  for (const auto& duplicate : duplicates_) {
-    if (const auto alive = duplicate.lock()) alive->abort();
+  for (const auto& other : others_) {
+    if (const auto alive = other.lock()) alive->abort();
   }
 }
 

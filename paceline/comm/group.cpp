@@ -12,31 +12,6 @@
 #include "paceline/core/error.h"
 
 namespace paceline::comm {
-namespace {
-
-bool is_reducible(torch::ScalarType dtype, ReduceOp op) {
-  switch (dtype) {
-    case torch::kFloat16:
-    case torch::kBFloat16:
-    case torch::kFloat32:
-    case torch::kFloat64:
-      return true;
-    case torch::kComplexFloat:
-    case torch::kComplexDouble:
-      return op == ReduceOp::sum || op == ReduceOp::mean;
-    case torch::kBool:
-    case torch::kInt8:
-    case torch::kUInt8:
-    case torch::kInt32:
-    case torch::kInt64:
-      return op != ReduceOp::mean;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
 const char* to_string(ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
@@ -71,19 +46,6 @@ GroupOptions checked(GroupOptions options) {
                           " world_size=" + std::to_string(options.world_size));
   }
   return options;
-}
-
-void check_reducible(const torch::Tensor& tensor, ReduceOp op) {
-  if (!tensor.is_sparse() && is_reducible(tensor.scalar_type(), op)) return;
-  throw CollectiveError(std::string("all_reduce cannot take the ") + to_string(op) + " of " +
-                        (tensor.is_sparse() ? "sparse " : "") + c10::toString(tensor.scalar_type()) +
-                        " tensors: convert the tensor, or gather it with all_gather");
-}
-
-void check_root(int64_t root, int64_t world_size) {
-  if (root >= 0 && root < world_size) return;
-  throw CollectiveError("broadcast from a rank that does not exist: root=" + std::to_string(root) +
-                        " world_size=" + std::to_string(world_size));
 }
 
 std::shared_ptr<Group> Group::create(const GroupOptions& options, std::shared_ptr<rpc::KeyValueClient> store) {

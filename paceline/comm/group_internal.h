@@ -14,17 +14,15 @@ class Store;
 
 namespace paceline::comm {
 
-/// CollectiveError when `tensor` cannot be reduced with `op`: checked on every rank before anything is sent.
-void check_reducible(const torch::Tensor& tensor, ReduceOp op);
-/// CollectiveError when there is no such rank.
-void check_root(int64_t root, int64_t world_size);
-
 /// `options` with the backend's name. CollectiveError for a backend that is not in this build, and for a place that
 /// cannot be.
 GroupOptions checked(GroupOptions options);
 
 /// The group of a world of one: every collective is the identity.
 std::shared_ptr<Group> make_local_group();
+
+/// What there is nothing to wait for.
+std::shared_ptr<Work> finished_work();
 
 /// Waits until all ranks have arrived at `store`, then connects. `address`: as in
 /// BackendSettings.

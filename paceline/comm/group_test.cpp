@@ -67,7 +67,7 @@ std::vector<std::shared_ptr<Group>> over_gloo(int64_t world_size) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OverGloo, GroupConformance, Values(Worlds{&over_gloo, {2, 3, 4}}));
-INSTANTIATE_TEST_SUITE_P(InProcess, GroupConformance, Values(Worlds{&Group::in_process, {1, 2, 3, 4}}));
+INSTANTIATE_TEST_SUITE_P(InProcess, GroupConformance, Values(Worlds{&Group::in_process, {1, 2, 3, 4, 8}}));
 INSTANTIATE_TEST_SUITE_P(OverKeyValue, GroupConformance, Values(Worlds{&over_key_value, {2, 3}}));
 
 INSTANTIATE_TEST_SUITE_P(WithChecks, GroupConformance, Values(Worlds{&with_checks, {2, 3}}));

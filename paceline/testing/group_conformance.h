@@ -6,55 +6,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <future>
 
 #include "paceline/core/error.h"
-#include "paceline/testing/ranks.h"
+#include "paceline/testing/group_conformance_sharding.h"
+#include "paceline/testing/group_worlds.h"
 
 namespace paceline::testing {
-
-/// How an implementation makes the groups of all ranks of a world in this process, and the worlds to try.
-struct Worlds {
-  std::vector<std::shared_ptr<comm::Group>> (*make_groups)(int64_t world_size);
-  std::vector<int64_t> sizes;
-
-  friend void PrintTo(const Worlds& worlds, std::ostream* text) { *text << ::testing::PrintToString(worlds.sizes); }
-};
-
-class GroupConformance : public ::testing::TestWithParam<Worlds> {
- protected:
-  /// body(group) on every rank of every world.
-  template <class Body>
-  void on_all_ranks(Body body) {
-    for (const int64_t size : GetParam().sizes) {
-      SCOPED_TRACE("world size " + std::to_string(size));
-      world_ = size;
-      run_ranks(GetParam().make_groups(size), body);
-    }
-  }
-  int64_t world() const { return world_; }
-
- private:
-  int64_t world_ = 0;
-};
-
-/// The CollectiveError that body() throws; fails the test when it throws none.
-template <class Body>
-CollectiveError failure_of(Body body) {
-  try {
-    body();
-  } catch (const CollectiveError& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no CollectiveError was thrown";
-  return CollectiveError("");
-}
-
-inline constexpr std::array kReducibleTypes = {torch::kFloat32, torch::kFloat64, torch::kFloat16, torch::kBFloat16,
-                                               torch::kInt8,    torch::kUInt8,   torch::kInt32,   torch::kInt64};
 
 TEST_P(GroupConformance, KnowsItsPlace) {
   for (const int64_t size : GetParam().sizes) {
@@ -82,7 +42,9 @@ TEST_P(GroupConformance, ReducesEveryTypeWithEveryOperation) {
       EXPECT_EQ(reduce(comm::ReduceOp::sum), n * (n + 1) / 2.0) << dtype;
       EXPECT_EQ(reduce(comm::ReduceOp::min), 1) << dtype;
       EXPECT_EQ(reduce(comm::ReduceOp::max), n) << dtype;
-      EXPECT_EQ(reduce(comm::ReduceOp::product), factorial) << dtype;
+      if (factorial < 128) {  // the range of int8
+        EXPECT_EQ(reduce(comm::ReduceOp::product), factorial) << dtype;
+      }
       if (torch::isFloatingType(dtype)) {
         EXPECT_EQ(reduce(comm::ReduceOp::mean), (n + 1) / 2.0) << dtype;
       }
@@ -123,6 +85,11 @@ TEST_P(GroupConformance, WorksInPlaceOnTensorsThatAreNotContiguous) {
     columns.fill_(1);
     group->all_reduce(columns, comm::ReduceOp::sum);
     EXPECT_EQ(base.sum().item<double>(), 12.0 * world());
+
+    torch::Tensor one = torch::full({1, 2}, static_cast<double>(group->rank())).select(1, 1);  // with a stride of 2
+    group->broadcast(one, world() - 1);
+    EXPECT_EQ(one.item<double>(), static_cast<double>(world() - 1));
+    EXPECT_EQ(group->all_gather(one).front().item<double>(), static_cast<double>(world() - 1));
 
     torch::Tensor strided = torch::full({3, 4}, static_cast<double>(group->rank())).t();
     group->broadcast(strided, world() - 1);

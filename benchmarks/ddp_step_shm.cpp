@@ -1,5 +1,5 @@
-// ddp_step_shm: milliseconds of a data-parallel step with 84 MB of gradients through shared memory, in turns with a step
-// of the same model that averages nothing; the peer, over Gloo, is in peers/workloads.py.
+// ddp_step_shm: milliseconds of a data-parallel step with 84 MB of gradients through shared memory, in turns with a
+// step of the same model that averages nothing; the peer, over Gloo, is in peers/workloads.py.
 #include "measurement.h"
 #include "paceline/paceline.h"
 

@@ -1,5 +1,5 @@
-// vit_images: images per second of the VisionTransformer of examples/030_cifar10_vit, both of two ranks together, beside
-// one process with two threads; the peers, with torchvision's, are in peers/workloads.py.
+// vit_images: images per second of the VisionTransformer of examples/030_cifar10_vit, both of two ranks together,
+// beside one process with two threads; the peers, with torchvision's, are in peers/workloads.py.
 #include <iostream>
 
 #include "examples/vision/vision_transformer.h"

@@ -33,8 +33,8 @@ enum class Reduction : uint8_t { sum, mean, product, min, max, bitwise_and, bitw
 /// "sum", "bitwise_and", …
 const char* to_string(Reduction reduction);
 
-/// Whether values of that type have that reduction: booleans have no mean (that of integers has no fraction, as NCCL's),
-/// complex numbers no order, and only integers and booleans have bits.
+/// Whether values of that type have that reduction: booleans have no mean (that of integers has no fraction, as
+/// NCCL's), complex numbers no order, and only integers and booleans have bits.
 bool has(Element element, Reduction reduction);
 
 /// How values become one.

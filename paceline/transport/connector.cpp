@@ -192,7 +192,7 @@ class ConnectedChannel final : public rpc::Channel {
                       .resumed = session_->was_connected()};
     auto opened = open_flight_link(address, options_.credentials, encode_hello(hello), patience);
     if (!opened.ok()) return check_final(address, opened.status());
-    const std::shared_ptr<Link> link = *opened;
+    const std::shared_ptr<Link>& link = *opened;
     const Time deadline = threads_->now() + patience;
     if (!watch_->begin(link, deadline)) return arrow::Status::Cancelled("the channel is gone");
     threads_->watch(watch_, deadline);
@@ -260,7 +260,7 @@ class ConnectedChannel final : public rpc::Channel {
 
 }  // namespace
 
-arrow::Result<std::unique_ptr<rpc::Channel>> connect(ConnectOptions options, std::stop_token stop) {
+arrow::Result<std::unique_ptr<rpc::Channel>> connect(ConnectOptions options, const std::stop_token& stop) {
   if (options.addresses.empty()) return arrow::Status::Invalid("no address of the controller was given");
   for (const std::string& address : options.addresses) ARROW_RETURN_NOT_OK(parse_address(address));
   ARROW_ASSIGN_OR_RAISE(std::string id, random_id());

@@ -38,6 +38,6 @@ struct ConnectOptions {
 /// a lease. Handlers run on the channel's own thread, which also connects.
 /// IOError: no address led to the controller within the patience, or it refused; the message says what happened at
 /// each. Cancelled: `stop` was requested, which is looked at between attempts; an attempt takes 5 s at most.
-arrow::Result<std::unique_ptr<rpc::Channel>> connect(ConnectOptions options, std::stop_token stop = {});
+arrow::Result<std::unique_ptr<rpc::Channel>> connect(ConnectOptions options, const std::stop_token& stop = {});
 
 }  // namespace paceline::transport

@@ -116,7 +116,8 @@ TEST_F(ListenerAndOthers, WhereItCannotListenItSaysWhy) {
            {"192.0.2.1:0", "this machine has no such address"},  // nobody has: it is for examples
            {"no.such.host.invalid:0", ::gai_strerror(EAI_NONAME)}}) {
     const auto second = transport::Listener::open(
-        {.address = address, .run = "run-2", .credentials = run_.trust().controller, .on_peer = [](auto, auto) {}});
+        {.address = address, .run = "run-2", .credentials = run_.trust().controller, .on_peer = [](auto, const auto&) {
+         }});
     EXPECT_EQ(second.status().message(), "cannot listen at " + address + ": " + why);
   }
   expect_goes_on();
@@ -143,7 +144,8 @@ TEST_F(ListenerAndOthers, AnotherRunAtOneOfTheAddressesHoldsNobodyUp) {
 // With the agent's certificate, which whoever has a trust file has.
 TEST_F(ListenerAndOthers, AnAgentCannotPlayTheController) {
   auto impostor = transport::Listener::open(
-      {.address = "127.0.0.1:0", .run = "run-1", .credentials = run_.trust().agent, .on_peer = [](auto, auto) {}});
+      {.address = "127.0.0.1:0", .run = "run-1", .credentials = run_.trust().agent, .on_peer = [](auto, const auto&) {
+       }});
   ASSERT_TRUE(impostor.ok()) << impostor.status();
   auto options = run_.options();
   options.addresses = {(*impostor)->address()};

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include <string>
-#include <vector>
 
 #include "paceline/cli/command.h"
 #include "paceline/cli/program_fixture.h"
@@ -14,12 +13,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Wrong {
-  std::string option;
-  std::string value;
-  std::string wanted;
+  const char* option;
+  const char* value;
+  const char* wanted;
 };
 
-const std::vector<Wrong> kWrong = {
+constexpr Wrong kWrong[] = {
     {"--join", "somewhere", "HOST:PORT"},
     {"--join", "somewhere:http", "HOST:PORT"},
     {"--join", "somewhere:70000", "HOST:PORT"},
@@ -50,10 +49,11 @@ const std::vector<Wrong> kWrong = {
 TEST(AgentCommand, NamesAWrongOptionAndWhatWasWanted) {
   for (const auto& [option, value, wanted] : kWrong) {
     const Outcome outcome = run_command_line("timeout 60 " PACELINE_PROGRAM " agent --token-file /none/token " +
-                                             option + " '" + value + "'");
+                                             std::string(option) + " '" + value + "'");
     EXPECT_EQ(outcome.exit_code, kWrongUse) << option << " " << value << "\n" << outcome.output;
-    EXPECT_THAT(outcome.output, AllOf(HasSubstr("paceline: " + option + ": "), HasSubstr("wanted " + wanted),
-                                      HasSubstr(value), HasSubstr("`paceline agent --help`")));
+    EXPECT_THAT(outcome.output,
+                AllOf(HasSubstr("paceline: " + std::string(option) + ": "), HasSubstr("wanted " + std::string(wanted)),
+                      HasSubstr(value), HasSubstr("`paceline agent --help`")));
   }
 }
 

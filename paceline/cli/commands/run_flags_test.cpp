@@ -229,7 +229,7 @@ TEST(RunFlags, AreReadAsTorchrunReadsThem) {
     EXPECT_THAT(torchrun["nnodes"].get<std::string>(), AnyOf(least, least + ":" + std::to_string(nodes.most)));
     EXPECT_EQ(nodes.rank.value_or(0), torchrun["node_rank"]);
     EXPECT_EQ(nodes.local_address, torchrun["local_addr"].get<std::string>());
-    if (torchrun["rdzv_endpoint"] == "") {
+    if (torchrun["rdzv_endpoint"].get<std::string>().empty()) {
       EXPECT_EQ(nodes.host, torchrun["master_addr"].get<std::string>());
     } else {
       EXPECT_EQ(nodes.host + ":" + std::to_string(nodes.port), torchrun["rdzv_endpoint"].get<std::string>());

@@ -86,7 +86,7 @@ class BatchRange {
   /// Made by DataIterator::iter_batches().
   BatchRange(std::shared_ptr<data::Epochs> epochs, IterBatchesOptions options, LoaderPlace place,
              train::ReadLimits limits)
-      : epochs_(std::move(epochs)), options_(std::move(options)), place_(std::move(place)), limits_(limits) {}
+      : epochs_(std::move(epochs)), options_(options), place_(std::move(place)), limits_(limits) {}
   /// Begins the next epoch, or what is left of one, and waits for the first batch.
   Iterator begin() const {
     return Iterator(std::make_unique<train::BatchIteration>(*epochs_, options_, place_, limits_));

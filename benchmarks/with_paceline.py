@@ -158,7 +158,7 @@ def fsdp2_step_shm(options) -> None:
         torch.set_num_threads(1)
         model = workloads.fully_sharded()
         model.set_allocate_memory_from_process_group_for_comm(True)
-        write_rank(config["scratch"], rank(), {"milliseconds": workloads.train_wide_model(model, config["steps"])})
+        write_rank(config["scratch"], rank(), {"milliseconds": workloads.train_wide_model(model, config["steps"], fused=False)})
 
     fit(train_loop, options, steps=options.iterations)
     print_samples(read_rank(options.scratch, 0)["milliseconds"])

@@ -53,7 +53,7 @@ def vit_step_cpp(options) -> None:
 
 
 def fsdp2_step_shm(options) -> None:
-    milliseconds = workloads.train_wide_model(workloads.fully_sharded(), options.iterations)
+    milliseconds = workloads.train_wide_model(workloads.fully_sharded(), options.iterations, fused=False)
     if dist.get_rank() == 0:
         print_samples(milliseconds)
 

@@ -136,8 +136,9 @@ def wide_model() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def train_wide_model(model: nn.Module, steps: int) -> list[float]:
-    optimizer = torch.optim.SGD(model.parameters(), 0.01, fused=True)
+def train_wide_model(model: nn.Module, steps: int, *, fused: bool = True) -> list[float]:
+    """`fused`: not with the sharded tensors of FSDP2."""
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, fused=fused)
     batch = torch.randn(32, WIDTH)
     return time_steps(lambda: model(batch).square().mean(), optimizer, WARM_UP_STEPS, steps)
 

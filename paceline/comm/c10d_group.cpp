@@ -107,16 +107,17 @@ std::shared_ptr<GroupProgress> progress_of(const GroupOptions& options) {
 class Meeting {
  public:
   explicit Meeting(std::shared_ptr<GroupProgress> progress) : progress_(std::move(progress)) {
-    if (progress_ != nullptr) progress_->begin_collective(Collective::barrier);
+    if (progress_ != nullptr) handle_ = progress_->begin_collective({Collective::barrier});
   }
   ~Meeting() {
-    if (progress_ != nullptr) progress_->end_collective();
+    if (progress_ != nullptr) progress_->end_collective(handle_);
   }
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
  private:
   const std::shared_ptr<GroupProgress> progress_;
+  CollectiveHandle handle_;
 };
 
 constexpr const char* kStopped = "stopped";

@@ -56,6 +56,47 @@ class ReportedWork final : public c10d::Work {
 // would end when somebody waits for it only.
 thread_local Collective made_of_all_reduces = Collective::none;
 
+ElementType type_of(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return ElementType::float32;
+    case at::kDouble:
+      return ElementType::float64;
+    case at::kHalf:
+      return ElementType::float16;
+    case at::kBFloat16:
+      return ElementType::bfloat16;
+    case at::kChar:
+      return ElementType::int8;
+    case at::kByte:
+      return ElementType::uint8;
+    case at::kShort:
+      return ElementType::int16;
+    case at::kInt:
+      return ElementType::int32;
+    case at::kLong:
+      return ElementType::int64;
+    case at::kBool:
+      return ElementType::boolean;
+    case at::kComplexFloat:
+      return ElementType::complex64;
+    case at::kComplexDouble:
+      return ElementType::complex128;
+    default:
+      return ElementType::none;
+  }
+}
+
+// `parts`: how often the whole is what this rank has of it.
+CollectiveCall call_of(Collective collective, const std::vector<at::Tensor>& tensors, int parts = 1) {
+  CollectiveCall call{.collective = collective};
+  if (!tensors.empty()) call.type = type_of(tensors.front().scalar_type());
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.layout() == at::kStrided) call.bytes += static_cast<int64_t>(tensor.nbytes()) * parts;
+  }
+  return call;
+}
+
 // Gloo whose waiting collectives can be made to fail from another thread, and which counts all of them. c10d offers the
 // former for NCCL only: a rank that is told to stop would wait for its peers until the timeout.
 class WatchedGloo final : public c10d::ProcessGroupGloo {
@@ -73,26 +114,28 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   // The collectives that others are made of; send and receive concern two ranks only.
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
     const bool is_part = made_of_all_reduces != Collective::none;
-    return counted(is_part ? made_of_all_reduces : Collective::all_reduce,
+    return counted(call_of(is_part ? made_of_all_reduces : Collective::all_reduce, tensors),
                    [&] { return ProcessGroupGloo::allreduce(tensors, options); });
   }
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
-    return counted(Collective::broadcast, [&] { return ProcessGroupGloo::broadcast(tensors, options); });
+    return counted(call_of(Collective::broadcast, tensors),
+                   [&] { return ProcessGroupGloo::broadcast(tensors, options); });
   }
   WorkPointer allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
-    return counted(Collective::all_gather, [&] { return ProcessGroupGloo::allgather(outputs, inputs, options); });
+    return counted(call_of(Collective::all_gather, inputs, getSize()),
+                   [&] { return ProcessGroupGloo::allgather(outputs, inputs, options); });
   }
-  WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
-    return counted(Collective::all_gather, [&] { return ProcessGroupGloo::_allgather_base(output, input, options); });
-  }
+  // _allgather_base() is an allgather() in Gloo, which is counted.
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
-    return counted(Collective::reduce, [&] { return ProcessGroupGloo::reduce(tensors, options); });
+    return counted(call_of(Collective::reduce, tensors), [&] { return ProcessGroupGloo::reduce(tensors, options); });
   }
   WorkPointer gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
-    return counted(Collective::gather, [&] { return ProcessGroupGloo::gather(outputs, inputs, options); });
+    return counted(call_of(Collective::gather, inputs, getSize()),
+                   [&] { return ProcessGroupGloo::gather(outputs, inputs, options); });
   }
   WorkPointer scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override {
-    return counted(Collective::scatter, [&] { return ProcessGroupGloo::scatter(outputs, inputs, options); });
+    return counted(call_of(Collective::scatter, outputs, getSize()),
+                   [&] { return ProcessGroupGloo::scatter(outputs, inputs, options); });
   }
   WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
                              const c10d::ReduceScatterOptions& options) override {
@@ -104,12 +147,12 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   }
   WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_counts,
                             std::vector<int64_t>& input_counts, const c10d::AllToAllOptions& options) override {
-    return counted(Collective::all_to_all, [&] {
+    return counted(call_of(Collective::all_to_all, {input}), [&] {
       return ProcessGroupGloo::alltoall_base(output, input, output_counts, input_counts, options);
     });
   }
   WorkPointer barrier(const c10d::BarrierOptions& options) override {
-    return counted(Collective::barrier, [&] { return ProcessGroupGloo::barrier(options); });
+    return counted({Collective::barrier}, [&] { return ProcessGroupGloo::barrier(options); });
   }
 
   void abort() override {
@@ -143,16 +186,17 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   }
 
   template <class Start>
-  WorkPointer counted(Collective collective, const Start& start) {
-    if (progress_ == nullptr) return reported(collective, start());
-    progress_->begin_collective(collective);
+  WorkPointer counted(const CollectiveCall& call, const Start& start) {
+    if (progress_ == nullptr) return reported(call.collective, start());
+    const CollectiveHandle handle = progress_->begin_collective(call);
     try {
       WorkPointer work = start();
       // Not in wait(): c10d::Reducer waits for the future.
-      work->getFuture()->addCallback([progress = progress_](c10::ivalue::Future&) { progress->end_collective(); });
-      return reported(collective, std::move(work));
+      work->getFuture()->addCallback(
+          [progress = progress_, handle](c10::ivalue::Future&) { progress->end_collective(handle); });
+      return reported(call.collective, std::move(work));
     } catch (...) {
-      progress_->end_collective();
+      progress_->end_collective(handle);
       throw;
     }
   }

@@ -10,6 +10,53 @@
 namespace paceline::comm {
 namespace {
 
+ElementType type_of(collective::Element element) {
+  using collective::Element;
+  switch (element) {
+    case Element::float32:
+      return ElementType::float32;
+    case Element::float64:
+      return ElementType::float64;
+    case Element::float16:
+      return ElementType::float16;
+    case Element::bfloat16:
+      return ElementType::bfloat16;
+    case Element::int8:
+      return ElementType::int8;
+    case Element::uint8:
+      return ElementType::uint8;
+    case Element::int16:
+      return ElementType::int16;
+    case Element::int32:
+      return ElementType::int32;
+    case Element::int64:
+      return ElementType::int64;
+    case Element::boolean:
+      return ElementType::boolean;
+    case Element::complex64:
+      return ElementType::complex64;
+    case Element::complex128:
+      return ElementType::complex128;
+  }
+  return ElementType::none;
+}
+
+// What `requests`, which c10d has as one work, are together.
+CollectiveCall call_of(Collective collective, const std::vector<collective::Request>& requests, int world_size) {
+  using collective::Kind;
+  CollectiveCall call{.collective = collective};
+  if (collective == Collective::barrier || requests.empty()) return call;
+  call.type = type_of(requests.front().what.element);
+  for (const collective::Request& request : requests) {
+    const bool has_parts = request.kind == Kind::all_gather || request.kind == Kind::gather ||
+                           request.kind == Kind::scatter || request.kind == Kind::reduce_scatter;
+    const uint64_t bytes = request.elements * size_of(request.what.element);
+    call.bytes += static_cast<int64_t>(has_parts ? bytes * static_cast<uint64_t>(world_size) : bytes);
+    for (const uint64_t sent : request.sends) call.bytes += static_cast<int64_t>(sent);
+  }
+  return call;
+}
+
 // Several operations of the shared group that c10d has as one.
 class SharedWork final : public c10d::Work {
  public:
@@ -21,6 +68,7 @@ class SharedWork final : public c10d::Work {
              const std::function<void()>& after, const std::shared_ptr<GroupProgress>& progress) {
     state_->left = requests.size();
     state_->progress = progress;
+    if (progress != nullptr) state_->call = call_of(state_->of.collective, requests, group_->size());
     for (collective::Request& request : requests) {
       request.keeps = keeps;
       request.on_end = [state = state_, after](const std::exception_ptr& failure) { state->end(failure, after); };
@@ -81,11 +129,13 @@ class SharedWork final : public c10d::Work {
     std::atomic<bool> is_over = false;
     c10::intrusive_ptr<c10::ivalue::Future> future;  // null while nobody has asked for it
     std::shared_ptr<GroupProgress> progress;         // null: not counted
-    std::atomic<bool> is_counted = false;
+    CollectiveCall call;                             // that is counted
+    std::once_flag counted;
+    CollectiveHandle handle;
 
     // An operation of which nobody wants anything yet has not begun: this rank does not wait in it.
     void count_begin() {
-      if (progress != nullptr && !is_counted.exchange(true)) progress->begin_collective(of.collective);
+      if (progress != nullptr) std::call_once(counted, [this] { handle = progress->begin_collective(call); });
     }
 
     void end(const std::exception_ptr& why, const std::function<void()>& after) {
@@ -99,7 +149,7 @@ class SharedWork final : public c10d::Work {
         }
       }
       count_begin();
-      if (progress != nullptr) progress->end_collective();
+      if (progress != nullptr) progress->end_collective(handle);
       c10::intrusive_ptr<c10::ivalue::Future> asked;
       {
         const std::lock_guard lock(mutex);

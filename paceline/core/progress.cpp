@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kProgressVersion = 5;
+constexpr uint32_t kProgressVersion = 6;
 // Steps over which a step's time is averaged.
 constexpr int64_t kAveragedSteps = 20;
 constexpr auto kRelaxed = std::memory_order_relaxed;
@@ -24,32 +24,6 @@ ProgressWord& word_in(const SharedMemory& memory) {
 
 std::string to_string(Phase phase) {
   return nlohmann::json(phase).get<std::string>();
-}
-
-std::string to_string(Collective collective) {
-  switch (collective) {
-    case Collective::none:
-      return "";
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::reduce:
-      return "reduce";
-    case Collective::gather:
-      return "gather";
-    case Collective::scatter:
-      return "scatter";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_to_all:
-      return "all_to_all";
-    case Collective::barrier:
-      return "barrier";
-  }
-  return "collective of kind " + std::to_string(static_cast<int>(collective));
 }
 
 Progress::Progress(SharedMemory memory, const Clock& clock) : memory_(std::move(memory)), clock_(&clock) {}
@@ -120,7 +94,7 @@ std::shared_ptr<GroupProgress> Progress::add_group() {
     group->done.store(0);
     group->group.store(number);
   }
-  return std::make_shared<GroupProgress>(*this, group);
+  return std::make_shared<GroupProgress>(*this, group, number);
 }
 
 // One that nobody has had, else that of the group that was made first of those that are gone; null when all are taken.
@@ -142,25 +116,31 @@ GroupProgress::~GroupProgress() {
 void Progress::forget_groups() {
   groups_ = 0;
   for (GroupWord& group : word().groups) group.group.store(kNotShown);
+  word().ledger.forget();
 }
 
-void Progress::begin_collective(GroupWord* group, Collective collective) {
+CollectiveHandle Progress::begin_collective(GroupWord* shown, int64_t group, int64_t number, CollectiveCall call) {
   const Collective shown_as = std::atomic_ref(shown_as_).load(kRelaxed);
-  if (shown_as != Collective::none) collective = shown_as;
+  if (shown_as != Collective::none) call.collective = shown_as;
   ProgressWord& word = this->word();
-  word.collective_start_ns.store(note_sign(), kRelaxed);
+  const int64_t now = note_sign();
+  word.collective_start_ns.store(now, kRelaxed);
   word.under_way.fetch_add(1, kRelaxed);
-  if (group == nullptr) return;
-  const int64_t number = group->begun.load(kRelaxed) + 1;
-  group->recent[static_cast<size_t>(number) % GroupWord::kRecent].store(collective, kRelaxed);
-  group->begun.store(number, std::memory_order_release);
+  const int64_t position = word.ledger.begin(
+      {.group = group, .number = number, .call = call, .step = word.step.load(kRelaxed), .begin_ns = now});
+  if (shown != nullptr) {
+    shown->recent[static_cast<size_t>(number) % GroupWord::kRecent].store(call.collective, kRelaxed);
+    shown->begun.fetch_add(1, std::memory_order_release);
+  }
+  return {position};
 }
 
 // With nothing else under way, the time since the last one began was spent waiting, or nearly all of it was.
-void Progress::end_collective(GroupWord* group) {
+void Progress::end_collective(GroupWord* shown, CollectiveHandle handle) {
   ProgressWord& word = this->word();
   const int64_t now = note_sign();
-  if (group != nullptr) group->done.fetch_add(1, kRelaxed);
+  word.ledger.end(handle.position, now);
+  if (shown != nullptr) shown->done.fetch_add(1, kRelaxed);
   if (word.under_way.fetch_sub(1, kRelaxed) > 1) return;
   word.step_wait_ns.fetch_add(now - word.collective_start_ns.load(kRelaxed), kRelaxed);
 }
@@ -211,6 +191,10 @@ ProgressReading ProgressReader::read(Duration monotonic) const {
   }
   std::ranges::sort(reading.groups, {}, &GroupReading::group);
   return reading;
+}
+
+std::vector<CollectiveRecord> ProgressReader::collectives() const {
+  return word_in(memory_).ledger.read();
 }
 
 }  // namespace paceline

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "paceline/core/clock.h"
+#include "paceline/core/collective_ledger.h"
 #include "paceline/core/posix/shared_memory.h"
 
 namespace paceline {
@@ -52,22 +53,6 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Phase, {{Phase::unknown, ""},
 /// "training", "checkpoint", …; "" for unknown.
 std::string to_string(Phase phase);
 
-enum class Collective : uint8_t {
-  none = 0,
-  all_reduce,
-  broadcast,
-  all_gather,
-  reduce,
-  gather,
-  scatter,
-  reduce_scatter,
-  all_to_all,
-  barrier
-};
-
-/// "all_reduce", "barrier", …
-std::string to_string(Collective collective);
-
 /// The collectives of one group. Of several groups they come in another order on each rank.
 struct GroupWord {
   static constexpr size_t kRecent = 64;
@@ -98,6 +83,12 @@ struct ProgressWord {
   std::atomic<int64_t> collective_start_ns;  // of the last that has begun
   std::atomic<bool> cut_off;                 // the process ends itself: its channel to the agent is gone
   std::array<GroupWord, kGroups> groups;
+  CollectiveLedger ledger;
+};
+
+/// A collective that has begun, for who ends it.
+struct CollectiveHandle {
+  int64_t position = -1;  // in the ledger; -1: it is not there
 };
 
 /// How far a group's collectives have come.
@@ -143,7 +134,7 @@ class Progress {
   /// What begins from now on is shown as `collective`, which a user has called and which is made of others; none ends
   /// it.
   void show_collectives_as(Collective collective);
-  /// The groups that there are are shown no more, and the next is number 1.
+  /// The groups that there are are shown no more, nor what they have called, and the next is number 1.
   void forget_groups();
   Phase phase() const;
   int64_t step() const;
@@ -153,8 +144,8 @@ class Progress {
   friend class GroupProgress;
   Progress(SharedMemory memory, const Clock& clock);
   ProgressWord& word() const;
-  void begin_collective(GroupWord* group, Collective collective);
-  void end_collective(GroupWord* group);
+  CollectiveHandle begin_collective(GroupWord* shown, int64_t group, int64_t number, CollectiveCall call);
+  void end_collective(GroupWord* shown, CollectiveHandle handle);
   int64_t note_sign();
   GroupWord* take_group_word();
 
@@ -169,18 +160,23 @@ class Progress {
 class GroupProgress {
  public:
   /// `word`: null for a group that is not shown.
-  GroupProgress(Progress& progress, GroupWord* word) : progress_(&progress), word_(word) {}
+  GroupProgress(Progress& progress, GroupWord* word, int64_t number)
+      : progress_(&progress), word_(word), number_(number) {}
   /// The group is gone, and all that it had begun has ended: another may take its place.
   ~GroupProgress();
   GroupProgress(const GroupProgress&) = delete;
   GroupProgress& operator=(const GroupProgress&) = delete;
 
-  void begin_collective(Collective collective) { progress_->begin_collective(word_, collective); }
-  void end_collective() { progress_->end_collective(word_); }
+  CollectiveHandle begin_collective(const CollectiveCall& call) {
+    return progress_->begin_collective(word_, number_, begun_.fetch_add(1, std::memory_order_relaxed) + 1, call);
+  }
+  void end_collective(CollectiveHandle handle) { progress_->end_collective(word_, handle); }
 
  private:
   Progress* const progress_;
   GroupWord* const word_;
+  const int64_t number_;
+  std::atomic<int64_t> begun_ = 0;
 };
 
 /// The reader's side, in another process. It keeps working after the writer has died.
@@ -190,6 +186,8 @@ class ProgressReader {
   static arrow::Result<ProgressReader> open(Descriptor memory);
   /// `monotonic` is the clock's monotonic() now.
   ProgressReading read(Duration monotonic) const;
+  /// The last collectives, by their order.
+  std::vector<CollectiveRecord> collectives() const;
 
  private:
   explicit ProgressReader(SharedMemory memory);

@@ -71,11 +71,11 @@ TEST_F(ProgressTest, AStepsTimeIsWithoutWaitingInCollectives) {
   for (int64_t step = 1; step <= 5; ++step) {
     progress_.set_step(step);
     clock_.advance(seconds(2));
-    group->begin_collective(Collective::all_reduce);
-    other->begin_collective(Collective::all_reduce);  // both are under way
+    const auto one = group->begin_collective({Collective::all_reduce});
+    const auto two = other->begin_collective({Collective::all_reduce});  // both are under way
     clock_.advance(seconds(7));
-    group->end_collective();
-    other->end_collective();
+    group->end_collective(one);
+    other->end_collective(two);
   }
   EXPECT_EQ(read().step_time, seconds(2));
   EXPECT_EQ(read().steps_timed, 3);  // neither the first nor the one that runs
@@ -84,31 +84,30 @@ TEST_F(ProgressTest, AStepsTimeIsWithoutWaitingInCollectives) {
 TEST_F(ProgressTest, TheOldestCollectiveIsTheOneThatIsWaitedFor) {
   const auto group = progress_.add_group();
   EXPECT_EQ(read().groups, (std::vector<GroupReading>{{.group = 1}}));
-  group->begin_collective(Collective::broadcast);
-  group->begin_collective(Collective::all_reduce);
+  const auto handle = group->begin_collective({Collective::broadcast});
+  group->begin_collective({Collective::all_reduce});
   EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 2, 0, Collective::broadcast}}));
-  group->end_collective();
+  group->end_collective(handle);
   EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 2, 1, Collective::all_reduce}}));
 }
 
 TEST_F(ProgressTest, EachGroupCountsForItself) {
   auto first = progress_.add_group(), second = progress_.add_group();
-  second->begin_collective(Collective::barrier);
-  first->begin_collective(Collective::broadcast);
-  first->end_collective();
+  const auto handle = second->begin_collective({Collective::barrier});
+  first->end_collective(first->begin_collective({Collective::broadcast}));
   EXPECT_EQ(read().groups,
             (std::vector<GroupReading>{{1, 1, 1, Collective::broadcast}, {2, 1, 0, Collective::barrier}}));
   first.reset();  // a model is gone: what it has called still says what others can wait for
   const auto third = progress_.add_group();
-  third->begin_collective(Collective::all_gather);
+  third->begin_collective({Collective::all_gather});
   EXPECT_EQ(read().groups,
             (std::vector<GroupReading>{
                 {1, 1, 1, Collective::broadcast}, {2, 1, 0, Collective::barrier}, {3, 1, 0, Collective::all_gather}}));
   progress_.forget_groups();  // the next generation's
-  second->end_collective();
+  second->end_collective(handle);
   EXPECT_TRUE(read().groups.empty());
   const auto fresh = progress_.add_group();
-  fresh->begin_collective(Collective::reduce);
+  fresh->begin_collective({Collective::reduce});
   EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 1, 0, Collective::reduce}}));
 }
 
@@ -133,21 +132,43 @@ TEST_F(ProgressTest, MoreGroupsThanAreShownAreStillSignsOfProgress) {
   for (size_t i = 0; i < ProgressWord::kGroups; ++i) groups.push_back(progress_.add_group());
   const auto further = progress_.add_group();
   clock_.advance(seconds(3));
-  further->begin_collective(Collective::barrier);
+  const auto handle = further->begin_collective({Collective::barrier});
   EXPECT_EQ(read().idle, seconds(0));
   EXPECT_EQ(read().groups.back(), (GroupReading{.group = ProgressWord::kGroups}));
-  further->end_collective();
+  further->end_collective(handle);
 }
 
 TEST_F(ProgressTest, ACollectiveThatIsMadeOfOthersIsShownAsWhatWasCalled) {
   const auto group = progress_.add_group();
   progress_.show_collectives_as(Collective::broadcast);
-  group->begin_collective(Collective::all_gather);
+  const auto handle = group->begin_collective({Collective::all_gather});
   EXPECT_EQ(read().groups.at(0).oldest, Collective::broadcast);
   progress_.show_collectives_as(Collective::none);
-  group->end_collective();
-  group->begin_collective(Collective::all_gather);
+  group->end_collective(handle);
+  group->begin_collective({Collective::all_gather});
   EXPECT_EQ(read().groups.at(0).oldest, Collective::all_gather);
+}
+
+TEST_F(ProgressTest, TheLedgerHasEveryCollectiveOfEveryGroup) {
+  const auto first = progress_.add_group(), second = progress_.add_group();
+  progress_.set_step(3);
+  const auto one = first->begin_collective({Collective::all_reduce, ElementType::float32, 4096});
+  clock_.advance(seconds(2));
+  second->begin_collective({Collective::barrier});
+  first->end_collective(one);
+  const std::vector<CollectiveRecord> records = reader_.collectives();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].group, 1);
+  EXPECT_EQ(records[0].number, 1);
+  EXPECT_EQ(records[0].step, 3);
+  EXPECT_EQ(records[0].call.type, ElementType::float32);
+  EXPECT_EQ(records[0].call.bytes, 4096);
+  EXPECT_EQ(Duration(records[0].end_ns - records[0].begin_ns), seconds(2));
+  EXPECT_EQ(records[1].group, 2);
+  EXPECT_EQ(records[1].call.collective, Collective::barrier);
+  EXPECT_TRUE(records[1].is_under_way());
+  progress_.forget_groups();
+  EXPECT_TRUE(reader_.collectives().empty());
 }
 
 TEST(Progress, OutlivesTheWriter) {
@@ -169,7 +190,7 @@ TEST(Progress, RefusesMemoryThatIsNoProgressWord) {
   auto zeroes = SharedMemory::create("zeroes", sizeof(ProgressWord)).ValueOrDie();
   const auto other_version = ProgressReader::open(zeroes.descriptor().duplicate().ValueOrDie());
   EXPECT_TRUE(other_version.status().IsInvalid());
-  EXPECT_NE(other_version.status().message().find("wanted 5, got 0"), std::string::npos);
+  EXPECT_NE(other_version.status().message().find("wanted 6, got 0"), std::string::npos);
   auto small = SharedMemory::create("small", 4).ValueOrDie();
   EXPECT_TRUE(ProgressReader::open(small.descriptor().duplicate().ValueOrDie()).status().IsInvalid());
 }

@@ -11,16 +11,17 @@ namespace {
 class CountedMeeting {
  public:
   CountedMeeting(std::shared_ptr<GroupProgress> progress, Collective collective) : progress_(std::move(progress)) {
-    if (progress_ != nullptr) progress_->begin_collective(collective);
+    if (progress_ != nullptr) handle_ = progress_->begin_collective({collective});
   }
   ~CountedMeeting() {
-    if (progress_ != nullptr) progress_->end_collective();
+    if (progress_ != nullptr) progress_->end_collective(handle_);
   }
   CountedMeeting(const CountedMeeting&) = delete;
   CountedMeeting& operator=(const CountedMeeting&) = delete;
 
  private:
   const std::shared_ptr<GroupProgress> progress_;
+  CollectiveHandle handle_;
 };
 
 }  // namespace

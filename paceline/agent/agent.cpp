@@ -62,6 +62,7 @@ class AgentThread final : public Agent, public ProcessHost {
   void refuse(const rpc::Envelope& start, const std::string& error);
   void handle_guardian(rpc::Envelope envelope);
   void tell_progress(int64_t request);
+  void tell_collectives(int64_t request);
   void tell_stacks(const rpc::Envelope& envelope);
   void answer_stacks(int64_t request, const std::vector<WorkerId>& asked, const std::string& lines);
   void lose_guardian(const arrow::Status& why);
@@ -148,6 +149,7 @@ void AgentThread::handle_controller(rpc::Envelope envelope) {
   if (envelope.type == rpc::StartProcess::kType) return start_process(std::move(envelope));
   if (envelope.type == rpc::ProgressRequest::kType) return tell_progress(envelope.request);
   if (envelope.type == rpc::StacksRequest::kType) return tell_stacks(envelope);
+  if (envelope.type == rpc::CollectivesRequest::kType) return tell_collectives(envelope.request);
   if (envelope.type == rpc::Leftovers::kType) return send_to_guardian(std::move(envelope));
   if (envelope.type == rpc::Attachment::kType) return take_attachment(envelope);
   if (envelope.type == rpc::Packages::kType) {
@@ -229,6 +231,21 @@ void AgentThread::tell_progress(int64_t request) {
   for (const auto& [worker, process] : processes_) reply.processes.push_back(process->progress());
   rpc::Envelope envelope = rpc::pack(reply);
   envelope.reply_to = request;
+  send_to_controller(std::move(envelope));
+}
+
+void AgentThread::tell_collectives(int64_t request) {
+  rpc::CollectivesReply reply;
+  std::string bytes;
+  for (const auto& [worker, process] : processes_) {
+    const std::string records = process->collectives();
+    reply.workers.push_back(worker);
+    reply.sizes.push_back(std::ssize(records));
+    bytes += records;
+  }
+  rpc::Envelope envelope = rpc::pack(reply);
+  envelope.reply_to = request;
+  envelope.bytes = std::move(bytes);
   send_to_controller(std::move(envelope));
 }
 

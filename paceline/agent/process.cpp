@@ -301,7 +301,9 @@ void Process::report_end() {
                  .memory = memory_,
                  .crash = crash_};
   fill_progress(end);
-  host_.send_to_controller(rpc::pack(rpc::ProcessExited{std::move(end)}, identity_));
+  rpc::Envelope exited = rpc::pack(rpc::ProcessExited{std::move(end)}, identity_);
+  exited.bytes = collectives();
+  host_.send_to_controller(std::move(exited));
   become_forgotten();
 }
 
@@ -341,6 +343,18 @@ rpc::ProcessProgress Process::progress() const {
         {.group = group.group, .begun = group.begun, .done = group.done, .collective = to_string(group.oldest)});
   }
   return progress;
+}
+
+// Machines have no monotonic clock in common.
+std::string Process::collectives() const {
+  if (!progress_) return "";
+  std::vector<CollectiveRecord> records = progress_->collectives();
+  const int64_t wall = (clock_.now().time_since_epoch() - clock_.monotonic()).count();
+  for (CollectiveRecord& record : records) {
+    record.begin_ns += wall;
+    if (!record.is_under_way()) record.end_ns += wall;
+  }
+  return encode_records(records);
 }
 
 template <class Message>

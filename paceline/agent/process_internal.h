@@ -51,6 +51,8 @@ class Process : public std::enable_shared_from_this<Process> {
   void handle_guardian(rpc::Envelope envelope);
   /// What it noted last in its shared-memory word.
   rpc::ProcessProgress progress() const;
+  /// Its last collectives, as messages have them.
+  std::string collectives() const;
   /// Its id while it does nothing but run a program of the user's below it (`paceline run`), else 0.
   pid_t hosts_program() const;
   /// Whether the guardian has been asked to start it, and has not answered.

@@ -22,7 +22,7 @@ void add_run_command(CLI::App& program, int& exit_code);
 void add_list(CLI::App& program, int& exit_code);
 /// paceline index [FOLDER…] [--json]
 void add_index(CLI::App& program, int& exit_code);
-/// paceline show RUN [--json]
+/// paceline show RUN [--collectives] [--json]
 void add_show(CLI::App& program, int& exit_code);
 /// paceline stop RUN [--json]
 void add_stop(CLI::App& program, int& exit_code);

@@ -66,6 +66,37 @@ TEST_F(LiveRunTest, IsShownAndStopped) {
   EXPECT_THAT(again.output, HasSubstr("is aborted already"));
 }
 
+TEST_F(LiveRunTest, ItsCollectivesAreShownWhileItLivesAndAfter) {
+  std::future<void> user;
+  callback_->report = [&](const RunContext&, const std::vector<Metrics>& metrics, const Checkpoint*) {
+    if (metrics[0].get<int64_t>("step") != 3) return;
+    user = std::async(std::launch::async, [this] {
+      const Outcome shown = run_program("show --collectives " + folder_.path());
+      EXPECT_EQ(shown.exit_code, kDone) << shown.output;
+      EXPECT_THAT(shown.output, AllOf(HasSubstr("attempt 1, the last collectives of 2 of 2 ranks"),
+                                      HasSubstr("all_reduce"), HasSubstr("4.0 MiB"), HasSubstr("MiB/s")));
+      stop_.stop();
+    });
+  };
+  run({{"reports", 1'000'000}, {"step_ms", 10}, {"collectives", true}});
+  ASSERT_TRUE(user.valid());
+  user.get();
+  const Outcome after = run_program("show --collectives --json " + folder_.path());
+  ASSERT_EQ(after.exit_code, kDone) << after.output;
+  const Json summary = Json::parse(after.output);
+  EXPECT_EQ(summary["ranks"], 2);
+  EXPECT_EQ(summary["kinds"][0]["collective"], "all_reduce");
+  EXPECT_GE(summary["kinds"][0]["count"], 4);
+  EXPECT_GE(summary["kinds"][0]["median_s"], 0.009);
+}
+
+TEST_F(LiveRunTest, ARunWithoutCollectivesSaysSo) {
+  run({{"reports", 1}});
+  const Outcome shown = run_program("show --collectives " + folder_.path());
+  EXPECT_EQ(shown.exit_code, kWrongUse);
+  EXPECT_THAT(shown.output, HasSubstr("there are no collectives in"));
+}
+
 // `logs -f` shows lines as they come and ends with the run, which is stopped when it has shown some.
 TEST_F(LiveRunTest, ItsLogsAreFollowedToTheEnd) {
   std::future<Outcome> followed;

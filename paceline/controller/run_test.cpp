@@ -10,6 +10,7 @@
 
 #include "paceline/controller/run_fixture.h"
 #include "paceline/core/run_layout.h"
+#include "paceline/run/collectives.h"
 #include "paceline/run/control_client.h"
 #include "paceline/storage/local/durable.h"
 #include "paceline/storage/local/run_lock.h"
@@ -476,6 +477,29 @@ TEST_F(RunTest, StartsAndRestartsQuickly) {
   std::printf("run_to_end to assignment: %.1f ms; noticed death to assignment: %.1f ms\n", 1000 * (first - start),
               1000 * (second - death));
   EXPECT_LT(first - start, 20);
+}
+
+TEST_F(RunTest, TheLastCollectivesOfAKilledWorkerAreKept) {
+  request_.run_config.failure_config.max_failures = 1;
+  const RunOutcome outcome = run({{"reports", 5},
+                                  {"step_ms", 20},
+                                  {"collectives", true},
+                                  {"faults", {fault(1, 1, 3, "signal", {{"signal", SIGKILL}})}}});
+  EXPECT_EQ(outcome.state, FinalState::finished);
+  const auto bytes = storage::read_file(folder_ / "collectives/attempt_1/rank_1").ValueOrDie();
+  const run::KeptCollectives killed = run::decode_flight_recording(bytes).ValueOrDie();
+  EXPECT_EQ(killed.rank, 1);
+  EXPECT_EQ(killed.world_size, 2);
+  ASSERT_EQ(killed.records.size(), 3u);
+  EXPECT_FALSE(killed.records[1].is_under_way());
+  EXPECT_TRUE(killed.records[2].is_under_way());
+  EXPECT_EQ(killed.records[2].step, 3);
+  EXPECT_EQ(killed.records[2].call.bytes, 4 << 20);
+  EXPECT_NEAR(static_cast<double>(killed.records[2].begin_ns) / 1e9, to_seconds(clock_.now()), 600) << "the wall clock";
+  const run::CollectivesOfAttempt last = run::read_kept_collectives(folder_.path()).ValueOrDie();
+  EXPECT_EQ(last.attempt.value, 2);
+  ASSERT_EQ(last.ranks.size(), 2u);
+  EXPECT_EQ(last.ranks[0].records.size(), 5u);
 }
 
 }  // namespace

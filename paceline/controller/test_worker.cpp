@@ -3,6 +3,7 @@
 //   checkpoint_every  each n-th has files (0: none)
 //   wait_for_commit   a report with files waits until its checkpoint is published (false)
 //   step_ms           how long a step takes (0)
+//   collectives       whether each step is an all_reduce of 4 MiB (false)
 //   value             what rank 0 returns
 //   validate          the validation that each report with files asks for
 //   ask               {"validated", "timeout_s"}: asks for all checkpoints after each report; the last answer is
@@ -65,14 +66,18 @@ class TestWorker {
     assigned_ = to_seconds(clock_.now());
     fail_at(0);
     connection_.progress().set_phase(Phase::training);
+    const auto group = config_.value("collectives", false) ? connection_.progress().add_group() : nullptr;
+    CollectiveHandle under_way;
     const auto reports = config_.value("reports", int64_t{3});
     for (int64_t made = 1; made <= reports; ++made) {
       std::printf("step %ld\n", made);
       std::fflush(stdout);
       connection_.progress().set_step(made);
+      if (group) under_way = group->begin_collective({Collective::all_reduce, ElementType::float32, 4 << 20});
       if (!fail_at(made)) return false;
       if (returned_) break;
       if (stops_in(config_.value("step_ms", int64_t{0}))) return fail({.kind = "Stopped", .stopped = true});
+      if (group) group->end_collective(under_way);
       if (config_.value("data", false)) read_data();
       report(made);
     }

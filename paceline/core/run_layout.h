@@ -28,6 +28,11 @@ inline constexpr const char* kData = "data";
 /// What the controller, workers and validations write.
 inline constexpr const char* kLogs = "logs";
 inline constexpr const char* kControllerLog = "logs/controller.log";
+/// The last collectives of each rank, a folder per attempt (run/collectives.h).
+inline constexpr const char* kCollectives = "collectives";
+/// In it, before the attempt's number, and in that folder, before the rank.
+inline constexpr const char* kAttemptOfCollectives = "attempt_";
+inline constexpr const char* kRankOfCollectives = "rank_";
 /// A folder per hang that was found (docs/diagnosis.md).
 inline constexpr const char* kHangs = "hang";
 /// In such a folder.
@@ -72,6 +77,8 @@ std::string error_file(WorkerId worker);
 std::string validation_log(int64_t report);
 /// "data/process_7.json": the figures of a data process.
 std::string data_figures(WorkerId worker);
+/// "collectives/attempt_2".
+std::string collectives_of(Attempt attempt);
 /// "logs/data_7.log": what that data process wrote.
 std::string data_log(WorkerId worker);
 

@@ -123,7 +123,8 @@ PACELINE_MESSAGE(ProcessStarted, "process_started", PACELINE_PROCESS_STARTED_FIE
   FIELD(bool, hopeless, false) /* another try would fail of the same */
 PACELINE_MESSAGE(ProcessStartFailed, "process_start_failed", PACELINE_PROCESS_START_FAILED_FIELDS);
 
-// The process and its tree are gone; nothing more comes from it: its output and its messages went before.
+// The process and its tree are gone; nothing more comes from it: its output and its messages went before. In the bytes:
+// its last collectives, by the wall clock (core/collective_ledger.h).
 #define PACELINE_PROCESS_EXITED_FIELDS(FIELD) FIELD(ProcessEnd, end, {})
 PACELINE_MESSAGE(ProcessExited, "process_exited", PACELINE_PROCESS_EXITED_FIELDS);
 
@@ -193,6 +194,17 @@ PACELINE_MESSAGE(StacksRequest, "stacks_request", PACELINE_STACKS_REQUEST_FIELDS
 // The stacks are in the bytes, one line of JSON for each worker (stacks/stack.h). Also from controller to command line.
 #define PACELINE_STACKS_REPLY_FIELDS(FIELD)
 PACELINE_MESSAGE(StacksReply, "stacks_reply", PACELINE_STACKS_REPLY_FIELDS);
+
+// Answered with CollectivesReply at once. From the command line: of all ranks; the answer, without bytes, comes when
+// the files in the run folder (run/collectives.h) are those of now.
+#define PACELINE_COLLECTIVES_REQUEST_FIELDS(FIELD)
+PACELINE_MESSAGE(CollectivesRequest, "collectives_request", PACELINE_COLLECTIVES_REQUEST_FIELDS);
+
+// Of every process of the agent: its records as ProcessExited has them, one process behind the other in the bytes.
+#define PACELINE_COLLECTIVES_REPLY_FIELDS(FIELD) \
+  FIELD(std::vector<WorkerId>, workers, {})      \
+  FIELD(std::vector<int64_t>, sizes, {}) /* in bytes, of each */
+PACELINE_MESSAGE(CollectivesReply, "collectives_reply", PACELINE_COLLECTIVES_REPLY_FIELDS);
 
 // --- agent → process ---------------------------------------------------------------------------------------------
 
@@ -421,10 +433,10 @@ PACELINE_MESSAGE(RunStacksRequest, "run_stacks_request", PACELINE_RUN_STACKS_REQ
 /// Every message, once: for what must hold for all of them.
 using Catalogue =
     std::tuple<Attachment, StartProcess, EndProcess, OutputTaken, Dismissed, Leftovers, ProgressRequest, ProgressReply,
-               StacksRequest, StacksReply, RunStacksRequest, NodeReady, NodeFailed, NodeLeaving, ProcessStarted,
-               ProcessStartFailed, ProcessExited, ProcessSilent, Output, Welcome, ConnectData, DataConnection,
-               DataClient, Assign, Stop, CheckpointCommitted, ReportsTaken, Joined, Heartbeat, Report,
-               CheckpointUploaded, Finished, Failed, Validated, ProgressBar, StoreRequest, StoreReply,
-               CheckpointsRequest, CheckpointsReply, Refused, StatusRequest, StatusReply, StopRun>;
+               StacksRequest, StacksReply, RunStacksRequest, CollectivesRequest, CollectivesReply, NodeReady,
+               NodeFailed, NodeLeaving, ProcessStarted, ProcessStartFailed, ProcessExited, ProcessSilent, Output,
+               Welcome, ConnectData, DataConnection, DataClient, Assign, Stop, CheckpointCommitted, ReportsTaken,
+               Joined, Heartbeat, Report, CheckpointUploaded, Finished, Failed, Validated, ProgressBar, StoreRequest,
+               StoreReply, CheckpointsRequest, CheckpointsReply, Refused, StatusRequest, StatusReply, StopRun>;
 
 }  // namespace paceline::rpc

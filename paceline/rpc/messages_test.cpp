@@ -48,6 +48,9 @@ void change(ProcessEnd& value) {
 void change(std::vector<WorkerId>& value) {
   value = {{3}, {5}};
 }
+void change(std::vector<int64_t>& value) {
+  value = {0, 56};
+}
 void change(std::optional<std::string>& value) {
   value = "50%";
 }

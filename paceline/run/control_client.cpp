@@ -83,4 +83,9 @@ arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(const std::strin
   return stacks::decode_lines(reply.bytes);
 }
 
+arrow::Status request_collectives(const std::string& run_folder, std::chrono::milliseconds patience) {
+  ARROW_ASSIGN_OR_RAISE(const auto reply, ask(run_folder, rpc::pack(rpc::CollectivesRequest{}), patience));
+  return rpc::unpack<rpc::CollectivesReply>(reply).status();
+}
+
 }  // namespace paceline::run

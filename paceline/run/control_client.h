@@ -27,4 +27,7 @@ arrow::Result<Json> request_stop(const std::string& run_folder, const std::strin
 arrow::Result<std::vector<stacks::WorkerStacks>> request_stacks(
     const std::string& run_folder, int64_t rank, std::chrono::milliseconds patience = std::chrono::minutes(1));
 
+/// Asks the live run to write its ranks' last collectives into its folder (collectives.h).
+arrow::Status request_collectives(const std::string& run_folder, std::chrono::milliseconds patience = kAnswerTime);
+
 }  // namespace paceline::run

@@ -1,8 +1,11 @@
-// paceline show RUN [--json]
+// paceline show RUN [--collectives] [--json]
 #include "paceline/cli/command.h"
+#include "paceline/cli/commands/collectives_summary.h"
 #include "paceline/cli/commands/run_summary.h"
 #include "paceline/cli/known_runs.h"
 #include "paceline/cli/run_lookup.h"
+#include "paceline/cli/table.h"
+#include "paceline/run/collectives.h"
 #include "paceline/run/control_client.h"
 
 namespace paceline::cli {
@@ -45,14 +48,32 @@ arrow::Status show(const std::string& text, bool as_json) {
   return arrow::Status::OK();
 }
 
+// A live run writes what its ranks have called so far first; one that does not answer has what was kept before.
+arrow::Status show_collectives(const std::string& text, bool as_json) {
+  ARROW_ASSIGN_OR_RAISE(const FoundRun found, find_run(text));
+  ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, recorded_run(found.folder));
+  arrow::Status asked;
+  if (!track::is_over(record.run)) asked = run::request_collectives(record.run.path);
+  const auto kept = run::read_kept_collectives(record.run.path);
+  if (!kept.ok()) return asked.ok() ? kept.status() : asked;
+  const CollectivesSummary summary = summary_of(record.run.path, *kept);
+  print(as_json ? encode_json(summary) + "\n" : to_text(summary, output_columns()));
+  return arrow::Status::OK();
+}
+
 }  // namespace
 
 void add_show(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand("show", "Show a run: state, attempts, workers, checkpoints, last metrics");
   command->footer("Example: paceline show mnist");
   const auto run = add_run(*command);
+  const auto collectives = std::make_shared<bool>(false);
+  command->add_flag("--collectives", *collectives,
+                    "Instead, its ranks' last collectives: count, time and bandwidth per kind and size");
   const auto as_json = add_json(*command);
-  command->callback([run, as_json, &exit_code] { exit_code = report(show(*run, *as_json)); });
+  command->callback([run, collectives, as_json, &exit_code] {
+    exit_code = report(*collectives ? show_collectives(*run, *as_json) : show(*run, *as_json));
+  });
 }
 
 }  // namespace paceline::cli

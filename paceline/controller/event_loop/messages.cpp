@@ -28,6 +28,7 @@ void RunLoop::receive(FromAgent& incoming) {
   if (envelope.type == rpc::NodeLeaving::kType) return note_leaving(agent, unpacked<rpc::NodeLeaving>(envelope));
   if (envelope.type == rpc::ProgressReply::kType) return receive_progress(agent, envelope);
   if (envelope.type == rpc::StacksReply::kType) return receive_stacks(agent, envelope);
+  if (envelope.type == rpc::CollectivesReply::kType) return receive_collectives(agent, envelope);
   if (envelope.type == rpc::NodeFailed::kType) return lose_agent(agent, unpacked<rpc::NodeFailed>(envelope).error);
   if (envelope.type == rpc::StopRun::kType) return stop_for(agent, unpacked<rpc::StopRun>(envelope));
   if (envelope.type == rpc::PackageRead::kType) {
@@ -125,6 +126,7 @@ void RunLoop::receive_failed(const Worker& worker, const rpc::Envelope& envelope
 
 void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) {
   const auto exited = unpacked<rpc::ProcessExited>(envelope);
+  keep_collectives(worker, envelope.bytes);
   const ReportBook* const book = books_.book();
   const int64_t last_report = book != nullptr && worker.rank >= 0 ? book->last_report(worker.rank) : 0;
   const AwaitedReport awaited = books_.awaited_of(worker.rank, /*is_gone=*/true);
@@ -149,6 +151,9 @@ void RunLoop::receive(FromCommandLine& incoming) {
   }
   if (incoming.request.type == rpc::StatusRequest::kType) {
     ask_progress({.client = incoming.client, .request = incoming.request.request});
+  }
+  if (incoming.request.type == rpc::CollectivesRequest::kType) {
+    ask_collectives({.client = incoming.client, .request = incoming.request.request});
   }
   if (incoming.request.type == rpc::RunStacksRequest::kType) {
     const int64_t rank = unpacked<rpc::RunStacksRequest>(incoming.request).rank;

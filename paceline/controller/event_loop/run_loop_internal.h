@@ -4,8 +4,8 @@
 // agents.cpp: agents that come and are lost.
 // output.cpp: what workers write. messages.cpp: what agents, workers and the command line say.
 // actions.cpp: what decide() wants done with workers. validation.cpp: processes that validate
-// checkpoints, and workers that ask for all checkpoints. data_process.cpp: processes that read datasets. watch.cpp:
-// hangs and slow ranks.
+// checkpoints, and workers that ask for all checkpoints. data_process.cpp: processes that read datasets.
+// collectives.cpp: the last collectives of the ranks. watch.cpp: hangs and slow ranks.
 #pragma once
 
 #include <functional>
@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "paceline/controller/controller.h"
@@ -75,6 +76,12 @@ class RunLoop final : private Crew {
     std::vector<stacks::WorkerStacks> found;
     Agents due;
     std::function<void(std::vector<stacks::WorkerStacks>)> done;
+  };
+  // A question for the last collectives, likewise.
+  struct CollectivesQuestion {
+    std::shared_ptr<rpc::Channel> client;
+    int64_t request = 0;
+    Agents due;
   };
   // A process that validates a checkpoint, and what it has said.
   struct ValidationProcess {
@@ -142,6 +149,12 @@ class RunLoop final : private Crew {
   void ask_stacks(int64_t rank, std::function<void(std::vector<stacks::WorkerStacks>)> done);
   void receive_stacks(size_t agent, const rpc::Envelope& envelope);
   void send_replies(rpc::KeyValueTable::Replies replies);
+
+  // collectives.cpp
+  void ask_collectives(CollectivesQuestion question);
+  void receive_collectives(size_t agent, const rpc::Envelope& envelope);
+  void keep_collectives(const policy::Worker& worker, std::string_view bytes);
+  void answer_collectives(const CollectivesQuestion& question);
 
   // validation.cpp
   void execute(const policy::StartValidation& action) override;
@@ -219,6 +232,7 @@ class RunLoop final : private Crew {
   std::vector<CheckpointsQuestion> checkpoints_questions_;
   std::map<int64_t, Question> questions_;
   std::map<int64_t, StackQuestion> stack_questions_;
+  std::map<int64_t, CollectivesQuestion> collectives_questions_;
   int64_t last_question_ = 0;
 
   policy::HangWatch hang_watch_;

@@ -1,0 +1,51 @@
+// What `paceline show --collectives` tells of a run's last collectives: times and bandwidth per kind and size.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "paceline/core/record.h"
+#include "paceline/run/collectives.h"
+
+namespace paceline::cli {
+
+// Collectives of one kind whose bytes are in one class of size. Of the ranks together.
+#define PACELINE_COLLECTIVES_OF_KIND_FIELDS(FIELD)                                        \
+  FIELD(std::string, collective, "")                                                      \
+  FIELD(int64_t, up_to_bytes, 0) /* of the class: a power of 4; 0: those without bytes */ \
+  FIELD(int64_t, count, 0)       /* that have ended; each rank counts its own */          \
+  FIELD(int64_t, bytes, 0)       /* of all of them */                                     \
+  FIELD(double, median_s, 0.0)                                                            \
+  FIELD(double, p99_s, 0.0)                                                               \
+  FIELD(double, bytes_per_s, 0.0) /* the algorithm's: bytes by time */                    \
+  FIELD(double, share, 0.0)       /* of the ranks' time from the first of all collectives to the last */
+PACELINE_RECORD(CollectivesOfKind, PACELINE_COLLECTIVES_OF_KIND_FIELDS);
+
+// One that a rank has begun and not ended.
+#define PACELINE_COLLECTIVE_UNDER_WAY_FIELDS(FIELD) \
+  FIELD(int64_t, rank, 0)                           \
+  FIELD(std::string, collective, "")                \
+  FIELD(int64_t, number, 0)                         \
+  FIELD(int64_t, group, 0)                          \
+  FIELD(std::string, type, "")                      \
+  FIELD(int64_t, bytes, 0)                          \
+  FIELD(int64_t, step, 0)                           \
+  FIELD(double, since, 0.0) /* seconds since the Unix epoch */
+PACELINE_RECORD(CollectiveUnderWay, PACELINE_COLLECTIVE_UNDER_WAY_FIELDS);
+
+#define PACELINE_COLLECTIVES_SUMMARY_FIELDS(FIELD)      \
+  FIELD(std::string, folder, "") /* with the records */ \
+  FIELD(int64_t, attempt, 0)                            \
+  FIELD(int64_t, ranks, 0) /* with records */           \
+  FIELD(int64_t, world_size, 0)                         \
+  FIELD(std::vector<CollectivesOfKind>, kinds, {})      \
+  FIELD(std::vector<CollectiveUnderWay>, under_way, {})
+PACELINE_RECORD(CollectivesSummary, PACELINE_COLLECTIVES_SUMMARY_FIELDS);
+
+CollectivesSummary summary_of(const std::string& run_folder, const run::CollectivesOfAttempt& kept);
+
+/// The summary in lines for readers; `columns`: as Table has them.
+std::string to_text(const CollectivesSummary& summary, size_t columns);
+
+}  // namespace paceline::cli

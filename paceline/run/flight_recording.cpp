@@ -1,0 +1,243 @@
+// What stands in a file of PyTorch's flight recorder, as of torch.distributed.flight_recorder in version 2.10: a
+// pickled dict of "version", "pg_config", "pg_status" and "entries". Further fields are ours; the tools ignore them.
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "paceline/core/pickle.h"
+#include "paceline/run/collectives.h"
+
+namespace paceline::run {
+namespace {
+
+constexpr const char* kVersion = "2.10";
+// The tools take only names of backends that they know.
+constexpr std::string_view kBackend = "gloo:";
+
+constexpr std::array kTypes = {
+    ElementType::none,    ElementType::float32,   ElementType::float64,   ElementType::float16, ElementType::bfloat16,
+    ElementType::int8,    ElementType::uint8,     ElementType::int16,     ElementType::int32,   ElementType::int64,
+    ElementType::boolean, ElementType::complex64, ElementType::complex128};
+constexpr std::array kCollectives = {Collective::all_reduce,     Collective::broadcast,  Collective::all_gather,
+                                     Collective::reduce,         Collective::gather,     Collective::scatter,
+                                     Collective::reduce_scatter, Collective::all_to_all, Collective::barrier};
+
+// As c10::toString() has them.
+const char* torch_name(ElementType type) {
+  switch (type) {
+    case ElementType::none:
+      return "Undefined";
+    case ElementType::float32:
+      return "Float";
+    case ElementType::float64:
+      return "Double";
+    case ElementType::float16:
+      return "Half";
+    case ElementType::bfloat16:
+      return "BFloat16";
+    case ElementType::int8:
+      return "Char";
+    case ElementType::uint8:
+      return "Byte";
+    case ElementType::int16:
+      return "Short";
+    case ElementType::int32:
+      return "Int";
+    case ElementType::int64:
+      return "Long";
+    case ElementType::boolean:
+      return "Bool";
+    case ElementType::complex64:
+      return "ComplexFloat";
+    case ElementType::complex128:
+      return "ComplexDouble";
+  }
+  return "Undefined";
+}
+
+struct Elements {
+  int64_t input = 0, output = 0;
+};
+
+// Of this rank; the ledger knows the bytes of the whole.
+Elements elements_of(const CollectiveCall& call, int64_t world_size) {
+  const int64_t whole = call.bytes / size_of(call.type);
+  const int64_t part = whole / world_size;
+  switch (call.collective) {
+    case Collective::all_gather:
+    case Collective::gather:
+      return {part, whole};
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+      return {whole, part};
+    default:
+      return {whole, whole};
+  }
+}
+
+class RecordingWriter {
+ public:
+  std::string write(const KeptCollectives& kept) {
+    out_.begin_dict();
+    field("version", kVersion);
+    field("rank", kept.rank);
+    field("world_size", kept.world_size);
+    std::string ranks = "[";
+    for (int64_t rank = 0; rank < kept.world_size; ++rank) ranks += (rank == 0 ? "" : ", ") + std::to_string(rank);
+    std::map<int64_t, Status> groups;
+    for (const CollectiveRecord& record : kept.records) note(groups[record.group], record);
+    out_.text("pg_config");
+    out_.begin_dict();
+    for (const auto& [group, status] : groups) {
+      out_.text(std::to_string(group));
+      out_.begin_dict();
+      field("name", std::to_string(group));
+      field("desc", "group of all ranks");
+      field("ranks", ranks + "]");
+      out_.end_dict();
+    }
+    out_.end_dict();
+    out_.text("pg_status");
+    out_.begin_dict();
+    for (const auto& [group, status] : groups) {
+      out_.text(std::to_string(group));
+      out_.begin_dict();
+      field("last_enqueued_collective", status.begun);
+      field("last_started_collective", status.begun);
+      field("last_completed_collective", status.done);
+      out_.end_dict();
+    }
+    out_.end_dict();
+    out_.text("entries");
+    out_.begin_list();
+    for (const CollectiveRecord& record : kept.records) entry(record, kept.world_size);
+    out_.end_list();
+    out_.end_dict();
+    return out_.finish();
+  }
+
+ private:
+  struct Status {
+    int64_t begun = 0, done = 0;
+  };
+  static void note(Status& status, const CollectiveRecord& record) {
+    status.begun = std::max(status.begun, record.number);
+    if (!record.is_under_way()) status.done = std::max(status.done, record.number);
+  }
+
+  void field(const char* name, std::string_view text) {
+    out_.text(name);
+    out_.text(text);
+  }
+  void field(const char* name, int64_t number) {
+    out_.text(name);
+    out_.integer(number);
+  }
+  void truth(const char* name, bool value) {
+    out_.text(name);
+    out_.truth(value);
+  }
+  void sizes(const char* name, int64_t elements, bool has_any) {
+    out_.text(name);
+    out_.begin_list();
+    out_.begin_list();
+    if (has_any) out_.integer(elements);
+    out_.end_list();
+    out_.end_list();
+  }
+  void types(const char* name, ElementType type) {
+    out_.text(name);
+    out_.begin_list();
+    out_.text(torch_name(type));
+    out_.end_list();
+  }
+
+  void entry(const CollectiveRecord& record, int64_t world_size) {
+    const std::string group = std::to_string(record.group);
+    const Elements elements = elements_of(record.call, world_size);
+    const bool has_any = record.call.collective != Collective::barrier;
+    out_.begin_dict();
+    field("record_id", record.position);
+    field("pg_id", record.group);
+    out_.text("process_group");
+    out_.begin_list();
+    out_.text(group);
+    out_.text("group of all ranks");
+    out_.end_list();
+    field("collective_seq_id", record.number);
+    field("p2p_seq_id", int64_t{0});
+    field("op_id", record.number);
+    field("profiling_name", std::string(kBackend) + paceline::to_string(record.call.collective));
+    field("time_created_ns", record.begin_ns);
+    field("time_discovered_started_ns", record.begin_ns);
+    out_.text("time_discovered_completed_ns");
+    if (record.is_under_way()) {
+      out_.none();
+    } else {
+      out_.integer(record.end_ns);
+      out_.text("duration_ms");
+      out_.real(static_cast<double>(record.end_ns - record.begin_ns) / 1e6);
+    }
+    sizes("input_sizes", elements.input, has_any);
+    types("input_dtypes", record.call.type);
+    sizes("output_sizes", elements.output, has_any);
+    types("output_dtypes", record.call.type);
+    field("state", record.is_under_way() ? "started" : "completed");
+    truth("retired", !record.is_under_way());
+    truth("is_p2p", false);
+    field("step", record.step);
+    field("bytes", record.call.bytes);
+    out_.end_dict();
+  }
+
+  PickleWriter out_;
+};
+
+ElementType type_named(const std::string& name) {
+  for (const ElementType type : kTypes) {
+    if (name == torch_name(type)) return type;
+  }
+  return ElementType::none;
+}
+
+Collective collective_named(std::string_view name) {
+  if (name.starts_with(kBackend)) name.remove_prefix(kBackend.size());
+  for (const Collective collective : kCollectives) {
+    if (name == paceline::to_string(collective)) return collective;
+  }
+  return Collective::none;
+}
+
+CollectiveRecord record_in(const Json& entry) {
+  const Json& end = entry.at("time_discovered_completed_ns");
+  return {.position = entry.at("record_id").get<int64_t>(),
+          .group = entry.at("pg_id").get<int64_t>(),
+          .number = entry.at("collective_seq_id").get<int64_t>(),
+          .call = {.collective = collective_named(entry.at("profiling_name").get_ref<const std::string&>()),
+                   .type = type_named(entry.at("input_dtypes").at(0).get<std::string>()),
+                   .bytes = entry.at("bytes").get<int64_t>()},
+          .step = entry.at("step").get<int64_t>(),
+          .begin_ns = entry.at("time_created_ns").get<int64_t>(),
+          .end_ns = end.is_null() ? 0 : end.get<int64_t>()};
+}
+
+}  // namespace
+
+std::string encode_flight_recording(const KeptCollectives& kept) {
+  return RecordingWriter().write(kept);
+}
+
+arrow::Result<KeptCollectives> decode_flight_recording(std::string_view bytes) {
+  ARROW_ASSIGN_OR_RAISE(const Json recording, decode_pickle(bytes));
+  try {
+    KeptCollectives kept{.rank = recording.at("rank").get<int64_t>(),
+                         .world_size = recording.at("world_size").get<int64_t>()};
+    for (const Json& entry : recording.at("entries")) kept.records.push_back(record_in(entry));
+    return kept;
+  } catch (const Json::exception& problem) {
+    return arrow::Status::Invalid("no flight recording of Paceline's: ", problem.what());
+  }
+}
+
+}  // namespace paceline::run

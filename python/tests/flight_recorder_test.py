@@ -1,0 +1,102 @@
+"""The files of a run's last collectives, as PyTorch's flight recorder tools read them."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import paceline.train as train
+from paceline.train import FailureConfig, ScalingConfig
+from paceline.train.torch import TorchConfig, TorchTrainer
+
+
+def fit(loop, settings, backend):
+    return TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=2), run_config=settings,
+                        torch_config=TorchConfig(backend=backend)).fit()
+
+
+def folder_of(settings, name, attempt=1):
+    return os.path.join(settings.storage_path, name, "collectives", f"attempt_{attempt}")
+
+
+def analysis(folder, *options):
+    """What the tool prints of the folder."""
+    tool = "torch.distributed.flight_recorder.fr_trace"
+    command = [sys.executable, "-m", tool, folder, "--prefix", "rank_", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(params=["paceline", "gloo"])
+def backend(request):
+    return request.param
+
+
+def test_a_killed_rank_is_missing(run_config, backend):
+    def loop():
+        values = torch.ones(1 << 18)
+        for step in range(5):
+            if step == 3 and dist.get_rank() == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            dist.all_reduce(values)
+
+    settings = run_config(name="killed", failure_config=FailureConfig(max_failures=0))
+    with pytest.raises(train.WorkerGroupError, match="SIGKILL"):
+        fit(loop, settings, backend)
+    folder = folder_of(settings, "killed")
+    assert sorted(os.listdir(folder)) == ["rank_0", "rank_1"]
+    with open(os.path.join(folder, "rank_1"), "rb") as file:
+        recording = pickle.load(file)
+    assert [entry["state"] for entry in recording["entries"]] == ["completed"] * 3
+    assert recording["entries"][0]["input_sizes"] == [[1 << 18]]
+    assert recording["entries"][0]["input_dtypes"] == ["Float"]
+    found = analysis(folder)
+    assert "Not all ranks joining collective, sequence number: 4" in found
+    assert "missing ranks: {1}" in found and "gloo:all_reduce" in found
+
+
+def test_calls_that_differ_are_found(run_config):
+    def loop():
+        values = torch.ones(1024)
+        dist.all_reduce(values)
+        if dist.get_rank() == 0:
+            dist.all_reduce(values)
+        else:
+            dist.broadcast(values, 1)
+
+    settings = run_config(name="differing", failure_config=FailureConfig(max_failures=0))
+    with pytest.raises(train.WorkerGroupError, match="all_reduce"):
+        fit(loop, settings, "paceline")
+    found = analysis(folder_of(settings, "differing"))
+    assert "Collective sequence number: 2 has errors" in found
+    assert "COLLECTIVE_TYPE_MISMATCH" in found
+
+
+def test_what_matches_is_a_database(run_config, backend, tmp_path):
+    def loop():
+        values = torch.ones(64)
+        parts = [torch.empty(64) for _ in range(2)]
+        whole = torch.empty(128)
+        dist.all_reduce(values)
+        dist.broadcast(values, 0)
+        dist.all_gather(parts, values)
+        dist.all_gather_into_tensor(whole, values)
+        dist.reduce(values, 0)
+        dist.barrier()
+
+    settings = run_config(name="matching")
+    fit(loop, settings, backend)
+    folder = folder_of(settings, "matching")
+    found = analysis(folder, "-o", str(tmp_path / "database"))
+    assert "mismatch" not in found.lower() and "Not all ranks" not in found, found
+    with open(tmp_path / "database", "rb") as file:
+        _, database = pickle.load(file)
+    assert [one.collective_name for one in database.collectives] == [
+        "gloo:" + kind for kind in ("all_reduce", "broadcast", "all_gather", "all_gather", "reduce", "barrier")]
+    assert all(one.pass_check for one in database.collectives)

@@ -64,7 +64,7 @@ void Execution::compare() const {
   std::map<std::string, std::string> callers;  // of each call
   for (int rank = 0; rank < peers_.size(); ++rank) {
     std::string& ranks = callers[announcement(rank).text()];
-    ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(peers_.name_of(rank));
   }
   std::string text;
   for (const auto& [call, ranks] : callers) {
@@ -90,8 +90,8 @@ void Execution::check_receives(const std::vector<std::vector<uint64_t>>& parts) 
   for (size_t rank = 0; rank < parts.size(); ++rank) {
     const uint64_t sent = parts[rank][static_cast<size_t>(peers_.rank())];
     if (sent == request_.receives[rank]) continue;
-    throw CollectiveError(what_ + ": rank " + std::to_string(rank) + " sends " + std::to_string(sent) +
-                          " bytes to rank " + std::to_string(peers_.rank()) + ", which wants " +
+    throw CollectiveError(what_ + ": rank " + std::to_string(peers_.name_of(rank)) + " sends " + std::to_string(sent) +
+                          " bytes to rank " + std::to_string(peers_.name_of(peers_.rank())) + ", which wants " +
                           std::to_string(request_.receives[rank]));
   }
 }
@@ -139,9 +139,9 @@ void Execution::read(int rank, uint64_t begin, uint64_t bytes, std::byte* destin
       done += static_cast<uint64_t>(got);
     } else if (errno != EINTR) {
       const std::string why = errno == ESRCH ? "its process has ended" : std::strerror(errno);
-      throw PeerLost(what_ + " failed on rank " + std::to_string(peers_.rank()) +
-                         ", which cannot read the memory of rank " + std::to_string(rank) + ": " + why,
-                     {rank});
+      throw PeerLost(what_ + " failed on rank " + std::to_string(peers_.name_of(peers_.rank())) +
+                         ", which cannot read the memory of rank " + std::to_string(peers_.name_of(rank)) + ": " + why,
+                     {peers_.name_of(rank)});
     }
   }
 }

@@ -44,6 +44,12 @@ bool can_read(int64_t process, uint64_t address) {
 
 std::shared_ptr<SharedGroup> SharedGroup::create(const Bulletin& bulletin, int rank, int world_size,
                                                  std::chrono::milliseconds timeout, bool may_read_others) {
+  const RanksByNode found = meet(bulletin, rank, world_size, timeout, "", may_read_others);
+  return found.nodes.size() == 1 ? found.node : nullptr;
+}
+
+RanksByNode SharedGroup::meet(const Bulletin& bulletin, int rank, int world_size, std::chrono::milliseconds timeout,
+                              const std::string& node, bool may_read_others) {
   const auto said = [&](const arrow::Status& status) {
     return CollectiveError("rank " + std::to_string(rank) + " of " + std::to_string(world_size) +
                                " cannot share memory with the others: " + status.message(),
@@ -51,14 +57,14 @@ std::shared_ptr<SharedGroup> SharedGroup::create(const Bulletin& bulletin, int r
   };
   auto own = Arena::create();
   if (!own.ok()) throw said(own.status());
-  auto meeting = meet(bulletin, rank, world_size, **own, timeout);
+  auto meeting = collective::meet(bulletin, rank, world_size, **own, timeout, node);
   if (!meeting.ok()) throw said(meeting.status());
-  if (meeting->nodes.size() != 1) return nullptr;
+  auto nodes = meeting->nodes;
   auto group = make_shared_at_home<SharedGroup>(std::make_unique<Peers>(rank, *std::move(own), *std::move(meeting)));
 
   const uint64_t mark = kMark;
   const auto address = reinterpret_cast<uint64_t>(&mark);
-  std::vector<uint64_t> addresses(static_cast<size_t>(world_size));
+  std::vector<uint64_t> addresses(static_cast<size_t>(group->size()));
   Request request{.kind = Kind::all_gather,
                   .what = {.element = Element::int64},
                   .elements = 1,
@@ -67,8 +73,9 @@ std::shared_ptr<SharedGroup> SharedGroup::create(const Bulletin& bulletin, int r
   for (uint64_t& one : addresses) request.outputs.push_back(&one);
   group->wait(group->start(std::move(request)));
   uint8_t reads = may_read_others ? 1 : 0;
-  for (int other = 0; other < world_size; ++other) {
-    if (other != rank && !can_read(group->peers_->process_of(other), addresses[static_cast<size_t>(other)])) reads = 0;
+  for (int other = 0; other < group->size(); ++other) {
+    if (other != group->rank() && !can_read(group->peers_->process_of(other), addresses[static_cast<size_t>(other)]))
+      reads = 0;
   }
   group->wait(group->start({.kind = Kind::all_reduce,
                             .what = {.element = Element::uint8, .reduction = Reduction::min},
@@ -77,7 +84,7 @@ std::shared_ptr<SharedGroup> SharedGroup::create(const Bulletin& bulletin, int r
                             .outputs = {&reads},
                             .timeout = timeout}));
   group->reads_others_ = reads != 0;
-  return group;
+  return {std::move(nodes), std::move(group)};
 }
 
 SharedGroup::SharedGroup(std::unique_ptr<Peers> peers)

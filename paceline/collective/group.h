@@ -18,6 +18,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "paceline/collective/mail.h"
 #include "paceline/collective/operation.h"
@@ -28,11 +29,21 @@ namespace paceline::collective {
 
 /// How far a call has come; shared by the caller and the group.
 class Operation;
+class SharedGroup;
+
+/// How the ranks of a group are together: which share memory, and that of this rank's node as a group.
+struct RanksByNode {
+  std::vector<std::vector<int>> nodes;  ///< all ranks, each list in order; the same on all ranks
+  std::shared_ptr<SharedGroup> node;    ///< of the list with this rank; its errors name ranks as the whole group does
+};
 
 class SharedGroup {
  public:
-  /// Meets the others; collective. Null where not all of them are on this machine: then no rank has such a group.
+  /// Finds out who shares memory; collective. `node`: ranks of other names share none, even where they could.
   /// CollectiveError when they cannot meet in time. `may_read_others`: whether process_vm_readv() is tried.
+  static RanksByNode meet(const Bulletin& bulletin, int rank, int world_size, std::chrono::milliseconds timeout,
+                          const std::string& node = "", bool may_read_others = true);
+  /// Meets the others; collective. Null where not all of them are on this machine: then no rank has such a group.
   static std::shared_ptr<SharedGroup> create(const Bulletin& bulletin, int rank, int world_size,
                                              std::chrono::milliseconds timeout, bool may_read_others = true);
 

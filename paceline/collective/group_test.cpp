@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <barrier>
 #include <csignal>
 #include <cstring>
 #include <numeric>
@@ -328,6 +329,32 @@ TEST(SharedGroup, WhoLeavesIsMissed) {
       EXPECT_THAT(lost.what(), HasSubstr("for want of rank 1: it has left the group"));
     }
   });
+}
+
+TEST(SharedGroup, RanksOfOtherNodesAreApartAndErrorsNameRanksAsAllDo) {
+  MemoryBulletin memory;
+  std::vector<std::thread> ranks;
+  std::barrier together(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    ranks.emplace_back([&, rank] {
+      RanksByNode found = SharedGroup::meet(memory.bulletin(), rank, 4, kTestTimeout, rank % 2 == 0 ? "even" : "odd");
+      EXPECT_EQ(found.nodes, (std::vector<std::vector<int>>{{0, 2}, {1, 3}}));
+      EXPECT_EQ(found.node->size(), 2);
+      EXPECT_EQ(found.node->rank(), rank / 2);
+      found.node->wait(found.node->start({.kind = Kind::barrier}));
+      together.arrive_and_wait();
+      if (rank == 3) found.node.reset();
+      if (rank != 1) return;
+      try {
+        found.node->wait(found.node->start({.kind = Kind::barrier}));
+        ADD_FAILURE() << "rank 3 is gone";
+      } catch (const PeerLost& lost) {
+        EXPECT_EQ(lost.ranks(), (std::vector<int64_t>{3}));
+        EXPECT_THAT(lost.what(), ::testing::HasSubstr("failed on rank 1 of 4 for want of rank 3"));
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
 }
 
 // Such as a data loader's worker: it has the tensors, and gives them up when it ends.

@@ -49,18 +49,21 @@ std::pair<sockaddr_un, socklen_t> abstract_address(const std::string& name) {
 // A rank's place to be found.
 struct Place {
   std::string machine;
+  std::string node;
   std::string socket;
   std::string token;
 };
 
 std::string encode(const Place& place) {
-  return nlohmann::json{{"machine", place.machine}, {"socket", place.socket}, {"token", place.token}}.dump();
+  return nlohmann::json{
+      {"machine", place.machine}, {"node", place.node}, {"socket", place.socket}, {"token", place.token}}
+      .dump();
 }
 
 arrow::Result<Place> decode_place(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return arrow::Status::Invalid("a rank has left no address on the bulletin: ", text);
-  return Place{json.value("machine", ""), json.value("socket", ""), json.value("token", "")};
+  return Place{json.value("machine", ""), json.value("node", ""), json.value("socket", ""), json.value("token", "")};
 }
 
 std::vector<int> decode_ranks(const std::string& text) {
@@ -150,12 +153,17 @@ std::string key(const char* what, int rank) {
 
 class Gathering {
  public:
-  Gathering(const Bulletin& bulletin, int rank, int world_size, const Arena& own, Clock::time_point deadline)
-      : bulletin_(bulletin), rank_(rank), world_size_(world_size), own_(own), deadline_(deadline) {}
+  Gathering(const Bulletin& bulletin, int rank, int world_size, const Arena& own, Clock::time_point deadline,
+            const std::string& node)
+      : bulletin_(bulletin), rank_(rank), world_size_(world_size), own_(own), deadline_(deadline) {
+    own_place_.node = node;
+  }
 
   arrow::Result<Meeting> meet() {
     const std::string machine = read_kernel_file("/proc/sys/kernel/random/boot_id");
-    own_place_ = {.machine = machine.substr(0, 36), .socket = "paceline-" + random_text(), .token = random_text()};
+    own_place_.machine = machine.substr(0, 36);
+    own_place_.socket = "paceline-" + random_text();
+    own_place_.token = random_text();
     ARROW_ASSIGN_OR_RAISE(const Descriptor listener, listen_at(own_place_.socket));
     bulletin_.set(key("place", rank_), encode(own_place_));
     ARROW_RETURN_NOT_OK(reach_higher_ranks());
@@ -178,7 +186,7 @@ class Gathering {
     for (int rank = 0; rank < world_size_; ++rank) {
       ARROW_ASSIGN_OR_RAISE(places_.emplace_back(), decode_place(bulletin_.get(key("place", rank))));
       const Place& place = places_.back();
-      if (rank <= rank_ || place.machine != own_place_.machine) continue;
+      if (rank <= rank_ || place.machine != own_place_.machine || place.node != own_place_.node) continue;
       Descriptor connection = connect_to(place.socket);
       if (!connection) continue;
       ARROW_RETURN_NOT_OK(send_greeting(connection.get(), rank_, place.token, own_.memory().descriptor().get()));
@@ -269,8 +277,8 @@ std::vector<std::vector<int>> ranks_by_node(const std::vector<std::vector<int>>&
 }
 
 arrow::Result<Meeting> meet(const Bulletin& bulletin, int rank, int world_size, const Arena& own,
-                            std::chrono::milliseconds timeout) {
-  return Gathering(bulletin, rank, world_size, own, Clock::now() + timeout).meet();
+                            std::chrono::milliseconds timeout, const std::string& node) {
+  return Gathering(bulletin, rank, world_size, own, Clock::now() + timeout, node).meet();
 }
 
 }  // namespace paceline::collective

@@ -47,9 +47,9 @@ struct Meeting {
 /// so with everybody else of the list. Pure, and the same on all ranks.
 std::vector<std::vector<int>> ranks_by_node(const std::vector<std::vector<int>>& attached);
 
-/// Meets the others of this machine. Collective. `timeout`: for the whole meeting. IOError when a rank that has shown
-/// itself does not go on, with its number.
+/// Meets the others of this machine. Collective. `timeout`: for the whole meeting. `node`: ranks that give other names
+/// are taken for ranks of other machines. IOError when a rank that has shown itself does not go on, with its number.
 arrow::Result<Meeting> meet(const Bulletin& bulletin, int rank, int world_size, const Arena& own,
-                            std::chrono::milliseconds timeout);
+                            std::chrono::milliseconds timeout, const std::string& node = "");
 
 }  // namespace paceline::collective

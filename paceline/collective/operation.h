@@ -33,7 +33,7 @@ struct Request {
   /// Whatever has to live until the operation is over.
   std::shared_ptr<void> keeps;
   /// Called once, by the thread that ends the operation, before waiting threads go on; null for success. It must not
-  /// call the group.
+  /// call the group, but abort() it may.
   std::function<void(const std::exception_ptr& failure)> on_end;
 
   /// Of `input`.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <utility>
 
 #include "paceline/core/peer_lost.h"
 #include "paceline/core/posix/kernel_file.h"
@@ -51,10 +52,14 @@ int processors() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-std::string list(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  return text;
+int place_of(const std::vector<int>& names, int64_t name) {
+  return static_cast<int>(std::ranges::find(names, name) - names.begin());
+}
+
+int count_all(const std::vector<std::vector<int>>& nodes) {
+  size_t ranks = 0;
+  for (const auto& node : nodes) ranks += node.size();
+  return static_cast<int>(ranks);
 }
 
 }  // namespace
@@ -69,14 +74,17 @@ std::string state_of_process(int64_t process) {
 }
 
 Peers::Peers(int rank, std::shared_ptr<Arena> own, Meeting meeting)
-    : rank_(rank),
+    : names_(meeting.ranks),
+      rank_(place_of(names_, rank)),
+      named_(count_all(meeting.nodes)),
       own_(std::move(own)),
       arenas_(meeting.ranks.size(), own_.get()),
       processes_(meeting.ranks.size(), 0),
       members_(std::move(meeting.members)),
       lost_(std::make_unique<std::atomic<bool>[]>(meeting.ranks.size())),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
-  for (const Member& member : members_) {
+  for (Member& member : members_) {
+    member.rank = place_of(names_, member.rank);
     arenas_[static_cast<size_t>(member.rank)] = member.arena.get();
     processes_[static_cast<size_t>(member.rank)] = member.process;
   }
@@ -157,7 +165,8 @@ void Peers::wait(const std::function<bool(const Board&)>& is_there, Deadline dea
 // Throws when the wait cannot end well.
 void Peers::check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what,
                           bool is_late) const {
-  if (aborted_) throw CollectiveError(what + " was aborted on rank " + std::to_string(rank_), CollectiveCause::stopped);
+  if (aborted_)
+    throw CollectiveError(what + " was aborted on rank " + std::to_string(name_of(rank_)), CollectiveCause::stopped);
   std::vector<int> ended, left, aborted, late;
   uint64_t told = 0;
   for (const Member& member : members_) {
@@ -191,22 +200,30 @@ void Peers::check_missing(const std::function<bool(const Board&)>& is_there, con
   std::string states;
   for (const int rank : late) {
     const std::string state = state_of_process(process_of(rank));
-    if (!state.empty()) states += "; rank " + std::to_string(rank) + "'s process " + state;
+    if (!state.empty()) states += "; rank " + std::to_string(name_of(rank)) + "'s process " + state;
   }
   fail(late, what,
        std::string(late.size() == 1 ? "it has" : "they have") + " not come in time (TorchConfig.timeout_s)" + states +
            ". The logs of the other ranks may say what keeps them");
 }
 
+std::string Peers::list(const std::vector<int>& ranks) const {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(name_of(ranks[i]));
+  return text;
+}
+
 void Peers::fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const {
-  throw PeerLost(what + " failed on rank " + std::to_string(rank_) + " of " + std::to_string(size()) + " for want of " +
-                     list(missing) + ": " + why,
-                 {missing.begin(), missing.end()});
+  std::vector<int64_t> names;
+  for (const int rank : missing) names.push_back(name_of(rank));
+  throw PeerLost(what + " failed on rank " + std::to_string(name_of(rank_)) + " of " + std::to_string(named_) +
+                     " for want of " + list(missing) + ": " + why,
+                 std::move(names));
 }
 
 void Peers::give_up(const std::vector<int64_t>& missing) {
   uint64_t bits = 0;
-  for (const int64_t rank : missing) bits |= uint64_t{1} << rank;
+  for (const int64_t name : missing) bits |= uint64_t{1} << place_of(names_, name);
   board().missing = bits;
   Presence here = Presence::here;
   board().presence.compare_exchange_strong(here, Presence::failed);

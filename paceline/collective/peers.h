@@ -29,7 +29,7 @@ using Waiting = std::atomic<int>;
 
 class Peers {
  public:
-  /// `own`: this rank's memory, `meeting`: of all ranks of the group.
+  /// `own`: this rank's memory, `meeting`: with those who shall be the group, numbered here as they come there.
   Peers(int rank, std::shared_ptr<Arena> own, Meeting meeting);
   /// Tells the others that this rank has left.
   ~Peers();
@@ -37,6 +37,8 @@ class Peers {
   Peers& operator=(const Peers&) = delete;
 
   int rank() const { return rank_; }
+  /// What the rank is called in errors: its number in the whole group, of which these may be the ranks of one node.
+  int name_of(int rank) const { return names_[static_cast<size_t>(rank)]; }
   int size() const { return static_cast<int>(arenas_.size()); }
   const std::shared_ptr<Arena>& arena() const { return own_; }
   Board& board() const { return own_->board(); }
@@ -57,7 +59,8 @@ class Peers {
   /// Until `is_there` of each other rank's board. `what`: "all_reduce number 7", for errors.
   void wait(const std::function<bool(const Board&)>& is_there, Deadline deadline, const Waiting& waiting,
             const std::string& what);
-  /// Tells the others that an operation has failed here for want of `missing`, so that they do not wait for this rank.
+  /// Tells the others that an operation has failed here for want of `missing`, by their names, so that they do not wait
+  /// for this rank.
   void give_up(const std::vector<int64_t>& missing);
   /// Makes the wait that is under way here, and those of all ranks, fail, from now on.
   void abort();
@@ -66,10 +69,13 @@ class Peers {
  private:
   void watch();
   void wake_own() const;
+  std::string list(const std::vector<int>& ranks) const;
   [[noreturn]] void fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const;
   void check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what, bool is_late) const;
 
+  const std::vector<int> names_;  // by rank
   const int rank_;
+  const int named_;  // ranks in all
   const std::shared_ptr<Arena> own_;
   std::vector<const ArenaView*> arenas_;  // by rank
   std::vector<int64_t> processes_;        // by rank

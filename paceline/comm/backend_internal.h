@@ -30,6 +30,8 @@ struct BackendSettings {
   /// Network interfaces to connect by; empty: those of GLOO_SOCKET_IFNAME where `address` is not kLoopback, else as it
   /// says.
   std::vector<std::string> interfaces;
+  /// Ranks of other names share no memory with this one.
+  std::string node;
   /// Where collectives are counted; null for nowhere.
   std::shared_ptr<GroupProgress> progress;
   ThrownAs thrown_as = ThrownAs::collective_error;
@@ -43,7 +45,7 @@ struct ConnectedBackend {
 };
 
 Backend gloo_backend();
-/// Shared memory where all ranks are on one machine, and Gloo otherwise.
+/// Shared memory among the ranks of a machine, and Gloo among machines.
 Backend shared_memory_backend();
 Backend nccl_backend();
 

@@ -185,6 +185,7 @@ C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store
                                  .timeout = options_.timeout,
                                  .address = address_,
                                  .interfaces = interfaces_of(options_),
+                                 .node = options_.node,
                                  .progress = std::move(progress)};
   process_group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, static_cast<int>(options_.rank),
                                                            static_cast<int>(options_.world_size));

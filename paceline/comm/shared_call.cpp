@@ -1,10 +1,12 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
 
 #include <optional>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include "paceline/comm/shared_call_internal.h"
+#include "paceline/core/error.h"
 
 namespace paceline::comm {
 
@@ -80,6 +82,66 @@ void check_tensor(const char* operation, const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.device().is_cpu() && tensor.layout() == at::kStrided, operation,
                     " over shared memory takes dense tensors of the CPU; got ", tensor.toString(), " on ",
                     tensor.device().str());
+}
+
+at::Tensor& only(const char* operation, std::vector<at::Tensor>& tensors, int64_t root_tensor) {
+  TORCH_CHECK_VALUE(tensors.size() == 1, operation, ": wanted one tensor, got ", tensors.size());
+  TORCH_CHECK_VALUE(root_tensor == 0, operation, ": there is no tensor ", root_tensor, " in a list of one");
+  check_tensor(operation, tensors.front());
+  return tensors.front();
+}
+
+const std::vector<at::Tensor>& list_of(const char* operation, const std::vector<std::vector<at::Tensor>>& lists,
+                                       const at::Tensor& of, int world_size) {
+  TORCH_CHECK_VALUE(lists.size() == 1 && lists.front().size() == static_cast<size_t>(world_size), operation,
+                    ": wanted one list with a tensor for each of ", world_size, " ranks");
+  for (const at::Tensor& one : lists.front()) {
+    check_tensor(operation, one);
+    TORCH_CHECK_VALUE(one.numel() == of.numel() && one.scalar_type() == of.scalar_type(), operation,
+                      ": tensors of one size and type wanted, got ", one.toString(), one.sizes(), " and ",
+                      of.toString(), of.sizes());
+  }
+  return lists.front();
+}
+
+void check_empty_elsewhere(const char* operation, const std::vector<std::vector<at::Tensor>>& lists, int rank, int root) {
+  TORCH_CHECK_VALUE(rank == root || lists.empty(), operation, ": only rank ", root, " has a list of tensors, rank ", rank,
+                    " gave one too");
+}
+
+void check_gathered(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs, int world_size) {
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "all_gather: wanted an output for each input");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_tensor("all_gather", inputs[i]);
+    check_tensor("all_gather", outputs[i]);
+    TORCH_CHECK_VALUE(
+        outputs[i].numel() == inputs[i].numel() * world_size && outputs[i].scalar_type() == inputs[i].scalar_type(),
+        "all_gather: wanted an output of ", inputs[i].numel() * world_size, " ", inputs[i].scalar_type(), ", got ",
+        outputs[i].numel(), " ", outputs[i].scalar_type());
+  }
+}
+
+void check_scattered(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs, int world_size) {
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "reduce_scatter: wanted an output for each input");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_tensor("reduce_scatter", inputs[i]);
+    check_tensor("reduce_scatter", outputs[i]);
+    TORCH_CHECK_VALUE(
+        inputs[i].numel() == outputs[i].numel() * world_size && outputs[i].scalar_type() == inputs[i].scalar_type(),
+        "reduce_scatter: wanted an input of ", outputs[i].numel() * world_size, " ", outputs[i].scalar_type(), ", got ",
+        inputs[i].numel(), " ", inputs[i].scalar_type());
+  }
+}
+
+int checked_rank(int64_t rank, int world_size) {
+  TORCH_CHECK_VALUE(rank >= 0 && rank < world_size, "there is no rank ", rank, " in a group of ", world_size);
+  return static_cast<int>(rank);
+}
+
+at::Tensor allocate_in(const std::shared_ptr<collective::Arena>& arena, int64_t elements,
+                       const at::TensorOptions& options) {
+  void* const block = value_or_throw(arena->allocate(static_cast<size_t>(elements) * options.dtype().itemsize()));
+  return at::from_blob(block, {elements}, [arena](void* memory) { arena->free(memory); }, options);
 }
 
 Request request_of(Kind kind, const at::Tensor& tensor, std::chrono::milliseconds timeout) {

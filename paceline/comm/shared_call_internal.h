@@ -7,9 +7,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "paceline/collective/arena.h"
 #include "paceline/collective/operation.h"
 
 namespace c10d {
@@ -20,6 +23,23 @@ namespace paceline::comm {
 
 /// `operation`: for the error.
 void check_tensor(const char* operation, const at::Tensor& tensor);
+/// The tensor of a call that takes one. `root_tensor`: which of several is the root's; there is but one.
+at::Tensor& only(const char* operation, std::vector<at::Tensor>& tensors, int64_t root_tensor = 0);
+/// The list of a call that takes one tensor for each rank, of the size and type of `of`.
+const std::vector<at::Tensor>& list_of(const char* operation, const std::vector<std::vector<at::Tensor>>& lists,
+                                       const at::Tensor& of, int world_size);
+/// Of a call that takes a list at its root only.
+void check_empty_elsewhere(const char* operation, const std::vector<std::vector<at::Tensor>>& lists, int rank, int root);
+/// Of a call that gathers into one tensor for each input.
+void check_gathered(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs, int world_size);
+/// Of a call that scatters what is reduced from one tensor for each output.
+void check_scattered(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs, int world_size);
+/// A rank that there is.
+int checked_rank(int64_t rank, int world_size);
+
+/// Memory of an arena, of one dimension, which may outlive the arena's group.
+at::Tensor allocate_in(const std::shared_ptr<collective::Arena>& arena, int64_t elements,
+                       const at::TensorOptions& options);
 
 /// To send elements as they are: of a type that no reduction knows, the bytes.
 collective::Request request_of(collective::Kind kind, const at::Tensor& tensor, std::chrono::milliseconds timeout);
@@ -40,6 +60,10 @@ class SharedCall {
   at::Tensor joined(const std::vector<at::Tensor>& parts);
 
   bool has_copies() const { return !copies_.empty(); }
+  /// Until the end.
+  void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
+  /// That puts the values of `from` to `to` in the end.
+  void results(const at::Tensor& to, const at::Tensor& from) { copies_.emplace_back(to, from); }
   /// Puts results where the user wants them.
   void copy_back();
 

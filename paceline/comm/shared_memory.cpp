@@ -12,6 +12,7 @@
 #include "paceline/collective/group.h"
 #include "paceline/comm/backend_internal.h"
 #include "paceline/comm/failure_internal.h"
+#include "paceline/comm/hierarchical_internal.h"
 #include "paceline/comm/shared_call_internal.h"
 #include "paceline/comm/shared_work_internal.h"
 #include "paceline/core/error.h"
@@ -24,8 +25,6 @@ using collective::Request;
 using collective::SharedGroup;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
-
-ConnectedBackend connect_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings);
 
 class SharedMemoryBackend final : public c10d::Backend {
  public:
@@ -53,21 +52,12 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
   c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                                     const c10::intrusive_ptr<Options>& options) override {
-    const auto place = std::ranges::find(ranks, getRank());
-    if (place == ranks.end()) return nullptr;
-    BackendSettings settings = settings_;
-    settings.rank = place - ranks.begin();
-    settings.world_size = std::ssize(ranks);
-    settings.timeout = options->timeout;
-    settings.progress = nullptr;  // which compares all ranks
-    return connect_shared_memory(store, settings).handle;
+    return split_off(settings_, store, ranks, options->timeout);
   }
 
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
   at::Tensor allocateTensor(long size, at::TensorOptions options) override {
-    const std::shared_ptr<collective::Arena>& arena = group_->arena();
-    void* const block = value_or_throw(arena->allocate(static_cast<size_t>(size) * options.dtype().itemsize()));
-    return at::from_blob(block, {size}, [arena](void* memory) { arena->free(memory); }, options);
+    return allocate_in(group_->arena(), size, options);
   }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
@@ -82,7 +72,7 @@ class SharedMemoryBackend final : public c10d::Backend {
     at::Tensor& tensor = only("reduce", tensors, options.rootTensor);
     SharedCall call;
     Request request = reducing_request_of("reduce", Kind::reduce, tensor, options.reduceOp, patience(options.timeout));
-    request.root = root(options.rootRank);
+    request.root = checked_rank(options.rootRank, getSize());
     const at::Tensor values = call.updated(tensor, getRank() == request.root);
     request.input = values.const_data_ptr();
     if (getRank() == request.root) request.outputs = {values.mutable_data_ptr()};
@@ -93,7 +83,7 @@ class SharedMemoryBackend final : public c10d::Backend {
     at::Tensor& tensor = only("broadcast", tensors, options.rootTensor);
     SharedCall call;
     Request request = request_of(Kind::broadcast, tensor, patience(options.timeout));
-    request.root = root(options.rootRank);
+    request.root = checked_rank(options.rootRank, getSize());
     if (getRank() == request.root) {
       request.input = call.given(tensor).const_data_ptr();
     } else {
@@ -108,8 +98,9 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
   WorkPointer gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
     at::Tensor& input = only("gather", inputs);
-    check_empty_elsewhere("gather", outputs, root(options.rootRank));
-    return gather_lists(c10d::OpType::GATHER, Kind::gather, outputs, input, root(options.rootRank), options.timeout);
+    const int root = checked_rank(options.rootRank, getSize());
+    check_empty_elsewhere("gather", outputs, getRank(), root);
+    return gather_lists(c10d::OpType::GATHER, Kind::gather, outputs, input, root, options.timeout);
   }
   WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
     Tensors outputs{output}, inputs{input};
@@ -146,9 +137,10 @@ class SharedMemoryBackend final : public c10d::Backend {
     at::Tensor& output = only("scatter", outputs);
     SharedCall call;
     Request request = request_of(Kind::scatter, output, patience(options.timeout));
-    request.root = root(options.rootRank);
-    check_empty_elsewhere("scatter", inputs, request.root);
-    if (getRank() == request.root) request.input = call.joined(list_of("scatter", inputs, output)).const_data_ptr();
+    request.root = checked_rank(options.rootRank, getSize());
+    check_empty_elsewhere("scatter", inputs, getRank(), request.root);
+    if (getRank() == request.root)
+      request.input = call.joined(list_of("scatter", inputs, output, getSize())).const_data_ptr();
     request.outputs = {call.filled(output).mutable_data_ptr()};
     return begin(c10d::OpType::SCATTER, Collective::scatter, std::move(call), {std::move(request)}, outputs);
   }
@@ -160,7 +152,7 @@ class SharedMemoryBackend final : public c10d::Backend {
     SharedCall call;
     Request request = reducing_request_of("reduce_scatter", Kind::reduce_scatter, output, options.reduceOp,
                                           patience(options.timeout));
-    request.input = call.joined(list_of("reduce_scatter", inputs, output)).const_data_ptr();
+    request.input = call.joined(list_of("reduce_scatter", inputs, output, getSize())).const_data_ptr();
     request.outputs = {call.filled(output).mutable_data_ptr()};
     return begin(c10d::OpType::REDUCE_SCATTER, Collective::reduce_scatter, std::move(call), {std::move(request)},
                  outputs);
@@ -214,13 +206,13 @@ class SharedMemoryBackend final : public c10d::Backend {
     at::Tensor& tensor = only("send", tensors);
     SharedCall call;
     const at::Tensor values = call.given(tensor);
-    return post(c10d::OpType::SEND, "send", std::move(call), values, root(to), tag, tensors);
+    return post(c10d::OpType::SEND, "send", std::move(call), values, checked_rank(to, getSize()), tag, tensors);
   }
   WorkPointer recv(Tensors& tensors, int from, int tag) override {
     at::Tensor& tensor = only("recv", tensors);
     SharedCall call;
     const at::Tensor values = call.filled(tensor);
-    return post(c10d::OpType::RECV, "recv", std::move(call), values, root(from), tag, tensors);
+    return post(c10d::OpType::RECV, "recv", std::move(call), values, checked_rank(from, getSize()), tag, tensors);
   }
   WorkPointer recvAnysource(Tensors& tensors, int tag) override {
     at::Tensor& tensor = only("recv", tensors);
@@ -242,28 +234,6 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
  private:
-  // `root_tensor`: of several; there is but one.
-  at::Tensor& only(const char* operation, Tensors& tensors, int64_t root_tensor = 0) const {
-    TORCH_CHECK_VALUE(tensors.size() == 1, operation, ": wanted one tensor, got ", tensors.size());
-    TORCH_CHECK_VALUE(root_tensor == 0, operation, ": there is no tensor ", root_tensor, " in a list of one");
-    check_tensor(operation, tensors.front());
-    return tensors.front();
-  }
-  const Tensors& list_of(const char* operation, const TensorLists& lists, const at::Tensor& of) const {
-    TORCH_CHECK_VALUE(lists.size() == 1 && lists.front().size() == static_cast<size_t>(getSize()), operation,
-                      ": wanted one list with a tensor for each of ", getSize(), " ranks");
-    for (const at::Tensor& one : lists.front()) {
-      check_tensor(operation, one);
-      TORCH_CHECK_VALUE(one.numel() == of.numel() && one.scalar_type() == of.scalar_type(), operation,
-                        ": tensors of one size and type wanted, got ", one.toString(), one.sizes(), " and ",
-                        of.toString(), of.sizes());
-    }
-    return lists.front();
-  }
-  void check_empty_elsewhere(const char* operation, const TensorLists& lists, int root) const {
-    TORCH_CHECK_VALUE(getRank() == root || lists.empty(), operation, ": only rank ", root,
-                      " has a list of tensors, rank ", getRank(), " gave one too");
-  }
   // What each rank gets may have another size.
   static bool has_sizes_of_their_own(const TensorLists& lists) {
     return lists.size() == 1 && std::ranges::any_of(lists.front(), [&](const at::Tensor& one) {
@@ -294,10 +264,6 @@ class SharedMemoryBackend final : public c10d::Backend {
     return begin(c10d::OpType::REDUCE_SCATTER, Collective::reduce_scatter, std::move(call), std::move(requests),
                  outputs);
   }
-  int root(int64_t rank) const {
-    TORCH_CHECK_VALUE(rank >= 0 && rank < getSize(), "there is no rank ", rank, " in a group of ", getSize());
-    return static_cast<int>(rank);
-  }
   std::chrono::milliseconds patience(std::chrono::milliseconds asked) const {
     return asked.count() > 0 ? asked : timeout_;
   }
@@ -327,8 +293,7 @@ class SharedMemoryBackend final : public c10d::Backend {
                .bytes = values.nbytes(),
                .deadline = std::chrono::steady_clock::now() + timeout_,
                .keeps = kept};
-    const MailWorkAndEnd mail =
-        make_mail_work({getRank(), type, Collective::none, operation, std::move(results), failures_});
+    const ToldWork mail = make_told_work({getRank(), type, Collective::none, operation, std::move(results), failures_});
     letter->on_end = [end = mail.end, kept, rank = &letter->rank](const std::exception_ptr& failure) {
       if (!failure) kept->copy_back();
       end(failure, *rank);
@@ -377,7 +342,7 @@ class SharedMemoryBackend final : public c10d::Backend {
     request.input = call.given(input).const_data_ptr();
     Tensors results;
     if (root < 0 || root == getRank()) {
-      results = list_of(operation, outputs, input);
+      results = list_of(operation, outputs, input, getSize());
       for (at::Tensor& output : outputs.front()) request.outputs.push_back(call.filled(output).mutable_data_ptr());
     }
     const Collective collective = kind == Kind::gather ? Collective::gather : Collective::all_gather;
@@ -387,14 +352,8 @@ class SharedMemoryBackend final : public c10d::Backend {
   WorkPointer gather_into(c10d::OpType type, Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
     SharedCall call;
     std::vector<Request> requests;
-    TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "all_gather: wanted an output for each input");
+    check_gathered(outputs, inputs, getSize());
     for (size_t i = 0; i < inputs.size(); ++i) {
-      check_tensor("all_gather", inputs[i]);
-      check_tensor("all_gather", outputs[i]);
-      TORCH_CHECK_VALUE(
-          outputs[i].numel() == inputs[i].numel() * getSize() && outputs[i].scalar_type() == inputs[i].scalar_type(),
-          "all_gather: wanted an output of ", inputs[i].numel() * getSize(), " ", inputs[i].scalar_type(), ", got ",
-          outputs[i].numel(), " ", outputs[i].scalar_type());
       requests.push_back(request_of(Kind::all_gather, inputs[i], patience(options.timeout)));
       requests.back().input = call.given(inputs[i]).const_data_ptr();
       auto* to = static_cast<std::byte*>(call.filled(outputs[i]).mutable_data_ptr());
@@ -407,14 +366,8 @@ class SharedMemoryBackend final : public c10d::Backend {
                                      const c10d::ReduceScatterOptions& options) {
     SharedCall call;
     std::vector<Request> requests;
-    TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "reduce_scatter: wanted an output for each input");
+    check_scattered(outputs, inputs, getSize());
     for (size_t i = 0; i < inputs.size(); ++i) {
-      check_tensor("reduce_scatter", inputs[i]);
-      check_tensor("reduce_scatter", outputs[i]);
-      TORCH_CHECK_VALUE(
-          inputs[i].numel() == outputs[i].numel() * getSize() && outputs[i].scalar_type() == inputs[i].scalar_type(),
-          "reduce_scatter: wanted an input of ", outputs[i].numel() * getSize(), " ", outputs[i].scalar_type(),
-          ", got ", inputs[i].numel(), " ", inputs[i].scalar_type());
       requests.push_back(reducing_request_of("reduce_scatter", Kind::reduce_scatter, outputs[i], options.reduceOp,
                                              patience(options.timeout)));
       requests.back().input = call.given(inputs[i]).const_data_ptr();
@@ -457,10 +410,26 @@ class SharedMemoryBackend final : public c10d::Backend {
   std::optional<ConnectedBackend> sparse_;
 };
 
-// Null where the ranks are on several machines.
-std::shared_ptr<SharedGroup> meet(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
-                                  std::chrono::milliseconds timeout) {
-  const auto words = c10::make_intrusive<c10d::PrefixStore>("shared_memory", store);
+ConnectedBackend connect_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
+  collective::RanksByNode found = meet_ranks(store, "shared_memory", settings);
+  if (std::ssize(found.nodes) == settings.world_size && settings.world_size > 1) {
+    return gloo_backend().connect(store, settings);  // nobody shares memory with anybody
+  }
+  if (found.nodes.size() > 1) return connect_hierarchical(store, settings, std::move(found));
+  const auto connect_sparse = [store = c10::make_intrusive<c10d::PrefixStore>("sparse", store), settings] {
+    BackendSettings here = settings;
+    here.address = kLoopback;
+    return gloo_backend().connect(store, here);
+  };
+  auto backend = c10::make_intrusive<SharedMemoryBackend>(std::move(found.node), settings, connect_sparse);
+  return {backend, [backend] { backend->abort(); }};
+}
+
+}  // namespace
+
+collective::RanksByNode meet_ranks(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
+                                   const BackendSettings& settings) {
+  const auto words = c10::make_intrusive<c10d::PrefixStore>(name, store);
   const collective::Bulletin bulletin{
       .set = [words](const std::string& key, const std::string& value) { words->set(key, value); },
       .get =
@@ -468,22 +437,22 @@ std::shared_ptr<SharedGroup> meet(const c10::intrusive_ptr<c10d::Store>& store, 
             const std::vector<uint8_t> value = words->get(key);
             return std::string(value.begin(), value.end());
           }};
-  return SharedGroup::create(bulletin, static_cast<int>(rank), static_cast<int>(world_size), timeout);
+  return SharedGroup::meet(bulletin, static_cast<int>(settings.rank), static_cast<int>(settings.world_size),
+                           settings.timeout, settings.node);
 }
 
-ConnectedBackend connect_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
-  auto group = meet(store, settings.rank, settings.world_size, settings.timeout);
-  if (group == nullptr) return gloo_backend().connect(store, settings);
-  const auto connect_sparse = [store = c10::make_intrusive<c10d::PrefixStore>("sparse", store), settings] {
-    BackendSettings here = settings;
-    here.address = kLoopback;
-    return gloo_backend().connect(store, here);
-  };
-  auto backend = c10::make_intrusive<SharedMemoryBackend>(std::move(group), settings, connect_sparse);
-  return {backend, [backend] { backend->abort(); }};
+c10::intrusive_ptr<c10d::Backend> split_off(const BackendSettings& settings,
+                                            const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                                            std::chrono::milliseconds timeout) {
+  const auto place = std::ranges::find(ranks, settings.rank);
+  if (place == ranks.end()) return nullptr;
+  BackendSettings own = settings;
+  own.rank = place - ranks.begin();
+  own.world_size = std::ssize(ranks);
+  own.timeout = timeout;
+  own.progress = nullptr;  // which compares all ranks
+  return connect_shared_memory(store, own).handle;
 }
-
-}  // namespace
 
 Backend shared_memory_backend() {
   return {.name = "paceline", .devices = {c10::kCPU}, .missing = "", .connect = &connect_shared_memory};

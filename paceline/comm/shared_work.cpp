@@ -177,8 +177,8 @@ class SharedWork final : public c10d::Work {
   std::vector<std::shared_ptr<collective::Operation>> operations_;
 };
 
-// A message to or from one rank.
-class MailWork final : public c10d::Work {
+// What another thread carries out, and ends.
+class WaitingWork final : public c10d::Work {
  public:
   // Outlives the work, which nobody need keep.
   class State {
@@ -199,7 +199,7 @@ class MailWork final : public c10d::Work {
     }
 
    private:
-    friend class MailWork;
+    friend class WaitingWork;
     void complete(c10::ivalue::Future& one) const {
       if (failure_) {
         one.setErrorIfNeeded(failure_);
@@ -217,7 +217,7 @@ class MailWork final : public c10d::Work {
     c10::intrusive_ptr<c10::ivalue::Future> future_;  // null while nobody has asked for it
   };
 
-  explicit MailWork(WorkOf of) : Work(of.rank, of.type), state_(std::make_shared<State>(std::move(of))) {}
+  explicit WaitingWork(WorkOf of) : Work(of.rank, of.type), state_(std::make_shared<State>(std::move(of))) {}
 
   const std::shared_ptr<State>& state() const { return state_; }
 
@@ -275,8 +275,8 @@ c10::intrusive_ptr<c10d::Work> start_work(WorkOf of, std::shared_ptr<collective:
   return work;
 }
 
-MailWorkAndEnd make_mail_work(WorkOf of) {
-  auto work = c10::make_intrusive<MailWork>(std::move(of));
+ToldWork make_told_work(WorkOf of) {
+  auto work = c10::make_intrusive<WaitingWork>(std::move(of));
   return {work, [state = work->state()](const std::exception_ptr& failure, int rank) { state->end(failure, rank); }};
 }
 

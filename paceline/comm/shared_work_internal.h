@@ -40,11 +40,12 @@ c10::intrusive_ptr<c10d::Work> start_work(WorkOf of, std::shared_ptr<collective:
                                           const std::function<void()>& after,
                                           const std::shared_ptr<GroupProgress>& progress);
 
-/// A message to or from one rank, and what ends it: a failure or null, and the other rank.
-struct MailWorkAndEnd {
+/// A work that is carried out elsewhere, such as a message, and what ends it: a failure or null, and the rank that it
+/// came from, where it is one that receives.
+struct ToldWork {
   c10::intrusive_ptr<c10d::Work> work;
   std::function<void(const std::exception_ptr& failure, int rank)> end;
 };
-MailWorkAndEnd make_mail_work(WorkOf of);
+ToldWork make_told_work(WorkOf of);
 
 }  // namespace paceline::comm

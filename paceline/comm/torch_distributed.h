@@ -35,8 +35,8 @@ struct BackendOptions {
 c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
                                                      const BackendOptions& options);
 
-/// The backend "paceline", for tensors of the CPU: shared memory where all ranks of the group are on one machine, and
-/// Gloo where they are not. Collective. Throws CollectiveError when the ranks do not come in time.
+/// The backend "paceline", for tensors of the CPU: shared memory among the ranks of a machine, and Gloo between
+/// machines. Collective. Throws CollectiveError when the ranks do not come in time.
 c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c10d::Store>& store,
                                                      const BackendOptions& options);
 

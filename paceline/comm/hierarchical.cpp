@@ -1,0 +1,446 @@
+#include <ATen/ops/view_as_real.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
+
+#include "paceline/comm/failure_internal.h"
+#include "paceline/comm/hierarchical_internal.h"
+#include "paceline/comm/relay_internal.h"
+#include "paceline/comm/shared_call_internal.h"
+#include "paceline/comm/shared_work_internal.h"
+#include "paceline/core/error.h"
+
+namespace paceline::comm {
+namespace {
+
+using collective::Kind;
+using collective::Request;
+using std::chrono::milliseconds;
+using Steps = std::vector<RelayStep>;
+using Tensors = std::vector<at::Tensor>;
+using TensorLists = std::vector<Tensors>;
+
+// What goes between the leaders at a time: so much that its latency does not count.
+constexpr int64_t kPieceBytes = int64_t{4} << 20;
+
+at::Tensor byte_view(const at::Tensor& contiguous) {
+  return contiguous.as_strided({contiguous.numel()}, {1}).view(at::kByte);
+}
+
+Tensors pieces_of(const at::Tensor& flat) {
+  return flat.split(std::max<int64_t>(1, kPieceBytes / static_cast<int64_t>(flat.element_size())));
+}
+
+// Who is where.
+struct Nodes {
+  std::vector<std::vector<int>> ranks;
+  std::vector<int> node_of;   // by rank
+  std::vector<int> place_of;  // by rank, in its node
+
+  Nodes(std::vector<std::vector<int>> nodes, int world_size)
+      : ranks(std::move(nodes)), node_of(static_cast<size_t>(world_size)), place_of(node_of) {
+    for (size_t node = 0; node < ranks.size(); ++node) {
+      for (size_t place = 0; place < ranks[node].size(); ++place) {
+        node_of[static_cast<size_t>(ranks[node][place])] = static_cast<int>(node);
+        place_of[static_cast<size_t>(ranks[node][place])] = static_cast<int>(place);
+      }
+    }
+  }
+};
+
+// How a tensor is reduced: within nodes, and between them, where Gloo knows fewer types and no mean.
+struct Reducing {
+  at::Tensor numbers;  // in the place of the tensor, in one dimension
+  c10d::ReduceOp within, between;
+  bool is_mean = false;
+};
+
+Reducing reducing_of(const char* operation, const at::Tensor& tensor, const c10d::ReduceOp& op, SharedCall& call) {
+  (void)reducing_request_of(operation, Kind::all_reduce, tensor, op, {});  // refuses what is not defined
+  const auto type = static_cast<c10d::ReduceOp::RedOpType>(op);
+  const bool is_mean = type == c10d::ReduceOp::AVG;
+  const at::Tensor values = call.given(tensor);
+  at::Tensor numbers = values;
+  Reducing how{.within = op, .between = op, .is_mean = is_mean};
+  if (is_mean) how.within = how.between = c10d::ReduceOp::SUM;
+  if (type == c10d::ReduceOp::PREMUL_SUM) how.between = c10d::ReduceOp::SUM;
+  const bool is_integral = at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
+  if (tensor.scalar_type() == at::kBool) {
+    numbers = values.to(at::kByte);
+    if (type != c10d::ReduceOp::BXOR) {
+      const bool any = type == c10d::ReduceOp::SUM || type == c10d::ReduceOp::MAX || type == c10d::ReduceOp::BOR;
+      how.within = how.between = any ? c10d::ReduceOp::MAX : c10d::ReduceOp::MIN;
+    }
+  } else if (is_mean && is_integral) {
+    numbers = values.to(at::kLong);  // the sum may leave the type's range, as that of half can
+  } else if (is_mean && tensor.scalar_type() == at::kHalf) {
+    numbers = values.to(at::kFloat);
+  } else if (tensor.scalar_type() == at::kShort) {
+    numbers = values.to(at::kInt);
+  } else if (tensor.is_complex()) {
+    TORCH_CHECK_VALUE(type != c10d::ReduceOp::PRODUCT, operation, " between machines cannot take the product of ",
+                      tensor.scalar_type(), " tensors");
+    numbers = at::view_as_real(values);
+  }
+  if (!numbers.is_alias_of(tensor)) call.results(tensor.detach(), tensor.is_complex() ? values : numbers);
+  call.keep(numbers);
+  how.numbers = numbers.view({-1});
+  return how;
+}
+
+class HierarchicalBackend final : public c10d::Backend {
+ public:
+  using WorkPointer = c10::intrusive_ptr<c10d::Work>;
+
+  HierarchicalBackend(const BackendSettings& settings, Nodes nodes, std::shared_ptr<Relay> relay, ConnectedBackend flat)
+      : Backend(static_cast<int>(settings.rank), static_cast<int>(settings.world_size)),
+        settings_(settings),
+        nodes_(std::move(nodes)),
+        timeout_(settings.timeout),
+        progress_(settings.progress),
+        failures_(std::make_shared<FailureReporter>(getRank(), getSize(), settings.thrown_as)),
+        flat_(std::move(flat)),
+        relay_(std::move(relay)) {}
+
+  const std::string getBackendName() const override { return "paceline"; }
+  void setTimeout(milliseconds timeout) override {
+    timeout_ = timeout;
+    relay_->set_timeout(timeout);
+    flat_.handle->setTimeout(timeout);
+  }
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override { return called_; }
+
+  bool supportsSplitting() const override { return true; }
+  c10::intrusive_ptr<Options> getBackendOptions() override {
+    return c10::make_intrusive<Options>(getBackendName(), timeout_);
+  }
+  c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                                    const c10::intrusive_ptr<Options>& options) override {
+    return split_off(settings_, store, ranks, options->timeout);
+  }
+
+  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override {
+    return allocate_in(relay_->node().arena(), size, options);
+  }
+
+  WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    if (tensors.size() == 1 && tensors.front().is_sparse()) return flat_.handle->allreduce(tensors, options);
+    return reduce_all(c10d::OpType::ALLREDUCE, tensors, options);
+  }
+  WorkPointer allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override {
+    return reduce_all(c10d::OpType::ALLREDUCE_COALESCED, tensors, options);
+  }
+
+  WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
+    at::Tensor tensor = only("reduce", tensors);
+    if (checked_rank(options.rootRank, getSize()) != getRank()) tensor = tensor.detach().clone();
+    SharedCall call;
+    Steps steps;
+    reduce_steps(steps, reducing_of("reduce", tensor, options.reduceOp, call));
+    return begin(c10d::OpType::REDUCE, Collective::reduce, std::move(call), std::move(steps), tensors, options.timeout);
+  }
+
+  WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
+                             const c10d::ReduceScatterOptions& options) override {
+    at::Tensor& output = only("reduce_scatter", outputs);
+    SharedCall call;
+    Tensors joined{call.joined(list_of("reduce_scatter", inputs, output, getSize()))};
+    return reduce_scatter_tensors(c10d::OpType::REDUCE_SCATTER, std::move(call), outputs, joined, options);
+  }
+  WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                   const c10d::ReduceScatterOptions& options) override {
+    Tensors outputs{output}, inputs{input};
+    return reduce_scatter_tensors(c10d::OpType::_REDUCE_SCATTER_BASE, {}, outputs, inputs, options);
+  }
+  WorkPointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::ReduceScatterOptions& options) override {
+    return reduce_scatter_tensors(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, {}, outputs, inputs, options);
+  }
+
+  WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
+    at::Tensor& tensor = only("broadcast", tensors);
+    const int root = checked_rank(options.rootRank, getSize());
+    SharedCall call;
+    const at::Tensor values = getRank() == root ? call.given(tensor) : call.filled(tensor);
+    Steps steps;
+    for (const at::Tensor& piece : pieces_of(byte_view(values))) {
+      if (piece.numel() == 0) continue;
+      RelayStep& step = steps.emplace_back(from_node(piece, node_of(root)));
+      if (node_of(root) == node()) step.up = broadcast_request(piece, place_of(root));
+    }
+    return begin(c10d::OpType::BROADCAST, Collective::broadcast, std::move(call), std::move(steps), tensors,
+                 options.timeout);
+  }
+
+  WorkPointer allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
+    at::Tensor& input = only("all_gather", inputs);
+    Tensors results = list_of("all_gather", outputs, input, getSize());
+    SharedCall call;
+    Tensors parts;
+    for (at::Tensor& result : results) parts.push_back(byte_view(call.filled(result)));
+    TensorLists from(nodes_.ranks.size());
+    for (size_t rank = 0; rank < parts.size(); ++rank)
+      from[static_cast<size_t>(nodes_.node_of[rank])].push_back(parts[rank]);
+    Steps steps;
+    gather_steps(steps, byte_view(call.given(input)), parts, from);
+    return begin(c10d::OpType::ALLGATHER, Collective::all_gather, std::move(call), std::move(steps), results,
+                 options.timeout);
+  }
+  WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
+    Tensors outputs{output}, inputs{input};
+    return gather_into(c10d::OpType::_ALLGATHER_BASE, outputs, inputs, options);
+  }
+  WorkPointer allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::AllgatherOptions& options) override {
+    return gather_into(c10d::OpType::COALESCED, outputs, inputs, options);
+  }
+
+  WorkPointer barrier(const c10d::BarrierOptions& options) override {
+    RelayStep step{.up = Request{.kind = Kind::barrier},
+                   .between =
+                       [](c10d::Backend& leaders, milliseconds left) {
+                         c10d::BarrierOptions there;
+                         there.timeout = left;
+                         return leaders.barrier(there);
+                       },
+                   .then = {},
+                   .down = Request{.kind = Kind::barrier}};
+    Steps steps;
+    steps.push_back(std::move(step));
+    return begin(c10d::OpType::BARRIER, Collective::barrier, {}, std::move(steps), {}, options.timeout);
+  }
+
+  // What goes between all ranks, each for itself: nothing is gained by the leaders.
+  WorkPointer allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    return flat_.handle->allreduce_sparse(tensors, options);
+  }
+  WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
+                                  const c10d::AllgatherOptions& options) override {
+    return flat_.handle->allgather_coalesced(outputs, inputs, options);
+  }
+  WorkPointer gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
+    return flat_.handle->gather(outputs, inputs, options);
+  }
+  WorkPointer scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override {
+    return flat_.handle->scatter(outputs, inputs, options);
+  }
+  WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_rows,
+                            std::vector<int64_t>& input_rows, const c10d::AllToAllOptions& options) override {
+    return flat_.handle->alltoall_base(output, input, output_rows, input_rows, options);
+  }
+  WorkPointer alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override {
+    return flat_.handle->alltoall(outputs, inputs, options);
+  }
+  WorkPointer send(Tensors& tensors, int to, int tag) override { return flat_.handle->send(tensors, to, tag); }
+  WorkPointer recv(Tensors& tensors, int from, int tag) override { return flat_.handle->recv(tensors, from, tag); }
+  WorkPointer recvAnysource(Tensors& tensors, int tag) override { return flat_.handle->recvAnysource(tensors, tag); }
+
+  void abort() override {
+    if (!relay_->is_at_home() || !failures_->stop()) return;
+    relay_->abort();
+    flat_.abort();
+  }
+
+ private:
+  int node_of(int rank) const { return nodes_.node_of[static_cast<size_t>(rank)]; }
+  int place_of(int rank) const { return nodes_.place_of[static_cast<size_t>(rank)]; }
+  int node() const { return node_of(getRank()); }
+  bool has_others() const { return nodes_.ranks[static_cast<size_t>(node())].size() > 1; }
+
+  WorkPointer begin(c10d::OpType type, Collective collective, SharedCall call, Steps steps, Tensors results,
+                    milliseconds timeout) {
+    const std::string operation = to_string(collective);
+    failures_->throw_if_stopped(operation);
+    ++called_;
+    const auto kept = std::make_shared<SharedCall>(std::move(call));
+    const ToldWork told = make_told_work({getRank(), type, collective, operation, std::move(results), failures_});
+    if (progress_ != nullptr) progress_->begin_collective(collective);
+    const auto end = [kept, told, progress = progress_](std::exception_ptr failure) {
+      try {
+        if (!failure) kept->copy_back();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      if (progress != nullptr) progress->end_collective();
+      told.end(failure, -1);
+    };
+    relay_->start(std::move(steps), timeout.count() > 0 ? timeout : timeout_, end);
+    return told.work;
+  }
+
+  // From the rank at `place` of this node to the others of it.
+  Request broadcast_request(const at::Tensor& bytes, int place) const {
+    Request request = request_of(Kind::broadcast, bytes, {});
+    request.root = place;
+    if (place == place_of(getRank())) {
+      request.input = bytes.const_data_ptr();
+    } else {
+      request.outputs = {bytes.mutable_data_ptr()};
+    }
+    return request;
+  }
+
+  // From the leader of a node to the ranks of all others.
+  RelayStep from_node(const at::Tensor& bytes, int from) const {
+    RelayStep step;
+    step.between = [bytes, from](c10d::Backend& leaders, milliseconds left) {
+      c10d::BroadcastOptions options;
+      options.rootRank = from;
+      options.timeout = left;
+      Tensors tensors{bytes};
+      return leaders.broadcast(tensors, options);
+    };
+    if (from != node() && has_others()) step.down = broadcast_request(bytes, 0);
+    return step;
+  }
+
+  void reduce_steps(Steps& steps, const Reducing& how) const {
+    const bool is_leader = relay_->is_leader();
+    for (const at::Tensor& piece : pieces_of(how.numbers)) {
+      if (piece.numel() == 0) continue;
+      RelayStep& step = steps.emplace_back();
+      step.up = reducing_request_of("all_reduce", Kind::reduce, piece, how.within, {});
+      step.up->root = 0;
+      step.up->input = piece.const_data_ptr();
+      if (is_leader) step.up->outputs = {piece.mutable_data_ptr()};
+      step.between = [piece, op = how.between](c10d::Backend& leaders, milliseconds left) {
+        c10d::AllreduceOptions options;
+        options.reduceOp = op;
+        options.timeout = left;
+        Tensors tensors{piece};
+        return leaders.allreduce(tensors, options);
+      };
+      if (how.is_mean) {
+        step.then = [piece, ranks = getSize()] {
+          at::Tensor numbers = piece;
+          if (numbers.is_floating_point()) {
+            numbers.div_(ranks);
+          } else {
+            numbers.div_(ranks, "trunc");
+          }
+        };
+      }
+      if (has_others()) step.down = broadcast_request(byte_view(piece), 0);
+    }
+  }
+
+  WorkPointer reduce_all(c10d::OpType type, Tensors& tensors, const c10d::AllreduceOptions& options) {
+    SharedCall call;
+    Steps steps;
+    for (const at::Tensor& tensor : tensors) {
+      check_tensor("all_reduce", tensor);
+      reduce_steps(steps, reducing_of("all_reduce", tensor, options.reduceOp, call));
+    }
+    return begin(type, Collective::all_reduce, std::move(call), std::move(steps), tensors, options.timeout);
+  }
+
+  // All is reduced for all, and each takes its part: between nodes everything goes everywhere anyhow.
+  WorkPointer reduce_scatter_tensors(c10d::OpType type, SharedCall call, Tensors& outputs, Tensors& inputs,
+                                     const c10d::ReduceScatterOptions& options) {
+    check_scattered(outputs, inputs, getSize());
+    Steps steps;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const at::Tensor whole = inputs[i].detach().clone(at::MemoryFormat::Contiguous).view({-1});
+      reduce_steps(steps, reducing_of("reduce_scatter", whole, options.reduceOp, call));
+      const int64_t part = outputs[i].numel();
+      call.results(outputs[i].detach(), whole.narrow(0, part * getRank(), part).view(outputs[i].sizes()));
+    }
+    return begin(type, Collective::reduce_scatter, std::move(call), std::move(steps), outputs, options.timeout);
+  }
+
+  // `parts`: where each rank's input goes. `from`: the same memory by the node that it comes from, in as few tensors
+  // as may be.
+  void gather_steps(Steps& steps, const at::Tensor& input, const Tensors& parts, const TensorLists& from) const {
+    if (input.numel() == 0) return;
+    Request up = request_of(Kind::all_gather, input, {});
+    up.input = input.const_data_ptr();
+    for (const int rank : nodes_.ranks[static_cast<size_t>(node())]) {
+      up.outputs.push_back(parts[static_cast<size_t>(rank)].mutable_data_ptr());
+    }
+    std::vector<Tensors> pieces;
+    size_t rounds = 0;
+    for (const Tensors& ranges : from) {
+      Tensors& all = pieces.emplace_back();
+      for (const at::Tensor& range : ranges) std::ranges::copy(pieces_of(range), std::back_inserter(all));
+      rounds = std::max(rounds, all.size());
+    }
+    const size_t first = steps.size();
+    // In turns, so that all nodes send at a time.
+    for (size_t round = 0; round < rounds; ++round) {
+      for (size_t node = 0; node < pieces.size(); ++node) {
+        if (round < pieces[node].size()) steps.push_back(from_node(pieces[node][round], static_cast<int>(node)));
+      }
+    }
+    steps[first].up = std::move(up);
+  }
+
+  WorkPointer gather_into(c10d::OpType type, Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
+    check_gathered(outputs, inputs, getSize());
+    SharedCall call;
+    Steps steps;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const at::Tensor given = byte_view(call.given(inputs[i])), whole = byte_view(call.filled(outputs[i]));
+      const int64_t part = given.numel();
+      Tensors parts;
+      for (int rank = 0; rank < getSize(); ++rank) parts.push_back(whole.narrow(0, rank * part, part));
+      TensorLists from;
+      for (const std::vector<int>& ranks : nodes_.ranks) {
+        Tensors& ranges = from.emplace_back();
+        for (size_t begin = 0; begin < ranks.size();) {  // neighbours together
+          size_t end = begin + 1;
+          while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+          ranges.push_back(whole.narrow(0, ranks[begin] * part, static_cast<int64_t>(end - begin) * part));
+          begin = end;
+        }
+      }
+      gather_steps(steps, given, parts, from);
+    }
+    return begin(type, Collective::all_gather, std::move(call), std::move(steps), outputs, options.timeout);
+  }
+
+  const BackendSettings settings_;
+  const Nodes nodes_;
+  milliseconds timeout_;
+  const std::shared_ptr<GroupProgress> progress_;  // null: not counted
+  const std::shared_ptr<FailureReporter> failures_;
+  const ConnectedBackend flat_;  // of all ranks
+  std::atomic<uint64_t> called_ = 0;
+  const std::shared_ptr<Relay> relay_;
+};
+
+}  // namespace
+
+ConnectedBackend connect_hierarchical(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings,
+                                      collective::RanksByNode found) {
+  const auto prefixed = [&](const char* name) { return c10::make_intrusive<c10d::PrefixStore>(name, store); };
+  collective::RanksByNode again = meet_ranks(store, "shared_memory_down", settings);
+  if (again.nodes != found.nodes) {
+    throw CollectiveError("the ranks that share memory were others a moment ago", CollectiveCause::other_rank);
+  }
+  Nodes nodes(std::move(found.nodes), static_cast<int>(settings.world_size));
+  std::optional<ConnectedBackend> leaders;
+  if (nodes.place_of[static_cast<size_t>(settings.rank)] == 0) {
+    BackendSettings of_leaders = settings;
+    of_leaders.rank = nodes.node_of[static_cast<size_t>(settings.rank)];
+    of_leaders.world_size = std::ssize(nodes.ranks);
+    of_leaders.progress = nullptr;
+    of_leaders.thrown_as = ThrownAs::collective_error;
+    leaders = gloo_backend().connect(prefixed("leaders"), of_leaders);
+  }
+  ConnectedBackend flat = gloo_backend().connect(prefixed("flat"), settings);
+  auto first = std::make_unique<FirstFailure>(store->clone(), settings.rank, settings.world_size);
+  auto relay =
+      make_shared_at_home<Relay>(std::move(found.node), std::move(again.node), std::move(leaders), std::move(first));
+  auto backend =
+      c10::make_intrusive<HierarchicalBackend>(settings, std::move(nodes), std::move(relay), std::move(flat));
+  return {backend, [backend] { backend->abort(); }};
+}
+
+}  // namespace paceline::comm

@@ -1,0 +1,218 @@
+#include <gmock/gmock.h>
+
+#include <future>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "paceline/comm/group.h"
+#include "paceline/core/peer_lost.h"
+#include "paceline/rpc/memory_key_value.h"
+#include "paceline/testing/group_conformance.h"
+
+namespace paceline::comm {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using testing::GroupConformance;
+using ::testing::HasSubstr;
+using ::testing::Values;
+using testing::Worlds;
+
+const Identity kOneGeneration{.epoch = {1}, .attempt = {1}, .generation = {0}, .worker = {1}};
+
+using Groups = std::vector<std::shared_ptr<Group>>;
+
+// Nodes are told apart by names here; the ranks are threads of this process.
+Groups on_nodes(const std::vector<const char*>& nodes, GroupOptions options = {}) {
+  rpc::MemoryKeyValueStore store;
+  std::vector<std::future<std::shared_ptr<Group>>> futures;
+  options.world_size = std::ssize(nodes);
+  if (options.timeout > std::chrono::minutes(1)) options.timeout = std::chrono::minutes(1);
+  for (size_t rank = 0; rank < nodes.size(); ++rank) {
+    options.rank = static_cast<int64_t>(rank);
+    options.node = nodes[rank];
+    futures.push_back(std::async(std::launch::async, [options, client = store.client(kOneGeneration)] {
+      return Group::create(options, client);
+    }));
+  }
+  Groups groups;
+  for (auto& future : futures) groups.push_back(future.get());
+  return groups;
+}
+
+// 3 as 2 + 1, 4 as 2 + 2, 5 as 2 + 3.
+Groups on_two_nodes(int64_t world_size) {
+  std::vector<const char*> nodes{"a", "a", "b", "b", "b"};
+  nodes.resize(static_cast<size_t>(world_size));
+  return on_nodes(nodes);
+}
+
+Groups on_mixed_nodes(int64_t world_size) {
+  std::vector<const char*> nodes{"a", "b", "a", "c"};
+  nodes.resize(static_cast<size_t>(world_size));
+  return on_nodes(nodes);
+}
+
+INSTANTIATE_TEST_SUITE_P(OnTwoNodes, GroupConformance, Values(Worlds{&on_two_nodes, {3, 4, 5}}));
+INSTANTIATE_TEST_SUITE_P(OnMixedNodes, GroupConformance, Values(Worlds{&on_mixed_nodes, {4}}));
+
+torch::Tensor random_of(int64_t rank, int64_t elements) {
+  torch::manual_seed(static_cast<uint64_t>(rank) + 1);
+  return torch::randn({elements});
+}
+
+std::string backend_of(const Group& group) {
+  return group.process_group()->getBackend(torch::kCPU)->getBackendName();
+}
+
+TEST(Hierarchical, IsWhatRanksHaveThatShareMemoryWithSomeOfTheOthers) {
+  const Groups two = on_nodes({"a", "a", "b"}), alone = on_nodes({"a", "b"});
+  EXPECT_EQ(backend_of(*two.front()), "paceline");
+  EXPECT_EQ(backend_of(*alone.front()), "gloo");  // nothing to share
+}
+
+TEST(Hierarchical, LargeTensorsHaveTheSameBitsOnAllRanksAndTheRightValues) {
+  constexpr int64_t kElements = (int64_t{9} << 20) / 4 + 5;  // three pieces, the last of them small
+  std::vector<torch::Tensor> inputs, sums(5), copies(5);
+  torch::Tensor expected = torch::zeros({kElements}, torch::kFloat64);
+  for (int64_t rank = 0; rank < 5; ++rank) {
+    inputs.push_back(random_of(rank, kElements));
+    expected += inputs.back().to(torch::kFloat64);
+  }
+  testing::run_ranks(on_two_nodes(5), [&](const std::shared_ptr<Group>& group) {
+    const auto rank = static_cast<size_t>(group->rank());
+    sums[rank] = inputs[rank].clone();
+    group->all_reduce(sums[rank], ReduceOp::sum);
+    copies[rank] = inputs[rank].clone();
+    group->broadcast(copies[rank], 3);
+    torch::Tensor whole = torch::zeros({5, kElements});
+    group->all_gather_into(whole, inputs[rank]);
+    for (int64_t other = 0; other < 5; ++other) EXPECT_TRUE(torch::equal(whole[other], inputs[other]));
+  });
+  EXPECT_TRUE(torch::allclose(sums[0].to(torch::kFloat64), expected, 1e-4, 1e-4));
+  for (size_t rank = 0; rank < 5; ++rank) {
+    EXPECT_TRUE(torch::equal(sums[rank], sums[0])) << rank;
+    EXPECT_TRUE(torch::equal(copies[rank], inputs[3])) << rank;
+  }
+}
+
+// What c10d can ask for, and Group does not.
+TEST(Hierarchical, ReducesAsSharedMemoryDoes) {
+  testing::run_ranks(on_two_nodes(5), [](const std::shared_ptr<Group>& group) {
+    const auto reduced = [&](torch::Tensor tensor, const c10d::ReduceOp& op) {
+      std::vector<torch::Tensor> tensors{tensor};
+      c10d::AllreduceOptions options;
+      options.reduceOp = op;
+      group->process_group()->allreduce(tensors, options)->wait();
+      return tensor;
+    };
+    const auto own = static_cast<double>(group->rank());
+    // Sums that leave the types' ranges, means without a fraction.
+    EXPECT_EQ(reduced(torch::full({3}, 200 + own, torch::kUInt8), c10d::ReduceOp::AVG)[1].item<int64_t>(), 202);
+    EXPECT_EQ(reduced(torch::full({3}, -own - 1, torch::kInt16), c10d::ReduceOp::AVG)[2].item<int64_t>(), -3);
+    EXPECT_EQ(reduced(torch::full({3}, 60'000, torch::kHalf), c10d::ReduceOp::AVG)[0].item<double>(), 60'000);
+    EXPECT_EQ(reduced(torch::full({3}, own, torch::kFloat32), c10d::ReduceOp::AVG)[0].item<double>(), 2);
+    EXPECT_EQ(reduced(torch::full({3}, own, torch::kInt16), c10d::ReduceOp::SUM)[0].item<double>(), 10);
+    EXPECT_EQ(
+        reduced(torch::full({2, 2}, 1 << group->rank(), torch::kInt32).t(), c10d::ReduceOp::BOR)[1][0].item<int>(), 31);
+    EXPECT_FALSE(reduced(torch::full({2}, group->rank() < 4, torch::kBool), c10d::ReduceOp::BXOR)[0].item<bool>());
+    EXPECT_TRUE(reduced(torch::full({2}, group->rank() == 4, torch::kBool), c10d::ReduceOp::SUM)[0].item<bool>());
+    EXPECT_EQ(reduced(torch::ones({3}), c10d::makePreMulSum(0.5))[0].item<double>(), 2.5);
+    EXPECT_THROW(reduced(torch::ones({3}, torch::kComplexFloat), c10d::ReduceOp::PRODUCT), c10::ValueError);
+    for (const int64_t root : {0, 1, 4}) {
+      std::vector<torch::Tensor> tensors{torch::full({3}, own)};
+      c10d::ReduceOptions options;
+      options.rootRank = root;
+      group->process_group()->reduce(tensors, options)->wait();
+      EXPECT_EQ(tensors[0][0].item<double>(), group->rank() == root ? 10 : own);
+    }
+  });
+}
+
+// What the others are told of a collective to which a rank does not come.
+std::vector<CollectiveError> failures_without(const Groups& groups, int64_t gone) {
+  std::vector<std::future<CollectiveError>> waiting;
+  for (const auto& group : groups) {
+    if (group->rank() == gone) continue;
+    waiting.push_back(std::async(std::launch::async, [group] {
+      torch::Tensor tensor = torch::ones({3});
+      return testing::failure_of([&] { group->all_reduce(tensor, ReduceOp::sum); });
+    }));
+  }
+  std::vector<CollectiveError> failures;
+  for (auto& one : waiting) failures.push_back(one.get());
+  return failures;
+}
+
+TEST(Hierarchical, WhoIsGoneIsNamedOnAllNodes) {
+  for (const int64_t gone : {0, 1, 2, 4}) {  // leaders, and others
+    const Groups groups = on_two_nodes(5);
+    groups[static_cast<size_t>(gone)]->abort();
+    for (const CollectiveError& failure : failures_without(groups, gone)) {
+      EXPECT_EQ(failure.cause(), CollectiveCause::other_rank);
+      EXPECT_THAT(failure.what(), HasSubstr("for want of rank " + std::to_string(gone)));
+    }
+  }
+}
+
+TEST(Hierarchical, WhoDoesNotComeIsNamedOnAllNodes) {
+  for (const int64_t gone : {0, 3}) {
+    GroupOptions options;
+    options.timeout = std::chrono::milliseconds(500);
+    const Groups groups = on_nodes({"a", "a", "b", "b"}, options);
+    for (const CollectiveError& failure : failures_without(groups, gone)) {
+      EXPECT_THAT(failure.what(), HasSubstr("for want of rank " + std::to_string(gone)));
+    }
+  }
+}
+
+TEST(Hierarchical, ALeaderThatIsAloneOnItsNodeIsMissedToo) {
+  const Groups groups = on_nodes({"a", "a", "b"});
+  groups[2]->abort();
+  for (const CollectiveError& failure : failures_without(groups, 2)) {
+    EXPECT_EQ(failure.cause(), CollectiveCause::other_rank);
+    EXPECT_THAT(failure.what(), HasSubstr("all_reduce failed on rank"));
+  }
+}
+
+TEST(Hierarchical, ACallThatDiffersWithinANodeIsToldWhoCalledWhat) {
+  const Groups groups = on_nodes({"a", "a", "b", "b"});
+  testing::run_ranks(groups, [](const std::shared_ptr<Group>& group) {
+    torch::Tensor tensor = torch::ones({group->rank() == 3 ? 2 : 3});
+    EXPECT_THAT(testing::failure_of([&] { group->all_reduce(tensor, ReduceOp::sum); }).what(),
+                AllOf(HasSubstr("rank 2 calls"), HasSubstr("rank 3 calls")));
+  });
+}
+
+TEST(Hierarchical, CountsItsCollectivesOnAllRanks) {
+  const SystemClock clock;
+  std::vector<Progress> progress;
+  for (int rank = 0; rank < 3; ++rank) progress.push_back(Progress::create(clock).ValueOrDie());
+  rpc::MemoryKeyValueStore store;
+  std::vector<std::future<void>> ranks;
+  for (const int64_t rank : {0, 1, 2}) {
+    ranks.push_back(std::async(std::launch::async, [&, rank, client = store.client(kOneGeneration)] {
+      GroupOptions options;
+      options.rank = rank;
+      options.world_size = 3;
+      options.node = rank == 2 ? "b" : "a";
+      options.timeout = std::chrono::minutes(1);
+      options.progress = &progress[static_cast<size_t>(rank)];
+      const auto group = Group::create(options, client);
+      torch::Tensor tensor = torch::ones({3}), part = torch::zeros({1});
+      group->all_reduce(tensor, ReduceOp::sum);
+      group->reduce_scatter(part, tensor, ReduceOp::sum);
+      group->all_to_all(tensor, torch::zeros({3}));
+      group->barrier();
+      group->split({0, 1, 2})->barrier();  // of its own
+      const auto reader =
+          ProgressReader::open(options.progress->memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
+      EXPECT_THAT(reader.read(clock.monotonic()).groups, ElementsAre(GroupReading{1, 4, 4, Collective::barrier}));
+    }));
+  }
+  for (auto& rank : ranks) rank.get();
+}
+
+}  // namespace
+}  // namespace paceline::comm

@@ -14,7 +14,7 @@ inline Constraint known_backend() {
 
 #define PACELINE_TORCH_CONFIG_FIELDS(FIELD)                                                                          \
   FIELD(std::optional<std::string>, backend, std::nullopt, ::paceline::known_backend(),                              \
-        "Backend of the collectives; \"paceline\" is shared memory within a machine, and Gloo between machines. By default " \
+        "Backend of the collectives; \"paceline\" is shared memory in a machine, and Gloo between them. By default " \
         "the first of these that supports the worker's device, but gloo if workers share a GPU")                     \
   FIELD(double, timeout_s, 1800.0, ::paceline::between(0, 1e9), "Seconds after which a collective fails")
 PACELINE_CONFIG(TorchConfig, PACELINE_TORCH_CONFIG_FIELDS);

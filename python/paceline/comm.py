@@ -6,9 +6,10 @@ Importing this module registers it. Workers of a trainer have it without that, b
     import paceline.comm
     torch.distributed.init_process_group("paceline")
 
-Between machines values go over Gloo, from the first rank of each; where no rank shares memory with another the group is
-Gloo's. Sparse tensors go through a group of Gloo's in any case. Buckets of ``DistributedDataParallel`` are reduced where they are, without a copy, where
-the environment has ``DDP_DISABLE_COMM_MEM=0`` before torch is imported, as it is in workers.
+Between machines values go over Gloo, from the first rank of each; where no rank shares memory with another the group
+is Gloo's. Sparse tensors go through a group of Gloo's in any case. Buckets of ``DistributedDataParallel`` are reduced
+where they are, without a copy, where the environment has ``DDP_DISABLE_COMM_MEM=0`` before torch is imported, as it is
+in workers.
 """
 
 import os

@@ -1,13 +1,19 @@
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <future>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "paceline/comm/group.h"
 #include "paceline/core/peer_lost.h"
 #include "paceline/rpc/memory_key_value.h"
 #include "paceline/testing/group_conformance.h"
+#include "paceline/testing/in_fork.h"
 
 namespace paceline::comm {
 namespace {
@@ -165,6 +171,61 @@ TEST(Hierarchical, WhoDoesNotComeIsNamedOnAllNodes) {
       EXPECT_THAT(failure.what(), HasSubstr("for want of rank " + std::to_string(gone)));
     }
   }
+}
+
+// Rank 0 is this process, the others are its children; `gone` ends in the middle of a collective.
+void expect_named_when_killed(int gone) {
+  c10d::TCPStoreOptions server_options;
+  server_options.isServer = true;
+  server_options.waitWorkers = false;
+  server_options.port = 0;
+  const c10d::TCPStore server("127.0.0.1", server_options);
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("MASTER_PORT", std::to_string(server.getPort()).c_str(), 1);
+  ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+  ::setenv("WORLD_SIZE", "4", 1);
+  const auto name_of_the_lost = [gone](int rank) -> std::string {
+    ::setenv("RANK", std::to_string(rank).c_str(), 1);
+    GroupOptions options;
+    options.timeout = std::chrono::seconds(60);
+    options.node = rank < 2 ? "a" : "b";
+    const auto group = Group::from_torchrun_environment(options);
+    torch::Tensor tensor = torch::ones({3});
+    group->all_reduce(tensor, ReduceOp::sum);
+    if (rank == gone) ::raise(SIGKILL);
+    try {
+      group->all_reduce(tensor, ReduceOp::sum);
+    } catch (const PeerLost& lost) {
+      return lost.what();
+    }
+    return "nobody is missed";
+  };
+  const std::string named = "for want of rank " + std::to_string(gone);
+  std::vector<pid_t> children;
+  for (int rank = 1; rank < 4; ++rank) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    bool is_named = false;
+    try {
+      is_named = name_of_the_lost(rank).find(named) != std::string::npos;
+    } catch (...) {
+      ::_exit(2);
+    }
+    ::_exit(is_named ? 0 : 1);
+  }
+  EXPECT_THAT(name_of_the_lost(0), HasSubstr(named));
+  for (int rank = 1; rank < 4; ++rank) {
+    int status = 0;
+    ::waitpid(children[static_cast<size_t>(rank - 1)], &status, 0);
+    EXPECT_EQ(status, rank == gone ? SIGKILL : 0) << rank;
+  }
+  ::unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+}
+
+TEST(Hierarchical, WhoIsKilledIsNamedOnAllNodes) {
+  if (!testing::kForksBesideThreadsMayAllocate) GTEST_SKIP() << "forks cannot allocate";
+  expect_named_when_killed(3);
+  expect_named_when_killed(2);  // a leader
 }
 
 TEST(Hierarchical, ALeaderThatIsAloneOnItsNodeIsMissedToo) {

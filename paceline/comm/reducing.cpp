@@ -1,0 +1,40 @@
+#include <ATen/ops/view_as_real.h>
+
+#include "paceline/comm/reducing_internal.h"
+
+namespace paceline::comm {
+
+Reducing reducing_of(const char* operation, const at::Tensor& tensor, const c10d::ReduceOp& op, SharedCall& call) {
+  (void)reducing_request_of(operation, collective::Kind::all_reduce, tensor, op, {});  // refuses what is not defined
+  const auto type = static_cast<c10d::ReduceOp::RedOpType>(op);
+  const bool is_mean = type == c10d::ReduceOp::AVG;
+  const at::Tensor values = call.given(tensor);
+  at::Tensor numbers = values;
+  Reducing how{.within = op, .between = op, .is_mean = is_mean};
+  if (is_mean) how.within = how.between = c10d::ReduceOp::SUM;
+  if (type == c10d::ReduceOp::PREMUL_SUM) how.between = c10d::ReduceOp::SUM;
+  const bool is_integral = at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
+  if (tensor.scalar_type() == at::kBool) {
+    numbers = values.to(at::kByte);
+    if (type != c10d::ReduceOp::BXOR) {
+      const bool any = type == c10d::ReduceOp::SUM || type == c10d::ReduceOp::MAX || type == c10d::ReduceOp::BOR;
+      how.within = how.between = any ? c10d::ReduceOp::MAX : c10d::ReduceOp::MIN;
+    }
+  } else if (is_mean && is_integral) {
+    numbers = values.to(at::kLong);  // the sum may leave the type's range, as that of half can
+  } else if (is_mean && tensor.scalar_type() == at::kHalf) {
+    numbers = values.to(at::kFloat);
+  } else if (tensor.scalar_type() == at::kShort) {
+    numbers = values.to(at::kInt);
+  } else if (tensor.is_complex()) {
+    TORCH_CHECK_VALUE(type != c10d::ReduceOp::PRODUCT, operation, " between machines cannot take the product of ",
+                      tensor.scalar_type(), " tensors");
+    numbers = at::view_as_real(values);
+  }
+  if (!numbers.is_alias_of(tensor)) call.results(tensor.detach(), tensor.is_complex() ? values : numbers);
+  call.keep(numbers);
+  how.numbers = numbers.view({-1});
+  return how;
+}
+
+}  // namespace paceline::comm

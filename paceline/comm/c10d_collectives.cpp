@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -75,6 +76,36 @@ void put(const Tensor& numbers, const Tensor& target) {
   if (numbers.is_alias_of(target)) return;
   const Tensor values = target.is_complex() ? torch::view_as_complex(numbers.view({-1, 2})) : numbers;
   target.copy_(values.view(target.sizes()));
+}
+
+// LibTorch 2.13 gives these three new names and deprecates the old ones, the only ones of 2.11 and 2.12. As templates,
+// for what a version lacks is no error in the branch that it does not take.
+template <class Group>
+auto reduce_scatter_single(Group& group, Tensor& output, Tensor& input, const c10d::ReduceScatterOptions& options) {
+  if constexpr (requires { group.reduce_scatter_single(output, input, options); }) {
+    return group.reduce_scatter_single(output, input, options);
+  } else {
+    return group._reduce_scatter_base(output, input, options);
+  }
+}
+
+template <class Group>
+auto all_gather_single(Group& group, Tensor& output, Tensor& input) {
+  if constexpr (requires { group.all_gather_single(output, input); }) {
+    return group.all_gather_single(output, input);
+  } else {
+    return group._allgather_base(output, input);
+  }
+}
+
+template <class Group>
+auto all_to_all_single(Group& group, Tensor& output, Tensor& input, std::vector<int64_t>& taken,
+                       std::vector<int64_t>& given) {
+  if constexpr (requires { group.all_to_all_single(output, input, taken, given); }) {
+    return group.all_to_all_single(output, input, taken, given);
+  } else {
+    return group.alltoall_base(output, input, taken, given);
+  }
 }
 
 c10d::ReduceOp to_c10d(ReduceOp op, torch::ScalarType dtype) {
@@ -159,7 +190,7 @@ std::shared_ptr<Work> C10dCollectives::start_reduce_scatter(const Tensor& output
     Tensor numbers = as_numbers(memory_for(target));
     c10d::ReduceScatterOptions options;
     options.reduceOp = to_c10d(op, target.scalar_type());
-    const auto work = process_group_->reduce_scatter_single(numbers, given, options);
+    const auto work = reduce_scatter_single(*process_group_, numbers, given, options);
     return Begun{work, [=, size = process_group_->getSize()] {
                    if (op == ReduceOp::mean) numbers.div_(size);
                    put(numbers, target);
@@ -175,7 +206,7 @@ std::shared_ptr<Work> C10dCollectives::start_all_gather_into(const Tensor& outpu
     const Tensor values = memory_for(target);
     Tensor given = as_bytes(input.detach().contiguous());
     Tensor gathered = as_bytes(values);
-    return Begun{process_group_->all_gather_single(gathered, given), [=] {
+    return Begun{all_gather_single(*process_group_, gathered, given), [=] {
                    if (!values.is_alias_of(target)) target.copy_(values);
                  }};
   });
@@ -191,7 +222,7 @@ std::shared_ptr<Work> C10dCollectives::start_all_to_all(const Tensor& output, co
     Tensor given = as_bytes(input.detach().contiguous());
     Tensor taken = as_bytes(values);
     std::vector<int64_t> takes = bytes_of(output_rows, output), gives = bytes_of(input_rows, input);
-    return Begun{process_group_->all_to_all_single(taken, given, takes, gives), [=] {
+    return Begun{all_to_all_single(*process_group_, taken, given, takes, gives), [=] {
                    if (!values.is_alias_of(target)) target.copy_(values);
                  }};
   });
@@ -270,7 +301,8 @@ void C10dCollectives::broadcast_coalesced(const std::vector<Tensor>& tensors, in
 Tensor C10dCollectives::allocate(int64_t elements, const torch::TensorOptions& options) const {
   check_elements(elements);
   const c10::Device device = options.device();
-  if (elements > 0 && process_group_->hasBackendForDeviceType(device.type())) {
+  const auto has_backend = [&](const c10::Device& one) { return one.type() == device.type(); };
+  if (elements > 0 && std::ranges::any_of(process_group_->getDeviceTypes(), has_backend)) {
     const auto backend = process_group_->getBackend(device.type());
     if (backend->supportsTensorAlloc(device.index())) return backend->allocateTensor(elements, options);
   }

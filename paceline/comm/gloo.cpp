@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "paceline/comm/backend_internal.h"
+#include "paceline/comm/collective_call_internal.h"
 #include "paceline/comm/failure_internal.h"
 
 namespace paceline::comm {
@@ -55,47 +56,6 @@ class ReportedWork final : public c10d::Work {
 // What this thread calls all_reduce for: Gloo's reduce_scatter is made of them, and its own work, which has no future,
 // would end when somebody waits for it only.
 thread_local Collective made_of_all_reduces = Collective::none;
-
-ElementType type_of(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return ElementType::float32;
-    case at::kDouble:
-      return ElementType::float64;
-    case at::kHalf:
-      return ElementType::float16;
-    case at::kBFloat16:
-      return ElementType::bfloat16;
-    case at::kChar:
-      return ElementType::int8;
-    case at::kByte:
-      return ElementType::uint8;
-    case at::kShort:
-      return ElementType::int16;
-    case at::kInt:
-      return ElementType::int32;
-    case at::kLong:
-      return ElementType::int64;
-    case at::kBool:
-      return ElementType::boolean;
-    case at::kComplexFloat:
-      return ElementType::complex64;
-    case at::kComplexDouble:
-      return ElementType::complex128;
-    default:
-      return ElementType::none;
-  }
-}
-
-// `parts`: how often the whole is what this rank has of it.
-CollectiveCall call_of(Collective collective, const std::vector<at::Tensor>& tensors, int parts = 1) {
-  CollectiveCall call{.collective = collective};
-  if (!tensors.empty()) call.type = type_of(tensors.front().scalar_type());
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.layout() == at::kStrided) call.bytes += static_cast<int64_t>(tensor.nbytes()) * parts;
-  }
-  return call;
-}
 
 // Gloo whose waiting collectives can be made to fail from another thread, and which counts all of them. c10d offers the
 // former for NCCL only: a rank that is told to stop would wait for its peers until the timeout.

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
+#include "paceline/comm/collective_call_internal.h"
 #include "paceline/comm/failure_internal.h"
 #include "paceline/comm/hierarchical_internal.h"
 #include "paceline/comm/reducing_internal.h"
@@ -98,17 +99,19 @@ class HierarchicalBackend final : public c10d::Backend {
   }
 
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
-    at::Tensor tensor = only("reduce", tensors);
+    at::Tensor tensor = only("reduce", tensors, options.rootTensor);
     if (checked_rank(options.rootRank, getSize()) != getRank()) tensor = tensor.detach().clone();
     SharedCall call;
     Steps steps;
     reduce_steps(steps, reducing_of("reduce", tensor, options.reduceOp, call));
-    return begin(c10d::OpType::REDUCE, Collective::reduce, std::move(call), std::move(steps), tensors, options.timeout);
+    return begin(c10d::OpType::REDUCE, call_of(Collective::reduce, tensors), std::move(call), std::move(steps), tensors,
+                 options.timeout);
   }
 
   WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
                              const c10d::ReduceScatterOptions& options) override {
     at::Tensor& output = only("reduce_scatter", outputs);
+    if (has_sizes_of_their_own(inputs)) return reduce_parts(outputs, inputs.front(), options);
     SharedCall call;
     Tensors joined{call.joined(list_of("reduce_scatter", inputs, output, getSize()))};
     return reduce_scatter_tensors(c10d::OpType::REDUCE_SCATTER, std::move(call), outputs, joined, options);
@@ -120,26 +123,22 @@ class HierarchicalBackend final : public c10d::Backend {
   }
   WorkPointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                               const c10d::ReduceScatterOptions& options) override {
-    return reduce_scatter_tensors(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, {}, outputs, inputs, options);
+    return reduce_scatter_tensors(c10d::OpType::COALESCED, {}, outputs, inputs, options);
   }
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
-    at::Tensor& tensor = only("broadcast", tensors);
+    at::Tensor& tensor = only("broadcast", tensors, options.rootTensor);
     const int root = checked_rank(options.rootRank, getSize());
     SharedCall call;
-    const at::Tensor values = getRank() == root ? call.given(tensor) : call.filled(tensor);
     Steps steps;
-    for (const at::Tensor& piece : pieces_of(byte_view(values))) {
-      if (piece.numel() == 0) continue;
-      RelayStep& step = steps.emplace_back(from_node(piece, node_of(root)));
-      if (node_of(root) == node()) step.up = broadcast_request(piece, place_of(root));
-    }
-    return begin(c10d::OpType::BROADCAST, Collective::broadcast, std::move(call), std::move(steps), tensors,
-                 options.timeout);
+    broadcast_steps(steps, getRank() == root ? call.given(tensor) : call.filled(tensor), root);
+    return begin(c10d::OpType::BROADCAST, call_of(Collective::broadcast, tensors), std::move(call), std::move(steps),
+                 tensors, options.timeout);
   }
 
   WorkPointer allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
     at::Tensor& input = only("all_gather", inputs);
+    if (has_sizes_of_their_own(outputs)) return gather_parts(outputs.front(), input, options);
     Tensors results = list_of("all_gather", outputs, input, getSize());
     SharedCall call;
     Tensors parts;
@@ -149,8 +148,8 @@ class HierarchicalBackend final : public c10d::Backend {
       from[static_cast<size_t>(nodes_.node_of[rank])].push_back(parts[rank]);
     Steps steps;
     gather_steps(steps, byte_view(call.given(input)), parts, from);
-    return begin(c10d::OpType::ALLGATHER, Collective::all_gather, std::move(call), std::move(steps), results,
-                 options.timeout);
+    return begin(c10d::OpType::ALLGATHER, call_of(Collective::all_gather, results), std::move(call), std::move(steps),
+                 results, options.timeout);
   }
   WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
     Tensors outputs{output}, inputs{input};
@@ -173,7 +172,7 @@ class HierarchicalBackend final : public c10d::Backend {
                    .down = Request{.kind = Kind::barrier}};
     Steps steps;
     steps.push_back(std::move(step));
-    return begin(c10d::OpType::BARRIER, Collective::barrier, {}, std::move(steps), {}, options.timeout);
+    return begin(c10d::OpType::BARRIER, {Collective::barrier}, {}, std::move(steps), {}, options.timeout);
   }
 
   // What goes between all ranks, each for itself: nothing is gained by the leaders.
@@ -213,21 +212,23 @@ class HierarchicalBackend final : public c10d::Backend {
   int node() const { return node_of(getRank()); }
   bool has_others() const { return nodes_.ranks[static_cast<size_t>(node())].size() > 1; }
 
-  WorkPointer begin(c10d::OpType type, Collective collective, SharedCall call, Steps steps, Tensors results,
+  WorkPointer begin(c10d::OpType type, const CollectiveCall& counted, SharedCall call, Steps steps, Tensors results,
                     milliseconds timeout) {
-    const std::string operation = to_string(collective);
+    const std::string operation = to_string(counted.collective);
     failures_->throw_if_stopped(operation);
     ++called_;
     const auto kept = std::make_shared<SharedCall>(std::move(call));
-    const ToldWork told = make_told_work({getRank(), type, collective, operation, std::move(results), failures_});
-    if (progress_ != nullptr) progress_->begin_collective(collective);
-    const auto end = [kept, told, progress = progress_](std::exception_ptr failure) {
+    const ToldWork told =
+        make_told_work({getRank(), type, counted.collective, operation, std::move(results), failures_});
+    CollectiveHandle handle;
+    if (progress_ != nullptr) handle = progress_->begin_collective(counted);
+    const auto end = [kept, told, progress = progress_, handle](std::exception_ptr failure) {
       try {
         if (!failure) kept->copy_back();
       } catch (...) {
         failure = std::current_exception();
       }
-      if (progress != nullptr) progress->end_collective();
+      if (progress != nullptr) progress->end_collective(handle);
       told.end(failure, -1);
     };
     relay_->start(std::move(steps), timeout.count() > 0 ? timeout : timeout_, end);
@@ -258,6 +259,14 @@ class HierarchicalBackend final : public c10d::Backend {
     };
     if (from != node() && has_others()) step.down = broadcast_request(bytes, 0);
     return step;
+  }
+
+  void broadcast_steps(Steps& steps, const at::Tensor& values, int root) const {
+    for (const at::Tensor& piece : pieces_of(byte_view(values))) {
+      if (piece.numel() == 0) continue;
+      RelayStep& step = steps.emplace_back(from_node(piece, node_of(root)));
+      if (node_of(root) == node()) step.up = broadcast_request(piece, place_of(root));
+    }
   }
 
   void reduce_steps(Steps& steps, const Reducing& how) const {
@@ -297,7 +306,8 @@ class HierarchicalBackend final : public c10d::Backend {
       check_tensor("all_reduce", tensor);
       reduce_steps(steps, reducing_of("all_reduce", tensor, options.reduceOp, call));
     }
-    return begin(type, Collective::all_reduce, std::move(call), std::move(steps), tensors, options.timeout);
+    return begin(type, call_of(Collective::all_reduce, tensors), std::move(call), std::move(steps), tensors,
+                 options.timeout);
   }
 
   // All is reduced for all, and each takes its part: between nodes everything goes everywhere anyhow.
@@ -311,7 +321,42 @@ class HierarchicalBackend final : public c10d::Backend {
       const int64_t part = outputs[i].numel();
       call.results(outputs[i].detach(), whole.narrow(0, part * getRank(), part).view(outputs[i].sizes()));
     }
-    return begin(type, Collective::reduce_scatter, std::move(call), std::move(steps), outputs, options.timeout);
+    return begin(type, call_of(Collective::reduce_scatter, inputs), std::move(call), std::move(steps), outputs,
+                 options.timeout);
+  }
+
+  // A reduction of each part, of which one is taken.
+  WorkPointer reduce_parts(Tensors& outputs, const Tensors& parts, const c10d::ReduceScatterOptions& options) {
+    at::Tensor& output = outputs.front();
+    check_parts_of_ranks("reduce_scatter", parts, output, getRank(), getSize());
+    SharedCall call;
+    Steps steps;
+    for (int rank = 0; rank < getSize(); ++rank) {
+      const at::Tensor part = parts[static_cast<size_t>(rank)].detach().clone(at::MemoryFormat::Contiguous).view({-1});
+      reduce_steps(steps, reducing_of("reduce_scatter", part, options.reduceOp, call));
+      if (rank == getRank()) call.results(output.detach(), part.view(output.sizes()));
+    }
+    return begin(c10d::OpType::REDUCE_SCATTER, call_of(Collective::reduce_scatter, parts), std::move(call),
+                 std::move(steps), outputs, options.timeout);
+  }
+
+  // A broadcast by each rank.
+  WorkPointer gather_parts(const Tensors& parts, const at::Tensor& input, const c10d::AllgatherOptions& options) {
+    check_parts_of_ranks("all_gather", parts, input, getRank(), getSize());
+    SharedCall call;
+    Steps steps;
+    for (int rank = 0; rank < getSize(); ++rank) {
+      at::Tensor part = parts[static_cast<size_t>(rank)];
+      if (rank == getRank()) {
+        const at::Tensor values = call.given(input);
+        call.results(part.detach(), values.view(part.sizes()));
+        broadcast_steps(steps, values, rank);
+      } else {
+        broadcast_steps(steps, call.filled(part), rank);
+      }
+    }
+    return begin(c10d::OpType::ALLGATHER, call_of(Collective::all_gather, parts), std::move(call), std::move(steps),
+                 parts, options.timeout);
   }
 
   // `parts`: where each rank's input goes. `from`: the same memory by the node that it comes from, in as few tensors
@@ -361,7 +406,8 @@ class HierarchicalBackend final : public c10d::Backend {
       }
       gather_steps(steps, given, parts, from);
     }
-    return begin(type, Collective::all_gather, std::move(call), std::move(steps), outputs, options.timeout);
+    return begin(type, call_of(Collective::all_gather, outputs), std::move(call), std::move(steps), outputs,
+                 options.timeout);
   }
 
   const BackendSettings settings_;

@@ -136,6 +136,25 @@ TEST(Hierarchical, ReducesAsSharedMemoryDoes) {
   });
 }
 
+TEST(Hierarchical, PartsMayHaveSizesOfTheirOwn) {
+  testing::run_ranks(on_two_nodes(5), [](const std::shared_ptr<Group>& group) {
+    const auto process_group = group->process_group();
+    const auto own = static_cast<size_t>(group->rank());
+    std::vector<std::vector<torch::Tensor>> parts(1);
+    for (int64_t rank = 0; rank < 5; ++rank) parts[0].push_back(torch::full({rank}, rank));
+    std::vector<torch::Tensor> output{torch::zeros({group->rank()}, torch::kInt64)};
+    process_group->reduce_scatter(output, parts)->wait();
+    EXPECT_TRUE(torch::equal(output[0], torch::full({group->rank()}, 5 * group->rank())));
+    std::vector<torch::Tensor> input{parts[0][own].clone()};
+    for (torch::Tensor& part : parts[0]) part.zero_();
+    process_group->allgather(parts, input)->wait();
+    for (int64_t rank = 0; rank < 5; ++rank) {
+      EXPECT_TRUE(torch::equal(parts[0][static_cast<size_t>(rank)], torch::full({rank}, rank))) << rank;
+    }
+    EXPECT_THROW(process_group->allgather(parts, output = {torch::zeros({7}, torch::kInt64)}), c10::ValueError);
+  });
+}
+
 // What the others are told of a collective to which a rank does not come.
 std::vector<CollectiveError> failures_without(const Groups& groups, int64_t gone) {
   std::vector<std::future<CollectiveError>> waiting;
@@ -219,7 +238,8 @@ void expect_named_when_killed(int gone) {
     ::waitpid(children[static_cast<size_t>(rank - 1)], &status, 0);
     EXPECT_EQ(status, rank == gone ? SIGKILL : 0) << rank;
   }
-  ::unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+  for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE", "WORLD_SIZE", "RANK"})
+    ::unsetenv(name);
 }
 
 TEST(Hierarchical, WhoIsKilledIsNamedOnAllNodes) {

@@ -2,6 +2,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <optional>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
@@ -71,7 +72,8 @@ Reduction reduction_of(const c10d::ReduceOp& op) {
 
 double factor_of(const c10d::ReduceOp& op) {
   if (op.op_ != c10d::ReduceOp::PREMUL_SUM) return 1;
-  const auto* const factor = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
+  // Its name until LibTorch 2.11, an alias since.
+  const auto* const factor = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
   TORCH_CHECK_VALUE(factor != nullptr, "PREMUL_SUM has no factor");
   return factor->tensor_factor.defined() ? factor->tensor_factor.item<double>() : factor->double_factor;
 }
@@ -104,9 +106,29 @@ const std::vector<at::Tensor>& list_of(const char* operation, const std::vector<
   return lists.front();
 }
 
-void check_empty_elsewhere(const char* operation, const std::vector<std::vector<at::Tensor>>& lists, int rank, int root) {
-  TORCH_CHECK_VALUE(rank == root || lists.empty(), operation, ": only rank ", root, " has a list of tensors, rank ", rank,
-                    " gave one too");
+bool has_sizes_of_their_own(const std::vector<std::vector<at::Tensor>>& lists) {
+  return lists.size() == 1 && std::ranges::any_of(lists.front(), [&](const at::Tensor& one) {
+           return one.numel() != lists.front().front().numel();
+         });
+}
+
+void check_parts_of_ranks(const char* operation, const std::vector<at::Tensor>& parts, const at::Tensor& own, int rank,
+                          int world_size) {
+  TORCH_CHECK_VALUE(parts.size() == static_cast<size_t>(world_size), operation, ": wanted a tensor for each of ",
+                    world_size, " ranks, got ", parts.size());
+  TORCH_CHECK_VALUE(parts[static_cast<size_t>(rank)].numel() == own.numel(), operation, ": wanted for rank ", rank,
+                    " the ", own.numel(), " values of its tensor, got ", parts[static_cast<size_t>(rank)].numel());
+  for (const at::Tensor& part : parts) {
+    check_tensor(operation, part);
+    TORCH_CHECK_VALUE(part.scalar_type() == own.scalar_type(), operation, ": tensors of one type wanted, got ",
+                      part.scalar_type(), " and ", own.scalar_type());
+  }
+}
+
+void check_empty_elsewhere(const char* operation, const std::vector<std::vector<at::Tensor>>& lists, int rank,
+                           int root) {
+  TORCH_CHECK_VALUE(rank == root || lists.empty(), operation, ": only rank ", root, " has a list of tensors, rank ",
+                    rank, " gave one too");
 }
 
 void check_gathered(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs, int world_size) {

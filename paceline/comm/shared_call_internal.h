@@ -28,8 +28,14 @@ at::Tensor& only(const char* operation, std::vector<at::Tensor>& tensors, int64_
 /// The list of a call that takes one tensor for each rank, of the size and type of `of`.
 const std::vector<at::Tensor>& list_of(const char* operation, const std::vector<std::vector<at::Tensor>>& lists,
                                        const at::Tensor& of, int world_size);
+/// What each rank gets may have another size.
+bool has_sizes_of_their_own(const std::vector<std::vector<at::Tensor>>& lists);
+/// Of such a call: a tensor for each rank, that of `rank` with as many values as `own`.
+void check_parts_of_ranks(const char* operation, const std::vector<at::Tensor>& parts, const at::Tensor& own, int rank,
+                          int world_size);
 /// Of a call that takes a list at its root only.
-void check_empty_elsewhere(const char* operation, const std::vector<std::vector<at::Tensor>>& lists, int rank, int root);
+void check_empty_elsewhere(const char* operation, const std::vector<std::vector<at::Tensor>>& lists, int rank,
+                           int root);
 /// Of a call that gathers into one tensor for each input.
 void check_gathered(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs, int world_size);
 /// Of a call that scatters what is reduced from one tensor for each output.

@@ -164,7 +164,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
   WorkPointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                               const c10d::ReduceScatterOptions& options) override {
-    return reduce_scatter_tensors(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, outputs, inputs, options);
+    return reduce_scatter_tensors(c10d::OpType::COALESCED, outputs, inputs, options);
   }
 
   WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_rows,
@@ -234,26 +234,14 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
  private:
-  // What each rank gets may have another size.
-  static bool has_sizes_of_their_own(const TensorLists& lists) {
-    return lists.size() == 1 && std::ranges::any_of(lists.front(), [&](const at::Tensor& one) {
-             return one.numel() != lists.front().front().numel();
-           });
-  }
   // A reduction to each rank.
   WorkPointer reduce_parts(Tensors& outputs, const Tensors& parts, const c10d::ReduceScatterOptions& options) {
     at::Tensor& output = outputs.front();
-    const auto own = static_cast<size_t>(getRank());
-    TORCH_CHECK_VALUE(std::ssize(parts) == getSize() && parts[own].numel() == output.numel(),
-                      "reduce_scatter: wanted a tensor for each of ", getSize(), " ranks, this one's of ",
-                      output.numel(), " values, got ", parts.size());
+    check_parts_of_ranks("reduce_scatter", parts, output, getRank(), getSize());
     SharedCall call;
     std::vector<Request> requests;
     for (int rank = 0; rank < getSize(); ++rank) {
       const at::Tensor& part = parts[static_cast<size_t>(rank)];
-      check_tensor("reduce_scatter", part);
-      TORCH_CHECK_VALUE(part.scalar_type() == output.scalar_type(), "reduce_scatter: tensors of one type wanted, got ",
-                        part.scalar_type(), " and ", output.scalar_type());
       Request request =
           reducing_request_of("reduce_scatter", Kind::reduce, part, options.reduceOp, patience(options.timeout));
       request.root = rank;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -129,7 +130,7 @@ TEST(Group, AReduceScatterEndsWithoutSomebodyWhoWaitsForIt) {
       options.progress = &progress;
       const auto group = Group::create(options, client);
       torch::Tensor part = torch::zeros({2}), tensor = torch::ones({4});
-      const auto work = group->process_group()->_reduce_scatter_base(part, tensor);
+      const auto work = group->process_group()->getBackend(torch::kCPU)->_reduce_scatter_base(part, tensor);
       (void)work->isCompleted();  // over shared memory it begins when somebody asks
       const auto reader = ProgressReader::open(progress.memory().descriptor().duplicate().ValueOrDie()).ValueOrDie();
       const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);

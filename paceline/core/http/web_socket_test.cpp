@@ -43,7 +43,7 @@ TEST(WebSocketReader, MakesMessagesOfBytesInAnyPortions) {
 }
 
 TEST(WebSocketReader, RefusesWhatIsNoneAndWhatIsBeyondMeasure) {
-  for (const std::string bytes :
+  for (const std::string& bytes :
        {std::string("HTTP"), std::string("\x81\x85masked"), std::string("\x81\x7f\x7f\0\0\0\0\0\0\0", 10)}) {
     WebSocketReader reader;
     reader.feed(bytes);

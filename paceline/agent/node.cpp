@@ -9,6 +9,7 @@
 
 #include "paceline/agent/node.h"
 #include "paceline/agent/out_of_memory_internal.h"
+#include "paceline/core/posix/environment.h"
 #include "paceline/core/posix/host_name.h"
 #include "paceline/core/posix/kernel_file.h"
 
@@ -80,13 +81,8 @@ std::string accelerator_type_of(const std::string& model) {
 }
 
 rpc::StringMap own_environment() {
-  rpc::StringMap environment;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const size_t equals = text.find('=');
-    if (equals == std::string_view::npos || text.substr(0, equals) == rpc::kChannelVariable) continue;
-    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
+  rpc::StringMap environment = child_environment();
+  environment.erase(rpc::kChannelVariable);
   return environment;
 }
 

@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     return paceline::launch::run_program_worker({argv + std::min(kBeforeTheProgram, argc), argv + argc});
   }
   // Otherwise gRPC writes a line of its own for each stranger that knocks, beside what Paceline says of it.
-  ::setenv("GRPC_VERBOSITY", "ERROR", /*overwrite=*/0);
+  paceline::set_own_variable("GRPC_VERBOSITY", "ERROR");
   if (argc > 1 && std::strcmp(argv[1], "run") == 0) return cli::run_command({argv + 2, argv + argc});
   return cli::run_program(kCommands, PACELINE_VERSION, argc, argv);
 }

@@ -11,6 +11,7 @@
 
 #include "paceline/core/clock.h"
 #include "paceline/core/posix/descriptor.h"
+#include "paceline/core/posix/environment.h"
 #include "paceline/launch/child.h"
 #include "paceline/launch/environment.h"
 #include "paceline/launch/error_file.h"
@@ -53,16 +54,6 @@ arrow::Result<int64_t> agree_on_port(const ProgramPlan& plan, Rank rank, rpc::Ke
   return std::stoll(port);
 }
 
-rpc::StringMap own_environment() {
-  rpc::StringMap environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const size_t equals = text.find('=');
-    if (equals != std::string_view::npos) environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return environment;
-}
-
 // What is meant for the program, and comes to the whole group, passes this process by.
 void ignore_signals() {
   for (int signal = 1; signal < SIGRTMIN; ++signal) {
@@ -96,7 +87,7 @@ class ProgramWorker {
     const bool debugged = place.assign.rank.value == plan_.debug_rank;
     const Descriptor terminal(debugged ? ::open("/dev/tty", O_RDWR | O_CLOEXEC) : -1);
     ARROW_ASSIGN_OR_RAISE(const pid_t child, start_child(program_command(plan_, place.assign),
-                                                         program_environment(plan_, at, own_environment()), terminal));
+                                                         program_environment(plan_, at, child_environment()), terminal));
     connection_.on_stop([](const rpc::Stop& stop) { ::kill(0, static_cast<int>(stop.signal)); });
     end(wait_for_child(child), error_file);
     return arrow::Status::OK();

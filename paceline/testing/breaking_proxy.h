@@ -50,7 +50,10 @@ class BreakingProxy {
  public:
   /// `cut_after`: the Nth connection, from 0, breaks when so many bytes have gone either way together; 0: it does not.
   BreakingProxy(int target_port, std::function<size_t(int)> cut_after)
-      : target_port_(target_port),
+      : BreakingProxy([target_port](int) { return target_port; }, std::move(cut_after)) {}
+  /// `target_port`: of the Nth connection, likewise.
+  BreakingProxy(std::function<int(int)> target_port, std::function<size_t(int)> cut_after)
+      : target_port_(std::move(target_port)),
         cut_after_(std::move(cut_after)),
         listening_(loopback_socket(0)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -122,9 +125,10 @@ class BreakingProxy {
   void accept() {
     Descriptor near(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!near) return;
-    Descriptor far = loopback_socket(target_port_);
+    const int connection = count_++;
+    Descriptor far = loopback_socket(target_port_(connection));
     ::fcntl(far.get(), F_SETFL, O_NONBLOCK);
-    const size_t limit = cut_after_(count_++);
+    const size_t limit = cut_after_(connection);
     Pair& pair = pairs_.emplace_back(std::move(near), std::move(far));
     pair.left = limit == 0 ? SIZE_MAX : limit;
     pair.freezes = freezes_;
@@ -162,7 +166,7 @@ class BreakingProxy {
   }
 
   static constexpr size_t kBuffer = 64 << 10;
-  const int target_port_;
+  const std::function<int(int)> target_port_;
   const std::function<size_t(int)> cut_after_;
   Descriptor listening_;
   Descriptor wake_;

@@ -3,6 +3,7 @@
 #include <arrow/flight/types.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/join.hpp>
 #include <condition_variable>
 #include <mutex>
 #include <random>
@@ -32,8 +33,8 @@ bool is_final(const arrow::Status& status) {
                     detail->code() == arrow::flight::FlightStatusCode::Unauthorized);
 }
 
-// Whoever is there has no certificate of this run. By OpenSSL's words, which are others where only the clocks differ.
-bool is_another_run(const arrow::Status& status) {
+// By OpenSSL's words, which are others where only the clocks differ.
+bool has_no_certificate_of_the_run(const arrow::Status& status) {
   const auto says = [&](const char* words) { return status.message().find(words) != std::string::npos; };
   return says("certificate verify failed") && !says("not yet valid") && !says("has expired");
 }
@@ -167,18 +168,21 @@ class ConnectedChannel final : public rpc::Channel {
         failures_[at] = failure;
       }
       if (is_over()) break;
-      if (leads_to_other_runs())
-        give_up(arrow::Status::IOError("another run's controller is at ", options_.addresses.front(), ": run ",
-                                       options_.run, " is over"));
+      if (!is_connected() && leads_to_others()) {
+        give_up(arrow::Status::IOError("who answers at ", boost::algorithm::join(options_.addresses, ", "),
+                                       " has no certificate of run ", options_.run,
+                                       ": that run is over, or its controller is elsewhere"));
+      }
       next_pause = was_connected ? kFirstPause : next_pause;
       pause(next_pause);
       next_pause = was_connected ? kFirstPause : std::min(2 * next_pause, kLongestPause);
     }
   }
 
-  bool leads_to_other_runs() {
+  // Before there is a session only: one that lives outlasts whoever has its controller's address for a while.
+  bool leads_to_others() {
     const std::lock_guard lock(mutex_);
-    return std::ranges::all_of(failures_, is_another_run);
+    return std::ranges::all_of(failures_, has_no_certificate_of_the_run);
   }
 
   // One connection, from its beginning to its end.

@@ -107,6 +107,19 @@ TEST(FlightChannel, EverythingComesOnceWhereverTheConnectionIsCut) {
   }
 }
 
+// A port that is used again, a proxy that answers itself: what is there for a while says nothing of a session that lives.
+TEST(FlightChannel, AStrangerAtItsAddressForAWhileEndsNoSession) {
+  ListeningRun run, other;
+  BreakingProxy proxy([&](int connection) { return connection == 1 || connection == 2 ? other.port() : run.port(); },
+                      [](int connection) { return connection == 0 ? size_t{20'000} : 0; });
+  auto options = run.options();
+  options.addresses = {proxy.address()};
+  ChannelPair pair = run.join(options);
+  exchange(pair, 20, 20'000);
+  EXPECT_GE(proxy.connections(), 4);
+  EXPECT_EQ(run.arrivals(), 1);
+}
+
 TEST(FlightChannel, AHalfOpenConnectionIsFoundAndAnotherGoesOn) {
   ListeningRun run(std::chrono::seconds(2));
   BreakingProxy proxy(run.port(), [](int) { return 0; });

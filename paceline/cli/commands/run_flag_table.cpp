@@ -251,7 +251,7 @@ const std::vector<Flag>& own_flags() {
        }},
       {"token-file", 0, "FILE", nullptr, nullptr,
        "With several nodes: file that the first writes and the others read, a secret; by default in ~/.paceline",
-       take_node_text<&NodeFlags::token_file>, kOwnNodes},
+       take_node_text<&NodeFlags::token_file>, kOwnNodes, false, true},
       {"engine", 0, "NAME", "ray", nullptr,
        "ray: run as a job of a Ray cluster, with the ranks on its nodes; -n counts all of them",
        take_text<&RunFlags::engine>, nullptr, true},
@@ -309,7 +309,7 @@ const std::vector<Flag>& torchrun_flags() {
          r.endpoint = text;
          return arrow::Status::OK();
        },
-       kOwnNodes},
+       kOwnNodes, false, true},
       {"rdzv-id", 0, "ID", nullptr, "PET_RDZV_ID",
        "TORCHELASTIC_RUN_ID of the programs; the token file is named after it",
        [](Reading& r, const std::string& text) {
@@ -362,7 +362,8 @@ const std::vector<Flag>& torchrun_flags() {
        "Number of this node, with every backend; by default 0, or as nodes come with --rdzv-endpoint",
        [](Reading& r, const std::string& text) {
          return integer(text, 0, "a number from 0").Value(&r.flags.nodes.rank.emplace());
-       }},
+       },
+       nullptr, false, true},
       {"master-addr", 0, "ADDRESS", nullptr, "PET_MASTER_ADDR",
        "Where node 0 is; with one node MASTER_ADDR of the programs, which must be this machine's",
        [](Reading& r, const std::string& text) -> arrow::Status {
@@ -371,7 +372,7 @@ const std::vector<Flag>& torchrun_flags() {
          r.has_master_address = true;
          return arrow::Status::OK();
        },
-       kOwnGroup},
+       kOwnGroup, false, true},
       {"master-port", 0, "PORT", nullptr, "PET_MASTER_PORT",
        "Where node 0 listens, default 29500; with one node MASTER_PORT of the programs, by default a free port",
        [](Reading& r, const std::string& text) -> arrow::Status {
@@ -379,10 +380,10 @@ const std::vector<Flag>& torchrun_flags() {
          if (*r.flags.master_port <= 65535) return arrow::Status::OK();
          return arrow::Status::Invalid("is ", text, "; allowed: 0 (any that is free) to 65535");
        },
-       kOwnGroup},
+       kOwnGroup, false, true},
       {"local-addr", 0, "ADDRESS", nullptr, "PET_LOCAL_ADDR",
        "With several nodes: where the others' ranks reach those here; by default found out",
-       take_node_text<&NodeFlags::local_address>, kOwnNodes},
+       take_node_text<&NodeFlags::local_address>, kOwnNodes, false, true},
       {"logs-specs", 0, "NAME", nullptr, nullptr, "Refused: Paceline writes the logs",
        [](Reading&, const std::string& text) {
          return arrow::Status::Invalid("is \"", text,

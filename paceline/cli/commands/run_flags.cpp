@@ -134,10 +134,29 @@ class CommandLine {
   std::vector<const Flag*> seen_;
 };
 
-// What stands in variables and not on the command line.
+bool has_nodes_elsewhere(const RunFlags& flags) {
+  return !flags.hosts.empty() || flags.engine == "ray";
+}
+
+arrow::Status check_own_nodes(const Reading& reading, const CommandLine& words) {
+  if (!has_nodes_elsewhere(reading.flags)) return arrow::Status::OK();
+  for (const auto* flags : {&own_flags(), &torchrun_flags()}) {
+    for (const Flag& flag : *flags) {
+      if (!flag.places_own_node || !words.has(flag)) continue;
+      return arrow::Status::Invalid("--", flag.name, " is about a node on which this command is run; nodes of ",
+                                    reading.flags.hosts.empty() ? "--engine ray" : "--hosts",
+                                    " find out their own places: leave it out");
+    }
+  }
+  return arrow::Status::OK();
+}
+
+// What stands in variables and not on the command line. Those about a node of its own, which a cluster may have set
+// where the command is run, do not concern nodes elsewhere.
 arrow::Status read_variables(Reading& reading, const CommandLine& words) {
   for (const Flag& flag : torchrun_flags()) {
     if (flag.variable == nullptr || words.has(flag)) continue;
+    if (flag.places_own_node && has_nodes_elsewhere(reading.flags)) continue;
     const auto value = reading.facts.variables(flag.variable);
     if (!value || value->empty() || (flag.value == nullptr && *value == "0")) continue;
     ARROW_RETURN_NOT_OK(apply(flag, flag.variable, *value, reading));
@@ -278,11 +297,7 @@ arrow::Result<RunFlags> parse_run_flags(const std::vector<std::string>& argument
   CommandLine words(arguments, reading);
   ARROW_RETURN_NOT_OK(words.read());
   if (reading.flags.help) return reading.flags;
-  if (!reading.flags.nodes.local_address.empty() && (!reading.flags.hosts.empty() || reading.flags.engine == "ray")) {
-    return arrow::Status::Invalid("--local-addr is the address of a node on which this command is run; nodes of ",
-                                  reading.flags.hosts.empty() ? "--engine ray" : "--hosts",
-                                  " find out their own: leave it out");
-  }
+  ARROW_RETURN_NOT_OK(check_own_nodes(reading, words));
   ARROW_RETURN_NOT_OK(read_variables(reading, words));
   ARROW_RETURN_NOT_OK(check_nodes(reading));
   ARROW_RETURN_NOT_OK(check_together(reading));

@@ -41,6 +41,8 @@ struct Flag {
   const char* without_effect_on_drivers = nullptr;
   // With --engine ray it is for the side that submits the job, not for the job.
   bool stays_here = false;
+  // It says where a node is on which this command is run: those of --hosts and of a Ray cluster find that out.
+  bool places_own_node = false;
 };
 
 /// Those that torchrun does not have.

@@ -18,6 +18,7 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using ::testing::IsEmpty;
 
 using Words = std::vector<std::string>;
@@ -124,8 +125,16 @@ TEST(RunFlags, HostsAreNamedOrStandInAFile) {
   EXPECT_THAT(refusal("--hosts " + folder.path() + "/none a"), HasSubstr("allowed: names of machines"));
   EXPECT_THAT(refusal("--hosts one --nnodes 2 a"), HasSubstr("--hosts and --nnodes"));
   EXPECT_THAT(refusal("--hosts one --debug-rank 0 a"), HasSubstr("leave out --hosts"));
-  EXPECT_THAT(refusal("--hosts one --local-addr 10.0.0.2 a"), HasSubstr("nodes of --hosts find out their own"));
-  EXPECT_THAT(refusal("--engine ray --local-addr 10.0.0.2 a"), HasSubstr("nodes of --engine ray find out"));
+  for (const std::string flag : {"--local-addr 10.0.0.2", "--node-rank 0", "--master-addr h", "--master-port 7",
+                                 "--rdzv-endpoint h:7", "--token-file /f"}) {
+    const std::string name = flag.substr(0, flag.find(' '));
+    EXPECT_THAT(refusal("--hosts one " + flag + " a"), StartsWith(name + " is about a node")) << flag;
+    EXPECT_THAT(refusal(flag + " --engine ray a"), HasSubstr("nodes of --engine ray find out")) << flag;
+  }
+  const auto variable = [](const std::string& name) {
+    return name == "PET_LOCAL_ADDR" ? std::optional<std::string>("10.0.0.2") : std::nullopt;
+  };
+  EXPECT_EQ(parse_run_flags(words_of("--hosts one a"), {.variables = variable}).ValueOrDie().nodes.local_address, "");
   EXPECT_THAT(refusal("--ship a"), HasSubstr("--ship needs --hosts"));
   EXPECT_TRUE(parse("--hosts one --ship a").ValueOrDie().ship);
 }

@@ -44,12 +44,12 @@ Moment now() {
   return std::chrono::steady_clock::now();
 }
 
-// Another for each file that is put there; "" while there is none.
+// Another for each file that is put there, and after a change of its rights; "" while there is none.
 std::string version_of(const std::string& path) {
   struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0) return "";
   return std::to_string(facts.st_dev) + " " + std::to_string(facts.st_ino) + " " +
-         std::to_string(facts.st_mtim.tv_sec) + " " + std::to_string(facts.st_mtim.tv_nsec);
+         std::to_string(facts.st_ctim.tv_sec) + " " + std::to_string(facts.st_ctim.tv_nsec);
 }
 
 // Wakes whoever waits for its descriptor when something happens in the file's folder.
@@ -57,7 +57,7 @@ class FolderWatch {
  public:
   explicit FolderWatch(const std::string& file) : watch_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
     const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
-    ::inotify_add_watch(watch_.get(), folder.c_str(), IN_CREATE | IN_MOVED_TO | IN_DELETE);
+    ::inotify_add_watch(watch_.get(), folder.c_str(), IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ATTRIB);
   }
   int descriptor() const { return watch_.get(); }
   void clear() const {

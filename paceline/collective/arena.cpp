@@ -1,13 +1,18 @@
 #include "paceline/collective/arena.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <vector>
 
 #include "paceline/core/bytes_text.h"
+#include "paceline/core/posix/kernel_file.h"
 #include "paceline/core/posix/memory_limit.h"
 
 namespace paceline::collective {
@@ -31,6 +36,57 @@ uint64_t memory_of_machine() {
   return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+// UINT64_MAX: there is none.
+uint64_t limit_of(__rlimit_resource resource) {
+  rlimit limit{};
+  return ::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT64_MAX;
+}
+
+uint64_t address_space_left() {
+  constexpr uint64_t kAddressSpace = uint64_t{1} << 47;
+  const uint64_t used = std::strtoull(read_kernel_file("/proc/self/statm").c_str(), nullptr, 10) *
+                        static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t all = std::min(limit_of(RLIMIT_AS), kAddressSpace);
+  return all - std::min(all, used);
+}
+
+// The arenas of this process, for its forks: they must not write to what their parent's ranks share.
+class OwnArenas {
+ public:
+  static OwnArenas& instance() {
+    static auto* const arenas = new OwnArenas;  // forks may come after the statics
+    return *arenas;
+  }
+  void add(const SharedMemory& memory) {
+    const std::lock_guard lock(mutex_);
+    memories_.push_back(&memory);
+  }
+  void remove(const SharedMemory& memory) {
+    const std::lock_guard lock(mutex_);
+    std::erase(memories_, &memory);
+  }
+
+ private:
+  OwnArenas() {
+    ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] {
+                       instance().detach();
+                       instance().mutex_.unlock();
+                     });
+  }
+  void detach() {
+    for (const SharedMemory* memory : memories_) {
+      const auto bytes = memory->bytes();
+      ::mmap(bytes.data(), bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+             memory->descriptor().get(), 0);
+    }
+    memories_.clear();
+  }
+
+  std::mutex mutex_;
+  std::vector<const SharedMemory*> memories_;
+};
+
 }  // namespace
 
 std::byte* ArenaView::slot(uint64_t operation) const {
@@ -51,8 +107,18 @@ std::optional<uint64_t> ArenaView::offset_of(const void* address) const {
   return static_cast<uint64_t>(byte - data());
 }
 
+uint64_t heap_bytes(int ranks) {
+  constexpr uint64_t kPart = 8;
+  const uint64_t file = limit_of(RLIMIT_FSIZE);
+  return std::min({memory_of_machine(), address_space_left() / (kPart * static_cast<uint64_t>(ranks)),
+                   file - std::min(file, kHeap)});
+}
+
 arrow::Result<std::shared_ptr<Arena>> Arena::create(uint64_t bytes) {
-  if (bytes == 0) bytes = memory_of_machine();
+  if (const uint64_t limit = limit_of(RLIMIT_FSIZE); kHeap + bytes > limit) {  // which would end the process
+    return arrow::Status::IOError("no memory to share: wanted a file of ", kHeap + bytes, " bytes, got the limit ",
+                                  limit, " (ulimit -f)");
+  }
   ARROW_ASSIGN_OR_RAISE(SharedMemory memory, SharedMemory::create("paceline-collective", to_page(kHeap + bytes)));
   return std::make_shared<Arena>(std::move(memory));
 }
@@ -78,6 +144,11 @@ arrow::Result<ArenaView> Arena::open(Descriptor memory) {
 Arena::Arena(SharedMemory memory) : ArenaView(std::move(memory)) {
   board().version = kBoardVersion;
   free_.emplace(kHeap, memory_.bytes().size() - kHeap);
+  OwnArenas::instance().add(memory_);
+}
+
+Arena::~Arena() {
+  if (home_.is_here()) OwnArenas::instance().remove(memory_);
 }
 
 arrow::Result<void*> Arena::allocate(size_t bytes) {
@@ -95,9 +166,9 @@ arrow::Result<void*> Arena::allocate(size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto block = std::ranges::find_if(free_, [&](const auto& one) { return one.second >= wanted; });
   if (block == free_.end()) {
-    return arrow::Status::OutOfMemory("a tensor for collectives does not fit: wanted ",
-                                      bytes_text(static_cast<int64_t>(wanted)),
-                                      ", and the address space for such tensors has no gap of this size");
+    return arrow::Status::CapacityError("a tensor for collectives does not fit: wanted ",
+                                        bytes_text(static_cast<int64_t>(wanted)),
+                                        ", and the address space for such tensors has no gap of this size");
   }
   const auto [offset, size] = *block;
   free_.erase(block);

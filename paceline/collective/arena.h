@@ -1,9 +1,10 @@
 // Arena: the memory that one rank shares with the others of its node.
 //
-// One anonymous file that all of them map: its board, slots for what is small, and a heap for tensors. It is as large
-// as the machine's memory; a page costs nothing before something is written to it, and goes back when a block is freed.
+// One anonymous file that all of them map: its board, slots for what is small, and a heap for tensors. A page costs
+// nothing before something is written to it, and goes back when a block is freed.
 // Ownership: whoever has an Arena keeps the mapping; blocks of the heap are the owner's, and must be freed before it.
-// A fork of the process sees its parent's blocks, but has none itself, and frees none.
+// A fork of the process reads its parent's blocks, as its parent changes them, and writes to pages of its own from the
+// first write on; it has no blocks itself, and frees none.
 // Threading: allocate() and free() from any thread; what is behind the pointers is the users' to synchronise.
 #pragma once
 
@@ -51,18 +52,23 @@ class ArenaView {
   SharedMemory memory_;
 };
 
+/// How large heaps are, of which this process maps those of `ranks` ranks: as the machine's memory, unless that took
+/// more than an eighth of the address space that the process has left, or the limit of a file's size.
+uint64_t heap_bytes(int ranks);
+
 /// One's own.
 class Arena final : public ArenaView {
  public:
-  /// `bytes`: 0 for as much as the machine has.
-  static arrow::Result<std::shared_ptr<Arena>> create(uint64_t bytes = 0);
+  /// `bytes`: of the heap.
+  static arrow::Result<std::shared_ptr<Arena>> create(uint64_t bytes);
   /// Maps that of another rank. Invalid when another version of Paceline has made it.
   static arrow::Result<ArenaView> open(Descriptor memory);
 
   explicit Arena(SharedMemory memory);
+  ~Arena();
 
   /// A block of the heap, aligned to a page; null for no bytes. OutOfMemory with wanted and got where the machine, or
-  /// the control group that the process is in, has less. Invalid in a fork.
+  /// the control group that the process is in, has less; CapacityError where the heap has no gap. Invalid in a fork.
   arrow::Result<void*> allocate(size_t bytes);
   void free(void* block);
 

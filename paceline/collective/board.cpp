@@ -32,7 +32,10 @@ std::string Announcement::text() const {
   std::string text = to_string(kind);
   const bool reduces = kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
   if (reduces) text += "(" + std::string(to_string(what.reduction)) + ")";
-  if (kind != Kind::barrier) {
+  if (kind == Kind::all_to_all) {  // of which each rank gives as many as it likes
+    text +=
+        " of " + std::string(to_string(what.element)) + ", " + bytes_text(static_cast<int64_t>(bytes)) + " of it here";
+  } else if (kind != Kind::barrier) {
     text += " of " + std::to_string(elements) + " " + to_string(what.element) + " (" +
             bytes_text(static_cast<int64_t>(elements * size_of(what.element))) + ")";
   }

@@ -32,6 +32,10 @@ namespace {
 // What a process has to read of another to show that it may.
 constexpr uint64_t kMark = 0x70616365'6c696e65;
 
+std::function<void()> ended(const Operation& operation) {
+  return operation.request.on_end ? operation.request.on_end(operation.failure) : nullptr;
+}
+
 bool can_read(int64_t process, uint64_t address) {
   uint64_t found = 0;
   const iovec to{&found, sizeof found};
@@ -55,10 +59,10 @@ RanksByNode SharedGroup::meet(const Bulletin& bulletin, int rank, int world_size
                                " cannot share memory with the others: " + status.message(),
                            CollectiveCause::other_rank);
   };
-  auto own = Arena::create();
-  if (!own.ok()) throw said(own.status());
-  auto meeting = collective::meet(bulletin, rank, world_size, **own, timeout, node);
+  auto own = Arena::create(heap_bytes(std::min(world_size, kMostRanks)));
+  auto meeting = collective::meet(bulletin, rank, world_size, own, timeout, node);
   if (!meeting.ok()) throw said(meeting.status());
+  if (!meeting->missing.empty()) return {.nodes = {}, .node = nullptr, .missing = std::move(meeting->missing)};
   auto nodes = meeting->nodes;
   auto group = make_shared_at_home<SharedGroup>(std::make_unique<Peers>(rank, *std::move(own), *std::move(meeting)));
 
@@ -84,24 +88,26 @@ RanksByNode SharedGroup::meet(const Bulletin& bulletin, int rank, int world_size
                             .outputs = {&reads},
                             .timeout = timeout}));
   group->reads_others_ = reads != 0;
-  return {std::move(nodes), std::move(group)};
+  return {.nodes = std::move(nodes), .node = std::move(group), .missing = ""};
 }
 
 SharedGroup::SharedGroup(std::unique_ptr<Peers> peers)
-    : peers_(std::move(peers)), mail_(std::make_unique<Mail>(*peers_)) {
-  worker_ = start_thread([this] { work(); });
-}
+    : peers_(std::move(peers)), mail_(std::make_unique<Mail>(*peers_)) {}
 
 SharedGroup::~SharedGroup() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_ending_ = true;
-    if (!queue_.empty()) peers_->abort();
-    work_.notify_one();
-  }
-  worker_.join();
   std::unique_lock lock(mutex_);
-  while (!queue_.empty()) run_front(lock);
+  is_ending_ = true;
+  if (!queue_.empty()) peers_->abort();
+  work_.notify_all();
+  while (!queue_.empty()) {  // whose end a worker may wait for
+    if (is_driven_) {
+      changed_.wait(lock);
+    } else {
+      run_front(lock);
+    }
+  }
+  lock.unlock();
+  for (std::thread& worker : workers_) worker.join();
 }
 
 void SharedGroup::refuse_forks(const char* operation) const {
@@ -132,8 +138,9 @@ std::shared_ptr<Operation> SharedGroup::start(Request request) {
   }
   if (broken) {
     operation->failure = broken;
-    if (operation->request.on_end) operation->request.on_end(broken);
+    const auto rest = ended(*operation);
     operation->is_over = true;
+    if (rest) rest();
   }
   return operation;
 }
@@ -151,7 +158,13 @@ void SharedGroup::push(const std::shared_ptr<Operation>& operation) {
 void SharedGroup::push_locked(const Operation& operation) {
   if (operation.is_over) return;
   pushed_ = std::max(pushed_, operation.number);
-  if (!is_driven_) work_.notify_one();
+  if (!is_driven_) call_worker();
+}
+
+// One who calls what `on_end` has returned may wait there for what is to be carried out now: then it takes another.
+void SharedGroup::call_worker() {
+  if (idle_workers_ > 0) return work_.notify_one();
+  if (!is_ending_) workers_.push_back(start_thread([this] { work(); }));
 }
 
 bool SharedGroup::is_over(const Operation& operation) {
@@ -174,6 +187,16 @@ void SharedGroup::wait(const std::shared_ptr<Operation>& operation) {
   if (operation->failure) std::rethrow_exception(operation->failure);
 }
 
+bool SharedGroup::wait_for(const std::shared_ptr<Operation>& operation, std::chrono::milliseconds time) {
+  ++waiting_;
+  std::unique_lock lock(mutex_);
+  push_locked(*operation);  // whoever carries it out cannot leave
+  const bool is_over = changed_.wait_for(lock, time, [&] { return operation->is_over.load(); });
+  --waiting_;
+  if (is_over && operation->failure) std::rethrow_exception(operation->failure);
+  return is_over;
+}
+
 void SharedGroup::abort() {
   if (!home_.is_here()) return;
   peers_->abort();
@@ -190,7 +213,7 @@ void SharedGroup::abort() {
 void SharedGroup::announce_ready() {
   for (const auto& operation : queue_) {
     if (operation->number <= announced_) continue;
-    if (!has_room(operation->number)) return;
+    if (!has_room(operation->number) || awaits_earlier(operation->request)) return;
     announce(*operation);
   }
 }
@@ -202,6 +225,15 @@ bool SharedGroup::has_room(uint64_t number) const {
     if (number > kWindow && stage < (number - kWindow + 1) * kStages) return false;
   }
   return true;
+}
+
+// Whether what it gives is not there before another operation has ended.
+bool SharedGroup::awaits_earlier(const Request& request) const {
+  for (const auto& earlier : queue_) {
+    if (&earlier->request == &request) return false;
+    if (request.reads_results_of(earlier->request, size())) return true;
+  }
+  return false;
 }
 
 void SharedGroup::announce(const Operation& operation) {
@@ -230,7 +262,7 @@ void SharedGroup::announce(const Operation& operation) {
 // --- carrying out ------------------------------------------------------------------------------------------------
 
 // The first of the queue, from its announcement to its end. With the mutex held, which it gives back meanwhile.
-void SharedGroup::run_front(std::unique_lock<std::mutex>& lock) {
+void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) {
   is_driven_ = true;
   const std::shared_ptr<Operation> operation = queue_.front();
   std::exception_ptr failure = broken_;
@@ -250,7 +282,7 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock) {
   }
   if (lock.owns_lock()) lock.unlock();
   operation->failure = failure;
-  if (operation->request.on_end) operation->request.on_end(failure);
+  const auto rest = ended(*operation);
   lock.lock();
   if (failure) broken_ = failure;
   queue_.pop_front();
@@ -259,9 +291,13 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock) {
   operation->request.keeps.reset();
   if (!queue_.empty()) {
     announce_ready();
-    if (queue_.front()->number <= pushed_) work_.notify_one();
+    if (queue_.front()->number <= pushed_ && (rest || !is_worker)) call_worker();  // a worker goes on itself
   }
   changed_.notify_all();
+  if (!rest) return;
+  lock.unlock();
+  rest();
+  lock.lock();
 }
 
 void SharedGroup::wait_for_room(const Operation& operation, std::unique_lock<std::mutex>& lock) {
@@ -275,11 +311,13 @@ void SharedGroup::wait_for_room(const Operation& operation, std::unique_lock<std
 
 void SharedGroup::work() {
   std::unique_lock lock(mutex_);
+  const auto has_work = [this] { return !is_driven_ && !queue_.empty() && queue_.front()->number <= pushed_; };
   while (true) {
-    work_.wait(lock,
-               [this] { return is_ending_ || (!is_driven_ && !queue_.empty() && queue_.front()->number <= pushed_); });
+    ++idle_workers_;
+    work_.wait(lock, [&] { return is_ending_ || has_work(); });
+    --idle_workers_;
     if (is_ending_) return;
-    run_front(lock);
+    run_front(lock, /*is_worker=*/true);
   }
 }
 

@@ -4,6 +4,7 @@
 // small is published in a slot when it is called, and read by whoever waits; what is large is read, and reduced, where
 // it is: in the arenas, by the kernel's process_vm_readv(), or piece by piece through staging memory where it does not
 // allow that. Whoever waits for an operation carries it out; for what nobody waits for yet there is a thread.
+// What reads the results of an earlier operation is shown to the others once these are there.
 // The order of summation is that of the ranks, whatever the way: the bits are the same on all ranks and in all runs.
 // Threading: any thread may call. start() by one at a time, for the order's sake.
 // Errors: PeerLost, CollectiveError for calls that differ among ranks. After an error the group is broken, and every
@@ -35,6 +36,8 @@ class SharedGroup;
 struct RanksByNode {
   std::vector<std::vector<int>> nodes;  ///< all ranks, each list in order; the same on all ranks
   std::shared_ptr<SharedGroup> node;    ///< of the list with this rank; its errors name ranks as the whole group does
+  /// Where a rank has no memory to share: which, and why; then there are no nodes. "" as a rule.
+  std::string missing;
 };
 
 class SharedGroup {
@@ -61,6 +64,8 @@ class SharedGroup {
   std::shared_ptr<Operation> start(Request request);
   /// Carries it out, or waits for who does. Throws what it has failed with.
   void wait(const std::shared_ptr<Operation>& operation);
+  /// Waits while others carry it out, `time` at most; false when it is not over by then, and goes on.
+  bool wait_for(const std::shared_ptr<Operation>& operation, std::chrono::milliseconds time);
   /// Carries it out in the background: nobody may call wait() soon.
   void push(const std::shared_ptr<Operation>& operation);
   static bool is_over(const Operation& operation);
@@ -79,10 +84,12 @@ class SharedGroup {
  private:
   void refuse_forks(const char* operation) const;
   void push_locked(const Operation& operation);
+  void call_worker();
   void announce_ready();
   bool has_room(uint64_t number) const;
+  bool awaits_earlier(const Request& request) const;
   void announce(const Operation& operation);
-  void run_front(std::unique_lock<std::mutex>& lock);
+  void run_front(std::unique_lock<std::mutex>& lock, bool is_worker = false);
   void wait_for_room(const Operation& operation, std::unique_lock<std::mutex>& lock);
   void work();
 
@@ -95,15 +102,16 @@ class SharedGroup {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // for who waits for an operation that another thread carries out
-  std::condition_variable work_;     // for the thread
+  std::condition_variable work_;     // for the workers
   std::deque<std::shared_ptr<Operation>> queue_;
   uint64_t called_ = 0;
   uint64_t announced_ = 0;
-  uint64_t pushed_ = 0;     // up to this number the thread carries out
+  uint64_t pushed_ = 0;     // up to this number the workers carry out
   bool is_driven_ = false;  // a thread carries out the first of the queue
   bool is_ending_ = false;
   std::exception_ptr broken_;
-  std::thread worker_;
+  std::vector<std::thread> workers_;  // one, but for those who wait in what an on_end has returned
+  int idle_workers_ = 0;
 };
 
 }  // namespace paceline::collective

@@ -5,12 +5,12 @@
 #include <barrier>
 #include <csignal>
 #include <cstring>
+#include <future>
 #include <numeric>
 #include <random>
 
 #include "paceline/collective/ranks_fixture.h"
 #include "paceline/core/peer_lost.h"
-#include "paceline/testing/in_fork.h"
 
 namespace paceline::collective {
 namespace {
@@ -249,11 +249,12 @@ TEST(SharedGroup, WhatIsPushedIsCarriedOutThoughNobodyWaits) {
                   .input = &value,
                   .outputs = {&value},
                   .timeout = kTestTimeout};
-    small.on_end = [&](const std::exception_ptr& failure) {
+    small.on_end = [&](const std::exception_ptr& failure) -> std::function<void()> {
       EXPECT_FALSE(failure);
       const std::lock_guard lock(mutex);
       is_over = true;
       changed.notify_all();
+      return {};
     };
     group.push(group.start(std::move(small)));
     std::unique_lock lock(mutex);
@@ -444,23 +445,81 @@ INSTANTIATE_TEST_SUITE_P(All, LostRanks,
                                             ::testing::Bool()),
                          name_of_end);
 
-TEST(Arena, GivesBackWhatIsFreed) {
-  const auto arena = Arena::create(1 << 24).ValueOrDie();
-  void* const first = arena->allocate(1 << 23).ValueOrDie();
-  void* const second = arena->allocate(1 << 22).ValueOrDie();
-  EXPECT_TRUE(arena->allocate(1 << 23).status().IsOutOfMemory());
-  arena->free(first);
-  EXPECT_EQ(arena->allocate(1 << 23).ValueOrDie(), first);
-  arena->free(second);
-  arena->free(first);
-  EXPECT_NE(arena->allocate(1 << 24).ValueOrDie(), nullptr);  // in one piece again
+Request sum_of(int64_t& value) {
+  return {.kind = Kind::all_reduce,
+          .what = {.element = Element::int64},
+          .elements = 1,
+          .input = &value,
+          .outputs = {&value},
+          .timeout = kTestTimeout};
 }
 
-TEST(Arena, SaysHowMuchThereIs) {
-  const auto arena = Arena::create().ValueOrDie();
-  const arrow::Status status = arena->allocate(size_t{1} << 50).status();
-  EXPECT_TRUE(status.IsOutOfMemory());
-  EXPECT_THAT(status.message(), HasSubstr("wanted 1.0 PiB of shared memory"));
+// As NCCL has it: operations under way on the same memory come one after the other.
+TEST(SharedGroup, WhatReadsTheResultsOfAnEarlierOperationGetsThem) {
+  on_threads(3, [](SharedGroup& group) {
+    for (int round = 0; round < 50; ++round) {
+      int64_t value = 1;
+      std::vector<std::shared_ptr<Operation>> operations;
+      for (int i = 0; i < 20; ++i) operations.push_back(group.start(sum_of(value)));  // more than fit into the window
+      for (const auto& operation : operations) group.wait(operation);
+      EXPECT_EQ(value, 3'486'784'401);  // 3 to the power of 20
+    }
+  });
+}
+
+TEST(SharedGroup, WhatAnEndHasReturnedMayWaitForOtherOperations) {
+  on_threads(2, [](SharedGroup& group) {
+    int64_t first = 1, second = 1, third = 1;
+    std::promise<void> is_over;
+    Request request = sum_of(first);
+    request.on_end = [&](const std::exception_ptr&) -> std::function<void()> {
+      return [&] {
+        std::promise<void> is_there;
+        Request other = sum_of(second);
+        other.on_end = [&](const std::exception_ptr&) -> std::function<void()> {
+          return [&] { is_there.set_value(); };
+        };
+        group.push(group.start(std::move(other)));
+        is_there.get_future().wait();
+        is_over.set_value();
+      };
+    };
+    group.push(group.start(std::move(request)));
+    is_over.get_future().wait();
+    group.wait(group.start(sum_of(third)));
+    EXPECT_EQ(first + second + third, 6);
+  });
+}
+
+TEST(SharedGroup, AWaitMayEndBeforeTheOperation) {
+  std::promise<void> may_come;
+  const std::shared_future<void> comes = may_come.get_future();
+  on_threads(2, [&](SharedGroup& group) {
+    int64_t value = 1;
+    if (group.rank() == 1) comes.wait();
+    const auto operation = group.start(sum_of(value));
+    if (group.rank() == 0) {
+      EXPECT_FALSE(group.wait_for(operation, std::chrono::milliseconds(1)));
+      may_come.set_value();
+    }
+    EXPECT_TRUE(group.wait_for(operation, kTestTimeout));
+    EXPECT_EQ(value, 2);
+  });
+}
+
+TEST(SharedGroup, WhereARankHasNoMemoryNobodySharesAny) {
+  MemoryBulletin memory;
+  std::vector<std::thread> ranks;
+  for (const int rank : {0, 1, 2}) {
+    ranks.emplace_back([&, rank] {
+      auto own = rank == 1 ? arrow::Result<std::shared_ptr<Arena>>(arrow::Status::IOError("the limit is 7 bytes"))
+                           : Arena::create(1 << 20);
+      const Meeting meeting = meet(memory.bulletin(), rank, 3, own, kTestTimeout).ValueOrDie();
+      EXPECT_EQ(meeting.missing, "rank 1: the limit is 7 bytes");
+      EXPECT_TRUE(meeting.nodes.empty());
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
 }
 
 }  // namespace

@@ -48,22 +48,25 @@ std::pair<sockaddr_un, socklen_t> abstract_address(const std::string& name) {
 
 // A rank's place to be found.
 struct Place {
+  std::string missing;  // why it has no memory to share; "": it has
   std::string machine;
+  int64_t user = 0;
   std::string node;
   std::string socket;
   std::string token;
 };
 
 std::string encode(const Place& place) {
-  return nlohmann::json{
-      {"machine", place.machine}, {"node", place.node}, {"socket", place.socket}, {"token", place.token}}
+  return nlohmann::json{{"missing", place.missing}, {"machine", place.machine}, {"user", place.user},
+                        {"node", place.node},       {"socket", place.socket},   {"token", place.token}}
       .dump();
 }
 
 arrow::Result<Place> decode_place(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return arrow::Status::Invalid("a rank has left no address on the bulletin: ", text);
-  return Place{json.value("machine", ""), json.value("node", ""), json.value("socket", ""), json.value("token", "")};
+  return Place{json.value("missing", ""), json.value("machine", ""), json.value("user", int64_t{0}),
+               json.value("node", ""),    json.value("socket", ""),  json.value("token", "")};
 }
 
 std::vector<int> decode_ranks(const std::string& text) {
@@ -153,19 +156,30 @@ std::string key(const char* what, int rank) {
 
 class Gathering {
  public:
-  Gathering(const Bulletin& bulletin, int rank, int world_size, const Arena& own, Clock::time_point deadline,
-            const std::string& node)
-      : bulletin_(bulletin), rank_(rank), world_size_(world_size), own_(own), deadline_(deadline) {
+  Gathering(const Bulletin& bulletin, int rank, int world_size, const arrow::Result<std::shared_ptr<Arena>>& own,
+            Clock::time_point deadline, const std::string& node)
+      : bulletin_(bulletin), rank_(rank), world_size_(world_size), deadline_(deadline) {
     own_place_.node = node;
+    if (own.ok()) {
+      own_ = own->get();
+    } else {
+      own_place_.missing = own.status().message();
+    }
   }
 
   arrow::Result<Meeting> meet() {
     const std::string machine = read_kernel_file("/proc/sys/kernel/random/boot_id");
     own_place_.machine = machine.substr(0, 36);
+    own_place_.user = ::geteuid();
     own_place_.socket = "paceline-" + random_text();
     own_place_.token = random_text();
     ARROW_ASSIGN_OR_RAISE(const Descriptor listener, listen_at(own_place_.socket));
     bulletin_.set(key("place", rank_), encode(own_place_));
+    ARROW_RETURN_NOT_OK(read_places());
+    for (int rank = 0; rank < world_size_; ++rank) {
+      const std::string& missing = places_[static_cast<size_t>(rank)].missing;
+      if (!missing.empty()) return Meeting{.missing = "rank " + std::to_string(rank) + ": " + missing};
+    }
     ARROW_RETURN_NOT_OK(reach_higher_ranks());
     expect_lower_ranks();
     while (!expected_.empty()) ARROW_RETURN_NOT_OK(let_in(listener.get()));
@@ -174,22 +188,30 @@ class Gathering {
       if (greeted.greeting.rank != rank || !has_token(greeted.greeting, places_[static_cast<size_t>(rank)].token)) {
         return arrow::Status::IOError("who answers at rank ", rank, "'s socket is somebody else");
       }
-      ARROW_ASSIGN_OR_RAISE(Member member, member_of(rank, std::move(connection), std::move(greeted.memory)));
-      members_.push_back(std::move(member));
+      ARROW_RETURN_NOT_OK(attach(rank, std::move(connection), std::move(greeted.memory)));
     }
     return agree_on_nodes();
   }
 
  private:
-  arrow::Status reach_higher_ranks() {
-    std::vector<int> reached;
+  arrow::Status read_places() {
     for (int rank = 0; rank < world_size_; ++rank) {
       ARROW_ASSIGN_OR_RAISE(places_.emplace_back(), decode_place(bulletin_.get(key("place", rank))));
-      const Place& place = places_.back();
-      if (rank <= rank_ || place.machine != own_place_.machine || place.node != own_place_.node) continue;
+    }
+    return arrow::Status::OK();
+  }
+
+  // As may_connect() has it at the other end.
+  bool may_be_let_in(const Place& place) const { return own_place_.user == place.user || own_place_.user == 0; }
+
+  arrow::Status reach_higher_ranks() {
+    std::vector<int> reached;
+    for (int rank = rank_ + 1; rank < world_size_; ++rank) {
+      const Place& place = places_[static_cast<size_t>(rank)];
+      if (place.machine != own_place_.machine || place.node != own_place_.node || !may_be_let_in(place)) continue;
       Descriptor connection = connect_to(place.socket);
       if (!connection) continue;
-      ARROW_RETURN_NOT_OK(send_greeting(connection.get(), rank_, place.token, own_.memory().descriptor().get()));
+      ARROW_RETURN_NOT_OK(send_greeting(connection.get(), rank_, place.token, own_->memory().descriptor().get()));
       reached.push_back(rank);
       reached_.emplace_back(rank, std::move(connection));
     }
@@ -214,11 +236,17 @@ class Gathering {
       if (!greeted.ok()) continue;
       const int rank = greeted->greeting.rank;
       if (!has_token(greeted->greeting, own_place_.token) || expected_.erase(rank) == 0) continue;
-      ARROW_RETURN_NOT_OK(send_greeting(connection.get(), rank_, own_place_.token, own_.memory().descriptor().get()));
-      ARROW_ASSIGN_OR_RAISE(Member member, member_of(rank, std::move(connection), std::move(greeted->memory)));
-      members_.push_back(std::move(member));
-      return arrow::Status::OK();
+      ARROW_RETURN_NOT_OK(send_greeting(connection.get(), rank_, own_place_.token, own_->memory().descriptor().get()));
+      return attach(rank, std::move(connection), std::move(greeted->memory));
     }
+  }
+
+  // One whose memory has no place in this process's address space is a rank of another node.
+  arrow::Status attach(int rank, Descriptor connection, Descriptor memory) {
+    auto member = member_of(rank, std::move(connection), std::move(memory));
+    if (member.status().IsInvalid()) return member.status();
+    if (member.ok()) members_.push_back(*std::move(member));
+    return arrow::Status::OK();
   }
 
   Meeting agree_on_nodes() {
@@ -244,7 +272,7 @@ class Gathering {
   const Bulletin& bulletin_;
   const int rank_;
   const int world_size_;
-  const Arena& own_;
+  const Arena* own_ = nullptr;
   const Clock::time_point deadline_;
   Place own_place_;
   std::vector<Place> places_;
@@ -276,8 +304,9 @@ std::vector<std::vector<int>> ranks_by_node(const std::vector<std::vector<int>>&
   return nodes;
 }
 
-arrow::Result<Meeting> meet(const Bulletin& bulletin, int rank, int world_size, const Arena& own,
-                            std::chrono::milliseconds timeout, const std::string& node) {
+arrow::Result<Meeting> meet(const Bulletin& bulletin, int rank, int world_size,
+                            const arrow::Result<std::shared_ptr<Arena>>& own, std::chrono::milliseconds timeout,
+                            const std::string& node) {
   return Gathering(bulletin, rank, world_size, own, Clock::now() + timeout, node).meet();
 }
 

@@ -41,15 +41,19 @@ struct Meeting {
   std::vector<int> ranks;               ///< of the whole group, in their order, with this rank
   std::vector<Member> members;          ///< the others, in their order
   std::vector<std::vector<int>> nodes;  ///< all ranks, by who shares memory with whom; each list in order
+  /// Which rank has no memory to share, and why: then nobody shares any, and the lists are empty. "" as a rule.
+  std::string missing;
 };
 
 /// The ranks of a group by who has attached whom: `attached[r]` lists those whose memory rank r has. Who is together is
 /// so with everybody else of the list. Pure, and the same on all ranks.
 std::vector<std::vector<int>> ranks_by_node(const std::vector<std::vector<int>>& attached);
 
-/// Meets the others of this machine. Collective. `timeout`: for the whole meeting. `node`: ranks that give other names
-/// are taken for ranks of other machines. IOError when a rank that has shown itself does not go on, with its number.
-arrow::Result<Meeting> meet(const Bulletin& bulletin, int rank, int world_size, const Arena& own,
-                            std::chrono::milliseconds timeout, const std::string& node = "");
+/// Meets the others of this machine. Collective. `own`: this rank's memory, or why there is none. `timeout`: for the
+/// whole meeting. `node`: ranks that give other names are taken for ranks of other machines. IOError when a rank that
+/// has shown itself does not go on, with its number.
+arrow::Result<Meeting> meet(const Bulletin& bulletin, int rank, int world_size,
+                            const arrow::Result<std::shared_ptr<Arena>>& own, std::chrono::milliseconds timeout,
+                            const std::string& node = "");
 
 }  // namespace paceline::collective

@@ -1,6 +1,7 @@
 #include "paceline/collective/operation.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace paceline::collective {
@@ -17,6 +18,22 @@ uint64_t Request::input_bytes(int world_size) const {
   if (kind == Kind::all_to_all) return std::accumulate(sends.begin(), sends.end(), uint64_t{0});
   const bool is_of_all = kind == Kind::scatter || kind == Kind::reduce_scatter;
   return elements * size_of(what.element) * (is_of_all ? static_cast<uint64_t>(world_size) : 1);
+}
+
+uint64_t Request::output_bytes(int rank) const {
+  if (kind == Kind::all_to_all) return receives[static_cast<size_t>(rank)];
+  return elements * size_of(what.element);
+}
+
+bool Request::reads_results_of(const Request& earlier, int world_size) const {
+  const auto* const begin = static_cast<const std::byte*>(input);
+  const auto* const end = begin + input_bytes(world_size);
+  for (size_t i = 0; i < earlier.outputs.size(); ++i) {
+    const auto* const written = static_cast<const std::byte*>(earlier.outputs[i]);
+    if (std::less<>()(written, end) && std::less<>()(begin, written + earlier.output_bytes(static_cast<int>(i))))
+      return true;
+  }
+  return false;
 }
 
 Needs needs_of(const Request& request, int rank, int world_size, const std::vector<std::vector<uint64_t>>& parts) {

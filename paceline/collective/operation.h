@@ -33,11 +33,16 @@ struct Request {
   /// Whatever has to live until the operation is over.
   std::shared_ptr<void> keeps;
   /// Called once, by the thread that ends the operation, before waiting threads go on; null for success. It must not
-  /// call the group, but abort() it may.
-  std::function<void(const std::exception_ptr& failure)> on_end;
+  /// call the group, but abort() it may. What it returns, unless that is empty, is called when other threads have gone
+  /// on: it may call the group, and wait for what it calls.
+  std::function<std::function<void()>(const std::exception_ptr& failure)> on_end;
 
   /// Of `input`.
   uint64_t input_bytes(int world_size) const;
+  /// Of each of `outputs`; of all_to_all, of the one from `rank`.
+  uint64_t output_bytes(int rank) const;
+  /// Whether this one's input is, in part, what `earlier` writes.
+  bool reads_results_of(const Request& earlier, int world_size) const;
 };
 
 /// What of a rank's input is copied where.

@@ -68,7 +68,7 @@ class Group {
   static std::shared_ptr<Group> create(const GroupOptions& options, std::shared_ptr<rpc::KeyValueClient> store);
   /// A group of this process's torchrun variables (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), over torch's TCPStore.
   static std::shared_ptr<Group> from_torchrun_environment(const GroupOptions& options);
-  /// Ranks as threads of one process (gloo over an in-process store), for tests: one group per rank.
+  /// Ranks as threads of one process (the default backend over an in-process store), for tests: one group per rank.
   static std::vector<std::shared_ptr<Group>> in_process(int64_t world_size);
 
   virtual ~Group() = default;

@@ -100,7 +100,7 @@ class HierarchicalBackend final : public c10d::Backend {
 
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     at::Tensor tensor = only("reduce", tensors, options.rootTensor);
-    if (checked_rank(options.rootRank, getSize()) != getRank()) tensor = tensor.detach().clone();
+    if (checked_rank("reduce", options.rootRank, getSize()) != getRank()) tensor = tensor.detach().clone();
     SharedCall call;
     Steps steps;
     reduce_steps(steps, reducing_of("reduce", tensor, options.reduceOp, call));
@@ -128,7 +128,7 @@ class HierarchicalBackend final : public c10d::Backend {
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     at::Tensor& tensor = only("broadcast", tensors, options.rootTensor);
-    const int root = checked_rank(options.rootRank, getSize());
+    const int root = checked_rank("broadcast", options.rootRank, getSize());
     SharedCall call;
     Steps steps;
     broadcast_steps(steps, getRank() == root ? call.given(tensor) : call.filled(tensor), root);

@@ -117,7 +117,7 @@ void Relay::start_up(const RelayStep& step, const std::shared_ptr<Call>& call,
                      const std::shared_ptr<Pending>& pending) {
   Request request = *step.up;
   request.timeout = call->timeout;
-  request.on_end = [this, call, pending](const std::exception_ptr& failure) {
+  request.on_end = [this, call, pending](const std::exception_ptr& failure) -> std::function<void()> {
     const std::exception_ptr thrown = failure ? failed(failure) : nullptr;
     if (pending) {
       const std::lock_guard lock(mutex_);
@@ -125,6 +125,7 @@ void Relay::start_up(const RelayStep& step, const std::shared_ptr<Call>& call,
       changed_.notify_all();
     }
     call->end_part(thrown);
+    return {};
   };
   up_->push(up_->start(std::move(request)));
 }
@@ -132,8 +133,9 @@ void Relay::start_up(const RelayStep& step, const std::shared_ptr<Call>& call,
 void Relay::start_down(const RelayStep& step, const std::shared_ptr<Call>& call) {
   Request request = *step.down;
   request.timeout = call->timeout + kGrace;
-  request.on_end = [this, call](const std::exception_ptr& failure) {
+  request.on_end = [this, call](const std::exception_ptr& failure) -> std::function<void()> {
     call->end_part(failure ? failed(failure) : nullptr);
+    return {};
   };
   down_->push(down_->start(std::move(request)));
 }

@@ -1,4 +1,5 @@
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 
@@ -155,14 +156,17 @@ void check_scattered(const std::vector<at::Tensor>& outputs, const std::vector<a
   }
 }
 
-int checked_rank(int64_t rank, int world_size) {
-  TORCH_CHECK_VALUE(rank >= 0 && rank < world_size, "there is no rank ", rank, " in a group of ", world_size);
+int checked_rank(const char* operation, int64_t rank, int world_size) {
+  TORCH_CHECK_VALUE(rank >= 0 && rank < world_size, operation, ": there is no rank ", rank, " in a group of ",
+                    world_size);
   return static_cast<int>(rank);
 }
 
 at::Tensor allocate_in(const std::shared_ptr<collective::Arena>& arena, int64_t elements,
                        const at::TensorOptions& options) {
-  void* const block = value_or_throw(arena->allocate(static_cast<size_t>(elements) * options.dtype().itemsize()));
+  const auto got = arena->allocate(static_cast<size_t>(elements) * options.dtype().itemsize());
+  if (got.status().IsCapacityError()) return at::empty({elements}, options);  // which is sent all the same
+  void* const block = value_or_throw(got);
   return at::from_blob(block, {elements}, [arena](void* memory) { arena->free(memory); }, options);
 }
 
@@ -179,6 +183,8 @@ Request reducing_request_of(const char* operation, Kind kind, const at::Tensor& 
   Request request = request_of(kind, tensor, timeout);
   request.what.reduction = reduction_of(op);
   request.what.factor = factor_of(op);
+  TORCH_CHECK_VALUE(tensor.is_floating_point() || tensor.is_complex() || request.what.factor == 1, operation,
+                    " with a factor (PREMUL_SUM) takes floating-point and complex numbers; got ", tensor.scalar_type());
   TORCH_CHECK_VALUE(element_of(tensor.scalar_type()) && has(request.what.element, request.what.reduction), operation,
                     " cannot take the ", to_string(request.what.reduction), " of ", tensor.scalar_type(), " tensors");
   return request;

@@ -41,9 +41,10 @@ void check_gathered(const std::vector<at::Tensor>& outputs, const std::vector<at
 /// Of a call that scatters what is reduced from one tensor for each output.
 void check_scattered(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs, int world_size);
 /// A rank that there is.
-int checked_rank(int64_t rank, int world_size);
+int checked_rank(const char* operation, int64_t rank, int world_size);
 
-/// Memory of an arena, of one dimension, which may outlive the arena's group.
+/// Memory of an arena, of one dimension, which may outlive the arena's group; ordinary memory where the arena has no
+/// gap.
 at::Tensor allocate_in(const std::shared_ptr<collective::Arena>& arena, int64_t elements,
                        const at::TensorOptions& options);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -72,7 +73,7 @@ class SharedMemoryBackend final : public c10d::Backend {
     at::Tensor& tensor = only("reduce", tensors, options.rootTensor);
     SharedCall call;
     Request request = reducing_request_of("reduce", Kind::reduce, tensor, options.reduceOp, patience(options.timeout));
-    request.root = checked_rank(options.rootRank, getSize());
+    request.root = checked_rank("reduce", options.rootRank, getSize());
     const at::Tensor values = call.updated(tensor, getRank() == request.root);
     request.input = values.const_data_ptr();
     if (getRank() == request.root) request.outputs = {values.mutable_data_ptr()};
@@ -83,7 +84,7 @@ class SharedMemoryBackend final : public c10d::Backend {
     at::Tensor& tensor = only("broadcast", tensors, options.rootTensor);
     SharedCall call;
     Request request = request_of(Kind::broadcast, tensor, patience(options.timeout));
-    request.root = checked_rank(options.rootRank, getSize());
+    request.root = checked_rank("broadcast", options.rootRank, getSize());
     if (getRank() == request.root) {
       request.input = call.given(tensor).const_data_ptr();
     } else {
@@ -98,7 +99,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
   WorkPointer gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
     at::Tensor& input = only("gather", inputs);
-    const int root = checked_rank(options.rootRank, getSize());
+    const int root = checked_rank("gather", options.rootRank, getSize());
     check_empty_elsewhere("gather", outputs, getRank(), root);
     return gather_lists(c10d::OpType::GATHER, Kind::gather, outputs, input, root, options.timeout);
   }
@@ -137,7 +138,7 @@ class SharedMemoryBackend final : public c10d::Backend {
     at::Tensor& output = only("scatter", outputs);
     SharedCall call;
     Request request = request_of(Kind::scatter, output, patience(options.timeout));
-    request.root = checked_rank(options.rootRank, getSize());
+    request.root = checked_rank("scatter", options.rootRank, getSize());
     check_empty_elsewhere("scatter", inputs, getRank(), request.root);
     if (getRank() == request.root)
       request.input = call.joined(list_of("scatter", inputs, output, getSize())).const_data_ptr();
@@ -206,13 +207,14 @@ class SharedMemoryBackend final : public c10d::Backend {
     at::Tensor& tensor = only("send", tensors);
     SharedCall call;
     const at::Tensor values = call.given(tensor);
-    return post(c10d::OpType::SEND, "send", std::move(call), values, checked_rank(to, getSize()), tag, tensors);
+    return post(c10d::OpType::SEND, "send", std::move(call), values, checked_rank("send", to, getSize()), tag, tensors);
   }
   WorkPointer recv(Tensors& tensors, int from, int tag) override {
     at::Tensor& tensor = only("recv", tensors);
     SharedCall call;
     const at::Tensor values = call.filled(tensor);
-    return post(c10d::OpType::RECV, "recv", std::move(call), values, checked_rank(from, getSize()), tag, tensors);
+    return post(c10d::OpType::RECV, "recv", std::move(call), values, checked_rank("recv", from, getSize()), tag,
+                tensors);
   }
   WorkPointer recvAnysource(Tensors& tensors, int tag) override {
     at::Tensor& tensor = only("recv", tensors);
@@ -227,7 +229,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
   void abort() override {
-    if (!failures_->stop()) return;
+    if (!home_.is_here() || !failures_->stop()) return;
     group_->abort();
     const std::lock_guard lock(sparse_mutex_);
     if (sparse_) sparse_->abort();
@@ -380,14 +382,17 @@ class SharedMemoryBackend final : public c10d::Backend {
     }
     int64_t sum = 0;
     for (const int64_t count : rows) sum += count;
-    TORCH_CHECK_VALUE(std::ssize(rows) == getSize() && sum == all, "all_to_all: wanted a count for each of ", getSize(),
-                      " ranks, ", all, " rows in all, got ", rows.size(), " counts, ", sum, " rows");
+    const bool is_any_negative = std::ranges::any_of(rows, [](int64_t count) { return count < 0; });
+    TORCH_CHECK_VALUE(std::ssize(rows) == getSize() && sum == all && !is_any_negative,
+                      "all_to_all: wanted a count for each of ", getSize(), " ranks, ", all, " rows in all, got ",
+                      rows);
     const uint64_t row = all == 0 ? 0 : tensor.nbytes() / static_cast<size_t>(all);
     std::vector<uint64_t> bytes;
     for (const int64_t count : rows) bytes.push_back(static_cast<uint64_t>(count) * row);
     return bytes;
   }
 
+  const HomeProcess home_;
   const std::shared_ptr<SharedGroup> group_;
   const BackendSettings settings_;
   std::chrono::milliseconds timeout_;
@@ -400,8 +405,12 @@ class SharedMemoryBackend final : public c10d::Backend {
 
 ConnectedBackend connect_shared_memory(const c10::intrusive_ptr<c10d::Store>& store, const BackendSettings& settings) {
   collective::RanksByNode found = meet_ranks(store, "shared_memory", settings);
-  if (std::ssize(found.nodes) == settings.world_size && settings.world_size > 1) {
-    return gloo_backend().connect(store, settings);  // nobody shares memory with anybody
+  if (!found.missing.empty()) {
+    if (settings.rank == 0) {
+      std::fprintf(stderr, "paceline: the ranks share no memory and are connected by Gloo, which is slower: %s\n",
+                   found.missing.c_str());
+    }
+    return gloo_backend().connect(store, settings);
   }
   if (found.nodes.size() > 1) return connect_hierarchical(store, settings, std::move(found));
   const auto connect_sparse = [store = c10::make_intrusive<c10d::PrefixStore>("sparse", store), settings] {

@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
 
+#include "paceline/comm/callback_threads_internal.h"
 #include "paceline/comm/shared_work_internal.h"
 #include "paceline/core/error.h"
 
@@ -57,6 +58,21 @@ CollectiveCall call_of(Collective collective, const std::vector<collective::Requ
   return call;
 }
 
+void complete(c10::ivalue::Future& future, const std::vector<at::Tensor>& results, const std::exception_ptr& failure) {
+  if (failure) {
+    future.setErrorIfNeeded(failure);
+  } else {
+    future.markCompleted(c10::IValue(results));
+  }
+}
+
+// The work goes on.
+[[noreturn]] void throw_not_over(const WorkOf& of, std::chrono::milliseconds timeout) {
+  throw CollectiveError(of.operation + " on rank " + std::to_string(of.rank) + " is not over after the " +
+                            std::to_string(timeout.count()) + " ms that wait() was given; it goes on",
+                        CollectiveCause::other_rank);
+}
+
 // Several operations of the shared group that c10d has as one.
 class SharedWork final : public c10d::Work {
  public:
@@ -71,7 +87,9 @@ class SharedWork final : public c10d::Work {
     if (progress != nullptr) state_->call = call_of(state_->of.collective, requests, group_->size());
     for (collective::Request& request : requests) {
       request.keeps = keeps;
-      request.on_end = [state = state_, after](const std::exception_ptr& failure) { state->end(failure, after); };
+      request.on_end = [state = state_, after](const std::exception_ptr& failure) {
+        return state->end(failure, after);
+      };
     }
     for (collective::Request& request : requests) operations_.push_back(group_->start(std::move(request)));
   }
@@ -85,9 +103,10 @@ class SharedWork final : public c10d::Work {
   std::exception_ptr exception() const override { return state_->is_over ? state_->failure : nullptr; }
   std::vector<at::Tensor> result() override { return state_->of.results; }
 
-  bool wait(std::chrono::milliseconds) override {
+  bool wait(std::chrono::milliseconds timeout) override {
     state_->count_begin();
     state_->of.failures->run(state_->of.operation, [&] {
+      if (timeout != kNoTimeout) return wait_until(std::chrono::steady_clock::now() + timeout, timeout);
       for (const auto& operation : operations_) group_->wait(operation);
     });
     if (state_->failure) std::rethrow_exception(state_->failure);
@@ -110,7 +129,7 @@ class SharedWork final : public c10d::Work {
       is_over = state_->is_over;
     }
     if (is_over) {
-      state_->complete(*future);
+      complete(*future, state_->of.results, state_->failure);
     } else {
       push();  // nobody may call wait()
     }
@@ -138,9 +157,10 @@ class SharedWork final : public c10d::Work {
       if (progress != nullptr) std::call_once(counted, [this] { handle = progress->begin_collective(call); });
     }
 
-    void end(const std::exception_ptr& why, const std::function<void()>& after) {
+    // Returns what runs the callbacks of the future, if there is one.
+    std::function<void()> end(const std::exception_ptr& why, const std::function<void()>& after) {
       if (why && !failure) failure = of.failures->as_thrown(of.operation, why);
-      if (--left > 0) return;
+      if (--left > 0) return {};
       if (!failure && after) {
         try {
           after();
@@ -156,16 +176,18 @@ class SharedWork final : public c10d::Work {
         is_over = true;
         asked = future;
       }
-      if (asked) complete(*asked);
-    }
-    void complete(c10::ivalue::Future& one) const {
-      if (failure) {
-        one.setErrorIfNeeded(failure);
-      } else {
-        one.markCompleted(c10::IValue(of.results));
-      }
+      if (!asked) return {};
+      return [asked, results = of.results, why = failure] { complete(*asked, results, why); };
     }
   };
+
+  void wait_until(std::chrono::steady_clock::time_point deadline, std::chrono::milliseconds timeout) {
+    for (const auto& operation : operations_) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      if (!group_->wait_for(operation, std::max(left, std::chrono::milliseconds(0))))
+        throw_not_over(state_->of, timeout);
+    }
+  }
 
   void push() {
     state_->count_begin();
@@ -195,18 +217,11 @@ class WaitingWork final : public c10d::Work {
         asked = future_;
         changed_.notify_all();
       }
-      if (asked) complete(*asked);
+      if (asked) call_apart([asked, results = of_.results, why = failure_] { complete(*asked, results, why); });
     }
 
    private:
     friend class WaitingWork;
-    void complete(c10::ivalue::Future& one) const {
-      if (failure_) {
-        one.setErrorIfNeeded(failure_);
-      } else {
-        one.markCompleted(c10::IValue(of_.results));
-      }
-    }
 
     const WorkOf of_;
     std::mutex mutex_;
@@ -240,11 +255,17 @@ class WaitingWork final : public c10d::Work {
   std::vector<at::Tensor> result() override { return state_->of_.results; }
   void synchronize() override {}
 
-  bool wait(std::chrono::milliseconds) override {
+  bool wait(std::chrono::milliseconds timeout) override {
     std::exception_ptr failure;
     {
       std::unique_lock lock(state_->mutex_);
-      state_->changed_.wait(lock, [this] { return state_->is_over_; });
+      const auto is_over = [this] { return state_->is_over_; };
+      if (timeout == kNoTimeout) {
+        state_->changed_.wait(lock, is_over);
+      } else if (!state_->changed_.wait_for(lock, timeout, is_over)) {
+        lock.unlock();
+        state_->of_.failures->run(state_->of_.operation, [&] { throw_not_over(state_->of_, timeout); });
+      }
       failure = state_->failure_;
     }
     if (failure) std::rethrow_exception(failure);
@@ -255,7 +276,7 @@ class WaitingWork final : public c10d::Work {
     const std::lock_guard lock(state_->mutex_);
     if (!state_->future_) {
       state_->future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-      if (state_->is_over_) state_->complete(*state_->future_);
+      if (state_->is_over_) complete(*state_->future_, state_->of_.results, state_->failure_);
     }
     return state_->future_;
   }

@@ -22,6 +22,7 @@ c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrus
   const ConnectedBackend connected = backend.connect(store, {.rank = options.rank,
                                                              .world_size = options.world_size,
                                                              .timeout = options.timeout,
+                                                             .address = options.address,
                                                              .interfaces = options.interfaces,
                                                              .progress = std::move(progress),
                                                              .thrown_as = ThrownAs::torch_error});

@@ -25,8 +25,10 @@ struct BackendOptions {
   int64_t rank = 0;
   int64_t world_size = 1;
   std::chrono::milliseconds timeout{};
-  /// Network interfaces that Gloo connects by; empty: the loopback interface.
+  /// Network interfaces that Gloo connects by between machines; empty: `address` says.
   std::vector<std::string> interfaces;
+  /// Where the other ranks reach this one; "": the address of the machine's name, as PyTorch's own groups have it.
+  std::string address;
   /// Where collectives are counted; null for nowhere. Outlives the group.
   Progress* progress = nullptr;
 };

@@ -169,9 +169,9 @@ class ConnectedChannel final : public rpc::Channel {
       }
       if (is_over()) break;
       if (!is_connected() && leads_to_others()) {
-        give_up(arrow::Status::IOError("who answers at ", boost::algorithm::join(options_.addresses, ", "),
-                                       " has no certificate of run ", options_.run,
-                                       ": that run is over, or its controller is elsewhere"));
+        (void)give_up(arrow::Status::IOError("who answers at ", boost::algorithm::join(options_.addresses, ", "),
+                                             " has no certificate of run ", options_.run,
+                                             ": that run is over, or its controller is elsewhere"));
       }
       next_pause = was_connected ? kFirstPause : next_pause;
       pause(next_pause);

@@ -29,6 +29,9 @@ namespace {
 namespace py = pybind11;
 using train::WorkerStart;
 
+// Workers of several machines have interfaces.
+constexpr const char* kLoopback = "127.0.0.1";
+
 // Of this process; null outside train(). The group of all ranks counts its collectives there.
 Progress* progress = nullptr;
 
@@ -39,6 +42,7 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const c10::intrusive_ptr<c1
                                  .world_size = world_size,
                                  .timeout = timeout,
                                  .interfaces = interfaces,
+                                 .address = kLoopback,
                                  .progress = counted ? progress : nullptr});
 }
 
@@ -49,6 +53,7 @@ c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c1
                                           .world_size = world_size,
                                           .timeout = timeout,
                                           .interfaces = interfaces,
+                                          .address = progress != nullptr ? kLoopback : "",
                                           .progress = counted ? progress : nullptr});
 }
 

@@ -6,13 +6,15 @@ Importing this module registers it. Workers of a trainer have it without that, b
     import paceline.comm
     torch.distributed.init_process_group("paceline")
 
-Between machines values go over Gloo, from the first rank of each; where no rank shares memory with another the group
-is Gloo's. Sparse tensors go through a group of Gloo's in any case. Buckets of ``DistributedDataParallel`` are reduced
+Between machines values go over Gloo, from the first rank of each. Where a rank has no memory to share, since its
+address space is limited for instance, the group is Gloo's, and a line says so. Sparse tensors go through a group of
+Gloo's in any case. Buckets of ``DistributedDataParallel`` are reduced
 where they are, without a copy, where the environment has ``DDP_DISABLE_COMM_MEM=0`` before torch is imported, as it is
 in workers.
 """
 
 import os
+import sys
 
 import torch.distributed as dist
 
@@ -36,10 +38,13 @@ def _register():
     dist.Backend.register_backend("paceline", lambda options, *_: _make(options), extended_api=True, devices=["cpu"])
     name_of = dist.ProcessGroup._get_backend_name
 
-    # Only torch's sharded tensors ask (FSDP1), whether a rank without shards has its tensors on the CPU: "gloo" is yes.
+    # Sharded tensors (FSDP1) ask whether a rank without shards has its tensors on the CPU: "gloo" is yes. To who else
+    # asks, such as SyncBatchNorm, it would mean that there is no all_gather into one tensor.
     def name_for_sharded_tensors(group):
         name = name_of(group)
-        return "gloo" if name == "custom" and dist.get_backend(group) == "paceline" else name
+        asks = sys._getframe(1).f_globals.get("__name__", "")
+        is_ours = name == "custom" and asks.startswith("torch.distributed._shard.")
+        return "gloo" if is_ours and dist.get_backend(group) == "paceline" else name
 
     dist.ProcessGroup._get_backend_name = name_for_sharded_tensors
 

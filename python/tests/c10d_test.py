@@ -4,6 +4,7 @@ Behaviours that PyTorch tests of its own backends (its test/distributed/test_c10
 wrong calls, after which the group goes on, many operations in flight, futures, groups beside each other, communication hooks.
 """
 
+import datetime
 import warnings
 
 import pytest
@@ -258,6 +259,72 @@ def hooks_and_sparse_gradients_work(rank, group):
             assert again.module.weight.grad.unique().tolist() == [(WORLD + 1) / 2]
 
 
+def callbacks_may_wait_for_others(rank, group):
+    store = dist.distributed_c10d._get_default_store()
+    first, second = torch.ones(1), torch.ones(1)
+    if rank == 1:  # late, so that the others' futures are not over when they are given callbacks
+        store.wait([f"given/{other}" for other in range(WORLD) if other != rank])
+    future = dist.all_reduce(first, async_op=True).get_future()
+    chained = future.then(lambda _: dist.all_reduce(second, async_op=True).get_future().wait()[0] * 2)
+    store.set(f"given/{rank}", "")
+    assert chained.wait().item() == 2 * WORLD
+
+
+def callbacks_may_wait_for_messages(rank, group):
+    left, right = (rank - 1) % WORLD, (rank + 1) % WORLD
+    first, second = torch.zeros(1), torch.zeros(1)
+
+    def receives_another(future):
+        dist.irecv(second, left, tag=2).get_future().wait()
+        return first + second
+
+    received = dist.irecv(first, left, tag=1).get_future().then(receives_another)
+    for tag in (1, 2):
+        dist.send(torch.full((1,), float(rank + tag)), right, tag=tag)
+    assert received.wait().item() == 2 * left + 3
+
+
+def powersgd_works(rank, group):
+    torch.manual_seed(0)
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)), bucket_cap_mb=0.01)
+    model.register_comm_hook(powerSGD_hook.PowerSGDState(group, start_powerSGD_iter=2), powerSGD_hook.powerSGD_hook)
+    for step in range(4):
+        model.zero_grad()
+        model(torch.full((2, 64), rank + step + 1.0)).sum().backward()
+        gradient = model.module[0].weight.grad
+        everywhere = [torch.empty_like(gradient) for _ in range(WORLD)]
+        dist.all_gather(everywhere, gradient)
+        assert all(torch.equal(one, gradient) for one in everywhere)
+
+
+def waits_may_be_bounded(rank, group):
+    store = dist.distributed_c10d._get_default_store()
+    if rank != 0:
+        store.wait(["waited"])
+    value = torch.ones(1)
+    work = dist.all_reduce(value, async_op=True)
+    if rank == 0:
+        refused(work.wait, datetime.timedelta(milliseconds=50))
+        store.set("waited", "")
+    work.wait()
+    assert value.item() == WORLD
+
+
+def numbers_that_cannot_be_are_refused(rank, group):
+    with pytest.raises((RuntimeError, ValueError)):
+        dist.all_to_all_single(torch.zeros(2), torch.zeros(2), [3, -1, 0], [3, -1, 0])
+    dist.barrier()
+    if dist.get_backend() == "paceline":
+        refused(dist.all_reduce, torch.ones(1, dtype=torch.int64), dist._make_nccl_premul_sum(0.5))
+        chained = torch.full((8,), 1.0)
+        works = [dist.all_reduce(chained, async_op=True) for _ in range(4)]
+        for work in works:
+            work.wait()
+        assert chained.unique().tolist() == [float(WORLD**4)]
+
+
 @pytest.mark.parametrize("backend", ["gloo", "paceline"])
 @pytest.mark.parametrize(
     "behaves",
@@ -272,10 +339,18 @@ def hooks_and_sparse_gradients_work(rank, group):
         groups_stand_beside_each_other,
         numbers_and_objects_are_kept,
         hooks_and_sparse_gradients_work,
+        callbacks_may_wait_for_others,
+        callbacks_may_wait_for_messages,
+        powersgd_works,
+        waits_may_be_bounded,
+        numbers_that_cannot_be_are_refused,
     ],
     ids=lambda behaves: behaves.__name__,
 )
 def test_backends(behaves, backend, run_config):
+    if backend == "gloo" and behaves is callbacks_may_wait_for_messages:
+        pytest.skip("receives of Gloo have no futures")
+
     def loop():
         torch.set_num_threads(1)
         behaves(train.get_context().get_world_rank(), dist.group.WORLD)

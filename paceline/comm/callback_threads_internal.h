@@ -1,0 +1,12 @@
+// Threads for callbacks of futures, which may wait for other works: who ends works cannot wait.
+#pragma once
+
+#include <functional>
+
+namespace paceline::comm {
+
+/// Runs `callback` in a thread that does nothing else meanwhile. There are as many threads as callbacks that run at a
+/// time; one that has nothing to do for some seconds ends. Thread-safe; a fork has threads of its own.
+void call_apart(std::function<void()> callback);
+
+}  // namespace paceline::comm

@@ -17,7 +17,8 @@ double milliseconds_of_step(torch::nn::Sequential& model, paceline::optim::SGD& 
 
 void train_loop(const paceline::Config& config) {
   constexpr int64_t kWarmUp = 5;
-  torch::nn::Sequential model = paceline::prepare_model(wide_model()), alone = wide_model();
+  torch::nn::Sequential model = paceline::prepare_model(wide_model(), {.ddp = {.gradient_as_bucket_view = true}}),
+                        alone = wide_model();
   paceline::optim::SGD optimizer(model->parameters(), 0.01), optimizer_alone(alone->parameters(), 0.01);
   const torch::Tensor batch = wide_batch();
   std::vector<double> together, apart;

@@ -146,7 +146,8 @@ def ddp_step_shm_python(options) -> None:
     def train_loop(config):
         torch.set_num_threads(1)
         alone = workloads.wide_model()
-        write_rank(config["scratch"], rank(), workloads.train_in_turns(prepare_model(workloads.wide_model()), alone, config["steps"]))
+        model = prepare_model(workloads.wide_model(), parallel_strategy_kwargs={"gradient_as_bucket_view": True})
+        write_rank(config["scratch"], rank(), workloads.train_in_turns(model, alone, config["steps"]))
 
     fit(train_loop, options, steps=options.iterations)
     found = read_rank(options.scratch, 0)

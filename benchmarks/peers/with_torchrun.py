@@ -38,6 +38,13 @@ def ddp_step_gloo(options) -> None:
         print_samples(milliseconds)
 
 
+def ddp_step_shm(options) -> None:
+    model = DistributedDataParallel(workloads.wide_model(), gradient_as_bucket_view=True)
+    milliseconds = workloads.train_wide_model(model, options.iterations)
+    if dist.get_rank() == 0:
+        print_samples(milliseconds)
+
+
 def mnist_images(options) -> None:
     model = DistributedDataParallel(workloads.ResNet18())
     speeds = workloads.train_mnist(model, workloads.mnist_loader(options.data), options.iterations)
@@ -74,7 +81,7 @@ def gpu_step_vit(options) -> None:
     print_samples(workloads.train_vision_transformer_on_gpu(model, options.iterations))
 
 
-ON_CPU = (startup_cpp, first_step_python, worker_memory_python, ddp_step_gloo, fsdp2_step_shm, mnist_images, vit_images,
+ON_CPU = (startup_cpp, first_step_python, worker_memory_python, ddp_step_gloo, ddp_step_shm, fsdp2_step_shm, mnist_images, vit_images,
           vit_step_cpp)
 ON_GPU = (gpu_step_resnet, gpu_step_vit)
 ROWS = {row.__name__: row for row in (*ON_CPU, *ON_GPU)}

@@ -6,6 +6,7 @@
 #include "paceline/cli/command.h"
 #include "paceline/cli/commands/run.h"
 #include "paceline/cli/program.h"
+#include "paceline/core/posix/environment.h"
 #include "paceline/launch/program_worker.h"
 
 namespace {

@@ -32,6 +32,7 @@ enum class Kind : uint8_t {
   all_to_all,
   barrier
 };
+inline constexpr size_t kKinds = 9;
 
 /// "all_reduce", "barrier", …
 const char* to_string(Kind kind);

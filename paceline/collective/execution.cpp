@@ -15,20 +15,20 @@ std::string name_of(const Request& request, uint64_t number) {
   return std::string(to_string(request.kind)) + " number " + std::to_string(number);
 }
 
-Execution::Execution(Peers& peers, const Request& request, uint64_t number, bool reads_others, Deadline deadline,
+Execution::Execution(Peers& peers, const Request& request, uint64_t number, bool reads_others, const WaitLimits& limits,
                      const Waiting& waiting)
     : peers_(peers),
       request_(request),
       number_(number),
       reads_others_(reads_others),
-      deadline_(deadline),
+      limits_(limits),
       waiting_(waiting),
       what_(name_of(request, number)) {}
 
 void Execution::run() {
   const uint64_t number = number_;
   peers_.wait([number](const Board& board) { return board.announced.load(std::memory_order_acquire) >= number; },
-              deadline_, waiting_, what_);
+              limits_, waiting_, what_);
   compare();
   const auto all_parts = parts();
   check_receives(all_parts);
@@ -117,7 +117,7 @@ void Execution::advance(uint64_t stage) {
 
 void Execution::wait_for(uint64_t stage) {
   const uint64_t wanted = number_ * kStages + stage;
-  peers_.wait([wanted](const Board& board) { return board.stage.load(std::memory_order_acquire) >= wanted; }, deadline_,
+  peers_.wait([wanted](const Board& board) { return board.stage.load(std::memory_order_acquire) >= wanted; }, limits_,
               waiting_, what_);
 }
 

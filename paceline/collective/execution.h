@@ -12,7 +12,7 @@ namespace paceline::collective {
 class Execution {
  public:
   /// `reads_others`: all ranks may use process_vm_readv() on all others. What is given stays until the end.
-  Execution(Peers& peers, const Request& request, uint64_t number, bool reads_others, Deadline deadline,
+  Execution(Peers& peers, const Request& request, uint64_t number, bool reads_others, const WaitLimits& limits,
             const Waiting& waiting);
   /// Returns when this rank has what it needs, and no other needs its input any more. PeerLost; CollectiveError where
   /// the ranks call different things.
@@ -45,7 +45,7 @@ class Execution {
   const Request& request_;
   const uint64_t number_;
   const bool reads_others_;
-  const Deadline deadline_;
+  const WaitLimits limits_;
   const Waiting& waiting_;
   const std::string what_;
 };

@@ -18,11 +18,12 @@ class Operation {
   Operation(Request request, uint64_t number)
       : request(std::move(request)),
         number(number),
-        deadline(std::chrono::steady_clock::now() + this->request.timeout) {}
+        called(std::chrono::steady_clock::now()),
+        deadline(called + this->request.timeout) {}
 
   Request request;
   const uint64_t number;
-  const Deadline deadline;
+  const Deadline called, deadline;
   std::exception_ptr failure;  // before is_over
   std::atomic<bool> is_over = false;
 };
@@ -268,9 +269,10 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
   std::exception_ptr failure = broken_;
   if (!failure) {
     try {
-      if (operation->number > announced_) wait_for_room(*operation, lock);
+      const WaitLimits limits{operation->deadline, patience_.with(operation->request.kind)};
+      if (operation->number > announced_) wait_for_room(*operation, limits, lock);
       lock.unlock();
-      Execution(*peers_, operation->request, operation->number, reads_others_, operation->deadline, waiting_).run();
+      Execution(*peers_, operation->request, operation->number, reads_others_, limits, waiting_).run();
       peers_->board().stage.store((operation->number + 1) * kStages, std::memory_order_release);
       peers_->ring();
     } catch (const PeerLost& lost) {
@@ -284,7 +286,11 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
   operation->failure = failure;
   const auto rest = ended(*operation);
   lock.lock();
-  if (failure) broken_ = failure;
+  if (failure) {
+    broken_ = failure;
+  } else {
+    patience_.note(operation->request.kind, std::chrono::steady_clock::now() - operation->called);
+  }
   queue_.pop_front();
   is_driven_ = false;
   operation->is_over = true;
@@ -300,11 +306,12 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
   lock.lock();
 }
 
-void SharedGroup::wait_for_room(const Operation& operation, std::unique_lock<std::mutex>& lock) {
+void SharedGroup::wait_for_room(const Operation& operation, const WaitLimits& limits,
+                                std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   const uint64_t wanted = (operation.number - kWindow + 1) * kStages;
-  peers_->wait([wanted](const Board& board) { return board.stage.load(std::memory_order_acquire) >= wanted; },
-               operation.deadline, waiting_, name_of(operation.request, operation.number));
+  peers_->wait([wanted](const Board& board) { return board.stage.load(std::memory_order_acquire) >= wanted; }, limits,
+               waiting_, name_of(operation.request, operation.number));
   lock.lock();
   announce_ready();
 }

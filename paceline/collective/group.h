@@ -23,6 +23,7 @@
 
 #include "paceline/collective/mail.h"
 #include "paceline/collective/operation.h"
+#include "paceline/collective/patience.h"
 #include "paceline/collective/peers.h"
 #include "paceline/core/posix/forks.h"
 
@@ -78,6 +79,9 @@ class SharedGroup {
   /// Messages between two ranks; they need no order among the collectives. UsageError in a fork.
   Mail& mail();
 
+  /// Before the first operation.
+  void set_patience(const Patience& patience) { patience_ = patience; }
+
   /// Makes what waits, here and on the other ranks, fail, and what follows.
   void abort();
 
@@ -90,12 +94,13 @@ class SharedGroup {
   bool awaits_earlier(const Request& request) const;
   void announce(const Operation& operation);
   void run_front(std::unique_lock<std::mutex>& lock, bool is_worker = false);
-  void wait_for_room(const Operation& operation, std::unique_lock<std::mutex>& lock);
+  void wait_for_room(const Operation& operation, const WaitLimits& limits, std::unique_lock<std::mutex>& lock);
   void work();
 
   const HomeProcess home_;
   const std::unique_ptr<Peers> peers_;
   const std::unique_ptr<Mail> mail_;
+  Patience patience_;          // of the mutex
   bool reads_others_ = false;  // all ranks may use process_vm_readv() on all others
 
   Waiting waiting_ = 0;

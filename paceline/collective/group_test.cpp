@@ -388,6 +388,28 @@ enum class End { killed, exits, stopped };
 
 class LostRanks : public ::testing::TestWithParam<std::tuple<End, bool>> {};
 
+// Long before the deadline, which is for those who run.
+TEST(SharedGroup, WhoIsStoppedIsNamedWhenPatienceEnds) {
+  if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
+  const FileBulletin files;
+  const pid_t other = ::fork();
+  const auto group = SharedGroup::create(files.bulletin(), other == 0 ? 1 : 0, 2, kTestTimeout);
+  group->set_patience(Patience(std::chrono::milliseconds(20)));
+  if (other == 0) {
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  try {
+    group->wait(group->start({.kind = Kind::barrier}));  // whose deadline is half an hour
+    ADD_FAILURE() << "the barrier has ended";
+  } catch (const PeerLost& lost) {
+    EXPECT_THAT(lost.ranks(), ElementsAre(1));
+    EXPECT_THAT(lost.what(), HasSubstr("its process is stopped"));
+  }
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+}
+
 // Ranks are processes that reduce on and on; one of them ends at a random moment.
 TEST_P(LostRanks, AreNamedToTheOthers) {
   if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";

@@ -62,12 +62,20 @@ int count_all(const std::vector<std::vector<int>>& nodes) {
   return static_cast<int>(ranks);
 }
 
+// "R", "S", "T", …; "" where there is no such process.
+std::string kernel_state(int64_t process) {
+  return parse_kernel_value(read_kernel_file("/proc/" + std::to_string(process) + "/status"), "State:");
+}
+
+bool is_stopped(int64_t process) {
+  return process > 0 && kernel_state(process) == "T";
+}
+
 }  // namespace
 
 std::string state_of_process(int64_t process) {
   if (process <= 0) return "";
-  const std::string state =
-      parse_kernel_value(read_kernel_file("/proc/" + std::to_string(process) + "/status"), "State:");
+  const std::string state = kernel_state(process);
   if (state.empty() || state == "X" || state == "Z") return "has ended";
   if (state == "T" || state == "t") return "is stopped (a signal such as SIGSTOP, or a debugger)";
   return state == "D" ? "waits for a disk or a device" : "runs";
@@ -138,7 +146,7 @@ void Peers::wake_own() const {
   wake_all(board());
 }
 
-void Peers::wait(const std::function<bool(const Board&)>& is_there, Deadline deadline, const Waiting& waiting,
+void Peers::wait(const std::function<bool(const Board&)>& is_there, const WaitLimits& limits, const Waiting& waiting,
                  const std::string& what) {
   const auto all_there = [&] {
     return std::ranges::all_of(members_, [&](const Member& member) { return is_there(member.arena->board()); });
@@ -153,13 +161,32 @@ void Peers::wait(const std::function<bool(const Board&)>& is_there, Deadline dea
     ~Asleep() { bell.is_asleep = 0; }
     Bell& bell;
   } const asleep(own.bell);
+  const auto patience = std::chrono::ceil<Deadline::duration>(limits.patience);
+  Deadline next_look = std::chrono::steady_clock::now() + patience;
   while (true) {
     const uint32_t heard = own.bell.rings;
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (all_there()) return;
-    check_missing(is_there, what, std::chrono::steady_clock::now() >= deadline);
-    sleep_on(own.bell.rings, heard, deadline);
+    const Deadline now = std::chrono::steady_clock::now();
+    check_missing(is_there, what, now >= limits.deadline);
+    if (now >= next_look) {
+      check_stopped(is_there, what);
+      next_look = now + patience;
+    }
+    sleep_on(own.bell.rings, heard, std::min(limits.deadline, next_look));
   }
+}
+
+// What a debugger has stopped is not meant: somebody is looking at it.
+void Peers::check_stopped(const std::function<bool(const Board&)>& is_there, const std::string& what) const {
+  std::vector<int> stopped;
+  for (const Member& member : members_) {
+    if (!is_there(member.arena->board()) && is_stopped(member.process)) stopped.push_back(member.rank);
+  }
+  if (stopped.empty()) return;
+  fail(stopped, what,
+       stopped.size() == 1 ? "its process is stopped (a signal such as SIGSTOP)"
+                           : "their processes are stopped (a signal such as SIGSTOP)");
 }
 
 // Throws when the wait cannot end well.

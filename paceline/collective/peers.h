@@ -1,9 +1,11 @@
 // Peers: the ranks of a group that share memory, as one of them sees them: their boards, their arenas and their lives.
 //
 // A rank changes its own board, then rings; whoever sleeps looks again. Every wait ends when the boards say so, when a
-// peer that is waited for has ended or left, when somebody aborts, or at its deadline, whichever comes first.
-// Threading: wait() by the thread that carries out operations, sleep_for_mail() by the one that carries mail;
-// everything else from any. Errors: PeerLost, with the ranks that are missing; CollectiveError after abort().
+// peer that is waited for has ended or left, when somebody aborts, or at its deadline, whichever comes first. One that
+// is stopped, by SIGSTOP for instance, is not waited for until then: one that runs may have reasons to be late, such as
+// an evaluation, but what is stopped comes to nothing. Threading: wait() by the thread that carries out operations,
+// sleep_for_mail() by the one that carries mail; everything else from any. Errors: PeerLost, with the ranks that are
+// missing; CollectiveError after abort().
 #pragma once
 
 #include <atomic>
@@ -22,6 +24,12 @@
 namespace paceline::collective {
 
 using Deadline = std::chrono::steady_clock::time_point;
+
+/// Until when a wait lasts, and after how long it fails if who is missing is stopped.
+struct WaitLimits {
+  Deadline deadline;
+  std::chrono::duration<double> patience;
+};
 
 /// How many of the user's threads wait for what is being carried out. While there are any, a wait tries before it
 /// sleeps; otherwise the processor is needed for other work.
@@ -57,7 +65,7 @@ class Peers {
   /// Why nothing can come from a rank any more; "" while something can.
   std::string why_gone(int rank) const;
   /// Until `is_there` of each other rank's board. `what`: "all_reduce number 7", for errors.
-  void wait(const std::function<bool(const Board&)>& is_there, Deadline deadline, const Waiting& waiting,
+  void wait(const std::function<bool(const Board&)>& is_there, const WaitLimits& limits, const Waiting& waiting,
             const std::string& what);
   /// Tells the others that an operation has failed here for want of `missing`, by their names, so that they do not wait
   /// for this rank.
@@ -72,6 +80,7 @@ class Peers {
   std::string list(const std::vector<int>& ranks) const;
   [[noreturn]] void fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const;
   void check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what, bool is_late) const;
+  void check_stopped(const std::function<bool(const Board&)>& is_there, const std::string& what) const;
 
   const std::vector<int> names_;  // by rank
   const int rank_;

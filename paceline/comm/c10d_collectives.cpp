@@ -249,6 +249,7 @@ std::shared_ptr<Work> C10dCollectives::start_receive(const Tensor& tensor, int64
 }
 
 std::vector<Tensor> C10dCollectives::all_gather(const Tensor& tensor) const {
+  check_dense("all_gather", tensor);
   std::vector<Tensor> gathered;
   run("all_gather", [&] {
     const Tensor own = tensor.detach().contiguous();
@@ -266,6 +267,7 @@ std::vector<Tensor> C10dCollectives::all_gather(const Tensor& tensor) const {
 }
 
 void C10dCollectives::broadcast(const Tensor& tensor, int64_t root) const {
+  check_dense("broadcast", tensor);
   check_root(root, process_group_->getSize());
   if (tensor.numel() == 0) return;
   run("broadcast", [&] {

@@ -36,7 +36,7 @@ class C10dGroup final : public Group {
   std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) override {
     return collectives_->all_gather(tensor);
   }
-  void broadcast(torch::Tensor& tensor, int64_t root) override { collectives_->broadcast(tensor, root); }
+  void broadcast(const torch::Tensor& tensor, int64_t root) override { collectives_->broadcast(tensor, root); }
   void broadcast_coalesced(const std::vector<torch::Tensor>& tensors, int64_t root) override {
     collectives_->broadcast_coalesced(tensors, root);
   }

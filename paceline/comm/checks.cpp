@@ -50,10 +50,6 @@ std::string describe(const std::vector<int64_t>& numbers) {
   return text.str();
 }
 
-void check_dense(const char* operation, const torch::Tensor& tensor) {
-  require(tensor.layout() == torch::kStrided, operation, " takes dense tensors; got ", tensor.layout());
-}
-
 void check_alike(const char* operation, const torch::Tensor& output, const torch::Tensor& input) {
   check_dense(operation, output);
   check_dense(operation, input);
@@ -78,10 +74,13 @@ void check_counts(const char* which, const torch::Tensor& tensor, const std::vec
 
 }  // namespace
 
+void check_dense(const char* operation, const torch::Tensor& tensor) {
+  require(tensor.layout() == torch::kStrided, operation, " takes dense tensors; got ", tensor.layout());
+}
+
 void check_reducible(const char* operation, const torch::Tensor& tensor, ReduceOp op) {
   require(!tensor.is_sparse() && is_reducible(tensor.scalar_type(), op), operation, " cannot take the ", to_string(op),
-          " of ", tensor.is_sparse() ? "sparse " : "", c10::toString(tensor.scalar_type()),
-          " tensors: convert the tensor, or gather it with all_gather");
+          " of ", tensor.is_sparse() ? "sparse " : "", c10::toString(tensor.scalar_type()), " tensors: convert them");
 }
 
 void check_parts(const char* operation, const torch::Tensor& whole, const torch::Tensor& part, int64_t world_size) {

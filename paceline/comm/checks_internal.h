@@ -8,6 +8,8 @@
 
 namespace paceline::comm {
 
+/// When `tensor` is sparse.
+void check_dense(const char* operation, const torch::Tensor& tensor);
 /// When `tensor` cannot be reduced with `op`.
 void check_reducible(const char* operation, const torch::Tensor& tensor, ReduceOp op);
 /// When `whole` is not as large as a `part` of each rank, or of another type, or elsewhere.

@@ -81,7 +81,7 @@ class Group {
   /// The ranks' tensors, by rank. Shapes and dtypes are equal on all ranks.
   virtual std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) = 0;
   /// In place, from `root`.
-  virtual void broadcast(torch::Tensor& tensor, int64_t root) = 0;
+  virtual void broadcast(const torch::Tensor& tensor, int64_t root) = 0;
   /// In place, several tensors coalesced into messages of about 250 MiB.
   virtual void broadcast_coalesced(const std::vector<torch::Tensor>& tensors, int64_t root) = 0;
   virtual void barrier() = 0;

@@ -17,7 +17,10 @@ class LocalGroup final : public Group {
   int64_t size() const override { return 1; }
   const std::string& backend() const override { return backend_; }
   std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) override { return {tensor.detach().clone()}; }
-  void broadcast(torch::Tensor&, int64_t root) override { check_root(root, 1); }
+  void broadcast(const torch::Tensor& tensor, int64_t root) override {
+    check_dense("broadcast", tensor);
+    check_root(root, 1);
+  }
   void broadcast_coalesced(const std::vector<torch::Tensor>&, int64_t root) override { check_root(root, 1); }
   void barrier() override {}
 

@@ -168,7 +168,8 @@ def tells_its_code():
     import travelling  # of py_modules
 
     pathlib.Path("written_by_a_worker").write_text("")
-    return os.getcwd(), shapes.AREA, travelling.PLACE, os.path.dirname(travelling.__file__), sorted(os.listdir())
+    files = sorted(set(os.listdir()) - {"__pycache__"})
+    return os.getcwd(), shapes.AREA, travelling.PLACE, os.path.dirname(travelling.__file__), files
 
 
 def test_code_travels_to_nodes(tmp_path, run_config, monkeypatch):

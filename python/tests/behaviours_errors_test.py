@@ -55,12 +55,16 @@ def test_30_tracebacks_have_the_users_frames_and_threads_errors_surface(run_conf
     assert text.index("at inner") < text.index("at loop") and "behaviours_errors_test.py" in text
     assert "paceline/train" not in text.split("All that")[0] and "_worker.py" not in text
 
-    def upload(checkpoint, dir_name):
-        raise OSError("the upload's thread has failed")
-
     def uploads(config):
+        reported = threading.Event()
+
+        def upload(checkpoint, dir_name):
+            reported.wait()  # a report that is under way would throw it itself
+            raise OSError("the upload's thread has failed")
+
         mode = {"checkpoint_upload_mode": CheckpointUploadMode.ASYNC, "checkpoint_upload_fn": upload}
         train.report({"n": 1}, checkpoint_of_rank(config["scratch"], "a"), **mode)
+        reported.set()
 
     text = str(error_of(uploads, run_config(), config={"scratch": str(tmp_path)}))
     assert "OSError: the checkpoint of report 1 could not be uploaded: the upload's thread has failed\n" in text

@@ -288,7 +288,8 @@ def powersgd_works(rank, group):
     torch.manual_seed(0)
     from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
-    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)), bucket_cap_mb=0.01)
+    # One bucket: with several, callbacks and backward call collectives in an order that differs from rank to rank.
+    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)))
     model.register_comm_hook(powerSGD_hook.PowerSGDState(group, start_powerSGD_iter=2), powerSGD_hook.powerSGD_hook)
     for step in range(4):
         model.zero_grad()

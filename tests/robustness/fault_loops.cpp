@@ -180,7 +180,7 @@ void limit_address_space(size_t further_bytes) {
 void use_all_memory() {
   train([] {
     if (!is_rank(1)) return;
-    if (::getenv("LIMITED_ADDRESS_SPACE") != nullptr) limit_address_space(size_t{256} << 20);
+    if (::getenv("LIMITED_ADDRESS_SPACE") != nullptr) limit_address_space(size_t{1} << 30);
     std::vector<std::string> memory;
     while (true) memory.emplace_back(size_t{16} << 20, 'x');
   });

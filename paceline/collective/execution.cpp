@@ -8,9 +8,16 @@
 #include <map>
 
 #include "paceline/collective/reduce.h"
+#include "paceline/core/fail_point.h"
 #include "paceline/core/peer_lost.h"
 
 namespace paceline::collective {
+
+void pass(const char* fail_point) {
+  const arrow::Status status = paceline::fail_point(fail_point);
+  if (!status.ok()) throw CollectiveError(status.message());
+}
+
 std::string name_of(const Request& request, uint64_t number) {
   return std::string(to_string(request.kind)) + " number " + std::to_string(number);
 }
@@ -27,8 +34,10 @@ Execution::Execution(Peers& peers, const Request& request, uint64_t number, bool
 
 void Execution::run() {
   const uint64_t number = number_;
+  pass("collective.announced");
   peers_.wait([number](const Board& board) { return board.announced.load(std::memory_order_acquire) >= number; },
               limits_, waiting_, what_);
+  pass("collective.all_announced");
   compare();
   const auto all_parts = parts();
   check_receives(all_parts);
@@ -36,14 +45,15 @@ void Execution::run() {
   switch (way()) {
     case Way::published:
       take(needs);
+      pass("collective.middle");
       break;
     case Way::where_it_is:
       if (request_.kind == Kind::all_reduce) {
         reduce_slices();
       } else {
         take(needs);
-        advance(1);
-        wait_for(1);
+        pass("collective.middle");
+        end_where_it_is();
       }
       break;
     case Way::in_pieces:
@@ -121,6 +131,16 @@ void Execution::wait_for(uint64_t stage) {
               waiting_, what_);
 }
 
+// Ranks keep their inputs for each other until all have come so far, or they give up: what was read after that is not
+// to be trusted. This rank may have been stopped for so long.
+void Execution::end_where_it_is() {
+  advance(1);
+  wait_for(1);
+  const uint64_t next = (number_ + 1) * kStages;
+  peers_.check_missing([next](const Board& board) { return board.stage.load(std::memory_order_acquire) >= next; },
+                       what_, /*is_late=*/false);
+}
+
 // Where this process can read the input of that rank; null where it cannot.
 const std::byte* Execution::mapped(int rank) const {
   if (rank == peers_.rank()) return static_cast<const std::byte*>(request_.input);
@@ -177,8 +197,8 @@ void Execution::reduce_slices() {
     destinations.push_back(const_cast<std::byte*>(mapped(rank)) + begin);
   }
   if (begin < end) reduce_range(begin, end - begin, destinations);
-  advance(1);
-  wait_for(1);
+  pass("collective.middle");
+  end_where_it_is();
 }
 
 // All ranks see all pieces: one is written while the one before is read. Of a round, stage 2 r + 1 says that the rank's
@@ -201,6 +221,7 @@ void Execution::run_in_pieces(const Needs& needs) {
       std::memcpy(peers_.arena()->staging(round), static_cast<const std::byte*>(request_.input) + begin,
                   std::min(end, own_bytes) - begin);
     }
+    if (round == rounds / 2) pass("collective.middle");
     advance(2 * round + 1);
     wait_for(2 * round + 1);
     for (const Piece& piece : needs.pieces) {

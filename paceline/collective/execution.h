@@ -38,6 +38,7 @@ class Execution {
   void copy(const Piece& piece) const;
   void reduce_range(uint64_t begin, uint64_t bytes, const std::vector<void*>& destinations) const;
   void take(const Needs& needs) const;
+  void end_where_it_is();
   void reduce_slices();
   void run_in_pieces(const Needs& needs);
 
@@ -49,6 +50,9 @@ class Execution {
   const Waiting& waiting_;
   const std::string what_;
 };
+
+/// A place where tests make a rank fail (fail_point.h): CollectiveError where they want an error.
+void pass(const char* fail_point);
 
 /// "all_reduce number 7".
 std::string name_of(const Request& request, uint64_t number);

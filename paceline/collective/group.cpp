@@ -275,6 +275,7 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
       Execution(*peers_, operation->request, operation->number, reads_others_, limits, waiting_).run();
       peers_->board().stage.store((operation->number + 1) * kStages, std::memory_order_release);
       peers_->ring();
+      pass("collective.ended");
     } catch (const PeerLost& lost) {
       peers_->give_up(lost.ranks());
       failure = std::current_exception();

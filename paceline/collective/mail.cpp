@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "paceline/core/fail_point.h"
 #include "paceline/core/peer_lost.h"
 #include "paceline/core/posix/thread.h"
 
@@ -111,6 +113,7 @@ bool Mail::push_out(int rank) {
     has_moved = true;
     way.written.store(written + moved, std::memory_order_release);
     peers_.ring_for_mail(rank);
+    (void)fail_point("mail.sent");
     if (out.done < sizeof(Head) + letter->bytes) continue;
     out.done = 0;
     out.letters.pop_front();
@@ -177,6 +180,7 @@ bool Mail::take_in(int rank) {
     has_moved = true;
     way.taken.store(taken + moved, std::memory_order_release);
     peers_.ring_for_mail(rank);
+    (void)fail_point("mail.taken");
     if (in.done < in.head.bytes) continue;
     in.has_head = false;
     if (in.letter != nullptr) {
@@ -209,43 +213,54 @@ bool Mail::serve_early(const std::shared_ptr<Letter>& letter) {
   return false;
 }
 
-// Those whose other rank is gone, and those whose time is over.
-void Mail::fail_lost() {
+std::vector<Loss> Mail::losses() const {
+  std::vector<Loss> all;
+  for (int rank = 0; rank < peers_.size(); ++rank) all.push_back(peers_.loss_of(rank));
+  return all;
+}
+
+// Those whose other rank was gone before the last look at what has come, and those whose time is over.
+void Mail::fail_lost(const std::vector<Loss>& losses) {
   const auto now = std::chrono::steady_clock::now();
   if (peers_.is_aborted()) {
     return fail_all(std::make_exception_ptr(
         CollectiveError("the group was aborted on rank " + std::to_string(peers_.rank()), CollectiveCause::stopped)));
   }
-  const auto failure_of = [&](const Letter& letter, const char* what) -> std::exception_ptr {
-    std::string why = letter.rank < 0 ? "" : peers_.why_gone(letter.rank);
-    std::vector<int64_t> missing{letter.rank};
-    if (letter.rank < 0) {
-      missing.clear();
-      for (int rank = 0; rank < peers_.size(); ++rank) {
-        const std::string gone = peers_.why_gone(rank);
-        if (!gone.empty()) {
-          missing.push_back(rank);
-          why = gone;
-        }
-      }
-      if (std::ssize(missing) < peers_.size() - 1) why.clear();  // another may send yet
+  // Of a letter from whoever sends first: when nobody is left.
+  const auto loss_of = [&](const Letter& letter) -> Loss {
+    if (letter.rank >= 0) return losses[static_cast<size_t>(letter.rank)];
+    Loss all;
+    std::set<int64_t> missing;
+    for (int rank = 0; rank < peers_.size(); ++rank) {
+      const Loss& loss = losses[static_cast<size_t>(rank)];
+      if (rank == peers_.rank()) continue;
+      if (loss.why.empty()) return {};
+      all.why = loss.why;
+      missing.insert(loss.missing.begin(), loss.missing.end());
     }
-    if (why.empty() && now >= letter.deadline) why = "it has not come in time (TorchConfig.timeout_s)";
-    if (why.empty()) return nullptr;
-    return std::make_exception_ptr(PeerLost(
-        name_of(letter, what) + " failed on rank " + std::to_string(peers_.rank()) + ": " + why, std::move(missing)));
+    all.missing.assign(missing.begin(), missing.end());
+    return all;
   };
-  std::exception_ptr failure;
+  const auto fail = [&](const Letter& letter, const char* what) {
+    Loss loss = loss_of(letter);
+    const bool is_late = loss.why.empty() && now >= letter.deadline;
+    if (is_late) {
+      loss.why = "it has not come in time (TorchConfig.timeout_s)";
+      if (letter.rank >= 0) loss.missing = {peers_.name_of(letter.rank)};
+    }
+    if (loss.why.empty() || broken_) return;
+    is_late ? peers_.miss(loss.missing) : peers_.give_up(loss.missing);
+    broken_ = std::make_exception_ptr(PeerLost(
+        name_of(letter, what) + " failed on rank " + std::to_string(peers_.rank()) + ": " + loss.why, loss.missing));
+  };
   for (const Outgoing& out : outgoing_) {
-    if (!failure && !out.letters.empty()) failure = failure_of(*out.letters.front(), "sending to");
+    if (!out.letters.empty()) fail(*out.letters.front(), "sending to");
   }
-  for (const auto& letter : awaited_) {
-    if (!failure) failure = failure_of(*letter, "receiving from");
-  }
+  for (const auto& letter : awaited_) fail(*letter, "receiving from");
   for (const Incoming& in : incoming_) {
-    if (!failure && in.letter != nullptr) failure = failure_of(*in.letter, "receiving from");
+    if (in.letter != nullptr) fail(*in.letter, "receiving from");
   }
-  if (failure) fail_all(failure);
+  if (broken_) fail_all(broken_);
 }
 
 void Mail::fail_all(const std::exception_ptr& failure) {
@@ -288,12 +303,16 @@ void Mail::work() {
     const uint32_t heard = bell.rings;
     bell.is_asleep = 1;
     std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::vector<Loss> lost = losses();  // before the look: what they have sent is there
     bool has_moved = false;
-    for (int rank = 0; rank < peers_.size(); ++rank) {
+    for (int rank = 0; rank < peers_.size() && !broken_; ++rank) {
       has_moved |= push_out(rank);
       has_moved |= take_in(rank);
     }
-    if (!has_moved) fail_lost();
+    if (!has_moved) {
+      (void)fail_point("mail.nothing_new");
+      fail_lost(lost);
+    }
     if (!ended_.empty()) {
       tell(lock);
       continue;

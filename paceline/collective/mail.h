@@ -82,7 +82,8 @@ class Mail {
   std::shared_ptr<Letter> taker_of(int rank, int64_t tag);
   bool serve_early(const std::shared_ptr<Letter>& letter);
   void deliver(const std::shared_ptr<Letter>& letter, int rank, uint64_t bytes);
-  void fail_lost();
+  std::vector<Loss> losses() const;
+  void fail_lost(const std::vector<Loss>& losses);
   void fail_all(const std::exception_ptr& failure);
   Deadline next_deadline() const;
   bool is_idle() const;

@@ -127,19 +127,37 @@ void Peers::sleep_for_mail(uint32_t heard, Deadline deadline) const {
   sleep_on(board().mail_bell.rings, heard, deadline);
 }
 
-std::string Peers::why_gone(int rank) const {
-  if (rank == rank_) return "";
-  if (lost_[static_cast<size_t>(rank)]) return "its process has ended";
-  switch (board_of(rank).presence) {
-    case Presence::left:
-      return "it has left the group";
-    case Presence::aborted:
-      return "it has aborted";
-    case Presence::failed:
-      return "a collective has failed there";
-    default:
-      return "";
+Loss Peers::loss_of(int rank) const {
+  if (rank == rank_) return {};
+  // In this order: what a rank has written before it left counts.
+  const bool is_lost = lost_[static_cast<size_t>(rank)];
+  const Presence presence = board_of(rank).presence;
+  if (presence == Presence::here && !is_lost) return {};
+  const std::vector<int> missed = ranks_of(missed_by(board_of(rank)));
+  if (!missed.empty()) {
+    Loss loss{.why = "it has failed for want of " + list(missed), .missing = {}};
+    for (const int other : missed) loss.missing.push_back(name_of(other));
+    return loss;
   }
+  const auto why = [&] {
+    if (presence == Presence::left) return "it has left the group";
+    if (presence == Presence::aborted) return "it has aborted";
+    return presence == Presence::failed ? "it waits for this rank no more" : "its process has ended";
+  };
+  return {.why = why(), .missing = {name_of(rank)}};
+}
+
+// What a rank has told of others.
+uint64_t Peers::missed_by(const Board& board) const {
+  return board.missing & ~(uint64_t{1} << rank_);
+}
+
+std::vector<int> Peers::ranks_of(uint64_t bits) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size(); ++rank) {
+    if ((bits >> rank & 1U) != 0) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 void Peers::wake_own() const {
@@ -189,38 +207,40 @@ void Peers::check_stopped(const std::function<bool(const Board&)>& is_there, con
                            : "their processes are stopped (a signal such as SIGSTOP)");
 }
 
-// Throws when the wait cannot end well.
 void Peers::check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what,
                           bool is_late) const {
   if (aborted_)
     throw CollectiveError(what + " was aborted on rank " + std::to_string(name_of(rank_)), CollectiveCause::stopped);
-  std::vector<int> ended, left, aborted, late;
+  std::vector<int> ended, left, aborted, impatient, late;
   uint64_t told = 0;
   for (const Member& member : members_) {
     const Board& board = member.arena->board();
     // In this order: what a rank has done before it left counts.
     const bool is_lost = lost_[static_cast<size_t>(member.rank)];
     const Presence presence = board.presence;
-    if (presence == Presence::aborted) aborted.push_back(member.rank);
+    const uint64_t missed = missed_by(board);
+    if (presence == Presence::aborted && missed == 0) aborted.push_back(member.rank);
+    if (presence == Presence::aborted) told |= missed;
     if (is_there(board)) continue;
-    if (presence == Presence::failed) {
-      told |= board.missing & ~(uint64_t{1} << rank_);
+    if (presence == Presence::here && !is_lost) {
+      late.push_back(member.rank);
+    } else if (missed != 0) {
+      told |= missed;
+    } else if (presence == Presence::failed) {
+      impatient.push_back(member.rank);
     } else if (presence == Presence::left) {
       left.push_back(member.rank);
-    } else if (is_lost) {
+    } else if (presence == Presence::here) {
       ended.push_back(member.rank);
-    } else {
-      late.push_back(member.rank);
     }
   }
   if (!ended.empty()) fail(ended, what, ended.size() == 1 ? "its process has ended" : "their processes have ended");
   if (!aborted.empty()) fail(aborted, what, aborted.size() == 1 ? "it has aborted" : "they have aborted");
-  if (told != 0) {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < size(); ++rank) {
-      if ((told >> rank & 1U) != 0) ranks.push_back(rank);
-    }
-    fail(ranks, what, "another rank has found this out");
+  if (told != 0) fail(ranks_of(told), what, "another rank has found this out");
+  if (!impatient.empty()) {
+    fail(impatient, what,
+         std::string(impatient.size() == 1 ? "it waits" : "they wait") +
+             " for this rank no more (TorchConfig.timeout_s)");
   }
   if (!left.empty()) fail(left, what, left.size() == 1 ? "it has left the group" : "they have left the group");
   if (!is_late || late.empty()) return;
@@ -248,10 +268,15 @@ void Peers::fail(const std::vector<int>& missing, const std::string& what, const
                  std::move(names));
 }
 
-void Peers::give_up(const std::vector<int64_t>& missing) {
+void Peers::miss(const std::vector<int64_t>& missing) {
   uint64_t bits = 0;
   for (const int64_t name : missing) bits |= uint64_t{1} << place_of(names_, name);
-  board().missing = bits;
+  uint64_t nobody = 0;
+  board().missing.compare_exchange_strong(nobody, bits);  // the first are the cause of what follows
+}
+
+void Peers::give_up(const std::vector<int64_t>& missing) {
+  miss(missing);
   Presence here = Presence::here;
   board().presence.compare_exchange_strong(here, Presence::failed);
   for (const Member& member : members_) wake_all(member.arena->board());

@@ -35,6 +35,12 @@ struct WaitLimits {
 /// sleeps; otherwise the processor is needed for other work.
 using Waiting = std::atomic<int>;
 
+/// Of a rank: that nothing new can come from it, and for want of whom.
+struct Loss {
+  std::string why;               ///< "": there is none
+  std::vector<int64_t> missing;  ///< names
+};
+
 class Peers {
  public:
   /// `own`: this rank's memory, `meeting`: with those who shall be the group, numbered here as they come there.
@@ -62,13 +68,16 @@ class Peers {
   /// Until somebody has rung for mail since `heard`, or the deadline. `heard`: rings before the look that found
   /// nothing, during which `is_asleep` was set.
   void sleep_for_mail(uint32_t heard, Deadline deadline) const;
-  /// Why nothing can come from a rank any more; "" while something can.
-  std::string why_gone(int rank) const;
+  /// Why nothing new can come from a rank any more, if nothing can.
+  Loss loss_of(int rank) const;
   /// Until `is_there` of each other rank's board. `what`: "all_reduce number 7", for errors.
   void wait(const std::function<bool(const Board&)>& is_there, const WaitLimits& limits, const Waiting& waiting,
             const std::string& what);
-  /// Tells the others that an operation has failed here for want of `missing`, by their names, so that they do not wait
-  /// for this rank.
+  /// Throws when a wait for `is_there` cannot end well, or `is_late`.
+  void check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what, bool is_late) const;
+  /// Leaves word that `missing`, by their names, are missed here: that is why this rank has ended, should it do so.
+  void miss(const std::vector<int64_t>& missing);
+  /// The same, and tells the others that an operation has failed here, so that they do not wait for this rank.
   void give_up(const std::vector<int64_t>& missing);
   /// Makes the wait that is under way here, and those of all ranks, fail, from now on.
   void abort();
@@ -77,9 +86,10 @@ class Peers {
  private:
   void watch();
   void wake_own() const;
+  uint64_t missed_by(const Board& board) const;
+  std::vector<int> ranks_of(uint64_t bits) const;
   std::string list(const std::vector<int>& ranks) const;
   [[noreturn]] void fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const;
-  void check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what, bool is_late) const;
   void check_stopped(const std::function<bool(const Board&)>& is_there, const std::string& what) const;
 
   const std::vector<int> names_;  // by rank

@@ -57,6 +57,7 @@ arrow::Status fail_point(std::string_view name) {
   if (found == points.end()) return arrow::Status::OK();
   if (!found->second.always && --found->second.passages_left != 0) return arrow::Status::OK();
   if (found->second.action == "kill") ::raise(SIGKILL);
+  if (found->second.action == "exit") ::_exit(0);
   if (found->second.action == "stop") {
     ::raise(SIGSTOP);
     return arrow::Status::OK();

@@ -320,6 +320,29 @@ TEST(SharedGroup, WhoComesTooLateIsNamed) {
   });
 }
 
+TEST(SharedGroup, WhoComesTooLateIsToldThatTheOthersWaitNoMore) {
+  std::atomic<bool> has_given_up = false;
+  on_threads(2, [&](SharedGroup& group) {
+    if (group.rank() == 0) {
+      Request barrier = request(Kind::barrier, nullptr, 0, {});
+      barrier.timeout = std::chrono::milliseconds(50);
+      EXPECT_THROW(run(group, std::move(barrier)), PeerLost);
+      has_given_up = true;
+      has_given_up.notify_all();
+      return;
+    }
+    has_given_up.wait(false);
+    try {
+      run(group, request(Kind::barrier, nullptr, 0, {}));  // the other has come to this one
+      run(group, request(Kind::barrier, nullptr, 0, {}));
+      ADD_FAILURE();
+    } catch (const PeerLost& lost) {
+      EXPECT_THAT(lost.ranks(), ElementsAre(0));
+      EXPECT_THAT(lost.what(), HasSubstr("for want of rank 0: it waits for this rank no more"));
+    }
+  });
+}
+
 TEST(SharedGroup, WhoLeavesIsMissed) {
   on_threads(2, [&](SharedGroup& group) {
     if (group.rank() == 1) return;
@@ -415,7 +438,7 @@ TEST_P(LostRanks, AreNamedToTheOthers) {
   if (!paceline::testing::kForksMayStartThreads) GTEST_SKIP() << "forks cannot start threads";
   const auto [end, in_arena] = GetParam();
   constexpr int kRanks = 3;
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < (end == End::stopped ? 3 : 10); ++round) {
     const int lost = round % kRanks;
     const FileBulletin files;
     std::vector<pid_t> processes;
@@ -429,7 +452,7 @@ TEST_P(LostRanks, AreNamedToTheOthers) {
         std::mt19937 random(static_cast<unsigned>(round));
         for (int i = 0, last = static_cast<int>(random() % 50);; ++i) {
           Request reduce = request(Kind::all_reduce, &values, i % 3 == 0 ? 10 : 40'000, {values.data()});
-          if (end == End::stopped) reduce.timeout = std::chrono::milliseconds(300);
+          if (end == End::stopped && i >= last) reduce.timeout = std::chrono::milliseconds(1000);
           const auto operation = group->start(std::move(reduce));
           if (rank == lost && i == last) {
             if (end == End::exits) ::_exit(0);

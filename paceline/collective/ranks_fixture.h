@@ -48,7 +48,29 @@ class MemoryBulletin {
   std::map<std::string, std::string> values_;
 };
 
-/// A bulletin of files, for ranks that are processes.
+/// A bulletin of files in `folder`, for ranks that are processes.
+inline Bulletin bulletin_in(const std::string& folder) {
+  const auto path_of = [folder](std::string key) {
+    std::replace(key.begin(), key.end(), '/', '_');
+    return folder + "/" + key;
+  };
+  return {.set =
+              [path_of](const std::string& key, const std::string& value) {
+                const std::string path = path_of(key);
+                std::ofstream(path + ".new") << value;
+                std::filesystem::rename(path + ".new", path);
+              },
+          .get =
+              [path_of](const std::string& key) {
+                const std::string path = path_of(key);
+                while (!std::filesystem::exists(path)) ::sched_yield();
+                std::stringstream text;
+                text << std::ifstream(path).rdbuf();
+                return text.str();
+              }};
+}
+
+/// The same in a folder of its own.
 class FileBulletin {
  public:
   FileBulletin() {
@@ -56,24 +78,10 @@ class FileBulletin {
     folder_ = ::mkdtemp(path.data());
   }
   ~FileBulletin() { std::filesystem::remove_all(folder_); }
+  FileBulletin(const FileBulletin&) = delete;
+  FileBulletin& operator=(const FileBulletin&) = delete;
 
-  Bulletin bulletin() const {
-    return {.set =
-                [this](std::string key, const std::string& value) {
-                  std::replace(key.begin(), key.end(), '/', '_');
-                  const std::string path = folder_ + "/" + key;
-                  std::ofstream(path + ".new") << value;
-                  std::filesystem::rename(path + ".new", path);
-                },
-            .get =
-                [this](std::string key) {
-                  std::replace(key.begin(), key.end(), '/', '_');
-                  while (!std::filesystem::exists(folder_ + "/" + key)) ::sched_yield();
-                  std::stringstream text;
-                  text << std::ifstream(folder_ + "/" + key).rdbuf();
-                  return text.str();
-                }};
-  }
+  Bulletin bulletin() const { return bulletin_in(folder_); }
 
  private:
   std::string folder_;

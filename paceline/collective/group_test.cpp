@@ -298,6 +298,29 @@ TEST(SharedGroup, AnAbortReleasesWhoWaitsOnEveryRank) {
   });
 }
 
+// A rank that gives up its group, once it has heard of the loss, is not taken for lost by others that hear of it later.
+TEST(SharedGroup, WhoIsLostIsNamedAlsoWhenOthersAbortForThat) {
+  std::atomic<int> gone = 0;
+  const auto wait_until_gone = [&](int ranks) {
+    for (int now = gone; now < ranks; now = gone) gone.wait(now);
+  };
+  on_threads(3, [&](SharedGroup& group) {
+    wait_until_gone(2 - group.rank());
+    if (group.rank() < 2) {
+      try {
+        run(group, request(Kind::barrier, nullptr, 0, {}));
+        ADD_FAILURE() << group.rank();
+      } catch (const PeerLost& lost) {
+        EXPECT_THAT(lost.ranks(), ElementsAre(2)) << lost.what();
+      }
+    }
+    group.abort();
+    ++gone;
+    gone.notify_all();
+    wait_until_gone(3);  // the ranks' memory stays until all have looked
+  });
+}
+
 TEST(SharedGroup, WhoComesTooLateIsNamed) {
   std::atomic<int> waiting = 2;
   on_threads(3, [&](SharedGroup& group) {

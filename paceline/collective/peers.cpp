@@ -284,7 +284,8 @@ void Peers::give_up(const std::vector<int64_t>& missing) {
 
 void Peers::abort() {
   aborted_ = true;
-  board().presence = Presence::aborted;
+  Presence here = Presence::here;  // whoever has failed says still for want of whom
+  board().presence.compare_exchange_strong(here, Presence::aborted);
   wake_own();
   for (const Member& member : members_) wake_all(member.arena->board());
 }

@@ -7,17 +7,18 @@
 namespace paceline::comm {
 namespace {
 
-class CompressionHook final : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>> {
+class CompressionHook final : public c10d::CppCommHookInterface<GroupOfTheMoment> {
  public:
-  CompressionHook(c10::intrusive_ptr<c10d::ProcessGroup> process_group, torch::ScalarType dtype)
+  CompressionHook(GroupOfTheMoment process_group, torch::ScalarType dtype)
       : CppCommHookInterface(std::move(process_group)), dtype_(dtype) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    const auto process_group = state_();
     torch::Tensor gradients = bucket.getBufferRef();
     // Divided first: the sum over many ranks could leave the range of fp16.
-    torch::Tensor compressed = gradients.div(state_->getSize()).to(dtype_);
+    torch::Tensor compressed = gradients.div(process_group->getSize()).to(dtype_);
     std::vector<torch::Tensor> tensors{compressed};
-    return state_->allreduce(tensors)->getFuture()->then(
+    return process_group->allreduce(tensors)->getFuture()->then(
         [gradients, compressed](c10::ivalue::Future& reduced) {
           reduced.value();  // throws what went wrong
           gradients.copy_(compressed);
@@ -32,7 +33,7 @@ class CompressionHook final : public c10d::CppCommHookInterface<c10::intrusive_p
 
 }  // namespace
 
-std::unique_ptr<c10d::CommHookInterface> make_compression_hook(c10::intrusive_ptr<c10d::ProcessGroup> process_group,
+std::unique_ptr<c10d::CommHookInterface> make_compression_hook(GroupOfTheMoment process_group,
                                                                Compression compression) {
   const torch::ScalarType dtype = compression == Compression::bf16 ? torch::kBFloat16 : torch::kFloat16;
   return std::make_unique<CompressionHook>(std::move(process_group), dtype);

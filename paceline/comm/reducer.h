@@ -59,6 +59,14 @@ class GradientReducer {
   virtual void forget_broken() = 0;
   /// Collective: waits for the reductions that a broken backward had begun.
   virtual void wait_for_broken() = 0;
+  /// Goes on over `group`, of more than one rank, with the same parameters and hooks: after ranks of the old group are
+  /// lost, those that are left meet in a new one. Between backwards, also after one that threw, and in place of
+  /// forget_broken() and wait_for_broken(). Every rank of `group` does it; nobody waits. Gradients of the interrupted
+  /// step are void, all become undefined; weights stay as they are. Averages are those of the ranks of `group`. Buckets
+  /// are new ones, in the memory of `group`, as create() makes them: the order of gradients is learnt again. So nothing
+  /// that the old group still does reaches them, and no memory of it is kept. UsageError for a world of one, and with
+  /// static_graph, which is learnt from a first backward only: create() another then.
+  virtual void rebuild(std::shared_ptr<Group> group) = 0;
 };
 
 }  // namespace paceline::comm

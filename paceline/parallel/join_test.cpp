@@ -196,6 +196,17 @@ TEST(Join, CanEndEverybodysLoopWithTheFirst) {
   });
 }
 
+TEST(Join, IsEndedBeforeAModelGoesOnOverAnotherGroup) {
+  run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
+    Sequential model = uneven_net();
+    const auto trained = DataParallel::attach(model.ptr(), group, {}, nullptr);
+    std::optional<Join> join(std::in_place, std::vector<std::shared_ptr<ParallelModel>>{trained}, group, JoinOptions());
+    EXPECT_THAT(message_of<UsageError>([&] { trained->rebuild(group); }), HasSubstr("join()"));
+    join.reset();
+    trained->rebuild(group);
+  });
+}
+
 TEST(Join, RefusesWhatHasNoShadow) {
   run_ranks(Group::in_process(2), [](const std::shared_ptr<Group>& group) {
     Sequential model(torch::nn::Linear(2, 2), nn::SyncBatchNorm1d(2));

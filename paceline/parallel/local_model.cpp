@@ -20,6 +20,10 @@ class LocalModel final : public ParallelModel {
   }
   torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
   void check_ranks_every(int64_t) override {}
+  void rebuild(std::shared_ptr<comm::Group> group) override {
+    group_ = std::move(group);
+    void_step();
+  }
   Placement placement() const override { return Placement::per_rank; }
   StateDict state_dict() const override { return module_state(*module()); }
   void load_state_dict(const StateDict& state) override { load_module_state(*module(), state); }

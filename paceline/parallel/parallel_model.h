@@ -50,6 +50,14 @@ class ParallelModel {
   /// different weights by design.
   virtual void check_ranks_every(int64_t steps) = 0;
 
+  /// Ranks are lost, and those that are left have met in `group`: the model trains over that, by what attach() has
+  /// hooked. Between backwards, also after one that threw. Collective among the ranks of `group`, for all models in the
+  /// order of their preparation; when it throws, it can be called again. The interrupted step is void, with all
+  /// gradients. Weights stay as they are: a failure may have let some ranks make a step that others have not. So the
+  /// next synchronised backward compares them, as check_ranks_every() has it, and until then they can be loaded or
+  /// copied. UsageError inside Join. The module must be there.
+  virtual void rebuild(std::shared_ptr<comm::Group> group) = 0;
+
   /// What a checkpoint holds of the model, and whether one rank's state stands for all. The same for its optimizers.
   /// The module must be there.
   virtual Placement placement() const = 0;
@@ -72,7 +80,7 @@ class ParallelModel {
  protected:
   const std::weak_ptr<torch::nn::Module> module_;
   std::vector<std::weak_ptr<torch::nn::Module>> parts_;  // the module and those in it, at the beginning
-  const std::shared_ptr<comm::Group> group_;
+  std::shared_ptr<comm::Group> group_;
 
  private:
   friend class NoSync;

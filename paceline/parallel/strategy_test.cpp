@@ -49,6 +49,7 @@ class HalfOfTheModel final : public ParallelModel {
     return std::isinf(norm_type) ? value : value.pow(1 / norm_type);
   }
   void check_ranks_every(int64_t) override {}
+  void rebuild(std::shared_ptr<comm::Group> group) override { group_ = std::move(group); }
   Placement placement() const override { return Placement::per_rank; }
   StateDict state_dict() const override { return {}; }
   void load_state_dict(const StateDict&) override {}

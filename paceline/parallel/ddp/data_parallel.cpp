@@ -98,6 +98,7 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   // Every rank holds the averages.
   torch::Tensor norm_over_ranks(const torch::Tensor& norm, double) override { return norm; }
   void check_ranks_every(int64_t steps) override { check_ranks_every_ = steps; }
+  void rebuild(std::shared_ptr<comm::Group> group) override;
   void check_joinable() const override;
   void set_join(std::shared_ptr<JoinedRanks> ranks, size_t number) override { join_ = {std::move(ranks), number}; }
   const std::pair<std::shared_ptr<JoinedRanks>, size_t>& join() const { return join_; }
@@ -126,6 +127,7 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   void check_finished() const;
   void check_accumulator(size_t index) const;
   void check_that_all_are_known();
+  bool ranks_are_due() const;
   void check_ranks();
   void take_buffers(const torch::nn::Module& module);
   void drop_unused();
@@ -156,7 +158,8 @@ class ModuleDataParallel final : public DataParallel, public std::enable_shared_
   bool unfinished_ = false;  // a synchronised backward has begun and not come to its end
   bool counted_ = false;     // static graph: the first backward is over
   int64_t check_ranks_every_ = 0;
-  int64_t steps_ = 0;  // synchronised backwards
+  bool is_rebuilt_ = false;  // and no synchronised backward has ended since then
+  int64_t steps_ = 0;        // synchronised backwards
   std::vector<bool> expected_;
   std::vector<bool> reached_unaveraged_;  // by backwards in no_sync since the last that was averaged
 };
@@ -316,7 +319,10 @@ void ModuleDataParallel::finish(const Backward& backward) {
     ++steps_;
     check_that_all_are_known();
     const bool all_step = ranks == nullptr || ranks->all_have_data();
-    if (check_ranks_every_ > 0 && steps_ % check_ranks_every_ == 0 && all_step) check_ranks();
+    if (all_step && ranks_are_due()) {
+      check_ranks();
+      is_rebuilt_ = false;
+    }
   }
   backward_.reset();
   if (backward.voided) drop_gradients(all_parameters_);
@@ -382,6 +388,10 @@ void ModuleDataParallel::check_that_all_are_known() {
   take_buffers(*held);
 }
 
+bool ModuleDataParallel::ranks_are_due() const {
+  return is_rebuilt_ || (check_ranks_every_ > 0 && steps_ % check_ranks_every_ == 0);
+}
+
 void ModuleDataParallel::check_ranks() {
   const auto difference = find_difference(group_->all_gather(checksums(tensors_of(all_parameters_))));
   if (!difference) return;
@@ -390,7 +400,8 @@ void ModuleDataParallel::check_ranks() {
   throw CollectiveError("the ranks hold different weights: \"" + all_parameters_[difference->place].name +
                         "\" on rank " + ranks + " is not rank 0's, in synchronised backward " + std::to_string(steps_) +
                         " of the model. Something changes weights on some ranks only: an optimizer that not every rank "
-                        "steps, other learning rates, weights that are loaded or drawn after prepare_model()");
+                        "steps, other learning rates, weights that are loaded or drawn after prepare_model(), a step "
+                        "that only some ranks had made when another was lost");
 }
 
 // The reducer gives zeros to parameters that no rank has used. They shall stay without gradient, as in one process: an
@@ -449,6 +460,26 @@ void ModuleDataParallel::begin_shadow(std::vector<torch::Tensor>& parameters, st
 void ModuleDataParallel::copy_from(int64_t rank) {
   group_->broadcast_coalesced(tensors_of(all_parameters_), rank);
   group_->broadcast_coalesced(buffers_, rank);
+}
+
+void ModuleDataParallel::rebuild(std::shared_ptr<comm::Group> group) {
+  if (join_.first != nullptr) {
+    throw UsageError(
+        "rebuild() was called for a model inside join(), which counts the ranks that it began with: end it");
+  }
+  group_ = group->duplicate();
+  drop_gradients(all_parameters_);
+  unfinished_ = false;
+  reached_unaveraged_.assign(parameters_.size(), false);
+  if (options_.static_graph || group_->size() == 1) {
+    reducer_.reset();  // a static graph is learnt anew
+    counted_ = false;
+    expected_.assign(parameters_.size(), true);
+  } else if (reducer_ != nullptr) {
+    reducer_->rebuild(group_);
+  }
+  if (has_sync_batch_norm_) bind_batch_norms(*module());
+  is_rebuilt_ = true;
 }
 
 void ModuleDataParallel::void_step() {

@@ -1,4 +1,4 @@
-// Who holds a prepared model, and what its backward does when nobody does any more.
+// Who holds a prepared model, what its backward does when nobody does any more, and what changes with its group.
 #include <gmock/gmock.h>
 
 #include "paceline/core/error.h"
@@ -80,6 +80,28 @@ TEST(DataParallelLifetime, TheEndOfAModelThatFailsLeavesTheOthersTheirs) {
     b->zero_grad();
     b->forward(input).sum().backward();
     EXPECT_EQ(b->weight.grad()[0][0].item<double>(), 0.5);
+  });
+}
+
+// A rank is lost when some of the others have made their step already.
+TEST(DataParallelLifetime, WeightsAreComparedInTheFirstBackwardOverAnotherGroup) {
+  const auto others = Group::in_process(kRanks);
+  run_ranks(Group::in_process(kRanks), [&](const std::shared_ptr<Group>& group) {
+    torch::nn::Linear model(2, 1);
+    const auto data_parallel = DataParallel::attach(model.ptr(), group, {}, nullptr);
+    const auto step = [&] { model->forward(input_of(*group)).sum().backward(); };
+    step();
+    {
+      const torch::NoGradGuard no_grad;
+      if (group->rank() == 0) model->weight -= model->weight.grad();
+    }
+    data_parallel->rebuild(others[static_cast<size_t>(group->rank())]);
+    EXPECT_FALSE(model->weight.grad().defined());
+    EXPECT_THAT(message_of<CollectiveError>(step), HasSubstr("\"weight\" on rank 1"));
+    data_parallel->copy_from(1);
+    step();
+    const auto weights = data_parallel->group()->all_gather(model->weight.detach());
+    EXPECT_TRUE(torch::equal(weights[0], weights[1]));
   });
 }
 

@@ -137,8 +137,8 @@ void Execution::end_where_it_is() {
   advance(1);
   wait_for(1);
   const uint64_t next = (number_ + 1) * kStages;
-  peers_.check_missing([next](const Board& board) { return board.stage.load(std::memory_order_acquire) >= next; },
-                       what_, /*is_late=*/false);
+  peers_.check_given_up([next](const Board& board) { return board.stage.load(std::memory_order_acquire) >= next; },
+                        what_);
 }
 
 // Where this process can read the input of that rank; null where it cannot.
@@ -170,7 +170,9 @@ void Execution::copy(const Piece& piece) const {
   if (piece.bytes == 0) return;
   const std::byte* const source = mapped(piece.rank);
   if (source == nullptr) return read(piece.rank, piece.begin, piece.bytes, piece.destination);
-  if (source + piece.begin != piece.destination) std::memcpy(piece.destination, source + piece.begin, piece.bytes);
+  if (source + piece.begin == piece.destination) return;
+  if (piece.bytes >= kPastCachesBytes) return copy_past_caches(piece.destination, source + piece.begin, piece.bytes);
+  std::memcpy(piece.destination, source + piece.begin, piece.bytes);
 }
 
 // The same range of all inputs, all of which are mapped.

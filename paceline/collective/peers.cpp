@@ -207,6 +207,17 @@ void Peers::check_stopped(const std::function<bool(const Board&)>& is_there, con
                            : "their processes are stopped (a signal such as SIGSTOP)");
 }
 
+void Peers::check_given_up(const std::function<bool(const Board&)>& is_there, const std::string& what) const {
+  const bool is_any = std::ranges::any_of(members_, [&](const Member& member) {
+    const Board& board = member.arena->board();
+    // In this order: a rank may have ended well before it left or aborted.
+    const Presence presence = board.presence;
+    return presence != Presence::here && !is_there(board);
+  });
+  if (is_any) check_missing(is_there, what, /*is_late=*/false);
+}
+
+// Throws when a wait for `is_there` cannot end well, or `is_late`.
 void Peers::check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what,
                           bool is_late) const {
   if (aborted_)

@@ -73,8 +73,8 @@ class Peers {
   /// Until `is_there` of each other rank's board. `what`: "all_reduce number 7", for errors.
   void wait(const std::function<bool(const Board&)>& is_there, const WaitLimits& limits, const Waiting& waiting,
             const std::string& what);
-  /// Throws when a wait for `is_there` cannot end well, or `is_late`.
-  void check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what, bool is_late) const;
+  /// Throws when a rank has given up, or aborted, and `is_there` does not hold of its board.
+  void check_given_up(const std::function<bool(const Board&)>& is_there, const std::string& what) const;
   /// Leaves word that `missing`, by their names, are missed here: that is why this rank has ended, should it do so.
   void miss(const std::vector<int64_t>& missing);
   /// The same, and tells the others that an operation has failed here, so that they do not wait for this rank.
@@ -90,6 +90,7 @@ class Peers {
   std::vector<int> ranks_of(uint64_t bits) const;
   std::string list(const std::vector<int>& ranks) const;
   [[noreturn]] void fail(const std::vector<int>& missing, const std::string& what, const std::string& why) const;
+  void check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what, bool is_late) const;
   void check_stopped(const std::function<bool(const Board&)>& is_there, const std::string& what) const;
 
   const std::vector<int> names_;  // by rank

@@ -1,4 +1,4 @@
-// The loops of reduce(), compiled once for each set of instructions.
+// The loops of reduce() and copy_past_caches(), compiled once for each set of instructions.
 //
 // The including file defines PACELINE_INSTRUCTIONS, a namespace of its own. Nothing of the standard library is called
 // here: the linker would keep one copy of such a function for the whole program, perhaps one with instructions that the
@@ -8,10 +8,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "paceline/collective/element.h"
 
 namespace paceline::collective::PACELINE_INSTRUCTIONS {
 namespace {
+
+constexpr size_t kLine = 64;
 
 // Values that are in the first-level cache while the ranks' values are added to them.
 constexpr size_t kBlock = 1024;
@@ -360,7 +366,36 @@ void reduce_values(const Reduce& what, const Values& values) {
   }
 }
 
+// `to` is aligned.
+inline void store_line(std::byte* to, const std::byte* from) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+#elif defined(__AVX2__)
+  for (size_t i = 0; i < kLine; i += 32) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+  }
+#elif defined(__x86_64__)
+  for (size_t i = 0; i < kLine; i += 16) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+  }
+#else
+  __builtin_memcpy(to, from, kLine);
+#endif
+}
+
 }  // namespace
+
+void copy_past_caches(std::byte* to, const std::byte* from, size_t bytes) {
+  const size_t to_line = (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine;
+  size_t done = to_line < bytes ? to_line : bytes;
+  __builtin_memcpy(to, from, done);
+  for (; done + kLine <= bytes; done += kLine) store_line(to + done, from + done);
+  __builtin_memcpy(to + done, from + done, bytes - done);
+#if defined(__x86_64__)
+  _mm_sfence();  // before others are told that it is there
+#endif
+}
 
 void reduce(const Reduce& what, const void* const* sources, size_t source_count, void* const* destinations,
             size_t destination_count, size_t count) {

@@ -77,8 +77,9 @@ class OwnArenas {
   void detach() {
     for (const SharedMemory* memory : memories_) {
       const auto bytes = memory->bytes();
-      ::mmap(bytes.data(), bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
-             memory->descriptor().get(), 0);
+      // Where it cannot, the fork goes on with its parent's: there is nobody to tell.
+      (void)!::mmap(bytes.data(), bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+                    memory->descriptor().get(), 0);
     }
     memories_.clear();
   }
@@ -110,14 +111,15 @@ std::optional<uint64_t> ArenaView::offset_of(const void* address) const {
 uint64_t heap_bytes(int ranks) {
   constexpr uint64_t kPart = 8;
   const uint64_t file = limit_of(RLIMIT_FSIZE);
-  return std::min({memory_of_machine(), address_space_left() / (kPart * static_cast<uint64_t>(ranks)),
-                   file - std::min(file, kHeap)});
+  const uint64_t most = std::min({memory_of_machine(), address_space_left() / (kPart * static_cast<uint64_t>(ranks)),
+                                  file - std::min(file, kHeap)});
+  return most / kPage * kPage;
 }
 
 arrow::Result<std::shared_ptr<Arena>> Arena::create(uint64_t bytes) {
-  if (const uint64_t limit = limit_of(RLIMIT_FSIZE); kHeap + bytes > limit) {  // which would end the process
-    return arrow::Status::IOError("no memory to share: wanted a file of ", kHeap + bytes, " bytes, got the limit ",
-                                  limit, " (ulimit -f)");
+  if (const uint64_t limit = limit_of(RLIMIT_FSIZE); to_page(kHeap + bytes) > limit) {  // which would end the process
+    return arrow::Status::IOError("no memory to share: wanted a file of ", to_page(kHeap + bytes),
+                                  " bytes, got the limit ", limit, " (ulimit -f)");
   }
   ARROW_ASSIGN_OR_RAISE(SharedMemory memory, SharedMemory::create("paceline-collective", to_page(kHeap + bytes)));
   return std::make_shared<Arena>(std::move(memory));

@@ -28,7 +28,7 @@ TEST(Arena, TakesAPartOfALimitedAddressSpace) {
   constexpr uint64_t kLimit = uint64_t{1} << 45;  // more than the sanitizers take
   const uint64_t unlimited = heap_bytes(1);
   {
-    const LimitedResource limited(RLIMIT_FSIZE, uint64_t{1} << 30);
+    const LimitedResource limited(RLIMIT_FSIZE, (uint64_t{1} << 30) + 1000);
     EXPECT_LT(heap_bytes(1), uint64_t{1} << 30);
     EXPECT_TRUE(Arena::create(heap_bytes(1)).ok());
   }

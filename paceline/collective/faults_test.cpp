@@ -27,7 +27,6 @@ namespace paceline::collective {
 namespace {
 
 using testing::ended_well;
-using testing::start_child;
 using testing::TemporaryFolder;
 using testing::wait_for_child;
 using testing::was_killed;
@@ -103,7 +102,7 @@ Round round_of(int number) {
 }
 
 // What the rank that ends throws.
-struct Gone {};
+struct Gone : std::exception {};
 
 void end_here(const Round& round, SharedGroup& group) {
   if (round.end == "kill") ::raise(SIGKILL);

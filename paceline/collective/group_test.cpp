@@ -11,6 +11,7 @@
 
 #include "paceline/collective/ranks_fixture.h"
 #include "paceline/core/peer_lost.h"
+#include "paceline/testing/in_fork.h"
 
 namespace paceline::collective {
 namespace {

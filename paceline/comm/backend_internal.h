@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,20 @@ namespace paceline::comm {
 
 inline constexpr const char* kLoopback = "127.0.0.1";
 
+/// Whether a backend is still there, for who would abort it from another thread. Thread-safe.
+class BackendLife {
+ public:
+  void begin(c10d::Backend* backend);
+  /// The first thing that the backend's destructor does.
+  void end();
+  /// Aborts it, unless it has ended.
+  void abort();
+
+ private:
+  std::mutex mutex_;
+  c10d::Backend* backend_ = nullptr;
+};
+
 struct BackendSettings {
   int64_t rank = 0;
   int64_t world_size = 1;
@@ -35,6 +50,8 @@ struct BackendSettings {
   /// Where collectives are counted; null for nowhere.
   std::shared_ptr<GroupProgress> progress;
   ThrownAs thrown_as = ThrownAs::collective_error;
+  /// That the backend ends when it is destroyed; null where nobody asks, as of what a backend has inside.
+  std::shared_ptr<BackendLife> life;
 };
 
 /// A backend of one group, and the way to make its waiting collectives fail.

@@ -12,7 +12,7 @@
 namespace paceline::comm {
 namespace {
 
-const std::string kWord = "first_failure";
+constexpr const char* kWord = "first_failure";
 // Processes of one node hear of the end of another within milliseconds.
 constexpr std::chrono::milliseconds kPatience{1000};
 

@@ -66,10 +66,15 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
   using TensorLists = std::vector<Tensors>;
 
   WatchedGloo(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
-              c10::intrusive_ptr<Options> options, std::shared_ptr<GroupProgress> progress, ThrownAs thrown_as)
+              c10::intrusive_ptr<Options> options, std::shared_ptr<GroupProgress> progress, ThrownAs thrown_as,
+              std::shared_ptr<BackendLife> life)
       : ProcessGroupGloo(store, static_cast<int>(rank), static_cast<int>(world_size), std::move(options)),
         progress_(std::move(progress)),
-        failures_(std::make_shared<FailureReporter>(rank, world_size, thrown_as)) {}
+        failures_(std::make_shared<FailureReporter>(rank, world_size, thrown_as)),
+        life_(std::move(life)) {}
+  ~WatchedGloo() override {
+    if (life_) life_->end();
+  }
 
   // The collectives that others are made of; send and receive concern two ranks only.
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
@@ -163,6 +168,7 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
 
   const std::shared_ptr<GroupProgress> progress_;  // null: not counted
   const std::shared_ptr<FailureReporter> failures_;
+  const std::shared_ptr<BackendLife> life_;  // null: nobody asks
 };
 
 // Between machines the user may name interfaces, as for PyTorch's own groups.
@@ -194,7 +200,7 @@ ConnectedBackend connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, cons
   options->threads = 2;  // as PyTorch: two collectives of a group can be under way
   options->devices = devices_for(settings);
   auto gloo = c10::make_intrusive<WatchedGloo>(store, settings.rank, settings.world_size, options, settings.progress,
-                                               settings.thrown_as);
+                                               settings.thrown_as, settings.life);
   return {gloo, [gloo] { gloo->abort(); }};
 }
 

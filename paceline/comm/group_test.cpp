@@ -118,6 +118,31 @@ TEST(Group, CountsItsCollectivesAlikeOnAllRanks) {
   }
 }
 
+TEST(Group, ConnectsByTheInterfaceThatIsNamed) {
+  for (const std::string interface : {"lo", "no-such-one"}) {
+    rpc::MemoryKeyValueStore store;
+    std::vector<std::future<std::string>> ranks;
+    for (const int64_t rank : {0, 1}) {
+      ranks.push_back(std::async(std::launch::async, [&, rank, client = store.client(kGeneration)]() -> std::string {
+        GroupOptions options = place(rank, 2);
+        options.backend = "gloo";
+        options.interface = interface;
+        try {
+          Group::create(options, client)->barrier();
+          return "";
+        } catch (const CollectiveError& failure) {
+          return failure.what();
+        }
+      }));
+    }
+    for (auto& rank : ranks) {
+      const std::string failure = rank.get();
+      EXPECT_EQ(failure.empty(), interface == "lo") << failure;
+      if (interface != "lo") EXPECT_THAT(failure, HasSubstr("no-such-one"));
+    }
+  }
+}
+
 // A rank that only waits for it later does not wait in it until then.
 TEST(Group, AReduceScatterEndsWithoutSomebodyWhoWaitsForIt) {
   const SystemClock clock;

@@ -66,6 +66,9 @@ class HierarchicalBackend final : public c10d::Backend {
         failures_(std::make_shared<FailureReporter>(getRank(), getSize(), settings.thrown_as)),
         flat_(std::move(flat)),
         relay_(std::move(relay)) {}
+  ~HierarchicalBackend() override {
+    if (settings_.life) settings_.life->end();
+  }
 
   const std::string getBackendName() const override { return "paceline"; }
   void setTimeout(milliseconds timeout) override {
@@ -100,8 +103,9 @@ class HierarchicalBackend final : public c10d::Backend {
 
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     at::Tensor tensor = only("reduce", tensors, options.rootTensor);
-    if (checked_rank("reduce", options.rootRank, getSize()) != getRank()) tensor = tensor.detach().clone();
-    SharedCall call;
+    const bool is_root = checked_rank("reduce", options.rootRank, getSize()) == getRank();
+    SharedCall call(in_use_->take({tensor}));
+    if (!is_root) tensor = tensor.detach().clone();
     Steps steps;
     reduce_steps(steps, reducing_of("reduce", tensor, options.reduceOp, call));
     return begin(c10d::OpType::REDUCE, call_of(Collective::reduce, tensors), std::move(call), std::move(steps), tensors,
@@ -112,24 +116,26 @@ class HierarchicalBackend final : public c10d::Backend {
                              const c10d::ReduceScatterOptions& options) override {
     at::Tensor& output = only("reduce_scatter", outputs);
     if (has_sizes_of_their_own(inputs)) return reduce_parts(outputs, inputs.front(), options);
-    SharedCall call;
+    SharedCall call(in_use_->take(list_of("reduce_scatter", inputs, output, getSize()), outputs));
     Tensors joined{call.joined(list_of("reduce_scatter", inputs, output, getSize()))};
     return reduce_scatter_tensors(c10d::OpType::REDUCE_SCATTER, std::move(call), outputs, joined, options);
   }
   WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                    const c10d::ReduceScatterOptions& options) override {
     Tensors outputs{output}, inputs{input};
-    return reduce_scatter_tensors(c10d::OpType::_REDUCE_SCATTER_BASE, {}, outputs, inputs, options);
+    return reduce_scatter_tensors(c10d::OpType::_REDUCE_SCATTER_BASE, SharedCall(in_use_->take(inputs, outputs)),
+                                  outputs, inputs, options);
   }
   WorkPointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                               const c10d::ReduceScatterOptions& options) override {
-    return reduce_scatter_tensors(c10d::OpType::COALESCED, {}, outputs, inputs, options);
+    return reduce_scatter_tensors(c10d::OpType::COALESCED, SharedCall(in_use_->take(inputs, outputs)), outputs, inputs,
+                                  options);
   }
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     at::Tensor& tensor = only("broadcast", tensors, options.rootTensor);
     const int root = checked_rank("broadcast", options.rootRank, getSize());
-    SharedCall call;
+    SharedCall call(in_use_->take({tensor}));
     Steps steps;
     broadcast_steps(steps, getRank() == root ? call.given(tensor) : call.filled(tensor), root);
     return begin(c10d::OpType::BROADCAST, call_of(Collective::broadcast, tensors), std::move(call), std::move(steps),
@@ -140,7 +146,7 @@ class HierarchicalBackend final : public c10d::Backend {
     at::Tensor& input = only("all_gather", inputs);
     if (has_sizes_of_their_own(outputs)) return gather_parts(outputs.front(), input, options);
     Tensors results = list_of("all_gather", outputs, input, getSize());
-    SharedCall call;
+    SharedCall call(in_use_->take(inputs, results));
     Tensors parts;
     for (at::Tensor& result : results) parts.push_back(byte_view(call.filled(result)));
     TensorLists from(nodes_.ranks.size());
@@ -228,6 +234,7 @@ class HierarchicalBackend final : public c10d::Backend {
       } catch (...) {
         failure = std::current_exception();
       }
+      kept->release();
       if (progress != nullptr) progress->end_collective(handle);
       told.end(failure, -1);
     };
@@ -274,13 +281,13 @@ class HierarchicalBackend final : public c10d::Backend {
     for (const at::Tensor& piece : pieces_of(how.numbers)) {
       if (piece.numel() == 0) continue;
       RelayStep& step = steps.emplace_back();
-      step.up = reducing_request_of("all_reduce", Kind::reduce, piece, how.within, {});
+      step.up = reducing_request_of("all_reduce", Kind::reduce, piece, *how.within, {});
       step.up->root = 0;
       step.up->input = piece.const_data_ptr();
       if (is_leader) step.up->outputs = {piece.mutable_data_ptr()};
       step.between = [piece, op = how.between](c10d::Backend& leaders, milliseconds left) {
         c10d::AllreduceOptions options;
-        options.reduceOp = op;
+        options.reduceOp = *op;
         options.timeout = left;
         Tensors tensors{piece};
         return leaders.allreduce(tensors, options);
@@ -300,10 +307,10 @@ class HierarchicalBackend final : public c10d::Backend {
   }
 
   WorkPointer reduce_all(c10d::OpType type, Tensors& tensors, const c10d::AllreduceOptions& options) {
-    SharedCall call;
+    for (const at::Tensor& tensor : tensors) check_tensor("all_reduce", tensor);
+    SharedCall call(in_use_->take(tensors));
     Steps steps;
     for (const at::Tensor& tensor : tensors) {
-      check_tensor("all_reduce", tensor);
       reduce_steps(steps, reducing_of("all_reduce", tensor, options.reduceOp, call));
     }
     return begin(type, call_of(Collective::all_reduce, tensors), std::move(call), std::move(steps), tensors,
@@ -329,7 +336,7 @@ class HierarchicalBackend final : public c10d::Backend {
   WorkPointer reduce_parts(Tensors& outputs, const Tensors& parts, const c10d::ReduceScatterOptions& options) {
     at::Tensor& output = outputs.front();
     check_parts_of_ranks("reduce_scatter", parts, output, getRank(), getSize());
-    SharedCall call;
+    SharedCall call(in_use_->take(parts, outputs));
     Steps steps;
     for (int rank = 0; rank < getSize(); ++rank) {
       const at::Tensor part = parts[static_cast<size_t>(rank)].detach().clone(at::MemoryFormat::Contiguous).view({-1});
@@ -343,7 +350,7 @@ class HierarchicalBackend final : public c10d::Backend {
   // A broadcast by each rank.
   WorkPointer gather_parts(const Tensors& parts, const at::Tensor& input, const c10d::AllgatherOptions& options) {
     check_parts_of_ranks("all_gather", parts, input, getRank(), getSize());
-    SharedCall call;
+    SharedCall call(in_use_->take(parts, {input}));
     Steps steps;
     for (int rank = 0; rank < getSize(); ++rank) {
       at::Tensor part = parts[static_cast<size_t>(rank)];
@@ -387,7 +394,7 @@ class HierarchicalBackend final : public c10d::Backend {
 
   WorkPointer gather_into(c10d::OpType type, Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
     check_gathered(outputs, inputs, getSize());
-    SharedCall call;
+    SharedCall call(in_use_->take(inputs, outputs));
     Steps steps;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const at::Tensor given = byte_view(call.given(inputs[i])), whole = byte_view(call.filled(outputs[i]));
@@ -417,6 +424,8 @@ class HierarchicalBackend final : public c10d::Backend {
   const std::shared_ptr<FailureReporter> failures_;
   const ConnectedBackend flat_;  // of all ranks
   std::atomic<uint64_t> called_ = 0;
+  // What a call gives is there when all its steps have ended: none that reads or writes it may begin before.
+  const std::shared_ptr<MemoryInUse> in_use_ = std::make_shared<MemoryInUse>();
   const std::shared_ptr<Relay> relay_;
 };
 
@@ -430,16 +439,18 @@ ConnectedBackend connect_hierarchical(const c10::intrusive_ptr<c10d::Store>& sto
     throw CollectiveError("the ranks that share memory were others a moment ago", CollectiveCause::other_rank);
   }
   Nodes nodes(std::move(found.nodes), static_cast<int>(settings.world_size));
+  BackendSettings inside = settings;
+  inside.life = nullptr;
   std::optional<ConnectedBackend> leaders;
   if (nodes.place_of[static_cast<size_t>(settings.rank)] == 0) {
-    BackendSettings of_leaders = settings;
+    BackendSettings of_leaders = inside;
     of_leaders.rank = nodes.node_of[static_cast<size_t>(settings.rank)];
     of_leaders.world_size = std::ssize(nodes.ranks);
     of_leaders.progress = nullptr;
     of_leaders.thrown_as = ThrownAs::collective_error;
     leaders = gloo_backend().connect(prefixed("leaders"), of_leaders);
   }
-  ConnectedBackend flat = gloo_backend().connect(prefixed("flat"), settings);
+  ConnectedBackend flat = gloo_backend().connect(prefixed("flat"), inside);
   auto first = std::make_unique<FirstFailure>(store->clone(), settings.rank, settings.world_size);
   auto relay =
       make_shared_at_home<Relay>(std::move(found.node), std::move(again.node), std::move(leaders), std::move(first));

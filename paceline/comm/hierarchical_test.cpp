@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,6 +157,18 @@ TEST(Hierarchical, PartsMayHaveSizesOfTheirOwn) {
   });
 }
 
+TEST(Hierarchical, WorksOnTheSameMemoryComeOneAfterTheOther) {
+  testing::run_ranks(on_two_nodes(4), [](const std::shared_ptr<Group>& group) {
+    for (const torch::Tensor& values : {torch::ones({4}), torch::ones({3 << 20}), torch::ones({100, 3}).t()}) {
+      std::vector<torch::Tensor> tensors{values};
+      std::vector<c10::intrusive_ptr<c10d::Work>> works;
+      for (int i = 0; i < 3; ++i) works.push_back(group->process_group()->allreduce(tensors));
+      for (const auto& work : works) work->wait();
+      EXPECT_TRUE(torch::equal(values, torch::full_like(values, 64)));
+    }
+  });
+}
+
 // What the others are told of a collective to which a rank does not come.
 std::vector<CollectiveError> failures_without(const Groups& groups, int64_t gone) {
   std::vector<std::future<CollectiveError>> waiting;
@@ -195,6 +208,7 @@ TEST(Hierarchical, WhoDoesNotComeIsNamedOnAllNodes) {
 
 // Rank 0 is this process, the others are its children; `gone` ends in the middle of a collective.
 void expect_named_when_killed(int gone) {
+  ::signal(SIGPIPE, SIG_IGN);  // the store's server may write to who was killed
   c10d::TCPStoreOptions server_options;
   server_options.isServer = true;
   server_options.waitWorkers = false;
@@ -221,18 +235,26 @@ void expect_named_when_killed(int gone) {
     return "nobody is missed";
   };
   const std::string named = "for want of rank " + std::to_string(gone);
+  // Nobody connects before all are forked: a fork has the locks of the store's threads as they stood.
+  int gate[2];
+  ASSERT_EQ(::pipe2(gate, O_CLOEXEC), 0);
   std::vector<pid_t> children;
   for (int rank = 1; rank < 4; ++rank) {
     children.push_back(::fork());
     if (children.back() != 0) continue;
+    ::close(gate[1]);
     bool is_named = false;
     try {
+      char nothing = 0;
+      (void)!::read(gate[0], &nothing, 1);
       is_named = name_of_the_lost(rank).find(named) != std::string::npos;
     } catch (...) {
       ::_exit(2);
     }
     ::_exit(is_named ? 0 : 1);
   }
+  ::close(gate[0]);
+  ::close(gate[1]);
   EXPECT_THAT(name_of_the_lost(0), HasSubstr(named));
   for (int rank = 1; rank < 4; ++rank) {
     int status = 0;

@@ -40,25 +40,27 @@ ReducerOptions with(bool view, Compression compression) {
   return options;
 }
 
-const Scenario kScenarios[] = {
-    {.name = "InBackward"},
-    {.name = "TheFirstInBackward", .victim = 0},
-    {.name = "BetweenSteps", .when = When::between_steps, .victim = 1},
-    {.name = "OthersAreAhead", .when = When::others_are_ahead},
-    {.name = "TheFirstWhenOthersAreAhead", .when = When::others_are_ahead, .victim = 0},
-    {.name = "GradientsAreViews", .options = with(true, Compression::none)},
-    {.name = "Compressed", .victim = 1, .options = with(false, Compression::bf16)},
-    {.name = "OnTwoNodes", .victim = 1, .nodes = {"a", "a", "b"}},
-    {.name = "AWholeNode", .nodes = {"a", "a", "b"}, .is_named = false},
-    {.name = "ALeaderOnTwoNodes", .victim = 0, .nodes = {"a", "a", "b"}},
-    {.name = "BetweenStepsOnTwoNodes", .when = When::between_steps, .victim = 1, .nodes = {"a", "b", "b"}},
-    {.name = "OverGloo", .backend = "gloo", .is_named = false},
-    {.name = "OthersAreAheadOverGloo",
-     .when = When::others_are_ahead,
-     .victim = 0,
-     .backend = "gloo",
-     .is_named = false},
-};
+std::vector<Scenario> scenarios() {
+  return {
+      {.name = "InBackward"},
+      {.name = "TheFirstInBackward", .victim = 0},
+      {.name = "BetweenSteps", .when = When::between_steps, .victim = 1},
+      {.name = "OthersAreAhead", .when = When::others_are_ahead},
+      {.name = "TheFirstWhenOthersAreAhead", .when = When::others_are_ahead, .victim = 0},
+      {.name = "GradientsAreViews", .options = with(true, Compression::none)},
+      {.name = "Compressed", .victim = 1, .options = with(false, Compression::bf16)},
+      {.name = "OnTwoNodes", .victim = 1, .nodes = {"a", "a", "b"}},
+      {.name = "AWholeNode", .nodes = {"a", "a", "b"}, .is_named = false},
+      {.name = "ALeaderOnTwoNodes", .victim = 0, .nodes = {"a", "a", "b"}},
+      {.name = "BetweenStepsOnTwoNodes", .when = When::between_steps, .victim = 1, .nodes = {"a", "b", "b"}},
+      {.name = "OverGloo", .backend = "gloo", .is_named = false},
+      {.name = "OthersAreAheadOverGloo",
+       .when = When::others_are_ahead,
+       .victim = 0,
+       .backend = "gloo",
+       .is_named = false},
+  };
+}
 
 // Two layers; what they learn depends on step, rank and world size.
 struct Learner {
@@ -156,7 +158,7 @@ Json go_on_from(const Json& state, const Scenario& scenario, RankProcess& self) 
 }
 
 class Recovery : public ::testing::TestWithParam<Scenario> {};
-INSTANTIATE_TEST_SUITE_P(Reducer, Recovery, ::testing::ValuesIn(kScenarios),
+INSTANTIATE_TEST_SUITE_P(Reducer, Recovery, ::testing::ValuesIn(scenarios()),
                          [](const auto& scenario) { return std::string(scenario.param.name); });
 
 TEST_P(Recovery, WhoIsLeftEndsWhereAFreshRunWould) {

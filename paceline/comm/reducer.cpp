@@ -39,7 +39,7 @@ class WatchedReducer final : public c10d::Reducer {
   void rebuild(const ProcessGroupPointer& process_group) {
     update_process_group(process_group);
     reset_state();
-    for (torch::Tensor parameter : params_) parameter.mutable_grad().reset();  // it may be a view of a bucket
+    for (const torch::Tensor& parameter : params_) parameter.mutable_grad().reset();  // it may be a view of a bucket
     const std::lock_guard lock(mutex_);
     initialize_buckets(first_buckets(params_, expect_sparse_gradients_));
   }

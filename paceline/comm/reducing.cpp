@@ -1,5 +1,8 @@
 #include <ATen/ops/view_as_real.h>
 
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <utility>
+
 #include "paceline/comm/reducing_internal.h"
 
 namespace paceline::comm {
@@ -10,15 +13,15 @@ Reducing reducing_of(const char* operation, const at::Tensor& tensor, const c10d
   const bool is_mean = type == c10d::ReduceOp::AVG;
   const at::Tensor values = call.given(tensor);
   at::Tensor numbers = values;
-  Reducing how{.within = op, .between = op, .is_mean = is_mean};
-  if (is_mean) how.within = how.between = c10d::ReduceOp::SUM;
-  if (type == c10d::ReduceOp::PREMUL_SUM) how.between = c10d::ReduceOp::SUM;
+  c10d::ReduceOp within = op, between = op;
+  if (is_mean) within = between = c10d::ReduceOp::SUM;
+  if (type == c10d::ReduceOp::PREMUL_SUM) between = c10d::ReduceOp::SUM;
   const bool is_integral = at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
   if (tensor.scalar_type() == at::kBool) {
     numbers = values.to(at::kByte);
     if (type != c10d::ReduceOp::BXOR) {
       const bool any = type == c10d::ReduceOp::SUM || type == c10d::ReduceOp::MAX || type == c10d::ReduceOp::BOR;
-      how.within = how.between = any ? c10d::ReduceOp::MAX : c10d::ReduceOp::MIN;
+      within = between = any ? c10d::ReduceOp::MAX : c10d::ReduceOp::MIN;
     }
   } else if (is_mean && is_integral) {
     numbers = values.to(at::kLong);  // the sum may leave the type's range, as that of half can
@@ -33,8 +36,10 @@ Reducing reducing_of(const char* operation, const at::Tensor& tensor, const c10d
   }
   if (!numbers.is_alias_of(tensor)) call.results(tensor.detach(), tensor.is_complex() ? values : numbers);
   call.keep(numbers);
-  how.numbers = numbers.view({-1});
-  return how;
+  return {.numbers = numbers.view({-1}),
+          .within = std::make_shared<const c10d::ReduceOp>(std::move(within)),
+          .between = std::make_shared<const c10d::ReduceOp>(std::move(between)),
+          .is_mean = is_mean};
 }
 
 }  // namespace paceline::comm

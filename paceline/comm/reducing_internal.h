@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <memory>
 
 #include "paceline/comm/shared_call_internal.h"
 
@@ -11,7 +11,7 @@ namespace paceline::comm {
 
 struct Reducing {
   at::Tensor numbers;  ///< in the place of the tensor, in one dimension; kept by the call
-  c10d::ReduceOp within, between;
+  std::shared_ptr<const c10d::ReduceOp> within, between;
   bool is_mean = false;  ///< the sum is divided afterwards
 };
 

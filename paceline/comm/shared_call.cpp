@@ -190,6 +190,38 @@ Request reducing_request_of(const char* operation, Kind kind, const at::Tensor& 
   return request;
 }
 
+std::shared_ptr<void> MemoryInUse::take(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& others) {
+  std::vector<Range> ranges;
+  for (const auto* list : {&tensors, &others}) {
+    for (const at::Tensor& tensor : *list) {
+      if (tensor.numel() == 0) continue;
+      const auto* const begin = static_cast<const std::byte*>(tensor.const_data_ptr());
+      int64_t last = 0;
+      for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+      ranges.emplace_back(begin, begin + (static_cast<size_t>(last) + 1) * tensor.element_size());
+    }
+  }
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return is_free(ranges); });
+  const auto place = taken_.insert(taken_.end(), std::move(ranges));
+  return {nullptr, [self = shared_from_this(), place](void*) {
+            const std::lock_guard guard(self->mutex_);
+            self->taken_.erase(place);
+            self->changed_.notify_all();
+          }};
+}
+
+bool MemoryInUse::is_free(const std::vector<Range>& ranges) const {
+  for (const auto& taken : taken_) {
+    for (const auto& [begin, end] : taken) {
+      for (const auto& [other_begin, other_end] : ranges) {
+        if (begin < other_end && other_begin < end) return false;
+      }
+    }
+  }
+  return true;
+}
+
 at::Tensor SharedCall::given(const at::Tensor& tensor) {
   return kept_.emplace_back(tensor.detach().contiguous());
 }

@@ -7,8 +7,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -54,9 +58,27 @@ collective::Request request_of(collective::Kind kind, const at::Tensor& tensor, 
 collective::Request reducing_request_of(const char* operation, collective::Kind kind, const at::Tensor& tensor,
                                         const c10d::ReduceOp& op, std::chrono::milliseconds timeout);
 
+/// Which memory calls that are under way read or write. Thread-safe.
+class MemoryInUse : public std::enable_shared_from_this<MemoryInUse> {
+ public:
+  /// Waits until no call uses memory of these, and takes it for one more, until the claim is let go.
+  std::shared_ptr<void> take(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& others = {});
+
+ private:
+  using Range = std::pair<const std::byte*, const std::byte*>;
+  bool is_free(const std::vector<Range>& ranges) const;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<std::vector<Range>> taken_;
+};
+
 /// The tensors of one call, which lives until its requests have ended.
 class SharedCall {
  public:
+  SharedCall() = default;
+  explicit SharedCall(std::shared_ptr<void> claim) : claim_(std::move(claim)) {}
+
   /// Contiguous values of what is only read.
   at::Tensor given(const at::Tensor& tensor);
   /// Contiguous memory for what is only written.
@@ -65,6 +87,9 @@ class SharedCall {
   at::Tensor updated(at::Tensor& tensor, bool is_result);
   /// All values of `parts`, one behind the other.
   at::Tensor joined(const std::vector<at::Tensor>& parts);
+
+  /// Other calls may use its memory.
+  void release() { claim_.reset(); }
 
   bool has_copies() const { return !copies_.empty(); }
   /// Until the end.
@@ -77,6 +102,7 @@ class SharedCall {
  private:
   std::vector<at::Tensor> kept_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // to, from
+  std::shared_ptr<void> claim_;
 };
 
 }  // namespace paceline::comm

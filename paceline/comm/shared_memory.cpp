@@ -41,6 +41,9 @@ class SharedMemoryBackend final : public c10d::Backend {
         progress_(settings.progress),
         failures_(std::make_shared<FailureReporter>(getRank(), getSize(), settings.thrown_as)),
         connect_sparse_(std::move(sparse)) {}
+  ~SharedMemoryBackend() override {
+    if (settings_.life) settings_.life->end();
+  }
 
   const std::string getBackendName() const override { return "paceline"; }
   void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
@@ -416,6 +419,7 @@ ConnectedBackend connect_shared_memory(const c10::intrusive_ptr<c10d::Store>& st
   const auto connect_sparse = [store = c10::make_intrusive<c10d::PrefixStore>("sparse", store), settings] {
     BackendSettings here = settings;
     here.address = kLoopback;
+    here.life = nullptr;
     return gloo_backend().connect(store, here);
   };
   auto backend = c10::make_intrusive<SharedMemoryBackend>(std::move(found.node), settings, connect_sparse);
@@ -448,6 +452,7 @@ c10::intrusive_ptr<c10d::Backend> split_off(const BackendSettings& settings,
   own.world_size = std::ssize(ranks);
   own.timeout = timeout;
   own.progress = nullptr;  // which compares all ranks
+  own.life = nullptr;
   return connect_shared_memory(store, own).handle;
 }
 

@@ -9,8 +9,9 @@
 namespace paceline::comm {
 namespace {
 
+// A weak c10 pointer would keep a backend from ending.
 std::mutex made_mutex;
-std::vector<c10::weak_intrusive_ptr<c10d::Backend>> made;
+std::vector<std::weak_ptr<BackendLife>> made;
 
 c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrusive_ptr<c10d::Store>& store,
                                        const BackendOptions& options) {
@@ -19,16 +20,19 @@ c10::intrusive_ptr<c10d::Backend> make(const Backend& backend, const c10::intrus
     options.progress->forget_groups();
     progress = options.progress->add_group();
   }
+  const auto life = std::make_shared<BackendLife>();
   const ConnectedBackend connected = backend.connect(store, {.rank = options.rank,
                                                              .world_size = options.world_size,
                                                              .timeout = options.timeout,
                                                              .address = options.address,
                                                              .interfaces = options.interfaces,
                                                              .progress = std::move(progress),
-                                                             .thrown_as = ThrownAs::torch_error});
+                                                             .thrown_as = ThrownAs::torch_error,
+                                                             .life = life});
+  life->begin(connected.handle.get());
   const std::lock_guard lock(made_mutex);
   std::erase_if(made, [](const auto& one) { return one.expired(); });
-  made.emplace_back(connected.handle);
+  made.push_back(life);
   return connected.handle;
 }
 
@@ -47,8 +51,23 @@ c10::intrusive_ptr<c10d::Backend> make_shared_memory(const c10::intrusive_ptr<c1
 void abort_backends() {
   const std::lock_guard lock(made_mutex);
   for (const auto& one : made) {
-    if (const auto alive = one.lock()) alive->abort();
+    if (const auto life = one.lock()) life->abort();
   }
+}
+
+void BackendLife::begin(c10d::Backend* backend) {
+  const std::lock_guard lock(mutex_);
+  backend_ = backend;
+}
+
+void BackendLife::end() {
+  const std::lock_guard lock(mutex_);
+  backend_ = nullptr;
+}
+
+void BackendLife::abort() {
+  const std::lock_guard lock(mutex_);
+  if (backend_ != nullptr) backend_->abort();
 }
 
 }  // namespace paceline::comm

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -64,6 +65,8 @@ c10::intrusive_ptr<c10d::Store> connect_to_store(const GroupOptions& options, bo
   // torchrun's agent keeps the store; without an agent rank 0 does.
   const bool agent_keeps_store = variable("TORCHELASTIC_USE_AGENT_STORE", "False") == "True";
   store_options.isServer = !agent_keeps_store && options.rank == 0;
+  // The store's server writes to sockets whose other ends may be gone: that must not end this rank.
+  if (store_options.isServer) ::signal(SIGPIPE, SIG_IGN);
   const std::string host = loopback ? "127.0.0.1" : variable("MASTER_ADDR");
   if (store_options.isServer && loopback)
     store_options.masterListenFd = listen_on_loopback(store_options.port).release();

@@ -5,6 +5,7 @@ wrong calls, after which the group goes on, many operations in flight, futures, 
 """
 
 import datetime
+import gc
 import warnings
 
 import pytest
@@ -313,11 +314,21 @@ def waits_may_be_bounded(rank, group):
     assert value.item() == WORLD
 
 
-def numbers_that_cannot_be_are_refused(rank, group):
-    with pytest.raises((RuntimeError, ValueError)):
-        dist.all_to_all_single(torch.zeros(2), torch.zeros(2), [3, -1, 0], [3, -1, 0])
+def who_destroys_a_group_leaves_it(rank, group):
+    pair = dist.new_group([0, 1])
+    if rank == 0:
+        dist.destroy_process_group(pair)
+        del pair
+        gc.collect()
+    elif rank == 1 and dist.get_backend() == "paceline":
+        with pytest.raises(RuntimeError, match="rank 0: it has left the group"):
+            dist.all_reduce(torch.ones(1), group=pair)
     dist.barrier()
-    if dist.get_backend() == "paceline":
+
+
+def numbers_that_cannot_be_are_refused(rank, group):
+    if dist.get_backend() == "paceline":  # Gloo writes where nothing is
+        refused(dist.all_to_all_single, torch.zeros(2), torch.zeros(2), [3, -1, 0], [3, -1, 0])
         refused(dist.all_reduce, torch.ones(1, dtype=torch.int64), dist._make_nccl_premul_sum(0.5))
         chained = torch.full((8,), 1.0)
         works = [dist.all_reduce(chained, async_op=True) for _ in range(4)]
@@ -344,6 +355,7 @@ def numbers_that_cannot_be_are_refused(rank, group):
         callbacks_may_wait_for_messages,
         powersgd_works,
         waits_may_be_bounded,
+        who_destroys_a_group_leaves_it,
         numbers_that_cannot_be_are_refused,
     ],
     ids=lambda behaves: behaves.__name__,

@@ -86,8 +86,9 @@ class ProgramWorker {
     connection_.progress().set_phase(Phase::program);
     const bool debugged = place.assign.rank.value == plan_.debug_rank;
     const Descriptor terminal(debugged ? ::open("/dev/tty", O_RDWR | O_CLOEXEC) : -1);
-    ARROW_ASSIGN_OR_RAISE(const pid_t child, start_child(program_command(plan_, place.assign),
-                                                         program_environment(plan_, at, child_environment()), terminal));
+    ARROW_ASSIGN_OR_RAISE(const pid_t child,
+                          start_child(program_command(plan_, place.assign),
+                                      program_environment(plan_, at, child_environment()), terminal));
     connection_.on_stop([](const rpc::Stop& stop) { ::kill(0, static_cast<int>(stop.signal)); });
     end(wait_for_child(child), error_file);
     return arrow::Status::OK();

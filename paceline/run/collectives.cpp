@@ -55,8 +55,8 @@ arrow::Result<CollectivesOfAttempt> read_kept_collectives(const std::string& run
   }
   if (found.attempt.value == 0) {
     return arrow::Status::KeyError("there are no collectives in ", run_folder,
-                                   ": they are kept when a worker ends, or when a live run is asked for them. "
-                                   "Collectives of NCCL are not counted");
+                                   ": its workers have noted none, or none has ended yet. Those of NCCL, and of groups "
+                                   "that a train loop makes itself, are not noted");
   }
   const fs::path folder = fs::path(run_folder) / run_layout::collectives_of(found.attempt);
   for (const auto& entry : fs::directory_iterator(folder, problem)) {

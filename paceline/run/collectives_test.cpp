@@ -40,6 +40,15 @@ TEST(Collectives, ARecordingComesBackFromItsBytes) {
   EXPECT_TRUE(decode_flight_recording(bytes.substr(0, bytes.size() / 2)).status().IsInvalid());
 }
 
+TEST(Collectives, NumbersThatCannotBeAreRefused) {
+  for (const int64_t bytes : {int64_t{-1}, INT64_MAX}) {
+    KeptCollectives damaged = some_of(0);
+    damaged.records.front().call.bytes = bytes;
+    EXPECT_THAT(decode_flight_recording(encode_flight_recording(damaged)).status().message(),
+                HasSubstr("numbers that cannot be: bytes " + std::to_string(bytes)));
+  }
+}
+
 TEST(Collectives, TheLastAttemptsStay) {
   const testing::TemporaryFolder folder;
   EXPECT_THAT(read_kept_collectives(folder.path()).status().message(), HasSubstr("there are no collectives in"));

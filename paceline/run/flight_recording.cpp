@@ -209,17 +209,26 @@ Collective collective_named(std::string_view name) {
   return Collective::none;
 }
 
-CollectiveRecord record_in(const Json& entry) {
+// Of a damaged recording they could be anything.
+arrow::Result<CollectiveRecord> checked(const CollectiveRecord& record) {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  const auto is_plausible = [](int64_t number) { return number >= 0 && number <= kMost; };
+  if (is_plausible(record.call.bytes) && is_plausible(record.begin_ns) && is_plausible(record.end_ns)) return record;
+  return arrow::Status::Invalid("a collective has numbers that cannot be: bytes ", record.call.bytes, ", from ",
+                                record.begin_ns, " to ", record.end_ns, " ns");
+}
+
+arrow::Result<CollectiveRecord> record_in(const Json& entry) {
   const Json& end = entry.at("time_discovered_completed_ns");
-  return {.position = entry.at("record_id").get<int64_t>(),
-          .group = entry.at("pg_id").get<int64_t>(),
-          .number = entry.at("collective_seq_id").get<int64_t>(),
-          .call = {.collective = collective_named(entry.at("profiling_name").get_ref<const std::string&>()),
-                   .type = type_named(entry.at("input_dtypes").at(0).get<std::string>()),
-                   .bytes = entry.at("bytes").get<int64_t>()},
-          .step = entry.at("step").get<int64_t>(),
-          .begin_ns = entry.at("time_created_ns").get<int64_t>(),
-          .end_ns = end.is_null() ? 0 : end.get<int64_t>()};
+  return checked({.position = entry.at("record_id").get<int64_t>(),
+                  .group = entry.at("pg_id").get<int64_t>(),
+                  .number = entry.at("collective_seq_id").get<int64_t>(),
+                  .call = {.collective = collective_named(entry.at("profiling_name").get_ref<const std::string&>()),
+                           .type = type_named(entry.at("input_dtypes").at(0).get<std::string>()),
+                           .bytes = entry.at("bytes").get<int64_t>()},
+                  .step = entry.at("step").get<int64_t>(),
+                  .begin_ns = entry.at("time_created_ns").get<int64_t>(),
+                  .end_ns = end.is_null() ? 0 : end.get<int64_t>()});
 }
 
 }  // namespace
@@ -233,7 +242,9 @@ arrow::Result<KeptCollectives> decode_flight_recording(std::string_view bytes) {
   try {
     KeptCollectives kept{.rank = recording.at("rank").get<int64_t>(),
                          .world_size = recording.at("world_size").get<int64_t>()};
-    for (const Json& entry : recording.at("entries")) kept.records.push_back(record_in(entry));
+    for (const Json& entry : recording.at("entries")) {
+      ARROW_ASSIGN_OR_RAISE(kept.records.emplace_back(), record_in(entry));
+    }
     return kept;
   } catch (const Json::exception& problem) {
     return arrow::Status::Invalid("no flight recording of Paceline's: ", problem.what());

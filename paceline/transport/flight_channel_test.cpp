@@ -107,7 +107,8 @@ TEST(FlightChannel, EverythingComesOnceWhereverTheConnectionIsCut) {
   }
 }
 
-// A port that is used again, a proxy that answers itself: what is there for a while says nothing of a session that lives.
+// A port that is used again, a proxy that answers itself: what is there for a while says nothing of a session that
+// lives.
 TEST(FlightChannel, AStrangerAtItsAddressForAWhileEndsNoSession) {
   ListeningRun run, other;
   BreakingProxy proxy([&](int connection) { return connection == 1 || connection == 2 ? other.port() : run.port(); },

@@ -130,7 +130,8 @@ TEST_F(ListenerAndOthers, AnAgentOfAnEarlierRunIsToldSoAtOnce) {
   options.patience = std::chrono::hours(1);
   const auto channel = transport::connect(options);
   EXPECT_TRUE(channel.status().IsIOError());
-  EXPECT_THAT(channel.status().message(), HasSubstr("who answers at " + run_.address() + " has no certificate of run run-1"));
+  EXPECT_THAT(channel.status().message(),
+              HasSubstr("who answers at " + run_.address() + " has no certificate of run run-1"));
   expect_goes_on();
 }
 

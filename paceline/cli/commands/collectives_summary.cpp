@@ -17,8 +17,9 @@ constexpr double kNanoseconds = 1e9;
 
 int64_t size_class(int64_t bytes) {
   if (bytes <= 0) return 0;
+  constexpr int64_t kLargest = int64_t{1} << 60;  // whatever a damaged recording says
   int64_t up_to = 1024;
-  while (up_to < bytes) up_to *= 4;
+  while (up_to < bytes && up_to < kLargest) up_to *= 4;
   return up_to;
 }
 
@@ -50,7 +51,8 @@ std::string text_of(const CollectiveUnderWay& one) {
   std::string what = "rank " + std::to_string(one.rank) + " is in " + one.collective + " " + std::to_string(one.number);
   if (one.group > 1) what += " of group " + std::to_string(one.group);
   if (one.bytes > 0) what += " (" + bytes_text(one.bytes) + (one.type.empty() ? "" : " of " + one.type) + ")";
-  return what + " since step " + std::to_string(one.step) + "\n";
+  if (one.step > 0) what += " since step " + std::to_string(one.step);
+  return what + "\n";
 }
 
 }  // namespace

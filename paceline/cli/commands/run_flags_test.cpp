@@ -18,8 +18,8 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 using Words = std::vector<std::string>;
 

@@ -16,7 +16,7 @@ namespace paceline::collective {
 void reduce(const Reduce& what, const void* const* sources, size_t source_count, void* const* destinations,
             size_t destination_count, size_t count);
 
-/// From here on results go past the caches: they hold less than that, and would read every line before it is written.
+/// From here on copies go past the caches: they hold less than that, and would read every line before it is written.
 inline constexpr size_t kPastCachesBytes = size_t{4} << 20;
 
 /// As memcpy, but what is written is in no cache afterwards. Of 32 MiB that takes half the time and two thirds of the

@@ -28,25 +28,25 @@ const char* to_string(Kind kind) {
   return "unknown";
 }
 
-std::string Announcement::text() const {
+std::string Fingerprint::text() const {
   std::string text = to_string(kind);
   const bool reduces = kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
   if (reduces) text += "(" + std::string(to_string(what.reduction)) + ")";
   if (kind == Kind::all_to_all) {  // of which each rank gives as many as it likes
-    text +=
-        " of " + std::string(to_string(what.element)) + ", " + bytes_text(static_cast<int64_t>(bytes)) + " of it here";
+    text += " of " + std::string(to_string(what.element));
   } else if (kind != Kind::barrier) {
     text += " of " + std::to_string(elements) + " " + to_string(what.element) + " (" +
             bytes_text(static_cast<int64_t>(elements * size_of(what.element))) + ")";
   }
+  if (shapes != 0) text += " in several tensors";
   if (root >= 0) text += " with root " + std::to_string(root);
   return text;
 }
 
-bool agree(const Announcement& one, const Announcement& other) {
-  return one.kind == other.kind && one.elements == other.elements && one.root == other.root &&
-         one.what.element == other.what.element && one.what.reduction == other.what.reduction &&
-         one.what.factor == other.what.factor;
+std::string Announcement::text() const {
+  std::string text = whole.text();
+  if (whole.kind == Kind::all_to_all) text += ", " + bytes_text(static_cast<int64_t>(bytes)) + " of it here";
+  return text;
 }
 
 }  // namespace paceline::collective

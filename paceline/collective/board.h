@@ -14,8 +14,10 @@
 
 namespace paceline::collective {
 
-inline constexpr uint32_t kBoardVersion = 2;
+inline constexpr uint32_t kBoardVersion = 3;
 inline constexpr int kMostRanks = 64;
+/// Bytes for why a rank has aborted.
+inline constexpr size_t kReasonBytes = 1024;
 /// Operations that a rank may have announced while others are still at the first of them.
 inline constexpr uint64_t kWindow = 16;
 /// Stages of an operation: `Board::stage` is the operation's number times this, and how far the rank has come.
@@ -37,23 +39,31 @@ inline constexpr size_t kKinds = 9;
 /// "all_reduce", "barrier", …
 const char* to_string(Kind kind);
 
-/// What a rank calls, and where its input is.
-struct Announcement {
+/// What all ranks must call alike.
+struct Fingerprint {
   Kind kind = Kind::barrier;
   Reduce what;
-  int32_t root = -1;        ///< -1: there is none
-  uint64_t elements = 0;    ///< on which ranks must agree; 0 where they need not
+  int32_t root = -1;      ///< -1: there is none
+  uint64_t elements = 0;  ///< 0 where they may differ
+  uint64_t shapes = 0;    ///< of several tensors: a hash of their types and sizes
+
+  /// "all_reduce(sum) of 1,024 float32".
+  std::string text() const;
+  bool operator==(const Fingerprint&) const = default;
+};
+
+/// What a rank calls, and where its input is.
+struct Announcement {
+  Fingerprint call;
+  Fingerprint whole;        ///< the user's call, of which this is a part; as a rule the same
   uint64_t bytes = 0;       ///< of the input that is published; 0: none
   uint64_t address = 0;     ///< of the input, in the rank's own memory
   int64_t offset = -1;      ///< of the input in the rank's arena; -1: it is not there
   bool is_in_slot = false;  ///< the input is in the operation's slot
 
-  /// "all_reduce(sum) of 1,024 float32": what ranks compare, for messages.
+  /// The user's call, for messages.
   std::string text() const;
 };
-
-/// Whether ranks that call these call the same.
-bool agree(const Announcement& one, const Announcement& other);
 
 enum class Presence : uint32_t {
   here,
@@ -78,6 +88,7 @@ struct Board {
   std::atomic<uint32_t> version;
   std::atomic<Presence> presence;
   std::atomic<uint64_t> missing;                ///< a bit for each rank that this one waits for no more
+  std::array<char, kReasonBytes> reason;        ///< why it has aborted, from before `presence` says so; "": not told
   alignas(64) std::atomic<uint64_t> announced;  ///< operations, from 1 on
   alignas(64) std::atomic<uint64_t> stage;
   Bell bell;                             ///< of who carries operations out

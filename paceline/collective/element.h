@@ -42,6 +42,8 @@ struct Reduce {
   Element element = Element::float32;
   Reduction reduction = Reduction::sum;
   double factor = 1;  ///< of a sum: each rank's values are multiplied by it first; floating-point numbers only
+
+  bool operator==(const Reduce&) const = default;
 };
 
 }  // namespace paceline::collective

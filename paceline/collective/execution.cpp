@@ -67,6 +67,9 @@ const Announcement& Execution::announcement(int rank) const {
 }
 
 void Execution::compare() const {
+  const auto agree = [](const Announcement& one, const Announcement& other) {
+    return one.call == other.call && one.whole == other.whole;
+  };
   const Announcement& own = announcement(peers_.rank());
   bool is_same = true;
   for (int rank = 0; rank < peers_.size(); ++rank) is_same = is_same && agree(own, announcement(rank));

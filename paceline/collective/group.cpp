@@ -98,7 +98,7 @@ SharedGroup::SharedGroup(std::unique_ptr<Peers> peers)
 SharedGroup::~SharedGroup() {
   std::unique_lock lock(mutex_);
   is_ending_ = true;
-  if (!queue_.empty()) peers_->abort();
+  if (!queue_.empty()) peers_->abort("");
   work_.notify_all();
   while (!queue_.empty()) {  // whose end a worker may wait for
     if (is_driven_) {
@@ -198,9 +198,9 @@ bool SharedGroup::wait_for(const std::shared_ptr<Operation>& operation, std::chr
   return is_over;
 }
 
-void SharedGroup::abort() {
+void SharedGroup::abort(const std::string& reason) {
   if (!home_.is_here()) return;
-  peers_->abort();
+  peers_->abort(reason);
   const std::lock_guard lock(mutex_);
   if (broken_) return;
   broken_ = std::make_exception_ptr(
@@ -242,10 +242,8 @@ void SharedGroup::announce(const Operation& operation) {
   const uint64_t place = operation.number % kWindow;
   Board& board = peers_->board();
   Announcement& call = board.announcements[place];
-  call = {.kind = request.kind,
-          .what = request.what,
-          .root = request.root,
-          .elements = request.elements,
+  call = {.call = request.fingerprint(),
+          .whole = request.whole.value_or(request.fingerprint()),
           .bytes = request.input_bytes(size()),
           .address = reinterpret_cast<uint64_t>(request.input)};
   if (call.bytes > 0 && call.bytes <= kSlotBytes) {

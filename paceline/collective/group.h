@@ -7,8 +7,9 @@
 // What reads the results of an earlier operation is shown to the others once these are there.
 // The order of summation is that of the ranks, whatever the way: the bits are the same on all ranks and in all runs.
 // Threading: any thread may call. start() by one at a time, for the order's sake.
-// Errors: PeerLost, CollectiveError for calls that differ among ranks. After an error the group is broken, and every
-// operation fails with it. A fork of the process takes no part: its calls are UsageErrors, and it ends nothing.
+// Errors: PeerLost, CollectiveError for calls that differ among ranks, AbortedFor. After an error the group is broken,
+// and every operation fails with it. A fork of the process takes no part: its calls are UsageErrors, and it ends
+// nothing.
 #pragma once
 
 #include <chrono>
@@ -82,8 +83,12 @@ class SharedGroup {
   /// Before the first operation.
   void set_patience(const Patience& patience) { patience_ = patience; }
 
-  /// Makes what waits, here and on the other ranks, fail, and what follows.
-  void abort();
+  /// Throws as an operation would for want of a rank that has ended, left, aborted or given up, if there is one.
+  /// `what`: for errors.
+  void check_gone(const std::string& what) const { peers_->check_gone(what); }
+  /// Makes what waits, here and on the other ranks, fail, and what follows. `reason`: what the others get as
+  /// AbortedFor, kReasonBytes - 1 at most; "": that this rank is missing.
+  void abort(const std::string& reason = "");
 
  private:
   void refuse_forks(const char* operation) const;

@@ -367,6 +367,33 @@ TEST(SharedGroup, WhoComesTooLateIsToldThatTheOthersWaitNoMore) {
   });
 }
 
+TEST(SharedGroup, WhoAbortsMaySayWhy) {
+  on_threads(2, [&](SharedGroup& group) {
+    if (group.rank() == 1) return group.abort("the network is gone");
+    try {
+      run(group, request(Kind::barrier, nullptr, 0, {}));
+      FAIL();
+    } catch (const AbortedFor& aborted) {
+      EXPECT_EQ(aborted.reason(), "the network is gone");
+      EXPECT_THAT(aborted.what(), HasSubstr("rank 1 has aborted: the network is gone"));
+    }
+  });
+}
+
+TEST(SharedGroup, PartsOfDifferentCallsDoNotFitTogether) {
+  on_threads(2, [&](SharedGroup& group) {
+    Request barrier = request(Kind::barrier, nullptr, 0, {});
+    barrier.whole = {.kind = group.rank() == 0 ? Kind::all_reduce : Kind::broadcast, .elements = 3};
+    try {
+      run(group, std::move(barrier));
+      FAIL();
+    } catch (const CollectiveError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("rank 0 calls all_reduce(sum) of 3 float32"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 calls broadcast of 3 float32"));
+    }
+  });
+}
+
 TEST(SharedGroup, WhoLeavesIsMissed) {
   on_threads(2, [&](SharedGroup& group) {
     if (group.rank() == 1) return;

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,11 +33,14 @@ struct Request {
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
   /// Whatever has to live until the operation is over.
   std::shared_ptr<void> keeps;
+  /// The user's call, where this is a part of one that is carried out between several nodes.
+  std::optional<Fingerprint> whole;
   /// Called once, by the thread that ends the operation, before waiting threads go on; null for success. It must not
   /// call the group, but abort() it may. What it returns, unless that is empty, is called when other threads have gone
   /// on: it may call the group, and wait for what it calls.
   std::function<std::function<void()>(const std::exception_ptr& failure)> on_end;
 
+  Fingerprint fingerprint() const { return {.kind = kind, .what = what, .root = root, .elements = elements}; }
   /// Of `input`.
   uint64_t input_bytes(int world_size) const;
   /// Of each of `outputs`; of all_to_all, of the one from `rank`.

@@ -217,6 +217,10 @@ void Peers::check_given_up(const std::function<bool(const Board&)>& is_there, co
   if (is_any) check_missing(is_there, what, /*is_late=*/false);
 }
 
+void Peers::check_gone(const std::string& what) const {
+  check_missing([](const Board&) { return false; }, what, /*is_late=*/false);
+}
+
 // Throws when a wait for `is_there` cannot end well, or `is_late`.
 void Peers::check_missing(const std::function<bool(const Board&)>& is_there, const std::string& what,
                           bool is_late) const {
@@ -246,6 +250,13 @@ void Peers::check_missing(const std::function<bool(const Board&)>& is_there, con
     }
   }
   if (!ended.empty()) fail(ended, what, ended.size() == 1 ? "its process has ended" : "their processes have ended");
+  for (const int rank : aborted) {
+    const std::string reason = board_of(rank).reason.data();
+    if (reason.empty()) continue;
+    throw AbortedFor(what + " failed on rank " + std::to_string(name_of(rank_)) + " of " + std::to_string(named_) +
+                         ": rank " + std::to_string(name_of(rank)) + " has aborted: " + reason,
+                     reason);
+  }
   if (!aborted.empty()) fail(aborted, what, aborted.size() == 1 ? "it has aborted" : "they have aborted");
   if (told != 0) fail(ranks_of(told), what, "another rank has found this out");
   if (!impatient.empty()) {
@@ -293,8 +304,10 @@ void Peers::give_up(const std::vector<int64_t>& missing) {
   for (const Member& member : members_) wake_all(member.arena->board());
 }
 
-void Peers::abort() {
-  aborted_ = true;
+void Peers::abort(const std::string& reason) {
+  if (!aborted_.exchange(true) && !reason.empty() && reason.size() < kReasonBytes) {
+    std::ranges::copy(reason, board().reason.begin());
+  }
   Presence here = Presence::here;  // whoever has failed says still for want of whom
   board().presence.compare_exchange_strong(here, Presence::aborted);
   wake_own();

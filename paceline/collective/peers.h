@@ -5,7 +5,7 @@
 // is stopped, by SIGSTOP for instance, is not waited for until then: one that runs may have reasons to be late, such as
 // an evaluation, but what is stopped comes to nothing. Threading: wait() by the thread that carries out operations,
 // sleep_for_mail() by the one that carries mail; everything else from any. Errors: PeerLost, with the ranks that are
-// missing; CollectiveError after abort().
+// missing; CollectiveError after abort(), and AbortedFor where another rank has aborted for a reason.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,12 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "paceline/collective/arena.h"
 #include "paceline/collective/meeting.h"
+#include "paceline/core/error.h"
 #include "paceline/core/posix/descriptor.h"
 
 namespace paceline::collective {
@@ -29,6 +31,18 @@ using Deadline = std::chrono::steady_clock::time_point;
 struct WaitLimits {
   Deadline deadline;
   std::chrono::duration<double> patience;
+};
+
+/// Another rank has aborted, and says why.
+class AbortedFor : public CollectiveError {
+ public:
+  AbortedFor(const std::string& message, std::string reason)
+      : CollectiveError(message, CollectiveCause::other_rank), reason_(std::move(reason)) {}
+  /// As it was given to abort() there.
+  const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  std::string reason_;
 };
 
 /// How many of the user's threads wait for what is being carried out. While there are any, a wait tries before it
@@ -75,12 +89,14 @@ class Peers {
             const std::string& what);
   /// Throws when a rank has given up, or aborted, and `is_there` does not hold of its board.
   void check_given_up(const std::function<bool(const Board&)>& is_there, const std::string& what) const;
+  /// Throws when nothing new can come from a rank any more. `what`: for errors.
+  void check_gone(const std::string& what) const;
   /// Leaves word that `missing`, by their names, are missed here: that is why this rank has ended, should it do so.
   void miss(const std::vector<int64_t>& missing);
   /// The same, and tells the others that an operation has failed here, so that they do not wait for this rank.
   void give_up(const std::vector<int64_t>& missing);
-  /// Makes the wait that is under way here, and those of all ranks, fail, from now on.
-  void abort();
+  /// Makes the wait that is under way here, and those of all ranks, fail, from now on. `reason`: as SharedGroup has it.
+  void abort(const std::string& reason);
   bool is_aborted() const { return aborted_; }
 
  private:

@@ -54,6 +54,10 @@ struct BackendSettings {
   std::shared_ptr<BackendLife> life;
 };
 
+/// The address, in numbers, at which a rank with these settings waits for others, as Gloo chooses it. ConfigError where
+/// an interface has none.
+std::string listening_address(const BackendSettings& settings);
+
 /// A backend of one group, and the way to make its waiting collectives fail.
 struct ConnectedBackend {
   c10::intrusive_ptr<c10d::Backend> handle;

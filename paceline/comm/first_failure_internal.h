@@ -1,38 +1,35 @@
-// FirstFailure: what has failed first in a group of several nodes, left in its store so that all ranks name the same.
+// FirstFailure: what has failed first in a group of several nodes, as its ranks pass it on so that all name the same.
 //
 // Within a node everybody sees who is missing. Between nodes a broken connection says less: there the word of who knows
-// more is waited for, a moment only. Threading: any. Errors: none; without the store each rank says what it has seen.
+// more counts. Pure data.
 #pragma once
 
-#include <c10/util/intrusive_ptr.h>
+#include <arrow/result.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <string>
-
-namespace c10d {
-class Store;
-}
+#include <string_view>
+#include <vector>
 
 namespace paceline::comm {
 
-class FirstFailure {
- public:
-  /// `store`: of this group alone, and of nobody who waits at it.
-  FirstFailure(c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size);
-  ~FirstFailure();
-  FirstFailure(const FirstFailure&) = delete;
-  FirstFailure& operator=(const FirstFailure&) = delete;
+struct FirstFailure {
+  std::vector<int64_t> missing;  ///< ranks of the whole group
+  std::string text;
+  /// Or else somebody may know more: a connection has broken, for whatever reason.
+  bool is_certain = true;
 
-  /// What is thrown for `failure`: itself where it is the first, and else what the first was.
-  std::exception_ptr agree(const std::exception_ptr& failure) const;
-
- private:
-  std::exception_ptr as_told(const std::string& word) const;
-
-  const c10::intrusive_ptr<c10d::Store> store_;
-  const int64_t rank_;
-  const int64_t world_size_;
+  /// For the others, in `most_bytes` at most: a text that is longer is cut.
+  std::string encode(size_t most_bytes) const;
+  /// Invalid for what encode() has not made.
+  static arrow::Result<FirstFailure> decode(std::string_view word);
+  /// What is thrown on `rank`, which has been told of it: PeerLost, or CollectiveError where nobody is missing.
+  std::exception_ptr as_told(int64_t rank, int64_t world_size) const;
 };
+
+/// What `failure` says, as it is thrown by this rank's collectives.
+FirstFailure first_failure_in(const std::exception_ptr& failure);
 
 }  // namespace paceline::comm

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -8,6 +9,9 @@
 #include "paceline/comm/backend_internal.h"
 #include "paceline/comm/collective_call_internal.h"
 #include "paceline/comm/failure_internal.h"
+#include "paceline/core/error.h"
+#include "paceline/core/posix/host_name.h"
+#include "paceline/core/posix/network_interface.h"
 
 namespace paceline::comm {
 namespace {
@@ -205,6 +209,22 @@ ConnectedBackend connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, cons
 }
 
 }  // namespace
+
+// The interface's, or that of the name by which the others know this machine, or of its own name; loopback for want of
+// these.
+std::string listening_address(const BackendSettings& settings) {
+  for (const std::string& interface : interfaces_for(settings)) {
+    const std::vector<std::string> addresses = own_addresses(interface);
+    if (addresses.empty()) throw ConfigError("the network interface \"" + interface + "\" has no address, or is down");
+    return addresses.front();
+  }
+  const auto named = addresses_of(settings.address.empty() ? host_name() : settings.address);
+  const std::vector<std::string> own = own_addresses();
+  for (const std::string& address : named.ValueOr({})) {
+    if (std::ranges::find(own, address) != own.end()) return address;
+  }
+  return settings.address.empty() ? kLoopback : settings.address;
+}
 
 Backend gloo_backend() {
   return {.name = "gloo", .devices = {c10::kCPU, c10::kCUDA}, .missing = "", .connect = &connect_gloo};

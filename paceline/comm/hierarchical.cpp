@@ -1,3 +1,5 @@
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -57,14 +59,13 @@ class HierarchicalBackend final : public c10d::Backend {
  public:
   using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 
-  HierarchicalBackend(const BackendSettings& settings, Nodes nodes, std::shared_ptr<Relay> relay, ConnectedBackend flat)
+  HierarchicalBackend(const BackendSettings& settings, Nodes nodes, std::shared_ptr<Relay> relay)
       : Backend(static_cast<int>(settings.rank), static_cast<int>(settings.world_size)),
         settings_(settings),
         nodes_(std::move(nodes)),
         timeout_(settings.timeout),
         progress_(settings.progress),
         failures_(std::make_shared<FailureReporter>(getRank(), getSize(), settings.thrown_as)),
-        flat_(std::move(flat)),
         relay_(std::move(relay)) {}
   ~HierarchicalBackend() override {
     if (settings_.life) settings_.life->end();
@@ -74,7 +75,6 @@ class HierarchicalBackend final : public c10d::Backend {
   void setTimeout(milliseconds timeout) override {
     timeout_ = timeout;
     relay_->set_timeout(timeout);
-    flat_.handle->setTimeout(timeout);
   }
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return called_; }
@@ -94,7 +94,11 @@ class HierarchicalBackend final : public c10d::Backend {
   }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    if (tensors.size() == 1 && tensors.front().is_sparse()) return flat_.handle->allreduce(tensors, options);
+    if (tensors.size() == 1 && tensors.front().is_sparse()) {
+      return among_all(c10d::OpType::ALLREDUCE, {Collective::all_reduce}, sparse_fingerprint_of(tensors), {}, tensors,
+                       options.timeout,
+                       [this, tensors, options]() mutable { return relay_->flat().allreduce(tensors, options); });
+    }
     return reduce_all(c10d::OpType::ALLREDUCE, tensors, options);
   }
   WorkPointer allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override {
@@ -108,8 +112,9 @@ class HierarchicalBackend final : public c10d::Backend {
     if (!is_root) tensor = tensor.detach().clone();
     Steps steps;
     reduce_steps(steps, reducing_of("reduce", tensor, options.reduceOp, call));
-    return begin(c10d::OpType::REDUCE, call_of(Collective::reduce, tensors), std::move(call), std::move(steps), tensors,
-                 options.timeout);
+    return by_nodes(c10d::OpType::REDUCE, call_of(Collective::reduce, tensors),
+                    fingerprint_of(Kind::reduce, tensors, &options.reduceOp, static_cast<int>(options.rootRank)),
+                    std::move(call), std::move(steps), tensors, options.timeout);
   }
 
   WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
@@ -138,8 +143,9 @@ class HierarchicalBackend final : public c10d::Backend {
     SharedCall call(in_use_->take({tensor}));
     Steps steps;
     broadcast_steps(steps, getRank() == root ? call.given(tensor) : call.filled(tensor), root);
-    return begin(c10d::OpType::BROADCAST, call_of(Collective::broadcast, tensors), std::move(call), std::move(steps),
-                 tensors, options.timeout);
+    return by_nodes(c10d::OpType::BROADCAST, call_of(Collective::broadcast, tensors),
+                    fingerprint_of(Kind::broadcast, tensors, nullptr, root), std::move(call), std::move(steps), tensors,
+                    options.timeout);
   }
 
   WorkPointer allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
@@ -154,8 +160,9 @@ class HierarchicalBackend final : public c10d::Backend {
       from[static_cast<size_t>(nodes_.node_of[rank])].push_back(parts[rank]);
     Steps steps;
     gather_steps(steps, byte_view(call.given(input)), parts, from);
-    return begin(c10d::OpType::ALLGATHER, call_of(Collective::all_gather, results), std::move(call), std::move(steps),
-                 results, options.timeout);
+    return by_nodes(c10d::OpType::ALLGATHER, call_of(Collective::all_gather, results),
+                    fingerprint_of(Kind::all_gather, inputs), std::move(call), std::move(steps), results,
+                    options.timeout);
   }
   WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
     Tensors outputs{output}, inputs{input};
@@ -178,38 +185,87 @@ class HierarchicalBackend final : public c10d::Backend {
                    .down = Request{.kind = Kind::barrier}};
     Steps steps;
     steps.push_back(std::move(step));
-    return begin(c10d::OpType::BARRIER, {Collective::barrier}, {}, std::move(steps), {}, options.timeout);
+    return by_nodes(c10d::OpType::BARRIER, {Collective::barrier}, {.kind = Kind::barrier}, {}, std::move(steps), {},
+                    options.timeout);
   }
 
-  // What goes between all ranks, each for itself: nothing is gained by the leaders.
+  // What goes between all ranks, each for itself, once they have agreed on it: nothing is gained by the leaders.
   WorkPointer allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return flat_.handle->allreduce_sparse(tensors, options);
+    return among_all(c10d::OpType::_ALLREDUCE_SPARSE, {Collective::all_reduce}, sparse_fingerprint_of(tensors), {},
+                     tensors, options.timeout,
+                     [this, tensors, options]() mutable { return relay_->flat().allreduce_sparse(tensors, options); });
   }
   WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                   const c10d::AllgatherOptions& options) override {
-    return flat_.handle->allgather_coalesced(outputs, inputs, options);
+    Tensors results = all_of(outputs);
+    SharedCall call(in_use_->take(inputs, results));
+    return among_all(c10d::OpType::ALLGATHER_COALESCED, call_of(Collective::all_gather, inputs, getSize()),
+                     fingerprint_of(Kind::all_gather, inputs), std::move(call), std::move(results), options.timeout,
+                     [this, outputs, inputs, options]() mutable {
+                       return relay_->flat().allgather_coalesced(outputs, inputs, options);
+                     });
   }
   WorkPointer gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
-    return flat_.handle->gather(outputs, inputs, options);
+    only("gather", inputs);
+    const int root = checked_rank("gather", options.rootRank, getSize());
+    check_empty_elsewhere("gather", outputs, getRank(), root);
+    Tensors results = all_of(outputs);
+    SharedCall call(in_use_->take(inputs, results));
+    return among_all(
+        c10d::OpType::GATHER, call_of(Collective::gather, inputs, getSize()),
+        fingerprint_of(Kind::gather, inputs, nullptr, root), std::move(call), std::move(results), options.timeout,
+        [this, outputs, inputs, options]() mutable { return relay_->flat().gather(outputs, inputs, options); });
   }
   WorkPointer scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override {
-    return flat_.handle->scatter(outputs, inputs, options);
+    only("scatter", outputs);
+    const int root = checked_rank("scatter", options.rootRank, getSize());
+    check_empty_elsewhere("scatter", inputs, getRank(), root);
+    SharedCall call(in_use_->take(outputs, all_of(inputs)));
+    return among_all(
+        c10d::OpType::SCATTER, call_of(Collective::scatter, outputs, getSize()),
+        fingerprint_of(Kind::scatter, outputs, nullptr, root), std::move(call), outputs, options.timeout,
+        [this, outputs, inputs, options]() mutable { return relay_->flat().scatter(outputs, inputs, options); });
   }
   WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_rows,
                             std::vector<int64_t>& input_rows, const c10d::AllToAllOptions& options) override {
-    return flat_.handle->alltoall_base(output, input, output_rows, input_rows, options);
+    check_tensor("all_to_all", output);
+    check_tensor("all_to_all", input);
+    SharedCall call(in_use_->take({input}, {output}));
+    return all_to_all(c10d::OpType::ALLTOALL_BASE, std::move(call), {output}, output, input, output_rows, input_rows,
+                      options);
   }
   WorkPointer alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override {
-    return flat_.handle->alltoall(outputs, inputs, options);
+    const auto ranks = static_cast<size_t>(getSize());
+    TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, "all_to_all: wanted a tensor for each of ",
+                      getSize(), " ranks, got ", inputs.size(), " and ", outputs.size());
+    SharedCall call(in_use_->take(inputs, outputs));
+    std::vector<int64_t> sends, receives;
+    for (const at::Tensor& input : inputs) {
+      check_tensor("all_to_all", input);
+      sends.push_back(input.numel());
+    }
+    int64_t received = 0;
+    for (const at::Tensor& output : outputs) {
+      check_tensor("all_to_all", output);
+      receives.push_back(output.numel());
+      received += output.numel();
+    }
+    const at::Tensor input = call.joined(inputs), output = at::empty({received}, outputs.front().options());
+    int64_t begin = 0;
+    for (const at::Tensor& one : outputs) {
+      call.results(one.detach(), output.narrow(0, begin, one.numel()).view(one.sizes()));
+      begin += one.numel();
+    }
+    return all_to_all(c10d::OpType::ALLTOALL, std::move(call), outputs, output, input, receives, sends, options);
   }
-  WorkPointer send(Tensors& tensors, int to, int tag) override { return flat_.handle->send(tensors, to, tag); }
-  WorkPointer recv(Tensors& tensors, int from, int tag) override { return flat_.handle->recv(tensors, from, tag); }
-  WorkPointer recvAnysource(Tensors& tensors, int tag) override { return flat_.handle->recvAnysource(tensors, tag); }
+  // Messages of two ranks.
+  WorkPointer send(Tensors& tensors, int to, int tag) override { return relay_->flat().send(tensors, to, tag); }
+  WorkPointer recv(Tensors& tensors, int from, int tag) override { return relay_->flat().recv(tensors, from, tag); }
+  WorkPointer recvAnysource(Tensors& tensors, int tag) override { return relay_->flat().recvAnysource(tensors, tag); }
 
   void abort() override {
     if (!relay_->is_at_home() || !failures_->stop()) return;
     relay_->abort();
-    flat_.abort();
   }
 
  private:
@@ -218,28 +274,108 @@ class HierarchicalBackend final : public c10d::Backend {
   int node() const { return node_of(getRank()); }
   bool has_others() const { return nodes_.ranks[static_cast<size_t>(node())].size() > 1; }
 
-  WorkPointer begin(c10d::OpType type, const CollectiveCall& counted, SharedCall call, Steps steps, Tensors results,
-                    milliseconds timeout) {
+  // What ends a work, once, and lets go what it has kept.
+  using OnEnd = std::function<void(std::exception_ptr failure)>;
+  struct Begun {
+    WorkPointer work;
+    std::string name;  // for errors
+    OnEnd end;
+  };
+
+  Begun begin(c10d::OpType type, const CollectiveCall& counted, SharedCall call, Tensors results) {
     const std::string operation = to_string(counted.collective);
     failures_->throw_if_stopped(operation);
-    ++called_;
+    const uint64_t number = ++called_;
     const auto kept = std::make_shared<SharedCall>(std::move(call));
     const ToldWork told =
         make_told_work({getRank(), type, counted.collective, operation, std::move(results), failures_});
     CollectiveHandle handle;
     if (progress_ != nullptr) handle = progress_->begin_collective(counted);
-    const auto end = [kept, told, progress = progress_, handle](std::exception_ptr failure) {
+    return {.work = told.work,
+            .name = operation + " number " + std::to_string(number),
+            .end = [kept, told, progress = progress_, handle](std::exception_ptr failure) {
+              try {
+                if (!failure) kept->copy_back();
+              } catch (...) {
+                failure = std::current_exception();
+              }
+              kept->release();
+              if (progress != nullptr) progress->end_collective(handle);
+              told.end(failure, -1);
+            }};
+  }
+
+  milliseconds patience(milliseconds asked) const { return asked.count() > 0 ? asked : timeout_; }
+
+  WorkPointer by_nodes(c10d::OpType type, const CollectiveCall& counted, const collective::Fingerprint& fingerprint,
+                       SharedCall call, Steps steps, Tensors results, milliseconds timeout) {
+    Begun begun = begin(type, counted, std::move(call), std::move(results));
+    relay_->start({.fingerprint = fingerprint,
+                   .name = std::move(begun.name),
+                   .steps = std::move(steps),
+                   .timeout = patience(timeout),
+                   .on_end = std::move(begun.end)});
+    return begun.work;
+  }
+
+  // `start`: what each rank does for itself once all have called it. It does not wait.
+  WorkPointer among_all(c10d::OpType type, const CollectiveCall& counted, const collective::Fingerprint& fingerprint,
+                        SharedCall call, Tensors results, milliseconds timeout, std::function<WorkPointer()> start) {
+    Begun begun = begin(type, counted, std::move(call), std::move(results));
+    Steps steps(1);
+    steps.front().up = Request{.kind = Kind::barrier};
+    steps.front().down = Request{.kind = Kind::barrier};
+    const auto end = [end = std::move(begun.end), name = begun.name,
+                      relay = std::weak_ptr(relay_)](const std::exception_ptr& failure) {
+      const auto group = relay.lock();
+      if (!failure || !group) return end(failure);
       try {
-        if (!failure) kept->copy_back();
-      } catch (...) {
-        failure = std::current_exception();
+        std::rethrow_exception(failure);
+      } catch (const std::exception& thrown) {
+        end(group->fail(thrown, name));
       }
-      kept->release();
-      if (progress != nullptr) progress->end_collective(handle);
-      told.end(failure, -1);
     };
-    relay_->start(std::move(steps), timeout.count() > 0 ? timeout : timeout_, end);
-    return told.work;
+    relay_->start({.fingerprint = fingerprint,
+                   .name = std::move(begun.name),
+                   .steps = std::move(steps),
+                   .timeout = patience(timeout),
+                   .on_end = [end, start = std::move(start)](const std::exception_ptr& failure) {
+                     try {
+                       if (failure) std::rethrow_exception(failure);
+                       const WorkPointer work = start();
+                       work->getFuture()->addCallback([end, work](c10::ivalue::Future& future) {
+                         end(future.hasError() ? future.exception_ptr() : nullptr);
+                       });
+                     } catch (...) {
+                       end(std::current_exception());
+                     }
+                   }});
+    return begun.work;
+  }
+
+  static Tensors all_of(const TensorLists& lists) {
+    Tensors all;
+    for (const Tensors& list : lists) all.insert(all.end(), list.begin(), list.end());
+    return all;
+  }
+
+  // Ranks may have values at other places, and as many as they like.
+  static collective::Fingerprint sparse_fingerprint_of(const Tensors& tensors) {
+    collective::Fingerprint fingerprint = fingerprint_of(Kind::all_reduce, tensors);
+    fingerprint.shapes = 1;
+    return fingerprint;
+  }
+
+  WorkPointer all_to_all(c10d::OpType type, SharedCall call, Tensors results, at::Tensor output, at::Tensor input,
+                         std::vector<int64_t> receives, std::vector<int64_t> sends,
+                         const c10d::AllToAllOptions& options) {
+    collective::Fingerprint fingerprint = fingerprint_of(Kind::all_to_all, {input});
+    fingerprint.elements = 0;  // ranks may send as many as they like
+    const CollectiveCall counted = call_of(Collective::all_to_all, {input});
+    return among_all(type, counted, fingerprint, std::move(call), std::move(results), options.timeout,
+                     [this, output, input, receives, sends, options]() mutable {
+                       return relay_->flat().alltoall_base(output, input, receives, sends, options);
+                     });
   }
 
   // From the rank at `place` of this node to the others of it.
@@ -313,8 +449,9 @@ class HierarchicalBackend final : public c10d::Backend {
     for (const at::Tensor& tensor : tensors) {
       reduce_steps(steps, reducing_of("all_reduce", tensor, options.reduceOp, call));
     }
-    return begin(type, call_of(Collective::all_reduce, tensors), std::move(call), std::move(steps), tensors,
-                 options.timeout);
+    return by_nodes(type, call_of(Collective::all_reduce, tensors),
+                    fingerprint_of(Kind::all_reduce, tensors, &options.reduceOp), std::move(call), std::move(steps),
+                    tensors, options.timeout);
   }
 
   // All is reduced for all, and each takes its part: between nodes everything goes everywhere anyhow.
@@ -328,8 +465,9 @@ class HierarchicalBackend final : public c10d::Backend {
       const int64_t part = outputs[i].numel();
       call.results(outputs[i].detach(), whole.narrow(0, part * getRank(), part).view(outputs[i].sizes()));
     }
-    return begin(type, call_of(Collective::reduce_scatter, inputs), std::move(call), std::move(steps), outputs,
-                 options.timeout);
+    return by_nodes(type, call_of(Collective::reduce_scatter, inputs),
+                    fingerprint_of(Kind::reduce_scatter, outputs, &options.reduceOp), std::move(call), std::move(steps),
+                    outputs, options.timeout);
   }
 
   // A reduction of each part, of which one is taken.
@@ -343,8 +481,9 @@ class HierarchicalBackend final : public c10d::Backend {
       reduce_steps(steps, reducing_of("reduce_scatter", part, options.reduceOp, call));
       if (rank == getRank()) call.results(output.detach(), part.view(output.sizes()));
     }
-    return begin(c10d::OpType::REDUCE_SCATTER, call_of(Collective::reduce_scatter, parts), std::move(call),
-                 std::move(steps), outputs, options.timeout);
+    return by_nodes(c10d::OpType::REDUCE_SCATTER, call_of(Collective::reduce_scatter, parts),
+                    fingerprint_of(Kind::reduce_scatter, parts, &options.reduceOp), std::move(call), std::move(steps),
+                    outputs, options.timeout);
   }
 
   // A broadcast by each rank.
@@ -362,8 +501,8 @@ class HierarchicalBackend final : public c10d::Backend {
         broadcast_steps(steps, call.filled(part), rank);
       }
     }
-    return begin(c10d::OpType::ALLGATHER, call_of(Collective::all_gather, parts), std::move(call), std::move(steps),
-                 parts, options.timeout);
+    return by_nodes(c10d::OpType::ALLGATHER, call_of(Collective::all_gather, parts),
+                    fingerprint_of(Kind::all_gather, parts), std::move(call), std::move(steps), parts, options.timeout);
   }
 
   // `parts`: where each rank's input goes. `from`: the same memory by the node that it comes from, in as few tensors
@@ -413,8 +552,8 @@ class HierarchicalBackend final : public c10d::Backend {
       }
       gather_steps(steps, given, parts, from);
     }
-    return begin(type, call_of(Collective::all_gather, outputs), std::move(call), std::move(steps), outputs,
-                 options.timeout);
+    return by_nodes(type, call_of(Collective::all_gather, outputs), fingerprint_of(Kind::all_gather, inputs),
+                    std::move(call), std::move(steps), outputs, options.timeout);
   }
 
   const BackendSettings settings_;
@@ -422,7 +561,6 @@ class HierarchicalBackend final : public c10d::Backend {
   milliseconds timeout_;
   const std::shared_ptr<GroupProgress> progress_;  // null: not counted
   const std::shared_ptr<FailureReporter> failures_;
-  const ConnectedBackend flat_;  // of all ranks
   std::atomic<uint64_t> called_ = 0;
   // What a call gives is there when all its steps have ended: none that reads or writes it may begin before.
   const std::shared_ptr<MemoryInUse> in_use_ = std::make_shared<MemoryInUse>();
@@ -441,21 +579,25 @@ ConnectedBackend connect_hierarchical(const c10::intrusive_ptr<c10d::Store>& sto
   Nodes nodes(std::move(found.nodes), static_cast<int>(settings.world_size));
   BackendSettings inside = settings;
   inside.life = nullptr;
-  std::optional<ConnectedBackend> leaders;
+  inside.progress = nullptr;
+  std::optional<LeadersWay> between;
+  const auto own_node = static_cast<size_t>(nodes.node_of[static_cast<size_t>(settings.rank)]);
   if (nodes.place_of[static_cast<size_t>(settings.rank)] == 0) {
     BackendSettings of_leaders = inside;
-    of_leaders.rank = nodes.node_of[static_cast<size_t>(settings.rank)];
+    of_leaders.rank = static_cast<int64_t>(own_node);
     of_leaders.world_size = std::ssize(nodes.ranks);
-    of_leaders.progress = nullptr;
     of_leaders.thrown_as = ThrownAs::collective_error;
-    leaders = gloo_backend().connect(prefixed("leaders"), of_leaders);
+    std::vector<int64_t> ranks;
+    for (const std::vector<int>& node : nodes.ranks) ranks.push_back(node.front());
+    between = LeadersWay{
+        .backend = gloo_backend().connect(prefixed("leaders"), of_leaders),
+        .leaders = Leaders::connect(bulletin_in(prefixed("leaders_words")), own_node, std::move(ranks),
+                                    listening_address(settings), Leaders::Deadline::clock::now() + settings.timeout)};
   }
   ConnectedBackend flat = gloo_backend().connect(prefixed("flat"), inside);
-  auto first = std::make_unique<FirstFailure>(store->clone(), settings.rank, settings.world_size);
-  auto relay =
-      make_shared_at_home<Relay>(std::move(found.node), std::move(again.node), std::move(leaders), std::move(first));
-  auto backend =
-      c10::make_intrusive<HierarchicalBackend>(settings, std::move(nodes), std::move(relay), std::move(flat));
+  auto relay = make_shared_at_home<Relay>(settings.rank, settings.world_size, std::move(found.node),
+                                          std::move(again.node), std::move(between), std::move(flat));
+  auto backend = c10::make_intrusive<HierarchicalBackend>(settings, std::move(nodes), std::move(relay));
   return {backend, [backend] { backend->abort(); }};
 }
 

@@ -13,6 +13,9 @@
 
 namespace paceline::comm {
 
+/// The store as collective/ wants it.
+collective::Bulletin bulletin_in(const c10::intrusive_ptr<c10d::Store>& store);
+
 /// Finds out which ranks share memory; collective. `name`: of the keys in the store, of no other meeting.
 collective::RanksByNode meet_ranks(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
                                    const BackendSettings& settings);

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <future>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -276,7 +277,7 @@ TEST(Hierarchical, ALeaderThatIsAloneOnItsNodeIsMissedToo) {
   groups[2]->abort();
   for (const CollectiveError& failure : failures_without(groups, 2)) {
     EXPECT_EQ(failure.cause(), CollectiveCause::other_rank);
-    EXPECT_THAT(failure.what(), HasSubstr("all_reduce failed on rank"));
+    EXPECT_THAT(failure.what(), HasSubstr("for want of rank 2: it has aborted"));
   }
 }
 
@@ -287,6 +288,107 @@ TEST(Hierarchical, ACallThatDiffersWithinANodeIsToldWhoCalledWhat) {
     EXPECT_THAT(testing::failure_of([&] { group->all_reduce(tensor, ReduceOp::sum); }).what(),
                 AllOf(HasSubstr("rank 2 calls"), HasSubstr("rank 3 calls")));
   });
+}
+
+// What each of these ranks is told when it calls what `call` does.
+std::vector<std::string> told_of(const Groups& groups, const std::function<void(Group&)>& call) {
+  std::vector<std::string> told(groups.size());
+  testing::run_ranks(groups, [&](const std::shared_ptr<Group>& group) {
+    told[static_cast<size_t>(group->rank())] = testing::failure_of([&] { call(*group); }).what();
+  });
+  return told;
+}
+
+TEST(Hierarchical, ACallThatDiffersBetweenNodesIsToldWhoCalledWhat) {
+  const auto types = told_of(on_nodes({"a", "a", "b", "b"}), [](Group& group) {
+    torch::Tensor tensor = torch::ones({3}, group.rank() < 2 ? torch::kFloat32 : torch::kInt32);
+    group.all_reduce(tensor, ReduceOp::sum);
+  });
+  for (const std::string& told : types) {
+    EXPECT_THAT(told, AllOf(HasSubstr("rank 0 calls all_reduce(sum) of 3 float32"),
+                            HasSubstr("rank 2 calls all_reduce(sum) of 3 int32")));
+  }
+  const auto kinds = told_of(on_nodes({"a", "b", "c"}), [](Group& group) {
+    torch::Tensor tensor = torch::ones({3});
+    if (group.rank() == 1) return group.broadcast(tensor, 0);
+    group.all_reduce(tensor, ReduceOp::sum);
+  });
+  for (const std::string& told : kinds) {
+    EXPECT_THAT(told, AllOf(HasSubstr("calls all_reduce(sum) of 3 float32"),
+                            HasSubstr("rank 1 calls broadcast of 12 uint8 (12 B) with root 0")));
+  }
+}
+
+// What goes between all ranks and what goes by way of the leaders, within a node and between nodes.
+TEST(Hierarchical, CallsOfDifferentWaysDoNotFitTogether) {
+  for (const std::vector<const char*>& nodes : {std::vector<const char*>{"a", "a", "b"}, {"a", "b", "b"}}) {
+    const auto told = told_of(on_nodes(nodes), [](Group& group) {
+      torch::Tensor tensor = torch::ones({3}), whole = torch::zeros({3});
+      if (group.rank() == 1) return group.all_to_all(whole, tensor);
+      group.all_reduce(tensor, ReduceOp::sum);
+    });
+    for (const std::string& one : told) {
+      EXPECT_THAT(one, AllOf(HasSubstr("calls all_reduce(sum) of 3 float32"), HasSubstr("rank 1 calls all_to_all")));
+    }
+  }
+}
+
+TEST(Hierarchical, WhatGoesBetweenAllRanksComesInOrderToo) {
+  testing::run_ranks(on_two_nodes(4), [](const std::shared_ptr<Group>& group) {
+    std::vector<torch::Tensor> values{torch::ones({3 << 20})};
+    const auto first = group->process_group()->allreduce(values);
+    std::vector<std::vector<torch::Tensor>> all(group->rank() == 3 ? 1 : 0);
+    for (torch::Tensor& one : values) {
+      if (!all.empty()) all[0] = {one.clone(), one.clone(), one.clone(), one.clone()};
+    }
+    c10d::GatherOptions options;
+    options.rootRank = 3;
+    const auto second = group->process_group()->gather(all, values, options);
+    second->wait();
+    first->wait();
+    for (const auto& list : all) {
+      for (const torch::Tensor& one : list) EXPECT_EQ(one.min().item<double>(), 4);
+    }
+  });
+}
+
+TEST(Hierarchical, ListsGoToAll) {
+  testing::run_ranks(on_two_nodes(3), [](const std::shared_ptr<Group>& group) {
+    const int64_t own = group->rank();
+    std::vector<torch::Tensor> inputs, outputs;
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      inputs.push_back(torch::full({own + rank, 2}, 10 * own + rank));
+      outputs.push_back(torch::zeros({2, own + rank}, torch::kInt64).t());
+    }
+    group->process_group()->alltoall(outputs, inputs)->wait();
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      EXPECT_TRUE(torch::equal(outputs[static_cast<size_t>(rank)], torch::full({own + rank, 2}, 10 * rank + own)));
+    }
+  });
+}
+
+// Nobody else fails with it: Gloo sees a connection that has broken.
+TEST(Hierarchical, WhoIsGoneIsNamedWhereAllRanksExchangeToo) {
+  for (const int64_t gone : {0, 1, 3}) {
+    const Groups groups = on_two_nodes(4);
+    std::vector<std::future<std::string>> told;
+    for (const auto& group : groups) {
+      told.push_back(std::async(std::launch::async, [group, gone]() -> std::string {
+        if (group->rank() == gone) {
+          group->abort();
+          return "";
+        }
+        torch::Tensor tensor = torch::ones({4}), whole = torch::zeros({4});
+        return testing::failure_of([&] { group->all_to_all(whole, tensor); }).what();
+      }));
+    }
+    for (auto& one : told) {
+      const std::string text = one.get();
+      if (!text.empty()) {
+        EXPECT_THAT(text, HasSubstr("for want of rank " + std::to_string(gone)));
+      }
+    }
+  }
 }
 
 TEST(Hierarchical, CountsItsCollectivesOnAllRanks) {

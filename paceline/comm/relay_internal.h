@@ -2,28 +2,29 @@
 // between the leaders, and down again.
 //
 // Up and down are collectives in the memory of a node, each way over a group of its own, so that neither waits for the
-// other; between the leaders it is Gloo. What is large comes in several steps: while one is between the leaders, the
-// next goes up and the one before goes down. Steps keep their order on each of the three ways, and the calls too: the
-// same on all ranks. Threading: start() by one at a time, abort() by any. After an error nothing goes on.
+// other; between the leaders it is Gloo, once these have found that they mean the same call. What is large comes in
+// several steps: while one is between the leaders, the next goes up and the one before goes down. Steps keep their
+// order on each of the three ways, and the calls too: the same on all ranks. Threading: start() by one at a time,
+// abort() by any. After an error nothing goes on, and all ranks that can be reached name the same.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "paceline/collective/group.h"
 #include "paceline/comm/backend_internal.h"
-#include "paceline/comm/first_failure_internal.h"
+#include "paceline/comm/leaders_internal.h"
 
 namespace c10d {
 class Work;
@@ -42,13 +43,28 @@ struct RelayStep {
   std::optional<collective::Request> down;
 };
 
+/// One call of all ranks.
+struct RelayCall {
+  collective::Fingerprint fingerprint;
+  std::string name;  ///< "all_reduce number 7", for errors
+  std::vector<RelayStep> steps;
+  std::chrono::milliseconds timeout{};
+  /// Called once, when all steps are over, by any thread; null for success. It calls neither of the groups.
+  std::function<void(const std::exception_ptr& failure)> on_end;
+};
+
+/// What a leader has, beyond the other ranks.
+struct LeadersWay {
+  ConnectedBackend backend;
+  std::unique_ptr<Leaders> leaders;
+};
+
 class Relay {
  public:
-  using OnEnd = std::function<void(const std::exception_ptr& failure)>;
-
-  /// `leaders`: empty where this rank is no leader.
-  Relay(std::shared_ptr<collective::SharedGroup> up, std::shared_ptr<collective::SharedGroup> down,
-        std::optional<ConnectedBackend> leaders, std::unique_ptr<FirstFailure> first);
+  /// `between`: empty where this rank is no leader.
+  /// `flat`: of all ranks, which is aborted when something fails.
+  Relay(int64_t rank, int64_t world_size, std::shared_ptr<collective::SharedGroup> up,
+        std::shared_ptr<collective::SharedGroup> down, std::optional<LeadersWay> between, ConnectedBackend flat);
   /// What is under way fails.
   ~Relay();
   Relay(const Relay&) = delete;
@@ -56,12 +72,15 @@ class Relay {
 
   /// False in a fork, where nothing of it may be used, and nothing is ended.
   bool is_at_home() const { return home_.is_here(); }
-  bool is_leader() const { return leaders_.has_value(); }
+  bool is_leader() const { return between_.has_value(); }
   collective::SharedGroup& node() const { return *up_; }
+  c10d::Backend& flat() const { return *flat_.handle; }
   void set_timeout(std::chrono::milliseconds timeout);
 
-  /// `on_end`: called once, when all steps are over, by any thread; null for success. UsageError in a fork.
-  void start(std::vector<RelayStep> steps, std::chrono::milliseconds timeout, OnEnd on_end);
+  /// UsageError in a fork.
+  void start(RelayCall call);
+  /// What is to be thrown for a failure that was found elsewhere, of a call of this group: all ends for it.
+  std::exception_ptr fail(const std::exception& failure, const std::string& name);
   /// Makes what waits, here and on the other ranks, fail, and what follows.
   void abort();
 
@@ -74,23 +93,29 @@ class Relay {
   void start_down(const RelayStep& step, const std::shared_ptr<Call>& call);
   bool begin_between(Pending& pending);
   void end_between(Pending& pending);
+  bool may_begin(const Pending& pending);
+  void hear(const Pending& pending);
   void work();
-  void break_off() const;
+  void break_off(const std::string& reason) const;
   std::exception_ptr broken() const;
-  std::exception_ptr failed(const std::exception_ptr& failure);
+  std::exception_ptr failed(const std::exception_ptr& failure, const std::string& name);
+  FirstFailure ask_others(FirstFailure own, const std::string& name) const;
 
   const HomeProcess home_;
-  const std::optional<ConnectedBackend> leaders_;
-  const std::unique_ptr<FirstFailure> first_;
+  const int64_t rank_;
+  const int64_t world_size_;
+  const std::optional<LeadersWay> between_;
+  const ConnectedBackend flat_;
 
   std::atomic<bool> is_stopped_ = false;  // by this rank's own will
-  mutable std::mutex failure_mutex_;      // not for abort(), which must not wait for the store
+  mutable std::mutex failure_mutex_;      // not for abort(), which waits for nobody
   std::exception_ptr broken_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::deque<std::shared_ptr<Pending>> queue_;  // what the leader has to do between the nodes
+  size_t unfinished_ = 0;                       // of these, and of what is between the nodes
   bool is_ending_ = false;
+  uint64_t calls_ = 0;
   std::thread worker_;  // at leaders
 
   // Last, so that what they end still finds all else.

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 
+#include <c10/util/hash.h>
 #include <algorithm>
 #include <optional>
 #include <torch/csrc/distributed/c10d/Types.hpp>
@@ -176,6 +177,21 @@ Request request_of(Kind kind, const at::Tensor& tensor, std::chrono::millisecond
           .what = {.element = element.value_or(Element::uint8)},
           .elements = static_cast<uint64_t>(element ? tensor.numel() : tensor.nbytes()),
           .timeout = timeout};
+}
+
+collective::Fingerprint fingerprint_of(Kind kind, const std::vector<at::Tensor>& tensors, const c10d::ReduceOp* op,
+                                       int root) {
+  collective::Fingerprint print{.kind = kind, .root = root};
+  if (op != nullptr) print.what = {.reduction = reduction_of(*op), .factor = factor_of(*op)};
+  for (const at::Tensor& tensor : tensors) {
+    const Request one = request_of(kind, tensor, {});
+    if (&tensor == tensors.data()) print.what.element = one.what.element;
+    print.elements += one.elements;
+    if (tensors.size() > 1) {
+      print.shapes = c10::hash_combine(print.shapes, c10::get_hash(one.elements, static_cast<int>(one.what.element)));
+    }
+  }
+  return print;
 }
 
 Request reducing_request_of(const char* operation, Kind kind, const at::Tensor& tensor, const c10d::ReduceOp& op,

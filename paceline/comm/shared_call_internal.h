@@ -52,6 +52,9 @@ int checked_rank(const char* operation, int64_t rank, int world_size);
 at::Tensor allocate_in(const std::shared_ptr<collective::Arena>& arena, int64_t elements,
                        const at::TensorOptions& options);
 
+/// Of a call with these tensors, which all ranks must have alike.
+collective::Fingerprint fingerprint_of(collective::Kind kind, const std::vector<at::Tensor>& tensors,
+                                       const c10d::ReduceOp* op = nullptr, int root = -1);
 /// To send elements as they are: of a type that no reduction knows, the bytes.
 collective::Request request_of(collective::Kind kind, const at::Tensor& tensor, std::chrono::milliseconds timeout);
 /// c10::ValueError where `op` is not defined for the tensor's type.

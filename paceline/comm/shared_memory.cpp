@@ -428,16 +428,18 @@ ConnectedBackend connect_shared_memory(const c10::intrusive_ptr<c10d::Store>& st
 
 }  // namespace
 
+collective::Bulletin bulletin_in(const c10::intrusive_ptr<c10d::Store>& store) {
+  return {.set = [store](const std::string& key, const std::string& value) { store->set(key, value); },
+          .get =
+              [store](const std::string& key) {
+                const std::vector<uint8_t> value = store->get(key);
+                return std::string(value.begin(), value.end());
+              }};
+}
+
 collective::RanksByNode meet_ranks(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
                                    const BackendSettings& settings) {
-  const auto words = c10::make_intrusive<c10d::PrefixStore>(name, store);
-  const collective::Bulletin bulletin{
-      .set = [words](const std::string& key, const std::string& value) { words->set(key, value); },
-      .get =
-          [words](const std::string& key) {
-            const std::vector<uint8_t> value = words->get(key);
-            return std::string(value.begin(), value.end());
-          }};
+  const collective::Bulletin bulletin = bulletin_in(c10::make_intrusive<c10d::PrefixStore>(name, store));
   return SharedGroup::meet(bulletin, static_cast<int>(settings.rank), static_cast<int>(settings.world_size),
                            settings.timeout, settings.node);
 }

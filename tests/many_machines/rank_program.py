@@ -1,6 +1,6 @@
-"""A rank of collectives_test.py: compares the collectives of "paceline" with those of Gloo, and then one rank is killed.
+"""A rank of collectives_test.py: compares the collectives of "paceline" with those of Gloo, and then one rank is lost.
 
-Usage: rank_program.py LOST, in an environment as torchrun's. Writes a line of JSON: which memory it shares, and then another:
+Usage: rank_program.py LOST SIGNAL, in an environment as torchrun's. Writes a line of JSON: which memory it shares, and then another:
 what it was told when rank LOST was gone. Ends with standard input.
 """
 
@@ -77,8 +77,10 @@ def tell(**what):
 
 
 def main():
-    lost = int(sys.argv[1])
-    dist.init_process_group("paceline", timeout=datetime.timedelta(seconds=120))
+    lost, by = int(sys.argv[1]), signal.Signals[sys.argv[2]]
+    # Who is stopped is found within ten seconds on its own machine; the others wait for as long as they may.
+    timeout = datetime.timedelta(seconds=120 if by == signal.SIGKILL else 20)
+    dist.init_process_group("paceline", timeout=timeout)
     tell(shared_memory=shared_memory())
     backend = dist.group.WORLD._get_backend(torch.device("cpu")).name()
     assert backend == "paceline", f"no rank shares memory with another: the group is that of {backend}"
@@ -87,7 +89,7 @@ def main():
     values = torch.ones(SIZES[-1])
     work = dist.all_reduce(values, async_op=True)
     if dist.get_rank() == lost:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), by)
     try:
         while True:
             work.wait()

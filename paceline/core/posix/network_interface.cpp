@@ -56,12 +56,13 @@ arrow::Result<std::vector<std::string>> addresses_of(const std::string& host) {
   return addresses;
 }
 
-std::vector<std::string> own_addresses() {
+std::vector<std::string> own_addresses(const std::string& interface) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return {};
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
   std::vector<std::string> addresses;
   for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (!interface.empty() && interface != one->ifa_name) continue;
     const std::string address = (one->ifa_flags & IFF_UP) != 0 ? number_of(one->ifa_addr) : "";
     if (!address.empty()) addresses.push_back(address);
   }

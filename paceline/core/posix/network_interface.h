@@ -14,8 +14,9 @@ std::string host_of(const std::string& address);
 /// The addresses of `host`, a name or an address, in numbers. IOError: there is no such host.
 arrow::Result<std::vector<std::string>> addresses_of(const std::string& host);
 
-/// Those of this machine's interfaces that work, in numbers: IPv4 first, and loopback last.
-std::vector<std::string> own_addresses();
+/// Those of this machine's interfaces that work, in numbers: IPv4 first, and loopback last. `interface`: of that one
+/// only.
+std::vector<std::string> own_addresses(const std::string& interface = "");
 
 /// Whether the address, in numbers, leads from a machine to itself.
 bool is_loopback(const std::string& address);

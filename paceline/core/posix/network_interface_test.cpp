@@ -34,5 +34,10 @@ TEST(NetworkInterface, TheMachinesOwnAddresses) {
   EXPECT_THAT(addresses_of("no.such.host.invalid").status().message(), ::testing::HasSubstr("no.such.host.invalid"));
 }
 
+TEST(NetworkInterface, AddressesOfOneInterface) {
+  EXPECT_EQ(own_addresses("lo").front(), "127.0.0.1");
+  EXPECT_TRUE(own_addresses("no_such_interface").empty());
+}
+
 }  // namespace
 }  // namespace paceline

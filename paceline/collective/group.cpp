@@ -198,6 +198,29 @@ bool SharedGroup::wait_for(const std::shared_ptr<Operation>& operation, std::chr
   return is_over;
 }
 
+void SharedGroup::settle(const void* memory, uint64_t bytes) {
+  settle([&](const Request& request) { return request.writes_to(memory, bytes); });
+}
+
+void SharedGroup::settle() {
+  settle([](const Request&) { return true; });
+}
+
+void SharedGroup::settle(const std::function<bool(const Request&)>& is_meant) {
+  std::shared_ptr<Operation> last;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& operation : queue_) {
+      if (is_meant(operation->request)) last = operation;
+    }
+  }
+  if (!last) return;
+  try {
+    wait(last);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): who called it is told
+  }
+}
+
 void SharedGroup::abort(const std::string& reason) {
   if (!home_.is_here()) return;
   peers_->abort(reason);

@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -71,6 +72,10 @@ class SharedGroup {
   /// Carries it out in the background: nobody may call wait() soon.
   void push(const std::shared_ptr<Operation>& operation);
   static bool is_over(const Operation& operation);
+  /// Waits until nothing that was called before writes to this memory any more, whether it ended well or not.
+  void settle(const void* memory, uint64_t bytes);
+  /// The same of all memory.
+  void settle();
   /// How many collectives this rank has called.
   uint64_t called() const;
 
@@ -94,6 +99,7 @@ class SharedGroup {
   void refuse_forks(const char* operation) const;
   void push_locked(const Operation& operation);
   void call_worker();
+  void settle(const std::function<bool(const Request&)>& is_meant);
   void announce_ready();
   bool has_room(uint64_t number) const;
   bool awaits_earlier(const Request& request) const;

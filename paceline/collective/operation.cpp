@@ -25,15 +25,18 @@ uint64_t Request::output_bytes(int rank) const {
   return elements * size_of(what.element);
 }
 
-bool Request::reads_results_of(const Request& earlier, int world_size) const {
-  const auto* const begin = static_cast<const std::byte*>(input);
-  const auto* const end = begin + input_bytes(world_size);
-  for (size_t i = 0; i < earlier.outputs.size(); ++i) {
-    const auto* const written = static_cast<const std::byte*>(earlier.outputs[i]);
-    if (std::less<>()(written, end) && std::less<>()(begin, written + earlier.output_bytes(static_cast<int>(i))))
+bool Request::writes_to(const void* memory, uint64_t bytes) const {
+  const auto* const begin = static_cast<const std::byte*>(memory);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto* const written = static_cast<const std::byte*>(outputs[i]);
+    if (std::less<>()(written, begin + bytes) && std::less<>()(begin, written + output_bytes(static_cast<int>(i))))
       return true;
   }
   return false;
+}
+
+bool Request::reads_results_of(const Request& earlier, int world_size) const {
+  return earlier.writes_to(input, input_bytes(world_size));
 }
 
 Needs needs_of(const Request& request, int rank, int world_size, const std::vector<std::vector<uint64_t>>& parts) {

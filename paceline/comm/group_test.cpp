@@ -198,6 +198,26 @@ TEST(Group, WhatNobodyWaitsForHasNotBegun) {
   for (auto& rank : ranks) EXPECT_EQ(rank.get(), (std::vector<GroupReading>{{1, 0, 0, Collective::none}, both, both}));
 }
 
+// Also where values are copied: of strides, and of lists.
+TEST(Group, WorksOnTheSameMemoryComeOneAfterTheOther) {
+  testing::run_ranks(over_key_value(2), [](const std::shared_ptr<Group>& group) {
+    const auto process_group = group->process_group();
+    for (const torch::Tensor& whole : {torch::ones({4, 4}), torch::ones({2000, 1000})}) {
+      std::vector<torch::Tensor> straight{whole}, strided{whole.t()}, output{torch::zeros_like(whole)};
+      std::vector<std::vector<torch::Tensor>> parts{{whole, whole}};
+      std::vector<c10::intrusive_ptr<c10d::Work>> works;
+      works.push_back(process_group->allreduce(straight));
+      works.push_back(process_group->allreduce(strided));
+      works.push_back(process_group->allreduce(strided));
+      works.push_back(process_group->allreduce(straight));
+      works.push_back(process_group->reduce_scatter(output, parts));
+      for (const auto& work : works) work->wait();
+      EXPECT_TRUE(torch::equal(whole, torch::full_like(whole, 16)));
+      EXPECT_TRUE(torch::equal(output[0], torch::full_like(whole, 32)));
+    }
+  });
+}
+
 TEST(Group, AnAbortEndsADuplicateThatIsBeingMade) {
   rpc::MemoryKeyValueStore store;
   const auto watcher = store.client(kGeneration);

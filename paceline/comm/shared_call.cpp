@@ -5,6 +5,7 @@
 
 #include <c10/util/hash.h>
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
@@ -206,19 +207,43 @@ Request reducing_request_of(const char* operation, Kind kind, const at::Tensor& 
   return request;
 }
 
-std::shared_ptr<void> MemoryInUse::take(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& others) {
-  std::vector<Range> ranges;
-  for (const auto* list : {&tensors, &others}) {
-    for (const at::Tensor& tensor : *list) {
-      if (tensor.numel() == 0) continue;
-      const auto* const begin = static_cast<const std::byte*>(tensor.const_data_ptr());
-      int64_t last = 0;
-      for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
-      ranges.emplace_back(begin, begin + (static_cast<size_t>(last) + 1) * tensor.element_size());
-    }
+std::vector<MemoryRange> ranges_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<MemoryRange> ranges;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.numel() == 0) continue;
+    const auto* const begin = static_cast<const std::byte*>(tensor.const_data_ptr());
+    int64_t last = 0;
+    for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+    ranges.emplace_back(begin, begin + (static_cast<size_t>(last) + 1) * tensor.element_size());
   }
+  return ranges;
+}
+
+std::shared_ptr<void> MemoryInUse::take(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& others) {
+  std::vector<MemoryRange> ranges = ranges_of(tensors);
+  std::ranges::copy(ranges_of(others), std::back_inserter(ranges));
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return is_free(ranges); });
+  return claim(std::move(ranges));
+}
+
+std::shared_ptr<void> MemoryInUse::note(const std::vector<at::Tensor>& tensors) {
+  const std::lock_guard lock(mutex_);
+  return claim(ranges_of(tensors));
+}
+
+bool MemoryInUse::is_empty() const {
+  const std::lock_guard lock(mutex_);
+  return taken_.empty();
+}
+
+bool MemoryInUse::has_any_of(const std::vector<MemoryRange>& ranges) const {
+  const std::lock_guard lock(mutex_);
+  return !is_free(ranges);
+}
+
+// With the mutex held.
+std::shared_ptr<void> MemoryInUse::claim(std::vector<MemoryRange> ranges) {
   const auto place = taken_.insert(taken_.end(), std::move(ranges));
   return {nullptr, [self = shared_from_this(), place](void*) {
             const std::lock_guard guard(self->mutex_);
@@ -227,7 +252,7 @@ std::shared_ptr<void> MemoryInUse::take(const std::vector<at::Tensor>& tensors, 
           }};
 }
 
-bool MemoryInUse::is_free(const std::vector<Range>& ranges) const {
+bool MemoryInUse::is_free(const std::vector<MemoryRange>& ranges) const {
   for (const auto& taken : taken_) {
     for (const auto& [begin, end] : taken) {
       for (const auto& [other_begin, other_end] : ranges) {
@@ -259,6 +284,12 @@ at::Tensor SharedCall::joined(const std::vector<at::Tensor>& parts) {
   std::vector<at::Tensor> flat;
   for (const at::Tensor& part : parts) flat.push_back(part.detach().reshape({-1}));
   return kept_.emplace_back(at::cat(flat));
+}
+
+std::vector<at::Tensor> SharedCall::destinations() const {
+  std::vector<at::Tensor> all;
+  for (const auto& [to, from] : copies_) all.push_back(to);
+  return all;
 }
 
 void SharedCall::copy_back() {

@@ -61,19 +61,28 @@ collective::Request request_of(collective::Kind kind, const at::Tensor& tensor, 
 collective::Request reducing_request_of(const char* operation, collective::Kind kind, const at::Tensor& tensor,
                                         const c10d::ReduceOp& op, std::chrono::milliseconds timeout);
 
+/// Where the values of a tensor are, from the first byte to behind the last; what lies between them too.
+using MemoryRange = std::pair<const std::byte*, const std::byte*>;
+/// Those of tensors that have values.
+std::vector<MemoryRange> ranges_of(const std::vector<at::Tensor>& tensors);
+
 /// Which memory calls that are under way read or write. Thread-safe.
 class MemoryInUse : public std::enable_shared_from_this<MemoryInUse> {
  public:
   /// Waits until no call uses memory of these, and takes it for one more, until the claim is let go.
   std::shared_ptr<void> take(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& others = {});
+  /// Takes it without waiting.
+  std::shared_ptr<void> note(const std::vector<at::Tensor>& tensors);
+  bool is_empty() const;
+  bool has_any_of(const std::vector<MemoryRange>& ranges) const;
 
  private:
-  using Range = std::pair<const std::byte*, const std::byte*>;
-  bool is_free(const std::vector<Range>& ranges) const;
+  std::shared_ptr<void> claim(std::vector<MemoryRange> ranges);
+  bool is_free(const std::vector<MemoryRange>& ranges) const;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::list<std::vector<Range>> taken_;
+  std::list<std::vector<MemoryRange>> taken_;
 };
 
 /// The tensors of one call, which lives until its requests have ended.
@@ -91,10 +100,13 @@ class SharedCall {
   /// All values of `parts`, one behind the other.
   at::Tensor joined(const std::vector<at::Tensor>& parts);
 
-  /// Other calls may use its memory.
+  /// What other calls must not use before it is released.
+  void hold(std::shared_ptr<void> claim) { claim_ = std::move(claim); }
   void release() { claim_.reset(); }
 
   bool has_copies() const { return !copies_.empty(); }
+  /// Where copy_back() puts results.
+  std::vector<at::Tensor> destinations() const;
   /// Until the end.
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
   /// That puts the values of `from` to `to` in the end.

@@ -74,6 +74,7 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     at::Tensor& tensor = only("reduce", tensors, options.rootTensor);
+    settle(tensors);
     SharedCall call;
     Request request = reducing_request_of("reduce", Kind::reduce, tensor, options.reduceOp, patience(options.timeout));
     request.root = checked_rank("reduce", options.rootRank, getSize());
@@ -85,6 +86,7 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     at::Tensor& tensor = only("broadcast", tensors, options.rootTensor);
+    settle(tensors);
     SharedCall call;
     Request request = request_of(Kind::broadcast, tensor, patience(options.timeout));
     request.root = checked_rank("broadcast", options.rootRank, getSize());
@@ -116,6 +118,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
   WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                   const c10d::AllgatherOptions& options) override {
+    settle(inputs);
     SharedCall call;
     std::vector<Request> requests;
     Tensors results;
@@ -139,6 +142,7 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override {
     at::Tensor& output = only("scatter", outputs);
+    if (!inputs.empty()) settle(inputs.front(), /*is_copied=*/true);
     SharedCall call;
     Request request = request_of(Kind::scatter, output, patience(options.timeout));
     request.root = checked_rank("scatter", options.rootRank, getSize());
@@ -153,6 +157,7 @@ class SharedMemoryBackend final : public c10d::Backend {
                              const c10d::ReduceScatterOptions& options) override {
     at::Tensor& output = only("reduce_scatter", outputs);
     if (has_sizes_of_their_own(inputs)) return reduce_parts(outputs, inputs.front(), options);
+    settle(list_of("reduce_scatter", inputs, output, getSize()), /*is_copied=*/true);
     SharedCall call;
     Request request = reducing_request_of("reduce_scatter", Kind::reduce_scatter, output, options.reduceOp,
                                           patience(options.timeout));
@@ -175,6 +180,7 @@ class SharedMemoryBackend final : public c10d::Backend {
                             std::vector<int64_t>& input_rows, const c10d::AllToAllOptions& options) override {
     check_tensor("all_to_all", output);
     check_tensor("all_to_all", input);
+    settle({input});
     SharedCall call;
     Request request = all_to_all_request(input, options.timeout);
     request.sends = bytes_of_rows(input, input_rows);
@@ -191,12 +197,13 @@ class SharedMemoryBackend final : public c10d::Backend {
     const auto ranks = static_cast<size_t>(getSize());
     TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, "all_to_all: wanted a tensor for each of ",
                       getSize(), " ranks, got ", inputs.size(), " and ", outputs.size());
-    SharedCall call;
     Request request = all_to_all_request(inputs.front(), options.timeout);
     for (const at::Tensor& input : inputs) {
       check_tensor("all_to_all", input);
       request.sends.push_back(input.nbytes());
     }
+    settle(inputs, /*is_copied=*/true);
+    SharedCall call;
     request.input = call.joined(inputs).const_data_ptr();
     for (at::Tensor& output : outputs) {
       check_tensor("all_to_all", output);
@@ -243,6 +250,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   WorkPointer reduce_parts(Tensors& outputs, const Tensors& parts, const c10d::ReduceScatterOptions& options) {
     at::Tensor& output = outputs.front();
     check_parts_of_ranks("reduce_scatter", parts, output, getRank(), getSize());
+    settle(parts);
     SharedCall call;
     std::vector<Request> requests;
     for (int rank = 0; rank < getSize(); ++rank) {
@@ -261,6 +269,22 @@ class SharedMemoryBackend final : public c10d::Backend {
     return asked.count() > 0 ? asked : timeout_;
   }
 
+  // A call that reads these. What reads memory where it is comes after what writes there, as the group keeps the order;
+  // but what is copied, now (`is_copied`, or of strides that the group does not take) or to where the results of an
+  // earlier call belong, is not of that order.
+  void settle(const Tensors& read, bool is_copied = false) {
+    const auto has_strides = [](const at::Tensor& tensor) { return !tensor.is_contiguous(); };
+    const bool has_none = copied_back_->is_empty();
+    is_copied = is_copied || std::ranges::any_of(read, has_strides);
+    if (has_none && !is_copied) return;
+    const std::vector<MemoryRange> ranges = ranges_of(read);
+    if (!has_none && copied_back_->has_any_of(ranges)) {
+      group_->settle();
+    } else if (is_copied) {
+      for (const auto& [begin, end] : ranges) group_->settle(begin, static_cast<uint64_t>(end - begin));
+    }
+  }
+
   WorkPointer begin(c10d::OpType type, Collective collective, SharedCall call, std::vector<Request> requests,
                     Tensors results) {
     failures_->throw_if_stopped(to_string(collective));
@@ -268,7 +292,11 @@ class SharedMemoryBackend final : public c10d::Backend {
     const auto kept = std::make_shared<SharedCall>(std::move(call));
     std::function<void()> after;
     if (kept->has_copies()) {
-      after = [kept] { kept->copy_back(); };
+      kept->hold(copied_back_->note(kept->destinations()));
+      after = [kept] {
+        kept->copy_back();
+        kept->release();
+      };
     }
     return start_work({getRank(), type, collective, to_string(collective), std::move(results), failures_}, group_,
                       std::move(requests), kept, after, progress_);
@@ -313,10 +341,11 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer reduce_all(c10d::OpType type, Tensors& tensors, const c10d::AllreduceOptions& options) {
     if (tensors.size() == 1 && tensors.front().is_sparse()) return reduce_all_sparse(tensors, options);
+    for (const at::Tensor& tensor : tensors) check_tensor("all_reduce", tensor);
+    settle(tensors);
     SharedCall call;
     std::vector<Request> requests;
     for (at::Tensor& tensor : tensors) {
-      check_tensor("all_reduce", tensor);
       requests.push_back(
           reducing_request_of("all_reduce", Kind::all_reduce, tensor, options.reduceOp, patience(options.timeout)));
       const at::Tensor values = call.updated(tensor, true);
@@ -329,6 +358,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   WorkPointer gather_lists(c10d::OpType type, Kind kind, TensorLists& outputs, at::Tensor& input, int root,
                            std::chrono::milliseconds timeout) {
     const char* const operation = to_string(kind);
+    settle({input});
     SharedCall call;
     Request request = request_of(kind, input, patience(timeout));
     request.root = root;
@@ -343,9 +373,10 @@ class SharedMemoryBackend final : public c10d::Backend {
   }
 
   WorkPointer gather_into(c10d::OpType type, Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
+    check_gathered(outputs, inputs, getSize());
+    settle(inputs);
     SharedCall call;
     std::vector<Request> requests;
-    check_gathered(outputs, inputs, getSize());
     for (size_t i = 0; i < inputs.size(); ++i) {
       requests.push_back(request_of(Kind::all_gather, inputs[i], patience(options.timeout)));
       requests.back().input = call.given(inputs[i]).const_data_ptr();
@@ -357,9 +388,10 @@ class SharedMemoryBackend final : public c10d::Backend {
 
   WorkPointer reduce_scatter_tensors(c10d::OpType type, Tensors& outputs, Tensors& inputs,
                                      const c10d::ReduceScatterOptions& options) {
+    check_scattered(outputs, inputs, getSize());
+    settle(inputs);
     SharedCall call;
     std::vector<Request> requests;
-    check_scattered(outputs, inputs, getSize());
     for (size_t i = 0; i < inputs.size(); ++i) {
       requests.push_back(reducing_request_of("reduce_scatter", Kind::reduce_scatter, outputs[i], options.reduceOp,
                                              patience(options.timeout)));
@@ -401,6 +433,8 @@ class SharedMemoryBackend final : public c10d::Backend {
   std::chrono::milliseconds timeout_;
   const std::shared_ptr<GroupProgress> progress_;  // null: not counted
   const std::shared_ptr<FailureReporter> failures_;
+  // Where results are copied to when calls that are under way have ended.
+  const std::shared_ptr<MemoryInUse> copied_back_ = std::make_shared<MemoryInUse>();
   const std::function<ConnectedBackend()> connect_sparse_;
   std::mutex sparse_mutex_;  // only abort() comes from another thread
   std::optional<ConnectedBackend> sparse_;

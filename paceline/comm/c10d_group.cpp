@@ -23,8 +23,12 @@ class C10dGroup final : public Group {
   /// Connects; `store` has keys of no other group. `progress`: where its collectives are counted, null for nowhere.
   C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store, std::string address,
             std::shared_ptr<GroupProgress> progress);
+  /// Over a group of somebody else's.
+  C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::ProcessGroup> process_group);
   /// What somebody still waits for fails: nobody else will end it.
-  ~C10dGroup() override { abort(); }
+  ~C10dGroup() override {
+    if (is_owner_) abort();
+  }
   C10dGroup(const C10dGroup&) = delete;
   C10dGroup& operator=(const C10dGroup&) = delete;
 
@@ -79,6 +83,7 @@ class C10dGroup final : public Group {
   const GroupOptions options_;
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::string address_;
+  const bool is_owner_ = true;
   c10::intrusive_ptr<c10d::ProcessGroup> process_group_;
   std::vector<ConnectedBackend> backends_;  // the CPU's first
   const std::shared_ptr<FailureReporter> failures_;
@@ -206,6 +211,22 @@ C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::Store> store
   collectives_ = std::make_unique<C10dCollectives>(process_group_, failures_);
 }
 
+C10dGroup::C10dGroup(GroupOptions options, c10::intrusive_ptr<c10d::ProcessGroup> process_group)
+    : options_(std::move(options)),
+      store_(c10::make_intrusive<c10d::PrefixStore>("paceline_group", process_group->getStore())),
+      address_(options_.address),
+      is_owner_(false),
+      process_group_(std::move(process_group)),
+      failures_(std::make_shared<FailureReporter>(options_.rank, options_.world_size)),
+      collectives_(std::make_unique<C10dCollectives>(process_group_, failures_)) {
+  for (const c10::DeviceType device : {torch::kCPU, options_.device.type()}) {
+    const auto backend = process_group_->getBackend(device);
+    if (backends_.empty() || backends_.front().handle != backend) {
+      backends_.push_back({backend, [backend] { backend->abort(); }});
+    }
+  }
+}
+
 void C10dGroup::run(const char* operation, const std::function<void()>& body) {
   failures_->throw_if_stopped(operation);
   torch::NoGradGuard no_grad;
@@ -296,6 +317,13 @@ void C10dGroup::abort() {
 }
 
 }  // namespace
+
+std::shared_ptr<Group> Group::over(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GroupOptions options) {
+  options.rank = group->getRank();
+  options.world_size = group->getSize();
+  options.progress = nullptr;
+  return std::make_shared<C10dGroup>(checked(std::move(options)), group);
+}
 
 std::shared_ptr<Group> make_c10d_group(const GroupOptions& options, c10::intrusive_ptr<c10d::Store> store,
                                        const std::string& address) {

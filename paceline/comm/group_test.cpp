@@ -71,6 +71,19 @@ INSTANTIATE_TEST_SUITE_P(OverGloo, GroupConformance, Values(Worlds{&over_gloo, {
 INSTANTIATE_TEST_SUITE_P(InProcess, GroupConformance, Values(Worlds{&Group::in_process, {1, 2, 3, 4, 8}}));
 INSTANTIATE_TEST_SUITE_P(OverKeyValue, GroupConformance, Values(Worlds{&over_key_value, {2, 3}}));
 
+// As torch.distributed makes them.
+std::vector<std::shared_ptr<Group>> over_others(int64_t world_size) {
+  static std::vector<std::shared_ptr<Group>> owners;
+  owners = over_key_value(world_size);
+  std::vector<std::shared_ptr<Group>> groups;
+  for (const auto& owner : owners) {
+    const auto its = c10::intrusive_ptr<c10d::ProcessGroup>::unsafe_reclaim_from_nonowning(owner->process_group());
+    groups.push_back(Group::over(its, place(0, 1)));
+  }
+  return groups;
+}
+INSTANTIATE_TEST_SUITE_P(OverOthers, GroupConformance, Values(Worlds{&over_others, {2, 3}}));
+
 INSTANTIATE_TEST_SUITE_P(WithChecks, GroupConformance, Values(Worlds{&with_checks, {2, 3}}));
 
 TEST(Group, FindsCollectivesThatDifferWhereItIsToldTo) {

@@ -20,7 +20,7 @@ void join_items(const std::function<void()>& loop, const JoinOptions& options, c
     }
   }
   if (models.empty()) throw UsageError("join() was given no model; give it the models that the loop trains");
-  const std::shared_ptr<comm::Group> group = session.collective([&] { return session.group().duplicate(); });
+  const std::shared_ptr<comm::Group> group = session.collective([&] { return session.group()->duplicate(); });
   parallel::Join join(models, group, options);
   loop();
   session.collective([&] {

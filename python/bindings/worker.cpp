@@ -2,6 +2,7 @@
 #include <torch/csrc/distributed/c10d/debug.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -17,6 +18,7 @@
 #include "paceline/core/posix/process_title.h"
 #include "paceline/core/run_layout.h"
 #include "paceline/parallel/ddp/model_agreement.h"
+#include "paceline/train/session.h"
 #include "paceline/train/worker/language_runtime.h"
 #include "python/bindings/exception.h"
 #include "python/bindings/json.h"
@@ -65,6 +67,17 @@ class PythonProgram final : public train::LanguageRuntime {
   // torch.distributed connects the ranks, as the program says.
   std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start) override {
     return options.world_size == 1 ? LanguageRuntime::connect(options, start) : nullptr;
+  }
+
+  std::shared_ptr<comm::Group> group(const comm::GroupOptions& options) override {
+    c10::intrusive_ptr<c10d::ProcessGroup> world;
+    {
+      const py::gil_scoped_acquire gil;
+      const py::object found = py::module_::import("torch.distributed").attr("group").attr("WORLD");
+      if (found.is_none()) return nullptr;
+      world = found.cast<c10::intrusive_ptr<c10d::ProcessGroup>>();
+    }
+    return comm::Group::over(world, options);
   }
 
   rpc::StringMap versions() override {
@@ -194,6 +207,8 @@ void bind_worker(py::module_& module) {
   module.def(
       "train_loop_begins", [] { progress->set_phase(Phase::training); },
       "Called by train() of a worker's program before the loop's first line.");
+  module.def("all_gather", &all_gather, py::arg("tensor"), py::call_guard<py::gil_scoped_release>(),
+             "Paceline's own, for functions of C++ that a loop calls: over torch.distributed's group.");
   module.def("watch_gradient", &train::watch_gradient, py::arg("name"), py::arg("parameter"));
   module.def("check_ranks_every", &train::check_ranks_every);
   module.def(

@@ -33,6 +33,20 @@ def test_ranks_meet_in_torch_distributed(run_config):
     assert fit(sums_ranks, run_config()).metrics == {"total": 3}
 
 
+def test_collectives_of_cpp_take_the_group_of_torch(run_config):
+    def loop():
+        from paceline._native import native
+
+        rank = train.get_context().get_world_rank()
+        gathered = [part.item() for part in native.all_gather(torch.tensor([rank]))]
+        dist.destroy_process_group()
+        with pytest.raises(native.UsageError, match="destroyed"):
+            native.all_gather(torch.tensor([rank]))
+        train.report({"gathered": gathered})
+
+    assert fit(loop, run_config()).metrics == {"gathered": [0, 1]}
+
+
 def test_without_optional_arguments_one_worker_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     result = TorchTrainer(sums_ranks).fit()

@@ -59,6 +59,11 @@ class LanguageRuntime {
   virtual rpc::StringMap versions();
   /// The group of this generation's ranks: by default C++'s own. Null for a program that connects its ranks itself.
   virtual std::shared_ptr<comm::Group> connect(const comm::GroupOptions& options, const WorkerStart& start);
+  /// Of a program that connects its ranks itself, the group of all that it has now; null for none.
+  virtual std::shared_ptr<comm::Group> group(const comm::GroupOptions& options) {
+    (void)options;
+    return nullptr;
+  }
   /// Called before the run's storage is first looked at: makes the file systems that the driver has given known in this
   /// process (storage/objects/custom.h), if there are any.
   virtual void open_storage(std::string_view attachment) { (void)attachment; }

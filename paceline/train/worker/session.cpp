@@ -343,7 +343,7 @@ void Session::checked_collective(Collective kind, const std::string& operation, 
   collective([&] {
     show_as(kind);
     try {
-      comm::check_same_call(group(), operation, tensor);
+      comm::check_same_call(*group(), operation, tensor);
     } catch (...) {
       show_as(Collective::none);
       throw;
@@ -402,6 +402,16 @@ void Session::void_step() {
   ledger_->void_step();
   const std::lock_guard lock(models_mutex_);
   for (const auto& model : models_) model->void_step();
+}
+
+std::shared_ptr<comm::Group> Session::group() const {
+  if (options_.group != nullptr) return options_.group;
+  const auto found = options_.find_group ? options_.find_group() : nullptr;
+  if (found == nullptr) {
+    throw UsageError("there is no group of all ranks: torch.distributed.init_process_group() has not been called, or the "
+                     "group was destroyed");
+  }
+  return found;
 }
 
 WithoutSession::WithoutSession() : session_(current_session.exchange(nullptr)) {}
@@ -472,7 +482,7 @@ torch::Tensor all_reduce(const torch::Tensor& tensor, ReduceOp op) {
   Session& session = session_of_this_process("all_reduce()");
   torch::Tensor result = tensor.detach().clone();
   session.checked_collective(Collective::all_reduce, std::string("all_reduce (") + comm::to_string(op) + ")", result,
-                             [&] { session.group().all_reduce(result, op); });
+                             [&] { session.group()->all_reduce(result, op); });
   return result;
 }
 
@@ -480,7 +490,7 @@ std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) {
   Session& session = session_of_this_process("all_gather()");
   std::vector<torch::Tensor> gathered;
   session.checked_collective(Collective::all_gather, "all_gather", tensor,
-                             [&] { gathered = session.group().all_gather(tensor); });
+                             [&] { gathered = session.group()->all_gather(tensor); });
   return gathered;
 }
 
@@ -488,12 +498,12 @@ torch::Tensor broadcast(const torch::Tensor& tensor, int64_t root) {
   Session& session = session_of_this_process("broadcast()");
   torch::Tensor result = tensor.detach().clone();
   session.checked_collective(Collective::broadcast, "broadcast from rank " + std::to_string(root), result,
-                             [&] { session.group().broadcast(result, root); });
+                             [&] { session.group()->broadcast(result, root); });
   return result;
 }
 
 c10d::ProcessGroup* process_group() {
-  return Session::current("process_group()").group().process_group();
+  return Session::current("process_group()").group()->process_group();
 }
 
 void void_step() {

@@ -69,6 +69,8 @@ struct SessionOptions {
   std::string master_address;
   std::vector<torch::Device> devices{torch::kCPU};
   std::shared_ptr<comm::Group> group;
+  /// Where `group` is null: the group that the program has made, if it has one now.
+  std::function<std::shared_ptr<comm::Group>()> find_group;
   std::shared_ptr<rpc::KeyValueClient> store;  // null where there is no controller: then the group's own collectives do
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
   std::string run_folder;  // local, where files are staged; "" where nothing is stored
@@ -93,7 +95,8 @@ class Session {
   static Session* current_or_null();
 
   const SessionOptions& options() const { return options_; }
-  comm::Group& group() const { return *options_.group; }
+  /// UsageError where the program connects its ranks itself, and has not.
+  std::shared_ptr<comm::Group> group() const;
   const std::shared_ptr<StepLedger>& ledger() const { return ledger_; }
   /// The datasets of the run.
   DatasetShards& datasets() { return datasets_; }

@@ -37,7 +37,7 @@ const std::shared_ptr<GroupProgress>& Session::meeting_progress() {
 }
 
 void Session::barrier() {
-  collective([this] { options_.store ? meet_in_store() : group().barrier(); });
+  collective([this] { options_.store ? meet_in_store() : group()->barrier(); });
 }
 
 // Ranks leave a key each and wait for all.
@@ -72,7 +72,7 @@ void Session::meet_in_store() {
 Json Session::broadcast_from_rank_zero(const Json& value) {
   const std::string text = options_.context.world_rank == 0 ? encode_json(value) : "";
   const std::string sent = collective(
-      [&] { return options_.store ? broadcast_through_store(text) : comm::all_gather_text(group(), text).front(); });
+      [&] { return options_.store ? broadcast_through_store(text) : comm::all_gather_text(*group(), text).front(); });
   return options_.context.world_rank == 0 ? value : value_or_throw(decode_json(sent));
 }
 

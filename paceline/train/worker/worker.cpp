@@ -139,7 +139,9 @@ SessionOptions session_options(LanguageRuntime& program, const WorkerStart& star
   options.master_address = assign.master_address;
   options.progress = &connection.progress();
   if (assign.world_size > 1) options.store = start.store;
-  options.group = program.connect(group_options(options, torch_config), start);
+  const comm::GroupOptions group = group_options(options, torch_config);
+  options.group = program.connect(group, start);
+  options.find_group = [&program, group] { return program.group(group); };
   options.checkpoint = assign.checkpoint;
   options.first_report = assign.first_report;
   options.has_validation = !welcome.validation_fn.empty();

@@ -342,21 +342,26 @@ FirstFailure Leaders::missed(const std::vector<const Other*>& others, const std:
 bool Leaders::agree(uint64_t place, const Fingerprint& call, const std::string& name) {
   const std::lock_guard lock(mutex_);
   bool is_any_missing = false, is_same = true;
+  std::vector<const Other*> lost, gone;  // before its call, and at any time
   std::string calls = "rank " + std::to_string(ranks_[node_]) + " calls " + call.text();
   for (Other& other : others_) {
     receive(other);
+    if (!other.gone.empty()) gone.push_back(&other);
     if (other.announced < place) {
-      if (!other.gone.empty()) {
-        const FirstFailure missing = missed({&other}, name, other.gone);
-        throw PeerLost(missing.text, missing.missing);
-      }
       is_any_missing = true;
+      if (!other.gone.empty()) lost.push_back(&other);
       continue;
     }
     while (other.announced - other.calls.size() + 1 < place) other.calls.pop_front();
     const Fingerprint& its = other.calls.front();
     calls += "; rank " + std::to_string(rank_of(other)) + " calls " + its.text();
     is_same = is_same && its == call;
+  }
+  // Of calls that differ, one that has ended with its rank tells nothing.
+  const auto& missing = is_same ? lost : gone;
+  if (!missing.empty()) {
+    const FirstFailure failure = missed(missing, name, missing.front()->gone);
+    throw PeerLost(failure.text, failure.missing);
   }
   if (is_same) return !is_any_missing;
   throw CollectiveError("the ranks call different collectives in the place of " + name + ": " + calls +

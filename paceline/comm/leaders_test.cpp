@@ -117,7 +117,7 @@ TEST(Leaders, MissWhoIsGoneOrLate) {
   wait_until(*all[0], [&] { return all[0]->gone("x") && all[0]->gone("x")->missing.size() == 2; });
   EXPECT_THAT(all[0]->gone("x")->missing, ElementsAre(4, 6));
   EXPECT_THAT(thrown_by<PeerLost>([&] { all[0]->agree(1, kSum, "all_reduce number 1"); }),
-              HasSubstr("all_reduce number 1 failed on rank 0 for want of rank 4: it has aborted"));
+              HasSubstr("all_reduce number 1 failed on rank 0 for want of ranks 4, 6: it has aborted"));
   EXPECT_THAT(thrown_by<PeerLost>([&] { all[0]->fail_late(1, "all_reduce number 1"); }),
               HasSubstr("for want of ranks 2, 4, 6: they have not come in time"));
 }

@@ -40,7 +40,7 @@ def ddp_step_gloo(options) -> None:
 
 def ddp_step_shm(options) -> None:
     model = DistributedDataParallel(workloads.wide_model(), gradient_as_bucket_view=True)
-    milliseconds = workloads.train_wide_model(model, options.iterations)
+    milliseconds = workloads.train_kept_gradients(model, options.iterations)
     if dist.get_rank() == 0:
         print_samples(milliseconds)
 

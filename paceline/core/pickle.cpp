@@ -13,11 +13,14 @@ constexpr char kText = 'X', kPut = 'q', kLongPut = 'r', kGet = 'h', kLongGet = '
 constexpr char kInteger = 'J', kLongInteger = '\x8a', kReal = 'G', kTrue = '\x88', kFalse = '\x89', kNone = 'N';
 
 constexpr uint32_t kShortPlaces = 256;
+// A text that comes again takes two bytes, however long it is: of a pickle that was made for that, a few MB would
+// fill any memory.
+constexpr size_t kMostRepeatedBytes = size_t{64} << 20;
 
 // Reads the instructions. Python's stack of values, in which marks separate those of open dicts and lists.
 class Reader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit Reader(std::string_view bytes) : bytes_(bytes), may_copy_(bytes.size() + kMostRepeatedBytes) {}
 
   arrow::Result<Json> read() {
     if (!take(kProtocol) || !take(kVersion)) return arrow::Status::Invalid("no pickle of protocol 2");
@@ -55,12 +58,19 @@ class Reader {
   arrow::Status put(uint64_t place) {
     if (stack_.empty() || place != memo_.size()) return broken();
     if (!stack_.back().is_string()) return broken();
-    memo_.push_back(stack_.back());
-    return arrow::Status::OK();
+    return copy(stack_.back(), memo_);
   }
   arrow::Status get(uint64_t place) {
     if (place >= memo_.size()) return broken();
-    stack_.push_back(memo_[place]);
+    return copy(memo_[place], stack_);
+  }
+  arrow::Status copy(const Json& text, std::vector<Json>& to) {
+    const size_t size = text.get_ref<const std::string&>().size();
+    if (size > may_copy_) {
+      return arrow::Status::Invalid("a pickle with more than ", kMostRepeatedBytes, " bytes of texts that come again");
+    }
+    may_copy_ -= size;
+    to.push_back(text);
     return arrow::Status::OK();
   }
 
@@ -148,6 +158,7 @@ class Reader {
   }
 
   std::string_view bytes_;
+  size_t may_copy_;  // bytes of texts
   std::vector<Json> stack_;
   std::vector<size_t> marks_;
   std::vector<Json> memo_;

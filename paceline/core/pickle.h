@@ -38,7 +38,8 @@ class PickleWriter {
   std::unordered_map<std::string, uint32_t> texts_;
 };
 
-/// The value that a PickleWriter wrote. Invalid for everything else.
+/// The value that a PickleWriter wrote. Invalid for everything else, and where texts that come again make more than
+/// 64 MiB: a small pickle never becomes a huge value.
 arrow::Result<Json> decode_pickle(std::string_view bytes);
 
 }  // namespace paceline

@@ -108,5 +108,26 @@ TEST(Pickle, WhatIsNoneIsRefused) {
             std::string::npos);
 }
 
+// Two bytes say that a text comes again: a few MB could ask for terabytes.
+TEST(Pickle, TextsThatComeAgainAreBounded) {
+  const std::string text(size_t{1} << 20, 'x');
+  const auto repeated = [&](int times) {
+    PickleWriter writer;
+    writer.begin_list();
+    for (int i = 0; i < times; ++i) writer.text(text);
+    writer.end_list();
+    return writer.finish();
+  };
+  EXPECT_EQ(decode_pickle(repeated(64)).ValueOrDie().size(), 64u);
+  EXPECT_NE(decode_pickle(repeated(1000)).status().message().find("texts that come again"), std::string::npos);
+  std::string noted = repeated(1);  // and noted under many places
+  noted.insert(noted.size() - 2, [] {
+    std::string puts;
+    for (int place = 1; place < 200; ++place) puts += {'q', static_cast<char>(place)};
+    return puts;
+  }());
+  EXPECT_NE(decode_pickle(noted).status().message().find("texts that come again"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace paceline

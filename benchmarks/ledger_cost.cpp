@@ -1,4 +1,4 @@
-// ledger_cost: nanoseconds that a collective takes to be noted, with its kind, type, size and both times: what begins
+// ledger_cost: nanoseconds that a collective takes to be noted, with its kind, type, size and times: what begins
 // and ends it in the progress word and its ledger.
 #include <chrono>
 #include <CLI/CLI.hpp>

@@ -319,7 +319,7 @@ ROWS = [
         "peer's model is torchvision's", "ms",
         Target("≤ 1.0 × the peer's time, within the spread", lambda row: row.within_spread()),
         ours("gpu_step_vit", 10, 2), {"torchrun": torchrun_on_gpu("gpu_step_vit", 10, 2)}, needs_gpu=True),
-    Row("ledger_cost", "what it takes to note a collective in the ledger: kind, type, size and both times", "ns",
+    Row("ledger_cost", "what it takes to note a collective in the ledger: kind, type, size and times", "ns",
         Target("≤ 100 ns", lambda row: row.ours.value <= 100),
         ours("ledger_cost", 10, 2), {}),
     Row("installed_size", "what the Python package adds to torch and pyarrow, with cloudpickle; Ray Train: the package `ray` "

@@ -245,6 +245,7 @@ void Process::finish(const ExitStatus& status, const MemoryFacts& memory) {
   if (state_ != State::running) return;
   state_ = State::ended;
   status_ = status;
+  ended_ = clock_.now();
   memory_ = memory;
   heartbeat_timer_.cancel();
   grace_timer_.cancel();
@@ -348,13 +349,16 @@ rpc::ProcessProgress Process::progress() const {
 // Machines have no monotonic clock in common.
 std::string Process::collectives() const {
   if (!progress_) return "";
-  std::vector<CollectiveRecord> records = progress_->collectives();
-  const int64_t wall = (clock_.now().time_since_epoch() - clock_.monotonic()).count();
-  for (CollectiveRecord& record : records) {
-    record.begin_ns += wall;
-    if (!record.is_under_way()) record.end_ns += wall;
+  const Time now = clock_.now(), taken = ended_ == Time() ? now : ended_;
+  LedgerReading reading{.taken_ns = taken.time_since_epoch().count(), .records = progress_->collectives()};
+  if (reading.records.empty()) return "";
+  const int64_t wall = (now.time_since_epoch() - clock_.monotonic()).count();
+  for (CollectiveRecord& record : reading.records) {
+    for (int64_t* const time : {&record.called_ns, &record.waited_ns, &record.end_ns}) {
+      if (*time != 0) *time += wall;
+    }
   }
-  return encode_records(records);
+  return encode_reading(reading);
 }
 
 template <class Message>

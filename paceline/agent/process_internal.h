@@ -116,6 +116,7 @@ class Process : public std::enable_shared_from_this<Process> {
   bool silent_ = false;     // its silence has been reported
   bool suspended_ = false;  // by a signal
   ExitStatus status_;
+  Time ended_{};  // once it has
   MemoryFacts memory_;
   SystemClock clock_;
 };

@@ -19,7 +19,7 @@ void pass(const char* fail_point) {
 }
 
 std::string name_of(const Request& request, uint64_t number) {
-  return std::string(to_string(request.kind)) + " number " + std::to_string(number);
+  return std::string(to_string(request.kind)) + " number " + std::to_string(request.shown_number(number));
 }
 
 Execution::Execution(Peers& peers, const Request& request, uint64_t number, bool reads_others, const WaitLimits& limits,
@@ -86,8 +86,9 @@ void Execution::compare() const {
     text += (text.empty() ? "" : "; ") + std::string(is_one ? "rank " : "ranks ") + ranks +
             (is_one ? " calls " : " call ") + call;
   }
-  throw CollectiveError("the ranks call different collectives as number " + std::to_string(number_) +
-                        " of their group: " + text + ". Every rank has to call the same ones in the same order");
+  throw CollectiveError("the ranks call different collectives as number " +
+                        std::to_string(request_.shown_number(number_)) + " of their group: " + text +
+                        ". Every rank has to call the same ones in the same order");
 }
 
 std::vector<std::vector<uint64_t>> Execution::parts() const {

@@ -146,11 +146,6 @@ std::shared_ptr<Operation> SharedGroup::start(Request request) {
   return operation;
 }
 
-uint64_t SharedGroup::called() const {
-  const std::lock_guard lock(mutex_);
-  return called_;
-}
-
 void SharedGroup::push(const std::shared_ptr<Operation>& operation) {
   const std::lock_guard lock(mutex_);
   push_locked(*operation);

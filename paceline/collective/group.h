@@ -76,8 +76,6 @@ class SharedGroup {
   void settle(const void* memory, uint64_t bytes);
   /// The same of all memory.
   void settle();
-  /// How many collectives this rank has called.
-  uint64_t called() const;
 
   /// Memory that all ranks can reach: what is in it is reduced in place. Blocks may outlive the group.
   const std::shared_ptr<Arena>& arena() const { return peers_->arena(); }
@@ -95,8 +93,10 @@ class SharedGroup {
   /// AbortedFor, kReasonBytes - 1 at most; "": that this rank is missing.
   void abort(const std::string& reason = "");
 
- private:
+  /// UsageError in a process that this one has forked.
   void refuse_forks(const char* operation) const;
+
+ private:
   void push_locked(const Operation& operation);
   void call_worker();
   void settle(const std::function<bool(const Request&)>& is_meant);

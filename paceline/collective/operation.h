@@ -22,6 +22,7 @@ struct Request {
   Reduce what;
   int root = -1;
   uint64_t elements = 0;  ///< of the input of one rank; of scatter and reduce_scatter, of the output
+  uint64_t number = 0;    ///< as errors and ledgers have it; 0: that of the group
   /// What this rank gives, contiguous: of scatter (at the root), reduce_scatter and all_to_all the parts of all ranks
   /// in their order. Null where it gives nothing.
   const void* input = nullptr;
@@ -41,6 +42,8 @@ struct Request {
   std::function<std::function<void()>(const std::exception_ptr& failure)> on_end;
 
   Fingerprint fingerprint() const { return {.kind = kind, .what = what, .root = root, .elements = elements}; }
+  /// What errors call it, where it is number `in_group` of the group.
+  uint64_t shown_number(uint64_t in_group) const { return number != 0 ? number : in_group; }
   /// Of `input`.
   uint64_t input_bytes(int world_size) const;
   /// Of each of `outputs`; of all_to_all, of the one from `rank`.

@@ -108,23 +108,6 @@ std::shared_ptr<GroupProgress> progress_of(const GroupOptions& options) {
   return options.progress == nullptr ? nullptr : options.progress->add_group();
 }
 
-// The ranks' way to a new group is the first barrier in it: who waits there alone is seen to wait.
-class Meeting {
- public:
-  explicit Meeting(std::shared_ptr<GroupProgress> progress) : progress_(std::move(progress)) {
-    if (progress_ != nullptr) handle_ = progress_->begin_collective({Collective::barrier});
-  }
-  ~Meeting() {
-    if (progress_ != nullptr) progress_->end_collective(handle_);
-  }
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
-
- private:
-  const std::shared_ptr<GroupProgress> progress_;
-  CollectiveHandle handle_;
-};
-
 constexpr const char* kStopped = "stopped";
 
 // From another thread: whoever waits at `store` for the ranks of a group waits no more.
@@ -282,7 +265,8 @@ std::shared_ptr<Group> C10dGroup::connect_another(const GroupOptions& options, c
     failures_->throw_if_stopped("connecting");
     try {
       const std::shared_ptr<GroupProgress> progress = progress_of(options);
-      const Meeting meeting(progress);
+      // The ranks' way to a new group is the first barrier in it: who waits there alone is seen to wait.
+      const CollectiveScope meeting(progress, {Collective::barrier});
       made = std::make_shared<C10dGroup>(options, store, address_, progress);
     } catch (const CollectiveError&) {
       failures_->throw_if_stopped("connecting");

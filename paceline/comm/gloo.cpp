@@ -161,11 +161,12 @@ class WatchedGloo final : public c10d::ProcessGroupGloo {
     try {
       WorkPointer work = start();
       // Not in wait(): c10d::Reducer waits for the future.
-      work->getFuture()->addCallback(
-          [progress = progress_, handle](c10::ivalue::Future&) { progress->end_collective(handle); });
+      work->getFuture()->addCallback([progress = progress_, handle](c10::ivalue::Future& finished) {
+        progress->end_collective(handle, finished.hasError());
+      });
       return reported(call.collective, std::move(work));
     } catch (...) {
-      progress_->end_collective(handle);
+      progress_->end_collective(handle, true);
       throw;
     }
   }

@@ -300,7 +300,7 @@ class HierarchicalBackend final : public c10d::Backend {
                 failure = std::current_exception();
               }
               kept->release();
-              if (progress != nullptr) progress->end_collective(handle);
+              if (progress != nullptr) progress->end_collective(handle, failure != nullptr);
               told.end(failure, -1);
             }};
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -48,7 +49,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   const std::string getBackendName() const override { return "paceline"; }
   void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
   void setSequenceNumberForGroup() override {}
-  uint64_t getSequenceNumberForGroup() override { return group_->called(); }
+  uint64_t getSequenceNumberForGroup() override { return called_; }
 
   bool supportsSplitting() const override { return true; }
   c10::intrusive_ptr<Options> getBackendOptions() override {
@@ -298,8 +299,8 @@ class SharedMemoryBackend final : public c10d::Backend {
         kept->release();
       };
     }
-    return start_work({getRank(), type, collective, to_string(collective), std::move(results), failures_}, group_,
-                      std::move(requests), kept, after, progress_);
+    return start_work({getRank(), type, collective, to_string(collective), std::move(results), failures_, ++called_},
+                      group_, std::move(requests), kept, after, progress_);
   }
 
   // A message of two ranks; it is no progress of the group.
@@ -431,6 +432,7 @@ class SharedMemoryBackend final : public c10d::Backend {
   const std::shared_ptr<SharedGroup> group_;
   const BackendSettings settings_;
   std::chrono::milliseconds timeout_;
+  std::atomic<uint64_t> called_ = 0;
   const std::shared_ptr<GroupProgress> progress_;  // null: not counted
   const std::shared_ptr<FailureReporter> failures_;
   // Where results are copied to when calls that are under way have ended.

@@ -82,10 +82,16 @@ class SharedWork final : public c10d::Work {
   // `after`: copies to where the user wants the results, once all parts have ended well.
   void begin(std::vector<collective::Request> requests, const std::shared_ptr<void>& keeps,
              const std::function<void()>& after, const std::shared_ptr<GroupProgress>& progress) {
+    group_->refuse_forks(state_->of.operation.c_str());  // which share the progress
     state_->left = requests.size();
     state_->progress = progress;
-    if (progress != nullptr) state_->call = call_of(state_->of.collective, requests, group_->size());
+    uint64_t number = state_->of.number;
+    if (progress != nullptr) {
+      state_->handle = progress->call_collective(call_of(state_->of.collective, requests, group_->size()));
+      number = static_cast<uint64_t>(state_->handle.number);
+    }
     for (collective::Request& request : requests) {
+      request.number = number;
       request.keeps = keeps;
       request.on_end = [state = state_, after](const std::exception_ptr& failure) {
         return state->end(failure, after);
@@ -104,7 +110,7 @@ class SharedWork final : public c10d::Work {
   std::vector<at::Tensor> result() override { return state_->of.results; }
 
   bool wait(std::chrono::milliseconds timeout) override {
-    state_->count_begin();
+    state_->note_wait();
     state_->of.failures->run(state_->of.operation, [&] {
       if (timeout != kNoTimeout) return wait_until(std::chrono::steady_clock::now() + timeout, timeout);
       for (const auto& operation : operations_) group_->wait(operation);
@@ -143,24 +149,26 @@ class SharedWork final : public c10d::Work {
 
     const WorkOf of;
     std::mutex mutex;
-    size_t left = 0;
-    std::exception_ptr failure;  // as it is thrown
+    size_t left = 0;             // of the parts
+    std::exception_ptr failure;  // as it is thrown; with the mutex until all parts are over
     std::atomic<bool> is_over = false;
     c10::intrusive_ptr<c10::ivalue::Future> future;  // null while nobody has asked for it
     std::shared_ptr<GroupProgress> progress;         // null: not counted
-    CollectiveCall call;                             // that is counted
-    std::once_flag counted;
-    CollectiveHandle handle;
+    CollectiveHandle handle;                         // before any part has begun
 
-    // An operation of which nobody wants anything yet has not begun: this rank does not wait in it.
-    void count_begin() {
-      if (progress != nullptr) std::call_once(counted, [this] { handle = progress->begin_collective(call); });
+    // What nobody wants anything of yet is only called: this rank does not wait in it.
+    void note_wait() {
+      if (progress != nullptr) progress->wait_for_collective(handle);
     }
 
-    // Returns what runs the callbacks of the future, if there is one.
+    // Returns what runs the callbacks of the future, if there is one. The parts of a group that is broken may be ended
+    // by several threads.
     std::function<void()> end(const std::exception_ptr& why, const std::function<void()>& after) {
-      if (why && !failure) failure = of.failures->as_thrown(of.operation, why);
-      if (--left > 0) return {};
+      {
+        const std::lock_guard lock(mutex);
+        if (why && !failure) failure = of.failures->as_thrown(of.operation, why);
+        if (--left > 0) return {};
+      }
       if (!failure && after) {
         try {
           after();
@@ -168,8 +176,7 @@ class SharedWork final : public c10d::Work {
           failure = of.failures->as_thrown(of.operation, std::current_exception());
         }
       }
-      count_begin();
-      if (progress != nullptr) progress->end_collective(handle);
+      if (progress != nullptr) progress->end_collective(handle, failure != nullptr);
       c10::intrusive_ptr<c10::ivalue::Future> asked;
       {
         const std::lock_guard lock(mutex);
@@ -190,7 +197,7 @@ class SharedWork final : public c10d::Work {
   }
 
   void push() {
-    state_->count_begin();
+    state_->note_wait();
     for (const auto& operation : operations_) group_->push(operation);
   }
 

@@ -30,11 +30,12 @@ struct WorkOf {
   std::string operation;                     ///< for errors
   std::vector<at::Tensor> results;
   std::shared_ptr<const FailureReporter> failures;
+  uint64_t number = 0;  ///< in its group, for errors; where the work is counted, that of the progress takes its place
 };
 
 /// Starts `requests`, which c10d has as one work: it is over when all are. `keeps` lives until then. `after` copies to
-/// where the user wants the results, once all have ended well. `progress`: where the work is
-/// counted, once somebody waits for it or asks how it stands; null for nowhere.
+/// where the user wants the results, once all have ended well. `progress`: where the work is counted, null for nowhere:
+/// it is called at once, and waited for once somebody waits for it or asks how it stands. UsageError in a fork.
 c10::intrusive_ptr<c10d::Work> start_work(WorkOf of, std::shared_ptr<collective::SharedGroup> group,
                                           std::vector<collective::Request> requests, const std::shared_ptr<void>& keeps,
                                           const std::function<void()>& after,

@@ -490,16 +490,21 @@ TEST_F(RunTest, TheLastCollectivesOfAKilledWorkerAreKept) {
   const run::KeptCollectives killed = run::decode_flight_recording(bytes).ValueOrDie();
   EXPECT_EQ(killed.rank, 1);
   EXPECT_EQ(killed.world_size, 2);
-  ASSERT_EQ(killed.records.size(), 3u);
-  EXPECT_FALSE(killed.records[1].is_under_way());
-  EXPECT_TRUE(killed.records[2].is_under_way());
-  EXPECT_EQ(killed.records[2].step, 3);
-  EXPECT_EQ(killed.records[2].call.bytes, 4 << 20);
-  EXPECT_NEAR(static_cast<double>(killed.records[2].begin_ns) / 1e9, to_seconds(clock_.now()), 600) << "the wall clock";
+  EXPECT_TRUE(killed.has_ended);
+  const std::vector<CollectiveRecord>& records = killed.reading.records;
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_TRUE(records[1].has_ended());
+  EXPECT_TRUE(records[2].is_under_way());
+  EXPECT_EQ(records[2].step, 3);
+  EXPECT_EQ(records[2].call.bytes, 4 << 20);
+  for (const int64_t time : {records[2].called_ns, records[2].waited_ns, killed.reading.taken_ns}) {
+    EXPECT_NEAR(static_cast<double>(time) / 1e9, to_seconds(clock_.now()), 600) << "the wall clock";
+  }
+  EXPECT_GE(killed.reading.taken_ns, records[2].called_ns);
   const run::CollectivesOfAttempt last = run::read_kept_collectives(folder_.path()).ValueOrDie();
   EXPECT_EQ(last.attempt.value, 2);
   ASSERT_EQ(last.ranks.size(), 2u);
-  EXPECT_EQ(last.ranks[0].records.size(), 5u);
+  EXPECT_EQ(last.ranks[0].reading.records.size(), 5u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <unordered_map>
 
 namespace paceline {
 namespace {
@@ -19,8 +20,12 @@ constexpr auto kAcquire = std::memory_order_acquire;
 constexpr uint64_t written(int64_t position) {
   return 2 * static_cast<uint64_t>(position) + 2;
 }
-constexpr int64_t under_way(int64_t position) {
+// Of a time that is not there yet. It says whose: another that has taken the place is not meant.
+constexpr int64_t awaited(int64_t position) {
   return -1 - position;
+}
+constexpr int64_t ended(int64_t end_ns, bool has_failed) {
+  return 2 * end_ns + (has_failed ? 1 : 0);
 }
 
 constexpr int kGroupShift = 16;
@@ -42,7 +47,22 @@ int64_t group_in(uint64_t what) {
 }
 
 // A record in a message.
-using Fields = std::array<int64_t, 7>;
+using Fields = std::array<int64_t, 8>;
+
+// Positions are in the order of the calls: from the last on, a group's first wait so far is that of all before it.
+void let_waits_hold_for_earlier(std::vector<CollectiveRecord>& records) {
+  std::unordered_map<int64_t, int64_t> first_waits;  // by group
+  for (size_t i = records.size(); i-- > 0;) {
+    CollectiveRecord& record = records[i];
+    const auto [first, is_new] = first_waits.try_emplace(record.group, record.waited_ns);
+    if (!is_new && record.waited_ns != 0) {
+      first->second = first->second == 0 ? record.waited_ns : std::min(first->second, record.waited_ns);
+    }
+    // One that had ended by then was carried out without anybody.
+    if (first->second == 0 || (record.has_ended() && first->second > record.end_ns)) continue;
+    record.waited_ns = std::max(first->second, record.called_ns);
+  }
+}
 
 }  // namespace
 
@@ -124,7 +144,7 @@ int64_t size_of(ElementType type) {
   }
 }
 
-int64_t CollectiveLedger::begin(const CollectiveRecord& record) {
+int64_t CollectiveLedger::call(const CollectiveRecord& record) {
   const int64_t position = next_.fetch_add(1, kRelaxed);
   LedgerEntry& entry = at(position);
   uint64_t before = entry.stamp.load(kRelaxed);
@@ -134,17 +154,26 @@ int64_t CollectiveLedger::begin(const CollectiveRecord& record) {
   entry.number.store(record.number, kRelease);
   entry.bytes.store(record.call.bytes, kRelease);
   entry.step.store(record.step, kRelease);
-  entry.begin_ns.store(record.begin_ns, kRelease);
-  entry.end_ns.store(under_way(position), kRelease);
+  entry.called_ns.store(record.called_ns, kRelease);
+  entry.waited_ns.store(record.waited_ns != 0 ? record.waited_ns : awaited(position), kRelease);
+  entry.end.store(awaited(position), kRelease);
   entry.what.store(packed(record.group, record.call), kRelease);
   entry.stamp.store(written(position), kRelease);
   return position;
 }
 
-void CollectiveLedger::end(int64_t position, int64_t end_ns) {
+bool CollectiveLedger::wait(int64_t position, int64_t waited_ns) {
+  if (position < 0) return false;
+  std::atomic<int64_t>& field = at(position).waited_ns;
+  int64_t expected = awaited(position);
+  return field.load(kRelaxed) == expected && field.compare_exchange_strong(expected, waited_ns, kRelease, kRelaxed);
+}
+
+void CollectiveLedger::end(int64_t position, int64_t end_ns, bool has_failed) {
   if (position < 0) return;
-  int64_t expected = under_way(position);
-  at(position).end_ns.compare_exchange_strong(expected, end_ns, kRelease, kRelaxed);
+  wait(position, 0);  // who comes now has not waited
+  int64_t expected = awaited(position);
+  at(position).end.compare_exchange_strong(expected, ended(end_ns, has_failed), kRelease, kRelaxed);
 }
 
 std::vector<CollectiveRecord> CollectiveLedger::read() const {
@@ -157,30 +186,36 @@ std::vector<CollectiveRecord> CollectiveLedger::read() const {
     record.number = entry.number.load(kAcquire);
     record.call.bytes = entry.bytes.load(kAcquire);
     record.step = entry.step.load(kAcquire);
-    record.begin_ns = entry.begin_ns.load(kAcquire);
-    const int64_t end_ns = entry.end_ns.load(kAcquire);
+    record.called_ns = entry.called_ns.load(kAcquire);
+    const int64_t waited_ns = entry.waited_ns.load(kAcquire);
+    const int64_t end = entry.end.load(kAcquire);
     const uint64_t what = entry.what.load(kAcquire);
     if (entry.stamp.load(kRelaxed) != stamp || record.position < first) continue;
-    record.end_ns = end_ns < 0 ? 0 : end_ns;
+    record.waited_ns = std::max<int64_t>(waited_ns, 0);
+    record.end_ns = end < 0 ? 0 : end / 2;
+    record.has_failed = end >= 0 && end % 2 != 0;
     record.call.collective = collective_in(what);
     record.call.type = type_in(what);
     record.group = group_in(what);
     records.push_back(record);
   }
   std::ranges::sort(records, {}, &CollectiveRecord::position);
+  let_waits_hold_for_earlier(records);
   return records;
 }
 
-std::string encode_records(const std::vector<CollectiveRecord>& records) {
-  std::string bytes(records.size() * sizeof(Fields), '\0');
-  char* to = bytes.data();
-  for (const CollectiveRecord& record : records) {
+std::string encode_reading(const LedgerReading& reading) {
+  std::string bytes(sizeof reading.taken_ns + reading.records.size() * sizeof(Fields), '\0');
+  std::memcpy(bytes.data(), &reading.taken_ns, sizeof reading.taken_ns);
+  char* to = bytes.data() + sizeof reading.taken_ns;
+  for (const CollectiveRecord& record : reading.records) {
     const Fields fields{record.position,
                         record.number,
                         record.call.bytes,
                         record.step,
-                        record.begin_ns,
-                        record.end_ns,
+                        record.called_ns,
+                        record.waited_ns,
+                        ended(record.end_ns, record.has_failed),
                         static_cast<int64_t>(packed(record.group, record.call))};
     std::memcpy(to, fields.data(), sizeof fields);
     to += sizeof fields;
@@ -188,26 +223,31 @@ std::string encode_records(const std::vector<CollectiveRecord>& records) {
   return bytes;
 }
 
-arrow::Result<std::vector<CollectiveRecord>> decode_records(std::string_view bytes) {
-  if (bytes.size() % sizeof(Fields) != 0) {
-    return arrow::Status::Invalid("records of collectives: wanted a multiple of ", sizeof(Fields), " bytes, got ",
-                                  bytes.size());
+arrow::Result<LedgerReading> decode_reading(std::string_view bytes) {
+  LedgerReading reading;
+  if (bytes.size() % sizeof(Fields) != sizeof reading.taken_ns) {
+    return arrow::Status::Invalid("records of collectives: wanted a multiple of ", sizeof(Fields), " bytes, and ",
+                                  sizeof reading.taken_ns, " more, got ", bytes.size());
   }
-  std::vector<CollectiveRecord> records;
+  std::memcpy(&reading.taken_ns, bytes.data(), sizeof reading.taken_ns);
+  bytes.remove_prefix(sizeof reading.taken_ns);
+  std::vector<CollectiveRecord>& records = reading.records;
   records.reserve(bytes.size() / sizeof(Fields));
   for (; !bytes.empty(); bytes.remove_prefix(sizeof(Fields))) {
     Fields fields;
     std::memcpy(fields.data(), bytes.data(), sizeof fields);
-    const auto what = static_cast<uint64_t>(fields[6]);
+    const auto what = static_cast<uint64_t>(fields[7]);
     records.push_back({.position = fields[0],
                        .group = group_in(what),
                        .number = fields[1],
                        .call = {.collective = collective_in(what), .type = type_in(what), .bytes = fields[2]},
                        .step = fields[3],
-                       .begin_ns = fields[4],
-                       .end_ns = fields[5]});
+                       .called_ns = fields[4],
+                       .waited_ns = fields[5],
+                       .end_ns = fields[6] / 2,
+                       .has_failed = fields[6] % 2 != 0});
   }
-  return records;
+  return reading;
 }
 
 }  // namespace paceline

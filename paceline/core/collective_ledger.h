@@ -63,20 +63,31 @@ struct CollectiveCall {
   Collective collective = Collective::none;
   ElementType type = ElementType::none;
   int64_t bytes = 0;
+
+  bool operator==(const CollectiveCall&) const = default;
 };
 
-/// One collective. Times are of the monotonic clock, or, as read_kept_collectives() (run/collectives.h) gives them,
-/// of the wall clock.
+/// One collective. Times are of the monotonic clock, or, as LedgerReading has them, of the wall clock.
 struct CollectiveRecord {
   int64_t position = 0;  // among all collectives of the process, from 0
   int64_t group = 0;
-  int64_t number = 0;  // in the group, from 1
+  int64_t number = 0;  // in the group, from 1, in the order of the calls
   CollectiveCall call;
-  int64_t step = 0;
-  int64_t begin_ns = 0;
-  int64_t end_ns = 0;  // 0: it is under way
+  int64_t step = 0;       // of the call
+  int64_t called_ns = 0;  // the call
+  int64_t waited_ns = 0;  // when somebody first waited for it, or for a later one of its group; 0: nobody has
+  int64_t end_ns = 0;     // 0: it has not ended
+  bool has_failed = false;
 
-  bool is_under_way() const { return end_ns == 0; }
+  bool has_ended() const { return end_ns != 0; }
+  /// Somebody waits for it, or it is carried out.
+  bool is_under_way() const { return end_ns == 0 && waited_ns != 0; }
+  /// Whoever has called it wants nothing of it yet. Others may wait for this rank there.
+  bool is_only_called() const { return end_ns == 0 && waited_ns == 0; }
+  /// From where its time counts.
+  int64_t start_ns() const { return waited_ns != 0 ? waited_ns : called_ns; }
+
+  bool operator==(const CollectiveRecord&) const = default;
 };
 
 /// A record in shared memory.
@@ -85,9 +96,10 @@ struct alignas(64) LedgerEntry {
   std::atomic<int64_t> number;
   std::atomic<int64_t> bytes;
   std::atomic<int64_t> step;
-  std::atomic<int64_t> begin_ns;
-  std::atomic<int64_t> end_ns;  // negative while it is under way: -1 - position
-  std::atomic<uint64_t> what;   // group << 16 | type << 8 | collective
+  std::atomic<int64_t> called_ns;
+  std::atomic<int64_t> waited_ns;  // negative until somebody waits for it: -1 - position; 0: it ended before
+  std::atomic<int64_t> end;        // negative until then: -1 - position; else twice the time, plus one if it has failed
+  std::atomic<uint64_t> what;      // group << 16 | type << 8 | collective
 };
 
 /// The ring, as part of the progress word.
@@ -95,14 +107,19 @@ class CollectiveLedger {
  public:
   static constexpr size_t kRecords = 4096;
 
-  /// Notes a collective that begins. `record`: without position and end. Gives the position, for end(); -1 where the
-  /// ring has gone once around while another thread writes this very entry: then it is not noted.
-  int64_t begin(const CollectiveRecord& record);
+  /// Notes a collective that is called. `record`: without position and end; with the time of the wait where that begins
+  /// at once. Gives the position, for the others; -1 where the ring has gone once around while another thread writes
+  /// this very entry: then it is not noted.
+  int64_t call(const CollectiveRecord& record);
+  /// Somebody waits for it; says whether that is the first who does. Nothing happens when it has ended, or when others
+  /// have taken its place meanwhile.
+  bool wait(int64_t position, int64_t waited_ns);
   /// It has ended. Nothing happens when others have taken its place meanwhile.
-  void end(int64_t position, int64_t end_ns);
+  void end(int64_t position, int64_t end_ns, bool has_failed = false);
   /// What was noted so far is shown no more.
   void forget() { first_.store(next_.load()); }
-  /// By position. A writer may write meanwhile.
+  /// By position. A writer may write meanwhile. Whoever waits for a collective has those of its group that were called
+  /// before it carried out too: they are waited for since then at the latest.
   std::vector<CollectiveRecord> read() const;
 
  private:
@@ -113,8 +130,14 @@ class CollectiveLedger {
   std::array<LedgerEntry, kRecords> entries_;
 };
 
+/// What the ledger of a process says at one moment. Times are of the wall clock.
+struct LedgerReading {
+  int64_t taken_ns = 0;
+  std::vector<CollectiveRecord> records;
+};
+
 /// As bytes of a message, and back. Invalid where they are none.
-std::string encode_records(const std::vector<CollectiveRecord>& records);
-arrow::Result<std::vector<CollectiveRecord>> decode_records(std::string_view bytes);
+std::string encode_reading(const LedgerReading& reading);
+arrow::Result<LedgerReading> decode_reading(std::string_view bytes);
 
 }  // namespace paceline

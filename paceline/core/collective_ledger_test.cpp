@@ -24,7 +24,7 @@ class CollectiveLedgerTest : public ::testing::Test {
                      .type = static_cast<ElementType>(number % 13),
                      .bytes = 3 * number},
             .step = 5 * number,
-            .begin_ns = 11 * number};
+            .called_ns = 11 * number};
   }
   static void expect_whole(const CollectiveRecord& record) {
     const CollectiveRecord wanted = record_of(record.number);
@@ -33,13 +33,19 @@ class CollectiveLedgerTest : public ::testing::Test {
     EXPECT_EQ(record.call.type, wanted.call.type);
     EXPECT_EQ(record.call.bytes, wanted.call.bytes);
     EXPECT_EQ(record.step, wanted.step);
-    EXPECT_EQ(record.begin_ns, wanted.begin_ns);
-    if (!record.is_under_way()) {
-      EXPECT_EQ(record.end_ns, wanted.begin_ns + 1);
+    EXPECT_EQ(record.called_ns, wanted.called_ns);
+    if (record.waited_ns != 0) {
+      EXPECT_EQ(record.waited_ns, wanted.called_ns);
+    }
+    if (record.has_ended()) {
+      EXPECT_EQ(record.end_ns, wanted.called_ns + 1);
+      EXPECT_EQ(record.has_failed, record.number % 5 == 0);
     }
   }
-  int64_t begin(int64_t number) { return ledger_.begin(record_of(number)); }
-  void end(int64_t position, int64_t number) { ledger_.end(position, record_of(number).begin_ns + 1); }
+  int64_t begin(int64_t number) { return ledger_.call(record_of(number)); }
+  void end(int64_t position, int64_t number) {
+    ledger_.end(position, record_of(number).called_ns + 1, number % 5 == 0);
+  }
 
   const SharedMemory memory_ = SharedMemory::create("ledger", sizeof(CollectiveLedger)).ValueOrDie();
   CollectiveLedger& ledger_ = *reinterpret_cast<CollectiveLedger*>(memory_.bytes().data());
@@ -70,7 +76,7 @@ TEST_F(CollectiveLedgerTest, RandomBeginsAndEndsAreTheLastOfAModel) {
     for (size_t i = 0; i < records.size(); ++i) {
       expect_whole(records[i]);
       EXPECT_EQ(records[i].number, number - std::ssize(records) + 1 + static_cast<int64_t>(i));
-      EXPECT_EQ(records[i].is_under_way(), !ended.at(records[i].number));
+      EXPECT_EQ(records[i].has_ended(), ended.at(records[i].number));
     }
   }
 }
@@ -79,7 +85,7 @@ TEST_F(CollectiveLedgerTest, TheEndOfWhatHasLostItsPlaceChangesNothing) {
   const int64_t first = begin(1);
   for (int64_t number = 2; number <= kRecords + 1; ++number) begin(number);
   end(first, 1);
-  for (const CollectiveRecord& record : ledger_.read()) EXPECT_TRUE(record.is_under_way());
+  for (const CollectiveRecord& record : ledger_.read()) EXPECT_FALSE(record.has_ended());
 }
 
 TEST_F(CollectiveLedgerTest, AReaderSeesOnlyWholeRecordsWhileSeveralWrite) {
@@ -90,7 +96,9 @@ TEST_F(CollectiveLedgerTest, AReaderSeesOnlyWholeRecordsWhileSeveralWrite) {
     writers.emplace_back([&] {
       while (!stop) {
         const int64_t number = next.fetch_add(1);
-        end(begin(number), number);
+        const int64_t position = begin(number);
+        ledger_.wait(position, record_of(number).called_ns);
+        end(position, number);
       }
     });
   }
@@ -145,17 +153,54 @@ TEST_F(CollectiveLedgerTest, ForgetsWhatWasBefore) {
   EXPECT_EQ(ledger_.read()[0].number, 2);
 }
 
+TEST_F(CollectiveLedgerTest, TheFirstWaitIsNoted) {
+  const int64_t waited = begin(1), not_waited = begin(2), late = begin(3);
+  EXPECT_TRUE(ledger_.wait(waited, 50));
+  EXPECT_FALSE(ledger_.wait(waited, 60));
+  ledger_.end(late, 70);
+  EXPECT_FALSE(ledger_.wait(late, 80)) << "it has ended";
+  EXPECT_FALSE(ledger_.wait(-1, 90));
+  const std::vector<CollectiveRecord> records = ledger_.read();
+  EXPECT_EQ(records[0].waited_ns, 50);
+  EXPECT_TRUE(records[0].is_under_way());
+  EXPECT_TRUE(records[1].is_only_called());
+  EXPECT_EQ(records[2].waited_ns, 0);
+  EXPECT_TRUE(records[2].has_ended());
+  ledger_.end(not_waited, 95, true);
+  EXPECT_TRUE(ledger_.read()[1].has_failed);
+  EXPECT_FALSE(ledger_.read()[2].has_failed);
+}
+
+TEST_F(CollectiveLedgerTest, WhatWasCalledBeforeOneThatIsWaitedForIsWaitedForToo) {
+  const auto call = [this](int64_t group, int64_t number) {
+    return ledger_.call({.group = group, .number = number, .called_ns = 10 * number});
+  };
+  const int64_t alone = call(1, 1);
+  call(1, 2);
+  call(2, 1);
+  const int64_t last = call(1, 3);
+  call(1, 4);
+  ledger_.end(alone, 35);  // carried out before anybody waited
+  ledger_.wait(last, 40);
+  std::vector<int64_t> waited;
+  for (const CollectiveRecord& record : ledger_.read()) waited.push_back(record.waited_ns);
+  EXPECT_EQ(waited, (std::vector<int64_t>{0, 40, 0, 40, 0}));
+}
+
 TEST_F(CollectiveLedgerTest, RecordsTravelAsBytes) {
   for (int64_t number = 1; number <= 100; ++number) {
     const int64_t position = begin(number);
+    if (number % 4 != 0) ledger_.wait(position, 12 * number);
     if (number % 3 != 0) end(position, number);
   }
-  const std::string bytes = encode_records(ledger_.read());
-  const std::vector<CollectiveRecord> records = decode_records(bytes).ValueOrDie();
-  ASSERT_EQ(records.size(), 100u);
-  for (const CollectiveRecord& record : records) expect_whole(record);
-  EXPECT_TRUE(decode_records(bytes.substr(1)).status().IsInvalid());
-  EXPECT_TRUE(decode_records("").ValueOrDie().empty());
+  const LedgerReading reading{.taken_ns = 7, .records = ledger_.read()};
+  const std::string bytes = encode_reading(reading);
+  const LedgerReading back = decode_reading(bytes).ValueOrDie();
+  EXPECT_EQ(back.taken_ns, 7);
+  EXPECT_EQ(back.records, reading.records);
+  EXPECT_TRUE(decode_reading(bytes.substr(1)).status().IsInvalid());
+  EXPECT_TRUE(decode_reading("").status().IsInvalid());
+  EXPECT_TRUE(decode_reading(encode_reading({})).ValueOrDie().records.empty());
 }
 
 }  // namespace

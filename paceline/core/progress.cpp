@@ -1,11 +1,13 @@
 #include "paceline/core/progress.h"
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
 namespace paceline {
 namespace {
 
-constexpr uint32_t kProgressVersion = 6;
+constexpr uint32_t kProgressVersion = 7;
 // Steps over which a step's time is averaged.
 constexpr int64_t kAveragedSteps = 20;
 constexpr auto kRelaxed = std::memory_order_relaxed;
@@ -41,14 +43,18 @@ ProgressWord& Progress::word() const {
 }
 
 int64_t Progress::note_sign() {
-  ProgressWord& word = this->word();
   const int64_t now = clock_->monotonic().count();
+  note_sign(now);
+  return now;
+}
+
+void Progress::note_sign(int64_t now) {
+  ProgressWord& word = this->word();
   const int64_t pause = now - word.sign_ns.exchange(now, kRelaxed);
   // What goes before the first step (loading, warming up) says nothing about the pauses between steps.
   if (word.marks.load(kRelaxed) > 0 && pause > word.longest_pause_ns.load(kRelaxed)) {
     word.longest_pause_ns.store(pause, kRelaxed);
   }
-  return now;
 }
 
 void Progress::set_phase(Phase phase) {
@@ -109,40 +115,10 @@ GroupWord* Progress::take_group_word() {
   }
 }
 
-GroupProgress::~GroupProgress() {
-  if (word_ != nullptr) word_->taken.store(false);
-}
-
 void Progress::forget_groups() {
   groups_ = 0;
   for (GroupWord& group : word().groups) group.group.store(kNotShown);
   word().ledger.forget();
-}
-
-CollectiveHandle Progress::begin_collective(GroupWord* shown, int64_t group, int64_t number, CollectiveCall call) {
-  const Collective shown_as = std::atomic_ref(shown_as_).load(kRelaxed);
-  if (shown_as != Collective::none) call.collective = shown_as;
-  ProgressWord& word = this->word();
-  const int64_t now = note_sign();
-  word.collective_start_ns.store(now, kRelaxed);
-  word.under_way.fetch_add(1, kRelaxed);
-  const int64_t position = word.ledger.begin(
-      {.group = group, .number = number, .call = call, .step = word.step.load(kRelaxed), .begin_ns = now});
-  if (shown != nullptr) {
-    shown->recent[static_cast<size_t>(number) % GroupWord::kRecent].store(call.collective, kRelaxed);
-    shown->begun.fetch_add(1, std::memory_order_release);
-  }
-  return {position};
-}
-
-// With nothing else under way, the time since the last one began was spent waiting, or nearly all of it was.
-void Progress::end_collective(GroupWord* shown, CollectiveHandle handle) {
-  ProgressWord& word = this->word();
-  const int64_t now = note_sign();
-  word.ledger.end(handle.position, now);
-  if (shown != nullptr) shown->done.fetch_add(1, kRelaxed);
-  if (word.under_way.fetch_sub(1, kRelaxed) > 1) return;
-  word.step_wait_ns.fetch_add(now - word.collective_start_ns.load(kRelaxed), kRelaxed);
 }
 
 Phase Progress::phase() const {
@@ -151,6 +127,83 @@ Phase Progress::phase() const {
 
 int64_t Progress::step() const {
   return word().step.load(kRelaxed);
+}
+
+GroupProgress::GroupProgress(Progress& progress, GroupWord* word, int64_t number)
+    : progress_(&progress), word_(word), number_(number), begun_(word == nullptr ? &begun_here_ : &word->begun) {}
+
+GroupProgress::~GroupProgress() {
+  if (word_ != nullptr) word_->taken.store(false);
+}
+
+CollectiveHandle GroupProgress::call_collective(const CollectiveCall& call) {
+  return note_call(call, false);
+}
+
+CollectiveHandle GroupProgress::begin_collective(const CollectiveCall& call) {
+  return note_call(call, true);
+}
+
+CollectiveHandle GroupProgress::note_call(CollectiveCall call, bool is_waited_for) {
+  const Collective shown_as = std::atomic_ref(progress_->shown_as_).load(kRelaxed);
+  if (shown_as != Collective::none) call.collective = shown_as;
+  ProgressWord& word = progress_->word();
+  const int64_t now = progress_->note_sign();
+  const int64_t number = called_.fetch_add(1, kRelaxed) + 1;
+  if (is_waited_for) word.collective_start_ns.store(now, kRelaxed);
+  const int64_t position = word.ledger.call({.group = number_,
+                                             .number = number,
+                                             .call = call,
+                                             .step = word.step.load(kRelaxed),
+                                             .called_ns = now,
+                                             .waited_ns = is_waited_for ? now : 0});
+  if (word_ != nullptr) {
+    word_->recent[static_cast<size_t>(number) % GroupWord::kRecent].store(call.collective, kRelaxed);
+  }
+  if (is_waited_for) word.under_way.fetch_add(raise_begun(number), kRelaxed);
+  return {.position = position, .number = number};
+}
+
+// A rank may ask again and again how one stands: that is no sign of progress.
+void GroupProgress::wait_for_collective(CollectiveHandle handle) {
+  ProgressWord& word = progress_->word();
+  const int64_t now = progress_->clock_->monotonic().count();
+  const bool is_first = word.ledger.wait(handle.position, now);
+  const int64_t more = raise_begun(handle.number);
+  if (is_first || more > 0) progress_->note_sign(now);
+  if (more == 0) return;
+  word.collective_start_ns.store(now, kRelaxed);
+  word.under_way.fetch_add(more, kRelaxed);
+}
+
+// Whatever ends has begun: so each is added to what is under way once, and taken from it once. With nothing else under
+// way, the time since the last one began was spent waiting, or nearly all of it was.
+void GroupProgress::end_collective(CollectiveHandle handle, bool has_failed) {
+  ProgressWord& word = progress_->word();
+  const int64_t now = progress_->note_sign();
+  word.ledger.end(handle.position, now, has_failed);
+  const int64_t more = raise_begun(handle.number);  // nobody has waited for it
+  if (word_ != nullptr) word_->done.fetch_add(1, kRelaxed);
+  if (word.under_way.fetch_add(more - 1, kRelaxed) != 1 || more > 0) return;
+  word.step_wait_ns.fetch_add(now - word.collective_start_ns.load(kRelaxed), kRelaxed);
+}
+
+// To `number` at least; says by how much.
+int64_t GroupProgress::raise_begun(int64_t number) {
+  int64_t before = begun_->load(kRelaxed);
+  while (before < number) {
+    if (begun_->compare_exchange_weak(before, number, std::memory_order_release, kRelaxed)) return number - before;
+  }
+  return 0;
+}
+
+CollectiveScope::CollectiveScope(std::shared_ptr<GroupProgress> progress, const CollectiveCall& call)
+    : progress_(std::move(progress)), exceptions_(std::uncaught_exceptions()) {
+  if (progress_ != nullptr) handle_ = progress_->begin_collective(call);
+}
+
+CollectiveScope::~CollectiveScope() {
+  if (progress_ != nullptr) progress_->end_collective(handle_, std::uncaught_exceptions() > exceptions_);
 }
 
 ProgressReader::ProgressReader(SharedMemory memory) : memory_(std::move(memory)) {}

@@ -3,8 +3,8 @@
 // The process writes, the agent reads, both without locks or system calls: what it says is the last truth about a
 // process that has died, hangs or was stopped. Times are of the monotonic clock, which all processes of a machine
 // share: setting the wall clock changes nothing. A sign of progress is whatever the training thread notes here: a
-// phase, a step, a report, a collective that begins or ends. The heartbeats of a worker's control thread are none: they
-// only say that the process lives.
+// phase, a step, a report, a collective that is called, waited for or ends. The heartbeats of a worker's control thread
+// are none: they only say that the process lives.
 #pragma once
 
 #include <arrow/result.h>
@@ -55,13 +55,13 @@ std::string to_string(Phase phase);
 
 /// The collectives of one group. Of several groups they come in another order on each rank.
 struct GroupWord {
-  static constexpr size_t kRecent = 64;
+  static constexpr size_t kRecent = 256;
 
   std::atomic<int64_t> group;  // its number; 0: not shown
   std::atomic<bool> taken;     // or else the group is gone, and its counts stand until another takes the place
-  std::atomic<int64_t> begun;
+  std::atomic<int64_t> begun;  // the last that somebody waits for, or has waited for
   std::atomic<int64_t> done;
-  std::array<std::atomic<Collective>, kRecent> recent;  // by number modulo kRecent
+  std::array<std::atomic<Collective>, kRecent> recent;  // that were called, by number modulo kRecent
 };
 
 /// Layout of the shared memory; a version in front keeps agents and processes of other builds apart.
@@ -86,15 +86,16 @@ struct ProgressWord {
   CollectiveLedger ledger;
 };
 
-/// A collective that has begun, for who ends it.
+/// A collective that was called, for who waits for it and who ends it.
 struct CollectiveHandle {
   int64_t position = -1;  // in the ledger; -1: it is not there
+  int64_t number = 0;     // in its group, from 1; 0: none was called
 };
 
 /// How far a group's collectives have come.
 struct GroupReading {
   int64_t group = 0;
-  int64_t begun = 0;
+  int64_t begun = 0;  // those that somebody waits for, or has waited for; a rank may have called more
   int64_t done = 0;
   Collective oldest = Collective::none;  // the first that has begun and not ended, else the last
 
@@ -144,9 +145,8 @@ class Progress {
   friend class GroupProgress;
   Progress(SharedMemory memory, const Clock& clock);
   ProgressWord& word() const;
-  CollectiveHandle begin_collective(GroupWord* shown, int64_t group, int64_t number, CollectiveCall call);
-  void end_collective(GroupWord* shown, CollectiveHandle handle);
   int64_t note_sign();
+  void note_sign(int64_t now);
   GroupWord* take_group_word();
 
   SharedMemory memory_;
@@ -155,28 +155,53 @@ class Progress {
   int64_t groups_ = 0;
 };
 
-/// Where one group counts: the n-th collectives of all ranks belong together. They end in the order in which they have
-/// begun, or nearly so. Thread-safe; must not outlive its Progress.
+/// Where one group counts: the n-th collectives of all ranks belong together. They are carried out, and end, in the
+/// order in which they were called, or nearly so. Thread-safe; must not outlive its Progress.
 class GroupProgress {
  public:
   /// `word`: null for a group that is not shown.
-  GroupProgress(Progress& progress, GroupWord* word, int64_t number)
-      : progress_(&progress), word_(word), number_(number) {}
-  /// The group is gone, and all that it had begun has ended: another may take its place.
+  GroupProgress(Progress& progress, GroupWord* word, int64_t number);
+  /// The group is gone, and all that it had called has ended: another may take its place.
   ~GroupProgress();
   GroupProgress(const GroupProgress&) = delete;
   GroupProgress& operator=(const GroupProgress&) = delete;
 
-  CollectiveHandle begin_collective(const CollectiveCall& call) {
-    return progress_->begin_collective(word_, number_, begun_.fetch_add(1, std::memory_order_relaxed) + 1, call);
-  }
-  void end_collective(CollectiveHandle handle) { progress_->end_collective(word_, handle); }
+  /// This rank calls a collective, which has its number and its record from now on. It does not wait in it yet: where
+  /// nothing is carried out before somebody wants it, a rank may call one and then do something else for long.
+  CollectiveHandle call_collective(const CollectiveCall& call);
+  /// This rank waits in it, or it is carried out meanwhile, and so are those that were called before it. Changes
+  /// nothing where somebody waits already, or where it has ended.
+  void wait_for_collective(CollectiveHandle handle);
+  /// Both at once: of one that is waited for, or carried out, from its call on.
+  CollectiveHandle begin_collective(const CollectiveCall& call);
+  /// Once for each that was called, whether or not anybody has waited.
+  void end_collective(CollectiveHandle handle, bool has_failed = false);
 
  private:
+  CollectiveHandle note_call(CollectiveCall call, bool is_waited_for);
+  int64_t raise_begun(int64_t number);
+
   Progress* const progress_;
   GroupWord* const word_;
   const int64_t number_;
-  std::atomic<int64_t> begun_ = 0;
+  std::atomic<int64_t> called_ = 0;
+  std::atomic<int64_t> begun_here_ = 0;  // of a group that is not shown
+  std::atomic<int64_t>* const begun_;
+};
+
+/// A collective that a thread is in from here to the end of the scope. It has failed if an exception leaves that.
+class CollectiveScope {
+ public:
+  /// `progress`: null where nobody counts.
+  CollectiveScope(std::shared_ptr<GroupProgress> progress, const CollectiveCall& call);
+  ~CollectiveScope();
+  CollectiveScope(const CollectiveScope&) = delete;
+  CollectiveScope& operator=(const CollectiveScope&) = delete;
+
+ private:
+  const std::shared_ptr<GroupProgress> progress_;
+  const int exceptions_;
+  CollectiveHandle handle_;
 };
 
 /// The reader's side, in another process. It keeps working after the writer has died.

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <stdexcept>
+
 namespace paceline {
 namespace {
 
@@ -163,12 +165,105 @@ TEST_F(ProgressTest, TheLedgerHasEveryCollectiveOfEveryGroup) {
   EXPECT_EQ(records[0].step, 3);
   EXPECT_EQ(records[0].call.type, ElementType::float32);
   EXPECT_EQ(records[0].call.bytes, 4096);
-  EXPECT_EQ(Duration(records[0].end_ns - records[0].begin_ns), seconds(2));
+  EXPECT_EQ(Duration(records[0].end_ns - records[0].called_ns), seconds(2));
+  EXPECT_EQ(records[0].waited_ns, records[0].called_ns);
+  EXPECT_FALSE(records[0].has_failed);
   EXPECT_EQ(records[1].group, 2);
   EXPECT_EQ(records[1].call.collective, Collective::barrier);
   EXPECT_TRUE(records[1].is_under_way());
   progress_.forget_groups();
   EXPECT_TRUE(reader_.collectives().empty());
+}
+
+// The order of the waits may be another on each rank, that of the calls is the same.
+TEST_F(ProgressTest, ACollectiveHasItsNumberFromTheCallOn) {
+  const auto group = progress_.add_group();
+  const auto one = group->call_collective({Collective::all_reduce});
+  const auto two = group->call_collective({Collective::broadcast});
+  const auto three = group->call_collective({Collective::all_gather});
+  const auto four = group->call_collective({Collective::barrier});
+  EXPECT_EQ(one.number, 1);
+  EXPECT_EQ(four.number, 4);
+  EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 0, 0, Collective::none}})) << "this rank waits in none";
+  for (const CollectiveRecord& record : reader_.collectives()) EXPECT_TRUE(record.is_only_called());
+  clock_.advance(seconds(2));
+  group->wait_for_collective(three);
+  EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 3, 0, Collective::all_reduce}})) << "and all before it";
+  clock_.advance(seconds(1));
+  group->wait_for_collective(one);
+  group->end_collective(one);
+  group->end_collective(two, /*has_failed=*/true);
+  EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 3, 2, Collective::all_gather}}));
+  group->end_collective(three);
+  group->wait_for_collective(two);  // it has ended
+  EXPECT_EQ(read().groups, (std::vector<GroupReading>{{1, 3, 3, Collective::all_gather}}));
+  const std::vector<CollectiveRecord> records = reader_.collectives();
+  ASSERT_EQ(records.size(), 4u);
+  const std::vector kinds{Collective::all_reduce, Collective::broadcast, Collective::all_gather, Collective::barrier};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(records[i].number, static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(records[i].call.collective, kinds[i]);
+    EXPECT_EQ(records[i].has_failed, i == 1);
+    EXPECT_EQ(records[i].is_only_called(), i == 3);
+    if (i < 3) {
+      EXPECT_EQ(Duration(records[i].waited_ns - records[i].called_ns), seconds(2));
+    }
+  }
+}
+
+TEST_F(ProgressTest, WhatEndsWithoutAnybodyWaitingIsNoTimeOfWaiting) {
+  const auto group = progress_.add_group(), other = progress_.add_group();
+  for (int64_t step = 1; step <= 5; ++step) {
+    progress_.set_step(step);
+    const auto in_background = group->call_collective({Collective::all_reduce});
+    const auto first = group->call_collective({Collective::all_reduce});
+    const auto last = group->call_collective({Collective::all_reduce});
+    clock_.advance(seconds(2));
+    group->end_collective(in_background);
+    clock_.advance(seconds(1));
+    group->wait_for_collective(last);
+    clock_.advance(seconds(7));
+    group->end_collective(first);
+    group->end_collective(last);
+    group->wait_for_collective(first);  // somebody comes late
+    clock_.advance(seconds(1));
+    const auto scope = other->begin_collective({Collective::barrier});  // as exactly after that
+    clock_.advance(seconds(5));
+    other->end_collective(scope);
+  }
+  EXPECT_EQ(read().step_time, seconds(4));
+}
+
+TEST_F(ProgressTest, WhoAsksAgainAndAgainMakesNoProgress) {
+  const auto group = progress_.add_group();
+  const auto handle = group->call_collective({Collective::all_reduce});
+  group->wait_for_collective(handle);
+  clock_.advance(seconds(3));
+  group->wait_for_collective(handle);
+  EXPECT_EQ(read().idle, seconds(3));
+  group->end_collective(handle);
+  EXPECT_EQ(read().idle, seconds(0));
+}
+
+TEST_F(ProgressTest, AScopeThatAnExceptionLeavesHasFailed) {
+  const auto group = progress_.add_group();
+  clock_.advance(seconds(1));
+  {
+    const CollectiveScope scope(group, {Collective::barrier});
+  }
+  try {
+    const CollectiveScope scope(group, {Collective::broadcast});
+    throw std::runtime_error("no");
+  } catch (const std::runtime_error&) {
+    const CollectiveScope scope(group, {Collective::barrier});  // while an exception is handled
+  }
+  const CollectiveScope uncounted(nullptr, {Collective::barrier});
+  const std::vector<CollectiveRecord> records = reader_.collectives();
+  ASSERT_EQ(records.size(), 3u);
+  for (const CollectiveRecord& record : records) {
+    EXPECT_TRUE(record.has_ended());
+    EXPECT_EQ(record.has_failed, record.call.collective == Collective::broadcast);
+  }
 }
 
 TEST(Progress, OutlivesTheWriter) {
@@ -190,7 +285,7 @@ TEST(Progress, RefusesMemoryThatIsNoProgressWord) {
   auto zeroes = SharedMemory::create("zeroes", sizeof(ProgressWord)).ValueOrDie();
   const auto other_version = ProgressReader::open(zeroes.descriptor().duplicate().ValueOrDie());
   EXPECT_TRUE(other_version.status().IsInvalid());
-  EXPECT_NE(other_version.status().message().find("wanted 6, got 0"), std::string::npos);
+  EXPECT_NE(other_version.status().message().find("wanted 7, got 0"), std::string::npos);
   auto small = SharedMemory::create("small", 4).ValueOrDie();
   EXPECT_TRUE(ProgressReader::open(small.descriptor().duplicate().ValueOrDie()).status().IsInvalid());
 }

@@ -53,11 +53,7 @@ arrow::Result<CollectivesOfAttempt> read_kept_collectives(const std::string& run
     const int64_t number = number_behind(run_layout::kAttemptOfCollectives, entry.path().filename().native());
     found.attempt.value = std::max(found.attempt.value, number);
   }
-  if (found.attempt.value == 0) {
-    return arrow::Status::KeyError("there are no collectives in ", run_folder,
-                                   ": its workers have noted none, or none has ended yet. Those of NCCL, and of groups "
-                                   "that a train loop makes itself, are not noted");
-  }
+  if (found.attempt.value == 0) return found;
   const fs::path folder = fs::path(run_folder) / run_layout::collectives_of(found.attempt);
   for (const auto& entry : fs::directory_iterator(folder, problem)) {
     if (number_behind(run_layout::kRankOfCollectives, entry.path().filename().native()) < 0) continue;

@@ -3,7 +3,7 @@
 // A file is a pickle as PyTorch's flight recorder dumps it, so that its tools (torch.distributed.flight_recorder) read
 // the folder of an attempt. It is written when a worker has ended, however it ended, and when the command line asks a
 // live run. Those of the last kAttemptsKept attempts stay; a file has CollectiveLedger::kRecords collectives at most.
-// Errors: IOError; KeyError where a run has none.
+// Errors: IOError.
 #pragma once
 
 #include <arrow/result.h>
@@ -19,11 +19,12 @@ namespace paceline::run {
 
 inline constexpr int64_t kAttemptsKept = 4;
 
-/// Of one rank. Times are of the wall clock.
+/// Of one rank.
 struct KeptCollectives {
   int64_t rank = 0;
   int64_t world_size = 1;
-  std::vector<CollectiveRecord> records;
+  bool has_ended = false;  // its worker had, when they were taken
+  LedgerReading reading;
 };
 
 /// As PyTorch's flight recorder has it, and back. Invalid where the bytes are of something else.
@@ -34,11 +35,11 @@ arrow::Result<KeptCollectives> decode_flight_recording(std::string_view bytes);
 arrow::Status keep_collectives(const std::string& run_folder, Attempt attempt, const KeptCollectives& kept);
 
 struct CollectivesOfAttempt {
-  Attempt attempt;
+  Attempt attempt;                     // 0: none has any
   std::vector<KeptCollectives> ranks;  // by rank
 };
 
-/// Of the last attempt that has any.
+/// Of the last attempt that has any. A run may have none: its workers have noted none, or none has ended yet.
 arrow::Result<CollectivesOfAttempt> read_kept_collectives(const std::string& run_folder);
 
 }  // namespace paceline::run

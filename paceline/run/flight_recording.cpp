@@ -1,5 +1,8 @@
 // What stands in a file of PyTorch's flight recorder, as of torch.distributed.flight_recorder in version 2.10: a
 // pickled dict of "version", "pg_config", "pg_status" and "entries". Further fields are ours; the tools ignore them.
+//
+// The tools know three states: "scheduled" is called, "started" waited for, "completed" ended well. One that fails
+// stays "started" there, and is retired; that it has failed, and when, is a field of ours.
 
 #include <algorithm>
 #include <array>
@@ -83,10 +86,12 @@ class RecordingWriter {
     field("version", kVersion);
     field("rank", kept.rank);
     field("world_size", kept.world_size);
+    field("time_taken_ns", kept.reading.taken_ns);
+    truth("ended", kept.has_ended);
     std::string ranks = "[";
     for (int64_t rank = 0; rank < kept.world_size; ++rank) ranks += (rank == 0 ? "" : ", ") + std::to_string(rank);
     std::map<int64_t, Status> groups;
-    for (const CollectiveRecord& record : kept.records) note(groups[record.group], record);
+    for (const CollectiveRecord& record : kept.reading.records) note(groups[record.group], record);
     out_.text("pg_config");
     out_.begin_dict();
     for (const auto& [group, status] : groups) {
@@ -103,15 +108,15 @@ class RecordingWriter {
     for (const auto& [group, status] : groups) {
       out_.text(std::to_string(group));
       out_.begin_dict();
-      field("last_enqueued_collective", status.begun);
-      field("last_started_collective", status.begun);
-      field("last_completed_collective", status.done);
+      field("last_enqueued_collective", status.called);
+      field("last_started_collective", status.started);
+      field("last_completed_collective", status.completed);
       out_.end_dict();
     }
     out_.end_dict();
     out_.text("entries");
     out_.begin_list();
-    for (const CollectiveRecord& record : kept.records) entry(record, kept.world_size);
+    for (const CollectiveRecord& record : kept.reading.records) entry(record, kept.world_size);
     out_.end_list();
     out_.end_dict();
     return out_.finish();
@@ -119,11 +124,16 @@ class RecordingWriter {
 
  private:
   struct Status {
-    int64_t begun = 0, done = 0;
+    int64_t called = 0, started = 0, completed = 0;
   };
   static void note(Status& status, const CollectiveRecord& record) {
-    status.begun = std::max(status.begun, record.number);
-    if (!record.is_under_way()) status.done = std::max(status.done, record.number);
+    status.called = std::max(status.called, record.number);
+    if (!record.is_only_called()) status.started = std::max(status.started, record.number);
+    if (is_completed(record)) status.completed = std::max(status.completed, record.number);
+  }
+  static bool is_completed(const CollectiveRecord& record) { return record.has_ended() && !record.has_failed; }
+  static const char* state_of(const CollectiveRecord& record) {
+    return is_completed(record) ? "completed" : record.is_only_called() ? "scheduled" : "started";
   }
 
   void field(const char* name, std::string_view text) {
@@ -133,6 +143,14 @@ class RecordingWriter {
   void field(const char* name, int64_t number) {
     out_.text(name);
     out_.integer(number);
+  }
+  void time(const char* name, int64_t nanoseconds) {
+    out_.text(name);
+    if (nanoseconds == 0) {
+      out_.none();
+    } else {
+      out_.integer(nanoseconds);
+    }
   }
   void truth(const char* name, bool value) {
     out_.text(name);
@@ -169,22 +187,20 @@ class RecordingWriter {
     field("p2p_seq_id", int64_t{0});
     field("op_id", record.number);
     field("profiling_name", std::string(kBackend) + paceline::to_string(record.call.collective));
-    field("time_created_ns", record.begin_ns);
-    field("time_discovered_started_ns", record.begin_ns);
-    out_.text("time_discovered_completed_ns");
-    if (record.is_under_way()) {
-      out_.none();
-    } else {
-      out_.integer(record.end_ns);
+    field("time_created_ns", record.called_ns);
+    time("time_discovered_started_ns", record.waited_ns);
+    time("time_discovered_completed_ns", is_completed(record) ? record.end_ns : 0);
+    if (is_completed(record)) {
       out_.text("duration_ms");
-      out_.real(static_cast<double>(record.end_ns - record.begin_ns) / 1e6);
+      out_.real(static_cast<double>(record.end_ns - record.start_ns()) / 1e6);
     }
+    time("time_failed_ns", record.has_failed ? record.end_ns : 0);
     sizes("input_sizes", elements.input, has_any);
     types("input_dtypes", record.call.type);
     sizes("output_sizes", elements.output, has_any);
     types("output_dtypes", record.call.type);
-    field("state", record.is_under_way() ? "started" : "completed");
-    truth("retired", !record.is_under_way());
+    field("state", state_of(record));
+    truth("retired", record.has_ended());
     truth("is_p2p", false);
     field("step", record.step);
     field("bytes", record.call.bytes);
@@ -213,13 +229,22 @@ Collective collective_named(std::string_view name) {
 arrow::Result<CollectiveRecord> checked(const CollectiveRecord& record) {
   constexpr int64_t kMost = int64_t{1} << 62;
   const auto is_plausible = [](int64_t number) { return number >= 0 && number <= kMost; };
-  if (is_plausible(record.call.bytes) && is_plausible(record.begin_ns) && is_plausible(record.end_ns)) return record;
-  return arrow::Status::Invalid("a collective has numbers that cannot be: bytes ", record.call.bytes, ", from ",
-                                record.begin_ns, " to ", record.end_ns, " ns");
+  if (is_plausible(record.call.bytes) && is_plausible(record.called_ns) && is_plausible(record.waited_ns) &&
+      is_plausible(record.end_ns)) {
+    return record;
+  }
+  return arrow::Status::Invalid("a collective has numbers that cannot be: bytes ", record.call.bytes, ", called at ",
+                                record.called_ns, ", waited for from ", record.waited_ns, " and ended at ",
+                                record.end_ns, " ns");
+}
+
+int64_t time_in(const Json& entry, const char* name) {
+  const Json& time = entry.at(name);
+  return time.is_null() ? 0 : time.get<int64_t>();
 }
 
 arrow::Result<CollectiveRecord> record_in(const Json& entry) {
-  const Json& end = entry.at("time_discovered_completed_ns");
+  const int64_t failed_ns = time_in(entry, "time_failed_ns");
   return checked({.position = entry.at("record_id").get<int64_t>(),
                   .group = entry.at("pg_id").get<int64_t>(),
                   .number = entry.at("collective_seq_id").get<int64_t>(),
@@ -227,8 +252,10 @@ arrow::Result<CollectiveRecord> record_in(const Json& entry) {
                            .type = type_named(entry.at("input_dtypes").at(0).get<std::string>()),
                            .bytes = entry.at("bytes").get<int64_t>()},
                   .step = entry.at("step").get<int64_t>(),
-                  .begin_ns = entry.at("time_created_ns").get<int64_t>(),
-                  .end_ns = end.is_null() ? 0 : end.get<int64_t>()});
+                  .called_ns = entry.at("time_created_ns").get<int64_t>(),
+                  .waited_ns = time_in(entry, "time_discovered_started_ns"),
+                  .end_ns = failed_ns != 0 ? failed_ns : time_in(entry, "time_discovered_completed_ns"),
+                  .has_failed = failed_ns != 0});
 }
 
 }  // namespace
@@ -241,9 +268,11 @@ arrow::Result<KeptCollectives> decode_flight_recording(std::string_view bytes) {
   ARROW_ASSIGN_OR_RAISE(const Json recording, decode_pickle(bytes));
   try {
     KeptCollectives kept{.rank = recording.at("rank").get<int64_t>(),
-                         .world_size = recording.at("world_size").get<int64_t>()};
+                         .world_size = recording.at("world_size").get<int64_t>(),
+                         .has_ended = recording.at("ended").get<bool>(),
+                         .reading = {.taken_ns = recording.at("time_taken_ns").get<int64_t>(), .records = {}}};
     for (const Json& entry : recording.at("entries")) {
-      ARROW_ASSIGN_OR_RAISE(kept.records.emplace_back(), record_in(entry));
+      ARROW_ASSIGN_OR_RAISE(kept.reading.records.emplace_back(), record_in(entry));
     }
     return kept;
   } catch (const Json::exception& problem) {

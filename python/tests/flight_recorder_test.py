@@ -78,6 +78,49 @@ def test_calls_that_differ_are_found(run_config):
     assert "COLLECTIVE_TYPE_MISMATCH" in found
 
 
+def test_works_have_the_order_of_their_calls(run_config, backend, tmp_path):
+    def loop():
+        values = [torch.ones(64) for _ in range(3)]
+        works = [dist.all_reduce(values[0], async_op=True), dist.broadcast(values[1], 0, async_op=True),
+                 dist.reduce(values[2], 0, async_op=True)]
+        for work in works if dist.get_rank() == 0 else reversed(works):
+            work.wait()
+        dist.barrier()
+
+    settings = run_config(name="ordered")
+    fit(loop, settings, backend)
+    found = analysis(folder_of(settings, "ordered"), "-o", str(tmp_path / "database"))
+    assert "mismatch" not in found.lower() and "Not all ranks" not in found, found
+    with open(tmp_path / "database", "rb") as file:
+        _, database = pickle.load(file)
+    assert [one.collective_name for one in database.collectives] == [
+        "gloo:" + kind for kind in ("all_reduce", "broadcast", "reduce", "barrier")]
+    assert all(one.pass_check for one in database.collectives)
+
+
+def test_what_is_only_called_is_scheduled(run_config):
+    def loop():
+        values = torch.ones(64)
+        dist.all_reduce(values)
+        if dist.get_rank() == 1:
+            work = dist.all_reduce(values, async_op=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+            work.wait()
+        dist.all_reduce(values)
+
+    settings = run_config(name="called", failure_config=FailureConfig(max_failures=0))
+    with pytest.raises(train.WorkerGroupError, match="SIGKILL"):
+        fit(loop, settings, "paceline")
+    folder = folder_of(settings, "called")
+    states = {}
+    for rank in range(2):
+        with open(os.path.join(folder, f"rank_{rank}"), "rb") as file:
+            states[rank] = [entry["state"] for entry in pickle.load(file)["entries"]]
+    # What a rank gives is there from its call on: the other needs no more of it.
+    assert states == {0: ["completed", "completed"], 1: ["completed", "scheduled"]}
+    assert "gloo:all_reduce" in analysis(folder)
+
+
 def test_what_matches_is_a_database(run_config, backend, tmp_path):
     def loop():
         values = torch.ones(64)

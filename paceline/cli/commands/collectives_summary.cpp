@@ -47,47 +47,80 @@ std::string share_text(double share) {
   return text.data();
 }
 
-std::string text_of(const CollectiveUnderWay& one) {
-  std::string what = "rank " + std::to_string(one.rank) + " is in " + one.collective + " " + std::to_string(one.number);
-  if (one.group > 1) what += " of group " + std::to_string(one.group);
-  if (one.bytes > 0) what += " (" + bytes_text(one.bytes) + (one.type.empty() ? "" : " of " + one.type) + ")";
-  if (one.step > 0) what += " since step " + std::to_string(one.step);
-  return what + "\n";
+// "all_reduce 12 (4.0 MiB of float32)".
+std::string name_of(const CollectiveOfRank& one) {
+  std::string name = one.collective + " " + std::to_string(one.number);
+  if (one.group > 1) name += " of group " + std::to_string(one.group);
+  if (one.bytes > 0) name += " (" + bytes_text(one.bytes) + (one.type.empty() ? "" : " of " + one.type) + ")";
+  return name;
+}
+
+std::string under_way_text(const CollectiveOfRank& one) {
+  return "rank " + std::to_string(one.rank) + (one.ended ? " was in " : " is in ") + name_of(one) + " for " +
+         time_text(one.seconds) + (one.step > 0 ? ", since step " + std::to_string(one.step) : "") +
+         (one.ended ? ", when it ended" : "") + "\n";
+}
+
+std::string only_called_text(const CollectiveOfRank& first) {
+  return "rank " + std::to_string(first.rank) + (first.ended ? " had" : " has") + " called " +
+         std::to_string(first.count) + (first.ended ? " that nobody waited for" : " that nobody waits for yet") +
+         ", from " + name_of(first) + " on" + (first.ended ? ", when it ended" : "") + "\n";
+}
+
+std::string failed_text(const CollectiveOfRank& first) {
+  return name_of(first) + " failed on rank " + std::to_string(first.rank) + " after " + time_text(first.seconds) +
+         (first.step > 0 ? ", in step " + std::to_string(first.step) : "") +
+         (first.count > 1 ? "; " + std::to_string(first.count - 1) + " more failed there" : "") + "\n";
+}
+
+CollectiveOfRank of_rank(const run::KeptCollectives& rank, const CollectiveRecord& record) {
+  const int64_t end_ns = record.has_ended() ? record.end_ns : rank.reading.taken_ns;
+  return {.rank = rank.rank,
+          .ended = rank.has_ended,
+          .collective = paceline::to_string(record.call.collective),
+          .number = record.number,
+          .group = record.group,
+          .type = paceline::to_string(record.call.type),
+          .bytes = record.call.bytes,
+          .step = record.step,
+          .since = static_cast<double>(record.start_ns()) / kNanoseconds,
+          .seconds = static_cast<double>(std::max<int64_t>(end_ns - record.start_ns(), 0)) / kNanoseconds};
+}
+
+// Only the first of a rank is told.
+void count(std::vector<CollectiveOfRank>& list, const CollectiveOfRank& one) {
+  if (!list.empty() && list.back().rank == one.rank) {
+    ++list.back().count;
+  } else {
+    list.push_back(one);
+  }
 }
 
 }  // namespace
 
 CollectivesSummary summary_of(const std::string& run_folder, const run::CollectivesOfAttempt& kept) {
-  CollectivesSummary summary{.folder = run_folder + "/" + run_layout::collectives_of(kept.attempt),
-                             .attempt = kept.attempt.value,
-                             .ranks = std::ssize(kept.ranks)};
+  CollectivesSummary summary{.attempt = kept.attempt.value, .ranks = std::ssize(kept.ranks)};
+  if (summary.ranks > 0) summary.folder = run_folder + "/" + run_layout::collectives_of(kept.attempt);
   std::map<std::pair<std::string, int64_t>, std::pair<CollectivesOfKind, std::vector<double>>> kinds;
   double whole_s = 0;
   for (const run::KeptCollectives& rank : kept.ranks) {
     summary.world_size = std::max(summary.world_size, rank.world_size);
     int64_t first_ns = 0, last_ns = 0;
-    for (const CollectiveRecord& record : rank.records) {
-      const std::string collective = paceline::to_string(record.call.collective);
-      if (first_ns == 0) first_ns = last_ns = record.begin_ns;
-      if (record.is_under_way()) {
-        summary.under_way.push_back({.rank = rank.rank,
-                                     .collective = collective,
-                                     .number = record.number,
-                                     .group = record.group,
-                                     .type = paceline::to_string(record.call.type),
-                                     .bytes = record.call.bytes,
-                                     .step = record.step,
-                                     .since = static_cast<double>(record.begin_ns) / kNanoseconds});
-        continue;
-      }
+    for (const CollectiveRecord& record : rank.reading.records) {
+      if (first_ns == 0) first_ns = last_ns = record.called_ns;
       last_ns = std::max(last_ns, record.end_ns);
+      if (record.is_under_way()) summary.under_way.push_back(of_rank(rank, record));
+      if (record.is_only_called()) count(summary.only_called, of_rank(rank, record));
+      if (record.has_failed) count(summary.failed, of_rank(rank, record));
+      if (!record.has_ended() || record.has_failed) continue;
+      const std::string collective = paceline::to_string(record.call.collective);
       const int64_t up_to = size_class(record.call.bytes);
       auto& [kind, times] = kinds[{collective, up_to}];
       kind.collective = collective;
       kind.up_to_bytes = up_to;
       kind.count += 1;
       kind.bytes += record.call.bytes;
-      times.push_back(static_cast<double>(record.end_ns - record.begin_ns) / kNanoseconds);
+      times.push_back(static_cast<double>(record.end_ns - record.start_ns()) / kNanoseconds);
     }
     whole_s += static_cast<double>(last_ns - first_ns) / kNanoseconds;
   }
@@ -107,6 +140,11 @@ CollectivesSummary summary_of(const std::string& run_folder, const run::Collecti
 }
 
 std::string to_text(const CollectivesSummary& summary, size_t columns) {
+  if (summary.ranks == 0) {
+    return "no collectives: the run's workers have noted none, or none has ended yet. Those of NCCL, and of groups "
+           "that "
+           "a train loop makes itself, are not noted\n";
+  }
   std::string text = "attempt " + std::to_string(summary.attempt) + ", the last collectives of " +
                      std::to_string(summary.ranks) + " of " + std::to_string(summary.world_size) + " ranks, in " +
                      printable(summary.folder) + "\n";
@@ -118,7 +156,9 @@ std::string to_text(const CollectivesSummary& summary, size_t columns) {
                has_bytes ? bytes_text(static_cast<int64_t>(kind.bytes_per_s)) + "/s" : "-", share_text(kind.share)});
   }
   if (!summary.kinds.empty()) text += table.text(columns);
-  for (const CollectiveUnderWay& one : summary.under_way) text += text_of(one);
+  for (const CollectiveOfRank& one : summary.failed) text += failed_text(one);
+  for (const CollectiveOfRank& one : summary.under_way) text += under_way_text(one);
+  for (const CollectiveOfRank& one : summary.only_called) text += only_called_text(one);
   return text;
 }
 

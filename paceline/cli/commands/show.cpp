@@ -54,9 +54,9 @@ arrow::Status show_collectives(const std::string& text, bool as_json) {
   ARROW_ASSIGN_OR_RAISE(const track::RunRecord record, recorded_run(found.folder));
   arrow::Status asked;
   if (!track::is_over(record.run)) asked = run::request_collectives(record.run.path);
-  const auto kept = run::read_kept_collectives(record.run.path);
-  if (!kept.ok()) return asked.ok() ? kept.status() : asked;
-  const CollectivesSummary summary = summary_of(record.run.path, *kept);
+  ARROW_ASSIGN_OR_RAISE(const run::CollectivesOfAttempt kept, run::read_kept_collectives(record.run.path));
+  if (kept.ranks.empty()) ARROW_RETURN_NOT_OK(asked);
+  const CollectivesSummary summary = summary_of(record.run.path, kept);
   print(as_json ? encode_json(summary) + "\n" : to_text(summary, output_columns()));
   return arrow::Status::OK();
 }

@@ -11,12 +11,12 @@ namespace paceline::controller {
 
 using namespace policy;
 
-void RunLoop::keep_collectives(const Worker& worker, std::string_view bytes) {
+void RunLoop::keep_collectives(const Worker& worker, std::string_view bytes, bool has_ended) {
   if (worker.rank < 0 || bytes.empty() || !books_.is_ours()) return;
-  auto records = decode_records(bytes);
-  if (!records.ok()) return books_.log().warning(records.status().message());
+  auto reading = decode_reading(bytes);
+  if (!reading.ok()) return books_.log().warning(reading.status().message());
   const run::KeptCollectives kept{
-      .rank = worker.rank, .world_size = state().world_size, .records = *std::move(records)};
+      .rank = worker.rank, .world_size = state().world_size, .has_ended = has_ended, .reading = *std::move(reading)};
   const arrow::Status written = run::keep_collectives(request_.run_folder, state().attempt, kept);
   if (!written.ok()) books_.log().warning(written.message());
 }
@@ -41,7 +41,9 @@ void RunLoop::receive_collectives(size_t agent, const rpc::Envelope& envelope) {
     const auto size = static_cast<size_t>(reply.sizes[i]);
     if (size > bytes.size()) break;
     const Worker* const worker = find(reply.workers[i]);
-    if (worker != nullptr && worker->node == agents_[agent].node) keep_collectives(*worker, bytes.substr(0, size));
+    if (worker != nullptr && worker->node == agents_[agent].node) {
+      keep_collectives(*worker, bytes.substr(0, size), /*has_ended=*/false);
+    }
     bytes.remove_prefix(size);
   }
   question->second.due.erase(agent);

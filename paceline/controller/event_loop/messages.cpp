@@ -126,7 +126,7 @@ void RunLoop::receive_failed(const Worker& worker, const rpc::Envelope& envelope
 
 void RunLoop::receive_exit(const Worker& worker, const rpc::Envelope& envelope) {
   const auto exited = unpacked<rpc::ProcessExited>(envelope);
-  keep_collectives(worker, envelope.bytes);
+  keep_collectives(worker, envelope.bytes, /*has_ended=*/true);
   const ReportBook* const book = books_.book();
   const int64_t last_report = book != nullptr && worker.rank >= 0 ? book->last_report(worker.rank) : 0;
   const AwaitedReport awaited = books_.awaited_of(worker.rank, /*is_gone=*/true);

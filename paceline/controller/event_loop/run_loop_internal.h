@@ -153,7 +153,7 @@ class RunLoop final : private Crew {
   // collectives.cpp
   void ask_collectives(CollectivesQuestion question);
   void receive_collectives(size_t agent, const rpc::Envelope& envelope);
-  void keep_collectives(const policy::Worker& worker, std::string_view bytes);
+  void keep_collectives(const policy::Worker& worker, std::string_view bytes, bool has_ended);
   void answer_collectives(const CollectivesQuestion& question);
 
   // validation.cpp

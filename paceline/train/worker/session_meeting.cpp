@@ -1,30 +1,10 @@
 // How a session's ranks meet: in the controller's store where there is one, which can say who is missing, else in the
-// process group.
+// process group. A meeting in the controller's store is a collective like those of the process group.
 #include <utility>
 
 #include "paceline/train/worker/session_internal.h"
 
 namespace paceline::train {
-namespace {
-
-// A meeting in the controller's store is a collective like those of the process group.
-class CountedMeeting {
- public:
-  CountedMeeting(std::shared_ptr<GroupProgress> progress, Collective collective) : progress_(std::move(progress)) {
-    if (progress_ != nullptr) handle_ = progress_->begin_collective({collective});
-  }
-  ~CountedMeeting() {
-    if (progress_ != nullptr) progress_->end_collective(handle_);
-  }
-  CountedMeeting(const CountedMeeting&) = delete;
-  CountedMeeting& operator=(const CountedMeeting&) = delete;
-
- private:
-  const std::shared_ptr<GroupProgress> progress_;
-  CollectiveHandle handle_;
-};
-
-}  // namespace
 
 std::string Session::store_key(const char* what) {
   return std::string("session/") + what + "/" + std::to_string(++meetings_) + "/";
@@ -42,7 +22,7 @@ void Session::barrier() {
 
 // Ranks leave a key each and wait for all.
 void Session::meet_in_store() {
-  const CountedMeeting counted(meeting_progress(), Collective::barrier);
+  const CollectiveScope counted(meeting_progress(), {Collective::barrier});
   const std::string prefix = store_key("barrier");
   const std::string own_key = prefix + std::to_string(options_.context.world_rank);
   const auto failed = [&](const std::string& why) {
@@ -77,7 +57,7 @@ Json Session::broadcast_from_rank_zero(const Json& value) {
 }
 
 std::string Session::broadcast_through_store(const std::string& text) {
-  const CountedMeeting counted(meeting_progress(), Collective::broadcast);
+  const CollectiveScope counted(meeting_progress(), {Collective::broadcast});
   const std::string prefix = store_key("broadcast");
   const std::string key = prefix + "value";
   const auto failed = [&](const std::string& why) {

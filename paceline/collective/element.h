@@ -1,31 +1,14 @@
 // What a collective's values are, and how the ranks' values become one. Pure data.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+
+#include "paceline/core/element_type.h"
 
 namespace paceline::collective {
 
-/// The type of a value. float16 and bfloat16 are summed as float32; of a boolean the sum is "any", the product "all".
-enum class Element : uint8_t {
-  float32,
-  float64,
-  float16,
-  bfloat16,
-  int8,
-  uint8,
-  int16,
-  int32,
-  int64,
-  boolean,
-  complex64,
-  complex128
-};
-
-/// Bytes of one value.
-size_t size_of(Element element);
-/// "float32", "complex64", …
-const char* to_string(Element element);
+/// float16 and bfloat16 are summed as float32; of a boolean the sum is "any", the product "all". Never none.
+using Element = ElementType;
 
 /// As c10d::ReduceOp has them, but that a sum with a factor is a sum here.
 enum class Reduction : uint8_t { sum, mean, product, min, max, bitwise_and, bitwise_or, bitwise_xor };

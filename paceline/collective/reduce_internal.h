@@ -363,6 +363,8 @@ void reduce_values(const Reduce& what, const Values& values) {
       return reduce_integers<int64_t>(what, values);
     case Element::boolean:
       return reduce_booleans(what, values);
+    case Element::none:
+      return;
   }
 }
 

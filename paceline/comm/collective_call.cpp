@@ -1,10 +1,9 @@
 #include "paceline/comm/collective_call_internal.h"
 
 namespace paceline::comm {
-namespace {
 
-ElementType type_of(at::ScalarType type) {
-  switch (type) {
+ElementType type_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
     case at::kFloat:
       return ElementType::float32;
     case at::kDouble:
@@ -34,11 +33,9 @@ ElementType type_of(at::ScalarType type) {
   }
 }
 
-}  // namespace
-
 CollectiveCall call_of(Collective collective, const std::vector<at::Tensor>& tensors, int parts) {
   CollectiveCall call{.collective = collective};
-  if (!tensors.empty()) call.type = type_of(tensors.front().scalar_type());
+  if (!tensors.empty()) call.type = type_of(tensors.front());
   for (const at::Tensor& tensor : tensors) {
     if (tensor.layout() == at::kStrided) call.bytes += static_cast<int64_t>(tensor.nbytes()) * parts;
   }

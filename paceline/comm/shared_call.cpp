@@ -6,51 +6,19 @@
 #include <c10/util/hash.h>
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
+#include "paceline/comm/collective_call_internal.h"
 #include "paceline/comm/shared_call_internal.h"
 #include "paceline/core/error.h"
 
 namespace paceline::comm {
 
-using collective::Element;
 using collective::Kind;
 using collective::Reduction;
 using collective::Request;
 
 namespace {
-
-std::optional<Element> element_of(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return Element::float32;
-    case at::kDouble:
-      return Element::float64;
-    case at::kHalf:
-      return Element::float16;
-    case at::kBFloat16:
-      return Element::bfloat16;
-    case at::kChar:
-      return Element::int8;
-    case at::kByte:
-      return Element::uint8;
-    case at::kShort:
-      return Element::int16;
-    case at::kInt:
-      return Element::int32;
-    case at::kLong:
-      return Element::int64;
-    case at::kBool:
-      return Element::boolean;
-    case at::kComplexFloat:
-      return Element::complex64;
-    case at::kComplexDouble:
-      return Element::complex128;
-    default:
-      return std::nullopt;
-  }
-}
 
 Reduction reduction_of(const c10d::ReduceOp& op) {
   switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
@@ -173,10 +141,11 @@ at::Tensor allocate_in(const std::shared_ptr<collective::Arena>& arena, int64_t 
 }
 
 Request request_of(Kind kind, const at::Tensor& tensor, std::chrono::milliseconds timeout) {
-  const std::optional<Element> element = element_of(tensor.scalar_type());
+  const ElementType type = type_of(tensor);
+  const bool has_type = type != ElementType::none;
   return {.kind = kind,
-          .what = {.element = element.value_or(Element::uint8)},
-          .elements = static_cast<uint64_t>(element ? tensor.numel() : tensor.nbytes()),
+          .what = {.element = has_type ? type : ElementType::uint8},
+          .elements = static_cast<uint64_t>(has_type ? tensor.numel() : tensor.nbytes()),
           .timeout = timeout};
 }
 
@@ -202,8 +171,9 @@ Request reducing_request_of(const char* operation, Kind kind, const at::Tensor& 
   request.what.factor = factor_of(op);
   TORCH_CHECK_VALUE(tensor.is_floating_point() || tensor.is_complex() || request.what.factor == 1, operation,
                     " with a factor (PREMUL_SUM) takes floating-point and complex numbers; got ", tensor.scalar_type());
-  TORCH_CHECK_VALUE(element_of(tensor.scalar_type()) && has(request.what.element, request.what.reduction), operation,
-                    " cannot take the ", to_string(request.what.reduction), " of ", tensor.scalar_type(), " tensors");
+  TORCH_CHECK_VALUE(type_of(tensor) != ElementType::none && has(request.what.element, request.what.reduction),
+                    operation, " cannot take the ", to_string(request.what.reduction), " of ", tensor.scalar_type(),
+                    " tensors");
   return request;
 }
 

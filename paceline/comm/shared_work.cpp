@@ -11,43 +11,12 @@
 namespace paceline::comm {
 namespace {
 
-ElementType type_of(collective::Element element) {
-  using collective::Element;
-  switch (element) {
-    case Element::float32:
-      return ElementType::float32;
-    case Element::float64:
-      return ElementType::float64;
-    case Element::float16:
-      return ElementType::float16;
-    case Element::bfloat16:
-      return ElementType::bfloat16;
-    case Element::int8:
-      return ElementType::int8;
-    case Element::uint8:
-      return ElementType::uint8;
-    case Element::int16:
-      return ElementType::int16;
-    case Element::int32:
-      return ElementType::int32;
-    case Element::int64:
-      return ElementType::int64;
-    case Element::boolean:
-      return ElementType::boolean;
-    case Element::complex64:
-      return ElementType::complex64;
-    case Element::complex128:
-      return ElementType::complex128;
-  }
-  return ElementType::none;
-}
-
 // What `requests`, which c10d has as one work, are together.
 CollectiveCall call_of(Collective collective, const std::vector<collective::Request>& requests, int world_size) {
   using collective::Kind;
   CollectiveCall call{.collective = collective};
   if (collective == Collective::barrier || requests.empty()) return call;
-  call.type = type_of(requests.front().what.element);
+  call.type = requests.front().what.element;
   for (const collective::Request& request : requests) {
     const bool has_parts = request.kind == Kind::all_gather || request.kind == Kind::gather ||
                            request.kind == Kind::scatter || request.kind == Kind::reduce_scatter;

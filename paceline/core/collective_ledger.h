@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "paceline/core/element_type.h"
+
 namespace paceline {
 
 enum class Collective : uint8_t {
@@ -33,28 +35,6 @@ enum class Collective : uint8_t {
 
 /// "all_reduce", "barrier", …
 std::string to_string(Collective collective);
-
-/// The type of a collective's values; `none` where it has none, or where nobody has said it.
-enum class ElementType : uint8_t {
-  none = 0,
-  float32,
-  float64,
-  float16,
-  bfloat16,
-  int8,
-  uint8,
-  int16,
-  int32,
-  int64,
-  boolean,
-  complex64,
-  complex128
-};
-
-/// "float32", "boolean", …; "" for none.
-std::string to_string(ElementType type);
-/// Bytes of a value; 1 for none.
-int64_t size_of(ElementType type);
 
 /// What a rank calls. `bytes` are those of the whole, alike on all ranks: of all_gather and gather what all ranks give
 /// together, of reduce_scatter and scatter what they get together. all_to_all, whose ranks differ: what this one gives.

@@ -65,7 +65,7 @@ struct Elements {
 
 // Of this rank; the ledger knows the bytes of the whole.
 Elements elements_of(const CollectiveCall& call, int64_t world_size) {
-  const int64_t whole = call.bytes / size_of(call.type);
+  const int64_t whole = call.bytes / static_cast<int64_t>(size_of(call.type));
   const int64_t part = whole / world_size;
   switch (call.collective) {
     case Collective::all_gather:

@@ -30,6 +30,9 @@ class Operation {
 
 namespace {
 
+// What a worker called has destroyed the group of that worker, which then touches nothing of it any more.
+thread_local bool has_ended_its_group = false;
+
 // What a process has to read of another to show that it may.
 constexpr uint64_t kMark = 0x70616365'6c696e65;
 
@@ -108,7 +111,14 @@ SharedGroup::~SharedGroup() {
     }
   }
   lock.unlock();
-  for (std::thread& worker : workers_) worker.join();
+  for (std::thread& worker : workers_) {
+    if (worker.get_id() == std::this_thread::get_id()) {
+      worker.detach();
+      has_ended_its_group = true;
+    } else {
+      worker.join();
+    }
+  }
 }
 
 void SharedGroup::refuse_forks(const char* operation) const {
@@ -320,7 +330,7 @@ void SharedGroup::run_front(std::unique_lock<std::mutex>& lock, bool is_worker) 
   if (!rest) return;
   lock.unlock();
   rest();
-  lock.lock();
+  if (!has_ended_its_group) lock.lock();
 }
 
 void SharedGroup::wait_for_room(const Operation& operation, const WaitLimits& limits,
@@ -342,6 +352,7 @@ void SharedGroup::work() {
     --idle_workers_;
     if (is_ending_) return;
     run_front(lock, /*is_worker=*/true);
+    if (has_ended_its_group) return;
   }
 }
 

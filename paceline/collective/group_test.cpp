@@ -367,6 +367,31 @@ TEST(SharedGroup, WhoComesTooLateIsToldThatTheOthersWaitNoMore) {
   });
 }
 
+TEST(SharedGroup, MayBeDestroyedByWhatItCalls) {
+  MemoryBulletin memory;
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      auto group = SharedGroup::create(memory.bulletin(), rank, 2, kTestTimeout);
+      std::promise<void> destroyed;
+      Request barrier = request(Kind::barrier, nullptr, 0, {});
+      std::atomic<bool> is_the_last = false;
+      barrier.on_end = [&](const std::exception_ptr&) -> std::function<void()> {
+        return [&] {
+          is_the_last.wait(false);
+          group.reset();
+          destroyed.set_value();
+        };
+      };
+      group->push(group->start(std::move(barrier)));
+      is_the_last = true;
+      is_the_last.notify_all();
+      destroyed.get_future().wait();
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
 TEST(SharedGroup, WhoAbortsMaySayWhy) {
   on_threads(2, [&](SharedGroup& group) {
     if (group.rank() == 1) return group.abort("the network is gone");

@@ -69,8 +69,9 @@ class Group {
   static std::shared_ptr<Group> create(const GroupOptions& options, std::shared_ptr<rpc::KeyValueClient> store);
   /// A group of this process's torchrun variables (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), over torch's TCPStore.
   static std::shared_ptr<Group> from_torchrun_environment(const GroupOptions& options);
-  /// A group that somebody else has made and goes on to own, such as torch.distributed, with Paceline's errors. `options`:
-  /// the device and what groups that split off it shall have; the place is the group's. Nothing of it is counted here.
+  /// A group that somebody else has made and goes on to own, such as torch.distributed, with Paceline's errors.
+  /// `options`: the device and what groups that split off it shall have; the place is the group's. Nothing of it is
+  /// counted here.
   static std::shared_ptr<Group> over(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GroupOptions options);
   /// Ranks as threads of one process (the default backend over an in-process store), for tests: one group per rank.
   static std::vector<std::shared_ptr<Group>> in_process(int64_t world_size);

@@ -278,6 +278,7 @@ class HierarchicalBackend final : public c10d::Backend {
   using OnEnd = std::function<void(std::exception_ptr failure)>;
   struct Begun {
     WorkPointer work;
+    uint64_t number = 0;
     std::string name;  // for errors
     OnEnd end;
   };
@@ -285,13 +286,17 @@ class HierarchicalBackend final : public c10d::Backend {
   Begun begin(c10d::OpType type, const CollectiveCall& counted, SharedCall call, Tensors results) {
     const std::string operation = to_string(counted.collective);
     failures_->throw_if_stopped(operation);
-    const uint64_t number = ++called_;
+    uint64_t number = ++called_;
     const auto kept = std::make_shared<SharedCall>(std::move(call));
     const ToldWork told =
         make_told_work({getRank(), type, counted.collective, operation, std::move(results), failures_});
     CollectiveHandle handle;
-    if (progress_ != nullptr) handle = progress_->begin_collective(counted);
+    if (progress_ != nullptr) {
+      handle = progress_->begin_collective(counted);
+      number = static_cast<uint64_t>(handle.number);
+    }
     return {.work = told.work,
+            .number = number,
             .name = operation + " number " + std::to_string(number),
             .end = [kept, told, progress = progress_, handle](std::exception_ptr failure) {
               try {
@@ -312,6 +317,7 @@ class HierarchicalBackend final : public c10d::Backend {
     Begun begun = begin(type, counted, std::move(call), std::move(results));
     relay_->start({.fingerprint = fingerprint,
                    .name = std::move(begun.name),
+                   .number = begun.number,
                    .steps = std::move(steps),
                    .timeout = patience(timeout),
                    .on_end = std::move(begun.end)});
@@ -337,6 +343,7 @@ class HierarchicalBackend final : public c10d::Backend {
     };
     relay_->start({.fingerprint = fingerprint,
                    .name = std::move(begun.name),
+                   .number = begun.number,
                    .steps = std::move(steps),
                    .timeout = patience(timeout),
                    .on_end = [end, start = std::move(start)](const std::exception_ptr& failure) {

@@ -342,11 +342,10 @@ FirstFailure Leaders::missed(const std::vector<const Other*>& others, const std:
 bool Leaders::agree(uint64_t place, const Fingerprint& call, const std::string& name) {
   const std::lock_guard lock(mutex_);
   bool is_any_missing = false, is_same = true;
-  std::vector<const Other*> lost, gone;  // before its call, and at any time
+  std::vector<const Other*> lost;
   std::string calls = "rank " + std::to_string(ranks_[node_]) + " calls " + call.text();
   for (Other& other : others_) {
     receive(other);
-    if (!other.gone.empty()) gone.push_back(&other);
     if (other.announced < place) {
       is_any_missing = true;
       if (!other.gone.empty()) lost.push_back(&other);
@@ -357,10 +356,8 @@ bool Leaders::agree(uint64_t place, const Fingerprint& call, const std::string& 
     calls += "; rank " + std::to_string(rank_of(other)) + " calls " + its.text();
     is_same = is_same && its == call;
   }
-  // Of calls that differ, one that has ended with its rank tells nothing.
-  const auto& missing = is_same ? lost : gone;
-  if (!missing.empty()) {
-    const FirstFailure failure = missed(missing, name, missing.front()->gone);
+  if (!lost.empty()) {
+    const FirstFailure failure = missed(lost, name, lost.front()->gone);
     throw PeerLost(failure.text, failure.missing);
   }
   if (is_same) return !is_any_missing;

@@ -22,14 +22,14 @@ using collective::Kind;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Clock = std::chrono::steady_clock;
+using Steady = std::chrono::steady_clock;
 using All = std::vector<std::unique_ptr<Leaders>>;
 
 const Fingerprint kSum{.kind = Kind::all_reduce, .elements = 3};
 const Fingerprint kCopy{.kind = Kind::broadcast, .root = 2, .elements = 3};
 
-Clock::time_point soon() {
-  return Clock::now() + std::chrono::minutes(1);
+Steady::time_point soon() {
+  return Steady::now() + std::chrono::minutes(1);
 }
 
 class Words {
@@ -181,7 +181,7 @@ TEST(Leaders, WhoDoesNotConnectIsNamed) {
   Words words;
   EXPECT_THAT(thrown_by<CollectiveError>([&] {
                 Leaders::connect(words.bulletin(), 0, {0, 2, 4}, "127.0.0.1",
-                                 Clock::now() + std::chrono::milliseconds(20));
+                                 Steady::now() + std::chrono::milliseconds(20));
               }),
               HasSubstr("rank 2, rank 4 has not come in time"));
 }

@@ -50,7 +50,7 @@ std::vector<Scenario> scenarios() {
       {.name = "GradientsAreViews", .options = with(true, Compression::none)},
       {.name = "Compressed", .victim = 1, .options = with(false, Compression::bf16)},
       {.name = "OnTwoNodes", .victim = 1, .nodes = {"a", "a", "b"}},
-      {.name = "AWholeNode", .nodes = {"a", "a", "b"}, .is_named = false},
+      {.name = "AWholeNode", .nodes = {"a", "a", "b"}},
       {.name = "ALeaderOnTwoNodes", .victim = 0, .nodes = {"a", "a", "b"}},
       {.name = "BetweenStepsOnTwoNodes", .when = When::between_steps, .victim = 1, .nodes = {"a", "b", "b"}},
       {.name = "OverGloo", .backend = "gloo", .is_named = false},

@@ -124,8 +124,11 @@ void Relay::start(RelayCall what) {
   if (is_leader()) between_->leaders->announce(call->call.fingerprint);
   for (const RelayStep& step : steps) call->left += (step.up ? 1 : 0) + (goes_on(step) ? 1 : 0);
   for (RelayStep& step : steps) {
-    if (step.up) step.up->whole = call->call.fingerprint;
-    if (step.down) step.down->whole = call->call.fingerprint;
+    for (std::optional<Request>* part : {&step.up, &step.down}) {
+      if (!*part) continue;
+      (*part)->whole = call->call.fingerprint;
+      (*part)->number = call->call.number;
+    }
     std::shared_ptr<Pending> pending;
     if (is_leader() && goes_on(step)) {
       pending = std::make_shared<Pending>();
@@ -211,7 +214,8 @@ bool Relay::may_begin(const Pending& pending) {
       if (!call.is_agreed_on && Clock::now() >= call.deadline) between_->leaders->fail_late(call.place, call.call.name);
     }
   } catch (const std::exception&) {
-    failed(std::current_exception(), call.call.name);
+    const auto told = between_->leaders->told();  // why the other is gone, or what it has found before
+    failed(told ? told->as_told(rank_, world_size_) : std::current_exception(), call.call.name);
     return pending.is_ready;
   }
   return call.is_agreed_on && pending.is_ready;

@@ -46,7 +46,8 @@ struct RelayStep {
 /// One call of all ranks.
 struct RelayCall {
   collective::Fingerprint fingerprint;
-  std::string name;  ///< "all_reduce number 7", for errors
+  std::string name;     ///< "all_reduce number 7", for errors
+  uint64_t number = 0;  ///< in the name, for those of the parts
   std::vector<RelayStep> steps;
   std::chrono::milliseconds timeout{};
   /// Called once, when all steps are over, by any thread; null for success. It calls neither of the groups.

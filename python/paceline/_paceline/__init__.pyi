@@ -18,7 +18,7 @@ from . import scaling_config
 from . import torch_config
 from . import tracker_config
 from . import validation_task_config
-__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_paths', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'group_place', 'index_of_best', 'input_files', 'is_driver', 'limited_plan', 'make_gloo', 'make_shared_memory', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'sampled_plan', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'shuffled_plan', 'split_plan', 'split_plan_at', 'split_plan_by', 'storage_schemes', 'streaming_train_and_test', 'tensors_of', 'torch_config', 'tracker_config', 'train_and_test', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
+__all__: list[str] = ['ARTIFACTS_FOLDER', 'Checkpoint', 'CheckpointConsistencyMode', 'CheckpointUploadMode', 'CollectiveError', 'ConfigError', 'DataBatches', 'DataClient', 'DataEpochOptions', 'DataEpochs', 'DataFunction', 'DataPlan', 'DataReader', 'DataSource', 'FailureKind', 'FinalState', 'Folder', 'FunctionPool', 'FunctionProcesses', 'Loader', 'PacelineError', 'ReportedCheckpoint', 'ReportedCheckpointStatus', 'Result', 'RunContext', 'StopCause', 'Stopped', 'StorageError', 'StorageScheme', 'TrainContext', 'UsageError', 'add_dataset_shard', 'add_file_system', 'all_gather', 'backend_for', 'barrier', 'become_driver', 'broadcast_from_rank_zero', 'check_paths', 'check_ranks_every', 'check_run', 'checkpoint_config', 'custom_id', 'custom_location', 'data_client', 'debug_config', 'default_backend', 'failure_config', 'find_model_difference', 'fit', 'get_all_reported_checkpoints', 'get_checkpoint', 'get_context', 'get_device', 'get_devices', 'group_place', 'index_of_best', 'input_files', 'is_driver', 'limited_plan', 'make_gloo', 'make_shared_memory', 'new_run_name', 'part_below', 'path_in_store', 'published_report', 'report', 'run_config', 'run_location', 'run_worker', 'sampled_plan', 'scaling_config', 'serve_forks', 'set_process_title', 'show_progress', 'shuffled_plan', 'split_plan', 'split_plan_at', 'split_plan_by', 'storage_schemes', 'streaming_train_and_test', 'tensors_of', 'torch_config', 'tracker_config', 'train_and_test', 'train_loop_begins', 'validation_task_config', 'void_step', 'watch_gradient', 'without_credentials']
 class PacelineError(RuntimeError):
     pass
 class ConfigError(PacelineError, ValueError):
@@ -355,6 +355,10 @@ def add_dataset_shard(name: str, share: DataEpochs, resume: bool) -> None:
     ...
 def add_file_system(id: str, system: typing.Any) -> None:
     ...
+def all_gather(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """
+    Paceline's own, for functions of C++ that a loop calls: over torch.distributed's group.
+    """
 def backend_for(chosen: str, device: str) -> str:
     """
     The part of TorchConfig.backend that is for the device.
